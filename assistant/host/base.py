@@ -1,0 +1,76 @@
+"""Questions to a machine and their raw answers; whether the live machine or a recording answers is hidden."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Literal
+
+import msgspec
+
+from assistant.model.record import Record
+
+__all__ = ["Answer", "Host", "Standing"]
+
+Standing = Literal["ok", "missing", "denied", "timeout", "failed", "unrecorded"]
+
+
+class Answer(Record, frozen=True):
+    """A raw answer: `text` is what was read; anything but "ok" tells why there is none.
+
+    "missing" means looked and none there; "denied", "timeout", "failed" and "unrecorded" mean could not look.
+    `code` is a command's exit status: a command that ran and ended badly is "failed" and keeps its output.
+    """
+
+    status: Standing = "ok"
+    text: str = ""
+    code: int | None = None
+
+    def __bool__(self) -> bool:
+        return self.status == "ok"
+
+
+class Host(ABC):
+    """One machine that can be asked. No question ever raises; each has its own time limit."""
+
+    replayed: bool = False
+
+    @abstractmethod
+    def ask(self, kind: str, *arguments: str) -> Answer:
+        """Answer one question; the typed methods below are its vocabulary."""
+
+    def run(self, *argv: str) -> Answer:
+        """Run a read-only command with LC_ALL=C and a time limit; its output is stdout, then stderr."""
+        return self.ask("run", *argv)
+
+    def read(self, path: str) -> Answer:
+        """Read a small text file (1 MiB at most, undecodable bytes replaced)."""
+        return self.ask("read", path)
+
+    def names(self, path: str) -> Answer:
+        """List a directory, one name per line, sorted."""
+        return self.ask("names", path)
+
+    def link(self, path: str) -> Answer:
+        """Resolve a symbolic link or path to its real path."""
+        return self.ask("link", path)
+
+    def access(self, path: str) -> Answer:
+        """Tell whether this user may open a path for reading and writing: "ok", "denied" or "missing"."""
+        return self.ask("access", path)
+
+    def which(self, name: str) -> Answer:
+        """Find an executable on PATH."""
+        return self.ask("which", name)
+
+    def variable(self, name: str) -> Answer:
+        """Read one environment variable."""
+        return self.ask("variable", name)
+
+    def registry(self, key: str) -> Answer:
+        """Read a Windows registry key with its direct subkeys, as JSON `{"values": {…}, "keys": {name: {…}}}`."""
+        return self.ask("registry", key)
+
+    def facts(self, kind: str, *arguments: str) -> dict[str, object]:
+        """Ask for a group of facts that the live machine gives as a JSON object; {} when it could not be had."""
+        answer = self.ask(kind, *arguments)
+        return msgspec.json.decode(answer.text, type=dict[str, object]) if answer else {}

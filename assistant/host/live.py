@@ -1,0 +1,173 @@
+"""The machine at hand."""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import struct
+import subprocess
+import sys
+import sysconfig
+from collections.abc import Callable
+from importlib import metadata
+from pathlib import Path
+
+import msgspec
+
+from assistant.host.base import Answer, Host
+
+__all__ = ["LiveHost"]
+
+FILE_LIMIT = 1 << 20
+COMMAND_LIMIT_SECONDS = 8.0
+
+
+class LiveHost(Host):
+    """Answers by looking at this machine; an answer that could not be had says why and never raises."""
+
+    def ask(self, kind: str, *arguments: str) -> Answer:
+        """Look; unknown kinds are "failed"."""
+        look = _LOOKS.get(kind)
+        if look is None:
+            return Answer(status="failed", text=f"no such question: {kind}")
+        try:
+            return look(*arguments)
+        except FileNotFoundError:
+            return Answer(status="missing")
+        except PermissionError as error:
+            return Answer(status="denied", text=str(error))
+        except subprocess.TimeoutExpired:
+            return Answer(status="timeout")
+        except Exception as error:  # noqa: BLE001 - a probe that fails is an answer, never a stop
+            return Answer(status="failed", text=f"{type(error).__name__}: {error}")
+
+
+def _run(*argv: str) -> Answer:
+    executable = shutil.which(argv[0])
+    if executable is None:
+        return Answer(status="missing")
+    done = subprocess.run(
+        [executable, *argv[1:]],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        timeout=COMMAND_LIMIT_SECONDS,
+        env={**os.environ, "LC_ALL": "C", "LANGUAGE": "en"},
+        check=False,
+    )
+    text = (done.stdout + done.stderr).decode("utf-8", "replace")
+    return Answer(status="ok" if done.returncode == 0 else "failed", text=text, code=done.returncode)
+
+
+def _read(path: str) -> Answer:
+    with Path(path).open("rb") as file:
+        return Answer(text=file.read(FILE_LIMIT).decode("utf-8", "replace"))
+
+
+def _names(path: str) -> Answer:
+    return Answer(text="\n".join(sorted(entry.name for entry in Path(path).iterdir())))
+
+
+def _link(path: str) -> Answer:
+    return Answer(text=str(Path(path).resolve(strict=True)))
+
+
+def _access(path: str) -> Answer:
+    if not Path(path).exists():
+        return Answer(status="missing")
+    return Answer() if os.access(path, os.R_OK | os.W_OK) else Answer(status="denied")
+
+
+def _which(name: str) -> Answer:
+    found = shutil.which(name)
+    return Answer(text=found) if found else Answer(status="missing")
+
+
+def _variable(name: str) -> Answer:
+    value = os.environ.get(name)
+    return Answer(status="missing") if value is None else Answer(text=value)
+
+
+def _registry(key: str) -> Answer:
+    if sys.platform != "win32":
+        return Answer(status="missing")
+    from assistant.host.windows import read_registry  # noqa: PLC0415 - winreg exists on Windows only
+
+    return _json(read_registry(key))
+
+
+def _platform() -> Answer:
+    """Describe this interpreter and its system in the words of `platform` and `sys`."""
+    libc, libc_version = platform.libc_ver()
+    return _json(
+        {
+            "system": platform.system(),
+            "release": platform.release(),
+            "version": platform.version(),
+            "machine": platform.machine(),
+            "libc": libc,
+            "libc_version": libc_version,
+            "mac_version": platform.mac_ver()[0],
+            "python": platform.python_version(),
+            "implementation": platform.python_implementation(),
+            "bits": struct.calcsize("P") * 8,
+            "free_threaded": bool(sysconfig.get_config_var("Py_GIL_DISABLED")),
+            "executable": sys.executable,
+            "prefix": sys.prefix,
+            "base_prefix": sys.base_prefix,
+            "build": sys.version,
+        }
+    )
+
+
+def _memory() -> Answer:
+    import psutil  # noqa: PLC0415 - 15 ms that `import assistant` need not pay
+
+    return _json({"total": psutil.virtual_memory().total, "available": psutil.virtual_memory().available})
+
+
+def _disk(path: str) -> Answer:
+    """Bytes free on the file system that holds a path, or would hold it once made."""
+    folder = Path(path)
+    while not folder.exists() and folder != folder.parent:
+        folder = folder.parent
+    usage = shutil.disk_usage(folder)
+    return _json({"free": usage.free, "total": usage.total})
+
+
+def _packages() -> Answer:
+    """Name and version of each distribution of this interpreter; a name found twice keeps the first, as imports do."""
+    found: dict[str, str] = {}
+    for distribution in metadata.distributions():
+        name = distribution.name
+        if name:
+            found.setdefault(name.lower().replace("_", "-"), distribution.version)
+    return _json(found)
+
+
+def _nvml() -> Answer:
+    """Ask NVIDIA's own library for driver, API version and devices."""
+    from assistant.host.nvml import look  # noqa: PLC0415 - needs the NVIDIA library only when asked
+
+    return look()
+
+
+def _json(value: object) -> Answer:
+    return Answer(text=msgspec.json.encode(value).decode())
+
+
+_LOOKS: dict[str, Callable[..., Answer]] = {
+    "run": _run,
+    "read": _read,
+    "names": _names,
+    "link": _link,
+    "access": _access,
+    "which": _which,
+    "variable": _variable,
+    "registry": _registry,
+    "platform": _platform,
+    "memory": _memory,
+    "disk": _disk,
+    "packages": _packages,
+    "nvml": _nvml,
+}

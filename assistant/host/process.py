@@ -1,0 +1,146 @@
+"""Long-running children: output line by line, cancellable as a whole process group."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Self
+
+from assistant.i18n import _
+from assistant.model.errors import Cancelled, WorkFailed
+
+__all__ = ["CancelToken", "stream"]
+
+GRACE_SECONDS = 5.0
+
+
+class CancelToken:
+    """A request to stop that any thread may make; whoever runs a child registers how to stop it."""
+
+    def __init__(self) -> None:
+        self._event = threading.Event()
+
+    def set(self) -> None:
+        """Ask for the stop; harmless when repeated."""
+        self._event.set()
+
+    def __bool__(self) -> bool:
+        return self._event.is_set()
+
+    def wait(self, seconds: float) -> bool:
+        """Wait until the stop is asked for, `seconds` at most; tell whether it was."""
+        return self._event.wait(seconds)
+
+    def check(self) -> None:
+        """Raise `Cancelled` when a stop was asked for."""
+        if self:
+            raise Cancelled(_("You cancelled the work."), hint=_("Start the step again when you are ready."))
+
+
+def stream(
+    argv: Sequence[str | Path],
+    on_line: Callable[[str], None],
+    *,
+    cancel: CancelToken | None = None,
+    environment: Mapping[str, str] | None = None,
+    limit: float | None = None,
+    stdin: str | None = None,
+) -> int:
+    """Run a child and hand each line of its merged output to `on_line`; answer its exit status (negative: a signal).
+
+    Raises `Cancelled` after the whole process group has ended on request, `TimeoutError` past `limit` seconds,
+    and `WorkFailed` when the child cannot be started.
+    """
+    child = _start(argv, environment, stdin)
+    with _watched(child, cancel or CancelToken(), limit) as watch:
+        for line in child.stdout or ():
+            on_line(line.rstrip("\r\n"))
+        child.wait()
+    if watch.reason == "cancelled" and cancel is not None:
+        cancel.check()
+    if watch.reason == "limit":
+        raise TimeoutError(limit)
+    return child.returncode
+
+
+def _start(
+    argv: Sequence[str | Path], environment: Mapping[str, str] | None, stdin: str | None
+) -> subprocess.Popen[str]:
+    try:
+        child = subprocess.Popen(
+            [str(part) for part in argv],
+            stdin=subprocess.PIPE if stdin is not None else subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            encoding="utf-8",
+            errors="replace",
+            bufsize=1,
+            env={**os.environ, **(environment or {})},
+            start_new_session=sys.platform != "win32",
+            creationflags=getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0),
+        )
+    except OSError as error:
+        raise WorkFailed(
+            _("{program} cannot be started: {reason}.").format(program=argv[0], reason=error.strerror or error),
+            hint=_("Check that the file exists and may be run."),
+        ) from error
+    if stdin is not None and child.stdin is not None:
+        with contextlib.suppress(BrokenPipeError), child.stdin as pipe:
+            pipe.write(stdin)
+    return child
+
+
+class _watched:  # noqa: N801 - used as a statement, like the context managers of contextlib
+    """Ends the child's whole group when a stop is asked for or the limit passes."""
+
+    def __init__(self, child: subprocess.Popen[str], cancel: CancelToken, limit: float | None) -> None:
+        self.reason = ""
+        self._child, self._cancel = child, cancel
+        self._deadline = None if limit is None else time.monotonic() + limit
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._watch, daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        self._thread.join()
+        if self._child.poll() is None:
+            end_group(self._child)
+
+    def _watch(self) -> None:
+        while not self._over.wait(0.05):
+            if self._cancel:
+                self.reason = "cancelled"
+            elif self._deadline is not None and time.monotonic() > self._deadline:
+                self.reason = "limit"
+            if self.reason:
+                end_group(self._child)
+                return
+
+
+def end_group(child: subprocess.Popen[str]) -> None:
+    """Ask the child's process group to end, and kill it after a grace period."""
+    _signal(child, kill=False)
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        child.wait(GRACE_SECONDS)
+    _signal(child, kill=True)
+    child.wait()
+
+
+def _signal(child: subprocess.Popen[str], *, kill: bool) -> None:
+    with contextlib.suppress(OSError):
+        if sys.platform == "win32":
+            subprocess.run(["taskkill", "/T", "/F", "/PID", str(child.pid)], capture_output=True, check=False)
+        else:
+            os.killpg(child.pid, signal.SIGKILL if kill else signal.SIGTERM)

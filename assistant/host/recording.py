@@ -1,0 +1,71 @@
+"""A machine on paper: every question with its raw answer, written once and replayed anywhere."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any, Literal
+
+from assistant.host.base import Answer, Host
+from assistant.model.record import Record, from_json
+
+__all__ = ["Recording", "RecordingHost", "ReplayHost", "Said", "read_recording"]
+
+
+class Said(Record, frozen=True):
+    """One question (`ask`: its kind, then its arguments) and the raw answer."""
+
+    ask: tuple[str, ...]
+    answer: Answer
+
+
+class Recording(Record, frozen=True):
+    """One machine; `origin` is "recorded" (real hardware) or "composed" (from published output named in `source`)."""
+
+    schema: Literal[1] = 1
+    label: str
+    origin: Literal["recorded", "composed"]
+    source: str = ""
+    date: str = ""
+    said: tuple[Said, ...] = ()
+    expect: dict[str, Any] = {}
+
+
+class RecordingHost(Host):
+    """Passes each question on and keeps the answer; a question asked twice is passed on once."""
+
+    def __init__(self, host: Host) -> None:
+        self._host = host
+        self._said: dict[tuple[str, ...], Answer] = {}
+        self._lock = threading.Lock()
+
+    def ask(self, kind: str, *arguments: str) -> Answer:
+        """Answer from what was already asked, else ask and remember."""
+        question = (kind, *arguments)
+        if question not in self._said:
+            answer = self._host.ask(kind, *arguments)
+            with self._lock:
+                self._said.setdefault(question, answer)
+        return self._said[question]
+
+    def said(self) -> tuple[Said, ...]:
+        """Give all questions and answers, in a stable order."""
+        return tuple(Said(ask=question, answer=self._said[question]) for question in sorted(self._said))
+
+
+class ReplayHost(Host):
+    """Answers from a recording; what was never asked is "unrecorded"."""
+
+    replayed = True
+
+    def __init__(self, recording: Recording) -> None:
+        self.recording = recording
+        self._said = {said.ask: said.answer for said in recording.said}
+
+    def ask(self, kind: str, *arguments: str) -> Answer:
+        """Look the question up."""
+        return self._said.get((kind, *arguments), Answer(status="unrecorded"))
+
+
+def read_recording(text: str | bytes, what: str) -> Recording:
+    """Decode a recording; raise `BadInput` naming `what` for another schema, a cut-off file or a wrong type."""
+    return from_json(text, Recording, what)

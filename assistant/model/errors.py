@@ -1,0 +1,38 @@
+"""The few ways in which the assistant fails; each carries one sentence, one next step and an exit code."""
+
+from __future__ import annotations
+
+__all__ = ["AssistantError", "BadInput", "Cancelled", "NothingFits", "WorkFailed"]
+
+
+class AssistantError(Exception):
+    """A failure told in one sentence, with the next step in `hint`; the cause is chained."""
+
+    exit_code = 1
+
+    def __init__(self, message: str, *, hint: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+
+class WorkFailed(AssistantError):
+    """The work itself failed: an install, a verification, a file that could not be written."""
+
+
+class BadInput(AssistantError):
+    """What the user gave cannot be read or makes no sense."""
+
+    exit_code = 2
+
+
+class NothingFits(AssistantError):
+    """No wheel exists for this machine and request."""
+
+    exit_code = 3
+
+
+class Cancelled(AssistantError):
+    """The user stopped the work; what had been begun was taken back."""
+
+    exit_code = 130

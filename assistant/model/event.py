@@ -1,0 +1,72 @@
+"""What happens while a step runs, told to a sink; only the shells print or draw."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import Enum
+
+from assistant.model.finding import Finding
+from assistant.model.record import Record
+
+__all__ = ["Event", "FindingRaised", "JobFailed", "LogLine", "Progress", "Sink", "Step", "StepFinished", "StepStarted"]
+
+
+class Step(Enum):
+    """The six steps, in order; the same word in folder, command, wizard and documentation."""
+
+    DETECT = "detect"
+    PLAN = "plan"
+    INSTALL = "install"
+    VERIFY = "verify"
+    DIAGNOSE = "diagnose"
+    EXPORT = "export"
+
+
+class StepStarted(Record, frozen=True, tag=True):
+    """A step's work began."""
+
+    step: Step
+
+
+class Progress(Record, frozen=True, tag=True):
+    """How far a step is: `done` of `total` in `unit` ("bytes", "packages", "checks"); `total` None while unknown."""
+
+    step: Step
+    text: str
+    done: float = 0
+    total: float | None = None
+    unit: str = ""
+
+
+class LogLine(Record, frozen=True, tag=True):
+    """One line of a child process's output, credentials already removed."""
+
+    step: Step
+    text: str
+
+
+class FindingRaised(Record, frozen=True, tag=True):
+    """Something worth telling turned up while a step ran."""
+
+    step: Step
+    finding: Finding
+
+
+class StepFinished(Record, frozen=True, tag=True):
+    """A step's work ended well after `seconds`."""
+
+    step: Step
+    seconds: float
+
+
+class JobFailed(Record, frozen=True, tag=True):
+    """A step's work ended badly; `message` and `hint` are one sentence each."""
+
+    step: Step
+    message: str
+    hint: str = ""
+    cancelled: bool = False
+
+
+Event = StepStarted | Progress | LogLine | FindingRaised | StepFinished | JobFailed
+Sink = Callable[[Event], None]

@@ -1,0 +1,49 @@
+"""Something worth telling the user, as a value: rendered for people and as JSON from the same record."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+from assistant.model.plan import Plan
+from assistant.model.record import Record
+
+__all__ = ["Diagnosis", "Finding", "Remedy", "Severity"]
+
+
+class Severity(Enum):
+    """How much a finding matters, from good news to a stop."""
+
+    OK = "ok"
+    INFO = "info"
+    WARNING = "warning"
+    ERROR = "error"
+
+
+class Remedy(Record, frozen=True):
+    """A way out: one sentence, the commands that do it, and a new plan where the way out is one."""
+
+    text: str
+    commands: tuple[str, ...] = ()
+    plan: Plan | None = None
+
+
+class Finding(Record, frozen=True):
+    """One observation: a stable key, one sentence, what it rests on and what to do."""
+
+    key: str
+    severity: Severity
+    text: str
+    evidence: tuple[str, ...] = ()
+    remedies: tuple[Remedy, ...] = ()
+
+
+class Diagnosis(Record, frozen=True):
+    """A ranked cause of a failure; `confidence` from 0 to 1."""
+
+    key: str
+    title: str
+    cause: str
+    evidence: tuple[str, ...] = ()
+    remedies: tuple[Remedy, ...] = ()
+    confidence: float = 0.0
+    sources: tuple[str, ...] = ()

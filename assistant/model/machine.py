@@ -1,0 +1,79 @@
+"""A machine, as one value: what `detect --json` prints and what every other command takes."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Literal
+
+from assistant.model.finding import Finding
+from assistant.model.record import Record
+
+__all__ = ["Detection", "Evidence", "Gpu", "Machine", "Vendor"]
+
+
+class Vendor(Enum):
+    """Who made the GPU; `other` was seen and is none of the four, `unknown` could not be told."""
+
+    NVIDIA = "nvidia"
+    AMD = "amd"
+    INTEL = "intel"
+    APPLE = "apple"
+    OTHER = "other"
+    UNKNOWN = "unknown"
+
+
+class Evidence(Record, frozen=True):
+    """Which source said what about a fact: a command, a file, or "you" for a fact set by the user."""
+
+    fact: str
+    source: str
+    text: str = ""
+
+
+class Gpu(Record, frozen=True):
+    """One graphics or compute adapter; `vram_gb` in GiB, `pci_id` as vendor:device in lower-case hex."""
+
+    vendor: Vendor = Vendor.UNKNOWN
+    name: str | None = None
+    pci_id: str | None = None
+    vram_gb: float | None = None
+    compute_capability: str | None = None
+    gfx: str | None = None
+    integrated: bool | None = None
+    driver: str | None = None
+
+
+class Machine(Record, frozen=True):
+    """The facts of one machine; a fact that is None is unknown, which differs from none there."""
+
+    schema: Literal[1] = 1
+    os: Literal["linux", "windows", "macos"] | None = None
+    os_version: str | None = None
+    arch: str | None = None
+    wsl: bool | None = None
+    container: str | None = None
+    glibc: str | None = None
+    libc: str | None = None
+    python: str | None = None
+    python_implementation: str | None = None
+    python_bits: int | None = None
+    rosetta: bool | None = None
+    memory_gb: float | None = None
+    disk_free_gb: float | None = None
+    gpus: tuple[Gpu, ...] = ()
+    nvidia_driver: str | None = None
+    cuda_driver_api: str | None = None
+    nvidia_driver_state: str | None = None
+    nvidia_smi_output: str | None = None
+    rocm_version: str | None = None
+    rocm_tools: bool | None = None
+    packages: dict[str, str] = {}
+    env: dict[str, str] = {}
+    evidence: tuple[Evidence, ...] = ()
+
+
+class Detection(Record, frozen=True):
+    """What one look at a machine gave: its facts, and what is worth saying about them."""
+
+    machine: Machine
+    findings: tuple[Finding, ...] = ()

@@ -1,0 +1,79 @@
+"""What to install: a plan, its rejected rivals, and the user's wishes."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+from assistant.model.record import Record
+
+__all__ = ["Backend", "Plan", "Planning", "Rejection", "Request", "Wheel"]
+
+
+class Backend(Enum):
+    """The accelerator that a torch build drives; `rocm` is a backend of its own though torch calls its device cuda."""
+
+    CUDA = "cuda"
+    ROCM = "rocm"
+    XPU = "xpu"
+    MPS = "mps"
+    DIRECTML = "directml"
+    CPU = "cpu"
+
+
+class Request(Record, frozen=True):
+    """What the user asks for: a backend, a Python version, requirement pins. Empty means: choose for me."""
+
+    backend: Backend | None = None
+    python: str | None = None
+    pins: tuple[str, ...] = ()
+
+
+class Wheel(Record, frozen=True):
+    """The torch wheel that a look at the sources really found; `size` in bytes where the source tells it.
+
+    `where` is "official" (the plan's own index), "configured" (an index of the user's pip configuration) or
+    "find-links" (a folder or page of that configuration).
+    """
+
+    filename: str
+    url: str
+    where: str
+    size: int | None = None
+    sha256: str | None = None
+
+
+class Plan(Record, frozen=True, omit_defaults=False):
+    """One installable answer: torch and its family come from `index_url`, the rest from pip's default index (also None).
+
+    `torch` is the public version; `requirements` are PEP 508 lines; `env` is set whenever the environment is used;
+    `download_mb` in MB of 10**6 bytes, None when unknown; `wheel` is None while no source has been asked.
+    """
+
+    backend: Backend
+    variant: str
+    torch: str
+    python: str
+    index_url: str | None = None
+    requirements: tuple[str, ...] = ()
+    env: dict[str, str] = {}
+    download_mb: int | None = None
+    reasons: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+    wheel: Wheel | None = None
+
+
+class Rejection(Record, frozen=True, omit_defaults=False):
+    """A rival that was not chosen: why not, and what would change the answer ("" when nothing would)."""
+
+    backend: Backend
+    variant: str
+    why: str
+    would_help: str = ""
+
+
+class Planning(Record, frozen=True, omit_defaults=False):
+    """The planner's whole answer; `choice` is the first plan, or None when no wheel exists for the platform."""
+
+    choice: Plan | None = None
+    plans: tuple[Plan, ...] = ()
+    rejected: tuple[Rejection, ...] = ()

@@ -1,0 +1,53 @@
+"""The base of every record, and the one way in and out of JSON."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+import msgspec
+
+from assistant.i18n import _
+from assistant.model.errors import BadInput
+
+__all__ = ["Record", "from_json", "from_plain", "to_json", "to_plain"]
+
+
+class Record(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """A frozen value; keys that are missing in JSON keep their default, unknown keys are refused."""
+
+
+R = TypeVar("R")
+
+
+def from_json(text: str | bytes, kind: type[R], what: str) -> R:
+    """Decode strictly into `kind`; raise `BadInput` naming `what` and the key or position at fault."""
+    try:
+        return msgspec.json.decode(text, type=kind)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise _refusal(what, error) from error
+
+
+def from_plain(value: object, kind: type[R], what: str) -> R:
+    """Convert plain dicts and lists strictly into `kind`; raise `BadInput` as `from_json` does."""
+    try:
+        return msgspec.convert(value, type=kind)
+    except msgspec.ValidationError as error:
+        raise _refusal(what, error) from error
+
+
+def to_json(value: object, *, indent: int = 0) -> str:
+    """Encode a record, with its defaults left out, as JSON text; `indent=0` gives one line."""
+    encoded = msgspec.json.encode(value)
+    return (msgspec.json.format(encoded, indent=indent) if indent else encoded).decode()
+
+
+def to_plain(value: object) -> object:
+    """Turn a record into dicts, lists and scalars."""
+    return msgspec.to_builtins(value)
+
+
+def _refusal(what: str, error: Exception) -> BadInput:
+    return BadInput(
+        _("{what} cannot be read: {reason}.").format(what=what, reason=str(error).rstrip(".")),
+        hint=_("Correct that place, or make the file anew with the command that wrote it."),
+    )

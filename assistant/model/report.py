@@ -1,0 +1,56 @@
+"""What an environment is, and what verification found in it."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+from assistant.model.record import Record
+
+__all__ = ["Check", "Environment", "Report", "Status"]
+
+
+class Status(Enum):
+    """How one check ended; missing, wrong and slow are told apart."""
+
+    PASSED = "passed"
+    WRONG = "wrong"
+    UNSUPPORTED = "unsupported"
+    FAILED = "failed"
+    TIMEOUT = "timeout"
+    SKIPPED = "skipped"
+
+
+class Environment(Record, frozen=True):
+    """An installed environment: its folder, its interpreter, the kernel that JupyterLab lists it under."""
+
+    path: str
+    python: str
+    kernel: str | None = None
+    packages: dict[str, str] = {}
+
+
+class Check(Record, frozen=True):
+    """One check's result; `seconds` is steady state, `first_seconds` includes compilation, `error` is relative."""
+
+    key: str
+    status: Status
+    seconds: float | None = None
+    first_seconds: float | None = None
+    error: float | None = None
+    tolerance: float | None = None
+    detail: str = ""
+
+
+class Report(Record, frozen=True):
+    """All checks of one device in one environment; `facts` holds what torch says of itself and the device."""
+
+    device: str
+    checks: tuple[Check, ...] = ()
+    facts: dict[str, str] = {}
+    seconds: float = 0.0
+
+    @property
+    def passed(self) -> bool:
+        """Tell whether at least one check ran and none failed."""
+        ran = [check for check in self.checks if check.status is not Status.SKIPPED]
+        return bool(ran) and all(check.status is Status.PASSED for check in ran)
