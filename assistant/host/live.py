@@ -89,8 +89,6 @@ def _variable(name: str) -> Answer:
 
 
 def _registry(key: str) -> Answer:
-    if sys.platform != "win32":
-        return Answer(status="missing")
     from assistant.host.windows import read_registry  # noqa: PLC0415 - winreg exists on Windows only
 
     return _json(read_registry(key))

@@ -22,8 +22,8 @@ class Recording(Record, frozen=True):
     """One machine; `origin` is "recorded" (real hardware) or "composed" (from published output named in `source`)."""
 
     schema: Literal[1] = 1
-    label: str
-    origin: Literal["recorded", "composed"]
+    label: str = ""
+    origin: Literal["recorded", "composed"] = "recorded"
     source: str = ""
     date: str = ""
     said: tuple[Said, ...] = ()

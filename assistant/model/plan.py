@@ -43,7 +43,7 @@ class Wheel(Record, frozen=True):
 
 
 class Plan(Record, frozen=True, omit_defaults=False):
-    """One installable answer: torch and its family come from `index_url`, the rest from pip's default index (also None).
+    """One installable answer: torch and its family come from `index_url`, the rest from pip's default one (None).
 
     `torch` is the public version; `requirements` are PEP 508 lines; `env` is set whenever the environment is used;
     `download_mb` in MB of 10**6 bytes, None when unknown; `wheel` is None while no source has been asked.
