@@ -1,0 +1,185 @@
+"""What a GPU is, from its PCI id or its exact name; nothing is guessed from part of a name."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable
+from functools import cache
+from typing import Any, Literal
+
+from msgspec.structs import replace
+
+from assistant.catalog.tables import Table, read_tables
+from assistant.model.machine import Gpu, Vendor
+from assistant.model.record import Record
+
+__all__ = ["GpuIdentity", "gpu_by_pci_id", "identified", "identify", "identify_name", "vendor_of"]
+
+Support = Literal["supported", "undocumented", "unsupported"]
+
+
+class GpuIdentity(Record, frozen=True):
+    """What is known of a GPU; a field on which several cards of one id or name disagree is None.
+
+    `candidates` are the compute capabilities of cards that share the name, ascending.
+    `xpu` tells how PyTorch's Intel backend treats it, `since` (and `since_linux`) from which torch on.
+    `directx12` is False for cards without a DirectX 12 driver.
+    """
+
+    vendor: Vendor
+    name: str
+    compute_capability: str | None = None
+    candidates: tuple[str, ...] = ()
+    gfx: str | None = None
+    generation: str | None = None
+    integrated: bool | None = None
+    xpu: Support | None = None
+    since: str | None = None
+    since_linux: str | None = None
+    directx12: bool | None = None
+
+
+class CardRow(Record, frozen=True):
+    """One card or chip: its names, PCI device ids (`73bf`, or `73bf:c0,c1` with revisions) and what it can do.
+
+    A `generic` name ("Radeon Graphics") is worn by many cards and never looked up.
+    """
+
+    names: tuple[str, ...]
+    ids: tuple[str, ...] = ()
+    cc: str | None = None
+    gfx: str | None = None
+    generation: str | None = None
+    integrated: bool = False
+    xpu: Support | None = None
+    since: str | None = None
+    since_linux: str | None = None
+    directx12: bool = True
+    generic: bool = False
+
+
+class CardTables(Record, frozen=True):
+    """One vendor's cards and, by their code names, its chips."""
+
+    cards: Table[CardRow]
+    chips: Table[CardRow] | None = None
+
+
+VENDORS = {"10de": Vendor.NVIDIA, "1002": Vendor.AMD, "8086": Vendor.INTEL, "106b": Vendor.APPLE}
+_SHARED = ("generation", "integrated", "xpu", "since", "since_linux", "directx12")
+
+
+def vendor_of(pci_id: str | None) -> Vendor:
+    """Tell the vendor from a PCI id `vendor:device`; `UNKNOWN` for None, `OTHER` for anyone else."""
+    return VENDORS.get(pci_id.partition(":")[0].lower(), Vendor.OTHER) if pci_id else Vendor.UNKNOWN
+
+
+def identify(pci_id: str | None, revision: str | None = None) -> GpuIdentity | None:
+    """Look a PCI id `vendor:device` (hex) up; `revision` (hex) tells apart cards that share an id."""
+    vendor = vendor_of(pci_id)
+    if pci_id is None or vendor not in _FILES:
+        return None
+    rows = _by_device(vendor).get(pci_id.partition(":")[2].lower().removeprefix("0x"))
+    if not rows:
+        return None
+    wanted = (revision or "").lower().removeprefix("0x").zfill(2)
+    exact = [row for row, revisions in rows if wanted in revisions]
+    return _merged(vendor, exact or [row for row, _revisions in rows])
+
+
+gpu_by_pci_id = identify
+
+
+def identify_name(vendor: Vendor, name: str | None) -> GpuIdentity | None:
+    """Look an exact product name up, as drivers, lspci (`GA104 [GeForce RTX 3070]`) or Windows spell it."""
+    if not name or vendor not in _FILES:
+        return None
+    names = _by_name(vendor)
+    for key in _spellings(name):
+        if rows := names.get(key):
+            return _merged(vendor, rows, name)
+    return None
+
+
+def identified(gpu: Gpu) -> GpuIdentity | None:
+    """Identify a GPU of a machine: by PCI id where it has one, else by name."""
+    return identify(gpu.pci_id) or identify_name(gpu.vendor, gpu.name)
+
+
+_FILES = {Vendor.NVIDIA: "gpus_nvidia", Vendor.AMD: "gpus_amd", Vendor.INTEL: "gpus_intel"}
+
+
+@cache
+def _rows(vendor: Vendor) -> tuple[CardRow, ...]:
+    tables = read_tables(_FILES[vendor], CardTables)
+    if tables.chips is None:
+        return tables.cards.rows
+    generations = {row.gfx or row.cc: row.generation for row in tables.chips.rows}
+    cards = (_with_generation(row, generations.get(row.gfx or row.cc)) for row in tables.cards.rows)
+    return (*cards, *tables.chips.rows)
+
+
+def _with_generation(row: CardRow, generation: str | None) -> CardRow:
+    return row if row.generation else replace(row, generation=generation)
+
+
+@cache
+def _by_device(vendor: Vendor) -> dict[str, list[tuple[CardRow, frozenset[str]]]]:
+    found: dict[str, list[tuple[CardRow, frozenset[str]]]] = defaultdict(list)
+    for row in _rows(vendor):
+        for entry in row.ids:
+            device, _colon, revisions = entry.partition(":")
+            found[device].append((row, frozenset(filter(None, revisions.split(",")))))
+    return dict(found)
+
+
+@cache
+def _by_name(vendor: Vendor) -> dict[str, list[CardRow]]:
+    found: dict[str, list[CardRow]] = defaultdict(list)
+    for row in _rows(vendor):
+        if row.generic:
+            continue
+        for key in {_key(name) for name in row.names}:
+            found[key].append(row)
+    return dict(found)
+
+
+def _merged(vendor: Vendor, rows: Iterable[CardRow], name: str | None = None) -> GpuIdentity:
+    rows = tuple(rows)
+    names = dict.fromkeys(row.names[0] for row in rows)
+    return GpuIdentity(
+        vendor=vendor,
+        name=name or " / ".join(list(names)[:3]),
+        compute_capability=_agreed(rows, "cc"),
+        candidates=tuple(sorted({row.cc for row in rows if row.cc}, key=lambda cc: tuple(map(int, cc.split("."))))),
+        gfx=_agreed(rows, "gfx"),
+        **{field: _agreed(rows, field) for field in _SHARED},
+    )
+
+
+def _agreed(rows: tuple[CardRow, ...], field: str) -> Any:  # noqa: ANN401 - the field decides
+    values = {getattr(row, field) for row in rows}
+    return values.pop() if len(values) == 1 else None
+
+
+_NOISE = re.compile(
+    r"\((?:tm|r|\d+ ?gb)\)|[®™]|\b(?:nvidia|amd|ati|intel)\b|\s+(?:graphics|series|gpu)$", re.IGNORECASE
+)
+# "GA104M" and "GM204GL" are packages of the chips GA104 and GM204; "Navi 21 GL-XL" is a cut of Navi 21.
+_CHIP = re.compile(r"^(?:[a-z]{2}\d{3}(?=[a-z]+$)|(?:navi|vega|polaris) \d+(?= ))")
+
+
+def _key(name: str) -> str:
+    plain = " ".join(_NOISE.sub(" ", name.replace("-", " ")).split())
+    return _NOISE.sub(" ", plain).strip().lower()
+
+
+def _spellings(name: str) -> list[str]:
+    """List what to look up: the whole name, the chip in front of brackets (lspci), the product inside them."""
+    chip, bracket, product = name.partition("[")
+    if not bracket:
+        return [_key(name)]
+    key = _key(chip)
+    base = _CHIP.match(key)
+    return [_key(name), key, *([base[0]] if base else []), _key(product.rstrip("] "))]

@@ -1,0 +1,37 @@
+"""How a table of the catalogue is stored: rows of one kind with their source and date, read strictly."""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib.resources import files
+from typing import Generic, TypeVar
+
+import msgspec
+
+from assistant.model.record import Record, from_json
+
+__all__ = ["Table", "read_tables", "read_text"]
+
+Row = TypeVar("Row")
+
+
+class Table(Record, Generic[Row], frozen=True):
+    """Rows of one kind; `source` names where they were read, `as_of` the day (YYYY-MM-DD)."""
+
+    source: str
+    as_of: str
+    rows: tuple[Row, ...]
+
+
+T = TypeVar("T", bound=msgspec.Struct)
+
+
+@cache
+def read_text(name: str) -> bytes:
+    """Read one shipped data file by its name without the suffix."""
+    return (files("assistant.catalog") / "data" / f"{name}.json").read_bytes()
+
+
+def read_tables(name: str, kind: type[T]) -> T:
+    """Decode one shipped data file; a fault in it names the file and the key."""
+    return from_json(read_text(name), kind, f"catalog/data/{name}.json")

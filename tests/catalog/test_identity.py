@@ -1,0 +1,78 @@
+"""GPUs are identified by id or exact name, never by part of a name."""
+
+from __future__ import annotations
+
+import pytest
+
+from assistant.catalog import identified, identify, identify_name, vendor_of
+from assistant.model.machine import Gpu, Vendor
+
+
+@pytest.mark.parametrize(
+    ("pci_id", "capability", "gfx"),
+    [
+        ("10de:2684", "8.9", None),
+        ("10DE:1C03", "6.1", None),
+        ("1002:744c", None, "gfx1100"),
+        ("1002:1586", None, "gfx1151"),
+    ],
+)
+def test_a_pci_id_tells_what_code_a_card_runs(pci_id, capability, gfx):
+    """A known id gives compute capability or gfx target, whatever its case."""
+    card = identify(pci_id)
+    assert (card.compute_capability, card.gfx) == (capability, gfx)
+
+
+def test_a_revision_tells_cards_apart_that_share_an_id():
+    """Without a revision every name of the id is told; with one, that card's alone."""
+    assert identify("1002:73bf", "c1").name == "Radeon RX 6800 XT"
+    assert "/" in identify("1002:73bf").name
+
+
+@pytest.mark.parametrize(
+    ("vendor", "name", "answer"),
+    [
+        (Vendor.NVIDIA, "NVIDIA GeForce RTX 3060", "8.6"),
+        (Vendor.NVIDIA, "GA106 [GeForce RTX 3060 Lite Hash Rate]", "8.6"),
+        (Vendor.NVIDIA, "Tesla V100-PCIE-16GB", "7.0"),
+        (Vendor.AMD, "AMD Radeon(TM) 780M", "gfx1103"),
+        (Vendor.AMD, "AMD Radeon RX 7700S", "gfx1102"),
+        (Vendor.AMD, "AMD Radeon RX 7700 XT", "gfx1101"),
+        (Vendor.AMD, "Vega 10 XL/XT [Radeon RX Vega 56/64]", "gfx900"),
+        (Vendor.AMD, "AMD Radeon 880M Graphics", "gfx1150"),
+    ],
+)
+def test_exact_names_are_known_as_drivers_and_lspci_spell_them(vendor, name, answer):
+    """Trade marks, vendor words and lspci's code names do not hide a card."""
+    card = identify_name(vendor, name)
+    assert answer in {card.compute_capability, card.gfx}
+
+
+@pytest.mark.parametrize(
+    "name", ["AMD Radeon(TM) Graphics", "AMD Radeon RX 7700 Ultra", "Radeon", "compATIble controller"]
+)
+def test_part_of_a_name_is_never_enough(name):
+    """Generic names and unlisted products stay unknown."""
+    assert identify_name(Vendor.AMD, name) is None
+
+
+def test_old_radeons_are_not_mistaken_for_new_ones():
+    """An HD 7950 is not a 7900, and a TeraScale card has no DirectX 12."""
+    assert identify_name(Vendor.AMD, "AMD Radeon HD 7950").generation == "GCN 1"
+    assert identify_name(Vendor.AMD, "AMD Radeon HD 6450").directx12 is False
+
+
+def test_one_name_for_two_chips_keeps_the_capability_open():
+    """A GTX 860M is Kepler or Maxwell: only the id tells."""
+    card = identify_name(Vendor.NVIDIA, "GeForce GTX 860M")
+    assert card.compute_capability is None
+    assert card.candidates == ("3.0", "5.0")
+
+
+def test_vendor_and_unknown_ids():
+    """The vendor half of an id is enough for the vendor; an unknown device is None."""
+    assert vendor_of("8086:56a0") is Vendor.INTEL
+    assert vendor_of("9999:1234") is Vendor.OTHER
+    assert identify("1002:ffff") is None
+    assert identify(None) is None
+    assert identified(Gpu(vendor=Vendor.INTEL, name="Intel(R) Arc(TM) A770 Graphics")).xpu == "supported"
