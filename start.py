@@ -1,1 +1,17 @@
-"""Placeholder, replaced below."""
+"""Start the assistant: `python3 start.py`, `python3 start.py setup --yes`, `python3 start.py test`.
+
+This file reads on every Python, so that an old one can say what it lacks; the work is in assistant/start.py.
+"""
+
+import sys
+
+if sys.version_info < (3, 11):  # noqa: UP036 - whoever has an older one shall read why it does not start
+    sys.exit(
+        "The assistant needs Python 3.11 or newer, and this is Python {}.{}. "
+        "Get a newer one from https://www.python.org/downloads/ and start again with it.".format(*sys.version_info)
+    )
+
+from assistant.start import main
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

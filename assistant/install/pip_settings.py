@@ -1,0 +1,141 @@
+"""pip's settings as its user configured them, and the same settings in uv's words.
+
+uv does not read pip's configuration: a company index, proxy or certificate that pip knows of has to be told to uv.
+Needs nothing but the standard library, because `start.py` uses it before anything is installed.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+__all__ = [
+    "PYPI",
+    "IndexSources",
+    "PipSettings",
+    "index_sources",
+    "read_pip_settings",
+    "uv_arguments",
+    "uv_environment",
+    "without_credentials",
+]
+
+PYPI = "https://pypi.org/simple"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PipSettings:
+    """What pip is configured with; "" and () mean not set. Addresses may hold passwords, so `repr` leaves them out."""
+
+    index_url: str = field(default="", repr=False)
+    extra_index_urls: tuple[str, ...] = field(default=(), repr=False)
+    find_links: tuple[str, ...] = field(default=(), repr=False)
+    no_index: bool = False
+    proxy: str = field(default="", repr=False)
+    cert: str = ""
+    client_cert: str = ""
+    trusted_hosts: tuple[str, ...] = ()
+    timeout: str = ""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class IndexSources:
+    """Where pip looks for wheels: indexes, pip's own default first, then folders or pages of links."""
+
+    index_urls: tuple[str, ...] = field(default=(), repr=False)
+    find_links: tuple[str, ...] = field(default=(), repr=False)
+
+
+# One line of `pip config list`; the value is a Python literal:
+#   global.extra-index-url='\nhttps://a.example/simple\nhttps://b.example/simple'
+_LINE = re.compile(r"^(?P<section>:env:|[\w-]+)\.(?P<name>[\w-]+)=(?P<value>.*)$")
+_SECTIONS = ("global", "install", ":env:")  # the later one wins, as for `pip install`
+_OTHER_NAMES = {"pypi-url": "index-url", "default-timeout": "timeout"}
+_YES = ("y", "yes", "t", "true", "on", "1")
+_CREDENTIALS = re.compile(r"(?<=://)[^/@\s]+@")
+
+
+def read_pip_settings(config_list_text: str) -> PipSettings:
+    """Read the output of `pip config list`; a line of another shape is passed over, as is an empty value."""
+    values: dict[str, str] = {}
+    for section in _SECTIONS:
+        values |= _section(config_list_text, section)
+    return PipSettings(
+        index_url=values.get("index-url", ""),
+        extra_index_urls=tuple(values.get("extra-index-url", "").split()),
+        find_links=tuple(values.get("find-links", "").split()),
+        no_index=values.get("no-index", "").lower() in _YES,
+        proxy=values.get("proxy", ""),
+        cert=values.get("cert", ""),
+        client_cert=values.get("client-cert", ""),
+        trusted_hosts=tuple(values.get("trusted-host", "").split()),
+        timeout=values.get("timeout", ""),
+    )
+
+
+def index_sources(settings: PipSettings) -> IndexSources:
+    """Name the indexes and the find-links that pip would look through with these settings."""
+    indexes = (settings.index_url or PYPI, *settings.extra_index_urls)
+    return IndexSources(index_urls=() if settings.no_index else indexes, find_links=settings.find_links)
+
+
+def uv_arguments(settings: PipSettings) -> tuple[str, ...]:
+    """Give what uv takes only as arguments of `uv pip install`; the rest is in `uv_environment`."""
+    return ("--no-index",) if settings.no_index else ()
+
+
+def uv_environment(settings: PipSettings, already: Mapping[str, str] | None = None) -> dict[str, str]:
+    """Give the environment variables that make uv look where pip would; add them to the child's environment.
+
+    `already` is the environment as it stands: what the user told uv himself (UV_*) is left as it is.
+    pip's certificate and proxy go before the general SSL_CERT_FILE and *_PROXY, because pip would do the same.
+    """
+    proxy = settings.proxy if "://" in settings.proxy or not settings.proxy else f"http://{settings.proxy}"
+    wanted = {
+        "UV_DEFAULT_INDEX": settings.index_url,
+        "UV_INDEX": " ".join(settings.extra_index_urls),
+        "UV_FIND_LINKS": ",".join(settings.find_links),
+        # pip takes the best version of all indexes; uv on its own stops at the first index that has the name.
+        "UV_INDEX_STRATEGY": "unsafe-best-match" if settings.extra_index_urls else "",
+        "UV_INSECURE_HOST": " ".join(settings.trusted_hosts),
+        "UV_HTTP_TIMEOUT": settings.timeout,
+        "SSL_CERT_FILE": settings.cert,
+        "SSL_CLIENT_CERT": settings.client_cert,
+        "HTTP_PROXY": proxy,
+        "HTTPS_PROXY": proxy,
+    }
+    kept = _told_to_uv(already or {})
+    return {name: value for name, value in wanted.items() if value and name not in kept}
+
+
+def without_credentials(text: str) -> str:
+    """Replace user names and passwords inside addresses by stars, for anything that is shown or kept."""
+    return _CREDENTIALS.sub("****@", text)
+
+
+def _section(text: str, section: str) -> dict[str, str]:
+    matches = (_LINE.match(line.strip()) for line in text.splitlines())
+    found = {}
+    for match in matches:
+        if match and match["section"] == section and (value := _literal(match["value"])):
+            found[_OTHER_NAMES.get(match["name"], match["name"])] = value
+    return found
+
+
+def _literal(text: str) -> str:
+    try:
+        return str(ast.literal_eval(text)).strip()
+    except (ValueError, SyntaxError):
+        return text.strip()
+
+
+def _told_to_uv(environment: Mapping[str, str]) -> set[str]:
+    """Name the UV_* variables in force, under the newer name where uv has two for one thing."""
+    newer = {
+        "UV_INDEX_URL": "UV_DEFAULT_INDEX",
+        "UV_EXTRA_INDEX_URL": "UV_INDEX",
+        "UV_REQUEST_TIMEOUT": "UV_HTTP_TIMEOUT",
+    }
+    return {newer.get(name, name) for name in environment if name.startswith("UV_")}

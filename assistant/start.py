@@ -1,0 +1,277 @@
+"""What `start.py` does: make a private environment beside the project, once, then run the command in it.
+
+Needs nothing but the standard library. An environment is never changed after it is finished: a changed pyproject.toml,
+another Python or another folder gets a new one, and an old one is removed when the new one is finished.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import importlib.util
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from types import FrameType
+from typing import IO
+
+from assistant.host.process import stream
+from assistant.i18n import _
+from assistant.install.pip_settings import (
+    read_pip_settings,
+    uv_arguments,
+    uv_environment,
+    without_credentials,
+)
+from assistant.model.errors import AssistantError, WorkFailed
+
+__all__ = ["main"]
+
+ROOT = Path(__file__).resolve().parent.parent
+PROJECT = ROOT / "pyproject.toml"
+HOME = ROOT / ".assistant"
+LOG = HOME / "start.log"
+TAIL_LINES = 12
+BROWSER_LIMIT_SECONDS = 900.0
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run `assistant ARGUMENTS` (`lab` without any), or the tests for `test [PYTEST ARGUMENTS]`; answer the exit code.
+
+    On POSIX this process becomes the command, so that signals and exit codes are the command's own.
+    """
+    testing = arguments[:1] == ["test"]
+    try:
+        python = _finished(testing=testing) or _prepare(testing=testing)
+        if testing:
+            _obtain_browser(python)
+            os.chdir(ROOT)
+            return _become([python, "-P", "-m", "pytest", *arguments[1:]])
+        return _become([python, "-P", "-m", "assistant", *(arguments or ["lab"])])
+    except AssistantError as error:
+        _say(error.message)
+        _say(error.hint)
+        return error.exit_code
+    except KeyboardInterrupt:
+        _say(_("Stopped. Nothing half-made is kept; start again whenever you like."))
+        return 130
+
+
+def _folder(*, testing: bool) -> Path:
+    """Name the environment after all that it depends on: this Python, this folder, pyproject.toml, the test group."""
+    interpreter = _digest(f"{sys.version} {sys.base_prefix} {ROOT}".encode())
+    project = _digest(PROJECT.read_bytes())
+    version = f"python{sys.version_info[0]}.{sys.version_info[1]}"
+    return HOME / f"{version}-{interpreter}-{project}{'-test' if testing else ''}"
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()[:10]
+
+
+def _python(folder: Path) -> Path:
+    return folder / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python")
+
+
+def _finished(*, testing: bool) -> Path | None:
+    """Find the Python of a finished environment; one with the tests' packages serves the assistant, too."""
+    folders = [_folder(testing=True)] if testing else [_folder(testing=False), _folder(testing=True)]
+    return next((_python(folder) for folder in folders if _is_finished(folder)), None)
+
+
+def _is_finished(folder: Path) -> bool:
+    try:
+        return (folder / "stamp").read_text() == folder.name and _python(folder).exists()
+    except OSError:
+        return False
+
+
+def _prepare(*, testing: bool) -> Path:
+    """Make the environment, alone, and stamp it last; whatever stops the work, nothing half-made stays."""
+    folder = _folder(testing=testing)
+    began = time.monotonic()
+    signal.signal(signal.SIGTERM, _terminated)
+    try:
+        HOME.mkdir(exist_ok=True)
+        with _alone(HOME / "lock"):
+            if found := _finished(testing=testing):  # another start made it while this one waited
+                return found
+            _make(folder, testing=testing)
+            _remove_others(folder)
+    except OSError as error:
+        raise WorkFailed(
+            _("The assistant's own environment cannot be made in {folder}: {reason}.").format(
+                folder=HOME, reason=error.strerror or error
+            ),
+            hint=_("Put the project in a folder that you can write to, with 2 GB free, and start again."),
+        ) from error
+    _say(_("Ready after {seconds:.0f} s.").format(seconds=time.monotonic() - began))
+    return _python(folder)
+
+
+def _terminated(_number: int, _frame: FrameType | None) -> None:
+    raise SystemExit(128 + signal.SIGTERM)
+
+
+@contextlib.contextmanager
+def _alone(path: Path) -> Iterator[None]:
+    """Hold the lock file while preparing; the system lets go of it when this process ends, however it ends."""
+    with path.open("a") as file:
+        if not _lock(file):
+            _say(_("Another start is at work in this folder; waiting for it to finish."))
+            while not _lock(file):
+                time.sleep(0.2)
+        yield
+
+
+def _lock(file: IO[str]) -> bool:
+    try:
+        if sys.platform == "win32":
+            import msvcrt  # noqa: PLC0415 - exists on Windows only
+
+            msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
+        else:
+            import fcntl  # noqa: PLC0415 - exists on POSIX only
+
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except (BlockingIOError, PermissionError):
+        return False
+    return True
+
+
+def _make(folder: Path, *, testing: bool) -> None:
+    import venv  # noqa: PLC0415 - a second start has no use for it
+
+    _say(_("Making the assistant's own environment in {folder} (this once).").format(folder=HOME))
+    shutil.rmtree(folder, ignore_errors=True)
+    try:
+        venv.create(folder, symlinks=sys.platform != "win32", with_pip=False)
+        LOG.write_text("", encoding="utf-8")
+        _install(_python(folder), ["-e", str(ROOT), *(_test_requirements() if testing else [])])
+        (folder / "stamp").write_text(folder.name)
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+
+
+def _test_requirements() -> list[str]:
+    import tomllib  # noqa: PLC0415 - a second start has no use for it
+
+    requirements: list[str] = tomllib.loads(PROJECT.read_text(encoding="utf-8"))["dependency-groups"]["test"]
+    return requirements
+
+
+def _remove_others(kept: Path) -> None:
+    """Remove environments of an earlier pyproject.toml and what a killed start left; other Pythons' ones stay."""
+    project = kept.name.split("-")[2]
+    for folder in HOME.glob("python*"):
+        if folder.name.split("-")[2:3] != [project] or not _is_finished(folder):
+            (folder / "stamp").unlink(missing_ok=True)
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _install(python: Path, wanted: list[str]) -> None:
+    """Install with uv where it can be had, else (or when uv fails) with pip; pip's settings hold for both."""
+    pip = _pip(python)
+    settings = read_pip_settings(_pip_configuration(pip))
+    uv = _uv(python, pip)
+    _say(_("Installing the assistant and what it needs; the log is {log}.").format(log=LOG))
+    command = [uv or "uv", "pip", "install", "--python", python, *uv_arguments(settings), *wanted]
+    if uv and _logged(command, {**uv_environment(settings, os.environ), "UV_NO_PROGRESS": "1"}):
+        return
+    if uv and pip:
+        _say(_("uv could not install it; trying with pip, which takes longer."))
+    if not (pip and _pip_installs(pip, python, wanted)):
+        raise _failure(have_installer=bool(uv or pip))
+
+
+def _failure(*, have_installer: bool) -> WorkFailed:
+    if not have_installer:
+        return WorkFailed(
+            _("Neither uv nor pip can be had with this Python ({python}).").format(python=sys.executable),
+            hint=_("Install one of them (Debian, Ubuntu: apt install python3-pip; any system: pipx install uv)."),
+        )
+    tail = LOG.read_text(encoding="utf-8", errors="replace").splitlines()[-TAIL_LINES:]
+    _say("\n".join(f"  {line}" for line in tail))
+    return WorkFailed(
+        _("The assistant's packages could not be installed; the whole output is in {log}.").format(log=LOG),
+        hint=_("Check the network, pip's index, proxy and certificate, and the free disk space; then start again."),
+    )
+
+
+_PIP_ENVIRONMENT = {"PIP_USER": "0", "PIP_NO_INPUT": "1", "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
+
+
+def _pip(python: Path) -> list[str | Path]:
+    """Find a pip: this Python's, else one put into the environment, else one on PATH; [] where there is none."""
+    if importlib.util.find_spec("pip"):
+        return [sys.executable, "-m", "pip"]
+    if importlib.util.find_spec("ensurepip") and _logged([python, "-m", "ensurepip"], _PIP_ENVIRONMENT):
+        return [python, "-m", "pip"]
+    found = shutil.which("pip3") or shutil.which("pip")
+    return [found] if found else []
+
+
+def _pip_installs(pip: list[str | Path], python: Path, wanted: list[str]) -> bool:
+    return _logged([*pip, "--python", python, "install", "--retries", "1", *wanted], _PIP_ENVIRONMENT)
+
+
+def _pip_configuration(pip: list[str | Path]) -> str:
+    """Ask pip for its configuration; where there is no pip, its environment variables are all there is."""
+    if pip:
+        asked = subprocess.run([*pip, "config", "list"], capture_output=True, check=False)
+        return asked.stdout.decode("utf-8", "replace")
+    named = {name[4:].lower().replace("_", "-"): value for name, value in os.environ.items() if name[:4] == "PIP_"}
+    return "\n".join(f":env:.{name}={value!r}" for name, value in named.items())
+
+
+def _uv(python: Path, pip: list[str | Path]) -> Path | None:
+    """Find uv on PATH or in an environment made before, else install it with pip."""
+    name = "uv.exe" if sys.platform == "win32" else "uv"
+    on_path = shutil.which("uv")
+    places = [Path(on_path)] if on_path else [*HOME.glob(f"python*/*/{name}")]
+    if not places and pip:
+        _say(_("Fetching uv, the installer."))
+        places = [python.with_name(name)] if _pip_installs(pip, python, ["uv"]) else []
+    return next(iter(places), None)
+
+
+def _logged(command: Sequence[str | Path], environment: dict[str, str]) -> bool:
+    """Run a command with its output in the log, passwords left out; tell whether it ended well."""
+    with LOG.open("a", encoding="utf-8") as log:
+        print("$", *command, file=log)
+        try:
+            return (
+                stream(command, lambda line: print(without_credentials(line), file=log), environment=environment) == 0
+            )
+        except WorkFailed as error:
+            print(error.message, file=log)
+            return False
+
+
+def _obtain_browser(python: Path) -> None:
+    """Let the browser tests find or fetch their browser now; where that fails they say so themselves, later."""
+    script = ROOT / "tests" / "browser" / "obtain.py"
+    with contextlib.suppress(TimeoutError):
+        stream([python, script], _say, limit=BROWSER_LIMIT_SECONDS)
+
+
+def _become(command: list[str | Path]) -> int:
+    """Replace this process by the command; Windows cannot, so there the command is waited for."""
+    argv = [str(part) for part in command]
+    if os.name != "nt":
+        os.execv(argv[0], argv)  # noqa: S606 - an argument list, no shell
+    with subprocess.Popen(argv) as child:
+        while True:
+            with contextlib.suppress(KeyboardInterrupt):  # the child gets it too, and decides
+                return child.wait()
+
+
+def _say(sentence: str) -> None:
+    if sentence:
+        print(sentence, file=sys.stderr, flush=True)  # noqa: T201 - this is a shell
