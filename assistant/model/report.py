@@ -54,3 +54,10 @@ class Report(Record, frozen=True):
         """Tell whether at least one check ran and none failed."""
         ran = [check for check in self.checks if check.status is not Status.SKIPPED]
         return bool(ran) and all(check.status is Status.PASSED for check in ran)
+
+    @property
+    def usable(self) -> bool:
+        """Tell whether the device works though operators may be missing: nothing wrong, failed or hung."""
+        known = {check.status for check in self.checks} - {Status.SKIPPED, Status.UNSUPPORTED}
+        compared = any(check.error is not None for check in self.checks if check.status is Status.PASSED)
+        return compared and known == {Status.PASSED}

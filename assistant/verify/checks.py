@@ -1,0 +1,186 @@
+"""The checks of arithmetic that `child.py` loads inside the target's Python: each compares with NumPy in float64.
+
+A check takes the `Target`, computes on its device and answers a result. To add one, write a function and give it a row
+in `CHECKS`; like `child.py` this file runs on Python >= 3.8 and imports nothing of the assistant.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import time
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from assistant.verify.child import Array, Checks, Result, Target, Tensor
+
+ORT_PROVIDERS = {
+    "cpu": ("CPUExecutionProvider",),
+    "cuda": ("CUDAExecutionProvider",),
+    "rocm": ("MIGraphXExecutionProvider", "ROCMExecutionProvider"),
+    "directml": ("DmlExecutionProvider",),
+    "xpu": ("OpenVINOExecutionProvider",),
+    "mps": ("CoreMLExecutionProvider",),
+}
+
+
+def wide(array: Array) -> Array:
+    """Widen to float64, in which the references are computed."""
+    return array.astype("float64")
+
+
+def check_copy(target: Target) -> Result:
+    """Copy to the device and back: floats, integers, a transposed and a strided view."""
+    floats = target.data(1, 64, 48)
+    integers = target.numpy.arange(-500, 500, dtype="int64").reshape(20, 50)
+
+    def compute() -> list[Tensor]:
+        there, whole = target.put(floats), target.put(integers)
+        return [there, whole, there.t().contiguous(), there[::3, 1::2].clone()]
+
+    return target.measure(compute, [floats, integers, floats.T, floats[::3, 1::2]], tolerance=0.0)
+
+
+def check_matmul(target: Target) -> Result:
+    """Multiply two matrices whose sides are no powers of two."""
+    left, right = target.data(2, 200, 150), target.data(3, 150, 170)
+    a, b = target.put(left), target.put(right)
+    return target.measure(lambda: [a @ b], [wide(left) @ wide(right)])
+
+
+def check_solve(target: Target) -> Result:
+    """Solve one linear system with several right-hand sides."""
+    return solve(target, (48, 48), (48, 3))
+
+
+def check_solve_batched(target: Target) -> Result:
+    """Solve a batch of systems, each with its own right-hand sides."""
+    return solve(target, (5, 24, 24), (5, 24, 2))
+
+
+def check_solve_broadcast(target: Target) -> Result:
+    """Solve a batch of systems that share their right-hand sides."""
+    return solve(target, (5, 24, 24), (24, 2))
+
+
+def solve(target: Target, square: tuple[int, ...], right: tuple[int, ...]) -> Result:
+    """Solve random systems with a heavy diagonal; the reference is LAPACK in float64."""
+    np, sides = target.numpy, target.data(5, *right)
+    matrices = target.data(4, *square) + 0.5 * square[-1] * np.eye(square[-1], dtype="float32")
+    expected = np.linalg.solve(wide(matrices), np.broadcast_to(wide(sides), (*square[:-2], *right[-2:])))
+    a, b = target.put(matrices), target.put(sides)
+    return target.measure(lambda: [target.torch.linalg.solve(a, b)], [expected])
+
+
+def check_conv2d(target: Target) -> Result:
+    """Convolve a small batch of images with padding, stride and bias."""
+    np = target.numpy
+    images, kernels, bias = target.data(6, 2, 3, 17, 19), target.data(7, 8, 3, 3, 3), target.data(8, 8)
+    padded = np.pad(wide(images), ((0, 0), (0, 0), (1, 1), (1, 1)))
+    windows = np.lib.stride_tricks.sliding_window_view(padded, (3, 3), axis=(2, 3))[:, :, ::2, ::2]
+    expected = np.einsum("nchwij,ocij->nohw", windows, wide(kernels)) + wide(bias)[:, None, None]
+    a, b, c = target.put(images), target.put(kernels), target.put(bias)
+    return target.measure(lambda: [target.torch.nn.functional.conv2d(a, b, c, stride=2, padding=1)], [expected])
+
+
+def check_training(target: Target) -> Result:
+    """Take one gradient step of a two-layer network: loss, gradients and new weights."""
+    inputs, goal = target.data(9, 32, 20), target.data(10, 32, 4)
+    first, second = target.data(11, 20, 16), target.data(12, 16, 4)
+    x, y = target.put(inputs), target.put(goal)
+
+    def compute() -> list[Tensor]:
+        weights = [target.put(first).requires_grad_(), target.put(second).requires_grad_()]
+        loss = ((target.torch.tanh(x @ weights[0]) @ weights[1] - y) ** 2).mean()
+        loss.backward()
+        stepped = [(weight - 0.1 * weight.grad).detach() for weight in weights]
+        return [loss.detach(), *(weight.grad for weight in weights), *stepped]
+
+    return target.measure(compute, training_reference(target, inputs, goal, first, second))
+
+
+def training_reference(target: Target, inputs: Array, goal: Array, first: Array, second: Array) -> list[Array]:
+    """Derive by hand, in float64: loss, both gradients, both weights after a step of 0.1."""
+    x, y, one, two = (wide(array) for array in (inputs, goal, first, second))
+    hidden = target.numpy.tanh(x @ one)
+    miss = hidden @ two - y
+    slope = 2.0 * miss / miss.size
+    down, up = x.T @ ((slope @ two.T) * (1.0 - hidden**2)), hidden.T @ slope
+    return [(miss**2).mean(), down, up, one - 0.1 * down, two - 0.1 * up]
+
+
+def check_reductions(target: Target) -> Result:
+    """Reduce along each side: sum, mean, spread, largest value and its place, softmax."""
+    np, array = target.numpy, target.data(13, 37, 53)
+    full, there = wide(array), target.put(array)
+    powers = np.exp(full - full.max(axis=1, keepdims=True))
+
+    def compute() -> list[Tensor]:
+        rows = [there.mean(1), there.std(1), there.amax(1), there.argmax(1)]
+        return [there.sum(), there.sum(0), *rows, target.torch.softmax(there, 1)]
+
+    rows = [full.mean(1), full.std(1, ddof=1), full.max(1), full.argmax(1)]
+    return target.measure(compute, [full.sum(), full.sum(0), *rows, powers / powers.sum(1, keepdims=True)])
+
+
+def check_onnxruntime(target: Target) -> Result:
+    """Run a tiny model through ONNX Runtime's provider for the device; skipped where there is none."""
+    for name in ("onnxruntime", "onnx", "numpy"):
+        if importlib.util.find_spec(name) is None:
+            return {"status": "skipped", "detail": f"{name} is not installed in this environment"}
+    ort = importlib.import_module("onnxruntime")
+    there = ort.get_available_providers()
+    provider = next((name for name in ORT_PROVIDERS.get(target.kind, ()) if name in there), None)
+    if provider is None:
+        detail = f"onnxruntime {ort.__version__} has no provider for {target.kind}, only {', '.join(there)}"
+        return {"status": "skipped", "detail": detail}
+    started = time.perf_counter()
+    session = onnx_session(ort, provider, target)
+    if session.get_providers()[0] != provider:
+        return {"status": "failed", "detail": f"fell back from {provider} to {', '.join(session.get_providers())}"}
+    return onnx_result(target, session, started)
+
+
+def onnx_session(ort: Any, provider: str, target: Target) -> Any:  # noqa: ANN401 - onnxruntime is the target's
+    """Open the model on one provider; a GPU's may leave no node to the CPU's."""
+    options = ort.SessionOptions()
+    if target.kind != "cpu":
+        options.add_session_config_entry("session.disable_cpu_ep_fallback", "1")
+    settings = {"device_id": target.index} if target.index else {}
+    return ort.InferenceSession(onnx_model(), options, providers=[(provider, settings)])
+
+
+def onnx_result(target: Target, session: Any, started: float) -> Result:  # noqa: ANN401 - likewise
+    """Run twice, the first time as begun at `started`, and compare with NumPy."""
+    inputs, weights = target.data(14, 16, 24), target.data(15, 24, 8)
+    first = session.run(None, {"x": inputs, "w": weights})
+    between = time.perf_counter()
+    again = session.run(None, {"x": inputs, "w": weights})
+    seconds = time.perf_counter() - between
+    expected = target.numpy.maximum(wide(inputs) @ wide(weights), 0.0)
+    return {**target.judge([first, again], [expected]), "seconds": seconds, "first_seconds": between - started}
+
+
+def onnx_model() -> bytes:
+    """Build max(0, x @ w) in old opset and format versions, which any ONNX Runtime reads."""
+    onnx = importlib.import_module("onnx")
+    make, single = onnx.helper, onnx.TensorProto.FLOAT
+    nodes = [make.make_node("MatMul", ["x", "w"], ["h"], "product"), make.make_node("Relu", ["h"], ["y"], "rectify")]
+    shapes = {"x": [16, 24], "w": [24, 8], "y": [16, 8]}
+    values = {name: make.make_tensor_value_info(name, single, shape) for name, shape in shapes.items()}
+    graph = make.make_graph(nodes, "tiny", [values["x"], values["w"]], [values["y"]])
+    model = make.make_model(graph, opset_imports=[make.make_opsetid("", 13)], ir_version=8)
+    return bytes(model.SerializeToString())
+
+
+CHECKS: Checks = {
+    "copy": (check_copy, ("device",)),
+    "matmul": (check_matmul, ("copy",)),
+    "linalg.solve": (check_solve, ("copy",)),
+    "linalg.solve.batched": (check_solve_batched, ("copy",)),
+    "linalg.solve.broadcast": (check_solve_broadcast, ("copy",)),
+    "conv2d": (check_conv2d, ("copy",)),
+    "training": (check_training, ("copy",)),
+    "reductions": (check_reductions, ("copy",)),
+    "onnxruntime": (check_onnxruntime, ()),
+}

@@ -1,0 +1,294 @@
+"""Runs inside the target's own Python and tells on stdout, in JSON lines, what its torch really computes.
+
+Run as `python -I -X utf8 child.py '{"device": "cpu", "checks": ["import", "matmul"]}'`, or with that JSON on stdin.
+It needs the standard library, torch >= 1.13 and NumPy, runs on Python >= 3.8 and imports nothing of the assistant;
+the checks themselves lie in the files beside it that `FILES` names.
+Lines: `{"facts": {…}}`, `{"start": key}` and `{"check": key, "status": …, "seconds": …, "first_seconds": …, "error": …,
+"tolerance": …, "detail": …}`; everything else on stdout or stderr comes from the libraries.
+A result counts only if it lives on the device that was asked for and each of its elements agrees with NumPy in float64.
+"""
+
+from __future__ import annotations
+
+import faulthandler
+import importlib
+import importlib.util
+import json
+import os
+import platform
+import re
+import signal
+import statistics
+import sys
+import time
+import warnings
+from typing import Any, Callable, Dict, List, Sequence, Tuple  # noqa: UP035 - evaluated by Python 3.8
+
+Tensor = Any  # torch is known only once the target has imported it
+Array = Any
+Module = Any
+Result = Dict[str, Any]  # noqa: UP006 - evaluated by Python 3.8
+Compute = Callable[[], List[Tensor]]  # noqa: UP006 - evaluated by Python 3.8
+Checks = Dict[str, Tuple[Callable[["Target"], Result], Tuple[str, ...]]]  # noqa: UP006 - evaluated by Python 3.8
+
+FILES = ("checks.py",)
+REPEATS = 3
+MEGABYTE = 1 << 20
+# The largest |got - expected| / (|expected| + mean |expected|) that a float32 element may show. Sums of a few hundred
+# terms stay below 1e-5; TF32 and half precision, above 3e-4, do not pass.
+TOLERANCE = 1e-4
+# What torch, torch-directml and the device libraries say when an operator or a type is missing.
+MISSING_OPERATOR = re.compile(
+    r"not (currently )?(implemented|supported)|unsupported|could not run '|doesn't support|does not support",
+    re.IGNORECASE,
+)
+CPU_FALLBACK = re.compile(r"operator '([^']+)'.*fall back to run on the CPU", re.DOTALL)
+
+
+class Refused(Exception):
+    """The device asked for is not the one that did the work."""
+
+
+class Target:
+    """What is under test: the device as asked for and, once the first checks have passed, torch and torch's device."""
+
+    def __init__(self, asked: str) -> None:
+        self.asked = asked
+        self.kind, _, self.index = asked.partition(":")
+        self.torch: Module = None
+        self.device: Any = None
+
+    @property
+    def numpy(self) -> Module:
+        """The target's NumPy."""
+        return importlib.import_module("numpy")
+
+    def data(self, seed: int, *shape: int) -> Array:
+        """Give the same float32 numbers in [-1, 1) at every call, as a NumPy array."""
+        return self.numpy.random.default_rng(seed).uniform(-1.0, 1.0, shape).astype("float32")
+
+    def put(self, array: Array) -> Tensor:
+        """Copy a NumPy array to the device."""
+        return self.torch.from_numpy(array).to(self.device, copy=True)
+
+    def measure(self, compute: Compute, expected: Sequence[Array], tolerance: float = TOLERANCE) -> Result:
+        """Run once with compilation and a few times more; judge the first and the last results."""
+        first_seconds, first = self._timed(compute)
+        runs = [self._timed(compute) for _ in range(REPEATS)]
+        for tensor in [*first, *runs[-1][1]]:
+            self.require(tensor)
+        fetched = [[tensor.cpu().numpy() for tensor in results] for results in (first, runs[-1][1])]
+        seconds = statistics.median(seconds for seconds, _ in runs)
+        return {**self.judge(fetched, expected, tolerance), "seconds": seconds, "first_seconds": first_seconds}
+
+    def judge(self, runs: Sequence[Sequence[Array]], expected: Sequence[Array], tolerance: float = TOLERANCE) -> Result:
+        """Compare each run's results with their references: "passed" or "wrong", and the largest error."""
+        pairs = [pair for run in runs for pair in zip(run, expected)]  # noqa: B905 - strict= came with Python 3.10
+        error, complaint = max(deviation(self.numpy, got, want, tolerance) for got, want in pairs)
+        status, detail = ("passed", "") if error <= tolerance else ("wrong", complaint)
+        finite = error if error < float("inf") else None
+        return {"status": status, "error": finite, "tolerance": tolerance, "detail": detail}
+
+    def require(self, tensor: Tensor) -> None:
+        """Refuse a tensor that does not live on the device asked for."""
+        found = tensor.device
+        if found.type != self.device.type or (self.index and found.index != int(self.index)):
+            raise Refused(f"the result lives on {found}, not on {self.asked}")
+
+    def accelerator(self) -> Module:
+        """Give torch's module for the device (`torch.cuda`, `torch.mps` …), or None."""
+        return None if self.device.type == "cpu" else getattr(self.torch, self.device.type, None)
+
+    def wait(self, results: Sequence[Tensor]) -> None:
+        """Wait until queued work is done; DirectML can only be waited for by fetching a result."""
+        synchronize = getattr(self.accelerator(), "synchronize", None)
+        if synchronize is not None:
+            synchronize()
+        elif self.device.type != "cpu":
+            for result in results:
+                result.cpu()
+
+    def allocated(self) -> int | None:
+        """Count the bytes that torch holds on the device; None where it does not tell."""
+        names = ("memory_allocated", "current_allocated_memory")
+        module = self.accelerator()
+        counter = next((getattr(module, name) for name in names if hasattr(module, name)), None)
+        if counter is None:
+            return None
+        return int(counter() if counter.__name__ == names[1] else counter(self.device))
+
+    def _timed(self, compute: Compute) -> tuple[float, list[Tensor]]:
+        started = time.perf_counter()
+        results = compute()
+        self.wait(results)
+        return time.perf_counter() - started, results
+
+
+def deviation(np: Module, got: Array, want: Array, tolerance: float) -> tuple[float, str]:
+    """Measure the largest error of any element, relative to its own and the mean size; say where it is."""
+    got, want = np.asarray(got), np.asarray(want, dtype="float64")
+    if got.shape != want.shape:
+        return float("inf"), f"the result has shape {got.shape}, not {want.shape}"
+    scale = np.maximum(np.abs(want) + np.abs(want).mean(), np.finfo("float64").tiny)
+    errors = np.abs(got.astype("float64") - want) / scale
+    errors = np.where(np.isnan(errors), np.inf, errors)
+    place = np.unravel_index(int(errors.argmax()), errors.shape)
+    off, where = int((errors > tolerance).sum()), ", ".join(str(int(index)) for index in place)
+    value, right = got[place].item(), want[place].item()
+    return float(errors[place]), f"{off} of {got.size} elements are off; element [{where}] is {value!r}, not {right!r}"
+
+
+def check_import(target: Target) -> Result:
+    """Import torch; a missing library or another ABI shows in the exception's chain."""
+    started = time.perf_counter()
+    target.torch = torch = importlib.import_module("torch")
+    seconds = time.perf_counter() - started
+    facts = {"torch": torch.__version__, "cuda": torch.version.cuda, "hip": getattr(torch.version, "hip", None)}
+    tell_facts(**facts, threads=torch.get_num_threads())
+    return {"status": "passed", "seconds": seconds, "first_seconds": seconds}
+
+
+def check_device(target: Target) -> Result:
+    """Allocate on the device and see that the memory was taken there."""
+    started = time.perf_counter()
+    target.device = find_device(target)
+    for settings in (target.torch.backends.cuda.matmul, target.torch.backends.cudnn):
+        if hasattr(settings, "allow_tf32"):
+            settings.allow_tf32 = False  # its 10 bits would look like a wrong device
+    before = target.allocated()
+    tensor = target.torch.ones(MEGABYTE // 4, device=target.device)
+    target.wait([tensor])
+    seconds = time.perf_counter() - started
+    target.require(tensor)
+    after = target.allocated()
+    if before is not None and after is not None and after - before < MEGABYTE:
+        raise Refused(f"a tensor of {MEGABYTE} bytes took {after - before} bytes on {target.asked}")
+    tell_facts(**device_facts(target))
+    return {"status": "passed", "seconds": seconds, "first_seconds": seconds}
+
+
+def find_device(target: Target) -> Any:  # noqa: ANN401 - a torch.device of the target
+    """Turn the name asked for into torch's device; raise as torch does where there is none."""
+    torch = target.torch
+    if target.kind == "directml":
+        directml = importlib.import_module("torch_directml")
+        return directml.device(int(target.index)) if target.index else directml.device()
+    if target.kind == "rocm":
+        if not getattr(torch.version, "hip", None):
+            raise Refused(f"this torch {torch.__version__} is not a ROCm build")
+        return torch.device("cuda" + (":" + target.index if target.index else ""))
+    return torch.device(target.asked)
+
+
+def device_facts(target: Target) -> dict[str, object]:
+    """Tell the device's name, memory and architecture, as far as torch knows them."""
+    facts: dict[str, object] = {"device": target.device}
+    if target.kind == "directml":
+        directml = importlib.import_module("torch_directml")
+        facts["device name"] = directml.device_name(int(target.index or directml.default_device()))
+    elif target.device.type == "cpu":
+        capability = getattr(getattr(target.torch.backends, "cpu", None), "get_cpu_capability", str)
+        facts.update({"device name": platform.processor() or platform.machine(), "cpu capability": capability()})
+    elif hasattr(target.accelerator(), "get_device_properties"):
+        seen = target.accelerator().get_device_properties(target.device)
+        facts.update({"device name": seen.name, "device memory": f"{seen.total_memory / 2**30:.1f} GiB"})
+        facts["compute capability"] = f"{seen.major}.{seen.minor}" if hasattr(seen, "major") else None
+        facts["architecture"] = getattr(seen, "gcnArchName", None)
+    return facts
+
+
+def known_checks() -> Checks:
+    """Give all checks: key to function and the keys of the checks that must have passed before."""
+    checks: Checks = {"import": (check_import, ()), "device": (check_device, ("import",))}
+    for name in FILES:
+        path = os.path.join(os.path.dirname(os.path.abspath(__file__)), name)  # noqa: PTH100, PTH118, PTH120 - quicker
+        spec = importlib.util.spec_from_file_location("verify_" + name.split(".")[0], path)
+        if spec is None or spec.loader is None:
+            raise FileNotFoundError(path)
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        checks.update(module.CHECKS)
+    return checks
+
+
+def perform(target: Target, checks: Checks, key: str, passed: set[str]) -> Result:
+    """Run one check; whatever it raises becomes its status."""
+    if key not in checks:
+        return {"status": "skipped", "detail": f"there is no check {key!r}"}
+    function, needs = checks[key]
+    missing = [need for need in needs if need not in passed]
+    if missing:
+        return {"status": "skipped", "detail": f"needs the check {missing[0]!r} to pass"}
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        result = attempt(function, target)
+    return own_work(target, result, [str(warning.message) for warning in caught])
+
+
+def attempt(function: Callable[[Target], Result], target: Target) -> Result:
+    """Call a check and turn its exceptions into statuses."""
+    try:
+        return function(target)
+    except Refused as reason:
+        return {"status": "failed", "detail": str(reason)}
+    except Exception as error:  # noqa: BLE001 - any failure of the target is a finding
+        lacking = isinstance(error, (NotImplementedError, RuntimeError)) and MISSING_OPERATOR.search(str(error))
+        return {"status": "unsupported" if lacking else "failed", "detail": chain(error)}
+
+
+def own_work(target: Target, result: Result, warned: list[str]) -> Result:
+    """Take a pass back when torch warned that it ran an operator on the CPU instead; pass all warnings on."""
+    fallbacks = [found.group(1) for found in map(CPU_FALLBACK.search, warned) if found]
+    for text in warned:
+        print(text, file=sys.stderr, flush=True)  # noqa: T201 - the parent reads it as a log line
+    if fallbacks and target.kind != "cpu" and result["status"] == "passed":
+        detail = f"{', '.join(fallbacks)} ran on the CPU instead of {target.asked}"
+        return {**result, "status": "unsupported", "detail": detail}
+    return result
+
+
+def chain(error: BaseException | None) -> str:
+    """Tell an exception and what it was raised from, the first cause last; 4,000 characters at most."""
+    parts: list[str] = []
+    while error is not None and len(parts) < 8:  # noqa: PLR2004 - a chain that long repeats itself
+        parts.append(f"{type(error).__name__}: {error}")
+        error = error.__cause__ or error.__context__
+    return "\n".join(parts)[:4000]
+
+
+def tell(**line: object) -> None:
+    """Write one line at once; the line feed before it ends what a library may have left unfinished."""
+    sys.stdout.flush()
+    os.write(1, ("\n" + json.dumps(line) + "\n").encode())
+
+
+def tell_facts(**facts: object) -> None:
+    """Tell those facts that are known."""
+    tell(facts={key: str(value).strip("\x00 ") for key, value in facts.items() if value})
+
+
+def watch_for_crashes() -> None:
+    """Have Python's stack written to stderr when a library crashes or the parent ends a check that hangs."""
+    faulthandler.enable()
+    if hasattr(faulthandler, "register"):
+        faulthandler.register(signal.SIGTERM, chain=True)
+
+
+def main() -> int:
+    """Read the request, run its checks in order, tell each start and result."""
+    request = json.loads(sys.argv[1] if len(sys.argv) > 1 else sys.stdin.read())
+    watch_for_crashes()
+    target, checks = Target(request["device"]), known_checks()
+    passed: set[str] = set()
+    tell_facts(python=platform.python_version(), executable=sys.executable)
+    for key in request["checks"]:
+        tell(start=key)
+        result = perform(target, checks, key, passed)
+        if result["status"] == "passed":
+            passed.add(key)
+        tell(check=key, **result)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

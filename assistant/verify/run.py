@@ -1,0 +1,238 @@
+"""Runs the checks in the target's own Python, watches each one's time and turns what it tells into a report."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import time
+from collections import deque
+from collections.abc import Mapping
+from pathlib import Path
+
+import msgspec
+
+from assistant.host.process import CancelToken, stream
+from assistant.i18n import _
+from assistant.model.errors import BadInput, Cancelled
+from assistant.model.event import FindingRaised, LogLine, Progress, Sink, Step
+from assistant.model.finding import Finding, Severity
+from assistant.model.plan import Backend
+from assistant.model.record import Record
+from assistant.model.report import Check, Report, Status
+
+__all__ = ["QUICK", "check_title", "device_for", "verify"]
+
+CHILD = Path(__file__).with_name("child.py")
+STRAY_LINES = 20
+LINE_LIMIT = 2000
+_DEVICE = re.compile(r"(?:{})(?::\d+)?".format("|".join(backend.value for backend in Backend)))
+
+# The checks of a quick verification, in order; they take a few tenths of a second after `import torch`.
+QUICK = (
+    "import",
+    "device",
+    "copy",
+    "matmul",
+    "linalg.solve",
+    "linalg.solve.batched",
+    "linalg.solve.broadcast",
+    "conv2d",
+    "training",
+    "reductions",
+    "onnxruntime",
+)
+
+
+def check_title(key: str) -> str:
+    """Name a check in the user's language; an unknown key names itself."""
+    titles = {
+        "import": _("Import torch"),
+        "device": _("Allocate on the device"),
+        "copy": _("Copy to the device and back"),
+        "matmul": _("Multiply matrices"),
+        "linalg.solve": _("Solve a linear system"),
+        "linalg.solve.batched": _("Solve a batch of linear systems"),
+        "linalg.solve.broadcast": _("Solve linear systems with shared right-hand sides"),
+        "conv2d": _("Convolve images"),
+        "training": _("Take one training step"),
+        "reductions": _("Sums, means, maxima and softmax"),
+        "onnxruntime": _("Run a model with ONNX Runtime"),
+    }
+    return titles.get(key, key)
+
+
+def device_for(backend: Backend) -> str:
+    """Name the device that `verify` and `INFERENCE_DEVICE` take for a plan's backend."""
+    return backend.value
+
+
+def verify(
+    python: str | Path,
+    device: str,
+    sink: Sink,
+    cancel: CancelToken | None = None,
+    *,
+    limit_per_check: float = 60.0,
+    environment: Mapping[str, str] | None = None,
+) -> Report:
+    """Run the quick checks with the interpreter `python` on `device` ("cpu", "cuda:1", …) and report every one of them.
+
+    `environment` holds variables to set for the child, such as a plan's. A check that takes more than
+    `limit_per_check` seconds, or whose process dies, ends the run; the checks after it are reported as skipped.
+    Raises `BadInput` for an unknown device, `WorkFailed` when the interpreter cannot be started, and `Cancelled`.
+    """
+    if not _DEVICE.fullmatch(device):
+        raise BadInput(
+            _("There is no device called {device!r}.").format(device=device),
+            hint=_("Use cpu, cuda, rocm, xpu, mps or directml, with an index where there are several, as in cuda:1."),
+        )
+    run = _Run(device, sink, cancel, limit_per_check)
+    request = json.dumps({"device": device, "checks": QUICK})
+    started = time.monotonic()
+    try:
+        code = stream([python, "-I", "-X", "utf8", CHILD, request], run.hear, cancel=run.clock, environment=environment)
+        run.end(Status.FAILED, _ending(code), code)
+    except Cancelled:
+        if not run.clock.expired:
+            raise
+        run.end(Status.TIMEOUT, _("It did not end within {seconds:g} seconds.").format(seconds=limit_per_check))
+    return Report(device=device, checks=run.checks(), facts=run.facts, seconds=time.monotonic() - started)
+
+
+class _Clock(CancelToken):
+    """A stop that is asked for by the user or by the limit of the check at hand; each start sets the limit anew."""
+
+    def __init__(self, cancel: CancelToken | None, limit: float) -> None:
+        super().__init__()
+        self._cancel, self._limit = cancel, limit
+        self.expired = False
+        self.restart()
+
+    def restart(self) -> None:
+        self._deadline = time.monotonic() + self._limit
+
+    def __bool__(self) -> bool:
+        if self._cancel:
+            return True
+        self.expired = self.expired or time.monotonic() > self._deadline
+        return self.expired
+
+
+class _Line(Record, frozen=True):
+    """One line of the child's own; what does not decode as one comes from a library."""
+
+    facts: dict[str, str] = {}
+    start: str | None = None
+    check: str | None = None
+    status: Status | None = None
+    seconds: float | None = None
+    first_seconds: float | None = None
+    error: float | None = None
+    tolerance: float | None = None
+    detail: str = ""
+
+
+class _Run:
+    """What has been heard from the child so far."""
+
+    def __init__(self, device: str, sink: Sink, cancel: CancelToken | None, limit: float) -> None:
+        self.clock = _Clock(cancel, limit)
+        self.facts: dict[str, str] = {}
+        self._device, self._sink = device, sink
+        self._done: dict[str, Check] = {}
+        self._stray: deque[str] = deque(maxlen=STRAY_LINES)
+
+    def hear(self, text: str) -> None:
+        """Take one line of the child's output."""
+        try:
+            line = msgspec.json.decode(text, type=_Line)
+        except msgspec.DecodeError:
+            return self._hear_stray(text)
+        self.facts.update(line.facts)
+        if line.start is not None:
+            self._start(line.start)
+        if line.check is not None and line.status is not None:
+            self._finish(_check(line.check, line.status, line))
+        return None
+
+    def end(self, status: Status, detail: str, code: int | None = None) -> None:
+        """Give the check at which the child ended its status, and call those after it skipped."""
+        open_checks = [key for key in QUICK if key not in self._done]
+        if not open_checks and code:
+            self.facts["ending"] = detail
+        for key in open_checks[:1]:
+            self._finish(Check(key=key, status=status, detail="\n".join([detail, *self._stray])))
+        for key in open_checks[1:]:
+            self._finish(Check(key=key, status=Status.SKIPPED, detail=_("The verification ended before this check.")))
+        self._progress(_("Verification done"))
+
+    def checks(self) -> tuple[Check, ...]:
+        """Give all results in the order of the checks."""
+        return tuple(self._done[key] for key in QUICK)
+
+    def _hear_stray(self, text: str) -> None:
+        if text.strip():
+            self._stray.append(text[:LINE_LIMIT])
+            self._sink(LogLine(step=Step.VERIFY, text=text[:LINE_LIMIT]))
+
+    def _start(self, key: str) -> None:
+        self.clock.restart()
+        self._stray.clear()
+        self._progress(check_title(key))
+
+    def _progress(self, text: str) -> None:
+        self._sink(Progress(step=Step.VERIFY, text=text, done=len(self._done), total=len(QUICK), unit="checks"))
+
+    def _finish(self, check: Check) -> None:
+        if check.key not in QUICK or check.key in self._done:
+            return
+        self._done[check.key] = check
+        if check.status not in (Status.PASSED, Status.SKIPPED):
+            self._sink(FindingRaised(step=Step.VERIFY, finding=_finding(check, self._device)))
+
+
+def _check(key: str, status: Status, line: _Line) -> Check:
+    return Check(
+        key=key,
+        status=status,
+        seconds=line.seconds,
+        first_seconds=line.first_seconds,
+        error=line.error,
+        tolerance=line.tolerance,
+        detail=line.detail,
+    )
+
+
+def _finding(check: Check, device: str) -> Finding:
+    sentences = {
+        Status.WRONG: _("“{check}” gave a wrong result on {device}."),
+        Status.UNSUPPORTED: _("“{check}” is not supported on {device}."),
+        Status.TIMEOUT: _("“{check}” hung on {device} and was stopped."),
+    }
+    sentence = sentences.get(check.status, _("“{check}” failed on {device}."))
+    return Finding(
+        key=f"verify.{check.key}",
+        severity=Severity.WARNING if check.status is Status.UNSUPPORTED else Severity.ERROR,
+        text=sentence.format(check=check_title(check.key), device=device),
+        evidence=(check.detail,) if check.detail else (),
+    )
+
+
+# What Windows answers in place of a signal.
+_WINDOWS_ENDINGS = {
+    0xC0000005: "STATUS_ACCESS_VIOLATION",
+    0xC000001D: "STATUS_ILLEGAL_INSTRUCTION",
+    0xC0000135: "STATUS_DLL_NOT_FOUND",
+    0xC0000409: "STATUS_STACK_BUFFER_OVERRUN",
+}
+
+
+def _ending(code: int) -> str:
+    """Say how the child ended."""
+    if code < 0:
+        known = {number.value: number.name for number in signal.Signals}
+        return _("The process was ended by signal {name}.").format(name=known.get(-code, str(-code)))
+    if code in _WINDOWS_ENDINGS:
+        return _("The process was ended by Windows: {name}.").format(name=_WINDOWS_ENDINGS[code])
+    return _("The process ended with exit status {code} before it had answered.").format(code=code)
