@@ -1,0 +1,275 @@
+"""What the package sources really hold: wheels that fit a target, and their sizes, each look within a time limit."""
+
+from __future__ import annotations
+
+import logging
+import queue
+import re
+import ssl
+import threading
+import time
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
+
+from assistant.i18n import _
+from assistant.model.plan import Wheel
+from assistant.model.record import Record
+
+if TYPE_CHECKING:
+    from packaging.version import Version
+    from unearth import Package, TargetPython
+    from unearth.fetchers import PyPIClient
+
+__all__ = ["Asked", "Found", "Network", "find_wheels", "wheel_sizes", "wheel_version"]
+
+NEWEST_GLIBC = 50  # stands for an unknown glibc: no wheel is left out for it
+NEWEST_MACOS = 26
+PARALLEL = 16
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+
+class Network(Record, frozen=True):
+    """How the user's pip reaches its indexes; "" and () leave it to the environment variables."""
+
+    proxy: str = ""
+    cert: str = ""
+    client_cert: str = ""
+    trusted_hosts: tuple[str, ...] = ()
+
+
+DIRECT = Network()
+
+
+class Asked(Record, frozen=True):
+    """How one source answered: "nothing" was looked through and has none; "unreachable" was not, for `reason`."""
+
+    source: str
+    where: str
+    status: Literal["ok", "nothing", "unreachable"]
+    reason: str = ""
+
+
+class Found(Record, frozen=True):
+    """The fitting wheels of all sources, newest version first, pre-releases included, and how each source answered."""
+
+    wheels: tuple[Wheel, ...] = ()
+    asked: tuple[Asked, ...] = ()
+
+    @property
+    def complete(self) -> bool:
+        """Tell whether every source could be looked through, so that a wheel not listed is a wheel not there."""
+        return all(asked.status != "unreachable" for asked in self.asked)
+
+
+def find_wheels(  # noqa: PLR0913 - each is one fact of the question
+    project: str,
+    *,
+    index_urls: Iterable[str],
+    find_links: Iterable[str],
+    python: str,
+    machine_os: str,
+    machine_arch: str,
+    timeout: float,
+    glibc: str | None = None,
+    where: str = "configured",
+    network: Network = DIRECT,
+) -> Found:
+    """Look for a project's wheels that run on a target, in all sources at once, `timeout` seconds at most.
+
+    `python` like "3.12" or "3.13t"; `machine_os`, `machine_arch`, `glibc` as in `Machine`, glibc None taking any;
+    `where` labels the indexes' wheels, those of find-links are labelled so. Never raises for a source that fails.
+    """
+    target = _target(python, _platforms(machine_os, machine_arch, glibc))
+    sources = [_Source(url, where) for url in index_urls] + [_Source(url, "find-links") for url in find_links]
+    with_indexes = [source.url for source in sources if source.where != "find-links"]
+    with _client(network, timeout, with_indexes) as client:
+        answers = _each(lambda source: source.look(project, target, client), sources, timeout)
+    late = _("it did not answer within {seconds:g} s").format(seconds=timeout)
+    told = [answers.get(source) or ((), source.asked("unreachable", late)) for source in sources]
+    wheels = sorted((wheel for found, asked in told for wheel in found), key=wheel_version, reverse=True)
+    return Found(wheels=tuple(wheels), asked=tuple(asked for found, asked in told))
+
+
+def wheel_version(wheel: Wheel) -> Version:
+    """Read a wheel's version, local part included, from its file name."""
+    from packaging.utils import parse_wheel_filename  # noqa: PLC0415 - not needed by every command
+
+    return parse_wheel_filename(wheel.filename)[1]
+
+
+def wheel_sizes(urls: Sequence[str], *, timeout: float = 5.0, network: Network = DIRECT) -> dict[str, int]:
+    """Give the sizes in bytes of files on servers (asked by HEAD) and on disk; what cannot be told is left out."""
+    with _client(network, timeout, []) as client:
+        sizes = _each(lambda url: _size(client, url), list(dict.fromkeys(urls)), timeout)
+    return {url: size for url, size in sizes.items() if size is not None}
+
+
+class _Unreachable(Exception):
+    """A source answered, but not as an index does; the text is the reason."""
+
+
+class _Source:
+    """One index, or one folder or page of links."""
+
+    def __init__(self, url: str, where: str) -> None:
+        self.url, self.where = url, where
+
+    def asked(self, status: Literal["ok", "nothing", "unreachable"], reason: str = "") -> Asked:
+        """Tell how this source answered, its password left out."""
+        return Asked(source=_CREDENTIALS.sub("", self.url), where=self.where, status=status, reason=reason)
+
+    def look(self, project: str, target: TargetPython, client: PyPIClient) -> tuple[tuple[Wheel, ...], Asked]:
+        """Collect the fitting wheels, best first."""
+        from unearth import PackageFinder  # noqa: PLC0415 - a third of a second that only a look needs
+
+        links = self.where == "find-links"
+        try:
+            self._check_folder()
+            finder = PackageFinder(
+                client,  # type: ignore[arg-type] # unearth's own client does not fit its own protocol
+                index_urls=[] if links else [self.url],
+                find_links=[self.url] if links else [],
+                target_python=target,
+                only_binary=[project],
+            )
+            wheels = tuple(self._wheel(package) for package in finder.find_all_packages(project))
+        except Exception as error:  # noqa: BLE001 - a source that cannot be asked is an answer, whatever the reason
+            return (), self.asked("unreachable", _CREDENTIALS.sub("", str(error) or type(error).__name__))
+        return wheels, self.asked("ok" if wheels else "nothing")
+
+    def _check_folder(self) -> None:
+        folder = _path(self.url)
+        if folder and not folder.exists():
+            raise _Unreachable(_("there is no such folder"))
+
+    def _wheel(self, package: Package) -> Wheel:
+        link = package.link
+        path = _path(link.url_without_fragment)
+        return Wheel(
+            filename=link.filename,
+            url=_CREDENTIALS.sub("", link.url_without_fragment),
+            where=self.where,
+            size=path.stat().st_size if path and path.exists() else None,
+            sha256=next(iter((link.hash_option or {}).get("sha256", [])), None),
+        )
+
+
+_CREDENTIALS = re.compile(r"(?<=://)[^/@\s]+@")
+_INDEX_TYPES = ("text/html", "application/vnd.pypi.simple.v1")
+
+
+def _client(network: Network, timeout: float, index_urls: list[str]) -> PyPIClient:
+    """Make a client with the user's proxy, certificates and passwords; plain http is allowed, as uv allows it."""
+    from unearth.auth import MultiDomainBasicAuth  # noqa: PLC0415 - a third of a second that only a look needs
+    from unearth.fetchers import PyPIClient  # noqa: PLC0415
+
+    class Client(PyPIClient):
+        def iter_secure_origins(self) -> Iterable[tuple[str, str, str]]:
+            yield ("*", "*", "*")
+
+    logging.getLogger("unearth").addHandler(logging.NullHandler())  # what it warns of is told in `Asked`
+    return Client(
+        trusted_hosts=network.trusted_hosts,
+        verify=_certificates(network),
+        timeout=timeout,
+        follow_redirects=True,
+        proxy=network.proxy or None,
+        auth=MultiDomainBasicAuth(prompting=False, index_urls=index_urls),
+        event_hooks={"response": [_check_answer]},
+    )
+
+
+def _certificates(network: Network) -> ssl.SSLContext | bool:
+    if not (network.cert or network.client_cert):
+        return True
+    context = ssl.create_default_context(cafile=network.cert or None)
+    if network.client_cert:
+        context.load_cert_chain(network.client_cert)
+    return context
+
+
+def _check_answer(response: Any) -> None:  # noqa: ANN401 - of httpx or httpx2, as unearth's version has it
+    """Tell an index without the project (404) from a server that fails or is no index; unearth takes both for empty."""
+    if response.request.method != "GET" or response.is_redirect or response.status_code in {404, 410}:
+        return
+    if response.status_code != 200:  # noqa: PLR2004 - OK
+        raise _Unreachable(f"HTTP {response.status_code}")
+    if not response.headers.get("Content-Type", "").lower().startswith(_INDEX_TYPES):
+        raise _Unreachable(_("it is not a package index"))
+
+
+def _size(client: PyPIClient, url: str) -> int | None:
+    path = _path(url)
+    try:
+        if path:
+            return path.stat().st_size
+        answer = client.head(url, headers={"Accept-Encoding": "identity"})
+        return int(answer.headers["Content-Length"]) if answer.is_success else None
+    except Exception:  # noqa: BLE001 - a size that cannot be had is unknown, whatever the reason
+        return None
+
+
+def _path(url: str) -> Path | None:
+    """Give the path of a `file:` address or a plain path; None for an address on a server."""
+    parts = urlsplit(url)
+    if parts.scheme == "file":
+        return Path(url2pathname(parts.path))
+    return None if "://" in url else Path(url)
+
+
+def _target(python: str, platforms: list[str]) -> TargetPython:
+    from unearth import TargetPython  # noqa: PLC0415 - a third of a second that only a look needs
+
+    major, minor = (int(number) for number in re.findall(r"\d+", python)[:2])
+    free_threaded = "t" if python.endswith("t") else ""
+    return TargetPython(
+        py_ver=(major, minor), abis=[f"cp{major}{minor}{free_threaded}"], impl="cp", platforms=platforms
+    )
+
+
+_LEGACY = {17: "manylinux2014", 12: "manylinux2010", 5: "manylinux1"}
+
+
+def _platforms(machine_os: str, arch: str, glibc: str | None) -> list[str]:
+    """List the platform tags that a machine takes, best first (PEP 425, 600)."""
+    arch = {"amd64": "x86_64", "x86": "i686"}.get(arch.lower(), arch.lower())
+    if machine_os == "windows":
+        return [{"x86_64": "win_amd64", "i686": "win32"}.get(arch, "win_arm64")]
+    if machine_os == "macos":
+        return [f"macosx_{NEWEST_MACOS}_0_{'x86_64' if arch == 'x86_64' else 'arm64'}"]
+    arch = "aarch64" if arch == "arm64" else arch
+    newest = int(glibc.split(".")[1]) if glibc else NEWEST_GLIBC
+    tags = []
+    for minor in range(newest, 4, -1):
+        tags.append(f"manylinux_2_{minor}_{arch}")
+        tags += [f"{_LEGACY[minor]}_{arch}"] if minor in _LEGACY else []
+    return [*tags, f"linux_{arch}"]
+
+
+def _each(work: Callable[[Item], Result], items: Sequence[Item], seconds: float) -> dict[Item, Result]:
+    """Do the work for all items at once; answer what was done in time. A worker that hangs is left behind."""
+    todo: queue.SimpleQueue[Item] = queue.SimpleQueue()
+    for item in items:
+        todo.put(item)
+    done: dict[Item, Result] = {}
+
+    def worker() -> None:
+        while not todo.empty():
+            try:
+                item = todo.get_nowait()
+            except queue.Empty:
+                return
+            done[item] = work(item)
+
+    deadline = time.monotonic() + seconds
+    threads = [threading.Thread(target=worker, daemon=True) for _number in range(min(PARALLEL, len(items)))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(max(0.0, deadline - time.monotonic()))
+    return dict(done)
