@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from typing import Any, Literal
 
-from assistant.host.base import Answer, Host
-from assistant.model.record import Record, from_json
+import msgspec.structs
 
-__all__ = ["Recording", "RecordingHost", "ReplayHost", "Said", "read_recording"]
+from assistant.host.base import Answer, Host
+from assistant.host.redact import redactor
+from assistant.model.record import Record, from_json, to_json
+
+__all__ = ["Recording", "RecordingHost", "ReplayHost", "Said", "read_recording", "write_recording"]
 
 
 class Said(Record, frozen=True):
@@ -37,6 +41,11 @@ class RecordingHost(Host):
         self._host = host
         self._said: dict[tuple[str, ...], Answer] = {}
         self._lock = threading.Lock()
+        self.replayed = host.replayed
+
+    def aside(self, kind: str, *arguments: str) -> dict[str, object]:
+        """Ask for facts that are not to be recorded."""
+        return self._host.facts(kind, *arguments)
 
     def ask(self, kind: str, *arguments: str) -> Answer:
         """Answer from what was already asked, else ask and remember."""
@@ -69,3 +78,20 @@ class ReplayHost(Host):
 def read_recording(text: str | bytes, what: str) -> Recording:
     """Decode a recording; raise `BadInput` naming `what` for another schema, a cut-off file or a wrong type."""
     return from_json(text, Recording, what)
+
+
+def write_recording(host: RecordingHost, label: str) -> str:
+    """Give all that a host was asked as the text of a recording; names, serials, addresses and secrets taken out."""
+    who = host.aside("identity")
+    redact = redactor(*([str(name) for name in _names(who.get(key))] for key in ("users", "hosts")))
+    said = tuple(_redacted(one, redact) for one in host.said())
+    return to_json(Recording(label=label, date=str(who.get("date", "")), said=said), indent=1) + "\n"
+
+
+def _names(value: object) -> list[object]:
+    return value if isinstance(value, list) else []
+
+
+def _redacted(said: Said, redact: Callable[[str], str]) -> Said:
+    answer = msgspec.structs.replace(said.answer, text=redact(said.answer.text))
+    return Said(ask=tuple(map(redact, said.ask)), answer=answer)

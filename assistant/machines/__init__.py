@@ -1,1 +1,35 @@
-"""The machines room."""
+"""Recorded machines, as data: the wizard, the notebooks and the tests choose from them."""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib.resources import files
+
+from assistant.host.recording import Recording, read_recording
+from assistant.i18n import _
+from assistant.model.errors import BadInput
+
+__all__ = ["label", "load", "shipped"]
+
+
+@cache
+def shipped() -> tuple[str, ...]:
+    """Name the shipped machines, sorted: `linux-arch-rx6700xt-directml`."""
+    names = (entry.name for entry in files("assistant.machines").iterdir())
+    return tuple(sorted(name.removesuffix(".json") for name in names if name.endswith(".json")))
+
+
+@cache
+def load(name: str) -> Recording:
+    """Read a shipped machine by its name; raise `BadInput` for a name that is not there."""
+    if name not in shipped():
+        raise BadInput(
+            _("There is no shipped machine named {name}.").format(name=name),
+            hint=_("Choose one of: {names}.").format(names=", ".join(shipped())),
+        )
+    return read_recording((files("assistant.machines") / f"{name}.json").read_bytes(), name)
+
+
+def label(name: str) -> str:
+    """Give the words that a person chooses a machine by."""
+    return load(name).label or name

@@ -1,0 +1,81 @@
+"""What one probe writes down: partial facts, sighted GPUs and findings, each with the source that said so."""
+
+from __future__ import annotations
+
+import re
+
+from assistant.host.base import Answer
+from assistant.i18n import _
+from assistant.model.finding import Finding, Remedy, Severity
+from assistant.model.machine import Evidence, Gpu
+from assistant.model.record import Record
+
+__all__ = ["Notes", "Sighting", "clean"]
+
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2066-\u2069]+")
+
+
+def clean(text: str, limit: int = 200) -> str:
+    """Make text from outside one short line without control or direction characters."""
+    return _CONTROL.sub(" ", text).strip()[:limit]
+
+
+class Sighting(Record, frozen=True):
+    """One GPU as one source saw it; `bus` (`0000:01:00.0`) ties sightings of the same card together."""
+
+    gpu: Gpu
+    source: str
+    bus: str | None = None
+    revision: str | None = None
+
+
+class Notes:
+    """Facts are named as in `Machine`; the first probe in the list that tells a fact decides it."""
+
+    def __init__(self) -> None:
+        self.facts: dict[str, object] = {}
+        self.gpus: list[Sighting] = []
+        self.evidence: list[Evidence] = []
+        self.findings: list[Finding] = []
+
+    def fact(self, name: str, value: object, source: str) -> None:
+        """Note a fact; None means that the source did not tell."""
+        if value is not None and name not in self.facts:
+            self.facts[name] = clean(value) if isinstance(value, str) else value
+            self.evidence.append(Evidence(fact=name, source=source))
+
+    def looked(self, fact: str, source: str, text: str) -> None:
+        """Note that a source was read and what it said where that is not a value: "none there"."""
+        self.evidence.append(Evidence(fact=fact, source=source, text=clean(text)))
+
+    def gpu(self, gpu: Gpu, source: str, *, bus: str | None = None, revision: str | None = None) -> None:
+        """Note a GPU that a source saw."""
+        self.gpus.append(Sighting(gpu=gpu, source=source, bus=bus, revision=revision))
+
+    def finding(
+        self,
+        key: str,
+        severity: Severity,
+        text: str,
+        *,
+        evidence: tuple[str, ...] = (),
+        remedies: tuple[Remedy, ...] = (),
+    ) -> None:
+        """Note something worth telling."""
+        self.findings.append(
+            Finding(key=key, severity=severity, text=text, evidence=tuple(map(clean, evidence)), remedies=remedies)
+        )
+
+    def could_not_look(self, source: str, answer: Answer) -> None:
+        """Note that a source exists but did not answer; "missing" and "unrecorded" are no such case."""
+        if answer.status in {"denied", "timeout", "failed"}:
+            text = _("{source} could not be read ({reason}), so what it would tell is unknown.")
+            reason = {"denied": _("access denied"), "timeout": _("no answer in time")}.get(
+                answer.status, _("it failed")
+            )
+            self.finding(
+                "could-not-look",
+                Severity.INFO,
+                text.format(source=source, reason=reason),
+                evidence=(answer.text,) if answer.text else (),
+            )

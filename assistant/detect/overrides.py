@@ -1,0 +1,55 @@
+"""Facts that the user sets by hand; they win over what was found and are marked so."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+import msgspec
+
+from assistant.i18n import _
+from assistant.model.errors import BadInput
+from assistant.model.machine import Detection, Evidence, Machine
+
+__all__ = ["overridden"]
+
+_GPU = re.compile(r"gpus[.\[](\d{1,2})\]?\.(\w+)")
+
+
+def overridden(detection: Detection, overrides: Mapping[str, str]) -> Detection:
+    """Set facts by name: `nvidia_driver`, `gpus[0].gfx` (or `gpus.0.gfx`), `env.NAME`, `packages.NAME`.
+
+    "" makes a fact unknown.     Raises `BadInput` for a fact that does not exist or a value that does not fit it.
+    """
+    if not overrides:
+        return detection
+    facts = msgspec.to_builtins(detection.machine)
+    for name, value in overrides.items():
+        _set(facts, name, value)
+    try:
+        machine = msgspec.convert(facts, Machine, strict=False)
+    except msgspec.ValidationError as error:
+        raise BadInput(
+            _("A fact that you set does not fit: {reason}.").format(reason=str(error).rstrip(".")),
+            hint=_("Use the names and values of the machine description, for example python=3.12 or os=linux."),
+        ) from error
+    yours = tuple(Evidence(fact=name, source="you", text=value) for name, value in overrides.items())
+    kept = tuple(item for item in machine.evidence if item.fact not in overrides)
+    return msgspec.structs.replace(detection, machine=msgspec.structs.replace(machine, evidence=(*yours, *kept)))
+
+
+def _set(facts: dict[str, object], name: str, text: str) -> None:
+    value = text or None
+    if found := _GPU.fullmatch(name):
+        gpus = facts.setdefault("gpus", [])
+        if isinstance(gpus, list) and int(found[1]) <= len(gpus):
+            gpus.extend([{}] * (int(found[1]) - len(gpus) + 1))
+            gpus[int(found[1])] = {**gpus[int(found[1])], found[2]: value}
+            return
+    group, dot, key = name.partition(".")
+    if dot and group in {"env", "packages"}:
+        told = facts.setdefault(group, {})
+        if isinstance(told, dict):
+            told[key] = text
+        return
+    facts[name] = value

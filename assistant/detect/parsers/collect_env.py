@@ -1,0 +1,158 @@
+"""Reads the output of `python -m torch.utils.collect_env`, alone or somewhere in a pasted issue."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from assistant.detect.parsers.guess import arch_of, system_of, vendor_of_name
+from assistant.model.machine import Gpu, Vendor
+from assistant.model.record import Record
+
+__all__ = ["CollectEnv", "collect_env"]
+
+Dump = dict[str, list[str]]
+
+
+class CollectEnv(Record, frozen=True):
+    """What a dump tells: `facts` are named as in `Machine`; `gpus_told` is False where it does not say which GPUs."""
+
+    facts: dict[str, object]
+    gpus: tuple[Gpu, ...] = ()
+    gpus_told: bool = False
+
+
+_START = "pytorch version"
+_GPUS = "gpu models and configuration"
+_INTEL = ("intel gpu models detected", "intel gpu models onboard")
+_LABELS = frozenset(
+    (
+        _START, "is debug build", "cuda used to build pytorch", "rocm used to build pytorch",
+        "xpu used to build pytorch", "os", "gcc version", "clang version", "cmake version", "libc version",
+        "python version", "python platform", "is cuda available", "cuda runtime version", "cuda_module_loading set to",
+        _GPUS, "nvidia driver version", "cudnn version", "is xpu available", "intel gpu driver version", *_INTEL,
+        "hip runtime version", "miopen runtime version", "is xnnpack available", "caching allocator config", "cpu",
+        "versions of relevant libraries", "is mps available", "is npu available",
+    )
+)  # fmt: skip
+_UNTOLD = re.compile(r"(?:no cuda|could not collect|n/?a|none|unknown)?", re.IGNORECASE)
+_LEAST_LABELS = 4
+
+
+def collect_env(text: str) -> CollectEnv | None:
+    """Read the fullest dump that the text holds; quote marks, bullets and prose around it are let by."""
+    dumps = _dumps(text)
+    if not dumps:
+        return None
+    dump = max(dumps, key=len)
+    facts = {name: value for name, value in _facts(dump).items() if value is not None and value != {}}
+    return CollectEnv(facts=facts, gpus=_gpus(dump), gpus_told=_GPUS in dump)
+
+
+def _dumps(text: str) -> list[Dump]:
+    """Cut out each dump, as the lines under each label; it starts at PyTorch's version. Fewer labels are mere prose."""
+    dumps: list[Dump] = []
+    lines: list[str] = []
+    for raw in text.splitlines():
+        line = raw.strip(">*-`|# \t\ufeff")
+        head, colon, tail = line.partition(":")
+        label = head.rstrip("* \t").lower()
+        if not colon or label not in _LABELS:
+            lines.append(line)
+            continue
+        if label == _START:
+            dumps.append({})
+        lines = [tail.strip("*` \t")]
+        if dumps:
+            dumps[-1].setdefault(label, lines)
+    return [dump for dump in dumps if len(dump) >= _LEAST_LABELS]
+
+
+def _value(dump: Dump, label: str) -> str:
+    """Give the text right after a label, "" where the tool could not tell."""
+    first = next((line for line in dump.get(label, ()) if line), "")
+    return "" if _UNTOLD.fullmatch(first) else first
+
+
+def _facts(dump: Dump) -> dict[str, object]:
+    system, platform, python = (_value(dump, label) for label in ("os", "python platform", "python version"))
+    family = system_of(platform, system, python, _value(dump, "libc version"))
+    arch = arch_of(platform, system, python, *dump.get("cpu", ())[:4])
+    version = re.search(r"\d{1,2}\.\d{1,3}(?:\.\d{1,3})?(?:(?:a|b|rc)\d{1,3})?t?(?![\w.])", python)
+    free = version and "free-threading" in python and not version[0].endswith("t")
+    bits = re.search(r"(\d\d)-bit runtime", python)
+    glibc = re.search(r"glibc-([\d.]{1,10})", _value(dump, "libc version"))
+    driver = re.search(r"\d{2,4}\.\d{1,3}(?:\.\d{1,3})?", _value(dump, "nvidia driver version"))
+    return {
+        "os": family,
+        "os_version": system or None,
+        "arch": arch,
+        "wsl": "microsoft" in platform.lower() if platform else None,
+        "python": f"{version[0]}{'t' if free else ''}" if version else None,
+        "python_bits": int(bits[1]) if bits else None,
+        "rosetta": True if family == "macos" and arch == "x86_64" and _apple_chip(dump) else None,
+        "glibc": glibc[1] if glibc else None,
+        "nvidia_driver": driver[0] if driver else None,
+        "packages": _packages(dump),
+    }
+
+
+def _apple_chip(dump: Dump) -> str | None:
+    return next((line for line in dump.get("cpu", ()) if re.fullmatch(r"Apple M\d{1,2}(?: \w{2,5})?", line)), None)
+
+
+_PACKAGE = re.compile(
+    r"^\[(?:pip3?|conda)\][ \t]{1,8}([A-Za-z][\w.-]{0,60})(?:==|[ \t]{1,60}\(?)([0-9][\w.+!-]{0,80})\)?", re.MULTILINE
+)
+
+
+def _packages(dump: Dump) -> dict[str, str]:
+    """Give the versions listed; the running torch's own word counts more than pip's or conda's list."""
+    listed = _PACKAGE.findall("\n".join(dump.get("versions of relevant libraries", ())))
+    told: dict[str, str] = {}
+    for name, version in listed:
+        told.setdefault(name.lower().replace("_", "-"), version)
+    running = _value(dump, _START).split()
+    torch = running[0] if running else told.get("torch") or told.get("pytorch")
+    return {**told, "torch": torch} if torch else told
+
+
+def _gpus(dump: Dump) -> tuple[Gpu, ...]:
+    built_for_amd = bool(_value(dump, "rocm used to build pytorch"))
+    named = [_named(line, Vendor.AMD if built_for_amd else Vendor.NVIDIA) for line in _models(dump.get(_GPUS, ()))]
+    intel = next(filter(None, (list(_intel_names(dump.get(label, ()))) for label in _INTEL)), [])
+    named += [Gpu(vendor=Vendor.INTEL, name=name) for name in intel]
+    chip = _apple_chip(dump)
+    return (*named, *([Gpu(vendor=Vendor.APPLE, name=chip, integrated=True)] if chip else []))
+
+
+def _models(lines: Iterable[str]) -> Iterable[str]:
+    """Give one text per GPU; the list ends at an empty line, and slices of a card (MIG) are no cards."""
+    begun = False
+    for line in lines:
+        if not line and begun:
+            return
+        if line and not _UNTOLD.fullmatch(line) and not line.startswith("MIG "):
+            begun = True
+            yield line
+
+
+def _named(line: str, vendor: Vendor) -> Gpu:
+    """Read `GPU 0: NVIDIA GeForce RTX 3090` or `AMD Radeon RX 7900 XTX (gfx1100)`."""
+    name = re.sub(r"^GPU \d{1,3}: *|\s*\(UUID: [^)]{0,80}\)", "", line)
+    gfx = re.search(r"\s*\((gfx[0-9a-f]{3,5})[^)]{0,40}\)$", name)
+    told = vendor_of_name(name)
+    return Gpu(
+        vendor=vendor if told is Vendor.UNKNOWN else told,
+        name=(name[: gfx.start()] if gfx else name).strip() or None,
+        gfx=gfx[1] if gfx else None,
+    )
+
+
+def _intel_names(lines: Iterable[str]) -> Iterable[str]:
+    for line in lines:
+        quoted = re.search(r"\bname='([^']{1,100})'", line)
+        if quoted:
+            yield quoted[1]
+        elif re.match(r"Intel\b", line):
+            yield line

@@ -1,0 +1,50 @@
+"""Tells a system, an architecture or a vendor from the words that reports use for it."""
+
+from __future__ import annotations
+
+import re
+
+from assistant.model.machine import Vendor
+
+__all__ = ["arch_of", "system_of", "vendor_of_name"]
+
+_SYSTEMS = (
+    ("windows", re.compile(r"\bwindows\b|\bwin(?:32|64|10|11)\b", re.IGNORECASE)),
+    ("macos", re.compile(r"\bmac ?os\b|\bosx\b|\bos x\b|\bdarwin\b", re.IGNORECASE)),
+    (
+        "linux",
+        re.compile(
+            r"linux|\b(?:ubuntu|debian|fedora|centos|red hat|rhel|rocky|alma|arch|manjaro|gentoo|mint|pop!_os|nixos|"
+            r"opensuse|suse|sles|steamos|endeavouros|kali|raspbian|alpine|void|slackware|mariner|photon|amzn|glibc)\b",
+            re.IGNORECASE,
+        ),
+    ),
+)
+_ARCHITECTURES = (
+    ("arm64", re.compile(r"\barm64\b", re.IGNORECASE)),
+    ("aarch64", re.compile(r"\baarch64\b")),
+    ("x86_64", re.compile(r"\bx86[_-]64\b|\bamd64\b|\bx64\b", re.IGNORECASE)),
+    ("ppc64le", re.compile(r"\bppc64le\b")),
+    ("x86", re.compile(r"\bi[3-6]86\b|\bx86\b")),
+)
+_VENDORS = (
+    (Vendor.NVIDIA, re.compile(r"\b(?:nvidia|geforce|quadro|tesla|titan|jetson|[rg]tx)\b", re.IGNORECASE)),
+    (Vendor.AMD, re.compile(r"\b(?:amd|ati|radeon|instinct|firepro)\b", re.IGNORECASE)),
+    (Vendor.INTEL, re.compile(r"\bintel\b|\b(?:arc|iris|uhd)\b", re.IGNORECASE)),
+    (Vendor.APPLE, re.compile(r"\bapple\b", re.IGNORECASE)),
+)
+
+
+def system_of(*texts: str) -> str | None:
+    """Tell the system's family from the first text that names one."""
+    return next((name for text in texts for name, pattern in _SYSTEMS if pattern.search(text)), None)
+
+
+def arch_of(*texts: str) -> str | None:
+    """Tell the processor architecture from the first text that names one."""
+    return next((name for text in texts for name, pattern in _ARCHITECTURES if pattern.search(text)), None)
+
+
+def vendor_of_name(name: str) -> Vendor:
+    """Tell who made a GPU from the whole words of its name."""
+    return next((vendor for vendor, pattern in _VENDORS if pattern.search(name)), Vendor.UNKNOWN)

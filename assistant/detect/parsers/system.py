@@ -1,0 +1,53 @@
+"""Readers of the small files in which Linux describes itself."""
+
+from __future__ import annotations
+
+import re
+
+from assistant.model.record import Record
+
+__all__ = ["PciDevice", "meminfo_total_kib", "os_name", "pci_devices"]
+
+
+def os_name(os_release: str) -> str | None:
+    """Read name and version number off /etc/os-release: `Ubuntu 24.04`; a rolling system has no number."""
+    fields = dict(re.findall(r"^(\w+)=[\"']?(.*?)[\"']?\s*$", os_release, re.MULTILINE))
+    name = fields.get("NAME") or fields.get("ID")
+    return f"{name} {fields.get('VERSION_ID', '')}".strip() if name else None
+
+
+def meminfo_total_kib(meminfo: str) -> int | None:
+    """Read the total memory in KiB off /proc/meminfo."""
+    found = re.search(r"^MemTotal:\s*(\d{1,15}) kB", meminfo, re.MULTILINE)
+    return int(found[1]) if found else None
+
+
+class PciDevice(Record, frozen=True):
+    """A PCI function: ids in lower-case hex, `kind` its class (`03`, `12`) and subclass, `driver` the bound one."""
+
+    bus: str
+    pci_id: str
+    kind: str
+    driver: str | None = None
+    revision: str | None = None
+
+    @property
+    def vendor_id(self) -> str:
+        """The vendor's half of the id."""
+        return self.pci_id.partition(":")[0]
+
+
+def pci_devices(uevents: str) -> tuple[PciDevice, ...]:
+    """Read `uevent` descriptions, parted by empty lines, each with its REVISION line last."""
+    blocks = (dict(re.findall(r"^(\w+)=(.*)$", block, re.MULTILINE)) for block in uevents.split("\n\n"))
+    return tuple(_device(fields) for fields in blocks if {"PCI_ID", "PCI_CLASS", "PCI_SLOT_NAME"} <= fields.keys())
+
+
+def _device(fields: dict[str, str]) -> PciDevice:
+    return PciDevice(
+        bus=fields["PCI_SLOT_NAME"].lower(),
+        pci_id=fields["PCI_ID"].lower(),
+        kind=fields["PCI_CLASS"].zfill(6)[:4],
+        driver=fields.get("DRIVER"),
+        revision=fields.get("REVISION"),
+    )

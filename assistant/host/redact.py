@@ -1,0 +1,68 @@
+"""Takes out of raw answers what tells who and where: names, home paths, serials, UUIDs, addresses, secrets."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+
+__all__ = ["redact_text", "redactor"]
+
+Rule = tuple[re.Pattern[str], str]
+
+_RULES: tuple[Rule, ...] = (
+    (re.compile(r"(/home/|/Users/|[A-Za-z]:\\{1,2}Users\\{1,2})(?!Public\b)[^/\\\s\"':;,|<>]+"), r"\1user"),
+    (re.compile(r"\b(\w{2,10}://)[^/\s@:]{1,200}:[^/\s@]{1,200}@"), r"\1"),
+    (re.compile(r"\b[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63})*"), "user@host"),
+    (re.compile(r"\b[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}\b"), "00000000-0000-0000-0000-000000000000"),
+    (re.compile(r"\bGPU-[0-9a-fA-F]{16}\b"), "GPU-0000000000000000"),
+    (re.compile(r"\b(?:[0-9a-fA-F]{2}[:-]){5}[0-9a-fA-F]{2}\b"), "00:00:00:00:00:00"),
+    (
+        re.compile(
+            r"(?<![\d.])(?<!ersion\W)(?<!ersion\W\W)(?<!ersion\W\W\W)(?:(?:25[0-5]|2[0-4]\d|1?\d?\d)\.){3}"
+            r"(?:25[0-5]|2[0-4]\d|1?\d?\d)(?![\d.])"
+        ),
+        "0.0.0.0",  # noqa: S104 - an address to print, not to bind
+    ),
+    (re.compile(r"\b(?:[0-9a-fA-F]{1,4}:){7}[0-9a-fA-F]{1,4}\b|\bf[de][0-9a-fA-F]{2}:[0-9a-fA-F:]{2,40}"), "::"),
+    (
+        re.compile(
+            r"((?:serial|asset tag|udid|unique_id|\bpdi)\b[^:=\n\"]{0,40}\"?\s{0,3}[:=]?\s{0,60}\"?)"
+            r"(?!N/A)[A-Za-z0-9-]{4,64}",
+            re.IGNORECASE,
+        ),
+        r"\g<1>0",
+    ),
+    (re.compile(r"\b(?:gh[pousr]_|github_pat_|hf_|sk-|xox[abp]-|glpat-|pypi-|AKIA|eyJ)[\w.=-]{12,}"), "SECRET"),
+    (
+        re.compile(
+            r"((?:token|secret|passw(?:or)?d|api_?key|credentials?)\"?\s{0,2}[=:]\s{0,2}\"?)[^\s\"]{3,}", re.IGNORECASE
+        ),
+        r"\1SECRET",
+    ),
+)
+
+# Names that a system gives by default tell nothing of a person, and are also words of drivers' output.
+_DEFAULT_NAMES = re.compile(
+    r"root|user|admin|administrator|guest|default|ubuntu|debian|fedora|arch|linux|windows|nvidia|jetson|amd|intel|"
+    r"docker|container|python|conda|jovyan|runner|vagrant|vscode|codespace|localhost|none|test|gpu|cuda|rocm|host",
+    re.IGNORECASE,
+)
+
+
+def redact_text(text: str) -> str:
+    """Replace what can be told by its form alone; the same text always becomes the same text."""
+    for pattern, replacement in _RULES:
+        text = pattern.sub(replacement, text)
+    return text
+
+
+def redactor(users: Iterable[str], hosts: Iterable[str]) -> Callable[[str], str]:
+    """Make a function that does the same and also takes out the names given, wherever they stand as whole words."""
+    names = dict.fromkeys(users, "user") | {
+        spelling: "host" for name in hosts for spelling in (name, name.lower(), name.upper(), name.partition(".")[0])
+    }
+    telling = sorted((name for name in names if len(name) > 2 and not _DEFAULT_NAMES.fullmatch(name)), key=len)  # noqa: PLR2004
+    if not telling:
+        return redact_text
+    words = re.compile(rf"(?<![A-Za-z0-9])(?:{'|'.join(map(re.escape, reversed(telling)))})(?![A-Za-z0-9])")
+    return lambda text: redact_text(words.sub(lambda found: names[found[0]], text))
