@@ -2,11 +2,92 @@
 
 from __future__ import annotations
 
+import importlib
+import signal
+import sys
+from types import FrameType
+
 import click
+
+from assistant import __version__
+from assistant.i18n import LANGUAGES, _, use_language
+from assistant.model.errors import AssistantError, Cancelled
 
 __all__ = ["main"]
 
+# Each command lives in a module that is imported only when the command is used: `assistant detect` needs no installer.
+COMMANDS = {
+    "setup": "setup",
+    "lab": "lab",
+    "detect": "detect",
+    "plan": "plan",
+    "install": "setup",
+    "verify": "setup",
+    "export": "setup",
+    "diagnose": "later",
+    "apply": "later",
+    "check": "later",
+    "onnx": "later",
+}
 
-@click.group()
+
+class Commands(click.Group):
+    """Lists the commands without importing them."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
+        """Give the names in the order of a setup."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        """Import one command's module and take the command from it."""
+        if cmd_name not in COMMANDS:
+            return None
+        module = importlib.import_module(f"assistant.cli.{COMMANDS[cmd_name]}")
+        command: click.Command = getattr(module, cmd_name)
+        return command
+
+
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="assistant")
+@click.option("--lang", type=click.Choice(list(LANGUAGES)), help="Language of all sentences.")
+def cli(lang: str | None) -> None:
+    """Set up PyTorch for the GPU that you have: detect, plan, install, verify, diagnose, export."""
+    use_language(lang)
+
+
 def main() -> None:
-    """Set up PyTorch for the GPU that you have."""
+    """Run a command; every failure ends in one sentence, a next step and an exit code."""
+    signal.signal(signal.SIGTERM, _as_interrupt)
+    sys.exit(_run())
+
+
+def _run() -> int:
+    try:
+        status = cli.main(standalone_mode=False, prog_name="assistant")
+    except AssistantError as error:
+        return _tell(error)
+    except click.ClickException as error:
+        return _tell_usage(error)
+    except (click.Abort, KeyboardInterrupt):
+        return _tell(Cancelled(_("Stopped; what had been begun was taken back.")))
+    except BrokenPipeError:
+        return 0
+    return status if isinstance(status, int) else 0
+
+
+def _tell(error: AssistantError) -> int:
+    click.echo(f"{error.message} {error.hint}".strip(), err=True)
+    return error.exit_code
+
+
+def _tell_usage(error: click.ClickException) -> int:
+    context = getattr(error, "ctx", None)
+    command = context.command_path if context else "assistant"
+    hint = _("`{command} --help` lists what is possible.").format(command=command)
+    click.echo(f"{error.format_message()} {hint}", err=True)
+    return 2
+
+
+def _as_interrupt(_signal: int, _frame: FrameType | None) -> None:
+    """Treat a polite request to end as Ctrl-C, so that what was begun is taken back."""
+    raise KeyboardInterrupt

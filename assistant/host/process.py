@@ -11,12 +11,12 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Self
+from typing import NoReturn, Self
 
 from assistant.i18n import _
 from assistant.model.errors import Cancelled, WorkFailed
 
-__all__ = ["CancelToken", "stream"]
+__all__ = ["CancelToken", "become", "is_root", "stream"]
 
 GRACE_SECONDS = 5.0
 
@@ -144,3 +144,16 @@ def _signal(child: subprocess.Popen[str], *, kill: bool) -> None:
             subprocess.run(["taskkill", "/T", "/F", "/PID", str(child.pid)], capture_output=True, check=False)
         else:
             os.killpg(child.pid, signal.SIGKILL if kill else signal.SIGTERM)
+
+
+def become(argv: Sequence[str | Path]) -> NoReturn:
+    """Go on as another program; where the system cannot do that, run it and end with its exit status."""
+    words = [str(part) for part in argv]
+    if sys.platform == "win32":
+        sys.exit(subprocess.call(words))
+    os.execv(words[0], words)  # noqa: S606 - an argument list, no shell
+
+
+def is_root() -> bool:
+    """Tell whether this process runs as the superuser."""
+    return hasattr(os, "geteuid") and os.geteuid() == 0

@@ -60,12 +60,13 @@ class StepFinished(Record, frozen=True, tag=True):
 
 
 class JobFailed(Record, frozen=True, tag=True):
-    """A step's work ended badly; `message` and `hint` are one sentence each."""
+    """A step's work ended badly; `message` and `hint` are one sentence each, `exit_code` is the terminal's."""
 
     step: Step
     message: str
     hint: str = ""
     cancelled: bool = False
+    exit_code: int = 1
 
 
 Event = StepStarted | Progress | LogLine | FindingRaised | StepFinished | JobFailed

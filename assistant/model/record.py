@@ -5,16 +5,19 @@ from __future__ import annotations
 from typing import TypeVar
 
 import msgspec
+import msgspec.structs
 
 from assistant.i18n import _
 from assistant.model.errors import BadInput
 
-__all__ = ["Record", "from_json", "from_plain", "to_json", "to_plain"]
+__all__ = ["Record", "from_json", "from_plain", "replace", "to_json", "to_plain"]
 
 
 class Record(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """A frozen value; keys that are missing in JSON keep their default, unknown keys are refused."""
 
+
+replace = msgspec.structs.replace  # a copy of a record with some fields changed
 
 R = TypeVar("R")
 

@@ -1,1 +1,23 @@
-"""The wizard room."""
+"""The notebook shell: a guided setup drawn with widgets; it decides nothing and touches nothing but the session."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from assistant.wizard.app import SetupWizard
+
+__all__ = ["open_wizard"]
+
+
+def open_wizard(machine: str = "", *, language: str | None = None) -> SetupWizard:
+    """Show the guided setup; call it as the last line of a cell.
+
+    `machine` names a recorded machine to look at instead of this one; `language` is "en" or "zh_CN".
+    A second call in the same kernel replaces the first wizard.
+    """
+    from assistant.i18n import use_language  # noqa: PLC0415
+    from assistant.wizard.app import show  # noqa: PLC0415 - widgets are loaded only where a wizard is wanted
+
+    use_language(language)
+    return show(machine)

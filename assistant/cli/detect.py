@@ -1,0 +1,69 @@
+"""`assistant detect`: the facts of this machine, of a recording, or of a pasted report."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from assistant.cli.inputs import host_of, read_file
+from assistant.detect import detect as detect_machine
+from assistant.detect import read_report
+from assistant.host.recording import RecordingHost, write_recording
+from assistant.i18n import _
+from assistant.model.errors import BadInput, WorkFailed
+from assistant.model.machine import Detection
+from assistant.model.record import to_json
+
+__all__ = ["detect"]
+
+
+@click.command()
+@click.option("--record", metavar="FILE", help="Write every question and raw answer to a file, private things removed.")
+@click.option("--replay", metavar="FILE", help="Look at a recorded machine: a file, or the name of a shipped one.")
+@click.option("--from", "report", metavar="PASTED.txt", help="Read a pasted report ('-' for standard input).")
+@click.option("--set", "overrides", multiple=True, metavar="FACT=VALUE", help="Set a fact yourself.")
+@click.option("--json", "as_json", is_flag=True, help="Print the machine as JSON.")
+def detect(
+    record: str | None, replay: str | None, report: str | None, overrides: tuple[str, ...], *, as_json: bool
+) -> None:
+    """Find out what this machine is."""
+    if report and (record or replay):
+        raise click.UsageError(_("--from reads a text, so --record and --replay do not go with it."))
+    found = _read(report) if report else _look(record, replay, dict(map(_pair, overrides)))
+    if as_json:
+        click.echo(to_json(found.machine, indent=2))
+    else:
+        from assistant.cli.draw import draw_detection  # noqa: PLC0415 - --json need not load the drawing library
+
+        draw_detection(found)
+
+
+def _read(report: str) -> Detection:
+    return read_report(read_file(report).decode("utf-8", "replace"))
+
+
+def _look(record: str | None, replay: str | None, overrides: dict[str, str]) -> Detection:
+    host = host_of(replay)
+    if record is None:
+        return detect_machine(host, overrides=overrides)
+    recorder = RecordingHost(host)
+    found = detect_machine(recorder, overrides=overrides)
+    try:
+        Path(record).write_text(write_recording(recorder, Path(record).stem), encoding="utf-8")
+    except OSError as error:
+        raise WorkFailed(
+            _("{file} cannot be written: {reason}.").format(file=record, reason=error.strerror),
+            hint=_("Choose another place."),
+        ) from error
+    return found
+
+
+def _pair(text: str) -> tuple[str, str]:
+    name, sign, value = text.partition("=")
+    if not sign or not name:
+        raise BadInput(
+            _("'{text}' is not of the form FACT=VALUE.").format(text=text),
+            hint=_("Example: --set nvidia_driver=580.95"),
+        )
+    return name, value

@@ -1,0 +1,108 @@
+"""How the terminal draws facts, plans and progress; text from outside is never read as markup."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from assistant.i18n import _
+from assistant.model.finding import Finding, Severity
+from assistant.model.machine import Detection, Gpu, Machine
+from assistant.model.plan import Plan, Planning
+from assistant.model.report import Report, Status
+
+__all__ = ["console", "draw_detection", "draw_findings", "draw_planning", "draw_report", "summary"]
+
+console = Console(highlight=False, soft_wrap=True)
+
+SIGNS = {
+    Severity.OK: ("✓", "green"),
+    Severity.INFO: ("·", "blue"),
+    Severity.WARNING: ("!", "yellow"),
+    Severity.ERROR: ("✗", "red"),
+}
+
+
+def draw_detection(found: Detection) -> None:
+    """Print what was found on a machine: its facts, its GPUs, what is worth knowing."""
+    table = Table(show_header=False, box=None, padding=(0, 2))
+    for label, value in _rows(found.machine):
+        table.add_row(Text(label, style="bold"), Text(value))
+    console.print(table)
+    draw_findings(found.findings)
+
+
+def draw_findings(findings: Iterable[Finding]) -> None:
+    """Print findings, one line each, remedies below."""
+    for finding in findings:
+        sign, style = SIGNS[finding.severity]
+        console.print(Text.assemble((f"{sign} ", style), finding.text))
+        for remedy in finding.remedies:
+            console.print(Text(f"    → {remedy.text}"))
+            for command in remedy.commands:
+                console.print(Text(f"      {command}", style="dim"))
+
+
+def draw_planning(planning: Planning) -> None:
+    """Print the chosen plan with its reasons, the other plans in a line each, and what was rejected."""
+    for index, plan in enumerate(planning.plans):
+        console.print(Text(("→ " if index == 0 else "  ") + summary(plan), style="bold" if index == 0 else ""))
+        if index == 0:
+            _bullets(plan.reasons, "  ", "·")
+        _bullets(plan.warnings, "  ", "!")
+    for rejection in planning.rejected:
+        line = f"✗ {rejection.backend.value} ({rejection.variant}): {rejection.why} {rejection.would_help}"
+        console.print(Text(line.rstrip(), style="dim"))
+
+
+def draw_report(report: Report) -> None:
+    """Print every check of a verification."""
+    table = Table(box=None, padding=(0, 2))
+    for heading in (_("Check"), _("Result"), _("Seconds"), _("Detail")):
+        table.add_column(heading)
+    for check in report.checks:
+        style = "green" if check.status is Status.PASSED else "dim" if check.status is Status.SKIPPED else "red"
+        seconds = "" if check.seconds is None else f"{check.seconds:.3f}"
+        table.add_row(Text(check.key), Text(check.status.value, style=style), seconds, Text(check.detail))
+    console.print(table)
+
+
+def summary(plan: Plan) -> str:
+    """Name a plan in one line."""
+    line = _("PyTorch {torch} for {backend} ({variant}), Python {python}").format(
+        torch=plan.torch, backend=plan.backend.value.upper(), variant=plan.variant, python=plan.python
+    )
+    size = "" if plan.download_mb is None else _(", about {size} MB to download").format(size=plan.download_mb)
+    return line + size
+
+
+def gpu_line(gpu: Gpu) -> str:
+    """Name a GPU in one line, with what decides over it."""
+    facts = [gpu.gfx, gpu.compute_capability, f"{gpu.vram_gb:g} GB" if gpu.vram_gb else None, gpu.pci_id]
+    return f"{gpu.name or gpu.vendor.value} ({', '.join(fact for fact in facts if fact)})".removesuffix(" ()")
+
+
+def _rows(machine: Machine) -> list[tuple[str, str]]:
+    rows = [
+        (_("System"), " ".join(filter(None, (machine.os_version or machine.os, machine.arch)))),
+        (_("C library"), machine.libc or (f"glibc {machine.glibc}" if machine.glibc else "")),
+        (_("Python"), f"{machine.python or ''} {machine.python_implementation or ''}".strip()),
+        (_("Container"), machine.container or ""),
+        (_("Memory"), f"{machine.memory_gb:g} GB" if machine.memory_gb else ""),
+        (_("Free disk"), f"{machine.disk_free_gb:g} GB" if machine.disk_free_gb else ""),
+        *((_("GPU"), gpu_line(gpu)) for gpu in machine.gpus),
+        (_("NVIDIA driver"), machine.nvidia_driver or ""),
+        ("ROCm", machine.rocm_version or ""),
+        (_("Packages"), ", ".join(f"{name} {version}" for name, version in sorted(machine.packages.items()))),
+    ]
+    if not machine.gpus:
+        rows.insert(6, (_("GPU"), _("none found")))
+    return [(label, value) for label, value in rows if value]
+
+
+def _bullets(lines: Iterable[str], indent: str, sign: str) -> None:
+    for line in lines:
+        console.print(Text(f"{indent}  {sign} {line}"))

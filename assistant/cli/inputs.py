@@ -1,0 +1,64 @@
+"""What the user names on the command line, read: files, machines, requests."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from assistant.host.base import Host
+from assistant.host.live import LiveHost
+from assistant.host.recording import ReplayHost, read_recording
+from assistant.i18n import _
+from assistant.machines import load, shipped
+from assistant.model.errors import BadInput
+from assistant.model.plan import Backend, Request
+
+__all__ = ["READ_LIMIT", "host_of", "read_file", "request_of", "request_options"]
+
+READ_LIMIT = 100 * 10**6
+
+
+def read_file(name: str, limit: int = READ_LIMIT) -> bytes:
+    """Read a file ("-": standard input); raise `BadInput` when it cannot be read or exceeds `limit` bytes."""
+    try:
+        data = sys.stdin.buffer.read(limit + 1) if name == "-" else _head(Path(name), limit + 1)
+    except OSError as error:
+        raise BadInput(
+            _("{file} cannot be read: {reason}.").format(file=name, reason=error.strerror),
+            hint=_("Check the name and try again."),
+        ) from error
+    if len(data) > limit:
+        raise BadInput(
+            _("{file} is longer than {limit} MB.").format(file=name, limit=limit // 10**6),
+            hint=_("Give the part that matters."),
+        )
+    return data
+
+
+def host_of(replay: str | None) -> Host:
+    """Give the machine at hand, or the one of a recording: a file, or the name of a shipped machine."""
+    if replay is None:
+        return LiveHost()
+    if replay in shipped():
+        return ReplayHost(load(replay))
+    return ReplayHost(read_recording(read_file(replay), replay))
+
+
+def request_options(command: click.decorators.FC) -> click.decorators.FC:
+    """Add the options that say what the user wishes for."""
+    backends = click.Choice([backend.value for backend in Backend])
+    command = click.option("--python", metavar="V", help="Version of Python, such as 3.12.")(command)
+    command = click.option("--pin", "pins", multiple=True, metavar="REQ", help="A requirement that must hold.")(command)
+    return click.option("--backend", type=backends, help="Choose the backend yourself.")(command)
+
+
+def request_of(backend: str | None, pins: tuple[str, ...], python: str | None) -> Request:
+    """Put the wishes together."""
+    return Request(backend=Backend(backend) if backend else None, pins=pins, python=python)
+
+
+def _head(path: Path, limit: int) -> bytes:
+    with path.open("rb") as file:
+        return file.read(limit)

@@ -1,0 +1,140 @@
+"""Runs a session's tasks in the terminal: a progress line while they work, a few lines when they are done."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.text import Text
+
+from assistant.cli.draw import console, draw_findings, draw_report, gpu_line, summary
+from assistant.host.live import LiveHost
+from assistant.i18n import _
+from assistant.model.errors import AssistantError
+from assistant.model.event import Event
+from assistant.model.event import Progress as Told
+from assistant.session.runner import InlineRunner
+from assistant.session.session import Session
+from assistant.session.sources import Sources
+from assistant.session.state import Phase, State, Task
+from assistant.session.store import Store
+
+__all__ = ["Journey"]
+
+
+class Journey:
+    """A session in the terminal; `quiet` draws nothing (for --json)."""
+
+    def __init__(self, state: State, sources: Sources | None = None, *, quiet: bool = False) -> None:
+        host = LiveHost()
+        self.session = Session(host, InlineRunner(), Store(), state, sources=sources or Sources(host))
+        self.session.listen(self._hear)
+        self._quiet = quiet
+        columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), BarColumn(), TimeElapsedColumn())
+        self._bars = Progress(*columns, console=Console(stderr=True), transient=True, disable=quiet)
+        self._line = self._bars.add_task("", total=None)
+
+    @property
+    def state(self) -> State:
+        """The session's state."""
+        return self.session.state
+
+    def run(self, *tasks: Task) -> State:
+        """Run tasks in order; the first that fails is raised with its own exit code."""
+        for task in tasks:
+            with self._bars:
+                self.session.begin(task)
+            self._raise_for(task)
+            if not self._quiet:
+                DRAW[task](self.state)
+        return self.state
+
+    def _raise_for(self, task: Task) -> None:
+        status = self.state.status(task.step)
+        reasons = self.session.blockers(task) if status.phase in {Phase.LOCKED, Phase.STALE} else ()
+        if status.phase is Phase.FAILED or reasons:
+            failure = AssistantError(status.message or " ".join(reasons), hint=status.hint)
+            failure.exit_code = status.exit_code or 1
+            raise failure
+
+    def _hear(self, event: Event) -> None:
+        if isinstance(event, Told):
+            self._bars.update(self._line, description=event.text, completed=event.done, total=event.total)
+
+
+def _draw_detect(state: State) -> None:
+    machine = state.detection.machine if state.detection else None
+    if machine is None:
+        return
+    gpus = ", ".join(gpu_line(gpu) for gpu in machine.gpus) or _("no GPU found")
+    _done(_("Detect"), f"{machine.os_version or machine.os}, Python {machine.python}, {gpus}")
+    draw_findings(state.findings)
+
+
+def _draw_plan(state: State) -> None:
+    if state.plan:
+        _done(_("Plan"), summary(state.plan))
+        for line in state.plan.reasons:
+            console.print(Text(f"    {line}", style="dim"))
+        for line in state.plan.warnings:
+            console.print(Text(f"  ! {line}", style="yellow"))
+
+
+def _draw_prepare(state: State) -> None:
+    preview = state.preview
+    if preview is None:
+        return
+    count, size = len(preview.resolution.packages), preview.resolution.download / 10**6
+    console.print(
+        Text(
+            _("  {count} packages, {size:.0f} MB, into {target}").format(count=count, size=size, target=preview.target)
+        )
+    )
+    for command in () if preview.ready else preview.commands:
+        console.print(Text(f"    {shlex.join(command)}", style="dim"))
+
+
+def _draw_install(state: State) -> None:
+    if state.environment and state.preview:
+        ready = state.preview.ready is not None
+        text = _("it was there already, in {path}") if ready else _("made {path}")
+        _done(_("Install"), text.format(path=state.environment.path))
+
+
+def _draw_verify(state: State) -> None:
+    if state.report:
+        draw_report(state.report)
+        passed = sum(check.status.value == "passed" for check in state.report.checks)
+        text = _("{passed} of {total} checks passed on {device}").format(
+            passed=passed, total=len(state.report.checks), device=state.report.device
+        )
+        _done(_("Verify"), text, good=state.report.passed)
+
+
+def _draw_diagnose(state: State) -> None:
+    failed = state.report is not None and not state.report.passed
+    _done(_("Diagnose"), _("some checks failed") if failed else _("nothing to mend"), good=not failed)
+
+
+def _draw_export(state: State) -> None:
+    _done(_("Export"), "")
+    for path in state.exported:
+        console.print(Text(f"    {path}"))
+
+
+DRAW: dict[Task, Callable[[State], None]] = {
+    Task.DETECT: _draw_detect,
+    Task.PLAN: _draw_plan,
+    Task.PREPARE: _draw_prepare,
+    Task.INSTALL: _draw_install,
+    Task.VERIFY: _draw_verify,
+    Task.DIAGNOSE: _draw_diagnose,
+    Task.EXPORT: _draw_export,
+}
+
+
+def _done(step: str, text: str, *, good: bool = True) -> None:
+    sign = ("✓ ", "green") if good else ("✗ ", "red")
+    console.print(Text.assemble(sign, (f"{step}  ", "bold"), text))

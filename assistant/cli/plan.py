@@ -1,0 +1,105 @@
+"""`assistant plan`: what to install on this machine, on a described one, or on thousands of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from assistant.catalog import Catalog, load_catalog
+from assistant.cli.inputs import host_of, read_file, request_of, request_options
+from assistant.detect import detect
+from assistant.i18n import _
+from assistant.model.errors import AssistantError, NothingFits
+from assistant.model.machine import Machine
+from assistant.model.plan import Planning, Request
+from assistant.model.record import from_json, replace, to_json
+from assistant.plan import explain, make_plans
+from assistant.session.sources import Sources, settled
+
+__all__ = ["plan"]
+
+
+class Brief(Machine, frozen=True):
+    """A line of a batch: a machine, and what is wished for on it."""
+
+    pins: tuple[str, ...] = ()
+    request: Request = Request()
+
+
+@click.command()
+@click.option("--machine", metavar="FILE", help="A machine described in a JSON file ('-' for standard input).")
+@click.option("--machines", metavar="FILE.jsonl", help="Many machines, one JSON object a line; one answer a line.")
+@click.option("--replay", metavar="FILE", help="A recorded machine: a file, or the name of a shipped one.")
+@request_options
+@click.option("--why", is_flag=True, help="Print the reasoning.")
+@click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
+@click.pass_context
+def plan(
+    context: click.Context,
+    /,
+    machine: str | None,
+    machines: str | None,
+    replay: str | None,
+    *,
+    why: bool,
+    as_json: bool,
+    **wishes: Any,  # noqa: ANN401 - the options of `request_options`
+) -> None:
+    """Choose what to install, and say why."""
+    request, catalog = request_of(**wishes), load_catalog()
+    if machines:
+        _batch(read_file(machines), request, catalog)
+        return
+    brief = _brief(machine, replay, request)
+    planning = make_plans(brief, catalog, brief.request)
+    if not (machine or replay):
+        planning = settled(planning, brief, Sources(host_of(None)))
+    _print(planning, brief, why=why, as_json=as_json)
+    if planning.choice is None:
+        context.exit(NothingFits.exit_code)
+
+
+def _brief(machine: str | None, replay: str | None, request: Request) -> Brief:
+    if machine:
+        brief = from_json(read_file(machine), Brief, machine)
+        return replace(brief, request=_merged(brief, request))
+    found = detect(host_of(replay)).machine
+    return Brief(**{name: getattr(found, name) for name in found.__struct_fields__}, request=request)
+
+
+def _merged(brief: Brief, request: Request) -> Request:
+    """Put the command line's wishes before the brief's own."""
+    own = brief.request
+    return Request(
+        backend=request.backend or own.backend,
+        python=request.python or own.python,
+        pins=(*request.pins, *own.pins, *brief.pins),
+    )
+
+
+def _batch(data: bytes, request: Request, catalog: Catalog) -> None:
+    for line in data.splitlines():
+        if line.strip():
+            click.echo(_answer(line, request, catalog))
+
+
+def _answer(line: bytes, request: Request, catalog: Catalog) -> str:
+    try:
+        brief = from_json(line, Brief, _("This line"))
+        return to_json(make_plans(brief, catalog, _merged(brief, request)))
+    except NothingFits as error:
+        return to_json(Planning()) if not error.message else to_json({"error": error.message})
+    except AssistantError as error:
+        return to_json({"error": error.message})
+
+
+def _print(planning: Planning, machine: Machine, *, why: bool, as_json: bool) -> None:
+    if as_json:
+        click.echo(to_json(planning, indent=2))
+        return
+    from assistant.cli.draw import console, draw_planning  # noqa: PLC0415 - --json need not load the drawing library
+
+    draw_planning(planning)
+    if why:
+        console.print("\n".join(explain(planning, machine)), markup=False)

@@ -1,0 +1,144 @@
+"""`assistant setup` and its parts `install`, `verify` and `export`: each goes on from the last setup."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+
+from assistant.cli.inputs import request_of, request_options
+from assistant.cli.journey import Journey
+from assistant.host.live import LiveHost
+from assistant.i18n import _
+from assistant.install.target import interpreter
+from assistant.model.errors import BadInput, Cancelled, WorkFailed
+from assistant.model.record import replace, to_json
+from assistant.model.report import Environment
+from assistant.session.sources import Sources
+from assistant.session.state import State, Task
+from assistant.session.store import Store
+
+__all__ = ["export", "install", "setup", "verify"]
+
+LOOK = (Task.DETECT, Task.PLAN, Task.PREPARE)
+WORK = (Task.INSTALL, Task.VERIFY, Task.DIAGNOSE, Task.EXPORT)
+
+
+def source_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options that say where packages come from."""
+    command = click.option("--offline", is_flag=True, help="Use nothing but caches and local folders.")(command)
+    command = click.option("--find-links", multiple=True, metavar="DIR", help="A folder of wheels.")(command)
+    return click.option("--index-url", default="", metavar="URL", help="Take torch from this index.")(command)
+
+
+@click.command()
+@click.option("--target", default="", metavar="PATH", help="Folder of the new environment.")
+@click.option("--to", "folder", default="", metavar="DIR", help="Folder of the exported files.")
+@request_options
+@source_options
+@click.option("--yes", is_flag=True, help="Answer every question with yes.")
+@click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
+def setup(target: str, folder: str, *, yes: bool, as_json: bool, **wishes: Any) -> None:  # noqa: ANN401 - click's
+    """Do all six steps: detect, plan, install, verify, diagnose, export."""
+    journey = _journey(target, folder, wishes, quiet=as_json)
+    journey.run(*LOOK)
+    _agree(journey.state, yes=yes)
+    journey.run(*WORK)
+    _end(journey.state, as_json=as_json)
+
+
+@click.command()
+@click.option("--target", default="", metavar="new|kernel|PATH", help="Where to install; a new environment by default.")
+@request_options
+@source_options
+@click.option("--dry-run", is_flag=True, help="Print what would be done, and do nothing.")
+@click.option("--yes", is_flag=True, help="Answer every question with yes.")
+@click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
+def install(target: str, *, dry_run: bool, yes: bool, as_json: bool, **wishes: Any) -> None:  # noqa: ANN401
+    """Install the plan into a new environment."""
+    if target == "kernel":
+        raise WorkFailed(
+            _("Installing into the kernel's own environment is not possible yet."),
+            hint=_("Leave --target out to get a new environment."),
+        )
+    journey = _journey("" if target == "new" else target, "", wishes, quiet=as_json)
+    journey.run(*LOOK)
+    if not dry_run:
+        _agree(journey.state, yes=yes)
+        journey.run(Task.INSTALL)
+    if as_json:
+        state = journey.state
+        click.echo(to_json(state.preview if dry_run else state.environment, indent=2))
+
+
+@click.command()
+@click.option("--target", default="", metavar="PATH", help="An environment; that of the last setup by default.")
+@click.option("--json", "as_json", is_flag=True, help="Print the report as JSON.")
+def verify(target: str, *, as_json: bool) -> None:
+    """Check that an environment really computes on its device."""
+    state = _last()
+    if target:
+        state = replace(state, environment=_environment(Path(target)), report=None)
+    journey = Journey(state, quiet=as_json)
+    journey.run(Task.VERIFY)
+    if as_json:
+        click.echo(to_json(journey.state.report, indent=2))
+    _refuse_failed(journey.state)
+
+
+@click.command()
+@click.argument("formats", nargs=-1, metavar="[FORMAT]...")
+@click.option("--to", "folder", default="", metavar="DIR", help="Folder of the exported files.")
+@click.option("--json", "as_json", is_flag=True, help="Print the paths as JSON.")
+def export(formats: tuple[str, ...], folder: str, *, as_json: bool) -> None:
+    """Write the configuration of the last setup to files."""
+    journey = Journey(replace(_last(), folder=folder, formats=formats), quiet=as_json)
+    journey.run(Task.EXPORT)
+    if as_json:
+        click.echo(to_json(journey.state.exported))
+
+
+def _journey(target: str, folder: str, wishes: dict[str, Any], *, quiet: bool) -> Journey:
+    request = request_of(wishes["backend"], wishes["pins"], wishes["python"])
+    sources = Sources(
+        LiveHost(), index_url=wishes["index_url"], find_links=wishes["find_links"], offline=wishes["offline"]
+    )
+    return Journey(State(target=target, folder=folder, request=request), sources, quiet=quiet)
+
+
+def _agree(state: State, *, yes: bool) -> None:
+    """Ask before anything is written; a plan that brings what nobody asked for is never agreed to by --yes alone."""
+    if state.preview and state.preview.ready:
+        return
+    if not yes and not click.confirm(_("Install now?"), default=True):
+        raise Cancelled(_("Nothing was installed."), hint=_("Run the command again when you are ready."))
+
+
+def _end(state: State, *, as_json: bool) -> None:
+    if as_json:
+        click.echo(to_json(state, indent=2))
+    _refuse_failed(state)
+
+
+def _refuse_failed(state: State) -> None:
+    if state.report and not state.report.passed:
+        raise WorkFailed(_("Some checks failed."), hint=_("The table above and the report tell which, and why."))
+
+
+def _last() -> State:
+    state = Store().load()
+    if state is None:
+        raise BadInput(_("There is no setup to go on from."), hint=_("Run `assistant setup` first."))
+    return state
+
+
+def _environment(target: Path) -> Environment:
+    python = target if target.is_file() else interpreter(target)
+    if not python.exists():
+        raise BadInput(
+            _("{path} is not an environment.").format(path=target),
+            hint=_("Give the folder of a virtual environment, or its Python."),
+        )
+    return Environment(path=str(python.parent.parent), python=str(python))

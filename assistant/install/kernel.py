@@ -1,0 +1,68 @@
+"""Kernelspecs: how an environment shows in JupyterLab's launcher."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from pathlib import Path
+
+from assistant.i18n import _
+from assistant.model.errors import WorkFailed
+from assistant.model.plan import Plan
+
+__all__ = ["register_kernel", "remove_kernel"]
+
+
+def register_kernel(plan: Plan, python: Path) -> str:
+    """Register an interpreter for this user under a name made of variant and version; answer the name.
+
+    A name that already leads to another interpreter is left to it. Raises `WorkFailed` when the spec cannot be written.
+    """
+    from jupyter_client.kernelspec import KernelSpecManager  # noqa: PLC0415 - 100 ms that only this step pays
+
+    manager = KernelSpecManager()
+    name = _free_name(
+        manager.find_kernel_specs(), f"torch-{plan.variant}-{plan.torch}".replace("/", "-").lower(), python
+    )
+    spec = {
+        "argv": [str(python), "-m", "ipykernel_launcher", "-f", "{connection_file}"],
+        "display_name": f"PyTorch {plan.torch} ({plan.backend.value.upper()})",
+        "language": "python",
+        "metadata": {"debugger": True},
+        "env": plan.env,
+    }
+    try:
+        with tempfile.TemporaryDirectory() as folder:
+            (Path(folder) / "kernel.json").write_text(json.dumps(spec, indent=1, ensure_ascii=False), encoding="utf-8")
+            manager.install_kernel_spec(folder, kernel_name=name, user=True)
+    except OSError as error:
+        raise WorkFailed(
+            _("The kernel cannot be registered: {reason}.").format(reason=error),
+            hint=_("Check that you may write in Jupyter's data folder (`jupyter --paths` names it)."),
+        ) from error
+    return name
+
+
+def remove_kernel(name: str) -> None:
+    """Take a kernelspec out of JupyterLab's launcher; one that is gone already is no failure."""
+    from jupyter_client.kernelspec import KernelSpecManager, NoSuchKernel  # noqa: PLC0415
+
+    try:
+        KernelSpecManager().remove_kernel_spec(name)
+    except (NoSuchKernel, OSError):
+        return
+
+
+def _free_name(known: dict[str, str], wanted: str, python: Path) -> str:
+    name, number = wanted, 1
+    while name in known and _interpreter(Path(known[name])) != str(python):
+        number += 1
+        name = f"{wanted}-{number}"
+    return name
+
+
+def _interpreter(folder: Path) -> str | None:
+    try:
+        return str(json.loads((folder / "kernel.json").read_text(encoding="utf-8"))["argv"][0])
+    except (OSError, ValueError, LookupError, TypeError):
+        return None

@@ -1,0 +1,86 @@
+"""Where an environment goes, and whether it may go there."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import platformdirs
+
+from assistant.host.base import Host
+from assistant.i18n import _
+from assistant.model.errors import BadInput, WorkFailed
+from assistant.model.plan import Plan
+
+__all__ = ["BUILDING", "MARKER", "check_target", "default_target", "interpreter", "is_ours"]
+
+MARKER = "assistant-environment.json"  # stands in every environment that was made here and finished
+BUILDING = "assistant-building"  # stands there while one is being made; whoever finds it alone may clear the folder
+DISK_FACTOR = 4  # a wheel unpacks to about three times its size, and the cache keeps one more copy
+
+
+def default_target(plan: Plan) -> Path:
+    """Name the plan's own folder under the user's data folder."""
+    name = f"{plan.backend.value}-torch{plan.torch}-py{plan.python}".replace("/", "-")
+    return platformdirs.user_data_path("pytorch-setup-assistant", appauthor=False) / "envs" / name
+
+
+def interpreter(target: Path) -> Path:
+    """Give the path of an environment's Python."""
+    return target / "Scripts" / "python.exe" if os.name == "nt" else target / "bin" / "python"
+
+
+def is_ours(target: Path) -> bool:
+    """Tell whether the assistant made this environment and finished it."""
+    return (target / MARKER).is_file()
+
+
+def check_target(target: Path) -> None:
+    """Refuse a target that a new environment must not or cannot use.
+
+    Raises `BadInput` when something else is there, `WorkFailed` when the folder cannot be written.
+    """
+    if target.exists() and not _is_free(target):
+        raise BadInput(_refusal(target), hint=_("Choose another folder with --target, or one that does not exist yet."))
+    parent = _nearest_parent(target)
+    if not parent.is_dir():
+        raise BadInput(
+            _("{path} is a file, so nothing can be made below it.").format(path=parent),
+            hint=_("Choose another folder with --target."),
+        )
+    if not os.access(parent, os.W_OK | os.X_OK):
+        raise WorkFailed(
+            _("You may not write in {path}.").format(path=parent),
+            hint=_("Choose a folder of your own with --target."),
+        )
+
+
+def check_disk(host: Host, target: Path, download: int) -> None:
+    """Raise `WorkFailed` when the target's file system is too small for `download` bytes of wheels."""
+    free = host.facts("disk", str(target)).get("free")
+    need = download * DISK_FACTOR
+    if isinstance(free, int) and free < need:
+        raise WorkFailed(
+            _("{path} has {free} MB free, and this environment needs about {need} MB.").format(
+                path=_nearest_parent(target), free=free // 10**6, need=need // 10**6
+            ),
+            hint=_("Free some space, or choose a folder on another disk with --target."),
+        )
+
+
+def _is_free(target: Path) -> bool:
+    """Tell whether the folder is empty, or holds only what an interrupted run of ours left."""
+    return target.is_dir() and ((target / BUILDING).is_file() or not any(target.iterdir()))
+
+
+def _refusal(target: Path) -> str:
+    if (target / "pyvenv.cfg").is_file():
+        return _("{path} already holds an environment, and it is left as it is.").format(path=target)
+    return _("{path} exists and is not an environment.").format(path=target)
+
+
+def _nearest_parent(target: Path) -> Path:
+    folder = target.absolute()
+    while not folder.exists() and folder != folder.parent:
+        folder = folder.parent
+    return folder

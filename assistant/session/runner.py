@@ -1,0 +1,78 @@
+"""How a task runs: at once (tests, terminal) or on a thread of its own with its events gathered ten times a second."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Protocol
+
+from assistant.model.event import Event, Sink
+
+__all__ = ["InlineRunner", "Job", "Runner", "ThreadRunner"]
+
+PUMP_SECONDS = 0.1
+
+Job = Callable[[Sink], None]
+Deliver = Callable[[tuple[Event, ...]], None]
+
+
+class Runner(Protocol):
+    """Runs one job; `deliver` receives the events that the job emits, in order."""
+
+    def start(self, job: Job, deliver: Deliver) -> None:
+        """Start the job and return, at once or after it."""
+
+
+class InlineRunner:
+    """Runs the job in the caller's thread and delivers each event as it comes."""
+
+    def start(self, job: Job, deliver: Deliver) -> None:
+        """Run the job to its end."""
+        job(lambda event: deliver((event,)))
+
+
+class ThreadRunner:
+    """Runs the job on a daemon thread; a pump delivers what gathered: a chatty child cannot flood the front end."""
+
+    def start(self, job: Job, deliver: Deliver) -> None:
+        """Start both threads and return."""
+        threading.Thread(target=self._work, args=(job, deliver), daemon=True, name="assistant-job").start()
+
+    def _work(self, job: Job, deliver: Deliver) -> None:
+        pump = _Pump(deliver)
+        pump.start()
+        try:
+            job(pump.take)
+        finally:
+            pump.stop()
+
+
+class _Pump(threading.Thread):
+    def __init__(self, deliver: Deliver) -> None:
+        super().__init__(daemon=True, name="assistant-pump")
+        self._deliver = deliver
+        self._gathered: list[Event] = []
+        self._lock = threading.Lock()
+        self._over = threading.Event()
+
+    def take(self, event: Event) -> None:
+        """Keep one event for the next delivery."""
+        with self._lock:
+            self._gathered.append(event)
+
+    def run(self) -> None:
+        """Deliver until stopped."""
+        while not self._over.wait(PUMP_SECONDS):
+            self._flush()
+
+    def stop(self) -> None:
+        """Deliver the rest and end."""
+        self._over.set()
+        self.join()
+        self._flush()
+
+    def _flush(self) -> None:
+        with self._lock:
+            events, self._gathered = tuple(self._gathered), []
+        if events:
+            self._deliver(events)

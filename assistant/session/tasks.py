@@ -1,0 +1,139 @@
+"""The six steps' work: each task takes the state and the tools, and answers the fields of the state that it fills."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+from assistant.catalog import load_catalog
+from assistant.detect import detect
+from assistant.export import FORMATS, export
+from assistant.host.base import Host
+from assistant.host.process import CancelToken
+from assistant.host.recording import ReplayHost
+from assistant.i18n import _
+from assistant.install.make import commands, make_environment, reusable
+from assistant.install.resolution import resolve
+from assistant.install.target import check_target, default_target
+from assistant.install.uv import Installer
+from assistant.machines import load
+from assistant.model.errors import BadInput, NothingFits
+from assistant.model.event import Progress, Sink, Step
+from assistant.model.plan import Plan
+from assistant.plan import make_plans
+from assistant.session.sources import Sources, settled
+from assistant.session.state import Preview, State, Task
+from assistant.verify.run import device_for, verify
+
+__all__ = ["TASKS", "Tools"]
+
+Changes = dict[str, object]
+
+
+@dataclass(frozen=True)
+class Tools:
+    """What a task works with: the machine at hand, its package sources, a place to tell events, a request to stop."""
+
+    host: Host
+    sources: Sources
+    sink: Sink
+    cancel: CancelToken
+
+
+def _detect(state: State, tools: Tools) -> Changes:
+    host = ReplayHost(load(state.machine)) if state.machine else tools.host
+    found = detect(host)
+    return {"detection": found, "findings": found.findings, "planning": None, "chosen": 0, "preview": None}
+
+
+def _plan(state: State, tools: Tools) -> Changes:
+    machine = _known(state.detection).machine
+    planning = make_plans(machine, load_catalog(), state.request)
+    if not state.machine:
+        planning = settled(planning, machine, tools.sources)
+    if planning.choice is None:
+        raise NothingFits(
+            " ".join(row.why for row in planning.rejected[:1]) or _("No PyTorch wheel fits this machine."),
+            hint=" ".join(row.would_help for row in planning.rejected[:1]),
+        )
+    return {"planning": planning, "chosen": 0, "preview": None}
+
+
+def _prepare(state: State, tools: Tools) -> Changes:
+    plan = _known(state.plan)
+    target = Path(state.target).expanduser().absolute() if state.target else default_target(plan)
+    installer = _installer(plan, tools)
+    tools.sink(Progress(step=Step.INSTALL, text=_("Working out every package that is needed")))
+    resolution = resolve(plan, installer)
+    ready = reusable(target, resolution)
+    if ready is None:
+        check_target(target)
+    preview = Preview(
+        target=str(target), commands=commands(installer.python, target), resolution=resolution, ready=ready
+    )
+    return {"preview": preview}
+
+
+def _install(state: State, tools: Tools) -> Changes:
+    preview, plan = _known(state.preview), _known(state.plan)
+    made = preview.ready or make_environment(
+        plan, preview.resolution, Path(preview.target), tools.host, _installer(plan, tools)
+    )
+    return {"environment": made, "report": None, "exported": ()}
+
+
+def _verify(state: State, tools: Tools) -> Changes:
+    device = device_for(_known(state.plan).backend)
+    return {"report": verify(_known(state.environment).python, device, tools.sink, tools.cancel)}
+
+
+def _diagnose(state: State, tools: Tools) -> Changes:
+    """Gather what detection and verification raised; reading logs is a room of its own."""
+    tools.sink(Progress(step=Step.DIAGNOSE, text=_("Gathering what was found")))
+    return {"findings": state.findings}
+
+
+def _export(state: State, tools: Tools) -> Changes:
+    environment = _known(state.environment)
+    folder = Path(state.folder).expanduser().absolute() if state.folder else Path(environment.path) / "assistant-export"
+    tools.sink(Progress(step=Step.EXPORT, text=_("Writing the files")))
+    written = export(
+        _known(state.detection),
+        _known(state.plan),
+        environment,
+        _known(state.report),
+        folder,
+        formats=state.formats or tuple(FORMATS),
+    )
+    return {"exported": tuple(str(path) for path in written)}
+
+
+TASKS: dict[Task, Callable[[State, Tools], Changes]] = {
+    Task.DETECT: _detect,
+    Task.PLAN: _plan,
+    Task.PREPARE: _prepare,
+    Task.INSTALL: _install,
+    Task.VERIFY: _verify,
+    Task.DIAGNOSE: _diagnose,
+    Task.EXPORT: _export,
+}
+
+
+T = TypeVar("T")
+
+
+def _known(value: T | None) -> T:
+    """Unwrap what `blockers` has already promised."""
+    if value is None:
+        raise BadInput(_("An earlier step has no result yet."), hint=_("Go back and run it first."))
+    return value
+
+
+def _installer(plan: Plan, tools: Tools) -> Installer:
+    """Use the Python underneath the assistant when it is the plan's, else let uv find or fetch one."""
+    facts = tools.host.facts("platform")
+    own = str(facts.get("python", ""))
+    python = str(facts["base_executable"]) if own.startswith(f"{plan.python}.") else plan.python
+    return Installer(python=python, environment=tools.sources.environment, sink=tools.sink, cancel=tools.cancel)

@@ -1,0 +1,96 @@
+"""What the footer offers in each state, and what a press on it does: pure functions over the state."""
+
+from __future__ import annotations
+
+from assistant.i18n import _
+from assistant.model.event import Step
+from assistant.model.record import Record
+from assistant.session.state import Action, Begin, Phase, Show, State, Task, blockers
+
+__all__ = ["Footer", "footer", "press", "titles", "word"]
+
+STEPS = tuple(Step)
+
+
+class Footer(Record, frozen=True):
+    """The footer: the main button's words, what it does, and why it cannot be pressed (`why` empty when it can)."""
+
+    label: str
+    actions: tuple[Action, ...] = ()
+    why: tuple[str, ...] = ()
+    back: Step | None = None
+    cancel: bool = False
+
+
+def titles() -> dict[Step, str]:
+    """Name the steps."""
+    return {
+        Step.DETECT: _("Detect"),
+        Step.PLAN: _("Plan"),
+        Step.INSTALL: _("Install"),
+        Step.VERIFY: _("Verify"),
+        Step.DIAGNOSE: _("Diagnose"),
+        Step.EXPORT: _("Export"),
+    }
+
+
+def word(phase: Phase) -> str:
+    """Say in a word where a step stands."""
+    return {
+        Phase.LOCKED: _("not yet"),
+        Phase.READY: _("ready"),
+        Phase.RUNNING: _("running"),
+        Phase.DONE: _("done"),
+        Phase.FAILED: _("failed"),
+        Phase.STALE: _("to repeat"),
+    }[phase]
+
+
+def footer(state: State) -> Footer:
+    """Tell what the footer offers."""
+    step = state.current
+    back = STEPS[STEPS.index(step) - 1] if step is not Step.DETECT and not state.running else None
+    if state.running:
+        return Footer(label=_("Working…"), why=(_("Something is still running."),), cancel=True)
+    if state.status(step).phase is Phase.DONE:
+        following = STEPS[STEPS.index(step) + 1 :]
+        if following:
+            return _offer(state, _("Continue"), following[0], back)
+        return Footer(label=_("Write the files again"), actions=(Begin(task=Task.EXPORT),), back=back)
+    task = next_task(state, step)
+    return Footer(label=_words(state, task), actions=(Begin(task=task),), why=blockers(state, task), back=back)
+
+
+def press(state: State) -> tuple[Action, ...]:
+    """Give the actions of a press on the main button; none when it cannot be pressed."""
+    offered = footer(state)
+    return () if offered.why else offered.actions
+
+
+def next_task(state: State, step: Step) -> Task:
+    """Name the task that a step needs next; an installation is prepared before it can be agreed to."""
+    if step is Step.INSTALL:
+        return Task.PREPARE if state.preview is None else Task.INSTALL
+    return Task(step.value)
+
+
+def _offer(state: State, label: str, step: Step, back: Step | None) -> Footer:
+    """Go on to a step: look at it when it is done or needs an agreement, else start it at once."""
+    task = next_task(state, step)
+    waits = state.status(step).phase is Phase.DONE or task in {Task.INSTALL, Task.EXPORT}
+    action: Action = Show(step=step) if waits else Begin(task=task)
+    return Footer(label=label, actions=(action,), why=() if waits else blockers(state, task), back=back)
+
+
+def _words(state: State, task: Task) -> str:
+    if state.status(task.step).phase is Phase.FAILED:
+        return _("Try again")
+    return {
+        Task.DETECT: _("Detect the hardware"),
+        Task.PLAN: _("Make the plan"),
+        Task.PREPARE: _("Work out the packages"),
+        Task.INSTALL: _("Install"),
+        Task.VERIFY: _("Verify"),
+        Task.DIAGNOSE: _("Diagnose"),
+        Task.EXPORT: _("Write the files"),
+    }[task]

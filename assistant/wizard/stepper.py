@@ -1,0 +1,26 @@
+"""The stepper: the six steps, a live status line and a progress bar that screen readers understand."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import anywidget
+import traitlets
+
+__all__ = ["Stepper"]
+
+STATIC = Path(__file__).with_name("static")
+
+
+class Stepper(anywidget.AnyWidget):
+    """Draws what it is given; a click on a step arrives as the message `{"show": key}`."""
+
+    _esm = STATIC / "stepper.js"
+    _css = STATIC / "wizard.css"
+
+    steps: traitlets.List[dict[str, str]] = traitlets.List().tag(sync=True)
+    current = traitlets.Unicode().tag(sync=True)
+    status = traitlets.Unicode().tag(sync=True)
+    progress = traitlets.Dict().tag(sync=True)
+    label = traitlets.Unicode().tag(sync=True)
+    progress_label = traitlets.Unicode().tag(sync=True)
