@@ -1,0 +1,209 @@
+"""`start.py` from outside: a small project with the real start.py, real environments, real uv and pip."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PYPROJECT = """\
+[build-system]
+requires = ["hatchling>=1.27"]
+build-backend = "hatchling.build"
+[project]
+name = "small-project"
+version = "1"
+[tool.hatch.build.targets.wheel]
+packages = ["assistant"]
+[dependency-groups]
+test = ["iniconfig"]
+"""
+# Tells what it was called with and ends as told; pytest's place is taken by a module of that name.
+COMMAND = "import os, sys\nprint(*sys.argv[1:], os.getcwd(), sep='|')\nsys.exit(7 if 'fail' in sys.argv else 0)\n"
+NO_NETWORK = {"PIP_CONFIG_FILE": os.devnull, "PIP_INDEX_URL": "http://127.0.0.1:9/simple", "PIP_FIND_LINKS": ""}
+posix = pytest.mark.skipif(sys.platform == "win32", reason="POSIX signals, locks and scripts")
+
+
+class Project:
+    """A copy of start.py and of what it needs, with a command that is quick to install."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.home = folder / ".assistant"
+        ignore = shutil.ignore_patterns("__pycache__", "*.json", "*.toml", "*.svg")
+        shutil.copytree(ROOT / "assistant", folder / "assistant", ignore=ignore)
+        shutil.copy(ROOT / "start.py", folder)
+        (folder / "pyproject.toml").write_text(PYPROJECT)
+        (folder / "assistant" / "__main__.py").write_text(COMMAND)
+        (folder / "pytest.py").write_text("import iniconfig\n" + COMMAND)
+        (folder / "tests" / "browser").mkdir(parents=True)
+        (folder / "tests" / "browser" / "obtain.py").write_text("print('browser found')\n")
+
+    def begin(self, *arguments: str, python: tuple[str, ...] = (), **environment: str) -> subprocess.Popen[str]:
+        """Start it; `python` replaces the interpreter and its script."""
+        return subprocess.Popen(
+            [*(python or (sys.executable, "start.py")), *arguments],
+            cwd=self.folder,
+            env={**os.environ, "LANGUAGE": "en", **environment},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    def start(self, *arguments: str, python: tuple[str, ...] = (), **environment: str) -> tuple[int, str, str]:
+        """Start it to its end; answer exit code, stdout and stderr."""
+        child = self.begin(*arguments, python=python, **environment)
+        out, err = child.communicate(timeout=300)
+        return child.returncode, out.strip(), err.strip()
+
+    def environments(self) -> list[str]:
+        """Name the environments that are there."""
+        return sorted(folder.name for folder in self.home.glob("python*"))
+
+
+@pytest.fixture
+def project(tmp_path) -> Project:
+    """Give a fresh checkout of the small project."""
+    folder = tmp_path / "project"
+    folder.mkdir()
+    return Project(folder)
+
+
+def without_pip(*, ensurepip: bool) -> tuple[str, ...]:
+    """Give a Python that has no pip, as Debian's, nor a way to make one unless `ensurepip`."""
+    hidden = "" if ensurepip else "sys.modules['ensurepip'] = None; "
+    code = f"import sys, runpy; {hidden}sys.path.insert(0, '.'); runpy.run_path('start.py', run_name='__main__')"
+    return (sys.executable, "-S", "-c", code)
+
+
+def test_first_start_prepares_and_second_does_not(project):
+    """One line per stage, once; then the command runs with its arguments, in the caller's folder, ending as it does."""
+    code, out, err = project.start("detect", "--json", "fail")
+    assert (code, out) == (7, f"detect|--json|fail|{project.folder}")
+    assert err.splitlines()[0].startswith("Making the assistant's own environment")
+    assert err.splitlines()[-1].startswith("Ready after")
+    assert len(err.splitlines()) <= 4
+    assert project.start() == (0, f"lab|{project.folder}", "")
+
+
+def test_tests_get_their_packages_and_a_browser(project):
+    """`start.py test` installs the test group, looks for a browser and hands pytest its arguments and exit code."""
+    code, out, err = project.start("test", "-k", "fail")
+    assert (code, out) == (7, f"-k|fail|{project.folder}")
+    assert err.splitlines()[-1] == "browser found"
+    assert project.start("detect") == (0, f"detect|{project.folder}", "")  # the tests' environment serves, too
+    assert len(project.environments()) == 1
+
+
+def test_failed_install_leaves_nothing_and_can_be_repeated(project, tmp_path):
+    """Without a network the end of the log is shown, nothing is kept, and the next start begins anew."""
+    code, out, err = project.start("detect", **NO_NETWORK, UV_CACHE_DIR=str(tmp_path / "cache"))
+    assert (code, out) == (1, "")
+    assert "could not be installed; the whole output is in" in err
+    assert "Traceback" not in err
+    assert project.environments() == []
+    assert "hatchling" in (project.home / "start.log").read_text()
+    assert project.start("detect")[0] == 0
+
+
+def test_half_made_environment_is_not_trusted(project):
+    """What a killed start left, right name and all, is made anew."""
+    project.start("detect")
+    (folder,) = project.home.glob("python*")
+    (folder / "stamp").write_text("")
+    shutil.rmtree(folder / ("Lib" if sys.platform == "win32" else "lib"))
+    assert project.start("detect")[:2] == (0, f"detect|{project.folder}")
+
+
+def test_changed_project_gets_a_new_environment(project):
+    """Another pyproject.toml means another environment; the old one goes."""
+    project.start("detect")
+    before = project.environments()
+    (project.folder / "pyproject.toml").write_text(PYPROJECT.replace('version = "1"', 'version = "2"'))
+    assert project.start("detect")[0] == 0
+    assert len(project.environments()) == 1
+    assert project.environments() != before
+
+
+@posix
+def test_interrupt_leaves_nothing(project, loopback_index, tmp_path):
+    """Ctrl-C in the middle of an install ends it with one sentence, exit code 130 and nothing half-made."""
+    loopback_index.trouble["hatchling"] = "stall"
+    stalled = {**NO_NETWORK, "PIP_INDEX_URL": loopback_index.url}
+    child = project.begin("detect", **stalled, UV_CACHE_DIR=str(tmp_path / "cache"))
+    while not (line := child.stderr.readline()).startswith("Installing"):
+        assert line
+    time.sleep(0.5)
+    child.send_signal(signal.SIGINT)
+    out, err = child.communicate(timeout=30)
+    assert (child.returncode, out) == (130, "")
+    assert err.strip() == "Stopped. Nothing half-made is kept; start again whenever you like."
+    assert project.environments() == []
+
+
+@posix
+def test_second_start_waits_for_the_first(project):
+    """While another start prepares, this one says that it waits, and goes on afterwards."""
+    import fcntl  # noqa: PLC0415 - exists on POSIX only
+
+    project.home.mkdir()
+    with (project.home / "lock").open("a") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        child = project.begin("detect")
+        assert child.stderr.readline().startswith("Another start is at work in this folder")
+    out, _err = child.communicate(timeout=300)
+    assert (child.returncode, out.strip()) == (0, f"detect|{project.folder}")
+
+
+@posix
+def test_pip_takes_over_where_uv_fails(project, tmp_path):
+    """A uv that cannot do it is told in one line, and pip installs."""
+    uv = tmp_path / "bin" / "uv"
+    uv.parent.mkdir()
+    uv.write_text("#!/bin/sh\necho broken\nexit 1\n")
+    uv.chmod(0o755)
+    code, out, err = project.start("detect", PATH=f"{uv.parent}{os.pathsep}{os.environ['PATH']}")
+    assert (code, out) == (0, f"detect|{project.folder}")
+    assert "uv could not install it; trying with pip" in err
+    assert "broken" in (project.home / "start.log").read_text()
+
+
+def test_python_without_pip_and_uv_makes_its_own(project):
+    """Where the system's Python has no pip and there is no uv, ensurepip puts pip into the private environment."""
+    code, out, err = project.start("detect", python=without_pip(ensurepip=True), PATH=os.devnull)
+    assert (code, out) == (0, f"detect|{project.folder}"), err
+
+
+def test_python_without_any_installer_says_what_to_do(project):
+    """No uv, no pip, no ensurepip: one sentence and the next step, nothing left."""
+    code, out, err = project.start("detect", python=without_pip(ensurepip=False), PATH=os.devnull)
+    assert (code, out) == (1, "")
+    assert "Neither uv nor pip can be had with this Python" in err
+    assert "apt install python3-pip" in err
+    assert project.environments() == []
+
+
+def test_folder_that_cannot_be_written_is_told(project):
+    """Where the environment cannot be made, one sentence says where and why."""
+    project.home.write_text("a file in the way")
+    code, _out, err = project.start("detect")
+    assert code == 1
+    assert "cannot be made in" in err
+    assert "Traceback" not in err
+
+
+def test_old_python_is_told_what_it_lacks():
+    """A Python before 3.11 gets one sentence."""
+    code = "import sys, runpy; sys.version_info = (3, 6, 15); runpy.run_path('start.py', run_name='__main__')"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert done.stderr.startswith("The assistant needs Python 3.11 or newer, and this is Python 3.6.")
+    assert len(done.stderr.splitlines()) == 1
