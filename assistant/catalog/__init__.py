@@ -2,6 +2,20 @@
 
 from __future__ import annotations
 
+from assistant.catalog.catalog import AMD_INDEX, Catalog, Number, TorchWheel, load_catalog, number
 from assistant.catalog.identity import GpuIdentity, gpu_by_pci_id, identified, identify, identify_name, vendor_of
 
-__all__ = ["GpuIdentity", "gpu_by_pci_id", "identified", "identify", "identify_name", "vendor_of"]
+__all__ = [
+    "AMD_INDEX",
+    "Catalog",
+    "GpuIdentity",
+    "Number",
+    "TorchWheel",
+    "gpu_by_pci_id",
+    "identified",
+    "identify",
+    "identify_name",
+    "load_catalog",
+    "number",
+    "vendor_of",
+]

@@ -1,0 +1,192 @@
+"""The catalogue: every table that planning rests on, and the few questions that are asked of them."""
+
+from __future__ import annotations
+
+import re
+from functools import cache, cached_property, lru_cache
+from typing import NamedTuple
+
+from assistant.catalog.rows import (
+    AmdRelease,
+    AmdTarget,
+    Companion,
+    CudaTables,
+    DirectmlTables,
+    Driver,
+    IndexTables,
+    Mirror,
+    Override,
+    RocmTables,
+    SystemTables,
+    TorchRelease,
+    TorchTables,
+)
+from assistant.catalog.tables import read_tables
+from assistant.model.record import from_json
+
+__all__ = ["AMD_INDEX", "Catalog", "Number", "TorchWheel", "load_catalog", "number"]
+
+Number = tuple[int, ...]
+AMD_INDEX = "amd-index"
+_DIGITS = re.compile(r"\d+")
+
+
+@lru_cache(maxsize=4096)
+def number(version: str | None) -> Number:
+    """Turn "580.95.05" or "2.14.1+cu126" into comparable numbers; () for None or text without any."""
+    return tuple(map(int, _DIGITS.findall((version or "").partition("+")[0])))
+
+
+class TorchWheel(NamedTuple):
+    """One published build: a release for a variant on a platform."""
+
+    release: TorchRelease
+    number: Number
+    variant: str
+    platform: str
+    glibc: Number
+    confirmed: bool
+
+    @property
+    def minor(self) -> Number:
+        """The release line, such as (2, 14)."""
+        return self.number[:2]
+
+
+class Catalog:
+    """What is known of wheels, drivers and systems; read once, asked often."""
+
+    def __init__(
+        self, torch: TorchTables, cuda: CudaTables, rocm: RocmTables, directml: DirectmlTables, systems: SystemTables
+    ) -> None:
+        self.torch, self.cuda, self.rocm, self.directml, self.systems = torch, cuda, rocm, directml, systems
+        self._wheels: dict[tuple[str, str | None], tuple[TorchWheel, ...]] = {}
+        self._sm: dict[tuple[str, str, Number], tuple[tuple[int, ...], int | None]] = {}
+        self._gfx: dict[tuple[str, Number], tuple[str, ...]] = {}
+
+    @cached_property
+    def releases(self) -> tuple[TorchRelease, ...]:
+        """Every torch release, newest first."""
+        return tuple(sorted(self.torch.releases.rows, key=lambda row: number(row.version), reverse=True))
+
+    @property
+    def newest_torch(self) -> str:
+        """The newest torch release that the catalogue knows."""
+        return self.releases[0].version
+
+    def release(self, version: str) -> TorchRelease | None:
+        """Find a release by its public version."""
+        return next((row for row in self.releases if number(row.version) == number(version)), None)
+
+    def wheels(self, platform: str, python: str | None) -> tuple[TorchWheel, ...]:
+        """List every build for a platform ("linux_x86_64") and Python tag ("312"; None: any), newest first."""
+        key = (platform, python)
+        if key not in self._wheels:
+            self._wheels[key] = tuple(
+                _wheel(row, platform, variant)
+                for row in self.releases
+                if python is None or python in row.pythons.get(platform, row.pythons["any"])
+                for variant in row.variants.get(platform, ())
+            )
+        return self._wheels[key]
+
+    def pythons(self, platform: str) -> frozenset[str]:
+        """Every Python tag for which the platform has some build."""
+        return frozenset(
+            tag
+            for row in self.releases
+            if row.variants.get(platform)
+            for tag in row.pythons.get(platform, row.pythons["any"])
+        )
+
+    def sm(self, wheel: TorchWheel) -> tuple[tuple[int, ...], int | None]:
+        """Answer the machine code of a CUDA build and the PTX that a driver can compile on (90 for 9.0)."""
+        key = (wheel.variant, wheel.platform, wheel.minor)
+        if key not in self._sm:
+            row = next(
+                (
+                    row
+                    for row in self.cuda.code.rows
+                    if (row.variant, row.platform) == key[:2] and number(row.first) <= wheel.minor <= number(row.last)
+                ),
+                None,
+            )
+            self._sm[key] = (row.sm, row.ptx) if row else ((), None)
+        return self._sm[key]
+
+    def gfx(self, wheel: TorchWheel) -> tuple[str, ...]:
+        """Answer the GPU targets that work with a ROCm build."""
+        key = (wheel.variant, wheel.minor)
+        if key not in self._gfx:
+            row = next(
+                (
+                    row
+                    for row in self.rocm.code.rows
+                    if row.variant == wheel.variant and number(row.first) <= wheel.minor <= number(row.last)
+                ),
+                None,
+            )
+            self._gfx[key] = row.gfx if row else ()
+        return self._gfx[key]
+
+    @cached_property
+    def drivers(self) -> dict[str, Driver]:
+        """Driver floors by variant."""
+        return {row.variant: row for row in self.cuda.drivers.rows}
+
+    @cached_property
+    def amd_targets(self) -> dict[str, AmdTarget]:
+        """AMD's own index by GPU target."""
+        return {row.gfx: row for row in self.rocm.amd_index.rows}
+
+    @cached_property
+    def amd_releases(self) -> tuple[AmdRelease, ...]:
+        """Torch releases of AMD's own index, newest first."""
+        return tuple(sorted(self.rocm.amd_releases.rows, key=lambda row: number(row.torch), reverse=True))
+
+    @cached_property
+    def overrides(self) -> dict[str, Override]:
+        """HSA_OVERRIDE_GFX_VERSION by GPU target."""
+        return {row.gfx: row for row in self.rocm.overrides.rows}
+
+    @cached_property
+    def companions(self) -> dict[tuple[str, int | None], Companion]:
+        """Packages beside torch by name and CUDA major."""
+        return {(row.package, row.cuda): row for row in self.torch.companions.rows}
+
+    def index_url(self, variant: str) -> str | None:
+        """Answer the index that a variant's torch comes from; None is the installer's default, PyPI."""
+        if variant in {"pypi", "directml"}:
+            return None
+        kind = "amd-index" if variant == AMD_INDEX else "nightly/…" if variant.startswith("nightly/") else ""
+        rows = _indexes().indexes.rows
+        return next(row.url for row in rows if row.variant == kind or not kind).format(variant=variant)
+
+    @property
+    def mirrors(self) -> tuple[Mirror, ...]:
+        """Mirrors of PyPI and of torch's index."""
+        return _indexes().mirrors.rows
+
+
+def _wheel(row: TorchRelease, platform: str, variant: str) -> TorchWheel:
+    glibc = row.glibc.get(f"{platform}/{variant}") or row.glibc.get(platform) or row.glibc.get("linux")
+    confirmed = variant not in row.unconfirmed.get(platform, ())
+    return TorchWheel(row, number(row.version), variant, platform, number(glibc), confirmed)
+
+
+@cache
+def _indexes() -> IndexTables:
+    return read_tables("indexes", IndexTables)
+
+
+@cache
+def load_catalog(torch: str | None = None) -> Catalog:
+    """Read the shipped catalogue once; `torch` is JSON text that stands in for the shipped torch tables."""
+    tables = from_json(torch, TorchTables, "The refreshed torch table") if torch else read_tables("torch", TorchTables)
+    return Catalog(
+        tables,
+        read_tables("cuda", CudaTables),
+        read_tables("rocm", RocmTables),
+        read_tables("directml", DirectmlTables),
+        read_tables("systems", SystemTables),
+    )

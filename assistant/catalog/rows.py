@@ -1,0 +1,247 @@
+"""The rows of the catalogue's tables, one record per kind; versions are text as published."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from assistant.catalog.tables import Table
+from assistant.model.record import Record
+
+__all__ = [
+    "AmdRelease",
+    "AmdTarget",
+    "Branch",
+    "Companion",
+    "CudaCode",
+    "CudaTables",
+    "DirectmlRelease",
+    "DirectmlTables",
+    "Distribution",
+    "Download",
+    "Driver",
+    "Index",
+    "IndexTables",
+    "Jetson",
+    "Macos",
+    "Mirror",
+    "Override",
+    "RocmCode",
+    "RocmTables",
+    "SystemTables",
+    "TorchRelease",
+    "TorchTables",
+    "WindowsBuild",
+]
+
+
+class Macos(Record, frozen=True):
+    """The oldest macOS that loads a wheel, and the oldest on which its MPS backend works."""
+
+    wheel: str
+    mps: str
+
+
+class TorchRelease(Record, frozen=True):
+    """One release: per platform its Python tags ("312", "313t") and its variants, best first where all else is equal.
+
+    `pythons["any"]` holds for platforms that are not named; `unconfirmed` are variants that no index has been seen
+    to hold; `pypi` tells which variant plain PyPI serves; `glibc` keys are "linux", a platform, or platform/variant;
+    `mb` is the size of the PyPI wheel in MB.
+    """
+
+    version: str
+    date: str
+    pythons: dict[str, tuple[str, ...]]
+    variants: dict[str, tuple[str, ...]]
+    pypi: dict[str, str]
+    glibc: dict[str, str]
+    macos: Macos
+    unconfirmed: dict[str, tuple[str, ...]] = {}
+    torchvision: tuple[str, ...] = ()
+    torchaudio: tuple[str, ...] = ()
+    mb: dict[str, int] = {}
+
+
+class Companion(Record, frozen=True):
+    """A package that goes beside torch: the Python tags of its wheels per platform; `cuda` is the major it needs."""
+
+    package: str
+    pythons: dict[str, tuple[str, ...]]
+    cuda: int | None = None
+    requirement: str | None = None
+
+
+class Download(Record, frozen=True):
+    """What a variant draws in beside or instead of the wheel that PyPI serves, in MB; a variant may be a prefix."""
+
+    variant: str
+    platform: str
+    mb: int
+    note: str = ""
+
+
+class TorchTables(Record, frozen=True):
+    """Releases of torch and what goes with them."""
+
+    releases: Table[TorchRelease]
+    companions: Table[Companion]
+    downloads: Table[Download]
+
+
+class Driver(Record, frozen=True):
+    """The oldest NVIDIA driver on which a variant runs, and the one that came with its toolkit (`full_*`)."""
+
+    variant: str
+    linux: str
+    windows: str
+    full_linux: str | None = None
+    full_windows: str | None = None
+
+
+class CudaCode(Record, frozen=True):
+    """Machine code in a variant's wheels from torch `first` to `last` (minor versions); `ptx` can be compiled on."""
+
+    variant: str
+    platform: str
+    first: str
+    last: str
+    sm: tuple[int, ...]
+    ptx: int | None = None
+
+
+class Branch(Record, frozen=True):
+    """The first and the last driver branch that know a compute capability."""
+
+    capability: str
+    driver: str | None = None
+    last: str | None = None
+
+
+class Jetson(Record, frozen=True):
+    """Where a Jetson board's wheels come from."""
+
+    board: str
+    capabilities: tuple[str, ...]
+    jetpack: str
+    wheels: str
+
+
+class CudaTables(Record, frozen=True):
+    """Drivers, code and boards of NVIDIA."""
+
+    drivers: Table[Driver]
+    code: Table[CudaCode]
+    branches: Table[Branch]
+    jetson: Table[Jetson]
+
+
+class RocmCode(Record, frozen=True):
+    """GPU targets that work with a variant's Linux wheels from torch `first` to `last` (minor versions)."""
+
+    variant: str
+    first: str
+    last: str
+    gfx: tuple[str, ...]
+
+
+class AmdTarget(Record, frozen=True):
+    """A GPU target of AMD's own index, per operating system; `tested` where AMD runs tests on it."""
+
+    gfx: str
+    systems: tuple[Literal["linux", "windows"], ...]
+    tested: tuple[Literal["linux", "windows"], ...] = ()
+
+
+class AmdRelease(Record, frozen=True):
+    """A torch release on AMD's own index."""
+
+    torch: str
+    torchvision: str
+    torchaudio: str
+    pythons: tuple[str, ...]
+
+
+class Override(Record, frozen=True):
+    """HSA_OVERRIDE_GFX_VERSION for a target that a Linux wheel lacks: it then runs the code of `as_gfx`."""
+
+    gfx: str
+    value: str
+    as_gfx: str
+    state: Literal["works", "fallback", "poor"]
+    note: str = ""
+
+
+class RocmTables(Record, frozen=True):
+    """What runs on AMD GPUs."""
+
+    code: Table[RocmCode]
+    amd_index: Table[AmdTarget]
+    amd_releases: Table[AmdRelease]
+    overrides: Table[Override]
+
+
+class DirectmlRelease(Record, frozen=True):
+    """A torch-directml release with the torch and torchvision that it pins."""
+
+    version: str
+    date: str
+    torch: str
+    torchvision: str
+    pythons: tuple[str, ...]
+
+
+class WindowsBuild(Record, frozen=True):
+    """A Windows build and the DirectML that came with it."""
+
+    build: int
+    name: str
+    directml: str
+    feature_level: str
+
+
+class DirectmlTables(Record, frozen=True):
+    """torch-directml and the Windows that it needs."""
+
+    releases: Table[DirectmlRelease]
+    windows: Table[WindowsBuild]
+
+
+class Distribution(Record, frozen=True):
+    """Linux distributions (lower-case names) and the glibc of each of their versions."""
+
+    names: tuple[str, ...]
+    versions: dict[str, str]
+
+
+class SystemTables(Record, frozen=True):
+    """Operating systems."""
+
+    glibc: Table[Distribution]
+
+
+class Index(Record, frozen=True):
+    """An index of torch wheels; `{variant}` in the address is filled in."""
+
+    variant: str
+    url: str
+    kind: Literal["stable", "nightly"]
+
+
+class Mirror(Record, frozen=True):
+    """A mirror; a `flat` one is a list of files for --find-links, never an index."""
+
+    id: str
+    name: str
+    country: str
+    serves: Literal["torch", "pypi", "amd"]
+    url: str
+    flat: bool = False
+    state: str = ""
+    caveats: tuple[str, ...] = ()
+
+
+class IndexTables(Record, frozen=True):
+    """Where wheels come from."""
+
+    indexes: Table[Index]
+    mirrors: Table[Mirror]
