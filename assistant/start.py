@@ -20,7 +20,7 @@ from pathlib import Path
 from types import FrameType
 from typing import IO
 
-from assistant.host.process import stream
+from assistant.host.process import become, stream
 from assistant.i18n import _
 from assistant.install.pip_settings import (
     read_pip_settings,
@@ -51,8 +51,8 @@ def main(arguments: Sequence[str]) -> int:
         if testing:
             _obtain_browser(python)
             os.chdir(ROOT)
-            return _become([python, "-P", "-m", "pytest", *arguments[1:]])
-        return _become([python, "-P", "-m", "assistant", *(arguments or ["lab"])])
+            become([python, "-P", "-m", "pytest", *arguments[1:]])
+        become([python, "-P", "-m", "assistant", *(arguments or ["lab"])])
     except AssistantError as error:
         _say(error.message)
         _say(error.hint)
@@ -259,17 +259,6 @@ def _obtain_browser(python: Path) -> None:
     script = ROOT / "tests" / "browser" / "obtain.py"
     with contextlib.suppress(TimeoutError):
         stream([python, script], _say, limit=BROWSER_LIMIT_SECONDS)
-
-
-def _become(command: list[str | Path]) -> int:
-    """Replace this process by the command; Windows cannot, so there the command is waited for."""
-    argv = [str(part) for part in command]
-    if os.name != "nt":
-        os.execv(argv[0], argv)  # noqa: S606 - an argument list, no shell
-    with subprocess.Popen(argv) as child:
-        while True:
-            with contextlib.suppress(KeyboardInterrupt):  # the child gets it too, and decides
-                return child.wait()
 
 
 def _say(sentence: str) -> None:
