@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from assistant.catalog.identity import vendor_of
 from assistant.detect.notes import Notes
 from assistant.detect.parsers.system import PciDevice
@@ -32,22 +34,29 @@ _VIRTUAL = {
     "80ee": "VirtualBox",
 }
 
+# Adapters that Windows lists and that no card stands behind, by a word of their names.
+_VIRTUAL_NAMES = re.compile(
+    r"\b(?:Microsoft (?:Basic|Remote|Hyper-V|Indirect)|Remote Desktop|RemoteFX|Parsec|"
+    r"Virtual (?:Display|Desktop|Monitor)|IddSample|Indirect Display|DisplayLink|SpaceDesk|TeamViewer|Citrix|DameWare|"
+    r"Mirage|VMware|VirtualBox|Parallels|QXL|"
+    r"Meta Virtual|Sunshine|Oray|GameViewer|ToDesk|LuminonCore|AnyDesk)",
+    re.IGNORECASE,
+)
 
-def not_a_gpu(pci_id: str, kind: str = "0300") -> str | None:
+
+def not_a_gpu(pci_id: str, kind: str = "0300", name: str | None = None) -> str | None:
     """Say in one sentence why an adapter does not count as a GPU; None for one that does."""
     vendor = pci_id.partition(":")[0]
     if maker := _SERVER_CONSOLES.get(pci_id) or _SERVER_CONSOLES.get(vendor):
-        return _("{maker} ({pci_id}) is a server's console adapter and cannot compute.").format(
-            maker=maker, pci_id=pci_id
-        )
+        text = _("{name} ({pci_id}) is a server's console adapter and cannot compute.")
+        return text.format(name=name or maker, pci_id=pci_id)
     if maker := _VIRTUAL.get(pci_id) or _VIRTUAL.get(vendor):
-        return _("{maker} ({pci_id}) is a virtual display adapter and cannot compute.").format(
-            maker=maker, pci_id=pci_id
-        )
+        return _("{name} is a virtual display adapter and cannot compute.").format(name=name or f"{maker} ({pci_id})")
+    if name and _VIRTUAL_NAMES.search(name):
+        return _("{name} is a virtual display adapter and cannot compute.").format(name=name)
     if kind.startswith("12") and vendor_of(pci_id) in {Vendor.INTEL, Vendor.OTHER}:
-        return _("{pci_id} is an accelerator (an NPU or the like) that PyTorch's wheels do not drive.").format(
-            pci_id=pci_id
-        )
+        text = _("{pci_id} is an accelerator (an NPU or the like) that PyTorch's wheels do not drive.")
+        return text.format(pci_id=pci_id)
     return None
 
 
@@ -55,6 +64,7 @@ def sort_out(device: PciDevice, source: str, notes: Notes) -> None:
     """Note a PCI device as a GPU, or as a finding that says why it is none."""
     reason = not_a_gpu(device.pci_id, device.kind)
     if reason:
-        return notes.finding("adapter-skipped", Severity.INFO, reason, evidence=(source,))
+        notes.finding("adapter-skipped", Severity.INFO, reason, evidence=(source,))
+        return
     gpu = Gpu(vendor=vendor_of(device.pci_id), pci_id=device.pci_id, driver=device.driver)
-    return notes.gpu(gpu, source, bus=device.bus, revision=device.revision)
+    notes.gpu(gpu, source, bus=device.bus, revision=device.revision)

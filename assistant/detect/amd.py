@@ -1,4 +1,4 @@
-"""Probes for AMD GPUs on Linux: the kernel's topology first, ROCm's tools only when it is silent."""
+"""Probes for AMD GPUs on Linux: the kernel's topology first, ROCm's own tool only where that is silent."""
 
 from __future__ import annotations
 
@@ -15,55 +15,73 @@ NODES = "/sys/class/kfd/kfd/topology/nodes"
 VENDOR = "1002"
 
 
-def _has_amd(host: Host) -> bool:
-    return any(device.vendor_id == VENDOR for device in system.pci_devices(host.ask("pci").text)) or bool(
-        host.link("/dev/kfd")
-    )
+def _amd_on_bus(host: Host) -> list[system.PciDevice]:
+    devices = system.pci_devices(host.ask("pci").text)
+    return [device for device in devices if device.vendor_id == VENDOR and device.driver != "radeon"]
 
 
 def amd_gpus(host: Host, notes: Notes) -> None:
     """Note each AMD GPU's gfx target and memory."""
-    if not _has_amd(host):
-        return
-    for node in host.names(NODES).text.split():
+    for node in sorted(host.names(NODES).text.split(), key=lambda name: (len(name), name)):
         folder = f"{NODES}/{node}"
         agent = amd.kfd_node(host.read(f"{folder}/properties").text, host.read(f"{folder}/mem_banks/0/properties").text)
         if agent:
             notes.gpu(agent.gpu, folder, bus=agent.bus)
-    for device in system.pci_devices(host.ask("pci").text):
-        if device.vendor_id == VENDOR:
-            _memory(host, notes, device)
-
-
-def _memory(host: Host, notes: Notes, device: system.PciDevice) -> None:
-    """Note what amdgpu says of a card's memory; KFD may be absent while amdgpu works."""
-    path = f"/sys/bus/pci/devices/{device.bus}/mem_info_vram_total"
-    size = host.read(path).text.strip()
-    if size.isdigit():
-        gpu = Gpu(vendor=Vendor.AMD, vram_gb=round(int(size) / 2**30, 1))
-        notes.gpu(gpu, path, bus=device.bus)
+    for device in _amd_on_bus(host):
+        path = f"/sys/bus/pci/devices/{device.bus}/mem_info_vram_total"
+        size = host.read(path).text.strip()
+        if size.isdigit():
+            notes.gpu(Gpu(vendor=Vendor.AMD, vram_gb=round(int(size) / 2**30, 1)), path, bus=device.bus)
 
 
 def rocm(host: Host, notes: Notes) -> None:
-    """Note the installed ROCm and its tools; ask rocminfo only where the kernel tells nothing."""
-    if not _has_amd(host):
+    """Note the installed ROCm; ask rocminfo where the kernel tells no gfx target: in WSL, in some containers."""
+    wsl = bool(host.link("/dev/dxg"))
+    if not _amd_on_bus(host) and not host.link("/dev/kfd") and not wsl:
         return
-    version = host.read("/opt/rocm/.info/version")
-    notes.fact("rocm_version", amd.rocm_release(version.text), "/opt/rocm/.info/version")
-    tool = host.which("rocminfo") or host.link("/opt/rocm/bin/rocminfo")
-    notes.fact("rocm_tools", bool(tool), "PATH")
+    version = "/opt/rocm/.info/version"
+    notes.fact("rocm_version", amd.rocm_release(host.read(version).text), version)
+    tool = next((path for path in (host.which("rocminfo"), host.link("/opt/rocm/bin/rocminfo")) if path), None)
+    notes.fact("rocm_tools", tool is not None, "PATH")
+    if tool and (wsl or not host.names(NODES)):
+        answer = host.run("rocminfo")
+        notes.could_not_look("rocminfo", answer)
+        for agent in amd.rocminfo(answer.text) or ():
+            notes.gpu(agent.gpu, "rocminfo", bus=agent.bus)
 
 
 def amd_access(host: Host, notes: Notes) -> None:
-    """Say what keeps this user from computing on an AMD GPU: no /dev/kfd, or no right to open it."""
-    if not _has_amd(host):
+    """Say what keeps this user from computing on an AMD GPU: no /dev/kfd, or no right to open it or the GPU's node."""
+    if not _amd_on_bus(host):
         return
     kfd = host.access("/dev/kfd")
-    if kfd.status == "denied":
-        text = _("This user may not open /dev/kfd, which ROCm computes through.")
-        commands = ("sudo usermod -aG render,video $USER",)
-        remedy = Remedy(text=_("Join the groups render and video, then log in again."), commands=commands)
-        notes.finding("kfd-permission", Severity.WARNING, text, remedies=(remedy,))
-    elif kfd.status == "missing":
-        text = _("An AMD GPU is there, but /dev/kfd is not: the amdgpu driver is not loaded or not passed in.")
-        notes.finding("amdgpu-driver-not-loaded", Severity.WARNING, text)
+    if kfd.status == "missing":
+        _kfd_missing(host, notes)
+        return
+    nodes = [f"/dev/dri/{name}" for name in host.names("/dev/dri").text.split() if name.startswith("renderD")]
+    denied = [path for path in ("/dev/kfd", *nodes) if host.access(path).status == "denied"]
+    if denied:
+        text = _("This user may not open {paths}, which ROCm computes through.")
+        remedy = Remedy(
+            text=_("Join the groups render and video, then log in again."),
+            commands=("sudo usermod -aG render,video $USER",),
+        )
+        evidence = (f"groups: {' '.join(host.ask('groups').text.split())}",)
+        paths = ", ".join(denied)
+        notes.finding(
+            "kfd-permission", Severity.WARNING, text.format(paths=paths), evidence=evidence, remedies=(remedy,)
+        )
+
+
+def _kfd_missing(host: Host, notes: Notes) -> None:
+    if any(host.link(path) for path in ("/.dockerenv", "/run/.containerenv", "/.singularity.d")):
+        text = _("The computer has an AMD GPU, but this container was not given it.")
+        remedy = Remedy(
+            text=_("Start the container with the GPU's device nodes."),
+            commands=("docker run --device /dev/kfd --device /dev/dri --group-add video --group-add render …",),
+        )
+        notes.finding("container-gpu-device-missing", Severity.WARNING, text, remedies=(remedy,))
+        return
+    text = _("An AMD GPU is there, but /dev/kfd is not: the kernel's amdgpu driver is not loaded.")
+    remedy = Remedy(text=_("Load amdgpu, or use a newer kernel."), commands=("sudo modprobe amdgpu",))
+    notes.finding("amdgpu-driver-not-loaded", Severity.WARNING, text, remedies=(remedy,))

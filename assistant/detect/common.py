@@ -6,9 +6,9 @@ from assistant.detect.notes import Notes
 from assistant.host.base import Host
 from assistant.host.redact import redact_text
 from assistant.i18n import _
-from assistant.model.finding import Remedy, Severity
+from assistant.model.finding import Severity
 
-__all__ = ["PACKAGES", "VARIABLES", "disk", "environment", "interpreter", "kernels", "packages"]
+__all__ = ["VARIABLES", "disk", "environment", "interpreter", "kernels", "packages"]
 
 VARIABLES = (
     "CUDA_VISIBLE_DEVICES",
@@ -27,33 +27,6 @@ VARIABLES = (
     "PYTORCH_HIP_ALLOC_CONF",
     "NVIDIA_VISIBLE_DEVICES",
     "INFERENCE_DEVICE",
-    "CONDA_DEFAULT_ENV",
-)
-
-PACKAGES = (
-    "torch",
-    "torchvision",
-    "torchaudio",
-    "torch-directml",
-    "pytorch-directml",
-    "tensorflow-directml*",
-    "triton*",
-    "pytorch-triton*",
-    "onnx",
-    "onnxruntime*",
-    "ort-*",
-    "numpy",
-    "intel-extension-for-pytorch",
-    "nvidia-cuda-runtime*",
-    "nvidia-cudnn*",
-    "rocm",
-    "rocm-sdk*",
-    "xformers",
-    "bitsandbytes",
-    "flash-attn",
-    "transformers",
-    "accelerate",
-    "diffusers",
 )
 
 ARCHITECTURES = {"amd64": "x86_64", "x64": "x86_64", "i386": "x86", "i486": "x86", "i586": "x86", "i686": "x86"}
@@ -64,29 +37,14 @@ def interpreter(host: Host, notes: Notes) -> None:
     """Note the system's family and the Python that runs this."""
     facts = {name: str(value) for name, value in host.facts("platform").items()}
     if not facts:
-        return notes.could_not_look("Python", host.ask("platform"))
+        notes.could_not_look("Python", host.ask("platform"))
+        return
     machine = facts["machine"].lower()
     notes.fact("os", SYSTEMS.get(facts["system"]), "Python")
     notes.fact("arch", ARCHITECTURES.get(machine, machine) or None, "Python")
     notes.fact("python", facts["python"] + ("t" if facts["free_threaded"] == "True" else ""), "Python")
     notes.fact("python_implementation", facts["implementation"], "Python")
     notes.fact("python_bits", int(facts["bits"]), "Python")
-    return _remark_on_python(facts, notes)
-
-
-def _remark_on_python(facts: dict[str, str], notes: Notes) -> None:
-    if facts["bits"] != "64":
-        notes.finding(
-            "python-32-bit",
-            Severity.WARNING,
-            _("This Python is a 32-bit build; PyTorch has wheels for 64-bit Python only."),
-        )
-    if facts["implementation"] != "CPython":
-        notes.finding(
-            "python-not-cpython",
-            Severity.WARNING,
-            _("This Python is {name}; PyTorch has wheels for CPython only.").format(name=facts["implementation"]),
-        )
     if "\\WindowsApps\\" in facts["executable"] or "PythonSoftwareFoundation" in facts["base_prefix"]:
         notes.finding(
             "python-from-store",
@@ -106,70 +64,12 @@ def environment(host: Host, notes: Notes) -> None:
     answers = {name: host.variable(name) for name in VARIABLES}
     told = {name: redact_text(answer.text)[:200] for name, answer in answers.items() if answer}
     notes.fact("env", told or None, "environment variables")
-    _remark_on_hidden_devices(told, notes)
-    if told.get("HSA_OVERRIDE_GFX_VERSION"):
-        notes.finding(
-            "hsa-override-set",
-            Severity.INFO,
-            _("HSA_OVERRIDE_GFX_VERSION={value} is set and applies to every AMD GPU and program you start.").format(
-                value=told["HSA_OVERRIDE_GFX_VERSION"]
-            ),
-        )
-
-
-def _remark_on_hidden_devices(told: dict[str, str], notes: Notes) -> None:
-    for name in ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES"):
-        if name in told and told[name].strip() in {"", "-1", "none", "NoDevFiles"}:
-            notes.finding(
-                "devices-hidden",
-                Severity.WARNING,
-                _("{name} hides every GPU from the programs you start.").format(name=name),
-                evidence=(f"{name}={told[name]}",),
-                remedies=(Remedy(text=_("Unset {name}.").format(name=name), commands=(f"unset {name}",)),),
-            )
 
 
 def packages(host: Host, notes: Notes) -> None:
-    """Note which packages of PyTorch's family are installed here already, and which of them quarrel."""
-    told = {name: str(version) for name, version in sorted(host.facts("packages", *PACKAGES).items())}
+    """Note which packages of PyTorch's family are installed for this Python already."""
+    told = {name: str(version) for name, version in sorted(host.facts("packages").items())}
     notes.fact("packages", told or None, "installed packages")
-    _remark_on_onnxruntime(told, notes)
-    _remark_on_family(told, notes)
-
-
-def _remark_on_onnxruntime(told: dict[str, str], notes: Notes) -> None:
-    flavours = [name for name in told if name.startswith("onnxruntime") and name not in _NOT_FLAVOURS]
-    if len(flavours) > 1:
-        notes.finding(
-            "onnxruntime-packages-conflict",
-            Severity.WARNING,
-            _("{packages} share one folder and overwrite one another; keep only one of them.").format(
-                packages=", ".join(flavours)
-            ),
-            evidence=tuple(f"{name}=={told[name]}" for name in flavours),
-            remedies=(
-                Remedy(
-                    text=_("Remove them all, then install the one you need."),
-                    commands=("pip uninstall -y " + " ".join(flavours),),
-                ),
-            ),
-        )
-
-
-_NOT_FLAVOURS = {"onnxruntime-extensions", "onnxruntime-genai", "onnxruntime-tools"}
-
-
-def _remark_on_family(told: dict[str, str], notes: Notes) -> None:
-    family = {name: told[name] for name in ("torch", "torchvision", "torchaudio") if name in told}
-    tags = {version.partition("+")[2].partition(".git")[0] for version in family.values() if "+" in version}
-    if len(tags) > 1:
-        notes.finding(
-            "torch-torchvision-mismatch",
-            Severity.WARNING,
-            _("These packages come from different PyTorch indexes and may not load together: {packages}.").format(
-                packages=", ".join(f"{name} {version}" for name, version in family.items())
-            ),
-        )
 
 
 def kernels(host: Host, notes: Notes) -> None:

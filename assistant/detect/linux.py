@@ -2,43 +2,51 @@
 
 from __future__ import annotations
 
+import re
+
+from assistant.catalog.identity import identify
 from assistant.detect.adapters import sort_out
 from assistant.detect.notes import Notes
 from assistant.detect.parsers import system
 from assistant.host.base import Host
 from assistant.i18n import _
-from assistant.model.finding import Severity
+from assistant.model.finding import Remedy, Severity
+from assistant.model.machine import Gpu, Vendor
 
-__all__ = ["adapters", "container", "memory", "release"]
+__all__ = ["adapters", "container", "intel_runtime", "jetson", "memory", "release", "secure_boot"]
 
 PCI = "/sys/bus/pci/devices"
 
 
+def kernel_release(host: Host) -> str:
+    """Give the running kernel's release, `6.8.0-45-generic`."""
+    return str(host.facts("platform").get("release", ""))
+
+
 def release(host: Host, notes: Notes) -> None:
     """Note the distribution, its C library and whether this is WSL."""
-    facts = {name: str(value) for name, value in host.facts("platform").items()}
     answer = host.read("/etc/os-release")
     notes.fact("os_version", system.os_name(answer.text), "/etc/os-release")
     notes.could_not_look("/etc/os-release", answer)
-    notes.fact("wsl", "microsoft" in facts.get("release", "").lower(), "kernel release")
+    notes.fact("wsl", "microsoft" in kernel_release(host).lower(), "kernel release")
+    facts = host.facts("platform")
     if facts.get("libc") == "glibc":
-        notes.fact("glibc", facts["libc_version"], "Python")
+        notes.fact("glibc", facts.get("libc_version"), "Python")
         return
-    loaders = [name for name in host.names("/lib").text.splitlines() if name.startswith("ld-musl-")]
-    if loaders:
-        notes.fact("libc", "musl", f"/lib/{loaders[0]}")
-        notes.finding(
-            "libc-musl", Severity.WARNING, _("This system uses musl as its C library; PyTorch has no wheels for it.")
-        )
+    loader = next((name for name in host.names("/lib").text.splitlines() if name.startswith("ld-musl-")), None)
+    if loader:
+        version = re.search(r"Version (\d[\d.]{1,12})", host.run(f"/lib/{loader}").text)
+        notes.fact("libc", f"musl {version[1]}" if version else "musl", f"/lib/{loader}")
 
 
 def memory(host: Host, notes: Notes) -> None:
     """Note the memory that this process may use: the machine's, or the container's limit when that is lower."""
     total = system.meminfo_total_kib(host.read("/proc/meminfo").text)
-    limits = {"/sys/fs/cgroup/memory.max": "", "/sys/fs/cgroup/memory/memory.limit_in_bytes": ""}
-    found = {path: host.read(path).text.strip() for path in limits}
-    bounds = {path: int(text) // 1024 for path, text in found.items() if text.isdigit()}
-    bounds |= {"/proc/meminfo": total} if total else {}
+    bounds = {"/proc/meminfo": total} if total else {}
+    for path in ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"):
+        limit = host.read(path).text.strip()
+        if limit.isdigit():
+            bounds[path] = int(limit) // 1024
     if bounds:
         path = min(bounds, key=lambda name: bounds[name])
         notes.fact("memory_gb", round(bounds[path] / 2**20, 1), path)
@@ -50,12 +58,12 @@ _CONTAINER_FILES = {"/.dockerenv": "docker", "/run/.containerenv": "podman", "/.
 def container(host: Host, notes: Notes) -> None:
     """Note which container this process runs in, if any."""
     if host.variable("KUBERNETES_SERVICE_HOST"):
-        return notes.fact("container", "kubernetes", "KUBERNETES_SERVICE_HOST")
+        notes.fact("container", "kubernetes", "KUBERNETES_SERVICE_HOST")
     for path, name in _CONTAINER_FILES.items():
         if host.link(path):
-            return notes.fact("container", name, path)
+            notes.fact("container", name, path)
     told = host.variable("container")
-    return notes.fact("container", told.text or None, "environment variable container")
+    notes.fact("container", told.text or None, "environment variable container")
 
 
 def adapters(host: Host, notes: Notes) -> None:
@@ -67,5 +75,60 @@ def adapters(host: Host, notes: Notes) -> None:
     devices = system.pci_devices(answer.text)
     if not devices:
         notes.looked("gpus", PCI, "no display or accelerator device")
+    paravirtual = "1414" if "microsoft" in kernel_release(host).lower() else None
     for device in devices:
-        sort_out(device, f"{PCI}/{device.bus}", notes)
+        if device.vendor_id != paravirtual:
+            sort_out(device, f"{PCI}/{device.bus}", notes)
+
+
+_BOARD = re.compile(r"Jetson (?:AGX (?:Orin|Xavier|Thor)|Orin (?:Nano|NX)|Xavier NX|Nano|TX1|TX2|TK1|T4000)")
+BOARD_FILE = "/proc/device-tree/model"
+
+
+def jetson(host: Host, notes: Notes) -> None:
+    """Note the GPU of a Jetson board, which sits on no PCI bus."""
+    if host.facts("platform").get("machine") != "aarch64":
+        return
+    board = _BOARD.search(host.read(BOARD_FILE).text)
+    if not board:
+        return
+    notes.gpu(Gpu(vendor=Vendor.NVIDIA, name=board[0], integrated=True), BOARD_FILE)
+    l4t = re.search(r"# (R\d{1,3}) \(release\), REVISION: ([\d.]{1,8})", host.read("/etc/nv_tegra_release").text)
+    text = _("This is an NVIDIA {board} ({system}); its GPU needs PyTorch wheels made for its system release.")
+    told = f"L4T {l4t[1]}.{l4t[2]}" if l4t else "L4T"
+    notes.finding("jetson-board", Severity.INFO, text.format(board=board[0], system=told))
+
+
+_INTEL_DRIVERS = tuple(
+    f"{folder}/libze_intel_gpu.so.1"
+    for folder in ("/usr/lib/x86_64-linux-gnu", "/usr/lib64", "/usr/lib", "/usr/local/lib")
+)
+
+
+def intel_runtime(host: Host, notes: Notes) -> None:
+    """Say whether the compute driver (Level Zero) of an Intel GPU that PyTorch can use is missing."""
+    ids = [device.pci_id for device in system.pci_devices(host.ask("pci").text) if device.vendor_id == "8086"]
+    known = [identity for identity in map(identify, ids) if identity and identity.xpu == "supported"]
+    if not known or any(host.link(path).status != "missing" for path in _INTEL_DRIVERS):
+        return
+    text = _("Intel's compute driver (Level Zero) was not found; without it PyTorch does not see the {name}.")
+    remedy = Remedy(
+        text=_("Install Intel's GPU compute packages from your distribution or from Intel."),
+        commands=("sudo apt install libze-intel-gpu1 libze1 intel-opencl-icd",),
+    )
+    notes.finding("intel-runtime-missing", Severity.WARNING, text.format(name=known[0].name), remedies=(remedy,))
+
+
+SECURE_BOOT = "/sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c"
+
+
+def secure_boot(host: Host, notes: Notes) -> None:
+    """Say that Secure Boot is on where a GPU's own kernel module is not loaded, as it may be the reason."""
+    idle = [device for device in system.pci_devices(host.ask("pci").text) if device.vendor_id in {"10de", "1002"}]
+    if all(device.driver in {"nvidia", "amdgpu"} for device in idle):
+        return
+    if host.read(SECURE_BOOT).text.endswith("\x01"):
+        text = _(
+            "Secure Boot is on: a driver module that is not signed cannot load, which may be why the GPU has none."
+        )
+        notes.finding("secure-boot", Severity.INFO, text)

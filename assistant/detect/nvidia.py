@@ -4,50 +4,47 @@ from __future__ import annotations
 
 from assistant.detect.notes import Notes
 from assistant.detect.parsers import nvidia, system
-from assistant.host.base import Answer, Host
-from assistant.i18n import _
-from assistant.model.finding import Remedy, Severity
+from assistant.host.base import Host
 from assistant.model.machine import Gpu, Vendor
 
-__all__ = ["nvidia_gpus"]
+__all__ = ["nvidia_gpus", "nvidia_gpus_on_windows"]
 
 VENDOR = "10de"
 PROC = "/proc/driver/nvidia/version"
+MODULE = "/sys/module/nvidia/version"
+_SIGNS = (PROC, "/dev/nvidiactl", "/dev/nvhost-gpu", "/usr/lib/wsl/lib/libcuda.so.1")
 
 
 def nvidia_gpus(host: Host, notes: Notes) -> None:
     """Note the driver and each GPU; where the driver does not answer, note what state it is in."""
-    on_bus = [device for device in system.pci_devices(host.ask("pci").text) if device.vendor_id == VENDOR]
-    proc = host.read(PROC)
-    if not on_bus and not proc and not _signs(host):
+    drivers = {device.driver for device in system.pci_devices(host.ask("pci").text) if device.vendor_id == VENDOR}
+    if not drivers and not any(host.link(path) for path in _SIGNS):
         return
     if _library(host, notes):
         return
-    notes.fact("nvidia_driver", nvidia.driver_version(proc.text), PROC)
-    module = host.read("/sys/module/nvidia/version")
-    notes.fact("nvidia_driver", module.text.strip() or None, "/sys/module/nvidia/version")
-    _tool(host, notes)
-    _state(host, notes, {device.driver for device in on_bus})
+    notes.fact("nvidia_driver", nvidia.driver_version(host.read(PROC).text), PROC)
+    notes.fact("nvidia_driver", host.read(MODULE).text.strip() or None, MODULE)
+    if not _tool(host, notes):
+        notes.fact("nvidia_driver_state", _state(host, drivers, "nvidia_driver" in notes.facts), "/sys/bus/pci/devices")
 
 
-def _signs(host: Host) -> bool:
-    """Look for NVIDIA where no PCI bus shows: WSL's libraries, a container's device node."""
-    return bool(host.link("/usr/lib/wsl/lib/libcuda.so.1") or host.link("/dev/nvidiactl"))
+def nvidia_gpus_on_windows(host: Host, notes: Notes) -> None:
+    """Note the driver and each GPU where NVIDIA's library is there; it comes with the driver."""
+    if host.link(r"C:\Windows\System32\nvml.dll").status != "missing" and not _library(host, notes):
+        _tool(host, notes)
 
 
 def _library(host: Host, notes: Notes) -> bool:
-    answer = host.ask("nvml")
+    """Ask NVML; tell whether it knew a device."""
     told = host.facts("nvml")
     devices = told.get("devices")
     if not isinstance(devices, list):
-        notes.could_not_look("NVML", answer)
         return False
     notes.fact("nvidia_driver", told.get("driver"), "NVML")
     notes.fact("cuda_driver_api", told.get("cuda"), "NVML")
     for device in devices:
-        notes.gpu(_device(device), "NVML", bus=_bus(device.get("bus")))
-    if not devices:
-        notes.looked("gpus", "NVML", "no device")
+        if "nvgpu" not in str(device.get("name")):  # a Jetson's own GPU, which its board tells better
+            notes.gpu(_device(device), "NVML", bus=_bus(device.get("bus")))
     return bool(devices)
 
 
@@ -67,9 +64,11 @@ def _bus(text: object) -> str | None:
     return f"{domain[-4:]}:{rest}" if colon else None
 
 
-def _tool(host: Host, notes: Notes) -> None:
-    """Ask nvidia-smi, whose complaint is worth keeping when it has one."""
-    answer = _run_smi(host)
+def _tool(host: Host, notes: Notes) -> bool:
+    """Ask nvidia-smi, whose complaint is kept when it has one; tell whether it said anything of use."""
+    answer = host.run("nvidia-smi")
+    if answer.status == "missing":
+        answer = host.run("/usr/lib/wsl/lib/nvidia-smi")
     report = nvidia.smi_table(answer.text)
     if report:
         notes.fact("nvidia_driver", report.driver, "nvidia-smi")
@@ -80,25 +79,15 @@ def _tool(host: Host, notes: Notes) -> None:
     if complaint:
         notes.fact("nvidia_driver_state", complaint, "nvidia-smi")
         notes.fact("nvidia_smi_output", answer.text.strip(), "nvidia-smi")
-    elif answer.status != "failed" or not answer.text:
+    else:
         notes.could_not_look("nvidia-smi", answer)
+    return report is not None or complaint is not None
 
 
-def _run_smi(host: Host) -> Answer:
-    answer = host.run("nvidia-smi")
-    return host.run("/usr/lib/wsl/lib/nvidia-smi") if answer.status == "missing" else answer
-
-
-def _state(host: Host, notes: Notes, drivers: set[str | None]) -> None:
-    """Say why the driver does not answer."""
-    del host
-    if "nouveau" in drivers or "nova" in drivers:
-        notes.fact("nvidia_driver_state", "nouveau", "/sys/bus/pci/devices")
-        text = _("The open nouveau driver drives this NVIDIA GPU; CUDA needs NVIDIA's own driver.")
-        remedy = Remedy(text=_("Install NVIDIA's driver from your distribution, then restart the computer."))
-        notes.finding("nvidia-nouveau", Severity.WARNING, text, remedies=(remedy,))
-    elif "nvidia_driver" not in notes.facts:
-        notes.fact("nvidia_driver_state", "missing", "/sys/module/nvidia")
-        text = _("An NVIDIA GPU is there, but no NVIDIA driver is loaded.")
-        remedy = Remedy(text=_("Install NVIDIA's driver, then restart the computer."))
-        notes.finding("nvidia-driver-missing", Severity.WARNING, text, remedies=(remedy,))
+def _state(host: Host, drivers: set[str | None], loaded: bool) -> str | None:  # noqa: FBT001
+    """Name why the driver does not answer: another driver, none, or one that this container was not given."""
+    if drivers & {"nouveau", "nova_core"}:
+        return "nouveau"
+    if loaded or "nvidia" in drivers:
+        return "not-passed-in" if host.link("/dev/nvidiactl").status == "missing" else "failed"
+    return "missing" if drivers else None

@@ -5,10 +5,11 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping
 
-from assistant.detect import amd, common, linux, nvidia
+from assistant.detect import amd, common, linux, macos, nvidia, windows, wsl
 from assistant.detect.gpus import merge
 from assistant.detect.notes import Notes
 from assistant.detect.overrides import overridden
+from assistant.detect.remarks import remarks
 from assistant.host.base import Host
 from assistant.host.recording import RecordingHost
 from assistant.i18n import _
@@ -26,12 +27,26 @@ PROBES: dict[str, tuple[Probe, ...]] = {
         linux.release,
         linux.memory,
         linux.container,
-        linux.adapters,
+        linux.jetson,
         nvidia.nvidia_gpus,
+        linux.adapters,
         amd.amd_gpus,
         amd.rocm,
         amd.amd_access,
+        linux.intel_runtime,
+        linux.secure_boot,
+        wsl.wsl,
     ),
+    "Windows": (
+        windows.release,
+        windows.memory,
+        nvidia.nvidia_gpus_on_windows,
+        windows.adapters,
+        windows.direct3d,
+        windows.npus,
+        windows.runtimes,
+    ),
+    "Darwin": (macos.release, macos.gpus),
 }
 
 
@@ -89,4 +104,4 @@ def united(all_notes: list[Notes]) -> Detection:
         together.findings += notes.findings
     gpus = merge([sighting for notes in all_notes for sighting in notes.gpus], together)
     machine = Machine(**together.facts, gpus=gpus, evidence=tuple(together.evidence))  # type: ignore[arg-type]
-    return Detection(machine=machine, findings=tuple(together.findings))
+    return Detection(machine=machine, findings=(*remarks(machine), *together.findings))

@@ -3,30 +3,12 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Literal
 
 import msgspec
 
-from assistant.model.record import Record
+from assistant.model.machine import Answer, Standing
 
 __all__ = ["Answer", "Host", "Standing"]
-
-Standing = Literal["ok", "missing", "denied", "timeout", "failed", "unrecorded"]
-
-
-class Answer(Record, frozen=True):
-    """A raw answer: `text` is what was read; anything but "ok" tells why there is none.
-
-    "missing" means looked and none there; "denied", "timeout", "failed" and "unrecorded" mean could not look.
-    `code` is a command's exit status: a command that ran and ended badly is "failed" and keeps its output.
-    """
-
-    status: Standing = "ok"
-    text: str = ""
-    code: int | None = None
-
-    def __bool__(self) -> bool:
-        return self.status == "ok"
 
 
 class Host(ABC):
@@ -36,7 +18,11 @@ class Host(ABC):
 
     @abstractmethod
     def ask(self, kind: str, *arguments: str) -> Answer:
-        """Answer one question; the typed methods below are its vocabulary."""
+        """Answer one question; the typed methods below are its vocabulary, and these kinds, which give JSON objects.
+
+        `platform`, `memory`, `disk PATH`, `packages`, `kernels`, `nvml`, `dxgi`; and as text `pci`, `groups`,
+        `file_version PATH`.
+        """
 
     def run(self, *argv: str) -> Answer:
         """Run a read-only command with LC_ALL=C and a time limit; its output is stdout, then stderr."""

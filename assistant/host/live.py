@@ -11,7 +11,6 @@ import subprocess
 import sys
 from collections.abc import Callable
 from datetime import UTC, datetime
-from fnmatch import fnmatchcase
 from pathlib import Path
 
 import msgspec
@@ -22,6 +21,11 @@ __all__ = ["LiveHost"]
 
 FILE_LIMIT = 1 << 20
 COMMAND_LIMIT_SECONDS = 8.0
+_FAMILY = re.compile(
+    r"torch|torchvision|torchaudio|torchtext|torch-directml|(?:py)?torch-?\w*directml|tensorflow-directml.*|(?:pytorch-)?triton.*|"
+    r"onnx|onnxruntime.*|ort-.*|numpy|intel-(?:extension-for-pytorch|sycl-rt|cmplr-lib-rt)|nvidia-.*|rocm.*|amd-torch-.*|"
+    r"xformers|bitsandbytes|flash-attn|transformers|accelerate|diffusers|safetensors|jax|tensorflow"
+)
 _GRAPHICS = re.compile(r"^PCI_CLASS=(3|12)[0-9A-F]{4}$", re.MULTILINE)
 
 
@@ -96,6 +100,18 @@ def _registry(key: str) -> Answer:
     return _json(read_registry(key))
 
 
+def _dxgi() -> Answer:
+    from assistant.host.windows import dxgi_adapters  # noqa: PLC0415
+
+    return _json({"adapters": dxgi_adapters()})
+
+
+def _file_version(path: str) -> Answer:
+    from assistant.host.windows import file_version  # noqa: PLC0415
+
+    return Answer(text=file_version(os.path.expandvars(path)))
+
+
 def _platform() -> Answer:
     """Describe this interpreter and its system in the words of `platform` and `sys`."""
     libc, libc_version = platform.libc_ver()
@@ -136,8 +152,8 @@ def _disk(path: str) -> Answer:
     return _json({"free": usage.free, "total": usage.total})
 
 
-def _packages(*patterns: str) -> Answer:
-    """Name and version of each distribution of this interpreter whose name fits a pattern; without patterns, of all.
+def _packages() -> Answer:
+    """Name and version of each distribution of this interpreter that has to do with PyTorch; the rest is private.
 
     Read off the folder names, twenty times faster than opening each one's metadata; a name found twice keeps the
     first, as imports do.
@@ -146,11 +162,10 @@ def _packages(*patterns: str) -> Answer:
     for folder in (Path(entry) for entry in sys.path if entry):
         for entry in sorted(os.listdir(folder)) if folder.is_dir() else ():  # noqa: PTH208 - names are all we need
             stem, dot, kind = entry.rpartition(".")
-            if dot and kind in {"dist-info", "egg-info"}:
-                name, _, version = stem.partition("-")
-                name = name.lower().replace("_", "-")
-                if not patterns or any(fnmatchcase(name, pattern) for pattern in patterns):
-                    found.setdefault(name, version.partition("-")[0])
+            name, _, version = stem.partition("-")
+            name = name.lower().replace("_", "-")
+            if dot and kind in {"dist-info", "egg-info"} and _FAMILY.fullmatch(name):
+                found.setdefault(name, version.partition("-")[0])
     return _json(found)
 
 
@@ -189,10 +204,10 @@ def _kernel(path: Path) -> dict[str, object]:
 
 def _groups() -> Answer:
     """Name the groups of this process, one per line, sorted; "missing" where the system has none."""
-    try:
-        import grp  # noqa: PLC0415 - not on Windows
-    except ModuleNotFoundError:
+    if sys.platform == "win32":
         return Answer(status="missing")
+    import grp  # noqa: PLC0415 - not on Windows
+
     own = {os.getgid(), *os.getgroups()}
     return Answer(text="\n".join(sorted(group.gr_name for group in grp.getgrall() if group.gr_gid in own)))
 
@@ -226,6 +241,8 @@ _LOOKS: dict[str, Callable[..., Answer]] = {
     "which": _which,
     "variable": _variable,
     "registry": _registry,
+    "dxgi": _dxgi,
+    "file_version": _file_version,
     "platform": _platform,
     "memory": _memory,
     "disk": _disk,

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import msgspec
 import pynvml
 
@@ -38,16 +41,26 @@ def _driver() -> dict[str, object]:
 
 
 def _device(index: int) -> dict[str, object]:
+    """Describe one device; what it does not support (memory of a GPU that shares the host's) is None."""
     handle = pynvml.nvmlDeviceGetHandleByIndex(index)
-    pci = pynvml.nvmlDeviceGetPciInfo(handle)
-    major, minor = pynvml.nvmlDeviceGetCudaComputeCapability(handle)
+    pci = _told(pynvml.nvmlDeviceGetPciInfo, handle)
+    memory = _told(pynvml.nvmlDeviceGetMemoryInfo, handle)
+    capability = _told(pynvml.nvmlDeviceGetCudaComputeCapability, handle)
+    name = _told(pynvml.nvmlDeviceGetName, handle)
     return {
-        "name": _text(pynvml.nvmlDeviceGetName(handle)),
-        "bus": _text(pci.busId),
-        "pci_id": f"{pci.pciDeviceId & 0xFFFF:04x}:{pci.pciDeviceId >> 16:04x}",
-        "memory": int(pynvml.nvmlDeviceGetMemoryInfo(handle).total),
-        "compute_capability": f"{major}.{minor}",
+        "name": _text(name) if name else None,
+        "bus": _text(pci.busId) if pci else None,
+        "pci_id": f"{pci.pciDeviceId & 0xFFFF:04x}:{pci.pciDeviceId >> 16:04x}" if pci else None,
+        "memory": int(memory.total) if memory else None,
+        "compute_capability": f"{capability[0]}.{capability[1]}" if capability else None,
     }
+
+
+def _told(question: Callable[[Any], Any], handle: object) -> Any:  # noqa: ANN401 - as many types as questions
+    try:
+        return question(handle)
+    except pynvml.NVMLError:
+        return None
 
 
 def _text(value: str | bytes) -> str:

@@ -3,35 +3,15 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
-from typing import Any, Literal
 
 import msgspec.structs
 
 from assistant.host.base import Answer, Host
-from assistant.host.redact import redactor
-from assistant.model.record import Record, from_json, to_json
+from assistant.host.redact import Redaction, redactors
+from assistant.model.machine import Recording, Said
+from assistant.model.record import from_json, to_json
 
 __all__ = ["Recording", "RecordingHost", "ReplayHost", "Said", "read_recording", "write_recording"]
-
-
-class Said(Record, frozen=True):
-    """One question (`ask`: its kind, then its arguments) and the raw answer."""
-
-    ask: tuple[str, ...]
-    answer: Answer
-
-
-class Recording(Record, frozen=True):
-    """One machine; `origin` is "recorded" (real hardware) or "composed" (from published output named in `source`)."""
-
-    schema: Literal[1] = 1
-    label: str = ""
-    origin: Literal["recorded", "composed"] = "recorded"
-    source: str = ""
-    date: str = ""
-    said: tuple[Said, ...] = ()
-    expect: dict[str, Any] = {}
 
 
 class RecordingHost(Host):
@@ -83,8 +63,8 @@ def read_recording(text: str | bytes, what: str) -> Recording:
 def write_recording(host: RecordingHost, label: str) -> str:
     """Give all that a host was asked as the text of a recording; names, serials, addresses and secrets taken out."""
     who = host.aside("identity")
-    redact = redactor(*([str(name) for name in _names(who.get(key))] for key in ("users", "hosts")))
-    said = tuple(_redacted(one, redact) for one in host.said())
+    question, answer = redactors(*([str(name) for name in _names(who.get(key))] for key in ("users", "hosts")))
+    said = tuple(_redacted(one, question, answer) for one in host.said())
     return to_json(Recording(label=label, date=str(who.get("date", "")), said=said), indent=1) + "\n"
 
 
@@ -92,6 +72,6 @@ def _names(value: object) -> list[object]:
     return value if isinstance(value, list) else []
 
 
-def _redacted(said: Said, redact: Callable[[str], str]) -> Said:
-    answer = msgspec.structs.replace(said.answer, text=redact(said.answer.text))
-    return Said(ask=tuple(map(redact, said.ask)), answer=answer)
+def _redacted(said: Said, question: Redaction, answer: Redaction) -> Said:
+    told = msgspec.structs.replace(said.answer, text=answer(said.answer.text))
+    return Said(ask=tuple(map(question, said.ask)), answer=told)

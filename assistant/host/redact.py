@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 
-__all__ = ["redact_text", "redactor"]
+__all__ = ["Redaction", "redact_text", "redactors"]
 
 Rule = tuple[re.Pattern[str], str]
 
+_HOME: Rule = (re.compile(r"(/home/|/Users/|[A-Za-z]:\\{1,2}Users\\{1,2})(?!Public\b)[^/\\\s\"':;,|<>]+"), r"\1user")
 _RULES: tuple[Rule, ...] = (
-    (re.compile(r"(/home/|/Users/|[A-Za-z]:\\{1,2}Users\\{1,2})(?!Public\b)[^/\\\s\"':;,|<>]+"), r"\1user"),
+    _HOME,
     (re.compile(r"\b(\w{2,10}://)[^/\s@:]{1,200}:[^/\s@]{1,200}@"), r"\1"),
     (re.compile(r"\b[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63})*"), "user@host"),
     (re.compile(r"\b[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}\b"), "00000000-0000-0000-0000-000000000000"),
@@ -49,6 +50,9 @@ _DEFAULT_NAMES = re.compile(
 )
 
 
+Redaction = Callable[[str], str]
+
+
 def redact_text(text: str) -> str:
     """Replace what can be told by its form alone; the same text always becomes the same text."""
     for pattern, replacement in _RULES:
@@ -56,13 +60,18 @@ def redact_text(text: str) -> str:
     return text
 
 
-def redactor(users: Iterable[str], hosts: Iterable[str]) -> Callable[[str], str]:
-    """Make a function that does the same and also takes out the names given, wherever they stand as whole words."""
+def redactors(users: Iterable[str], hosts: Iterable[str]) -> tuple[Redaction, Redaction]:
+    """Make two functions: one for questions, which takes names and home paths out, and one for answers.
+
+    The one for answers also takes out the names wherever they stand as whole words, and all that `redact_text` does.
+    """
     names = dict.fromkeys(users, "user") | {
         spelling: "host" for name in hosts for spelling in (name, name.lower(), name.upper(), name.partition(".")[0])
     }
     telling = sorted((name for name in names if len(name) > 2 and not _DEFAULT_NAMES.fullmatch(name)), key=len)  # noqa: PLR2004
-    if not telling:
-        return redact_text
-    words = re.compile(rf"(?<![A-Za-z0-9])(?:{'|'.join(map(re.escape, reversed(telling)))})(?![A-Za-z0-9])")
-    return lambda text: redact_text(words.sub(lambda found: names[found[0]], text))
+    words = re.compile(rf"(?<![A-Za-z0-9])(?:{'|'.join(map(re.escape, reversed(telling))) or '(?!)'})(?![A-Za-z0-9])")
+
+    def unnamed(text: str) -> str:
+        return words.sub(lambda found: names[found[0]], text)
+
+    return lambda text: _HOME[0].sub(_HOME[1], unnamed(text)), lambda text: redact_text(unnamed(text))

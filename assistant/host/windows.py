@@ -1,12 +1,15 @@
-"""What only Windows can answer."""
+"""What only Windows can answer: the registry, DXGI's adapters with their Direct3D 12 level, versions of DLLs."""
 
 from __future__ import annotations
 
+import ctypes
 import importlib
 from typing import Any
+from uuid import UUID
 
-__all__ = ["read_registry"]
+__all__ = ["dxgi_adapters", "file_version", "read_registry"]
 
+_WINDOWS: Any = ctypes  # WinDLL and WINFUNCTYPE exist on Windows only
 _ROOTS = {"HKLM": "HKEY_LOCAL_MACHINE", "HKCU": "HKEY_CURRENT_USER"}
 
 
@@ -23,8 +26,13 @@ def read_registry(key: str) -> dict[str, Any]:
 
 def _values(winreg: Any, opened: Any) -> dict[str, Any]:  # noqa: ANN401 - winreg has no types outside Windows
     count = winreg.QueryInfoKey(opened)[1]
-    pairs = (winreg.EnumValue(opened, index)[:2] for index in range(count))
+    pairs = ((name, _plain(value)) for name, value, _type in (winreg.EnumValue(opened, i) for i in range(count)))
     return {name: value for name, value in pairs if isinstance(value, str | int)}
+
+
+def _plain(value: object) -> object:
+    """Make a number of four or eight raw bytes, as which some drivers store their memory size."""
+    return int.from_bytes(value, "little") if isinstance(value, bytes) and len(value) in {4, 8} else value
 
 
 def _subkeys(winreg: Any, opened: Any) -> dict[str, Any]:  # noqa: ANN401
@@ -37,3 +45,101 @@ def _subkeys(winreg: Any, opened: Any) -> dict[str, Any]:  # noqa: ANN401
         except PermissionError:
             found[name] = {}
     return found
+
+
+def file_version(path: str) -> str:
+    """Read the version resource of a DLL, `10.0.26100.1`; FileNotFoundError without the file or without Windows."""
+    library = _dll("version")
+    size = library.GetFileVersionInfoSizeW(path, None)
+    if not size:
+        raise FileNotFoundError(path)
+    block, pointer, length = ctypes.create_string_buffer(size), ctypes.c_void_p(), ctypes.c_uint()
+    library.GetFileVersionInfoW(path, 0, size, block)
+    if not library.VerQueryValueW(block, "\\", ctypes.byref(pointer), ctypes.byref(length)) or not pointer.value:
+        raise FileNotFoundError(path)
+    high, low = (ctypes.c_uint32 * 4).from_address(pointer.value)[2:4]
+    return f"{high >> 16}.{high & 0xFFFF}.{low >> 16}.{low & 0xFFFF}"
+
+
+# Places in the COM tables of IDXGIFactory1 and IDXGIAdapter1, ids and levels: dxgi.h, d3d12.h, d3dcommon.h.
+_RELEASE, _ENUM_ADAPTERS1, _GET_DESC1 = 2, 12, 10
+_FACTORY1 = "770aae78-f26f-4dba-a829-253c83d1b387"
+_DEVICE12 = "189819f1-1db6-4b57-be54-1821339b85f7"
+_LEVELS = {"12_2": 0xC200, "12_1": 0xC100, "12_0": 0xC000, "11_1": 0xB100, "11_0": 0xB000}
+_MOST_ADAPTERS = 32
+
+
+class _Description(ctypes.Structure):
+    """DXGI_ADAPTER_DESC1."""
+
+    _fields_ = (
+        ("name", ctypes.c_wchar * 128),
+        ("vendor", ctypes.c_uint32),
+        ("device", ctypes.c_uint32),
+        ("subsystem", ctypes.c_uint32),
+        ("revision", ctypes.c_uint32),
+        ("video_memory", ctypes.c_size_t),
+        ("system_memory", ctypes.c_size_t),
+        ("shared_memory", ctypes.c_size_t),
+        ("luid", ctypes.c_uint32 * 2),
+        ("flags", ctypes.c_uint32),
+    )
+
+
+def dxgi_adapters() -> list[dict[str, object]]:
+    """List the display adapters that are present: name, ids, memory in bytes, software or not, Direct3D 12 level."""
+    factory = ctypes.c_void_p()
+    made = _dll("dxgi").CreateDXGIFactory1(_guid(_FACTORY1), ctypes.byref(factory))
+    if made < 0:
+        raise OSError(made, "CreateDXGIFactory1")
+    adapters: list[dict[str, object]] = []
+    adapter = ctypes.c_void_p()
+    while len(adapters) < _MOST_ADAPTERS:
+        if _call(factory, _ENUM_ADAPTERS1, ctypes.c_uint(len(adapters)), ctypes.pointer(adapter)) < 0:
+            break
+        adapters.append(_described(adapter))
+        _call(adapter, _RELEASE)
+    _call(factory, _RELEASE)
+    return adapters
+
+
+def _described(adapter: ctypes.c_void_p) -> dict[str, object]:
+    told = _Description()
+    _call(adapter, _GET_DESC1, ctypes.pointer(told))
+    return {
+        "name": told.name,
+        "pci_id": f"{told.vendor:04x}:{told.device:04x}",
+        "revision": f"0x{told.revision:02x}",
+        "memory": told.video_memory,
+        "shared_memory": told.shared_memory,
+        "remote": bool(told.flags & 1),
+        "software": bool(told.flags & 2),
+        "d3d12": _d3d12_level(adapter),
+    }
+
+
+def _d3d12_level(adapter: ctypes.c_void_p) -> str | None:
+    """Give the highest Direct3D 12 level that a device could be made with; None when Direct3D 12 refuses."""
+    try:
+        create = _dll("d3d12").D3D12CreateDevice
+    except OSError:
+        return None
+    uuid = _guid(_DEVICE12)
+    return next((name for name, level in _LEVELS.items() if create(adapter, level, uuid, None) >= 0), None)
+
+
+def _dll(name: str) -> Any:  # noqa: ANN401 - ctypes has no types for what a library holds
+    if not hasattr(ctypes, "WinDLL"):
+        raise FileNotFoundError(f"{name}.dll")
+    return _WINDOWS.WinDLL(name)
+
+
+def _guid(text: str) -> ctypes.Array[ctypes.c_char]:
+    return ctypes.create_string_buffer(UUID(text).bytes_le, 16)
+
+
+def _call(interface: ctypes.c_void_p, place: int, *arguments: Any) -> int:  # noqa: ANN401
+    """Call a method of a COM interface by its place in the interface's table; negative answers are failures."""
+    table = ctypes.cast(interface, ctypes.POINTER(ctypes.POINTER(ctypes.c_void_p)))[0]
+    kind = _WINDOWS.WINFUNCTYPE(ctypes.c_long, ctypes.c_void_p, *map(type, arguments))
+    return int(kind(table[place])(interface, *arguments))

@@ -5,9 +5,10 @@ from __future__ import annotations
 from functools import cache
 from importlib.resources import files
 
-from assistant.host.recording import Recording, read_recording
 from assistant.i18n import _
 from assistant.model.errors import BadInput
+from assistant.model.machine import Recording
+from assistant.model.record import from_json
 
 __all__ = ["label", "load", "shipped"]
 
@@ -27,7 +28,7 @@ def load(name: str) -> Recording:
             _("There is no shipped machine named {name}.").format(name=name),
             hint=_("Choose one of: {names}.").format(names=", ".join(shipped())),
         )
-    return read_recording((files("assistant.machines") / f"{name}.json").read_bytes(), name)
+    return from_json((files("assistant.machines") / f"{name}.json").read_bytes(), Recording, name)
 
 
 def label(name: str) -> str:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from enum import Enum
-from typing import Literal
+from typing import Any, Literal
 
 from assistant.model.finding import Finding
 from assistant.model.record import Record
 
-__all__ = ["Detection", "Evidence", "Gpu", "Machine", "Vendor"]
+__all__ = ["Answer", "Detection", "Evidence", "Gpu", "Machine", "Recording", "Said", "Standing", "Vendor"]
+
+Standing = Literal["ok", "missing", "denied", "timeout", "failed", "unrecorded"]
 
 
 class Vendor(Enum):
@@ -77,3 +79,40 @@ class Detection(Record, frozen=True):
 
     machine: Machine
     findings: tuple[Finding, ...] = ()
+
+
+class Answer(Record, frozen=True):
+    """A machine's raw answer to one question: `text` is what was read; anything but "ok" tells why there is none.
+
+    "missing" means looked and none there; "denied", "timeout", "failed" and "unrecorded" mean could not look.
+    `code` is a command's exit status: a command that ran and ended badly is "failed" and keeps its output.
+    """
+
+    status: Standing = "ok"
+    text: str = ""
+    code: int | None = None
+
+    def __bool__(self) -> bool:
+        return self.status == "ok"
+
+
+class Said(Record, frozen=True):
+    """One question (`ask`: its kind, then its arguments) and the raw answer."""
+
+    ask: tuple[str, ...]
+    answer: Answer
+
+
+class Recording(Record, frozen=True):
+    """One machine on paper; `origin` is "recorded" (real hardware) or "composed" (from published output, see `source`).
+
+    `expect` holds what a replay must give: `machine` (facts), `findings` (their keys) and `plan`.
+    """
+
+    schema: Literal[1] = 1
+    label: str = ""
+    origin: Literal["recorded", "composed"] = "recorded"
+    source: str = ""
+    date: str = ""
+    said: tuple[Said, ...] = ()
+    expect: dict[str, Any] = {}

@@ -1,0 +1,46 @@
+"""Probes for macOS; system_profiler, which takes a second, is asked only on Macs with Intel processors."""
+
+from __future__ import annotations
+
+import re
+
+from assistant.detect.adapters import not_a_gpu
+from assistant.detect.notes import Notes
+from assistant.detect.parsers.apple import profiler_json
+from assistant.host.base import Host
+from assistant.model.machine import Gpu, Vendor
+
+__all__ = ["gpus", "release"]
+
+_NAMES = ("hw.memsize", "hw.optional.arm64", "sysctl.proc_translated", "machdep.cpu.brand_string")
+
+
+def _sysctl(host: Host) -> dict[str, str]:
+    """Ask the kernel; names that this Mac does not know fail by themselves and leave the others told."""
+    return dict(re.findall(r"^([\w.]+): (.+)$", host.run("sysctl", *_NAMES).text, re.MULTILINE))
+
+
+def release(host: Host, notes: Notes) -> None:
+    """Note the release of macOS, the memory, and a Python that Rosetta translates."""
+    version = re.search(r"ProductVersion:\s*([\d.]+)", host.run("sw_vers").text)
+    notes.fact("os_version", f"macOS {version[1]}" if version else None, "sw_vers")
+    told = _sysctl(host)
+    size = told.get("hw.memsize", "")
+    notes.fact("memory_gb", round(int(size) / 2**30, 1) if size.isdigit() else None, "sysctl")
+    notes.fact("rosetta", told.get("sysctl.proc_translated") == "1" if told else None, "sysctl")
+
+
+def gpus(host: Host, notes: Notes) -> None:
+    """Note the GPU of the Apple chip, or the cards of a Mac with an Intel processor."""
+    told = _sysctl(host)
+    chip = told.get("machdep.cpu.brand_string", "")
+    size = told.get("hw.memsize", "")
+    if told.get("hw.optional.arm64") == "1" and re.fullmatch(r"Apple M\d+(?: \w+)?", chip):
+        vram = round(int(size) / 2**30, 1) if size.isdigit() else None
+        notes.gpu(Gpu(vendor=Vendor.APPLE, name=chip, integrated=True, vram_gb=vram), "sysctl")
+        return
+    answer = host.run("system_profiler", "-json", "SPDisplaysDataType")
+    notes.could_not_look("system_profiler", answer)
+    for gpu in profiler_json(answer.text) or ():
+        if not not_a_gpu(gpu.pci_id or "", name=gpu.name):
+            notes.gpu(gpu, "system_profiler")

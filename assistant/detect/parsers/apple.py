@@ -1,0 +1,70 @@
+"""Readers of what macOS's system_profiler prints, as JSON or as text."""
+
+from __future__ import annotations
+
+import re
+
+import msgspec
+
+from assistant.detect.parsers.guess import vendor_of_name
+from assistant.model.machine import Gpu, Vendor
+
+__all__ = ["profiler_json", "profiler_text"]
+
+_VENDORS = {"sppci_vendor_amd": Vendor.AMD, "sppci_vendor_intel": Vendor.INTEL, "sppci_vendor_nvidia": Vendor.NVIDIA}
+_IDS = {Vendor.AMD: "1002", Vendor.INTEL: "8086", Vendor.NVIDIA: "10de"}
+
+
+def profiler_json(text: str) -> tuple[Gpu, ...] | None:
+    """Read the GPUs off `system_profiler -json SPDisplaysDataType`; None when it is no such text."""
+    try:
+        told = msgspec.json.decode(text[text.index("{") :], type=dict[str, object])["SPDisplaysDataType"]
+    except (ValueError, KeyError, msgspec.MsgspecError, RecursionError):
+        return None
+    cards = [card for card in told if isinstance(card, dict)] if isinstance(told, list) else []
+    return tuple(_card({str(name): str(value) for name, value in card.items()}) for card in cards)
+
+
+def _card(told: dict[str, str]) -> Gpu:
+    name = told.get("sppci_model") or told.get("_name") or ""
+    size = told.get("spdisplays_vram") or told.get("_spdisplays_vram") or ""
+    vendor = _VENDORS.get(told.get("spdisplays_vendor", ""), Vendor.UNKNOWN)
+    return _gpu(name, vendor, told.get("spdisplays_device-id", ""), size, "spdisplays_vram_shared" in told)
+
+
+def _gpu(name: str, vendor: Vendor, device: str, size: str, shared: bool) -> Gpu:  # noqa: FBT001
+    vendor = vendor if vendor is not Vendor.UNKNOWN else vendor_of_name(name)
+    number = re.match(r"(\d{1,6}) ?([GM])B", size)
+    device = device.lower().removeprefix("0x")
+    return Gpu(
+        vendor=vendor,
+        name=name or None,
+        pci_id=f"{_IDS[vendor]}:{device}" if vendor in _IDS and re.fullmatch(r"[0-9a-f]{4}", device) else None,
+        vram_gb=round(int(number[1]) / (1 if number[2] == "G" else 1024), 1) if number else None,
+        integrated=True if shared or vendor is Vendor.APPLE else None,
+    )
+
+
+_HEADING = re.compile(r"^ {4}(?=\S)[^\n]{1,80}:\s*$", re.MULTILINE)
+
+
+def profiler_text(text: str) -> tuple[Gpu, ...] | None:
+    """Read the GPUs off the text of `system_profiler SPDisplaysDataType`; None when it is no such text."""
+    start = text.find("Graphics/Displays:")
+    if start < 0:
+        return None
+    section = re.split(
+        r"^\S[^\n]{0,80}:\s*$", text[start + len("Graphics/Displays:") :], maxsplit=1, flags=re.MULTILINE
+    )[0]
+    blocks = _HEADING.split(section)[1:]
+    return tuple(filter(None, map(_block, blocks)))
+
+
+def _block(block: str) -> Gpu | None:
+    told: dict[str, str] = dict(re.findall(r"^ {6}(\w[\w ()-]{1,40}): ([^\n]{1,100})$", block, re.MULTILINE))
+    name = told.get("Chipset Model")
+    if not name:
+        return None
+    size = next((value for field, value in told.items() if field.startswith("VRAM")), "")
+    shared = any("Dynamic" in field or "Shared" in field for field in told)
+    return _gpu(name, vendor_of_name(told.get("Vendor", name)), told.get("Device ID", ""), size, shared)
