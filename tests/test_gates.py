@@ -1,0 +1,131 @@
+"""The rules of the house, checked on every run: lint, types, layers, size, and what no file may hold."""
+
+from __future__ import annotations
+
+import ast
+import shutil
+import statistics
+import subprocess
+import sys
+import sysconfig
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+from packaging.requirements import Requirement
+
+from assistant.install.pip_settings import read_pip_settings
+
+ROOT = Path(__file__).parents[1]
+MODULES = sorted((ROOT / "assistant").rglob("*.py"))
+MODULE_LINES = 400
+FUNCTION_LINES = 60
+# Binder's own image brings these, in versions that fit one another.
+IN_BINDERS_IMAGE = {"ipykernel", "ipywidgets", "jupyter-client", "jupyterlab"}
+
+
+def run(tool: str, *arguments: str) -> None:
+    """Run a tool of this environment in the checkout; fail with its output."""
+    found = shutil.which(tool, path=sysconfig.get_path("scripts"))
+    assert found, f"{tool} is not installed beside this Python"
+    done = subprocess.run([found, *arguments], cwd=ROOT, capture_output=True, text=True, check=False)
+    if done.returncode:
+        pytest.fail(f"{tool} {' '.join(arguments)}\n{done.stdout}{done.stderr}", pytrace=False)
+
+
+def test_lint():
+    """Ruff, with all its rules, has nothing to say."""
+    run("ruff", "check", ".")
+
+
+def test_format():
+    """Every file is formatted."""
+    run("ruff", "format", "--check", ".")
+
+
+def test_types():
+    """Mypy, strict, has nothing to say."""
+    run("mypy")
+
+
+def test_layers():
+    """Arrows point down only."""
+    run("lint-imports")
+
+
+def test_modules_are_short():
+    """One idea per module: none is over 400 lines."""
+    lines = {str(path.relative_to(ROOT)): len(path.read_text(encoding="utf-8").splitlines()) for path in MODULES}
+    assert {name: count for name, count in lines.items() if count > MODULE_LINES} == {}
+
+
+def test_functions_are_short():
+    """Half of all functions fit ten lines, nine in ten fit thirty, and none is over sixty."""
+    lengths = {name: length for path in MODULES for name, length in _functions(path)}
+    assert {name: length for name, length in lengths.items() if length > FUNCTION_LINES} == {}
+    assert statistics.median(lengths.values()) <= 10
+    assert statistics.quantiles(lengths.values(), n=10)[-1] <= 30
+
+
+def _functions(path: Path) -> Iterator[tuple[str, int]]:
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            yield f"{path.relative_to(ROOT)}:{node.name}", node.end_lineno - node.lineno + 1
+
+
+def test_import_is_light():
+    """`import assistant` draws in nothing but the standard library's smallest part."""
+    code = "import sys; before = set(sys.modules); import assistant; print(*sorted(set(sys.modules) - before))"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["assistant"]
+
+
+def test_start_needs_the_standard_library_only():
+    """What start.py runs before anything is installed imports no package."""
+    code = "import sys; sys.path.insert(0, '.'); import assistant.start"
+    subprocess.run([sys.executable, "-I", "-S", "-c", code], cwd=ROOT, check=True)
+
+
+def test_no_file_names_this_machine():
+    """No file holds the place of this checkout or the package sources that pip is configured with here."""
+    said = subprocess.run([sys.executable, "-m", "pip", "config", "list"], capture_output=True, text=True, check=True)
+    settings = read_pip_settings(said.stdout)
+    sources = {settings.index_url, *settings.extra_index_urls, *settings.find_links}
+    words = {str(ROOT), *(source for source in sources if "pypi.org" not in source and "pytorch.org" not in source)}
+    found = {
+        f"{path.relative_to(ROOT)}: {word}"
+        for path in _tracked()
+        for word in words - {""}
+        if word in path.read_text(encoding="utf-8", errors="replace")
+    }
+    assert found == set()
+
+
+def _tracked() -> Iterator[Path]:
+    """Name the project's own text files."""
+    folders = ("assistant", "binder", "notebooks", "tests")
+    files = [path for folder in folders for path in (ROOT / folder).rglob("*")] + list(ROOT.glob("*.*"))
+    kept = {".py", ".md", ".json", ".toml", ".ipynb", ".yml", ".yaml", ".js", ".css", ".po", ".j2", ".txt"}
+    return (path for path in files if path.suffix in kept and path.is_file())
+
+
+def test_readme_and_ci_run_the_same_command():
+    """The test command of the README is the one that CI runs."""
+    command = "python3 start.py test"
+    assert command in (ROOT / "README.md").read_text(encoding="utf-8")
+    assert f"exec {command}\n" in (ROOT / ".ci" / "run").read_text(encoding="utf-8")
+
+
+def test_conda_and_binder_agree_with_the_project():
+    """Both environment files name the same Python; Binder's lists what the project needs and its image lacks."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    for_conda = yaml.safe_load((ROOT / "environment.yml").read_text(encoding="utf-8"))
+    for_binder = yaml.safe_load((ROOT / "binder" / "environment.yml").read_text(encoding="utf-8"))
+    assert for_conda["channels"] == for_binder["channels"]
+    assert for_conda["dependencies"][:-1] == for_binder["dependencies"][:-1] == ["python=3.12", "pip"]
+    assert for_conda["dependencies"][-1] == {"pip": ["-e ."]}
+    assert for_binder["dependencies"][-1] == {
+        "pip": [line for line in project["dependencies"] if Requirement(line).name not in IN_BINDERS_IMAGE]
+    }
