@@ -59,7 +59,7 @@ def stream(
     and `WorkFailed` when the child cannot be started.
     """
     child = _start(argv, environment, stdin)
-    with _watched(child, cancel or CancelToken(), limit) as watch:
+    with _watched(child, CancelToken() if cancel is None else cancel, limit) as watch:
         for line in child.stdout or ():
             on_line(line.rstrip("\r\n"))
         child.wait()
@@ -117,6 +117,8 @@ class _watched:  # noqa: N801 - used as a statement, like the context managers o
         self._thread.join()
         if self._child.poll() is None:
             end_group(self._child)
+        if self._child.stdout:
+            self._child.stdout.close()
 
     def _watch(self) -> None:
         while not self._over.wait(0.05):
