@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+import tomli_w
+
 from assistant.host.process import CancelToken, stream
 from assistant.model.event import LogLine, Sink, Step
 from assistant.model.plan import Plan
@@ -35,17 +37,17 @@ def find_uv() -> str:
 
 def project_file(plan: Plan) -> str:
     """Write the project that uv resolves: the plan's requirements, with torch's family tied to its own index."""
-    lines = [
-        "[project]",
-        'name = "environment"',
-        'version = "0"',
-        f'requires-python = "=={_minor(plan.python)}.*"',
-        f"dependencies = {_strings((*plan.requirements, KERNEL))}",
-    ]
-    if plan.index_url:
-        lines += ["[[tool.uv.index]]", 'name = "torch"', f"url = {_string(plan.index_url)}", "explicit = true"]
-        lines += ["[tool.uv.sources]", *(f'{name} = {{ index = "torch" }}' for name in _family(plan.requirements))]
-    return "\n".join(lines) + "\n"
+    project = {
+        "name": "environment",
+        "version": "0",
+        "requires-python": f"=={_minor(plan.python)}.*",
+        "dependencies": [*plan.requirements, KERNEL],
+    }
+    if not plan.index_url:
+        return tomli_w.dumps({"project": project})
+    index = {"name": "torch", "url": plan.index_url, "explicit": True}
+    sources = {name: {"index": "torch"} for name in _family(plan.requirements)}
+    return tomli_w.dumps({"project": project, "tool": {"uv": {"index": [index], "sources": sources}}})
 
 
 def compile_command(python: str, project: Path, lock: Path) -> list[str]:
@@ -124,11 +126,3 @@ def _family(requirements: tuple[str, ...]) -> list[str]:
 
 def _minor(python: str) -> str:
     return ".".join(re.findall(r"\d+", python)[:2])
-
-
-def _strings(values: tuple[str, ...]) -> str:
-    return "[" + ", ".join(_string(value) for value in values) + "]"
-
-
-def _string(value: str) -> str:
-    return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'

@@ -89,7 +89,7 @@ class State(Record, frozen=True):
 
     schema: Literal[1] = 1
     current: Step = Step.DETECT
-    statuses: dict[Step, StepStatus] = {Step.DETECT: StepStatus(phase=Phase.READY)}
+    statuses: dict[Step, StepStatus] = {}
     running: Task | None = None
     machine: str = ""
     request: Request = Request()
@@ -107,8 +107,8 @@ class State(Record, frozen=True):
     log: tuple[str, ...] = ()
 
     def status(self, step: Step) -> StepStatus:
-        """Give a step's status; a step never reached is locked."""
-        return self.statuses.get(step, StepStatus())
+        """Give a step's status; the first is ready from the start, any other that was never reached is locked."""
+        return self.statuses.get(step, StepStatus(phase=Phase.READY if step is Step.DETECT else Phase.LOCKED))
 
     @property
     def plan(self) -> Plan | None:

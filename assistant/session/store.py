@@ -32,12 +32,10 @@ class Store:
         """Write the state beside the old one, then put it in its place; an unwritable folder is no failure."""
         text = to_json(replace(state, log=(), running=None))
         part = self.path.with_suffix(f".{os.getpid()}")
-        try:
+        with suppress(OSError):
             self.folder.mkdir(parents=True, exist_ok=True)
             part.write_text(text, encoding="utf-8")
             part.replace(self.path)
-        except OSError:
-            part.unlink(missing_ok=True)
 
     def load(self) -> State | None:
         """Read the last state; what was running when it was written counts as ready to run again."""

@@ -1,0 +1,209 @@
+"""Real environments made by the real uv from a real index on loopback, and what is left when that fails."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+from loopback import LoopbackIndex
+
+from assistant.host.live import LiveHost
+from assistant.host.process import CancelToken, stream
+from assistant.install.make import commands, make_environment, reusable
+from assistant.install.resolution import Resolution, resolve
+from assistant.install.target import check_disk, check_target, default_target, interpreter, is_ours
+from assistant.install.uv import Installer
+from assistant.model.errors import BadInput, Cancelled, WorkFailed
+from assistant.model.event import Event, LogLine, Progress
+from assistant.model.plan import Backend, Plan
+from assistant.model.record import replace
+from assistant.model.report import Environment
+
+PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"
+
+
+class Bench:
+    """An index with torch's name on it, a plan for it, and everything that was told."""
+
+    def __init__(self, index: LoopbackIndex, folder: Path) -> None:
+        self.index = index
+        self.target = folder / "made" / "for us" / "环境"
+        self.events: list[Event] = []
+        self.cancel = CancelToken()
+        self.plan = Plan(
+            backend=Backend.CPU,
+            variant="cpu",
+            torch="9.0",
+            python=PYTHON,
+            index_url=index.url,
+            requirements=("torch==9.0",),
+        )
+        index.add("torch", "9.0", requires=("numpy",))
+        index.add("numpy", "1.0")
+        index.add("ipykernel", "7.0")
+
+    def installer(self) -> Installer:
+        """Make the installer; the default index is the loopback index as well, so nothing leaves the machine."""
+        cache = str(self.index.folder.parent / "cache")
+        environment = {"UV_DEFAULT_INDEX": self.index.url, "UV_CACHE_DIR": cache, "UV_HTTP_RETRIES": "0"}
+        return Installer(python=sys.executable, environment=environment, sink=self.events.append, cancel=self.cancel)
+
+    def resolution(self) -> Resolution:
+        """Resolve the plan."""
+        return resolve(self.plan, self.installer())
+
+    def make(self, resolution: Resolution) -> Environment:
+        """Make the environment."""
+        return make_environment(self.plan, resolution, self.target, LiveHost(), self.installer())
+
+
+@pytest.fixture
+def bench(loopback_index: LoopbackIndex, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bench:
+    """Give a bench whose kernels go to a folder of its own."""
+    monkeypatch.setenv("JUPYTER_DATA_DIR", str(tmp_path / "jupyter"))
+    return Bench(loopback_index, tmp_path)
+
+
+def test_an_environment_is_made_and_known_as_a_kernel(bench: Bench, tmp_path: Path) -> None:
+    """The environment imports what was resolved, and JupyterLab has a kernelspec that leads to it."""
+    made = bench.make(bench.resolution())
+    lines: list[str] = []
+    stream([made.python, "-c", "import torch, numpy; print(torch.__version__)"], lines.append)
+    assert lines == ["9.0"]
+    assert made.packages == {"ipykernel": "7.0", "numpy": "1.0", "torch": "9.0"}
+    assert (tmp_path / "jupyter" / "kernels" / "torch-cpu-9.0" / "kernel.json").is_file()
+    assert is_ours(bench.target)
+
+
+def test_every_package_is_counted(bench: Bench) -> None:
+    """Progress ends with all packages in place, and every line of uv is logged."""
+    bench.make(bench.resolution())
+    last = [event for event in bench.events if isinstance(event, Progress)][-1]
+    assert (last.done, last.total, last.unit) == (3, 3, "packages")
+    assert any(isinstance(event, LogLine) and "torch==9.0" in event.text for event in bench.events)
+
+
+def test_sizes_are_known_before_anything_is_fetched(bench: Bench) -> None:
+    """The resolution tells the sum of the wheels that the index serves."""
+    resolution = bench.resolution()
+    assert resolution.download == sum(path.stat().st_size for path in bench.index.folder.rglob("*.whl"))
+
+
+def test_a_second_installation_finds_the_first(bench: Bench) -> None:
+    """The same packages in the same place are not installed again; other packages are not taken for the same."""
+    resolution = bench.resolution()
+    made = bench.make(resolution)
+    assert reusable(bench.target, resolution) == made
+    other = replace(resolution, packages=resolution.packages[:-1])
+    assert reusable(bench.target, other) is None
+
+
+def test_a_second_environment_gets_a_kernel_name_of_its_own(bench: Bench, tmp_path: Path) -> None:
+    """A kernel that leads to another environment is left to it."""
+    resolution = bench.resolution()
+    bench.make(resolution)
+    bench.target = tmp_path / "second"
+    assert bench.make(resolution).kernel == "torch-cpu-9.0-2"
+
+
+def test_a_failed_installation_leaves_nothing(bench: Bench, tmp_path: Path) -> None:
+    """When a wheel cannot be had, the folders made for the environment are gone, and so is the kernel."""
+    resolution = bench.resolution()
+    bench.index.trouble["numpy"] = 500
+    with pytest.raises(WorkFailed, match="stopped"):
+        bench.make(resolution)
+    assert not (tmp_path / "made").exists()
+    assert not (tmp_path / "jupyter").exists()
+
+
+def test_a_cancelled_installation_leaves_nothing(bench: Bench, tmp_path: Path) -> None:
+    """A stop in the middle of a download that stalls takes everything back within a second or so."""
+    resolution = bench.resolution()
+    bench.index.trouble["numpy"] = "stall"
+    threading.Timer(1.0, bench.cancel.set).start()
+    with pytest.raises(Cancelled):
+        bench.make(resolution)
+    assert not (tmp_path / "made").exists()
+
+
+def test_an_empty_folder_is_given_back_empty(bench: Bench) -> None:
+    """A folder that the user made for the environment is still there, empty, after a failure."""
+    resolution = bench.resolution()
+    bench.target.mkdir(parents=True)
+    bench.index.trouble["numpy"] = 500
+    with pytest.raises(WorkFailed):
+        bench.make(resolution)
+    assert list(bench.target.iterdir()) == []
+
+
+def test_an_existing_environment_is_untouched(bench: Bench) -> None:
+    """Somebody's environment, or any folder with something in it, is refused before anything happens."""
+    resolution = bench.resolution()
+    bench.target.mkdir(parents=True)
+    (bench.target / "pyvenv.cfg").write_text("home = /somewhere", encoding="utf-8")
+    with pytest.raises(BadInput, match="already holds an environment"):
+        bench.make(resolution)
+    assert [path.name for path in bench.target.iterdir()] == ["pyvenv.cfg"]
+
+
+def test_a_folder_of_other_things_is_refused(tmp_path: Path) -> None:
+    """A folder that is no environment is named as such, and so is a file in the way."""
+    (tmp_path / "thesis.tex").write_text("x", encoding="utf-8")
+    with pytest.raises(BadInput, match="is not an environment"):
+        check_target(tmp_path)
+    with pytest.raises(BadInput, match="is a file"):
+        check_target(tmp_path / "thesis.tex" / "env")
+
+
+def test_what_an_interrupted_run_left_is_cleared(bench: Bench) -> None:
+    """A building site that nobody works on is no obstacle."""
+    bench.target.mkdir(parents=True)
+    (bench.target / "assistant-building").write_text("1", encoding="utf-8")
+    (bench.target / "half").write_text("made", encoding="utf-8")
+    bench.make(bench.resolution())
+    assert not (bench.target / "half").exists()
+
+
+def test_an_index_without_the_wheel_says_so(bench: Bench) -> None:
+    """A requirement that cannot be met is told in the resolver's words, and nothing is made."""
+    bench.plan = replace(bench.plan, requirements=("torch==10.0",))
+    with pytest.raises(WorkFailed, match=r"torch==10\.0"):
+        bench.resolution()
+    assert not bench.target.exists()
+
+
+def test_an_index_that_is_down_says_so(bench: Bench) -> None:
+    """An index that nobody answers at is told from a requirement that nobody meets."""
+    bench.index.close()
+    with pytest.raises(WorkFailed, match="cannot be reached"):
+        bench.resolution()
+
+
+def test_a_full_disk_is_told_before_anything_is_fetched(tmp_path: Path) -> None:
+    """More than the file system has free is refused with both figures."""
+    with pytest.raises(WorkFailed, match="free, and this environment needs"):
+        check_disk(LiveHost(), tmp_path / "env", 10**15)
+
+
+def test_a_target_that_cannot_be_made_says_so(bench: Bench) -> None:
+    """A folder below one that takes no folders is refused in one sentence (root may write anywhere else)."""
+    resolution = bench.resolution()
+    bench.target = Path("/proc/nobody/can/make/this")
+    with pytest.raises(WorkFailed, match=r"/proc"):
+        bench.make(resolution)
+
+
+def test_the_commands_are_shown_as_they_are_typed(tmp_path: Path) -> None:
+    """The user sees uv's own command lines, with the target in them."""
+    shown = commands("3.12", tmp_path / "env")
+    assert [command[:2] for command in shown] == [("uv", "venv"), ("uv", "pip")]
+    assert str(interpreter(tmp_path / "env")) in shown[1]
+
+
+def test_the_default_target_is_named_after_the_plan(bench: Bench) -> None:
+    """The folder's name tells backend, torch and Python."""
+    assert default_target(bench.plan).name == f"cpu-torch9.0-py{PYTHON}"
+    assert os.path.isabs(default_target(bench.plan))  # noqa: PTH117 - said of the path itself

@@ -1,0 +1,105 @@
+"""A package index on loopback that serves small wheels with real names and tags."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import threading
+import zipfile
+from contextlib import suppress
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+
+def make_wheel(folder: Path, name: str, version: str, tag: str, requires: tuple[str, ...] = ()) -> Path:
+    """Write an installable wheel with one module; `tag` like "cp311-cp311-manylinux_2_28_x86_64"."""
+    module = name.replace("-", "_")
+    info = f"{module}-{version}.dist-info"
+    metadata = "".join(f"Requires-Dist: {requirement}\n" for requirement in requires)
+    files = {
+        f"{module}/__init__.py": f"__version__ = {version!r}\n",
+        f"{info}/METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n{metadata}",
+        f"{info}/WHEEL": f"Wheel-Version: 1.0\nGenerator: tests\nRoot-Is-Purelib: true\nTag: {tag}\n",
+    }
+    path = folder / f"{module}-{version}-{tag}.whl"
+    with zipfile.ZipFile(path, "w") as wheel:
+        for file, content in files.items():
+            wheel.writestr(file, content)
+        wheel.writestr(f"{info}/RECORD", "".join(f"{file},,\n" for file in [*files, f"{info}/RECORD"]))
+    return path
+
+
+class LoopbackIndex:
+    """A package index (PEP 503 with hashes, or PEP 691 when `speaks_json`) over real HTTP.
+
+    `trouble` maps a project to an HTTP status, to "stall" (no answer until the test ends) or to "page" (no index).
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.speaks_json = False
+        self.trouble: dict[str, int | str] = {}
+        self.over = threading.Event()
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
+        self._server.daemon_threads = True
+        threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
+        self.url = f"http://127.0.0.1:{self._server.server_port}/simple"
+
+    def add(self, name: str, version: str, tag: str = "py3-none-any", requires: tuple[str, ...] = ()) -> Path:
+        """Put a wheel on the index."""
+        folder = self.folder / name
+        folder.mkdir(exist_ok=True)
+        return make_wheel(folder, name, version, tag, requires)
+
+    def close(self) -> None:
+        """Let stalled answers go and stop serving."""
+        self.over.set()
+        self._server.shutdown()
+        self._server.server_close()
+
+    def answer(self, path: str) -> tuple[int, str, bytes]:
+        """Give status, content type and body for a path."""
+        project, _, file = path.removeprefix("/simple/").partition("/")
+        trouble = self.trouble.get(project)
+        if trouble == "stall":
+            self.over.wait(60)
+        if isinstance(trouble, int):
+            return trouble, "text/plain", b"trouble"
+        if trouble == "page":
+            return 200, "application/octet-stream", b"welcome"
+        if not (self.folder / project).is_dir():
+            return 404, "text/plain", b"not found"
+        if file:
+            return 200, "application/octet-stream", (self.folder / project / file.replace("%2B", "+")).read_bytes()
+        return self._page(sorted((self.folder / project).iterdir()))
+
+    def _page(self, wheels: list[Path]) -> tuple[int, str, bytes]:
+        sums = {wheel.name: hashlib.sha256(wheel.read_bytes()).hexdigest() for wheel in wheels}
+        if self.speaks_json:
+            files = [{"filename": name, "url": name, "hashes": {"sha256": digest}} for name, digest in sums.items()]
+            page = {"meta": {"api-version": "1.0"}, "name": "", "files": files}
+            return 200, "application/vnd.pypi.simple.v1+json", json.dumps(page).encode()
+        links = (f'<a href="{name.replace("+", "%2B")}#sha256={digest}">{name}</a>' for name, digest in sums.items())
+        return 200, "text/html", "\n".join(links).encode()
+
+    def _handler(self) -> type[BaseHTTPRequestHandler]:
+        index = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                status, kind, body = index.answer(self.path)
+                self.send_response(status)
+                self.send_header("Content-Type", kind)
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                if self.command == "GET":
+                    with suppress(BrokenPipeError):  # a client that was stopped
+                        self.wfile.write(body)
+
+            def do_HEAD(self) -> None:
+                self.do_GET()
+
+            def log_message(self, *arguments: object) -> None:
+                """Keep the test's output clean."""
+
+        return Handler

@@ -1,0 +1,162 @@
+"""The reducer: what each action does to a setup."""
+
+from __future__ import annotations
+
+import pytest
+
+from assistant.install.resolution import Resolution
+from assistant.model.event import JobFailed, LogLine, Progress, Step
+from assistant.model.machine import Detection, Machine
+from assistant.model.plan import Backend, Plan, Planning, Request
+from assistant.model.record import from_json, replace, to_json
+from assistant.model.report import Environment
+from assistant.session.state import (
+    LOG_LINES,
+    Aim,
+    Begin,
+    Choose,
+    Finished,
+    Phase,
+    Preview,
+    Show,
+    Simulate,
+    State,
+    Task,
+    Told,
+    Wish,
+    blockers,
+    reduce,
+)
+
+PLANS = tuple(Plan(backend=Backend.CPU, variant="cpu", torch=version, python="3.12") for version in ("2.14", "2.13"))
+PLANNING = Planning(choice=PLANS[0], plans=PLANS)
+PREVIEW = Preview(target="/env", commands=(), resolution=Resolution(lock="", packages=()))
+
+
+def after(*actions: object, state: State | None = None) -> State:
+    """Apply actions one after the other."""
+    state = state or State()
+    for action in actions:
+        state = reduce(state, action)
+    return state
+
+
+def done(task: Task, **changes: object) -> tuple[Begin, Finished]:
+    """Give the two actions of a task that ends well."""
+    return Begin(task=task), Finished(task=task, changes=changes, seconds=1.0)
+
+
+DETECTED = done(Task.DETECT, detection=Detection(machine=Machine(os="linux")))
+PLANNED = (*DETECTED, *done(Task.PLAN, planning=PLANNING))
+PREPARED = (*PLANNED, *done(Task.PREPARE, preview=PREVIEW))
+INSTALLED = (*PREPARED, *done(Task.INSTALL, environment=Environment(path="/env", python="/env/bin/python")))
+
+
+def test_a_task_that_begins_takes_the_stage() -> None:
+    """Beginning a task shows its step as running, with an empty log."""
+    state = after(Begin(task=Task.DETECT))
+    assert (state.running, state.current, state.status(Step.DETECT).phase) == (Task.DETECT, Step.DETECT, Phase.RUNNING)
+
+
+def test_a_second_press_is_harmless() -> None:
+    """A task cannot begin while one runs."""
+    state = after(Begin(task=Task.DETECT))
+    assert reduce(state, Begin(task=Task.DETECT)) is state
+    assert reduce(state, Begin(task=Task.PLAN)) is state
+
+
+def test_a_finished_step_opens_the_next() -> None:
+    """When detection is done, the plan is ready and nothing beyond it."""
+    state = after(*DETECTED)
+    assert [state.status(step).phase for step in (Step.DETECT, Step.PLAN, Step.INSTALL)] == [
+        Phase.DONE,
+        Phase.READY,
+        Phase.LOCKED,
+    ]
+
+
+def test_preparing_leaves_the_installation_to_be_agreed_to() -> None:
+    """After the packages are worked out the install step waits for a press."""
+    state = after(*PREPARED)
+    assert state.status(Step.INSTALL).phase is Phase.READY
+    assert not blockers(state, Task.INSTALL)
+
+
+def test_another_plan_makes_the_later_steps_stale_and_loses_nothing() -> None:
+    """Choosing another plan keeps the environment but asks to repeat the installation."""
+    state = after(*INSTALLED, Choose(index=1))
+    assert state.plan == PLANS[1]
+    assert state.environment is not None
+    assert state.status(Step.INSTALL).phase is Phase.STALE
+    assert state.preview is None
+
+
+@pytest.mark.parametrize("answer", [Wish(request=Request(backend=Backend.CUDA)), Simulate(machine="other")])
+def test_another_wish_makes_the_plan_itself_stale(answer: object) -> None:
+    """A wish or another machine asks for a new plan."""
+    assert after(*INSTALLED, answer).status(Step.PLAN).phase is Phase.STALE
+
+
+def test_answers_wait_while_something_runs() -> None:
+    """Nothing can be changed under a running task."""
+    state = after(*PREPARED, Begin(task=Task.INSTALL))
+    for answer in (Choose(index=1), Aim(target="/other"), Simulate(machine="x")):
+        assert reduce(state, answer) is state
+
+
+def test_a_plan_that_does_not_exist_is_not_chosen() -> None:
+    """An index out of range changes nothing."""
+    state = after(*PLANNED)
+    assert reduce(state, Choose(index=9)) is state
+
+
+def test_a_locked_step_is_not_shown() -> None:
+    """Nobody gets ahead of the setup; going back is always possible."""
+    state = after(*PLANNED)
+    assert reduce(state, Show(step=Step.EXPORT)) is state
+    assert reduce(state, Show(step=Step.DETECT)).current is Step.DETECT
+
+
+def test_a_failure_is_told_and_may_be_tried_again() -> None:
+    """A failed step keeps the sentence, the next step and the exit code."""
+    failure = JobFailed(step=Step.PLAN, message="No.", hint="Do this.", exit_code=3)
+    state = after(*DETECTED, Begin(task=Task.PLAN), failure)
+    status = state.status(Step.PLAN)
+    assert (status.phase, status.message, status.hint, status.exit_code) == (Phase.FAILED, "No.", "Do this.", 3)
+    assert not blockers(state, Task.PLAN)
+
+
+def test_the_log_keeps_its_last_lines() -> None:
+    """The state holds no more lines than the log view shows."""
+    lines = tuple(LogLine(step=Step.INSTALL, text=str(number)) for number in range(LOG_LINES + 50))
+    state = after(*PREPARED, Begin(task=Task.INSTALL), Told(events=lines))
+    assert state.log[0] == "50"
+    assert len(state.log) == LOG_LINES
+
+
+def test_progress_shows_the_latest() -> None:
+    """Of several progress events only the last counts."""
+    events = tuple(Progress(step=Step.INSTALL, text=str(number), done=number, total=3) for number in (1, 2))
+    progress = after(*PREPARED, Begin(task=Task.INSTALL), Told(events=events)).status(Step.INSTALL).progress
+    assert progress is not None
+    assert progress.done == 2
+
+
+def test_a_simulation_can_never_install() -> None:
+    """A recorded machine can be looked at and planned for, and no more."""
+    state = replace(after(*PREPARED), machine="some-machine")
+    for task in (Task.PREPARE, Task.INSTALL, Task.VERIFY, Task.EXPORT):
+        assert blockers(state, task)
+    assert not blockers(state, Task.PLAN)
+
+
+def test_a_result_nobody_waits_for_is_dropped() -> None:
+    """A late result of a task that no longer runs changes nothing."""
+    state = after(*PLANNED)
+    assert reduce(state, Finished(task=Task.PLAN, changes={"chosen": 1})) is state
+
+
+def test_a_state_survives_the_trip_through_json() -> None:
+    """What is saved is what is loaded."""
+    state = after(*INSTALLED)
+    assert from_json(to_json(state), State, "state") == state
