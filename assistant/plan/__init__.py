@@ -1,1 +1,8 @@
-"""The plan room."""
+"""From a machine and the catalogue to plans: pure, explained, and honest about what would help."""
+
+from __future__ import annotations
+
+from assistant.plan.explain import explain
+from assistant.plan.planner import make_plans
+
+__all__ = ["explain", "make_plans"]

@@ -1,0 +1,129 @@
+"""The GPUs of a machine with what the identity tables add, and whether the machine lets torch see them."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from assistant.catalog import GpuIdentity, Number, identified, number, vendor_of
+from assistant.model.machine import Gpu, Machine, Vendor
+
+__all__ = ["Card", "Driver", "cards_of", "driver_of", "hidden_by", "known_card"]
+
+
+class Card(NamedTuple):
+    """One GPU: `capability` and `gfx` from the machine's facts, else from the tables; `identity` None when unknown."""
+
+    vendor: Vendor
+    name: str
+    capability: Number
+    gfx: str | None
+    integrated: bool
+    identity: GpuIdentity | None
+
+
+_KNOWN: dict[tuple[object, ...], Card] = {}
+
+
+def cards_of(machine: Machine) -> tuple[Card, ...]:
+    """List the GPUs of a machine."""
+    return tuple(map(known_card, machine.gpus))
+
+
+def known_card(gpu: Gpu) -> Card:
+    """Complete one GPU's facts from the identity tables."""
+    key = (gpu.vendor, gpu.name, gpu.pci_id, gpu.compute_capability, gpu.gfx, gpu.integrated)
+    if key not in _KNOWN:
+        if len(_KNOWN) > 8192:  # noqa: PLR2004 - far above the cards there are
+            _KNOWN.clear()
+        _KNOWN[key] = _card(gpu)
+    return _KNOWN[key]
+
+
+def _card(gpu: Gpu) -> Card:
+    vendor = gpu.vendor
+    if vendor in (Vendor.UNKNOWN, Vendor.OTHER) and gpu.pci_id:
+        vendor = vendor_of(gpu.pci_id)
+    needs = {Vendor.NVIDIA: not gpu.compute_capability, Vendor.AMD: not gpu.gfx or gpu.integrated is None}
+    identity = identified(gpu) if needs.get(vendor, True) else None
+    capability = gpu.compute_capability or (identity and (identity.compute_capability or identity.candidates[-1:]))
+    return Card(
+        vendor=vendor,
+        name=gpu.name or (identity.name if identity else gpu.pci_id) or vendor.value,
+        capability=_capability(capability),
+        gfx=(gpu.gfx or (identity.gfx if identity else None) or "").lower().partition(":")[0] or None,
+        integrated=bool(identity and identity.integrated) if gpu.integrated is None else gpu.integrated,
+        identity=identity,
+    )
+
+
+def _capability(value: object) -> Number:
+    """Read "8.6" as (8, 6), and "sm_86" or "86" too."""
+    text = value[0] if isinstance(value, tuple) and value else value
+    if not isinstance(text, str):
+        return ()
+    digits = number(text)
+    return digits if len(digits) > 1 else (digits[0] // 10, digits[0] % 10) if digits else ()
+
+
+class Driver(NamedTuple):
+    """The NVIDIA driver: its version, the CUDA API it speaks, and the state ("ok", "absent", "broken", "unknown")."""
+
+    version: Number
+    api: Number
+    state: str
+
+
+_ABSENT = re.compile(
+    r"nouveau|missing|absent|not (?:loaded|installed|found|present)|^none|no driver|vfio", re.IGNORECASE
+)
+_BROKEN = re.compile(r"couldn't communicate|has failed|failed|mismatch|error|broken|no devices", re.IGNORECASE)
+
+
+def driver_of(machine: Machine) -> Driver:
+    """Read the driver off the machine's facts, or off nvidia-smi's own text ("CUDA UMD Version" since driver 610)."""
+    text = machine.nvidia_smi_output or ""
+    cards = " ".join(gpu.driver or "" for gpu in machine.gpus if gpu.vendor is Vendor.NVIDIA)
+    version = machine.nvidia_driver or _after(r"Driver Version|KMD Version|NVIDIA-SMI", text) or _of_card(cards)
+    api = machine.cuda_driver_api or _after(r"CUDA(?: UMD)? Version", text)
+    state = machine.nvidia_driver_state or ("nouveau" if "nouveau" in cards else "")
+    return Driver(number(version), number(api), _state(state, text, known=bool(version or api)))
+
+
+def _of_card(text: str) -> str | None:
+    """Read "580.95.05", or the way Windows numbers the same driver: 32.0.15.7652 is 576.52."""
+    windows = re.search(r"\b\d+\.\d+\.\d*(\d)\.(\d{2})(\d{2})\b", text)
+    if windows:
+        return f"{windows[1]}{windows[2]}.{windows[3]}"
+    plain = re.search(r"\b\d{3}\.[\d.]+", text)
+    return plain[0] if plain else None
+
+
+def _after(label: str, text: str) -> str | None:
+    found = re.search(rf"(?:{label})\s*:?\s*v?(\d[\d.]*)", text)
+    return found[1] if found else None
+
+
+def _state(state: str, output: str, *, known: bool) -> str:
+    if _ABSENT.search(state) or (not known and re.search("not found|not recognized", output, re.IGNORECASE)):
+        return "absent"
+    if _BROKEN.search(state) or _BROKEN.search(output.partition("|===")[0] if "Driver Version" in output else output):
+        return "broken"
+    return "ok" if known else "unknown"
+
+
+_HIDING = {
+    Vendor.NVIDIA: ("CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES"),
+    Vendor.AMD: ("HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES"),
+    Vendor.INTEL: ("ZE_AFFINITY_MASK",),
+}
+
+
+def hidden_by(vendor: Vendor, machine: Machine) -> str | None:
+    """Name the setting that hides every GPU of a vendor from torch, such as `CUDA_VISIBLE_DEVICES=-1`."""
+    for name in _HIDING.get(vendor, ()):
+        value = machine.env.get(name)
+        first = value.split(",")[0].strip().lower() if value is not None else "0"
+        if first in {"", "-1", "none", "void", "nodevfiles"}:
+            return f"{name}={value}"
+    return None

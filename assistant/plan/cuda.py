@@ -1,0 +1,313 @@
+"""NVIDIA: compute capability, driver and published builds decided together, over every card of the machine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import lru_cache
+
+from assistant.catalog import Catalog, Number, TorchWheel, number
+from assistant.i18n import _
+from assistant.model.machine import Vendor
+from assistant.model.plan import Backend, Rejection
+from assistant.plan.cards import Card, hidden_by
+from assistant.plan.options import Offers, Option, Question
+from assistant.plan.target import USUAL_PYTHON
+
+__all__ = ["offers"]
+
+# Kepler and older: one retired build at most still serves them, so they never decide over a newer card.
+_DECIDES = (5, 0)
+_UNKNOWN = (8, 6)  # the capability to assume of an NVIDIA card that no table knows: any current build serves it
+
+
+def offers(question: Question) -> Offers:
+    """Answer which CUDA builds serve the machine's NVIDIA cards."""
+    cards = [card for card in question.cards if card.vendor is Vendor.NVIDIA]
+    if not cards:
+        return Offers()
+    stop = _stopped(question)
+    if stop:
+        return Offers(rejected=(stop,))
+    wanted = _deciding(cards)
+    fitting = _fitting(question)
+    chosen = _best(fitting, wanted, question)
+    if chosen is None:
+        return Offers(rejected=_why_none(question, wanted))
+    options = [_option(wheel, cards, question) for wheel in _choices(fitting, chosen, wanted, question)]
+    return Offers(tuple(options), tuple(_rivals(question, chosen, wanted)))
+
+
+def _stopped(question: Question) -> Rejection | None:
+    """Say what keeps torch from any NVIDIA card here, whatever the build."""
+    hidden = hidden_by(Vendor.NVIDIA, question.machine)
+    if hidden:
+        return _no(
+            _("{setting} hides every NVIDIA GPU from PyTorch.").format(setting=hidden),
+            _("Remove that setting from the environment."),
+        )
+    if question.driver.state == "absent":
+        return _no(_("No NVIDIA driver is loaded, so CUDA cannot reach the card."), _install_driver(question))
+    if question.driver.state == "broken":
+        return _no(
+            _("The NVIDIA driver does not answer, so CUDA cannot reach the card."),
+            _("Restart the computer; if that does not help, install the driver anew."),
+        )
+    return None
+
+
+def _install_driver(question: Question) -> str:
+    if question.target.wsl:
+        return _("Install the NVIDIA driver in Windows; inside WSL none must be installed.")
+    return _("Install the NVIDIA driver, 580 or newer for current cards, and restart.")
+
+
+def _no(why: str, would_help: str = "", variant: str = "") -> Rejection:
+    return Rejection(backend=Backend.CUDA, variant=variant, why=why, would_help=would_help)
+
+
+def _deciding(cards: Iterable[Card]) -> list[Card]:
+    """Keep the cards whose code must be in the build: old ones decide only when no newer one is there."""
+    known = [card if card.capability else card._replace(capability=_UNKNOWN) for card in cards]
+    newer = [card for card in known if card.capability >= _DECIDES]
+    return newer or known
+
+
+def _fitting(question: Question) -> list[TorchWheel]:
+    """List the builds that install here and that the driver runs, by NVIDIA's minor-version compatibility."""
+    return [wheel for wheel in question.wheels("cu") if _reaches(_floor(wheel.variant, question), question)]
+
+
+def _reaches(least: Number, question: Question) -> bool:
+    """Tell whether the driver is at least of a version; one that is unknown is taken to be."""
+    driver = question.driver
+    if driver.version:
+        return driver.version >= least
+    return not driver.api or driver.api >= (_major(least), 0)
+
+
+def _major(least: Number) -> int:
+    """Answer the CUDA major that a driver floor stands for."""
+    return 13 if least >= (580,) else 12 if least >= (525,) else 11
+
+
+def _floor(variant: str, question: Question) -> Number:
+    row = question.catalog.drivers[variant]
+    return number(row.windows if question.target.windows_driver else row.linux)
+
+
+def _own_floor(card: Card, catalog: Catalog) -> Number:
+    """Answer the first driver branch that knows the card itself."""
+    return next(
+        (number(row.driver) for row in catalog.cuda.branches.rows if number(row.capability) == card.capability), ()
+    )
+
+
+def _runs(wheel: TorchWheel, card: Card, question: Question) -> bool:
+    codes, ptx = question.catalog.sm(wheel)
+    orin = int(wheel.variant[2:]) >= _ORIN_FROM
+    return _has_code(codes, ptx, card.capability, orin=orin) and _reaches(_own_floor(card, question.catalog), question)
+
+
+@lru_cache(maxsize=4096)
+def _has_code(codes: tuple[int, ...], ptx: int | None, capability: Number, *, orin: bool) -> bool:
+    """Tell whether code serves a capability: the same major, an equal or lower minor; else PTX newer than all code."""
+    major, minor = capability[0], capability[1]
+    own = major * 10 + minor
+    if own in codes:
+        return True
+    if capability in _EXCEPTIONS and not (orin and capability == _ORIN):
+        return False
+    if any(code // 10 == major and code % 10 <= minor for code in codes):
+        return True
+    return ptx is not None and ptx == max(codes) and own > ptx
+
+
+# Tegra chips do not run the code of their desktop relatives; Orin (8.7) does from CUDA 13.2 on.
+_ORIN, _ORIN_FROM = (8, 7), 132
+_EXCEPTIONS = {(3, 2), (5, 3), (6, 2), (7, 2), (8, 7), (10, 1)}
+
+
+def _best(wheels: list[TorchWheel], cards: list[Card], question: Question) -> TorchWheel | None:
+    """Choose the newest build that serves all cards, else the newest for as many of the newest cards as possible."""
+    for sure in (True, False):
+        newest: Number = ()
+        equal: list[TorchWheel] = []
+        for wheel in wheels:  # newest first: past the first release that serves all, none can be better
+            if newest and wheel.number != newest:
+                break
+            if wheel.confirmed is sure and all(_runs(wheel, card, question) for card in cards):
+                newest = wheel.number
+                equal.append(wheel)
+        if equal:
+            return max(equal, key=lambda wheel: _ease(wheel, question))
+    return _best_for_some(wheels, cards, question) if len(cards) > 1 else None
+
+
+def _best_for_some(wheels: list[TorchWheel], cards: list[Card], question: Question) -> TorchWheel | None:
+    ranked = sorted(cards, key=lambda card: card.capability, reverse=True)
+    rated = [
+        ([_runs(wheel, card, question) for card in ranked], wheel.number, _ease(wheel, question), index)
+        for index, wheel in enumerate(wheels)
+        if wheel.confirmed
+    ]
+    best = max((rating for rating in rated if any(rating[0])), default=None)
+    return wheels[best[3]] if best else None
+
+
+def _ease(wheel: TorchWheel, question: Question) -> tuple[bool, Number]:
+    """Prefer the newest CUDA whose own driver is here; failing that, the oldest of the major."""
+    row = question.catalog.drivers[wheel.variant]
+    own = number(row.full_windows if question.target.windows_driver else row.full_linux)
+    cuda = int(wheel.variant[2:])
+    version = question.driver.version
+    full = bool(own and version and version >= own)
+    return full, (cuda,) if full else (-cuda,)
+
+
+def _choices(fitting: list[TorchWheel], chosen: TorchWheel, wanted: list[Card], question: Question) -> list[TorchWheel]:
+    """Offer beside the choice the newest build for the newest cards, where covering all holds torch back."""
+    newest = max(wanted, key=lambda card: card.capability)
+    alone = _best(fitting, [newest], question)
+    return [chosen, alone] if alone is not None and alone.number > chosen.number else [chosen]
+
+
+def _option(wheel: TorchWheel, cards: list[Card], question: Question) -> Option:
+    served = [card for card in _deciding(cards) if _runs(wheel, card, question)]
+    return Option(
+        Backend.CUDA,
+        wheel.variant,
+        wheel.release.version,
+        reasons=tuple(_reasons(wheel, served, question)),
+        warnings=tuple(_warnings(wheel, served, cards, question)),
+        integrated=all(card.integrated for card in served),
+        wheel=wheel,
+    )
+
+
+def _reasons(wheel: TorchWheel, served: list[Card], question: Question) -> Iterable[str]:
+    names = ", ".join(dict.fromkeys(card.name for card in served))
+    code = ", ".join(dict.fromkeys(_text(card.capability) for card in served))
+    yield _("{variant} of torch {version} holds code for {names} (compute capability {code}).").format(
+        variant=wheel.variant, version=wheel.release.version, names=names, code=code
+    )
+    floor = _dotted(_floor(wheel.variant, question))
+    if question.driver.version:
+        yield _("Driver {driver} reaches the {floor} that {variant} needs.").format(
+            driver=_dotted(question.driver.version), floor=floor, variant=wheel.variant
+        )
+
+
+def _warnings(wheel: TorchWheel, served: list[Card], cards: list[Card], question: Question) -> Iterable[str]:
+    for card in cards:
+        if not any(card.name == other.name for other in served):
+            yield _("{name} is not served by this build and stays unused.").format(name=card.name)
+        if not card.capability:
+            yield _("{name} is in no table; a current card was assumed.").format(name=card.name)
+    if question.driver.state == "unknown":
+        yield _("The driver version is not known; this build needs {floor} or newer.").format(
+            floor=_dotted(_floor(wheel.variant, question))
+        )
+    for branch in {_last_branch(card, question) for card in served} - {()}:
+        if question.driver.version > branch and question.driver.version[0] > branch[0]:
+            yield _("Driver branches after {branch} no longer list this card; keep {branch}.").format(
+                branch=_dotted(branch)
+            )
+    if not wheel.confirmed:
+        yield _("No index has been seen to hold this build; check before you rely on it.")
+
+
+def _last_branch(card: Card, question: Question) -> Number:
+    rows = question.catalog.cuda.branches.rows
+    return next((number(row.last) for row in rows if number(row.capability) == card.capability), ())
+
+
+def _rivals(question: Question, chosen: TorchWheel, wanted: list[Card]) -> Iterable[Rejection]:
+    """Name the newer torch that another driver, pin or card would open."""
+    free = question._replace(driver=question.driver._replace(version=(), api=()))
+    better = _best(_fitting(free), wanted, free)
+    if better is not None and better.number > chosen.number:
+        yield _driver_rejection(better, question)
+    newest = _best(_fitting(free), [wanted[0]._replace(capability=_UNKNOWN)], free)
+    if newest is not None and (better is None or newest.number > better.number):
+        oldest = min(wanted, key=lambda card: card.capability)
+        yield _no(
+            _("torch {version} ({variant}) holds no code for {name} (compute capability {code}).").format(
+                version=newest.release.version, variant=newest.variant, name=oldest.name, code=_text(oldest.capability)
+            ),
+            _("Only a newer card opens it."),
+            newest.variant,
+        )
+
+
+def _driver_rejection(wheel: TorchWheel, question: Question) -> Rejection:
+    floor = _dotted(_floor(wheel.variant, question))
+    have = _dotted(question.driver.version) or "CUDA " + _dotted(question.driver.api)
+    return _no(
+        _("{variant} needs driver {floor} or newer, and {have} is installed.").format(
+            variant=wheel.variant, floor=floor, have=have
+        ),
+        _("Update the NVIDIA driver to {floor} or newer: that opens torch {version} with {variant}.").format(
+            floor=floor, version=wheel.release.version, variant=wheel.variant
+        ),
+        wheel.variant,
+    )
+
+
+def _why_none(question: Question, wanted: list[Card]) -> tuple[Rejection, ...]:
+    """Name each condition whose lifting alone opens a build: driver, pins, system and Python; else the cards' age."""
+    driver = question._replace(driver=question.driver._replace(version=(), api=()))
+    pins = question._replace(wishes=question.wishes.unpinned())
+    system = question._replace(target=question.target.anywhere())
+    found = [
+        say(wheel, question)
+        for freer, say in ((driver, _driver_rejection), (pins, _pin_rejection), (system, _system_rejection))
+        if (wheel := _best(_fitting(freer), wanted, freer)) is not None
+    ]
+    if found:
+        return tuple(found)
+    everything = driver._replace(wishes=pins.wishes, target=system.target)
+    wheel = _best(_fitting(everything), wanted, everything)
+    return (_no_code(question, wanted) if wheel is None else _driver_rejection(wheel, question),)
+
+
+def _pin_rejection(wheel: TorchWheel, question: Question) -> Rejection:
+    return _no(
+        _("No CUDA build that satisfies {pins} runs on this card with this driver.").format(pins=question.wishes.text),
+        _("Relax the pin: torch {version} with {variant} runs here.").format(
+            version=wheel.release.version, variant=wheel.variant
+        ),
+        wheel.variant,
+    )
+
+
+def _system_rejection(wheel: TorchWheel, question: Question) -> Rejection:
+    return _no(
+        _("No CUDA build for this card installs with Python {python} on this system.").format(
+            python=question.target.python
+        ),
+        _("Python {python} and a current system open torch {version} with {variant}.").format(
+            python=USUAL_PYTHON, version=wheel.release.version, variant=wheel.variant
+        ),
+        wheel.variant,
+    )
+
+
+def _no_code(question: Question, wanted: list[Card]) -> Rejection:
+    newest = max(wanted, key=lambda card: card.capability)
+    boards = question.catalog.cuda.jetson.rows
+    board = next((row for row in boards if _text(newest.capability) in row.capabilities), None)
+    why = _("No CUDA build for this platform holds code for {name} (compute capability {code}).").format(
+        name=newest.name, code=_text(newest.capability)
+    )
+    if board and question.target.platform == "linux_aarch64":
+        return _no(why, _("NVIDIA's own wheels for this board: {wheels}.").format(wheels=board.wheels))
+    return _no(why, _("Only a newer card opens CUDA."))
+
+
+def _text(capability: Number) -> str:
+    return ".".join(map(str, capability))
+
+
+def _dotted(version: Number) -> str:
+    """Write a driver version as NVIDIA does: 525.60.13, 580.95.05."""
+    return ".".join(str(part) if index == 0 else f"{part:02d}" for index, part in enumerate(version))

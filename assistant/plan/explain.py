@@ -1,0 +1,46 @@
+"""The reasoning in lines that a person can follow."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from assistant.i18n import _
+from assistant.model.machine import Machine
+from assistant.model.plan import Plan, Planning
+from assistant.plan.cards import cards_of
+
+__all__ = ["explain"]
+
+
+def explain(planning: Planning, machine: Machine) -> list[str]:
+    """Tell what was seen, what was chosen and why, and what stood against the rest."""
+    return [*_seen(machine), *_chosen(planning), *_against(planning)]
+
+
+def _seen(machine: Machine) -> Iterator[str]:
+    for card in cards_of(machine):
+        code = card.gfx or ".".join(map(str, card.capability)) or _("unknown code target")
+        yield _("Seen: {name} ({code}).").format(name=card.name, code=code)
+    if not machine.gpus:
+        yield _("Seen: no GPU.")
+
+
+def _chosen(planning: Planning) -> Iterator[str]:
+    for place, plan in enumerate(planning.plans):
+        yield (_("Chosen: {plan}.") if place == 0 else _("Also possible: {plan}.")).format(plan=_told(plan))
+        yield from (f"  + {reason}" for reason in plan.reasons)
+        yield from (f"  ! {warning}" for warning in plan.warnings)
+
+
+def _told(plan: Plan) -> str:
+    return _("torch {torch} for {backend} from {variant}, Python {python}").format(
+        torch=plan.torch, backend=plan.backend.value, variant=plan.variant, python=plan.python
+    )
+
+
+def _against(planning: Planning) -> Iterator[str]:
+    for rejection in planning.rejected:
+        name = rejection.variant or rejection.backend.value
+        yield _("Not {name}: {why}").format(name=name, why=rejection.why)
+        if rejection.would_help:
+            yield f"  > {rejection.would_help}"

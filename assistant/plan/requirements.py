@@ -1,0 +1,105 @@
+"""From an option to the lines that an installer takes: torch, its family, numpy, onnx and one onnxruntime."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+from assistant.catalog import AMD_INDEX, number
+from assistant.i18n import _
+from assistant.model.errors import NothingFits
+from assistant.model.plan import Backend
+from assistant.plan.options import Option, Question
+from assistant.plan.wishes import companion
+
+__all__ = ["download_mb", "requirements"]
+
+_NUMPY_1 = (2, 2)  # the last torch minor that was built against NumPy 1
+_EXTRAS_MB = 80  # numpy, onnx, onnxruntime, sympy and networkx together
+
+
+def requirements(option: Option, question: Question) -> tuple[str, ...]:
+    """List PEP 508 lines; the user's own pins stand in for ours of the same package."""
+    lines = [option.requirement.format(version=option.version), *_family(option, question), *option.also]
+    lines += [line for line in _beside(option, question) if line]
+    own = {canonicalize_name(pin.name): str(pin) for pin in question.wishes.others}
+    kept = [line for line in lines if canonicalize_name(Requirement(line).name) not in own]
+    return tuple(dict.fromkeys((*kept, *own.values())))
+
+
+def _family(option: Option, question: Question) -> Iterable[str]:
+    release = question.catalog.release(option.version)
+    named = {canonicalize_name(Requirement(line).name) for line in option.also}
+    for pin in question.wishes.family:
+        name = canonicalize_name(pin.name)
+        version = release and companion(pin, release)
+        if version is None:
+            raise NothingFits(_("{pin} has no release for torch {torch}.").format(pin=pin, torch=option.version))
+        if name not in named:
+            yield f"{name}=={version}"
+
+
+def _beside(option: Option, question: Question) -> Iterable[str | None]:
+    old = number(option.version)[:2] <= _NUMPY_1
+    yield _published("numpy", None, question) and ("numpy<2" if old else "numpy")
+    yield _published("onnx", None, question)
+    yield _runtime(option, question)
+
+
+def _runtime(option: Option, question: Question) -> str | None:
+    """Choose the one flavour of onnxruntime that drives the same device, else the plain one, if there is any."""
+    for name, cuda in (*_flavours(option, question), ("onnxruntime", None)):
+        line = _published(name, cuda, question)
+        if line:
+            return line
+    return None
+
+
+def _flavours(option: Option, question: Question) -> Iterable[tuple[str, int | None]]:
+    if option.backend is Backend.CUDA:
+        yield "onnxruntime-gpu", int(option.variant[2:4])
+    elif option.backend is Backend.XPU:
+        yield "onnxruntime-openvino", None
+    elif question.target.os == "windows" and option.backend in (Backend.ROCM, Backend.DIRECTML):
+        yield "onnxruntime-directml", None
+    elif option.backend is Backend.ROCM and question.machine.rocm_tools:
+        yield "onnxruntime-migraphx", None  # MIGraphX itself is part of a ROCm installation, not of the wheels
+
+
+def _published(package: str, cuda: int | None, question: Question) -> str | None:
+    row = question.catalog.companions.get((package, cuda))
+    if row and question.target.tag in row.pythons.get(question.target.platform, ()):
+        return row.requirement or row.package
+    return None
+
+
+def download_mb(option: Option, question: Question) -> int | None:
+    """Estimate what an install fetches, in MB; None where no figure is known."""
+    release = question.catalog.release(option.version)
+    beside = _download(option.variant, question)
+    if release is None or option.backend is Backend.XPU:
+        return None
+    if option.variant == AMD_INDEX or option.backend is Backend.ROCM:
+        return beside and beside + _EXTRAS_MB
+    wheel = release.mb.get(question.target.platform)
+    if option.backend is Backend.CUDA:
+        return wheel + beside + _EXTRAS_MB if wheel and beside else None
+    return _cpu_mb(option, question)
+
+
+def _download(variant: str, question: Question) -> int | None:
+    rows = question.catalog.torch.downloads.rows
+    os = question.target.os
+    return next((row.mb for row in rows if variant.startswith(row.variant) and row.platform == os), None)
+
+
+def _cpu_mb(option: Option, question: Question) -> int | None:
+    """Take PyPI's wheel where that one is the CPU (or macOS) build."""
+    release = question.catalog.release(option.version)
+    platform = question.target.platform
+    if release is None or release.pypi.get(platform, "cpu") != "cpu":
+        return None
+    size = release.mb.get(platform)
+    return size + _EXTRAS_MB if size else None

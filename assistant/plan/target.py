@@ -1,0 +1,195 @@
+"""Where wheels would go: platform, Python tag and floors, read from a machine's facts; or why no wheel fits."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import NamedTuple
+
+from assistant.catalog import Catalog, Number, number
+from assistant.i18n import _
+from assistant.model.errors import BadInput
+from assistant.model.machine import Machine, Vendor
+from assistant.model.plan import Request
+
+__all__ = ["USUAL_PYTHON", "Refusal", "Target", "glibc_of", "python_tag", "target_of"]
+
+USUAL_PYTHON = "3.12"
+_ARCHS = {"amd64": "x86_64", "x86_64": "x86_64", "x64": "x86_64", "aarch64": "aarch64", "arm64": "aarch64"}
+_NAMES = {
+    ("linux", "x86_64"): "linux_x86_64",
+    ("linux", "aarch64"): "linux_aarch64",
+    ("windows", "x86_64"): "windows_amd64",
+    ("windows", "aarch64"): "windows_arm64",
+    ("macos", "x86_64"): "macos_x86_64",
+    ("macos", "aarch64"): "macos_arm64",
+}
+
+
+class Refusal(NamedTuple):
+    """Why no wheel at all fits, and what would help."""
+
+    why: str
+    would_help: str
+
+
+class Target(NamedTuple):
+    """A platform of the catalogue with its Python tag; () and None are unknown, which refuses nothing."""
+
+    os: str
+    platform: str
+    python: str
+    tag: str | None
+    wsl: bool
+    glibc: Number
+    macos: Number
+    windows_build: int | None
+    warnings: tuple[str, ...]
+
+    def anywhere(self) -> Target:
+        """Answer the same platform with any Python and a new enough system."""
+        return self._replace(tag=None, glibc=(), macos=(), windows_build=None)
+
+    @property
+    def windows_driver(self) -> bool:
+        """Tell whether the NVIDIA driver is Windows's, as it is in WSL too."""
+        return self.wsl or self.os == "windows"
+
+
+@lru_cache(maxsize=256)
+def python_tag(version: str) -> tuple[str, str]:
+    """Turn "3.12.4" into ("3.12", "312") and "3.13t" or "3.13.2t" into ("3.13t", "313t")."""
+    match = re.fullmatch(r"(\d+)\.(\d+)(?:\.\w+)*?(?:[.+]?(?:rc|a|b)\d+)?\+?(t?)", version.strip())
+    if not match:
+        raise BadInput(
+            _('"{version}" is not a Python version.').format(version=version), hint=_("Write it like 3.12 or 3.13t.")
+        )
+    major, minor, free = match.groups()
+    return f"{major}.{minor}{free}", f"{major}{minor}{free}"
+
+
+def target_of(machine: Machine, request: Request, catalog: Catalog) -> Target | Refusal:
+    """Read the target off a machine; facts that are missing are assumed and the assumption is told."""
+    warnings: list[str] = []
+    os = machine.os or _assumed_os(machine, warnings)
+    arch = _arch(machine, os, warnings)
+    python, tag = python_tag(request.python or machine.python or _assumed_python(warnings))
+    platform = _NAMES.get((os, arch), "")
+    own = request.python in (None, machine.python)
+    refusal = _unbuilt(machine, os, arch, platform) or _unfit_python(machine, python, tag, platform, catalog, own=own)
+    if refusal:
+        return refusal
+    return Target(
+        os=os,
+        platform=platform,
+        python=python,
+        tag=tag,
+        wsl=bool(machine.wsl),
+        glibc=glibc_of(machine, catalog) if os == "linux" else (),
+        macos=number(machine.os_version)[:2] if os == "macos" else (),
+        windows_build=_windows_build(machine.os_version) if os == "windows" else None,
+        warnings=tuple(warnings),
+    )
+
+
+def _assumed_os(machine: Machine, warnings: list[str]) -> str:
+    os = "macos" if any(gpu.vendor is Vendor.APPLE for gpu in machine.gpus) else "linux"
+    warnings.append(_("The operating system is not given; {os} was assumed.").format(os=os))
+    return os
+
+
+def _arch(machine: Machine, os: str, warnings: list[str]) -> str:
+    if machine.rosetta:
+        warnings.append(
+            _("This Python is an Intel build that runs under Rosetta; a native arm64 Python gets newer torch and MPS.")
+        )
+        return "x86_64"
+    if machine.arch is None:
+        assumed = "aarch64" if os == "macos" else "x86_64"
+        warnings.append(_("The processor is not given; {arch} was assumed.").format(arch=assumed))
+        return assumed
+    return _ARCHS.get(machine.arch.lower(), machine.arch)
+
+
+def _assumed_python(warnings: list[str]) -> str:
+    warnings.append(_("The Python version is not given; {python} was assumed.").format(python=USUAL_PYTHON))
+    return USUAL_PYTHON
+
+
+def _unbuilt(machine: Machine, os: str, arch: str, platform: str) -> Refusal | None:
+    """Say why no torch is built for this system and processor, whatever the Python version."""
+    if machine.python_bits == 32 or arch.lower() in {"x86", "i386", "i586", "i686", "win32"}:  # noqa: PLR2004 - bits
+        return Refusal(
+            _("This Python is a 32-bit build, and PyTorch has 64-bit wheels only."),
+            _("Use a 64-bit Python {python}.").format(python=USUAL_PYTHON),
+        )
+    if not platform:
+        return Refusal(
+            _("PyTorch publishes no wheels for {os} on {arch}.").format(os=os, arch=arch),
+            _("Build PyTorch from source, or use an x86_64 or arm64 machine."),
+        )
+    if os == "linux" and _musl(machine):
+        return Refusal(
+            _("This system uses musl instead of glibc, and PyTorch publishes no musllinux wheels."),
+            _("Use a distribution with glibc, such as Debian, in a container or beside this system."),
+        )
+    return None
+
+
+def _musl(machine: Machine) -> bool:
+    libc = (machine.libc or "").lower()
+    return libc.startswith("musl") or (not machine.glibc and (machine.os_version or "").lower().startswith("alpine"))
+
+
+def _unfit_python(
+    machine: Machine, python: str, tag: str, platform: str, catalog: Catalog, *, own: bool
+) -> Refusal | None:
+    implementation = machine.python_implementation if own else None
+    if implementation and implementation.lower() != "cpython":
+        return Refusal(
+            _("This Python is {name}, and PyTorch has wheels for CPython only.").format(name=implementation),
+            _("Use CPython {python}.").format(python=USUAL_PYTHON),
+        )
+    known = catalog.pythons(platform)
+    if tag not in known:
+        return Refusal(
+            _("No PyTorch release has a wheel for Python {python} on {platform}.").format(
+                python=python, platform=platform
+            ),
+            _("Use Python {python}: add --python {python}.").format(python=_nearest(known)),
+        )
+    return None
+
+
+def _nearest(known: frozenset[str]) -> str:
+    usual = USUAL_PYTHON.replace(".", "")
+    best = (
+        usual if usual in known else max((tag for tag in known if not tag.endswith("t")), key=lambda tag: int(tag[1:]))
+    )
+    return f"{best[0]}.{best[1:]}"
+
+
+def glibc_of(machine: Machine, catalog: Catalog) -> Number:
+    """Read the glibc version off `glibc`, `libc` or the distribution's release; () when unknown."""
+    libc = machine.libc or ""
+    named = machine.glibc or (libc if libc.lower().startswith("glibc") else None)
+    if named:
+        return number(named)[:2]
+    return _glibc_of_release((machine.os_version or "").lower(), catalog)
+
+
+def _glibc_of_release(release: str, catalog: Catalog) -> Number:
+    version = re.search(r"\d+(?:\.\d+)?", release)
+    for row in catalog.systems.glibc.rows:
+        if version and any(name in release for name in row.names):
+            return number(row.versions.get(version[0]) or row.versions.get(version[0].partition(".")[0]))
+    return ()
+
+
+def _windows_build(version: str | None) -> int | None:
+    """Find the build in "10.0.19045", "Windows 11 (22631)" and the like."""
+    found = re.search(r"\b(?:10\.0\.)?(\d{5})\b", version or "")
+    if found:
+        return int(found[1])
+    old = re.search(r"\bwindows (7|8|8\.1|vista|xp)\b", (version or "").lower())
+    return 0 if old else None
