@@ -166,7 +166,7 @@ _INDEX_TYPES = ("text/html", "application/vnd.pypi.simple.v1")
 def _client(network: Network, timeout: float, index_urls: list[str]) -> PyPIClient:
     """Make a client with the user's proxy, certificates and passwords; plain http is allowed, as uv allows it."""
     from unearth.auth import MultiDomainBasicAuth  # noqa: PLC0415 - a third of a second that only a look needs
-    from unearth.fetchers import PyPIClient  # noqa: PLC0415
+    from unearth.fetchers import PyPIClient  # noqa: PLC0415 - likewise
 
     class Client(PyPIClient):
         def iter_secure_origins(self) -> Iterable[tuple[str, str, str]]:
