@@ -1,0 +1,132 @@
+"""A verification that cannot fail is a defect: every fault planted in a torch must be caught and named."""
+
+import os
+import sys
+import threading
+import time
+import venv
+
+import pytest
+
+from assistant.host.process import CancelToken
+from assistant.model.errors import BadInput, Cancelled, WorkFailed
+from assistant.model.event import FindingRaised, LogLine, Progress
+from assistant.model.report import Status
+from assistant.verify.run import QUICK, verify
+
+
+def run(python, fault="", device="cpu", **options):
+    """Verify the fake torch with one fault; give the report, its checks by key and the events."""
+    events = []
+    report = verify(python, device, events.append, environment={"FAKE_TORCH_FAULT": fault}, **options)
+    return report, {check.key: check for check in report.checks}, events
+
+
+@pytest.mark.parametrize("device", ["cpu", "cuda", "cuda:1"])
+def test_a_sound_torch_passes(fake_python, device):
+    """Without a fault every check passes, or is skipped for want of ONNX Runtime, and no finding is raised."""
+    report, checks, events = run(fake_python, device=device)
+    assert report.passed
+    assert report.usable
+    assert [check.key for check in report.checks] == list(QUICK)
+    assert {check.status for key, check in checks.items() if key != "onnxruntime"} == {Status.PASSED}
+    assert checks["onnxruntime"].status in {Status.PASSED, Status.SKIPPED}
+    assert not [event for event in events if isinstance(event, FindingRaised)]
+    assert checks["matmul"].error < checks["matmul"].tolerance
+    assert report.facts["torch"] == "2.9.9+fake"
+
+
+FAULTS = [
+    ("element", "cpu", "matmul", Status.WRONG, "1 of 34000 elements are off; element [199, 3] is"),
+    ("later", "cpu", "matmul", Status.WRONG, "1 of 34000 elements are off"),
+    ("nan", "cpu", "matmul", Status.WRONG, "element [0, 0] is nan"),
+    ("half", "cpu", "matmul", Status.WRONG, "elements are off"),
+    ("broadcast", "cpu", "linalg.solve.broadcast", Status.WRONG, "192 of 240 elements are off"),
+    ("missing:linalg_solve", "cuda", "linalg.solve", Status.UNSUPPORTED, "'aten::linalg_solve' is not currently"),
+    ("fallback:conv2d", "cuda", "conv2d", Status.UNSUPPORTED, "aten::conv2d ran on the CPU instead of cuda"),
+    ("secretcpu", "cuda", "matmul", Status.FAILED, "the result lives on cpu, not on cuda"),
+    ("nomemory", "cuda", "device", Status.FAILED, "a tensor of 1048576 bytes took 0 bytes on cuda"),
+    ("abi", "cpu", "import", Status.FAILED, "OSError: libcudart.so.12: cannot open shared object file"),
+    ("hang:import", "cpu", "import", Status.TIMEOUT, "within 3 seconds"),
+    ("exit:conv2d", "cpu", "conv2d", Status.FAILED, "exit status 7"),
+    ("", "xpu", "device", Status.FAILED, "not linked with support for xpu"),
+    ("", "rocm", "device", Status.FAILED, "is not a ROCm build"),
+    ("", "directml", "device", Status.FAILED, "No module named 'torch_directml'"),
+]
+if os.name == "posix":
+    FAULTS.append(("signal:linalg_solve", "cpu", "linalg.solve", Status.FAILED, "SIGSEGV"))
+
+
+@pytest.mark.parametrize(("fault", "device", "key", "status", "detail"), FAULTS)
+def test_each_planted_fault_is_caught(fake_python, fault, device, key, status, detail):
+    """The check that meets the fault says so, a finding carries it, and the report does not pass."""
+    report, checks, events = run(fake_python, fault, device, limit_per_check=3.0)
+    assert checks[key].status is status
+    assert detail in checks[key].detail
+    assert not report.passed
+    assert report.usable is (status is Status.UNSUPPORTED)
+    findings = {event.finding.key: event.finding for event in events if isinstance(event, FindingRaised)}
+    assert detail in findings[f"verify.{key}"].evidence[0]
+    assert [check.key for check in report.checks] == list(QUICK)
+
+
+def test_a_hang_names_its_line_and_skips_what_comes_after(fake_python):
+    """A check that hangs keeps the earlier results, skips the later ones, and its stack reaches detail and log."""
+    report, checks, events = run(fake_python, "hang:matmul", limit_per_check=3.0)
+    assert checks["copy"].status is Status.PASSED
+    assert {check.status for check in report.checks[4:]} == {Status.SKIPPED}
+    progress = [event for event in events if isinstance(event, Progress)]
+    assert progress[-1].done == progress[-1].total == len(QUICK)
+    if os.name == "posix":  # elsewhere no signal makes a hanging Python tell its stack
+        assert "in check_matmul" in checks["matmul"].detail
+        assert any("in check_matmul" in event.text for event in events if isinstance(event, LogLine))
+
+
+def test_a_fallback_on_the_cpu_itself_is_no_fault(fake_python):
+    """On device cpu, work done on the CPU is what was asked for."""
+    report, _, _ = run(fake_python, "fallback:conv2d", "cpu")
+    assert report.passed
+
+
+def test_noise_of_libraries_becomes_log_lines(fake_python):
+    """Text without a line feed on the child's stdout loses no result."""
+    report, _, events = run(fake_python, "noise:sum")
+    assert report.passed
+    assert any("no newline from the library" in event.text for event in events if isinstance(event, LogLine))
+
+
+def test_without_torch_the_report_says_so(tmp_path):
+    """An interpreter without torch gives a report whose import failed and whose other torch checks were skipped."""
+    bare = tmp_path / "bare"
+    venv.create(bare, with_pip=False)
+    python = bare / ("Scripts" if os.name == "nt" else "bin") / "python"
+    report, checks, _ = run(python)
+    assert checks["import"].status is Status.FAILED
+    assert "No module named 'torch'" in checks["import"].detail
+    assert {check.status for check in report.checks[1:]} == {Status.SKIPPED}
+    assert not report.passed
+    assert not report.usable
+
+
+def test_an_interpreter_that_is_none_fails_in_one_sentence(tmp_path):
+    """A missing interpreter cannot be started; the next step is given."""
+    with pytest.raises(WorkFailed, match="cannot be started") as caught:
+        run(tmp_path / "python")
+    assert caught.value.hint
+
+
+@pytest.mark.parametrize("device", ["banana", "", "cuda:", "cuda:x", "cpu;rm"])
+def test_an_unknown_device_is_refused(device):
+    """A device that no backend has is bad input."""
+    with pytest.raises(BadInput, match="no device called"):
+        run(sys.executable, device=device)
+
+
+def test_cancelling_ends_the_child_at_once(fake_python):
+    """A stop asked for while a check hangs raises Cancelled long before the limit."""
+    cancel = CancelToken()
+    threading.Timer(1.0, cancel.set).start()
+    started = time.monotonic()
+    with pytest.raises(Cancelled):
+        run(fake_python, "hang:matmul", cancel=cancel)
+    assert time.monotonic() - started < 10
