@@ -9,10 +9,10 @@ from typing import NamedTuple
 from assistant.catalog.rows import (
     AmdRelease,
     AmdTarget,
+    Branch,
     Companion,
     CudaTables,
     DirectmlTables,
-    Driver,
     IndexTables,
     Mirror,
     Override,
@@ -53,6 +53,13 @@ class TorchWheel(NamedTuple):
         return self.number[:2]
 
 
+class DriverFloor(NamedTuple):
+    """The oldest driver that runs a variant, and the one that came with its toolkit (() where none did)."""
+
+    least: Number
+    own: Number
+
+
 class Catalog:
     """What is known of wheels, drivers and systems; read once, asked often."""
 
@@ -60,7 +67,8 @@ class Catalog:
         self, torch: TorchTables, cuda: CudaTables, rocm: RocmTables, directml: DirectmlTables, systems: SystemTables
     ) -> None:
         self.torch, self.cuda, self.rocm, self.directml, self.systems = torch, cuda, rocm, directml, systems
-        self._wheels: dict[tuple[str, str | None], tuple[TorchWheel, ...]] = {}
+        self._wheels: dict[tuple[str, str | None, str], tuple[TorchWheel, ...]] = {}
+        self._pythons: dict[str, frozenset[str]] = {}
         self._sm: dict[tuple[str, str, Number], tuple[tuple[int, ...], int | None]] = {}
         self._gfx: dict[tuple[str, Number], tuple[str, ...]] = {}
 
@@ -78,26 +86,32 @@ class Catalog:
         """Find a release by its public version."""
         return next((row for row in self.releases if number(row.version) == number(version)), None)
 
-    def wheels(self, platform: str, python: str | None) -> tuple[TorchWheel, ...]:
-        """List every build for a platform ("linux_x86_64") and Python tag ("312"; None: any), newest first."""
-        key = (platform, python)
+    def wheels(self, platform: str, python: str | None, family: str = "") -> tuple[TorchWheel, ...]:
+        """List the builds of a variant family for a platform and Python tag, newest first.
+
+        Platforms are named like "linux_x86_64", tags like "312" (None: any), families by the variants' first letters.
+        """
+        key = (platform, python, family)
         if key not in self._wheels:
             self._wheels[key] = tuple(
                 _wheel(row, platform, variant)
                 for row in self.releases
                 if python is None or python in row.pythons.get(platform, row.pythons["any"])
                 for variant in row.variants.get(platform, ())
+                if variant.startswith(family)
             )
         return self._wheels[key]
 
     def pythons(self, platform: str) -> frozenset[str]:
         """Every Python tag for which the platform has some build."""
-        return frozenset(
-            tag
-            for row in self.releases
-            if row.variants.get(platform)
-            for tag in row.pythons.get(platform, row.pythons["any"])
-        )
+        if platform not in self._pythons:
+            self._pythons[platform] = frozenset(
+                tag
+                for row in self.releases
+                if row.variants.get(platform)
+                for tag in row.pythons.get(platform, row.pythons["any"])
+            )
+        return self._pythons[platform]
 
     def sm(self, wheel: TorchWheel) -> tuple[tuple[int, ...], int | None]:
         """Answer the machine code of a CUDA build and the PTX that a driver can compile on (90 for 9.0)."""
@@ -130,9 +144,18 @@ class Catalog:
         return self._gfx[key]
 
     @cached_property
-    def drivers(self) -> dict[str, Driver]:
-        """Driver floors by variant."""
-        return {row.variant: row for row in self.cuda.drivers.rows}
+    def drivers(self) -> dict[tuple[str, bool], DriverFloor]:
+        """Driver floors by variant and by whether the driver is Windows's."""
+        rows = self.cuda.drivers.rows
+        return {
+            **{(row.variant, False): DriverFloor(number(row.linux), number(row.full_linux)) for row in rows},
+            **{(row.variant, True): DriverFloor(number(row.windows), number(row.full_windows)) for row in rows},
+        }
+
+    @cached_property
+    def branches(self) -> dict[Number, Branch]:
+        """First and last driver branch by compute capability."""
+        return {number(row.capability): row for row in self.cuda.branches.rows}
 
     @cached_property
     def amd_targets(self) -> dict[str, AmdTarget]:

@@ -74,7 +74,13 @@ def _deciding(cards: Iterable[Card]) -> list[Card]:
 
 def _fitting(question: Question) -> list[TorchWheel]:
     """List the builds that install here and that the driver runs, by NVIDIA's minor-version compatibility."""
-    return [wheel for wheel in question.wheels("cu") if _reaches(_floor(wheel.variant, question), question)]
+    floors, windows = question.catalog.drivers, question.target.windows_driver
+    enough = {
+        variant: _reaches(floor.least, question)
+        for (variant, of_windows), floor in floors.items()
+        if of_windows is windows
+    }
+    return [wheel for wheel in question.wheels("cu") if enough[wheel.variant]]
 
 
 def _reaches(least: Number, question: Question) -> bool:
@@ -91,15 +97,13 @@ def _major(least: Number) -> int:
 
 
 def _floor(variant: str, question: Question) -> Number:
-    row = question.catalog.drivers[variant]
-    return number(row.windows if question.target.windows_driver else row.linux)
+    return question.catalog.drivers[variant, question.target.windows_driver].least
 
 
 def _own_floor(card: Card, catalog: Catalog) -> Number:
     """Answer the first driver branch that knows the card itself."""
-    return next(
-        (number(row.driver) for row in catalog.cuda.branches.rows if number(row.capability) == card.capability), ()
-    )
+    row = catalog.branches.get(card.capability)
+    return number(row.driver) if row else ()
 
 
 def _runs(wheel: TorchWheel, card: Card, question: Question) -> bool:
@@ -156,8 +160,7 @@ def _best_for_some(wheels: list[TorchWheel], cards: list[Card], question: Questi
 
 def _ease(wheel: TorchWheel, question: Question) -> tuple[bool, Number]:
     """Prefer the newest CUDA whose own driver is here; failing that, the oldest of the major."""
-    row = question.catalog.drivers[wheel.variant]
-    own = number(row.full_windows if question.target.windows_driver else row.full_linux)
+    own = question.catalog.drivers[wheel.variant, question.target.windows_driver].own
     cuda = int(wheel.variant[2:])
     version = question.driver.version
     full = bool(own and version and version >= own)
@@ -217,8 +220,8 @@ def _warnings(wheel: TorchWheel, served: list[Card], cards: list[Card], question
 
 
 def _last_branch(card: Card, question: Question) -> Number:
-    rows = question.catalog.cuda.branches.rows
-    return next((number(row.last) for row in rows if number(row.capability) == card.capability), ())
+    row = question.catalog.branches.get(card.capability)
+    return number(row.last) if row else ()
 
 
 def _rivals(question: Question, chosen: TorchWheel, wanted: list[Card]) -> Iterable[Rejection]:

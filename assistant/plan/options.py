@@ -27,12 +27,11 @@ class Question(NamedTuple):
 
     def wheels(self, family: str) -> list[TorchWheel]:
         """List the builds of a variant family ("cu", "rocm", "xpu", "cpu", "pypi") that install here, newest first."""
-        target = self.target
-        return [
-            wheel
-            for wheel in self.catalog.wheels(target.platform, target.tag)
-            if wheel.variant.startswith(family) and self.installs(wheel) and self.wishes.allow(wheel)
-        ]
+        target, wishes = self.target, self.wishes
+        wheels = self.catalog.wheels(target.platform, target.tag, family)
+        if wishes.text:
+            return [wheel for wheel in wheels if self.installs(wheel) and wishes.allow(wheel)]
+        return [wheel for wheel in wheels if self.installs(wheel)] if target.glibc or target.macos else list(wheels)
 
     def installs(self, wheel: TorchWheel) -> bool:
         """Tell whether the system's glibc or macOS is new enough for a build; unknown floors refuse nothing."""

@@ -71,6 +71,9 @@ def _answers(question: Question) -> tuple[list[Option], list[Rejection]]:
         options.extend(last.options)
         rejected.extend(last.rejected)
     options.sort(key=_value)
+    best = options[0] if options else None
+    if best and best.rank == 0 and not best.integrated:
+        options = [option for option in options if not (option.backend is Backend.DIRECTML and option.integrated)]
     return options, rejected
 
 
@@ -98,13 +101,19 @@ def _plan(option: Option, question: Question, rejected: Iterable[Rejection]) -> 
         variant=option.variant,
         torch=option.version,
         python=question.target.python,
-        index_url=question.catalog.index_url(option.variant),
+        index_url=question.catalog.index_url(_index(option, question)),
         requirements=requirements(option, question),
         env=option.env,
         download_mb=download_mb(option, question),
         reasons=option.reasons,
         warnings=tuple(warnings),
     )
+
+
+def _index(option: Option, question: Question) -> str:
+    """Name the index of torch itself: in WSL, PyPI's torch would draw in CUDA, which DirectML has no use for."""
+    bare = option.backend is Backend.DIRECTML and question.target.os == "linux"
+    return "cpu" if bare else option.variant
 
 
 def _unserved(question: Question, rejected: Iterable[Rejection]) -> Iterator[str]:
@@ -133,6 +142,8 @@ def _elsewhere(options: list[Option], question: Question) -> tuple[Plan, ...]:
 
 def _better(other: Option, own: Option) -> bool:
     same = other.backend is own.backend and other.rank == own.rank
+    if same and own.wheel and other.wheel and own.wheel.confirmed is not other.wheel.confirmed:
+        return other.wheel.confirmed
     return number(other.version) > number(own.version) if same else _value(other) < _value(own)
 
 

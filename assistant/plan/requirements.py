@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from assistant.catalog import AMD_INDEX, number
+from assistant.catalog import number
 from assistant.i18n import _
 from assistant.model.errors import NothingFits
 from assistant.model.plan import Backend
@@ -16,7 +16,8 @@ from assistant.plan.wishes import companion
 
 __all__ = ["download_mb", "requirements"]
 
-_NUMPY_1 = (2, 2)  # the last torch minor that was built against NumPy 1
+# Built against NumPy 1: torch up to this minor, and the onnxruntime-gpu releases for CUDA 11.
+_NUMPY_1 = (2, 2)
 _EXTRAS_MB = 80  # numpy, onnx, onnxruntime, sympy and networkx together
 
 
@@ -24,6 +25,8 @@ def requirements(option: Option, question: Question) -> tuple[str, ...]:
     """List PEP 508 lines; the user's own pins stand in for ours of the same package."""
     lines = [option.requirement.format(version=option.version), *_family(option, question), *option.also]
     lines += [line for line in _beside(option, question) if line]
+    if not question.wishes.others:
+        return tuple(lines)
     own = {canonicalize_name(pin.name): str(pin) for pin in question.wishes.others}
     kept = [line for line in lines if canonicalize_name(Requirement(line).name) not in own]
     return tuple(dict.fromkeys((*kept, *own.values())))
@@ -31,18 +34,18 @@ def requirements(option: Option, question: Question) -> tuple[str, ...]:
 
 def _family(option: Option, question: Question) -> Iterable[str]:
     release = question.catalog.release(option.version)
-    named = {canonicalize_name(Requirement(line).name) for line in option.also}
     for pin in question.wishes.family:
         name = canonicalize_name(pin.name)
         version = release and companion(pin, release)
         if version is None:
             raise NothingFits(_("{pin} has no release for torch {torch}.").format(pin=pin, torch=option.version))
-        if name not in named:
-            yield f"{name}=={version}"
+        line = f"{name}=={version}"
+        if line not in option.also:
+            yield line
 
 
 def _beside(option: Option, question: Question) -> Iterable[str | None]:
-    old = number(option.version)[:2] <= _NUMPY_1
+    old = number(option.version)[:2] <= _NUMPY_1 or option.variant.startswith("cu11")
     yield _published("numpy", None, question) and ("numpy<2" if old else "numpy")
     yield _published("onnx", None, question)
     yield _runtime(option, question)
@@ -78,28 +81,20 @@ def _published(package: str, cuda: int | None, question: Question) -> str | None
 def download_mb(option: Option, question: Question) -> int | None:
     """Estimate what an install fetches, in MB; None where no figure is known."""
     release = question.catalog.release(option.version)
-    beside = _download(option.variant, question)
+    beside = _download("cpu" if option.backend is Backend.DIRECTML else option.variant, question)
     if release is None or option.backend is Backend.XPU:
         return None
-    if option.variant == AMD_INDEX or option.backend is Backend.ROCM:
+    if option.backend is Backend.ROCM or (
+        beside and question.target.os == "linux" and option.backend is not Backend.CUDA
+    ):
         return beside and beside + _EXTRAS_MB
     wheel = release.mb.get(question.target.platform)
     if option.backend is Backend.CUDA:
         return wheel + beside + _EXTRAS_MB if wheel and beside else None
-    return _cpu_mb(option, question)
+    return wheel + _EXTRAS_MB if wheel else None
 
 
 def _download(variant: str, question: Question) -> int | None:
     rows = question.catalog.torch.downloads.rows
     os = question.target.os
     return next((row.mb for row in rows if variant.startswith(row.variant) and row.platform == os), None)
-
-
-def _cpu_mb(option: Option, question: Question) -> int | None:
-    """Take PyPI's wheel where that one is the CPU (or macOS) build."""
-    release = question.catalog.release(option.version)
-    platform = question.target.platform
-    if release is None or release.pypi.get(platform, "cpu") != "cpu":
-        return None
-    size = release.mb.get(platform)
-    return size + _EXTRAS_MB if size else None

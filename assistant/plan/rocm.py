@@ -52,7 +52,7 @@ def _ways(question: Question, cards: list[Card]) -> list[Option]:
     if not cards:
         return []
     native, bridge, own = _native(question, cards), _bridge(question, cards), _own_index(question, cards)
-    ways = [native, bridge, own] if native and native.covers == len(cards) else [bridge, own, native]
+    ways = [native, own] if native and native.covers == len(cards) else [bridge, own, native]
     return sorted(filter(None, ways), key=lambda way: -way.covers)
 
 

@@ -47,6 +47,8 @@ class Wishes(NamedTuple):
     @property
     def text(self) -> str:
         """The pins that restrict torch, as the user may read them."""
+        if not (self.torch or self.local or self.family):
+            return ""
         torch = f"torch{self.torch}" + (f"+{self.local}" if self.local else "") if self.torch or self.local else ""
         return ", ".join(filter(None, (torch, *map(str, self.family))))
 
