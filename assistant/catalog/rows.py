@@ -159,6 +159,7 @@ class AmdRelease(Record, frozen=True):
     torchvision: str
     torchaudio: str
     pythons: tuple[str, ...]
+    glibc: str
 
 
 class Override(Record, frozen=True):

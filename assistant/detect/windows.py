@@ -49,17 +49,18 @@ def memory(host: Host, notes: Notes) -> None:
     notes.fact("memory_gb", round(total / 2**30, 1) if isinstance(total, int) else None, "system")
 
 
-def _present(host: Host) -> dict[str, dict[str, object]] | None:
-    """Give DXGI's hardware adapters by PCI id; None when DXGI could not be asked."""
+def _present(host: Host) -> list[dict[str, object]] | None:
+    """Give DXGI's hardware adapters; None when DXGI could not be asked."""
     told = host.facts("dxgi").get("adapters")
     if not isinstance(told, list):
         return None
-    return {str(one["pci_id"]): one for one in told if not one.get("software") and not one.get("remote")}
+    return [one for one in told if not one.get("software") and not one.get("remote")]
 
 
 def adapters(host: Host, notes: Notes) -> None:
     """Note each display adapter of the registry that is present; DXGI tells which entries are of cards long gone."""
     answer, present = host.registry(DISPLAY), _present(host)
+    there = {told.get("pci_id") for told in present or ()}
     notes.could_not_look(REGISTRY, answer)
     entries = [found for found in map(windows.adapter, _entries(host, DISPLAY)) if found]
     if answer and not entries:
@@ -67,7 +68,7 @@ def adapters(host: Host, notes: Notes) -> None:
     for found in entries:
         name, pci_id = found.gpu.name or "", found.gpu.pci_id
         reason = not_a_gpu(pci_id or "", name=name)
-        if reason is None and pci_id and present is not None and pci_id not in present:
+        if reason is None and pci_id and present is not None and pci_id not in there:
             reason = _("{name} is known to Windows but is not there now.").format(name=name)
         if reason:
             notes.finding("adapter-skipped", Severity.INFO, reason)
@@ -90,7 +91,8 @@ _OLD_DRIVER = 2021  # the year of the oldest drivers that DirectML's samples nam
 
 def direct3d(host: Host, notes: Notes) -> None:
     """Note memory and Direct3D 12 level of each adapter that is present, and DirectML's own version."""
-    for pci_id, told in (_present(host) or {}).items():
+    for told in _present(host) or ():
+        pci_id = str(told.get("pci_id"))
         if not_a_gpu(pci_id, name=str(told.get("name", ""))):
             continue
         size = told.get("memory")

@@ -65,7 +65,8 @@ def write_recording(host: RecordingHost, label: str) -> str:
     who = host.aside("identity")
     question, answer = redactors(*([str(name) for name in _names(who.get(key))] for key in ("users", "hosts")))
     said = tuple(_redacted(one, question, answer) for one in host.said())
-    return to_json(Recording(label=label, date=str(who.get("date", "")), said=said), indent=1) + "\n"
+    text = to_json(Recording(label=label, date=str(who.get("date", "")), said=said))
+    return text.replace('{"ask"', '\n{"ask"') + "\n"  # one line per question; inside a string the quote is escaped
 
 
 def _names(value: object) -> list[object]:

@@ -12,7 +12,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 __all__ = [
-    "PYPI",
     "IndexSources",
     "PipSettings",
     "index_sources",
@@ -21,8 +20,6 @@ __all__ = [
     "uv_environment",
     "without_credentials",
 ]
-
-PYPI = "https://pypi.org/simple"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -76,8 +73,8 @@ def read_pip_settings(config_list_text: str) -> PipSettings:
 
 
 def index_sources(settings: PipSettings) -> IndexSources:
-    """Name the indexes and the find-links that pip would look through with these settings."""
-    indexes = (settings.index_url or PYPI, *settings.extra_index_urls)
+    """Name the configured indexes and find-links; pip's default index is not among them, as it needs no name."""
+    indexes = (*((settings.index_url,) if settings.index_url else ()), *settings.extra_index_urls)
     return IndexSources(index_urls=() if settings.no_index else indexes, find_links=settings.find_links)
 
 

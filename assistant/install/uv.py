@@ -67,12 +67,13 @@ def install_command(python: Path, lock: Path) -> list[str]:
 
 @dataclass(frozen=True)
 class Installer:
-    """How uv is run: for which base interpreter, with which variables, told to whom, stopped by what."""
+    """How uv is run: for which base interpreter, with which variables and arguments, told to whom, stopped by what."""
 
     python: str
     environment: Mapping[str, str]
     sink: Sink
     cancel: CancelToken
+    arguments: tuple[str, ...] = ()
 
     def run(self, argv: list[str], on_line: Callable[[str], None]) -> int:
         """Run one of the commands above, each line logged and handed on; answer its exit status."""
@@ -81,7 +82,8 @@ class Installer:
             self.sink(LogLine(step=Step.INSTALL, text=line))
             on_line(line)
 
-        return stream(argv, both, cancel=self.cancel, environment=self.environment)
+        extra = self.arguments if argv[1] == "pip" else ()
+        return stream([*argv, *extra], both, cancel=self.cancel, environment=self.environment)
 
 
 class Transfer(Record, frozen=True):

@@ -67,11 +67,12 @@ def _capability(value: object) -> Number:
 
 
 class Driver(NamedTuple):
-    """The NVIDIA driver: its version, the CUDA API it speaks, and the state ("ok", "absent", "broken", "unknown")."""
+    """The NVIDIA driver: its version, the CUDA API it speaks, the state ("ok", "absent", "broken", "unknown")."""
 
     version: Number
     api: Number
     state: str
+    text: str = ""
 
 
 _ABSENT = re.compile(
@@ -87,7 +88,8 @@ def driver_of(machine: Machine) -> Driver:
     version = machine.nvidia_driver or _after(r"Driver Version|KMD Version|NVIDIA-SMI", text) or _of_card(cards)
     api = machine.cuda_driver_api or _after(r"CUDA(?: UMD)? Version", text)
     state = machine.nvidia_driver_state or ("nouveau" if "nouveau" in cards else "")
-    return Driver(number(version), number(api), _state(state, text, known=bool(version or api)))
+    known = version or (api and f"CUDA {api}") or ""
+    return Driver(number(version), number(api), _state(state, text, known=bool(known)), known)
 
 
 def _of_card(text: str) -> str | None:

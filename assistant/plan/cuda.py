@@ -17,6 +17,7 @@ __all__ = ["offers"]
 
 # Kepler and older: one retired build at most still serves them, so they never decide over a newer card.
 _DECIDES = (5, 0)
+_NEWEST = (12, 9)
 _UNKNOWN = (8, 6)  # the capability to assume of an NVIDIA card that no table knows: any current build serves it
 
 
@@ -98,6 +99,12 @@ def _major(least: Number) -> int:
 
 def _floor(variant: str, question: Question) -> Number:
     return question.catalog.drivers[variant, question.target.windows_driver].least
+
+
+def _floor_text(variant: str, question: Question) -> str:
+    rows = question.catalog.cuda.drivers.rows
+    windows = question.target.windows_driver
+    return next(row.windows if windows else row.linux for row in rows if row.variant == variant)
 
 
 def _own_floor(card: Card, catalog: Catalog) -> Number:
@@ -193,10 +200,10 @@ def _reasons(wheel: TorchWheel, served: list[Card], question: Question) -> Itera
     yield _("{variant} of torch {version} holds code for {names} (compute capability {code}).").format(
         variant=wheel.variant, version=wheel.release.version, names=names, code=code
     )
-    floor = _dotted(_floor(wheel.variant, question))
+    floor = _floor_text(wheel.variant, question)
     if question.driver.version:
         yield _("Driver {driver} reaches the {floor} that {variant} needs.").format(
-            driver=_dotted(question.driver.version), floor=floor, variant=wheel.variant
+            driver=question.driver.text, floor=floor, variant=wheel.variant
         )
 
 
@@ -208,13 +215,11 @@ def _warnings(wheel: TorchWheel, served: list[Card], cards: list[Card], question
             yield _("{name} is in no table; a current card was assumed.").format(name=card.name)
     if question.driver.state == "unknown":
         yield _("The driver version is not known; this build needs {floor} or newer.").format(
-            floor=_dotted(_floor(wheel.variant, question))
+            floor=_floor_text(wheel.variant, question)
         )
     for branch in {_last_branch(card, question) for card in served} - {()}:
         if question.driver.version > branch and question.driver.version[0] > branch[0]:
-            yield _("Driver branches after {branch} no longer list this card; keep {branch}.").format(
-                branch=_dotted(branch)
-            )
+            yield _("Driver branches after {branch} no longer list this card; keep {branch}.").format(branch=branch[0])
     if not wheel.confirmed:
         yield _("No index has been seen to hold this build; check before you rely on it.")
 
@@ -243,8 +248,8 @@ def _rivals(question: Question, chosen: TorchWheel, wanted: list[Card]) -> Itera
 
 
 def _driver_rejection(wheel: TorchWheel, question: Question) -> Rejection:
-    floor = _dotted(_floor(wheel.variant, question))
-    have = _dotted(question.driver.version) or "CUDA " + _dotted(question.driver.api)
+    floor = _floor_text(wheel.variant, question)
+    have = question.driver.text
     return _no(
         _("{variant} needs driver {floor} or newer, and {have} is installed.").format(
             variant=wheel.variant, floor=floor, have=have
@@ -258,6 +263,9 @@ def _driver_rejection(wheel: TorchWheel, question: Question) -> Rejection:
 
 def _why_none(question: Question, wanted: list[Card]) -> tuple[Rejection, ...]:
     """Name each condition whose lifting alone opens a build: driver, pins, system and Python; else the cards' age."""
+    board = _jetson(question, wanted)
+    if board:
+        return (board,)
     driver = question._replace(driver=question.driver._replace(version=(), api=()))
     pins = question._replace(wishes=question.wishes.unpinned())
     system = question._replace(target=question.target.anywhere())
@@ -295,22 +303,30 @@ def _system_rejection(wheel: TorchWheel, question: Question) -> Rejection:
     )
 
 
+def _jetson(question: Question, wanted: list[Card]) -> Rejection | None:
+    """Send a Jetson board that no upstream build serves to NVIDIA's own wheels."""
+    if question.target.platform != "linux_aarch64":
+        return None
+    for row in question.catalog.cuda.jetson.rows:
+        card = next((card for card in wanted if _text(card.capability) in row.capabilities), None)
+        if card:
+            why = _("No build of pytorch.org serves {name} ({board}) with this driver and Python.")
+            helps = _("NVIDIA's wheels for this board: {wheels}.").format(wheels=row.wheels)
+            return _no(why.format(name=card.name, board=row.board), helps)
+    return None
+
+
 def _no_code(question: Question, wanted: list[Card]) -> Rejection:
     newest = max(wanted, key=lambda card: card.capability)
-    boards = question.catalog.cuda.jetson.rows
-    board = next((row for row in boards if _text(newest.capability) in row.capabilities), None)
     why = _("No CUDA build for this platform holds code for {name} (compute capability {code}).").format(
         name=newest.name, code=_text(newest.capability)
     )
-    if board and question.target.platform == "linux_aarch64":
-        return _no(why, _("NVIDIA's own wheels for this board: {wheels}.").format(wheels=board.wheels))
+    if newest.capability > _NEWEST:
+        return _no(why, _("A newer torch than this catalogue knows may hold it: refresh the catalogue."))
+    if question.target.os == "windows":
+        return _no(why, _("Only a newer card opens CUDA; DirectML can be asked for instead."))
     return _no(why, _("Only a newer card opens CUDA."))
 
 
 def _text(capability: Number) -> str:
     return ".".join(map(str, capability))
-
-
-def _dotted(version: Number) -> str:
-    """Write a driver version as NVIDIA does: 525.60.13, 580.95.05."""
-    return ".".join(str(part) if index == 0 else f"{part:02d}" for index, part in enumerate(version))

@@ -20,7 +20,7 @@ WINDOWS_11 = 22000
 def xpu(question: Question) -> Offers:
     """Answer whether PyTorch's Intel backend drives a card of this machine: only cards that Intel or its code names."""
     cards = [card for card in question.cards if card.vendor is Vendor.INTEL]
-    if not cards:
+    if not cards or question.target.os == "macos":
         return Offers()
     hidden = hidden_by(Vendor.INTEL, question.machine)
     ready = [card for card in cards if _xpu_serves(card)]

@@ -146,10 +146,12 @@ def _own_index(question: Question, cards: list[Card]) -> Option | None:
 
 
 def _amd_release(question: Question) -> AmdRelease | None:
+    target, wishes = question.target, question.wishes
     for row in question.catalog.amd_releases:
         release = question.catalog.release(row.torch)
-        if question.target.tag in row.pythons and release and question.wishes.allow_release(release):
-            return None if question.wishes.local else row
+        installs = target.tag in row.pythons and (not target.glibc or target.glibc >= number(row.glibc))
+        if installs and release and wishes.allow_release(release) and not wishes.local:
+            return row
     return None
 
 
@@ -182,11 +184,19 @@ def _warned(option: Option, cards: list[Card], question: Question) -> Option:
         more.append(_("In WSL, ROCm goes over /dev/dxg: install AMD's WSL runtime (librocdxg) and a current driver."))
     elif question.target.os == "windows":
         more.append(_("AMD advises Adrenalin 26.2.2 or newer for these wheels."))
+    more += [sentence for card in cards for sentence in _caveat(card)] if option.integrated else []
     if len({card.integrated for card in cards}) > 1:
         more.append(
             _("Hide the integrated GPU with HIP_VISIBLE_DEVICES where a program picks it instead of the discrete card.")
         )
     return option._replace(env=env, warnings=(*option.warnings, *more))
+
+
+def _caveat(card: Card) -> Iterable[str]:
+    if card.gfx == "gfx1036":
+        yield _("{name} has two compute units; the CPU may well be faster.").format(name=card.name)
+    if card.gfx == "gfx1033":
+        yield _("Wrong numbers are reported on {name}; verify before you rely on it.").format(name=card.name)
 
 
 def _why_none(question: Question, cards: list[Card]) -> Rejection:
@@ -205,15 +215,24 @@ def _why_none(question: Question, cards: list[Card]) -> Rejection:
             _("AMD publishes no Windows wheels for {name} ({gfx}).").format(name=card.name, gfx=card.gfx),
             _("Linux has ROCm wheels for it."),
         )
-    return _no(
-        _("No ROCm build holds code for {name} ({gfx}).").format(name=card.name, gfx=what),
-        _("DirectML in Windows drives it.") if target.os == "linux" else "",
-    )
+    why = _("No ROCm build holds code for {name} ({gfx}).").format(name=card.name, gfx=what)
+    if card.gfx and card.gfx.startswith(("gfx11", "gfx12")):
+        return _no(why, _("A newer ROCm than this catalogue knows may hold it: refresh the catalogue."))
+    return _no(why, _("DirectML in Windows drives it.") if target.os == "linux" and _has_directx(card) else "")
+
+
+def _has_directx(card: Card) -> bool:
+    return card.identity is None or card.identity.directx12 is not False
 
 
 def _no_build(card: Card, question: Question) -> Rejection:
     if question.target.platform not in {"linux_x86_64", "windows_amd64"}:
         return _no(_("ROCm builds exist for x86_64 only."))
+    if question.target.wsl:
+        return _no(
+            _("AMD's WSL runtime does not know {name} ({gfx}).").format(name=card.name, gfx=card.gfx),
+            _("Use ROCm in Windows itself or in Linux without WSL."),
+        )
     if question.wishes.text:
         return _no(
             _("No ROCm build for {name} satisfies {pins}.").format(name=card.name, pins=question.wishes.text),

@@ -8,7 +8,6 @@ from typing import NamedTuple
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
-from packaging.version import Version
 
 from assistant.catalog import Catalog, TorchWheel, number
 from assistant.catalog.rows import TorchRelease
@@ -132,9 +131,7 @@ def _check(wishes: Wishes, catalog: Catalog) -> None:
             )
     raise NothingFits(
         _("No release of torch satisfies {pins}.").format(pins=wishes.text),
-        hint=_("The newest that this catalogue knows is {version}.").format(version=_newest(catalog)),
+        hint=_("The newest that this catalogue knows is {version}; anything newer is at {url} only.").format(
+            version=catalog.newest_torch, url=catalog.index_url("nightly/cpu")
+        ),
     )
-
-
-def _newest(catalog: Catalog) -> Version:
-    return Version(catalog.newest_torch)

@@ -15,6 +15,7 @@ from assistant.host.process import CancelToken
 from assistant.host.recording import ReplayHost
 from assistant.i18n import _
 from assistant.install.make import commands, make_environment, reusable
+from assistant.install.pip_settings import uv_arguments
 from assistant.install.resolution import resolve
 from assistant.install.target import check_target, default_target
 from assistant.install.uv import Installer
@@ -133,7 +134,12 @@ def _known(value: T | None) -> T:
 
 def _installer(plan: Plan, tools: Tools) -> Installer:
     """Use the Python underneath the assistant when it is the plan's, else let uv find or fetch one."""
-    facts = tools.host.facts("platform")
+    facts, sources = tools.host.facts("platform"), tools.sources
     own = str(facts.get("python", ""))
-    python = str(facts["base_executable"]) if own.startswith(f"{plan.python}.") else plan.python
-    return Installer(python=python, environment=tools.sources.environment, sink=tools.sink, cancel=tools.cancel)
+    return Installer(
+        python=str(facts["base_executable"]) if own.startswith(f"{plan.python}.") else plan.python,
+        environment=sources.environment,
+        arguments=uv_arguments(sources.settings),
+        sink=tools.sink,
+        cancel=tools.cancel,
+    )

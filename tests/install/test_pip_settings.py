@@ -10,7 +10,6 @@ import pytest
 from uv import find_uv_bin
 
 from assistant.install.pip_settings import (
-    PYPI,
     PipSettings,
     index_sources,
     read_pip_settings,
@@ -94,9 +93,9 @@ class TestReading:
 class TestSources:
     """Where pip would look."""
 
-    def test_default_index_comes_first(self):
-        """PyPI stands first unless another index takes its place."""
-        assert index_sources(PipSettings(extra_index_urls=("file:///a",))).index_urls == (PYPI, "file:///a")
+    def test_the_default_index_needs_no_name(self):
+        """Only what is configured is named: pip and uv know their default index themselves."""
+        assert index_sources(PipSettings(extra_index_urls=("file:///a",))).index_urls == ("file:///a",)
         assert index_sources(PipSettings(index_url="https://m")).index_urls == ("https://m",)
 
     def test_no_index_leaves_find_links_only(self):
