@@ -18,7 +18,7 @@ from assistant.model.report import Environment, Report
 __all__ = ["FORMATS", "MARKER", "Bundle", "Config", "export", "read_config"]
 
 
-def export(
+def export(  # noqa: PLR0913 - what each of the other steps gave, and how to write it
     detection: Detection,
     plan: Plan,
     environment: Environment,

@@ -1,0 +1,123 @@
+"""`report.md`: what machine, what was chosen and why, what is installed, how it was verified, how to use it."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from assistant.export.bundle import MARKER, Bundle
+from assistant.i18n import _
+from assistant.model.machine import Gpu, Machine
+from assistant.model.report import Status
+
+__all__ = ["report_text"]
+
+TEMPLATES = Path(__file__).with_name("templates")
+_HOME = re.compile(
+    r"(?<![\w.-])(?:/home/[^/\s:\"']+|/Users/[^/\s:\"']+|/root|[A-Za-z]:[\\/]Users[\\/][^\\/\s:\"']+)(?![\w-])"
+)
+_SPECIAL = re.compile(r"([\\`*_\[\]|#~])")
+
+
+def report_text(bundle: Bundle) -> str:
+    """Write the report as Markdown; what came from outside is escaped, home folders are written `~`."""
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined  # noqa: PLC0415 - 60 ms, needed only here
+
+    templates = Environment(  # noqa: S701 - this is Markdown; the filters escape it
+        loader=FileSystemLoader(TEMPLATES),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    templates.filters.update(text=escaped, code=code, seconds=_seconds, ratio=_ratio)
+    return templates.get_template("report.md.j2").render(_=_, **_content(bundle))
+
+
+def escaped(value: object) -> str:
+    """Make a value plain text on one line that Markdown and HTML leave alone, in a table cell too."""
+    line = " ".join(shortened(str(value)).split())
+    entities = line.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    return _SPECIAL.sub(r"\\\1", entities).replace("://", ":&#47;&#47;")  # no address from outside becomes a link
+
+
+def code(value: object) -> str:
+    """Make a value a code span on one line, whatever backticks or bars it holds."""
+    line = " ".join(shortened(str(value)).split()).replace("|", "\\|")
+    fence = "`" * (max((len(run) for run in re.findall("`+", line)), default=0) + 1)
+    space = " " if "`" in line else ""
+    return f"{fence}{space}{line}{space}{fence}" if line else ""
+
+
+def shortened(text: str) -> str:
+    """Write home folders as `~`."""
+    return _HOME.sub("~", text)
+
+
+def _content(bundle: Bundle) -> dict[str, object]:
+    report = bundle.report
+    ran = [check for check in report.checks if check.status is not Status.SKIPPED]
+    return {
+        "marker": MARKER,
+        "bundle": bundle,
+        "plan": bundle.plan,
+        "report": report,
+        "environment": bundle.environment,
+        "machine": _machine_rows(bundle.machine),
+        "ran": len(ran),
+        "passed": sum(check.status is Status.PASSED for check in ran),
+        "activate": _activation(bundle.environment.path, bundle.environment.python),
+        "target": _shell_path(bundle.environment.path),
+    }
+
+
+def _machine_rows(machine: Machine) -> list[tuple[str, str]]:
+    facts = [
+        (_("System"), " ".join(filter(None, [machine.os_version or machine.os, machine.arch]))),
+        (_("Python"), machine.python),
+        (_("Memory"), machine.memory_gb and _("{size:g} GB").format(size=machine.memory_gb)),
+        *((_("GPU"), _gpu(gpu)) for gpu in machine.gpus),
+        (_("NVIDIA driver"), machine.nvidia_driver),
+        (_("CUDA of the driver"), machine.cuda_driver_api),
+        (_("ROCm"), machine.rocm_version),
+        (_("WSL"), _("yes") if machine.wsl else None),
+        (_("Container"), machine.container),
+    ]
+    return [(name, str(value)) for name, value in facts if value]
+
+
+def _gpu(gpu: Gpu) -> str:
+    size = _("{size:g} GB").format(size=gpu.vram_gb) if gpu.vram_gb else None
+    return ", ".join(filter(None, [gpu.name or gpu.vendor.value, gpu.pci_id, gpu.gfx, gpu.compute_capability, size]))
+
+
+def _activation(path: str, python: str) -> dict[str, str]:
+    """Give the command that enters the environment, for bash and for PowerShell."""
+    folder = "Scripts" if "Scripts" in re.split(r"[\\/]", python)[-2:] else "bin"
+    return {
+        "bash": f"source {_shell_path(path, folder, 'activate')}",
+        "powershell": f"& {_shell_path(path, folder, 'activate.ps1')}",
+    }
+
+
+def _shell_path(*parts: str) -> str:
+    """Quote a path so that bash and PowerShell read it alike; `~` is not read within quotes, `$HOME` is."""
+    path = "/".join(part.replace("\\", "/").rstrip("/") for part in parts)
+    short = shortened(path)
+    if short.startswith("~"):
+        return f'"$HOME{short[1:]}"'
+    return f'"{path}"' if re.search(r"[^\w./:-]", path) else path
+
+
+def _seconds(value: float | None) -> str:
+    """Write a duration with three digits, in s, ms or µs."""
+    if value is None:
+        return ""
+    for unit, size in (("s", 1.0), ("ms", 1e-3)):
+        if value >= size:
+            return f"{value / size:.3g} {unit}"
+    return f"{value / 1e-6:.3g} µs"
+
+
+def _ratio(value: float | None) -> str:
+    return "" if value is None else f"{value:.1e}"
