@@ -1,0 +1,129 @@
+"""The tables are whole, dated, sourced and agree with one another."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+import time
+from importlib.resources import files
+
+import pytest
+
+from assistant.catalog import load_catalog, number
+from assistant.catalog.identity import CardTables
+from assistant.catalog.rows import CudaTables, DirectmlTables, IndexTables, RocmTables, SystemTables, TorchTables
+from assistant.catalog.tables import read_tables
+from assistant.model.errors import BadInput
+
+KINDS = {
+    "torch": TorchTables,
+    "cuda": CudaTables,
+    "rocm": RocmTables,
+    "directml": DirectmlTables,
+    "systems": SystemTables,
+    "indexes": IndexTables,
+    "gpus_nvidia": CardTables,
+    "gpus_amd": CardTables,
+    "gpus_intel": CardTables,
+}
+CATALOG = load_catalog()
+
+
+def shipped():
+    """Name the data files that are shipped."""
+    return sorted(path.name.removesuffix(".json") for path in (files("assistant.catalog") / "data").iterdir())
+
+
+def test_every_data_file_has_a_kind_and_decodes():
+    """No file lies there unread, and each one follows its schema strictly."""
+    assert shipped() == sorted(KINDS)
+    for name, kind in KINDS.items():
+        read_tables(name, kind)
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_every_table_names_its_source_and_date(name):
+    """A table without a source or a date cannot be trusted or refreshed."""
+    tables = json.loads((files("assistant.catalog") / "data" / f"{name}.json").read_bytes())
+    for title, table in tables.items():
+        assert len(table["source"]) > 10, title
+        assert re.fullmatch(r"20\d\d-\d\d-\d\d", table["as_of"]), title
+        assert table["rows"], title
+
+
+def test_cuda_variants_have_code_and_a_driver_floor():
+    """Each CUDA build that a release lists has machine code and a driver floor on record."""
+    for row in CATALOG.releases:
+        for platform in row.variants:
+            for wheel in CATALOG.wheels(platform, None, "cu"):
+                assert CATALOG.sm(wheel)[0], wheel
+                assert CATALOG.drivers[wheel.variant, platform.startswith("windows")].least
+
+
+def test_rocm_variants_have_targets():
+    """Each ROCm build that a release lists has GPU targets on record."""
+    assert all(CATALOG.gfx(wheel) for wheel in CATALOG.wheels("linux_x86_64", None, "rocm"))
+
+
+def test_companions_pair_with_known_releases():
+    """DirectML and AMD's index build on releases that the catalogue knows, with the same torchvision."""
+    for row in CATALOG.directml.releases.rows:
+        assert row.torchvision in CATALOG.release(row.torch).torchvision
+    for row in CATALOG.amd_releases:
+        assert CATALOG.release(row.torch).torchvision[0].startswith(row.torchvision)
+
+
+def test_overrides_pretend_a_target_that_exists():
+    """An override leads to a target that some build holds."""
+    held = {gfx for row in CATALOG.rocm.code.rows for gfx in row.gfx}
+    assert {row.as_gfx for row in CATALOG.rocm.overrides.rows} <= held
+
+
+def test_facts_that_many_answers_hang_on():
+    """The ends of support that peers get wrong."""
+    by_release = {row.version: row for row in CATALOG.releases}
+    assert CATALOG.newest_torch == "2.15.0"
+    assert not any(tag.startswith("cu12") for tag in by_release["2.15.0"].variants["linux_x86_64"])
+    assert "cu126" in by_release["2.14.1"].variants["windows_amd64"]
+    assert "310" not in by_release["2.15.0"].pythons["any"]
+    assert max(CATALOG.wheels("macos_x86_64", None), key=lambda wheel: wheel.number).release.version == "2.2.2"
+
+
+def test_numbers_compare_as_versions():
+    """Neither text nor decimals: 7.14 is after 7.2, 10.0 after 7.14, and local tags do not count."""
+    assert number("7.14") > number("7.2")
+    assert number("10.0") > number("7.14")
+    assert number("2.14.1+cu126") == (2, 14, 1)
+    assert number(None) == ()
+
+
+def test_indexes():
+    """Each variant leads to its index; PyPI is the installer's default."""
+    assert CATALOG.index_url("cu126") == "https://download.pytorch.org/whl/cu126"
+    assert CATALOG.index_url("nightly/cpu") == "https://download.pytorch.org/whl/nightly/cpu"
+    assert CATALOG.index_url("amd-index").startswith("https://repo.amd.com/")
+    assert CATALOG.index_url("pypi") is None
+    assert any(mirror.flat for mirror in CATALOG.mirrors)
+
+
+def test_a_broken_refreshed_table_is_refused_in_one_sentence():
+    """A torch table that cannot be read names itself and the fault."""
+    with pytest.raises(BadInput, match=r"refreshed torch table cannot be read"):
+        load_catalog('{"releases": 3}')
+
+
+def test_loading_is_quick_and_leaves_the_gpu_tables_alone():
+    """Planning's tables are there within 60 ms, and no identity table is read for them."""
+    code = (
+        "import time, assistant.catalog as c; t = time.perf_counter(); c.load_catalog(); "
+        "from assistant.catalog.tables import read_text; "
+        "print(time.perf_counter() - t, read_text.cache_info().currsize)"
+    )
+    start = time.perf_counter()
+    seconds, read = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    ).stdout.split()
+    assert float(seconds) < 0.06, time.perf_counter() - start
+    assert int(read) == len({"torch", "cuda", "rocm", "directml", "systems"})

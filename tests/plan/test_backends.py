@@ -1,0 +1,188 @@
+"""AMD, Intel, DirectML and Apple: each by what is published for it."""
+
+from __future__ import annotations
+
+import pytest
+
+from assistant.catalog import load_catalog
+from assistant.model.machine import Gpu, Machine, Vendor
+from assistant.model.plan import Backend, Request
+from assistant.plan import explain, make_plans
+
+CATALOG = load_catalog()
+OVERRIDE = "HSA_OVERRIDE_GFX_VERSION"
+
+
+def planned(*cards, request=None, **facts):
+    """Plan for a Linux machine with these cards."""
+    machine = Machine(**{"os": "linux", "arch": "x86_64", "python": "3.12", "gpus": cards, **facts})
+    return make_plans(machine, CATALOG, request or Request())
+
+
+def amd(gfx, **facts):
+    """Make an AMD card."""
+    return Gpu(vendor=Vendor.AMD, name=f"Card {gfx}", gfx=gfx, **facts)
+
+
+def intel(device, **facts):
+    """Make an Intel GPU by its device id."""
+    return Gpu(vendor=Vendor.INTEL, pci_id=f"8086:{device}", **facts)
+
+
+@pytest.mark.parametrize(
+    ("gfx", "variant", "override"),
+    [
+        ("gfx1100", "rocm7.2", None),
+        ("gfx1151", "rocm7.2", None),
+        ("gfx906", "rocm6.3", None),
+        ("gfx1031", "rocm7.2", "10.3.0"),
+        ("gfx1010", "amd-index", None),
+        ("gfx1152", "amd-index", None),
+    ],
+)
+def test_amd_on_linux(gfx, variant, override):
+    """Native code first, a working override where it lacks, else AMD's own index."""
+    plan = planned(amd(gfx)).choice
+    assert (plan.backend, plan.variant) == (Backend.ROCM, variant)
+    assert plan.env.get(OVERRIDE) == override
+
+
+def test_the_override_never_reaches_a_card_of_another_kind():
+    """Beside a card that would break under it, AMD's own index serves both."""
+    plan = planned(amd("gfx1031"), amd("gfx1100")).choice
+    assert plan.requirements[0] == "torch[device-gfx1031,device-gfx1100]==2.14.0"
+    assert OVERRIDE not in plan.env
+    assert planned(amd("gfx1032"), amd("gfx1103", integrated=True)).choice.variant == "amd-index"
+
+
+def test_amd_in_windows_takes_amds_index_then_directml():
+    """No override there; cards or Pythons outside AMD's index fall to DirectML."""
+    plan = planned(amd("gfx1201"), os="windows").choice
+    assert (plan.variant, plan.env) == ("amd-index", {})
+    for planning in (planned(amd("gfx900"), os="windows"), planned(amd("gfx1100"), os="windows", python="3.9")):
+        assert planning.choice.backend is Backend.DIRECTML
+        assert planning.choice.torch == "2.4.1"
+        assert "torch-directml==0.2.5.dev240914" in planning.choice.requirements
+
+
+def test_directml_exists_in_wsl_and_not_on_native_linux():
+    """Native Linux has no D3D12; in WSL torch comes from the cpu index, not with CUDA from PyPI."""
+    request = Request(backend=Backend.DIRECTML)
+    native = planned(amd("gfx803"), request=request)
+    assert native.choice is None
+    assert "WSL" in native.rejected[0].why
+    plan = planned(amd("gfx803"), request=request, wsl=True).choice
+    assert plan.index_url.endswith("/cpu")
+
+
+def test_another_python_is_a_plan_of_its_own():
+    """Python 3.13 has no DirectML: the CPU is chosen, and 3.12 with DirectML is offered."""
+    planning = planned(amd("gfx803"), os="windows", python="3.13")
+    assert planning.choice.backend is Backend.CPU
+    assert [(plan.backend, plan.python) for plan in planning.plans] == [
+        (Backend.CPU, "3.13"),
+        (Backend.DIRECTML, "3.12"),
+        (Backend.CPU, "3.12"),
+    ]
+
+
+def test_a_discrete_card_goes_before_an_integrated_one():
+    """An APU that is listed first does not win over a discrete card, whoever made it."""
+    plan = planned(amd("gfx1103", integrated=True), amd("gfx1102")).choice
+    assert any("gfx1102" in reason for reason in plan.reasons)
+    assert planned(amd("gfx1036", integrated=True), intel("56a0")).choice.backend is Backend.XPU
+
+
+def test_intel_only_where_it_is_listed():
+    """Arc is served, UHD and Iris Xe are not; WSL from torch 2.14 on."""
+    assert planned(intel("56a0")).choice.backend is Backend.XPU
+    assert planned(intel("5917", integrated=True)).choice.backend is Backend.CPU
+    assert planned(intel("9a49", integrated=True)).choice.backend is Backend.CPU
+    assert planned(intel("e20b"), wsl=True, python="3.9").choice.backend is not Backend.XPU
+
+
+@pytest.mark.parametrize(
+    ("macos", "torch", "backend"),
+    [
+        ("15.1", "2.15.0", Backend.MPS),
+        ("13.7", "2.8.0", Backend.MPS),
+        ("12.6", "2.4.1", Backend.MPS),
+        ("12.2", "2.11.0", Backend.CPU),
+    ],
+)
+def test_mps_follows_the_macos_version(macos, torch, backend):
+    """The newest release whose MPS works there, or the CPU build that still loads."""
+    plan = planned(Gpu(vendor=Vendor.APPLE), os="macos", arch="arm64", os_version=macos).choice
+    assert (plan.torch, plan.backend, plan.variant, plan.index_url) == (torch, backend, "pypi", None)
+
+
+def test_rosetta_is_an_intel_mac_until_a_native_python_is_there():
+    """Under Rosetta the last Intel wheel is chosen and the native Python advised."""
+    planning = planned(Gpu(vendor=Vendor.APPLE), os="macos", arch="arm64", rosetta=True)
+    assert planning.choice.torch == "2.2.2"
+    assert "numpy<2" in planning.choice.requirements
+    assert any("arm64" in rejection.would_help for rejection in planning.rejected)
+
+
+@pytest.mark.parametrize(
+    "facts",
+    [
+        {"libc": "musl 1.2.5"},
+        {"python_bits": 32},
+        {"python_implementation": "PyPy"},
+        {"arch": "riscv64"},
+        {"python": "3.16"},
+        {"os": "windows", "arch": "arm64", "python": "3.14"},
+    ],
+)
+def test_platforms_without_wheels_are_refused_with_a_reason(facts):
+    """No choice, one reason, and what would help."""
+    planning = planned(**facts)
+    assert planning.choice is None
+    assert planning.plans == ()
+    assert planning.rejected[0].why
+    assert planning.rejected[0].would_help
+
+
+def test_an_old_glibc_ends_with_the_last_wheels_that_load_there():
+    """2.7 and newer need glibc 2.28, and so do some variants of 2.6."""
+    card = Gpu(vendor=Vendor.NVIDIA, compute_capability="8.6")
+    plan = planned(card, os_version="CentOS Linux 7", nvidia_driver="580.95.05").choice
+    assert (plan.torch, plan.variant) == ("2.6.0", "cu124")
+
+
+def test_one_flavour_of_onnxruntime_and_only_where_it_exists():
+    """The flavour follows the backend and the CUDA major; where none is published none is asked for."""
+    nvidia = Gpu(vendor=Vendor.NVIDIA, compute_capability="8.6")
+    found = {
+        "onnxruntime-gpu>=1.28": planned(nvidia, nvidia_driver="580.95.05"),
+        "onnxruntime-gpu>=1.19,<1.27": planned(nvidia, nvidia_driver="570.86.15"),
+        "onnxruntime-openvino": planned(intel("56a0")),
+        "onnxruntime-directml": planned(amd("gfx1100"), os="windows"),
+        "onnxruntime": planned(),
+    }
+    for wanted, planning in found.items():
+        assert [line for line in planning.choice.requirements if line.startswith("onnxruntime")] == [wanted]
+    assert not any("onnxruntime" in line for line in planned(python="3.15").choice.requirements)
+
+
+def test_what_is_missing_is_assumed_aloud():
+    """A brief with cards only still gets an answer, and the assumptions are told."""
+    plan = make_plans(Machine(gpus=(amd("gfx1100"),)), CATALOG).choice
+    assert plan.backend is Backend.ROCM
+    assert len([warning for warning in plan.warnings if "assumed" in warning]) == 3
+
+
+def test_the_reasoning_names_what_was_seen_chosen_and_turned_down():
+    """`explain` tells the cards, each plan with its reasons, each rival with the remedy."""
+    machine = Machine(
+        os="linux",
+        arch="x86_64",
+        python="3.12",
+        nvidia_driver="570.86.15",
+        gpus=(Gpu(vendor=Vendor.NVIDIA, name="NVIDIA GeForce RTX 3060"),),
+    )
+    text = "\n".join(explain(make_plans(machine, CATALOG), machine))
+    assert "RTX 3060 (8.6)" in text
+    assert "Chosen: torch 2.14.1 for cuda from cu126" in text
+    assert "Not cu130" in text

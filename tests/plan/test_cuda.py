@@ -1,0 +1,127 @@
+"""NVIDIA: capability and driver together, over every card."""
+
+from __future__ import annotations
+
+import pytest
+
+from assistant.catalog import load_catalog
+from assistant.model.machine import Gpu, Machine, Vendor
+from assistant.model.plan import Backend, Request
+from assistant.plan import make_plans
+
+CATALOG = load_catalog()
+
+
+def machine(*capabilities, driver="580.95.05", **facts):
+    """Make a Linux machine with NVIDIA cards of these capabilities."""
+    cards = tuple(Gpu(vendor=Vendor.NVIDIA, name=f"Card {code}", compute_capability=code) for code in capabilities)
+    given = {"os": "linux", "arch": "x86_64", "python": "3.12", "nvidia_driver": driver, "gpus": cards}
+    return Machine(**{**given, **facts})
+
+
+def choice(*capabilities, request=None, **facts):
+    """Plan for such a machine and answer the choice."""
+    return make_plans(machine(*capabilities, **facts), CATALOG, request or Request()).choice
+
+
+@pytest.mark.parametrize(
+    ("capabilities", "driver", "variant", "torch"),
+    [
+        (["8.6"], "580.95.05", "cu130", "2.15.0"),
+        (["8.6"], "595.58.03", "cu132", "2.15.0"),
+        (["8.9"], "535.183.01", "cu126", "2.14.1"),
+        (["6.1"], "580.95.05", "cu126", "2.14.1"),
+        (["12.0"], "570.133.07", "cu128", "2.11.0"),
+        (["8.6", "6.1"], "580.95.05", "cu126", "2.14.1"),
+        (["3.5", "8.6"], "580.95.05", "cu130", "2.15.0"),
+        (["7.0", "12.0"], "580.95.05", "cu128", "2.10.0"),
+        (["3.7"], "470.256.02", "cu118", "2.7.1"),
+        (["12.1"], "580.95.05", "cu130", "2.15.0"),
+    ],
+)
+def test_capability_and_driver_decide_together(capabilities, driver, variant, torch):
+    """The newest build that holds code for every card that counts and that the driver runs."""
+    plan = choice(*capabilities, driver=driver)
+    assert (plan.backend, plan.variant, plan.torch) == (Backend.CUDA, variant, torch)
+
+
+def test_the_windows_floor_counts_in_windows_and_in_wsl():
+    """526.47 runs CUDA 12 on Linux; in Windows and WSL only CUDA 11."""
+    assert choice("8.6", driver="526.47").variant == "cu126"
+    assert choice("8.6", driver="526.47", os="windows").variant == "cu118"
+    assert choice("8.6", driver="526.47", wsl=True).variant == "cu118"
+
+
+def test_a_card_that_no_build_joins_is_named():
+    """Pascal beside Blackwell has no common build: the newer card is served, the other one named."""
+    plan = choice("6.1", "12.0")
+    assert plan.variant == "cu130"
+    assert any("Card 6.1" in warning for warning in plan.warnings)
+
+
+def test_covering_all_cards_leaves_the_newest_release_as_second_plan():
+    """Where an old card holds torch back, the newest torch for the newer card is offered next."""
+    planning = make_plans(machine("8.6", "6.1"), CATALOG)
+    assert [plan.torch for plan in planning.plans[:2]] == ["2.14.1", "2.15.0"]
+
+
+def test_a_newer_driver_is_named_as_the_way_to_a_newer_torch():
+    """The counterfactual says which driver opens what."""
+    rejection = make_plans(machine("8.6", driver="570.86.15"), CATALOG).rejected[0]
+    assert "580" in rejection.would_help
+    assert "2.15.0" in rejection.would_help
+
+
+@pytest.mark.parametrize(
+    "facts",
+    [
+        {"nvidia_driver": None, "nvidia_driver_state": "nouveau"},
+        {"nvidia_driver": None, "nvidia_smi_output": "NVIDIA-SMI has failed because it couldn't communicate"},
+        {"env": {"CUDA_VISIBLE_DEVICES": "-1"}},
+        {"env": {"CUDA_VISIBLE_DEVICES": ""}},
+    ],
+)
+def test_what_keeps_torch_from_the_card_is_said_with_the_remedy(facts):
+    """No driver, a broken one or a hiding variable leads to the CPU, never in silence."""
+    planning = make_plans(machine("8.6", **facts), CATALOG)
+    assert planning.choice.backend is Backend.CPU
+    assert planning.rejected[0].why
+    assert planning.rejected[0].would_help
+    assert planning.choice.warnings
+
+
+def test_an_unknown_driver_is_not_an_absent_one():
+    """Without a word on the driver a current one is assumed, and that is told."""
+    plan = choice("8.6", driver=None)
+    assert plan.variant == "cu130"
+    assert any("580" in warning for warning in plan.warnings)
+
+
+def test_the_driver_is_read_off_nvidia_smi_before_and_after_610():
+    """Both spellings of the CUDA line are known, and Windows's own numbering of drivers."""
+    new = "NVIDIA-SMI 610.43.02   KMD Version: 610.43.02   CUDA UMD Version: 13.3"
+    old = "| NVIDIA-SMI 570.133.07   Driver Version: 570.133.07   CUDA Version: 12.8 |"
+    assert choice("8.6", driver=None, nvidia_smi_output=new).variant == "cu132"
+    assert choice("8.6", driver=None, nvidia_smi_output=old).variant == "cu126"
+    card = Gpu(vendor=Vendor.NVIDIA, compute_capability="8.6", driver="32.0.15.7652")
+    assert choice(driver=None, os="windows", gpus=(card,)).variant == "cu126"
+
+
+def test_jetson_goes_to_nvidias_own_wheels_where_upstream_has_none():
+    """Orin with JetPack 6 has no usable upstream build; with driver 580 it has one."""
+    board = machine("8.7", driver="540.4.0", arch="aarch64")
+    assert "jetson-ai-lab" in make_plans(board, CATALOG).rejected[0].would_help
+    assert choice("8.7", arch="aarch64").variant == "cu132"
+
+
+def test_a_card_newer_than_the_catalogue_runs_on_ptx_or_says_so():
+    """Linux builds carry PTX that a new driver compiles; Windows builds carry none."""
+    assert choice("13.0", driver="650.10").backend is Backend.CUDA
+    planning = make_plans(machine("13.0", driver="650.10", os="windows"), CATALOG)
+    assert "refresh" in planning.rejected[0].would_help
+
+
+def test_a_container_without_its_gpu_is_told():
+    """A driver without any card, in a container, is a forgotten option of the container."""
+    plan = choice(container="docker")
+    assert any("--gpus all" in warning for warning in plan.warnings)

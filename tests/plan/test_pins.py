@@ -1,0 +1,109 @@
+"""Pins and requests restrict the answer, or name the one at fault."""
+
+from __future__ import annotations
+
+import pytest
+
+from assistant.catalog import load_catalog
+from assistant.model.errors import BadInput
+from assistant.model.machine import Gpu, Machine, Vendor
+from assistant.model.plan import Backend, Request
+from assistant.plan import make_plans
+
+CATALOG = load_catalog()
+RTX_3060 = Machine(
+    os="linux",
+    arch="x86_64",
+    python="3.12",
+    nvidia_driver="580.95.05",
+    gpus=(Gpu(vendor=Vendor.NVIDIA, compute_capability="8.6"),),
+)
+
+
+def planned(*pins, **wishes):
+    """Plan for an RTX 3060 under pins and wishes."""
+    return make_plans(RTX_3060, CATALOG, Request(pins=pins, **wishes))
+
+
+@pytest.mark.parametrize(
+    ("pin", "torch"),
+    [
+        ("torch==2.6.0", "2.6.0"),
+        ("torch<2.7", "2.6.0"),
+        ("torch>=2.7.0,!=2.7.0,!=2.7.1,<2.8.1", "2.8.0"),
+        ("torchvision==0.21.0", "2.6.0"),
+        ("torchaudio<2.6", "2.5.1"),
+    ],
+)
+def test_a_pin_restricts_torch_or_draws_it_to_its_pair(pin, torch):
+    """Pins on the family choose the torch that they go with, and are listed with it."""
+    plan = planned(pin).choice
+    assert plan.torch == torch
+    assert plan.backend is Backend.CUDA
+
+
+def test_a_local_tag_in_a_pin_names_the_variant():
+    """torch==2.6.0+cu124 asks for that build."""
+    plan = planned("torch==2.6.0+cu124").choice
+    assert (plan.variant, plan.requirements[0]) == ("cu124", "torch==2.6.0")
+
+
+def test_other_packages_are_passed_on_and_replace_ours():
+    """numpy<2 stands in for our own numpy; unknown names go along."""
+    lines = planned("numpy<2", "diffusers>=0.30", "torchvision").choice.requirements
+    assert "numpy" not in lines
+    assert {"numpy<2", "diffusers>=0.30", "torchvision==0.29.2"} <= set(lines)
+
+
+def test_a_pin_that_the_driver_cannot_serve_is_told_from_both_sides():
+    """2.15 needs driver 580: either the driver or the pin has to give way."""
+    old = Machine(**{name: getattr(RTX_3060, name) for name in ("os", "arch", "python", "gpus")}, nvidia_driver="570.1")
+    planning = make_plans(old, CATALOG, Request(pins=("torch>=2.15",)))
+    assert planning.choice.backend is Backend.CPU
+    helps = " ".join(rejection.would_help for rejection in planning.rejected)
+    assert "Update the NVIDIA driver" in helps
+    assert "Relax the pin" in helps
+
+
+@pytest.mark.parametrize(
+    ("pins", "culprit"),
+    [
+        (("torch==2.6.0", "torchvision==0.20.0"), "torchvision==0.20.0"),
+        (("torch>=2.16",), "torch>=2.16"),
+        (("torch==2.6.0", "torch==2.7.0"), "torch"),
+    ],
+)
+def test_impossible_pins_are_refused_by_name(pins, culprit):
+    """No choice, and the sentence names the pin."""
+    planning = planned(*pins)
+    assert planning.choice is None
+    assert culprit in planning.rejected[0].why
+
+
+@pytest.mark.parametrize("pin", ["torch=>2", "torch @ https://example.org/torch.whl"])
+def test_a_pin_that_cannot_be_read_is_bad_input(pin):
+    """The error names the pin and the way to write it."""
+    with pytest.raises(BadInput, match="torch") as caught:
+        planned(pin)
+    assert caught.value.hint
+
+
+@pytest.mark.parametrize("backend", [Backend.MPS, Backend.DIRECTML, Backend.ROCM, Backend.XPU])
+def test_a_backend_that_cannot_be_had_is_never_a_silent_cpu(backend):
+    """A request for another vendor's backend is refused by name."""
+    planning = planned(backend=backend)
+    assert planning.choice is None
+    assert planning.rejected[0].backend is backend
+    assert planning.rejected[0].why
+
+
+def test_the_cpu_can_be_asked_for():
+    """Asked for the CPU, nothing else is offered."""
+    assert [plan.backend for plan in planned(backend=Backend.CPU).plans] == [Backend.CPU]
+
+
+def test_another_python_can_be_asked_for():
+    """The request's Python stands in for the machine's, and must be readable."""
+    assert {plan.python for plan in planned(python="3.11").plans} == {"3.11"}
+    with pytest.raises(BadInput, match="three"):
+        planned(python="three")
