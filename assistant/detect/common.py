@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from assistant.detect.notes import Notes
 from assistant.host.base import Host
 from assistant.host.redact import redact_text
@@ -39,7 +41,8 @@ def interpreter(host: Host, notes: Notes) -> None:
     if not facts:
         notes.could_not_look("Python", host.ask("platform"))
         return
-    machine = facts["machine"].lower()
+    built = re.search(r"64 bit \((A[RM][MD]64)\)", facts["build"])  # on Windows: an emulated Python is told by it
+    machine = (built[1] if built else facts["machine"]).lower()
     notes.fact("os", SYSTEMS.get(facts["system"]), "Python")
     notes.fact("arch", ARCHITECTURES.get(machine, machine) or None, "Python")
     notes.fact("python", facts["python"] + ("t" if facts["free_threaded"] == "True" else ""), "Python")

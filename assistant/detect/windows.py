@@ -35,7 +35,6 @@ def release(host: Host, notes: Notes) -> None:
     notes.fact("os_version", windows.windows_name(_values(host, VERSION)), REGISTRY)
     notes.could_not_look(REGISTRY, host.registry(VERSION))
     build = str(host.facts("platform").get("build", ""))
-    notes.fact("arch", "arm64" if "(ARM64)" in build else "x86_64" if "(AMD64)" in build else None, "Python")
     native = str(_values(host, _SESSION).get("PROCESSOR_ARCHITECTURE", ""))
     if native == "ARM64" and "(AMD64)" in build:
         text = _("The processor is Arm, but this Python is built for x64 and runs emulated.")

@@ -7,7 +7,7 @@ import threading
 import msgspec.structs
 
 from assistant.host.base import Answer, Host
-from assistant.host.redact import Redaction, redactors
+from assistant.host.redact import AnswerRedaction, Redaction, redactors
 from assistant.model.machine import Recording, Said
 from assistant.model.record import from_json, to_json
 
@@ -73,6 +73,6 @@ def _names(value: object) -> list[object]:
     return value if isinstance(value, list) else []
 
 
-def _redacted(said: Said, question: Redaction, answer: Redaction) -> Said:
-    told = msgspec.structs.replace(said.answer, text=answer(said.answer.text))
+def _redacted(said: Said, question: Redaction, answer: AnswerRedaction) -> Said:
+    told = msgspec.structs.replace(said.answer, text=answer(said.answer.text, said.ask[0]))
     return Said(ask=tuple(map(question, said.ask)), answer=told)

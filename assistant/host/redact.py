@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 
-__all__ = ["Redaction", "redact_text", "redactors"]
+__all__ = ["AnswerRedaction", "Redaction", "redact_text", "redactors"]
 
 Rule = tuple[re.Pattern[str], str]
 
@@ -17,13 +17,6 @@ _RULES: tuple[Rule, ...] = (
     (re.compile(r"\b[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}\b"), "00000000-0000-0000-0000-000000000000"),
     (re.compile(r"\bGPU-[0-9a-fA-F]{16}\b"), "GPU-0000000000000000"),
     (re.compile(r"\b(?:[0-9a-fA-F]{2}[:-]){5}[0-9a-fA-F]{2}\b"), "00:00:00:00:00:00"),
-    (
-        re.compile(
-            r"(?<![\d.])(?<!ersion\W)(?<!ersion\W\W)(?<!ersion\W\W\W)(?:(?:25[0-5]|2[0-4]\d|1?\d?\d)\.){3}"
-            r"(?:25[0-5]|2[0-4]\d|1?\d?\d)(?![\d.])"
-        ),
-        "0.0.0.0",  # noqa: S104 - an address to print, not to bind
-    ),
     (re.compile(r"\b(?:[0-9a-fA-F]{1,4}:){7}[0-9a-fA-F]{1,4}\b|\bf[de][0-9a-fA-F]{2}:[0-9a-fA-F:]{2,40}"), "::"),
     (
         re.compile(
@@ -42,6 +35,11 @@ _RULES: tuple[Rule, ...] = (
     ),
 )
 
+_BYTE = r"(?:25[0-5]|2[0-4]\d|1?\d?\d)"
+_ADDRESS = re.compile(rf"(?<![\w.-])(?:{_BYTE}\.){{3}}{_BYTE}(?![\w.-])")
+_VERSION_KINDS = frozenset({"file_version", "platform", "packages"})  # their numbers with dots are versions
+_CONTEXT = 40
+
 # Names that a system gives by default tell nothing of a person, and are also words of drivers' output.
 _DEFAULT_NAMES = re.compile(
     r"root|user|admin|administrator|guest|default|ubuntu|debian|fedora|arch|linux|windows|nvidia|jetson|amd|intel|"
@@ -51,19 +49,27 @@ _DEFAULT_NAMES = re.compile(
 
 
 Redaction = Callable[[str], str]
+AnswerRedaction = Callable[[str, str], str]
 
 
-def redact_text(text: str) -> str:
-    """Replace what can be told by its form alone; the same text always becomes the same text."""
+def redact_text(text: str, kind: str = "") -> str:
+    """Replace what its form alone gives away in an answer to a question of that kind; the same text gives the same."""
     for pattern, replacement in _RULES:
         text = pattern.sub(replacement, text)
-    return text
+    return text if kind in _VERSION_KINDS else _ADDRESS.sub(_unless_version, text)
 
 
-def redactors(users: Iterable[str], hosts: Iterable[str]) -> tuple[Redaction, Redaction]:
+def _unless_version(found: re.Match[str]) -> str:
+    """Keep a number of four parts that the text before it calls a version, as drivers of Windows have them."""
+    before = found.string[max(0, found.start() - _CONTEXT) : found.start()]
+    return found[0] if "ersion" in before.rpartition("\n")[2] else "0.0.0.0"  # noqa: S104 - an address to print
+
+
+def redactors(users: Iterable[str], hosts: Iterable[str]) -> tuple[Redaction, AnswerRedaction]:
     """Make two functions: one for questions, which takes names and home paths out, and one for answers.
 
-    The one for answers also takes out the names wherever they stand as whole words, and all that `redact_text` does.
+    The one for answers takes the question's kind as its second argument, and does all that `redact_text` does.
+    Names are taken out wherever they stand as whole words.
     """
     names = dict.fromkeys(users, "user") | {
         spelling: "host" for name in hosts for spelling in (name, name.lower(), name.upper(), name.partition(".")[0])
@@ -74,4 +80,4 @@ def redactors(users: Iterable[str], hosts: Iterable[str]) -> tuple[Redaction, Re
     def unnamed(text: str) -> str:
         return words.sub(lambda found: names[found[0]], text)
 
-    return lambda text: _HOME[0].sub(_HOME[1], unnamed(text)), lambda text: redact_text(unnamed(text))
+    return lambda text: _HOME[0].sub(_HOME[1], unnamed(text)), lambda text, kind: redact_text(unnamed(text), kind)

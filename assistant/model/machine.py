@@ -103,7 +103,7 @@ class Said(Record, frozen=True):
     answer: Answer
 
 
-class Recording(Record, frozen=True):
+class Recording(Record, frozen=True, omit_defaults=False):
     """One machine on paper; `origin` is "recorded" (real hardware) or "composed" (from published output, see `source`).
 
     `expect` holds what a replay must give: `machine` (facts), `findings` (their keys) and `plan`.

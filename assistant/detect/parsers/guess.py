@@ -32,6 +32,7 @@ _VENDORS = (
     (Vendor.AMD, re.compile(r"\b(?:amd|ati|radeon|instinct|firepro)\b", re.IGNORECASE)),
     (Vendor.INTEL, re.compile(r"\bintel\b|\b(?:arc|iris|uhd)\b", re.IGNORECASE)),
     (Vendor.APPLE, re.compile(r"\bapple\b", re.IGNORECASE)),
+    (Vendor.OTHER, re.compile(r"\b(?:qualcomm|adreno|mali|powervr|moore threads|zhaoxin)\b", re.IGNORECASE)),
 )
 
 
