@@ -57,7 +57,7 @@ def _save(figure: Figure, file: io.BytesIO, kind: str, metadata: dict[str, Any])
 
 
 def _figure(report: Report) -> Figure:
-    """Lay out one row per check; words inside are ASCII keys, which every font has in every language."""
+    """Lay out one row per check; its words are keys and units, which the font has in every language."""
     from matplotlib.figure import Figure  # noqa: PLC0415 - 0.3 s, needed only when something is drawn
 
     checks = report.checks
@@ -67,7 +67,8 @@ def _figure(report: Report) -> Figure:
     axes.set_xlim(SHORTEST, 100.0)
     axes.set_yticks(range(len(checks)), [check.key for check in checks])
     axes.set_ylim(len(checks) - 0.4, -0.6)
-    axes.set_xlabel("s", color=GREY)
+    axes.set_xticks([1e-6, 1e-3, 1.0], ["1 µs", "1 ms", "1 s"])
+    axes.set_xticks([], minor=True)
     axes.tick_params(which="both", length=0, labelcolor=GREY)
     for side in axes.spines.values():
         side.set_visible(False)
@@ -82,17 +83,16 @@ def _draw_row(axes: Any, row: int, check: Check) -> None:  # noqa: ANN401 - matp
         if seconds is not None and seconds > SHORTEST:
             axes.barh(row, seconds - SHORTEST, height, SHORTEST, color=colour, alpha=alpha, clip_on=False, linewidth=0)
     known = [seconds for seconds in (check.seconds, check.first_seconds) if seconds is not None]
-    words = [_duration(check.seconds)] if check.seconds is not None else []
-    if check.status is not Status.PASSED:
-        words.append(check.status.value)
-    axes.text(max([*known, SHORTEST]) * 1.25, row, "  ".join(words), va="center", color=GREY, fontsize=9)
+    words = [_duration(seconds) for seconds in dict.fromkeys(reversed(known))]
+    label = " → ".join(words) if check.status is Status.PASSED else "  ".join([check.status.value, *words])
+    axes.text(max([*known, SHORTEST]) * 1.25, row, label, va="center", color=GREY, fontsize=9)
 
 
 def _duration(seconds: float) -> str:
     for unit, size in (("s", 1.0), ("ms", 1e-3)):
         if seconds >= size:
             return f"{seconds / size:.3g} {unit}"
-    return f"{seconds / 1e-6:.3g} us"
+    return f"{seconds / 1e-6:.3g} µs"
 
 
 def _title(report: Report) -> str:

@@ -1,0 +1,191 @@
+"""Exporting writes all files or none, never over somebody else's, and nothing secret."""
+
+import re
+import sys
+from pathlib import Path
+
+import msgspec
+import pytest
+from export.setups import DETECTION, ENVIRONMENT, PLAN, REPORT
+from hypothesis import given
+from hypothesis import strategies as st
+
+from assistant.export import FORMATS, MARKER, export
+from assistant.export.markdown import code, escaped
+from assistant.model.errors import BadInput, WorkFailed
+
+change = msgspec.structs.replace
+
+
+def run(folder, detection=DETECTION, plan=PLAN, environment=ENVIRONMENT, report=REPORT, **options):
+    """Export the setup of these tests; give the texts by file name."""
+    written = export(detection, plan, environment, report, folder, **options)
+    return {path.name: path.read_text("utf-8") for path in written}
+
+
+def test_every_format_is_written_with_our_marker_in_front(tmp_path):
+    """All formats and figures are written, marked in the first line, and nothing else is left in the folder."""
+    texts = run(tmp_path / "new" / "folder", figures={"verification.svg": "<svg></svg>"})
+    assert (
+        set(texts) == {*FORMATS, "verification.svg"} == {path.name for path in (tmp_path / "new" / "folder").iterdir()}
+    )
+    assert all(MARKER in text.splitlines()[0] for text in texts.values())
+
+
+def test_the_same_setup_gives_the_same_bytes_over_our_own_files(tmp_path):
+    """Writing again replaces our own files and changes nothing."""
+    assert run(tmp_path) == run(tmp_path)
+
+
+def test_only_the_formats_asked_for_are_written(tmp_path):
+    """A choice of formats leaves the others out."""
+    assert list(run(tmp_path, formats=(".env",))) == [".env"]
+
+
+def test_an_unknown_format_is_refused_with_the_known_ones(tmp_path):
+    """A wrong name is bad input, answered with the list of names."""
+    with pytest.raises(BadInput, match=r"no format called banana") as caught:
+        run(tmp_path, formats=("banana",))
+    assert "requirements.txt" in caught.value.hint
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_file_of_somebody_else_is_never_replaced_unasked(tmp_path):
+    """A foreign file stops everything before anything is written; `overwrite` replaces it."""
+    foreign = tmp_path / "requirements.txt"
+    foreign.write_text("torch\n", "utf-8")
+    with pytest.raises(WorkFailed, match=r"requirements\.txt exists and was not written by the assistant") as caught:
+        run(tmp_path)
+    assert caught.value.hint
+    assert [path.name for path in tmp_path.iterdir()] == ["requirements.txt"]
+    assert foreign.read_text("utf-8") == "torch\n"
+    assert "torch==2.6.0+cu126" in run(tmp_path, overwrite=True)["requirements.txt"]
+
+
+def test_a_folder_in_a_files_place_is_refused(tmp_path):
+    """A folder named like a file of ours stops the export in one sentence."""
+    (tmp_path / "report.md").mkdir()
+    with pytest.raises(WorkFailed, match="is a folder"):
+        run(tmp_path, overwrite=True)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="/proc refuses new folders, even to root")
+def test_a_folder_that_cannot_be_made_is_named():
+    """A place where nothing can be made gives one sentence with the next step."""
+    with pytest.raises(WorkFailed, match="cannot be written to /proc/new") as caught:
+        run(Path("/proc/new"))
+    assert caught.value.hint
+
+
+def test_a_file_in_the_folders_place_is_named(tmp_path):
+    """A path through a file cannot become a folder; nothing is left behind."""
+    (tmp_path / "file").write_text("", "utf-8")
+    with pytest.raises(WorkFailed, match="cannot be written to"):
+        run(tmp_path / "file" / "folder")
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
+def test_a_failure_midway_takes_back_what_was_begun(tmp_path):
+    """A file system that refuses a later file leaves neither drafts nor a new folder."""
+    long_name = "x" * 300 + ".svg"
+    with pytest.raises(WorkFailed, match="cannot be written to"):
+        run(tmp_path / "new", figures={long_name: "<svg></svg>"})
+    assert not list(tmp_path.iterdir())
+
+
+SECRETS = ("hunter2", "tok3n", "ghp_0123456789abcdef0123")
+
+
+def test_secrets_appear_in_no_file(tmp_path):
+    """Credentials in addresses, details and evidence are gone from every format."""
+    plan = change(
+        PLAN,
+        index_url=f"https://jane:{SECRETS[0]}@example.org/whl/cu126",
+        reasons=(f"Found at https://{SECRETS[1]}@example.org/x?token={SECRETS[0]}&a=1.",),
+        env={"PIP_INDEX_URL": f"https://jane:{SECRETS[0]}@example.org/simple"},
+    )
+    checks = (change(REPORT.checks[1], detail=f"cannot clone with {SECRETS[2]}"),)
+    texts = run(tmp_path, plan=plan, report=change(REPORT, checks=checks))
+    for text in texts.values():
+        assert not [secret for secret in SECRETS if secret in text]
+    assert "https://example.org/whl/cu126/torch/" in texts["requirements.txt"]
+
+
+def test_the_report_shows_no_home_folder(tmp_path):
+    """Paths below a home folder begin with ~, on each system; commands use $HOME."""
+    for home in ("/home/jane", "/Users/jane", "C:\\Users\\jane"):
+        environment = change(ENVIRONMENT, path=f"{home}/env", python=f"{home}/env/bin/python")
+        text = run(tmp_path, environment=environment)["report.md"]
+        assert "jane" not in text
+        assert "`~/env`" in text
+        assert 'source "$HOME/env/bin/activate"' in text
+
+
+def test_the_report_tells_machine_choice_packages_checks_and_use(tmp_path):
+    """Each part of the setup is in the report, with the figure linked."""
+    text = run(tmp_path, figures={"verification.svg": "<svg></svg>"})["report.md"]
+    for part in (
+        "All 2 checks passed on the device cuda",
+        "NVIDIA GeForce RTX 4090, 10de:2684, 8.9, 24 GB",
+        "The driver is a year old.",
+        "`cu126`",
+        "The driver offers CUDA 13.0.",
+        "Close other programs first.",
+        "| torchmetrics | 1.6.0 |",
+        "| matmul | passed | cuda | 250 ms | 20 µs | 3.1e-07 | 1.0e-04 |  |",
+        "| onnxruntime | skipped | cuda |",
+        "(verification.svg)",
+        "`torch-cu126`",
+        'assistant verify --target "$HOME/torch env"',
+    ):
+        assert part in text
+    assert "\n\n\n" not in text
+
+
+def test_a_report_with_failures_says_how_many_passed(tmp_path):
+    """A failed check shows in the first sentence and in its row."""
+    checks = (
+        *REPORT.checks,
+        change(REPORT.checks[1], key="conv2d", status=REPORT.checks[0].status.WRONG, detail="off"),
+    )
+    text = run(tmp_path, report=change(REPORT, checks=checks))["report.md"]
+    assert "2 of 3 checks passed on the device cuda" in text
+    assert "| conv2d | wrong |" in text
+
+
+@given(st.text(max_size=60))
+def test_text_from_outside_stays_in_its_table_cell(text):
+    """Whatever a tool or a driver says, a cell has one line, no bar of its own, no tag and no link."""
+    cell = escaped(text)
+    assert len((cell or " ").splitlines()) == 1
+    assert not re.search(r"(?<!\\)(?:\\\\)*[|`*_\[\]]", cell)
+    assert not re.search(r"[<>]|://", cell)
+
+
+@given(st.text(max_size=60))
+def test_a_code_span_is_closed_by_its_own_fence_only(text):
+    """A code span holds any text: its fence is longer than any run of backticks within."""
+    span = code(text)
+    if span:
+        fence = re.match("`+", span)[0]
+        assert span.endswith(fence)
+        assert fence not in span[len(fence) : -len(fence)]
+        assert not re.search(r"(?<!\\)\|", span)
+
+
+HOSTILE = "</td><script>alert(1)</script> | x | [a](http://evil.example) \n# heading `"
+
+
+def test_a_hostile_name_adds_no_column_and_no_markup(tmp_path):
+    """Names of devices, packages and errors cannot break the tables."""
+    gpu = change(DETECTION.machine.gpus[0], name=HOSTILE)
+    detection = change(DETECTION, machine=change(DETECTION.machine, gpus=(gpu,)))
+    report = change(REPORT, checks=(change(REPORT.checks[1], detail=HOSTILE),), facts={HOSTILE: HOSTILE})
+    environment = change(ENVIRONMENT, packages={HOSTILE: HOSTILE}, kernel=HOSTILE)
+    text = run(tmp_path, detection=detection, report=report, environment=environment, formats=("report.md",))[
+        "report.md"
+    ]
+    rows = [re.sub(r"\\.", "", line) for line in text.splitlines() if line.startswith("| matmul")]
+    assert [row.count("|") for row in rows] == [9]
+    assert "](http" not in re.sub(r"\\.", "", re.sub(r"`.*`", "", text))
+    assert not re.search(r"<script", re.sub(r"(`+).*?\1", "", text))
