@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from assistant.plan.explain import explain
+from assistant.plan.explain import explain, nothing_fits
 from assistant.plan.planner import make_plans
 
-__all__ = ["explain", "make_plans"]
+__all__ = ["explain", "make_plans", "nothing_fits"]

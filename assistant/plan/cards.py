@@ -67,7 +67,10 @@ def _capability(value: object) -> Number:
 
 
 class Driver(NamedTuple):
-    """The NVIDIA driver: its version, the CUDA API it speaks, the state ("ok", "absent", "broken", "unknown")."""
+    """The NVIDIA driver: its version, the CUDA API it speaks, and its state.
+
+    The state is "ok", "unknown", "absent", "broken", or "withheld" from a container.
+    """
 
     version: Number
     api: Number
@@ -75,10 +78,11 @@ class Driver(NamedTuple):
     text: str = ""
 
 
+_WITHHELD = re.compile(r"not.passed", re.IGNORECASE)
 _ABSENT = re.compile(
-    r"nouveau|missing|absent|not (?:loaded|installed|found|present)|^none|no driver|vfio", re.IGNORECASE
+    r"nouveau|missing|absent|not.(?:loaded|installed|found|present)|^none|no.driver|vfio", re.IGNORECASE
 )
-_BROKEN = re.compile(r"couldn't communicate|has failed|failed|mismatch|error|broken|no devices", re.IGNORECASE)
+_BROKEN = re.compile(r"communicat|failed|mismatch|error|broken|no.devices|permission|lost|blocked", re.IGNORECASE)
 
 
 def driver_of(machine: Machine) -> Driver:
@@ -107,6 +111,8 @@ def _after(label: str, text: str) -> str | None:
 
 
 def _state(state: str, output: str, *, known: bool) -> str:
+    if _WITHHELD.search(state):
+        return "withheld"
     if _ABSENT.search(state) or (not known and re.search("not found|not recognized", output, re.IGNORECASE)):
         return "absent"
     if _BROKEN.search(state) or _BROKEN.search(output.partition("|===")[0] if "Driver Version" in output else output):

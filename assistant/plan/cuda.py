@@ -48,12 +48,18 @@ def _stopped(question: Question) -> Rejection | None:
         )
     if question.driver.state == "absent":
         return _no(_("No NVIDIA driver is loaded, so CUDA cannot reach the card."), _install_driver(question))
+    if question.driver.state == "withheld":
+        why = _("The computer has an NVIDIA GPU, but this container was not given it.")
+        return _no(why, _("Start the container with --gpus all."))
     if question.driver.state == "broken":
-        return _no(
-            _("The NVIDIA driver does not answer, so CUDA cannot reach the card."),
-            _("Restart the computer; if that does not help, install the driver anew."),
-        )
+        return _no(_("The NVIDIA driver does not answer, so CUDA cannot reach the card."), _mend_driver(question))
     return None
+
+
+def _mend_driver(question: Question) -> str:
+    if question.target.wsl:
+        return _("Update the NVIDIA driver in Windows and run wsl --update; inside WSL none must be installed.")
+    return _("Restart the computer; if that does not help, install the driver anew.")
 
 
 def _install_driver(question: Question) -> str:

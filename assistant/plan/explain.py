@@ -5,16 +5,27 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from assistant.i18n import _
+from assistant.model.errors import NothingFits
 from assistant.model.machine import Machine
 from assistant.model.plan import Plan, Planning
 from assistant.plan.cards import cards_of
 
-__all__ = ["explain"]
+__all__ = ["explain", "nothing_fits"]
 
 
 def explain(planning: Planning, machine: Machine) -> list[str]:
     """Tell what was seen, what was chosen and why, and what stood against the rest."""
     return [*_seen(machine), *_chosen(planning), *_against(planning)]
+
+
+def nothing_fits(planning: Planning) -> NothingFits:
+    """Give the failure for a planning without a choice: the first reason, and what would help."""
+    first = next(iter(planning.rejected), None)
+    if first is None:
+        return NothingFits(
+            _("No PyTorch wheel fits this machine."), hint=_("Describe it with `assistant plan --machine`.")
+        )
+    return NothingFits(first.why, hint=first.would_help)
 
 
 def _seen(machine: Machine) -> Iterator[str]:

@@ -59,7 +59,7 @@ class Target(NamedTuple):
 @lru_cache(maxsize=256)
 def python_tag(version: str) -> tuple[str, str]:
     """Turn "3.12.4" into ("3.12", "312") and "3.13t" or "3.13.2t" into ("3.13t", "313t")."""
-    match = re.fullmatch(r"(\d+)\.(\d+)(?:\.\w+)*?(?:[.+]?(?:rc|a|b)\d+)?\+?(t?)", version.strip())
+    match = re.fullmatch(r"(\d+)\.(\d+)(?:\.\d+)?(?:(?:rc|a|b)\d+)?\+?(t?)", version.strip())
     if not match:
         raise BadInput(
             _('"{version}" is not a Python version.').format(version=version), hint=_("Write it like 3.12 or 3.13t.")

@@ -77,6 +77,8 @@ def test_a_newer_driver_is_named_as_the_way_to_a_newer_torch():
     [
         {"nvidia_driver": None, "nvidia_driver_state": "nouveau"},
         {"nvidia_driver": None, "nvidia_smi_output": "NVIDIA-SMI has failed because it couldn't communicate"},
+        {"nvidia_driver_state": "not-passed-in", "container": "docker"},
+        {"nvidia_driver_state": "blocked-by-os", "wsl": True},
         {"env": {"CUDA_VISIBLE_DEVICES": "-1"}},
         {"env": {"CUDA_VISIBLE_DEVICES": ""}},
     ],

@@ -9,6 +9,7 @@ from assistant.model.errors import BadInput
 from assistant.model.machine import Gpu, Machine, Vendor
 from assistant.model.plan import Backend, Request
 from assistant.plan import make_plans
+from assistant.plan.target import python_tag
 
 CATALOG = load_catalog()
 RTX_3060 = Machine(
@@ -107,3 +108,19 @@ def test_another_python_can_be_asked_for():
     assert {plan.python for plan in planned(python="3.11").plans} == {"3.11"}
     with pytest.raises(BadInput, match="three"):
         planned(python="three")
+
+
+@pytest.mark.parametrize(
+    ("version", "tag"),
+    [
+        ("3.12", "312"),
+        ("3.13.8t", "313t"),
+        ("3.13t", "313t"),
+        ("3.14.0rc1", "314"),
+        ("3.14.0a7t", "314t"),
+        ("3.12.4+", "312"),
+    ],
+)
+def test_python_versions_are_read_with_their_threading(version, tag):
+    """A free-threaded Python keeps its t, whatever else stands in the version."""
+    assert python_tag(version)[1] == tag
