@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import json
+import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from loopback import LoopbackIndex
+
+from assistant.model.record import from_plain
+from assistant.model.report import Environment
 
 
 @pytest.fixture
@@ -17,3 +24,27 @@ def loopback_index(tmp_path: Path) -> Iterator[LoopbackIndex]:
     index = LoopbackIndex(folder)
     yield index
     index.close()
+
+
+@pytest.fixture(scope="session")
+def cpu_setup(tmp_path_factory: pytest.TempPathFactory) -> dict[str, object]:
+    """Let the assistant itself set up a CPU environment, once for all tests; give the session that it printed."""
+    folder = tmp_path_factory.mktemp("cpu environment")
+    command = [sys.executable, "-m", "assistant", "setup", "--yes", "--json", "--backend", "cpu"]
+    places = {name: str(folder / name) for name in ("XDG_STATE_HOME", "XDG_DATA_HOME", "JUPYTER_DATA_DIR")}
+    done = subprocess.run(
+        [*command, "--target", str(folder / "env"), "--to", str(folder / "exported")],
+        env={**os.environ, **places, "LANGUAGE": "en"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode:
+        pytest.fail(f"the CPU environment could not be set up:\n{done.stderr}", pytrace=False)
+    return json.loads(done.stdout)
+
+
+@pytest.fixture(scope="session")
+def cpu_environment(cpu_setup: dict[str, object]) -> Environment:
+    """Give the environment with torch, NumPy, onnx and ONNX Runtime that `cpu_setup` made."""
+    return from_plain(cpu_setup["environment"], Environment, "the environment")

@@ -14,7 +14,7 @@ from assistant.model.errors import AssistantError, NothingFits
 from assistant.model.machine import Machine
 from assistant.model.plan import Planning, Request
 from assistant.model.record import from_json, replace, to_json
-from assistant.plan import explain, make_plans
+from assistant.plan import explain, make_plans, nothing_fits
 from assistant.session.sources import Sources, settled
 
 __all__ = ["plan"]
@@ -55,9 +55,10 @@ def plan(
     planning = make_plans(brief, catalog, brief.request)
     if not (machine or replay):
         planning = settled(planning, brief, Sources(host_of(None)))
-    _print(planning, brief, why=why, as_json=as_json)
-    if planning.choice is None:
-        context.exit(NothingFits.exit_code)
+    if planning.choice or as_json:
+        _print(planning, brief, why=why, as_json=as_json)
+        context.exit(0 if planning.choice else NothingFits.exit_code)
+    raise nothing_fits(planning)
 
 
 def _brief(machine: str | None, replay: str | None, request: Request) -> Brief:
@@ -88,8 +89,6 @@ def _answer(line: bytes, request: Request, catalog: Catalog) -> str:
     try:
         brief = from_json(line, Brief, _("This line"))
         return to_json(make_plans(brief, catalog, _merged(brief, request)))
-    except NothingFits as error:
-        return to_json(Planning()) if not error.message else to_json({"error": error.message})
     except AssistantError as error:
         return to_json({"error": error.message})
 

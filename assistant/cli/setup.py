@@ -12,8 +12,11 @@ from assistant.cli.inputs import request_of, request_options
 from assistant.cli.journey import Journey
 from assistant.host.live import LiveHost
 from assistant.i18n import _
+from assistant.install.make import read_marker
 from assistant.install.target import interpreter
 from assistant.model.errors import BadInput, Cancelled, WorkFailed
+from assistant.model.machine import Detection, Machine
+from assistant.model.plan import Planning
 from assistant.model.record import replace, to_json
 from assistant.model.report import Environment
 from assistant.session.sources import Sources
@@ -75,13 +78,16 @@ def install(target: str, *, dry_run: bool, yes: bool, as_json: bool, **wishes: A
 
 @click.command()
 @click.option("--target", default="", metavar="PATH", help="An environment; that of the last setup by default.")
+@click.option("--device", default="", metavar="DEVICE", help="cpu, cuda, cuda:1, …; the plan's by default.")
 @click.option("--json", "as_json", is_flag=True, help="Print the report as JSON.")
-def verify(target: str, *, as_json: bool) -> None:
+def verify(target: str, device: str, *, as_json: bool) -> None:
     """Check that an environment really computes on its device."""
-    state = _last()
-    if target:
-        state = replace(state, environment=_environment(Path(target)), report=None)
-    journey = Journey(state, quiet=as_json)
+    state = _standing(Path(target).expanduser().absolute()) if target else _last()
+    if not (device or state.plan):
+        raise BadInput(
+            _("Nothing says which device {path} is for.").format(path=target), hint=_("Name it, as in --device cpu.")
+        )
+    journey = Journey(replace(state, device=device, report=None), quiet=as_json)
     journey.run(Task.VERIFY)
     if as_json:
         click.echo(to_json(journey.state.report, indent=2))
@@ -132,6 +138,15 @@ def _last() -> State:
     if state is None:
         raise BadInput(_("There is no setup to go on from."), hint=_("Run `assistant setup` first."))
     return state
+
+
+def _standing(target: Path) -> State:
+    """Start from an environment that is there; one of ours says what it was planned for."""
+    marker = read_marker(target)
+    if marker:
+        planning = Planning(choice=marker.plan, plans=(marker.plan,))
+        return State(detection=Detection(machine=Machine()), planning=planning, environment=marker.environment)
+    return State(detection=Detection(machine=Machine()), environment=_environment(target))
 
 
 def _environment(target: Path) -> Environment:

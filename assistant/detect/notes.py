@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+import msgspec.structs
+
 from assistant.host.base import Answer
 from assistant.i18n import _
 from assistant.model.finding import Finding, Remedy, Severity
@@ -12,12 +14,19 @@ from assistant.model.record import Record
 
 __all__ = ["Notes", "Sighting", "clean"]
 
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2066-\u2069]+")
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufeff]+")
+LIMIT = 1000
 
 
-def clean(text: str, limit: int = 200) -> str:
-    """Make text from outside one short line without control or direction characters."""
-    return _CONTROL.sub(" ", text).strip()[:limit]
+def clean(text: str) -> str:
+    """Make text from outside one line of bounded length without control or direction characters."""
+    return _CONTROL.sub(" ", text[:LIMIT]).strip()
+
+
+def _cleaned(value: object) -> object:
+    if isinstance(value, dict):
+        return {clean(name): _cleaned(item) for name, item in value.items()}
+    return clean(value) if isinstance(value, str) else value
 
 
 class Sighting(Record, frozen=True):
@@ -41,7 +50,7 @@ class Notes:
     def fact(self, name: str, value: object, source: str) -> None:
         """Note a fact; None means that the source did not tell."""
         if value is not None and name not in self.facts:
-            self.facts[name] = clean(value) if isinstance(value, str) else value
+            self.facts[name] = _cleaned(value)
             self.evidence.append(Evidence(fact=name, source=source))
 
     def looked(self, fact: str, source: str, text: str) -> None:
@@ -50,6 +59,8 @@ class Notes:
 
     def gpu(self, gpu: Gpu, source: str, *, bus: str | None = None, revision: str | None = None) -> None:
         """Note a GPU that a source saw."""
+        texts = {name: _cleaned(getattr(gpu, name)) for name in ("name", "driver")}
+        gpu = msgspec.structs.replace(gpu, **texts)
         self.gpus.append(Sighting(gpu=gpu, source=source, bus=bus, revision=revision))
 
     def finding(

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import msgspec
 
+from assistant.detect.adapters import not_a_gpu
 from assistant.detect.notes import Notes
 from assistant.detect.parsers import nvidia
 from assistant.detect.parsers.amd import rocminfo
+from assistant.detect.parsers.apple import overview, profiler_json, profiler_text
 from assistant.detect.parsers.collect_env import collect_env
+from assistant.detect.parsers.dxdiag import dxdiag
+from assistant.detect.parsers.windows import nvidia_version
 from assistant.detect.run import united
 from assistant.i18n import _
 from assistant.model.errors import BadInput
 from assistant.model.finding import Severity
-from assistant.model.machine import Detection
+from assistant.model.machine import Detection, Vendor
 
 __all__ = ["read_report"]
 
@@ -76,9 +82,42 @@ def _rocminfo(text: str, notes: Notes) -> bool:
     return agents is not None
 
 
-READERS = {
+def _dxdiag(text: str, notes: Notes) -> bool:
+    told = dxdiag(text)
+    if told is None:
+        return False
+    notes.fact("os", "windows", "dxdiag")
+    notes.fact("os_version", told.os_version, "dxdiag")
+    notes.fact("arch", told.arch, "dxdiag")
+    notes.fact("memory_gb", told.memory_gb, "dxdiag")
+    for found in told.adapters:
+        reason = not_a_gpu(found.gpu.pci_id or "", name=found.gpu.name)
+        if reason:
+            notes.finding("adapter-skipped", Severity.INFO, reason)
+            continue
+        notes.gpu(found.gpu, "dxdiag")
+        if found.gpu.vendor is Vendor.NVIDIA and found.gpu.driver:
+            notes.fact("nvidia_driver", nvidia_version(found.gpu.driver), "dxdiag")
+    return True
+
+
+def _system_profiler(text: str, notes: Notes) -> bool:
+    gpus = profiler_json(text) if '"SPDisplaysDataType"' in text else profiler_text(text)
+    facts = overview(text) if gpus is not None or "Hardware Overview:" in text else {}
+    if gpus is None and not facts:
+        return False
+    for name, value in {"os": "macos", **facts}.items():
+        notes.fact(name, value, "system_profiler")
+    for gpu in gpus or ():
+        notes.gpu(gpu, "system_profiler")
+    return True
+
+
+READERS: dict[str, Callable[[str, Notes], bool]] = {
     "python -m torch.utils.collect_env": _collect_env,
     "nvidia-smi": lambda text, notes: _nvidia(nvidia.smi_table(text), "nvidia-smi", notes),
     "nvidia-smi -q": lambda text, notes: _nvidia(nvidia.smi_query(text), "nvidia-smi -q", notes),
     "rocminfo": _rocminfo,
+    "dxdiag": _dxdiag,
+    "system_profiler": _system_profiler,
 }

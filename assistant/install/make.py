@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Literal
 
 from assistant.host.base import Host
 from assistant.i18n import _
@@ -15,13 +15,21 @@ from assistant.install.kernel import register_kernel
 from assistant.install.resolution import Resolution
 from assistant.install.target import BUILDING, MARKER, check_disk, check_target, interpreter
 from assistant.install.uv import Installed, Installer, Transfer, install_command, read_line, venv_command
-from assistant.model.errors import WorkFailed
+from assistant.model.errors import BadInput, WorkFailed
 from assistant.model.event import Progress, Sink, Step
 from assistant.model.plan import Plan
-from assistant.model.record import to_plain
+from assistant.model.record import Record, from_json, to_json
 from assistant.model.report import Environment
 
-__all__ = ["commands", "make_environment", "reusable"]
+__all__ = ["Marker", "commands", "make_environment", "read_marker", "reusable"]
+
+
+class Marker(Record, frozen=True, kw_only=True):
+    """What stands in a finished environment: the plan that it was made for, and what it holds."""
+
+    schema: Literal[1] = 1
+    plan: Plan
+    environment: Environment
 
 
 def commands(python: str, target: Path) -> tuple[tuple[str, ...], ...]:
@@ -32,14 +40,17 @@ def commands(python: str, target: Path) -> tuple[tuple[str, ...], ...]:
 
 def reusable(target: Path, resolution: Resolution) -> Environment | None:
     """Answer an environment of ours that already holds exactly what the resolution names, else None."""
+    marker = read_marker(target)
+    return marker.environment if marker and marker.environment.packages == _versions(resolution) else None
+
+
+def read_marker(target: Path) -> Marker | None:
+    """Read what an environment of ours says of itself; None for any other folder, or one whose Python is gone."""
     try:
-        marker = json.loads((target / MARKER).read_text(encoding="utf-8"))
-        packages, kernel = marker["packages"], marker["kernel"]
-    except (OSError, ValueError, LookupError, TypeError):
+        marker = from_json((target / MARKER).read_bytes(), Marker, MARKER)
+    except (OSError, BadInput):
         return None
-    if packages != _versions(resolution) or not interpreter(target).exists():
-        return None
-    return Environment(path=str(target), python=str(interpreter(target)), kernel=kernel, packages=packages)
+    return marker if interpreter(target).exists() and marker.environment.path == str(target) else None
 
 
 def make_environment(plan: Plan, resolution: Resolution, target: Path, host: Host, installer: Installer) -> Environment:
@@ -91,8 +102,7 @@ def _begin(target: Path) -> None:
 
 
 def _finish(target: Path, plan: Plan, made: Environment) -> None:
-    marker = {"schema": 1, "plan": to_plain(plan), "kernel": made.kernel, "packages": made.packages}
-    (target / MARKER).write_text(json.dumps(marker, indent=1), encoding="utf-8")
+    (target / MARKER).write_text(to_json(Marker(plan=plan, environment=made), indent=1), encoding="utf-8")
     (target / BUILDING).unlink()
 
 

@@ -85,7 +85,10 @@ class Preview(Record, frozen=True):
 
 
 class State(Record, frozen=True):
-    """Everything that a setup knows; `machine` names a replayed recording ("" is the machine at hand)."""
+    """Everything that a setup knows; `machine` names a replayed recording ("" is the machine at hand).
+
+    `target`, `device` and `folder` are the user's own choices, "" where the plan decides.
+    """
 
     schema: Literal[1] = 1
     current: Step = Step.DETECT
@@ -94,6 +97,7 @@ class State(Record, frozen=True):
     machine: str = ""
     request: Request = Request()
     target: str = ""
+    device: str = ""
     folder: str = ""
     formats: tuple[str, ...] = ()
     chosen: int = 0
@@ -102,6 +106,7 @@ class State(Record, frozen=True):
     preview: Preview | None = None
     environment: Environment | None = None
     report: Report | None = None
+    figure: str = ""
     findings: tuple[Finding, ...] = ()
     exported: tuple[str, ...] = ()
     log: tuple[str, ...] = ()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,17 +21,19 @@ from assistant.install.resolution import resolve
 from assistant.install.target import check_target, default_target
 from assistant.install.uv import Installer
 from assistant.machines import load
-from assistant.model.errors import BadInput, NothingFits
+from assistant.model.errors import BadInput
 from assistant.model.event import Progress, Sink, Step
 from assistant.model.plan import Plan
-from assistant.plan import make_plans
+from assistant.plan import make_plans, nothing_fits
 from assistant.session.sources import Sources, settled
 from assistant.session.state import Preview, State, Task
+from assistant.verify.plots import timing_figure, warm_up
 from assistant.verify.run import device_for, verify
 
 __all__ = ["TASKS", "Tools"]
 
 Changes = dict[str, object]
+FIGURE = "verification.svg"
 
 
 @dataclass(frozen=True)
@@ -55,10 +58,7 @@ def _plan(state: State, tools: Tools) -> Changes:
     if not state.machine:
         planning = settled(planning, machine, tools.sources)
     if planning.choice is None:
-        raise NothingFits(
-            " ".join(row.why for row in planning.rejected[:1]) or _("No PyTorch wheel fits this machine."),
-            hint=" ".join(row.would_help for row in planning.rejected[:1]),
-        )
+        raise nothing_fits(planning)
     return {"planning": planning, "chosen": 0, "preview": None}
 
 
@@ -82,12 +82,17 @@ def _install(state: State, tools: Tools) -> Changes:
     made = preview.ready or make_environment(
         plan, preview.resolution, Path(preview.target), tools.host, _installer(plan, tools)
     )
-    return {"environment": made, "report": None, "exported": ()}
+    return {"environment": made, "report": None, "figure": "", "exported": ()}
 
 
 def _verify(state: State, tools: Tools) -> Changes:
-    device = device_for(_known(state.plan).backend)
-    return {"report": verify(_known(state.environment).python, device, tools.sink, tools.cancel)}
+    plan = state.plan
+    device = state.device or device_for(_known(plan).backend)
+    settings = plan.env if plan else {}
+    python = _known(state.environment).python
+    threading.Thread(target=warm_up, daemon=True).start()  # the checks run in another process meanwhile
+    report = verify(python, device, tools.sink, tools.cancel, environment=settings)
+    return {"report": report, "figure": timing_figure(report)}
 
 
 def _diagnose(state: State, tools: Tools) -> Changes:
@@ -107,6 +112,7 @@ def _export(state: State, tools: Tools) -> Changes:
         _known(state.report),
         folder,
         formats=state.formats or tuple(FORMATS),
+        figures={FIGURE: state.figure} if state.figure else None,
     )
     return {"exported": tuple(str(path) for path in written)}
 

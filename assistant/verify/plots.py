@@ -14,7 +14,7 @@ from assistant.model.report import Check, Report, Status
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["timing_figure", "timing_png"]
+__all__ = ["timing_figure", "timing_png", "warm_up"]
 
 # Read on white and on black: contrast 4.4 and 4.7 to 1. In JupyterLab the theme's own colour of text takes its place.
 GREY = "#787878"
@@ -28,6 +28,12 @@ _BARS: Mapping[Status, str] = {
 }
 SHORTEST = 1e-6
 _drawing = threading.Lock()  # matplotlib's caches of fonts and glyphs are shared by all threads
+
+
+def warm_up() -> None:
+    """Load matplotlib ahead of the first picture, while another process works."""
+    import matplotlib.backends.backend_svg  # noqa: PLC0415
+    import matplotlib.figure  # noqa: F401, PLC0415
 
 
 def timing_figure(report: Report) -> str:

@@ -11,7 +11,9 @@ import ipywidgets as widgets
 
 from assistant.host.live import LiveHost
 from assistant.i18n import _
+from assistant.machines import label
 from assistant.model.event import Step
+from assistant.model.finding import Severity
 from assistant.session.runner import Runner, ThreadRunner
 from assistant.session.session import Session
 from assistant.session.state import Show, State, Task
@@ -80,8 +82,7 @@ class SetupWizard(widgets.VBox):  # type: ignore[misc]  # the library has no typ
         phase = state.status(state.current).phase
         self.stepper.status = f"{names[state.current]}: {text or word(phase)}"
         self.stepper.current = state.current.value
-        told = _("Simulation of {machine}: nothing can be installed.").format(machine=state.machine)
-        self.banner.value = f'<div class="ptsa-note ptsa-note-warning">{html.esc(told)}</div>' if state.machine else ""
+        self.banner.value = _simulation(state.machine) if state.machine else ""
 
     def _draw_panel(self, state: State) -> None:
         step = state.current
@@ -102,8 +103,11 @@ class SetupWizard(widgets.VBox):  # type: ignore[misc]  # the library has no typ
         shown = offered.why if state.running is None else ()
         self.why.value = "".join(f'<p class="ptsa-why">{html.esc(line)}</p>' for line in shown)
 
-    def _on_stepper(self, _widget: object, content: dict[str, Any], _buffers: object) -> None:
-        self.session.dispatch(Show(step=Step(content["show"])))
+    def _on_stepper(self, _widget: object, content: object, _buffers: object) -> None:
+        wanted = content.get("show") if isinstance(content, dict) else None
+        for step in Step:
+            if step.value == wanted:
+                self.session.dispatch(Show(step=step))
 
     def _on_back(self) -> None:
         step = footer(self.session.state).back
@@ -116,6 +120,11 @@ class SetupWizard(widgets.VBox):  # type: ignore[misc]  # the library has no typ
 
     def _on_cancel(self) -> None:
         self.session.cancel()
+
+
+def _simulation(machine: str) -> str:
+    text = _("Simulation of {machine}: nothing can be installed.").format(machine=label(machine))
+    return html.note(Severity.WARNING, text)
 
 
 def show(machine: str = "", runner: Runner | None = None) -> SetupWizard:

@@ -9,7 +9,7 @@ import msgspec
 from assistant.detect.parsers.guess import vendor_of_name
 from assistant.model.machine import Gpu, Vendor
 
-__all__ = ["profiler_json", "profiler_text"]
+__all__ = ["overview", "profiler_json", "profiler_text"]
 
 _VENDORS = {"sppci_vendor_amd": Vendor.AMD, "sppci_vendor_intel": Vendor.INTEL, "sppci_vendor_nvidia": Vendor.NVIDIA}
 _IDS = {Vendor.AMD: "1002", Vendor.INTEL: "8086", Vendor.NVIDIA: "10de"}
@@ -61,10 +61,24 @@ def profiler_text(text: str) -> tuple[Gpu, ...] | None:
 
 
 def _block(block: str) -> Gpu | None:
-    told: dict[str, str] = dict(re.findall(r"^ {6}(\w[\w ()-]{1,40}): ([^\n]{1,100})$", block, re.MULTILINE))
+    told: dict[str, str] = dict(re.findall(r"^ {6}(\w[\w ,()-]{1,40}): ([^\n]{1,100})$", block, re.MULTILINE))
     name = told.get("Chipset Model")
     if not name:
         return None
     size = next((value for field, value in told.items() if field.startswith("VRAM")), "")
     shared = any("Dynamic" in field or "Shared" in field for field in told)
     return _gpu(name, vendor_of_name(told.get("Vendor", name)), told.get("Device ID", ""), size, shared)
+
+
+def overview(text: str) -> dict[str, object]:
+    """Read system facts off the text of system_profiler's hardware and software parts, named as in `Machine`."""
+    version = re.search(r"^\s*System Version: macOS ([\d.]{2,12})", text, re.MULTILINE)
+    chip = re.search(r"^\s*Chip: (Apple M[^\n]{1,30})$", text, re.MULTILINE)
+    intel = re.search(r"^\s*Processor Name: [^\n]{0,40}Intel", text, re.MULTILINE)
+    memory = re.search(r"^\s*Memory: (\d{1,5}) GB\s*$", text, re.MULTILINE)
+    told = {
+        "os_version": f"macOS {version[1]}" if version else None,
+        "arch": "arm64" if chip else "x86_64" if intel else None,
+        "memory_gb": float(memory[1]) if memory else None,
+    }
+    return {name: value for name, value in told.items() if value is not None}

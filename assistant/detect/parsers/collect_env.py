@@ -32,7 +32,8 @@ _LABELS = frozenset(
         "python version", "python platform", "is cuda available", "cuda runtime version", "cuda_module_loading set to",
         _GPUS, "nvidia driver version", "cudnn version", "is xpu available", "intel gpu driver version", *_INTEL,
         "hip runtime version", "miopen runtime version", "is xnnpack available", "caching allocator config", "cpu",
-        "versions of relevant libraries", "is mps available", "is npu available",
+        "versions of relevant libraries", "is mps available", "is npu available", "vllm version", "neuron sdk version",
+        "vllm build flags", "gpu topology", "nccl version", "environment variables",
     )
 )  # fmt: skip
 _UNTOLD = re.compile(r"(?:no cuda|could not collect|n/?a|none|unknown)?", re.IGNORECASE)
@@ -41,7 +42,7 @@ _LEAST_LABELS = 4
 
 def collect_env(text: str) -> CollectEnv | None:
     """Read the fullest dump that the text holds; quote marks, bullets and prose around it are let by."""
-    dumps = _dumps(text)
+    dumps = _dumps(text) if _START in text.lower() else []
     if not dumps:
         return None
     dump = max(dumps, key=len)
@@ -50,9 +51,14 @@ def collect_env(text: str) -> CollectEnv | None:
 
 
 def _dumps(text: str) -> list[Dump]:
-    """Cut out each dump, as the lines under each label; it starts at PyTorch's version. Fewer labels are mere prose."""
-    dumps: list[Dump] = []
+    """Cut out each dump, as the lines under each label. Too few labels are mere prose.
+
+    A dump begins where PyTorch's version or the system is told once more. What stood before PyTorch's version
+    counts only where the dump does not tell it again: vLLM's script tells the system first.
+    """
+    dumps: list[Dump] = [{}]
     lines: list[str] = []
+    stale: set[str] = set()
     for raw in text.splitlines():
         line = raw.strip(">*-`|# \t\ufeff")
         head, colon, tail = line.partition(":")
@@ -60,12 +66,18 @@ def _dumps(text: str) -> list[Dump]:
         if not colon or label not in _LABELS:
             lines.append(line)
             continue
-        if label == _START:
+        if _START in dumps[-1] and (label == _START or (label == "os" and "os" in dumps[-1] and "os" not in stale)):
             dumps.append({})
+            stale = set()
+        if label == _START:
+            stale = set(dumps[-1])
         lines = [tail.strip("*` \t")]
-        if dumps:
+        if label in stale:
+            dumps[-1][label] = lines
+            stale.discard(label)
+        else:
             dumps[-1].setdefault(label, lines)
-    return [dump for dump in dumps if len(dump) >= _LEAST_LABELS]
+    return [dump for dump in dumps if _START in dump and len(dump) >= _LEAST_LABELS]
 
 
 def _value(dump: Dump, label: str) -> str:
@@ -76,7 +88,8 @@ def _value(dump: Dump, label: str) -> str:
 
 def _facts(dump: Dump) -> dict[str, object]:
     system, platform, python = (_value(dump, label) for label in ("os", "python platform", "python version"))
-    family = system_of(platform, system, python, _value(dump, "libc version"))
+    hints = (_value(dump, label) for label in ("libc version", "cudnn version", "gcc version", "clang version"))
+    family = system_of(platform, system, python, *dump.get("cudnn version", ())[:3], *hints)
     arch = arch_of(platform, system, python, *dump.get("cpu", ())[:4])
     version = re.search(r"\d{1,2}\.\d{1,3}(?:\.\d{1,3})?(?:(?:a|b|rc)\d{1,3})?t?(?![\w.])", python)
     free = version and "free-threading" in python and not version[0].endswith("t")
@@ -120,21 +133,17 @@ def _packages(dump: Dump) -> dict[str, str]:
 def _gpus(dump: Dump) -> tuple[Gpu, ...]:
     built_for_amd = bool(_value(dump, "rocm used to build pytorch"))
     named = [_named(line, Vendor.AMD if built_for_amd else Vendor.NVIDIA) for line in _models(dump.get(_GPUS, ()))]
-    intel = next(filter(None, (list(_intel_names(dump.get(label, ()))) for label in _INTEL)), [])
-    named += [Gpu(vendor=Vendor.INTEL, name=name) for name in intel]
+    detected, onboard = (list(_intel_gpus(dump.get(label, ()))) for label in _INTEL)
+    named += detected if len(detected) >= len(onboard) else onboard
     chip = _apple_chip(dump)
     return (*named, *([Gpu(vendor=Vendor.APPLE, name=chip, integrated=True)] if chip else []))
 
 
 def _models(lines: Iterable[str]) -> Iterable[str]:
-    """Give one text per GPU; the list ends at an empty line, and slices of a card (MIG) are no cards."""
-    begun = False
-    for line in lines:
-        if not line and begun:
-            return
-        if line and not _UNTOLD.fullmatch(line) and not line.startswith("MIG "):
-            begun = True
-            yield line
+    """Give one text per GPU: the first line, or the lines `GPU 0: …`; slices of a card (MIG) are no cards."""
+    told = [line for line in lines if line]
+    many = [line for line in told if re.match(r"GPU \d{1,3}: ", line)]
+    return many or [line for line in told[:1] if not _UNTOLD.fullmatch(line) and not line.startswith("MIG ")]
 
 
 def _named(line: str, vendor: Vendor) -> Gpu:
@@ -149,10 +158,16 @@ def _named(line: str, vendor: Vendor) -> Gpu:
     )
 
 
-def _intel_names(lines: Iterable[str]) -> Iterable[str]:
+def _intel_gpus(lines: Iterable[str]) -> Iterable[Gpu]:
+    """Read `_XpuDeviceProperties(name='…', device_id=0xE211, total_memory=24480MB, …)` or a bare name."""
     for line in lines:
-        quoted = re.search(r"\bname='([^']{1,100})'", line)
-        if quoted:
-            yield quoted[1]
-        elif re.match(r"Intel\b", line):
-            yield line
+        name = re.search(r"\bname='([^']{1,100})'", line)
+        device = re.search(r"\bdevice_id=0x([0-9A-Fa-f]{1,4})\b", line)
+        memory = re.search(r"\btotal_memory=(\d{1,8})MB", line)
+        if name or re.match(r"Intel\b", line):
+            yield Gpu(
+                vendor=Vendor.INTEL,
+                name=name[1] if name else line,
+                pci_id=f"8086:{device[1].lower():0>4}" if device else None,
+                vram_gb=round(int(memory[1]) / 1024, 1) if memory else None,
+            )

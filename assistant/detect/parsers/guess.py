@@ -9,13 +9,14 @@ from assistant.model.machine import Vendor
 __all__ = ["arch_of", "system_of", "vendor_of_name"]
 
 _SYSTEMS = (
-    ("windows", re.compile(r"\bwindows\b|\bwin(?:32|64|10|11)\b", re.IGNORECASE)),
+    ("windows", re.compile(r"\bwindows\b|\bwin(?:32|64|10|11)\b|\b[A-Z]:\\|\bMSC v", re.IGNORECASE)),
     ("macos", re.compile(r"\bmac ?os\b|\bosx\b|\bos x\b|\bdarwin\b", re.IGNORECASE)),
     (
         "linux",
         re.compile(
-            r"linux|\b(?:ubuntu|debian|fedora|centos|red hat|rhel|rocky|alma|arch|manjaro|gentoo|mint|pop!_os|nixos|"
-            r"opensuse|suse|sles|steamos|endeavouros|kali|raspbian|alpine|void|slackware|mariner|photon|amzn|glibc)\b",
+            r"linux|/usr/|/lib/|\b(?:ubuntu|debian|fedora|centos|red hat|rhel|rocky|alma|arch|manjaro|gentoo|mint|pop!_os|"
+            r"nixos|opensuse|suse|sles|steamos|endeavouros|kali|raspbian|alpine|void|slackware|mariner|photon|amzn|glibc|"
+            r"zorin|elementary|neon|garuda|nobara|deepin|pardus|flatcar|euleros|openeuler|kylin|uos|anolis)\b",
             re.IGNORECASE,
         ),
     ),

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import ipywidgets as widgets
 
 from assistant.i18n import _
-from assistant.machines import shipped
+from assistant.machines import label, shipped
 from assistant.model.finding import Severity
 from assistant.model.machine import Gpu, Machine
 from assistant.session.state import Simulate, State
@@ -22,7 +22,7 @@ class DetectPanel(Panel):
 
     def controls(self) -> Iterable[widgets.Widget]:
         """Offer this machine and every recorded one."""
-        options = [(_("This machine"), ""), *((name, name) for name in shipped())]
+        options = [(_("This machine"), ""), *((label(name), name) for name in shipped())]
         self.machine = widgets.Dropdown(options=options, description=_("Machine"))
         self.on_value(self.machine, lambda name: Simulate(machine=name))
         return [self.machine]

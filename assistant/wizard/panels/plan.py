@@ -24,11 +24,14 @@ class PlanPanel(Panel):
         """Let the user take another plan, or ask for a backend."""
         self.choice = widgets.Dropdown(description=_("Plan"))
         self.on_value(self.choice, lambda index: Choose(index=index or 0))
-        backends = [(_("Choose for me"), None), *((backend.value.upper(), backend) for backend in Backend)]
+        backends = [(_("Choose for me"), ""), *((backend.value.upper(), backend.value) for backend in Backend)]
         self.backend = widgets.Dropdown(options=backends, description=_("Backend"))
         self._request = State().request
-        self.on_value(self.backend, lambda backend: Wish(request=replace(self._request, backend=backend)))
+        self.on_value(self.backend, self._wish)
         return [self.choice, self.backend]
+
+    def _wish(self, backend: str) -> Wish:
+        return Wish(request=replace(self._request, backend=Backend(backend) if backend else None))
 
     def draw(self, state: State) -> str:
         """Show the chosen plan."""
@@ -61,7 +64,7 @@ class PlanPanel(Panel):
         if options:
             self.choice.value = state.chosen
         self._request = state.request
-        self.backend.value = state.request.backend
+        self.backend.value = state.request.backend.value if state.request.backend else ""
         self.choice.disabled = self.backend.disabled = state.running is not None
 
 

@@ -8,9 +8,8 @@ import ipywidgets as widgets
 
 from assistant.i18n import _
 from assistant.model.finding import Severity
-from assistant.model.report import Check, Report, Status
+from assistant.model.report import Check, Status
 from assistant.session.state import State
-from assistant.verify.plots import timing_figure
 from assistant.verify.run import check_title
 from assistant.wizard import html
 from assistant.wizard.panels.base import Panel, log_view
@@ -27,7 +26,6 @@ class VerifyPanel(Panel):
         """Keep the plot apart: it is drawn once per report."""
         self.plot = widgets.HTML()
         self.log = widgets.HTML()
-        self._drawn: Report | None = None
         return [self.plot, self.log]
 
     def draw(self, state: State) -> str:
@@ -54,11 +52,9 @@ class VerifyPanel(Panel):
         )
 
     def follow(self, state: State) -> None:
-        """Draw the plot of a new report."""
+        """Show the plot and the log."""
         self.log.value = log_view(state.log)
-        if state.report is not self._drawn:
-            self._drawn = state.report
-            self.plot.value = f'<div class="ptsa-plot">{timing_figure(state.report)}</div>' if state.report else ""
+        self.plot.value = f'<div class="ptsa-plot">{state.figure}</div>' if state.figure else ""
 
 
 def _row(check: Check) -> tuple[str, ...]:

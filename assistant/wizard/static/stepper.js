@@ -40,7 +40,11 @@ function draw_progress(bar, model) {
 }
 
 function focus_heading(el) {
-  el.closest(".ptsa-wizard")?.querySelector(".ptsa-heading")?.focus({ preventScroll: true });
+  const heading = el.closest(".ptsa-wizard")?.querySelector(".ptsa-heading");
+  if (!heading) return;
+  heading.focus({ preventScroll: true });
+  const { top, bottom } = heading.getBoundingClientRect();
+  if (top < 0 || bottom > window.innerHeight) el.scrollIntoView({ block: "start" });
 }
 
 function render({ model, el }) {

@@ -1,0 +1,103 @@
+"""Parsers answer a value or None whatever they are given, in time proportional to the text."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from assistant.detect import read_report
+from assistant.detect.parsers import amd, apple, nvidia, system, windows
+from assistant.detect.parsers.collect_env import collect_env
+from assistant.detect.parsers.dxdiag import dxdiag
+from assistant.machines import load, shipped
+from assistant.model.errors import BadInput
+from assistant.model.record import to_json
+
+READERS = (
+    amd.kfd_node,
+    amd.rocm_release,
+    amd.rocminfo,
+    apple.overview,
+    apple.profiler_json,
+    apple.profiler_text,
+    collect_env,
+    dxdiag,
+    nvidia.driver_version,
+    nvidia.smi_complaint,
+    nvidia.smi_query,
+    nvidia.smi_table,
+    system.meminfo_total_kib,
+    system.os_name,
+    system.pci_devices,
+    windows.nvidia_version,
+    windows.pci_id_of,
+    windows.reg_query,
+)
+
+PIECES = (
+    "PyTorch version: 2.5\n", "OS: Ubuntu\n", "Is debug build: No\n", "Python version: 3.1\n", "GPU models and configuration:\n",
+    "GPU 0: X\n", "NVIDIA-SMI 580 ", "Driver Version: 5.5 ", "|   0  X  Off | 0000:01:00.0 Off |", "NVSMI LOG", "GPU 0:0:0.0\n",
+    "Product Name : X\n", "HSA Agents\n", "*******\nAgent 1\n*******\n", "Device Type: GPU\n", "Name: gfx90a\n", "Size: 9 KB",
+    "---------------\nDisplay Devices\n---------------\n", "Card name: X\n", "Device Key: PCI\\VEN_10DE&DEV_2206\n",
+    "Graphics/Displays:\n", "    X:\n", "      Chipset Model: X\n", '{"SPDisplaysDataType":[', "{}", "]}", "\u202e", "\x1b[31m", "\r",
+    "gfx_target_version 110000\n", "simd_count 9\n", "    DriverDesc    REG_SZ    X\n", "PCI_ID=10DE:2684\n", "PCI_CLASS=30000\n",
+)  # fmt: skip
+texts = st.one_of(st.text(max_size=300), st.lists(st.sampled_from(PIECES), max_size=25).map("".join))
+
+
+@pytest.mark.parametrize(
+    "reader", READERS, ids=lambda reader: f"{reader.__module__.rpartition('.')[2]}.{reader.__name__}"
+)
+@settings(max_examples=60, deadline=None)
+@given(text=texts)
+def test_a_reader_never_raises(reader, text):
+    """Random text and shuffled pieces of real reports give a value or None."""
+    reader(text)
+
+
+@settings(max_examples=150, deadline=None)
+@given(text=texts, data=st.data())
+def test_a_report_is_read_or_refused(text, data):
+    """Whatever is pasted gives a machine that JSON can hold, or bad input; nothing else."""
+    answers = [said.answer.text for said in load(data.draw(st.sampled_from(shipped()))).said if said.answer.text]
+    answer = data.draw(st.sampled_from(answers))
+    cut = data.draw(st.integers(0, len(answer)))
+    try:
+        to_json(read_report(answer[:cut] + text + answer[cut:]).machine)
+    except BadInput as refused:
+        assert refused.message  # noqa: PT017 - either way out is right
+
+
+@pytest.mark.parametrize(
+    "unit",
+    [
+        "x",
+        "-",
+        " ",
+        "\n",
+        "|",
+        "> - * PyTorch version",
+        "PyTorch version: 1\n",
+        "PyTorch version: 1\nOS: x\nPython version: 3\nIs debug build: No\n[pip3] a==1\n",
+        "NVIDIA-SMI |   0  " + "a " * 20,
+        "GPU 00000000:01:00.0\n",
+        "HSA Agents\n*******\nAgent 1\n*******\nDevice Type: GPU\nName: " + " " * 50,
+        "-----\nDisplay Devices\n-----\n Card name: X\n",
+        "Graphics/Displays:\n    X:\n      Chipset Model: X\n",
+        '{"SPDisplaysDataType":[',
+        "NVSMI LOG Product Name " + " " * 30,
+    ],
+    ids=lambda unit: repr(unit[:24]),
+)
+def test_ten_megabytes_take_less_than_two_seconds(unit):
+    """Repeating any fragment up to 10 MB stays linear."""
+    text = unit * (10**7 // len(unit))
+    started = time.perf_counter()
+    try:
+        read_report(text)
+    except BadInput:
+        pass
+    assert time.perf_counter() - started < 2

@@ -1,0 +1,373 @@
+"""Pasted reports are read whatever stands around them, and what they do not tell stays unknown."""
+
+from __future__ import annotations
+
+import pytest
+
+from assistant.detect import read_report
+from assistant.model.errors import BadInput
+from assistant.model.machine import Vendor
+
+DUMP = """Collecting environment information...
+PyTorch version: 2.5.1+cu124
+Is debug build: False
+CUDA used to build PyTorch: 12.4
+ROCM used to build PyTorch: N/A
+
+OS: Ubuntu 22.04.5 LTS (x86_64)
+GCC version: (Ubuntu 11.4.0-1ubuntu1~22.04) 11.4.0
+Libc version: glibc-2.35
+
+Python version: 3.10.12 (main, Nov  6 2024, 20:22:13) [GCC 11.4.0] (64-bit runtime)
+Python platform: Linux-5.15.167.4-microsoft-standard-WSL2-x86_64-with-glibc2.35
+Is CUDA available: True
+CUDA runtime version: Could not collect
+GPU models and configuration:
+GPU 0: NVIDIA A100-SXM4-80GB (UUID: GPU-7fdaf0a5-179b-f636-d15d-daf243e3ff16)
+  MIG 1g.10gb     Device  0: (UUID: MIG-feb88891-0321-5fef-9c87-d4af3b54259e)
+GPU 1: NVIDIA GeForce RTX 2080 Ti
+
+Nvidia driver version: 560.94
+cuDNN version: Could not collect
+
+Versions of relevant libraries:
+[pip3] numpy==1.26.4
+[pip3] torch==2.5.1
+[conda] Could not collect
+"""
+
+
+def test_a_dump_gives_system_python_torch_driver_and_every_gpu():
+    """System, WSL, Python, running torch, driver and each card are told; slices of a card are no cards."""
+    machine = read_report(DUMP).machine
+    assert (machine.os, machine.os_version, machine.arch) == ("linux", "Ubuntu 22.04.5 LTS (x86_64)", "x86_64")
+    assert machine.wsl is True
+    assert (machine.python, machine.python_bits, machine.glibc) == ("3.10.12", 64, "2.35")
+    assert machine.packages == {"numpy": "1.26.4", "torch": "2.5.1+cu124"}
+    assert machine.nvidia_driver == "560.94"
+    assert [(gpu.name, gpu.compute_capability) for gpu in machine.gpus] == [
+        ("NVIDIA A100-SXM4-80GB", "8.0"),
+        ("NVIDIA GeForce RTX 2080 Ti", "7.5"),
+    ]
+
+
+@pytest.mark.parametrize(
+    "wrapped",
+    [
+        "".join(f"> {line}\n" for line in DUMP.splitlines()),
+        "".join(f"    {line}\n" for line in DUMP.splitlines()),
+        DUMP.replace("\n", "\r\n"),
+        "## Bug\n\n - PyTorch version: 1.0 or so\n - OS: Windows\n\nIt fails.\n\n```\n" + DUMP + "```\nThanks!\n",
+        "".join(f"- {line}\n" if ":" in line else f"{line}\n" for line in DUMP.splitlines()),
+        "OS: my Mac at home\n" + DUMP,
+    ],
+    ids=["quoted", "indented", "windows line ends", "whole issue", "bullets", "prose with a label before"],
+)
+def test_what_stands_around_a_dump_does_not_matter(wrapped):
+    """Quote marks, indentation, bullets, line ends and a whole issue around the dump change nothing."""
+    assert read_report(wrapped).machine == read_report(DUMP).machine
+
+
+def test_the_fullest_of_several_dumps_counts():
+    """A second, cut-off dump does not win over a whole one."""
+    second = DUMP.replace("2.5.1+cu124", "9.9.9").partition("Python version")[0]
+    assert read_report(DUMP + second).machine.packages["torch"] == "2.5.1+cu124"
+
+
+def test_a_dump_that_tells_the_system_first_is_read():
+    """The layout of vLLM's script, with padded labels and headings, is read as well."""
+    text = """
+==============================
+        System Info
+==============================
+OS                           : Ubuntu 22.04.5 LTS (x86_64)
+Libc version                 : glibc-2.35
+
+==============================
+       PyTorch Info
+==============================
+PyTorch version              : 2.6.0+cpu
+Is debug build               : False
+CUDA used to build PyTorch   : Could not collect
+
+==============================
+      Python Environment
+==============================
+Python version               : 3.12.11 (main, Jun 26 2025, 21:20:05) [Clang 20.1.4 ] (64-bit runtime)
+Python platform              : Linux-5.15.0-143-generic-x86_64-with-glibc2.35
+
+==============================
+       CUDA / GPU Info
+==============================
+Is CUDA available            : False
+GPU models and configuration : GPU 0: NVIDIA GeForce RTX 3090
+Nvidia driver version        : 570.124.06
+"""
+    machine = read_report(text).machine
+    assert (machine.os, machine.python, machine.nvidia_driver) == ("linux", "3.12.11", "570.124.06")
+    assert machine.packages["torch"] == "2.6.0+cpu"
+    assert [gpu.name for gpu in machine.gpus] == ["NVIDIA GeForce RTX 3090"]
+
+
+def test_an_amd_build_tells_gfx():
+    """On a ROCm build the gfx target behind the name is read and the vendor is AMD."""
+    text = DUMP.replace("ROCM used to build PyTorch: N/A", "ROCM used to build PyTorch: 6.3.42134")
+    head, _gpus, tail = text.partition("GPU models and configuration:\n")
+    rest = tail.partition("Nvidia driver version: 560.94\n")[2]
+    text = head + "GPU models and configuration: AMD Instinct MI300X (gfx942:sramecc+:xnack-)\n" + rest
+    (gpu,) = read_report(text).machine.gpus
+    assert (gpu.vendor, gpu.name, gpu.gfx) == (Vendor.AMD, "AMD Instinct MI300X", "gfx942")
+
+
+def test_an_intel_gpu_tells_its_id_and_memory():
+    """The line of torch's own properties gives name, PCI id and memory."""
+    line = (
+        "* [0] _XpuDeviceProperties(name='Intel(R) Arc(TM) Pro B60 Graphics', type='gpu', device_id=0xE211, "
+        "uuid=868011e2-0000-0000-1700-000000000000, total_memory=24480MB, has_fp64=1)"
+    )
+    text = DUMP.partition("GPU models")[0] + f"Intel GPU models onboard:\nN/A\nIntel GPU models detected:\n{line}\n"
+    (gpu,) = read_report(text).machine.gpus
+    assert (gpu.vendor, gpu.name, gpu.pci_id) == (Vendor.INTEL, "Intel(R) Arc(TM) Pro B60 Graphics", "8086:e211")
+    assert gpu.vram_gb == 23.9
+
+
+def test_an_intel_python_on_an_apple_chip_is_rosetta():
+    """An x86_64 platform beside an Apple chip means Rosetta, and the finding says so."""
+    text = """PyTorch version: 2.2.2
+Is debug build: False
+OS: macOS 14.4.1 (x86_64)
+Python version: 3.11.8 (main) [Clang 15.0.0 ] (64-bit runtime)
+Python platform: macOS-14.4.1-x86_64-i386-64bit
+CPU:
+Apple M1
+"""
+    found = read_report(text)
+    assert found.machine.rosetta is True
+    assert "mps-x86-python-rosetta" in {finding.key for finding in found.findings}
+
+
+NEW_TABLE = """Sun Jun  7 08:16:57 2026
++-----------------------------------------------------------------------------------------+
+| NVIDIA-SMI 610.43.02              KMD Version: 610.43.02     CUDA UMD Version: 13.3     |
++-----------------------------------------+------------------------+----------------------+
+| GPU  Name                 Persistence-M | Bus-Id          Disp.A | Volatile Uncorr. ECC |
+| Fan  Temp   Perf          Pwr:Usage/Cap |           Memory-Usage | GPU-Util  Compute M. |
+|                                         |                        |               MIG M. |
+|=========================================+========================+======================|
+|   0  NVIDIA B200                    On  |   00000000:63:00.0 Off |                    0 |
+| N/A   26C    P0            139W / 1000W |       0MiB / 183359MiB |      0%      Default |
+|                                         |                        |             Disabled |
++-----------------------------------------+------------------------+----------------------+
+|   1  NVIDIA GeForce RTX 5070 ...    Off |   00000000:68:00.0 Off |                  N/A |
+| N/A   30C    P0              7W /   70W |     273MiB /  12227MiB |      0%      Default |
+|                                         |                        |                  N/A |
++-----------------------------------------+------------------------+----------------------+
+"""
+
+OLD_TABLE = """+------------------------------------------------------+
+| NVIDIA-SMI 331.62     Driver Version: 331.62         |
+|-------------------------------+----------------------+----------------------+
+| GPU  Name        Persistence-M| Bus-Id        Disp.A | Volatile Uncorr. ECC |
+| Fan  Temp  Perf  Pwr:Usage/Cap|         Memory-Usage | GPU-Util  Compute M. |
+|===============================+======================+======================|
+|   0  GeForce GTX 680     Off  | 0000:03:00.0     N/A |                  N/A |
+| 30%   35C  N/A     N/A /  N/A |      9MiB /  4095MiB |     N/A      Default |
++-------------------------------+----------------------+----------------------+
+"""
+
+WINDOWS_TABLE = """| NVIDIA-SMI 546.33                 Driver Version: 546.33       CUDA Version: 12.3     |
+|-----------------------------------------+----------------------+----------------------+
+| GPU  Name                     TCC/WDDM  | Bus-Id        Disp.A | Volatile Uncorr. ECC |
+|=========================================+======================+======================|
+|   0  NVIDIA GeForce RTX 3060      WDDM  | 00000000:01:00.0  On |                  N/A |
+|  0%   44C    P8              14W / 170W |    893MiB / 12288MiB |      2%      Default |
+"""
+
+
+def test_the_new_header_of_nvidia_smi_is_read():
+    """Drivers from 610 call the versions KMD and CUDA UMD; a name cut short is left unknown."""
+    machine = read_report(NEW_TABLE).machine
+    assert (machine.nvidia_driver, machine.cuda_driver_api) == ("610.43.02", "13.3")
+    assert [(gpu.name, gpu.vram_gb) for gpu in machine.gpus] == [("NVIDIA B200", 179.1), (None, 11.9)]
+
+
+def test_tables_of_old_drivers_and_of_windows_are_read():
+    """A table without a CUDA version and one with driver models in place of the persistence mode are read."""
+    old, windows = read_report(OLD_TABLE).machine, read_report(WINDOWS_TABLE).machine
+    assert (old.nvidia_driver, old.cuda_driver_api, old.gpus[0].name) == ("331.62", None, "GeForce GTX 680")
+    assert (windows.nvidia_driver, windows.cuda_driver_api) == ("546.33", "12.3")
+    assert (windows.gpus[0].name, windows.gpus[0].compute_capability) == ("NVIDIA GeForce RTX 3060", "8.6")
+
+
+def test_the_long_form_of_nvidia_smi_is_read():
+    """`nvidia-smi -q` gives driver, CUDA, PCI id and memory of each card."""
+    text = """
+==============NVSMI LOG==============
+
+Timestamp                                 : Sat Oct 10 17:02:53 2020
+Driver Version                            : 450.66
+CUDA Version                              : 11.0
+
+Attached GPUs                             : 1
+GPU 00000000:01:00.0
+    Product Name                          : GeForce GTX 780
+    Serial Number                         : N/A
+    PCI
+        Bus                               : 0x01
+        Device Id                         : 0x100410DE
+    FB Memory Usage
+        Total                             : 3020 MiB
+        Used                              : 1 MiB
+"""
+    machine = read_report(text).machine
+    assert (machine.nvidia_driver, machine.cuda_driver_api) == ("450.66", "11.0")
+    (gpu,) = machine.gpus
+    assert (gpu.pci_id, gpu.compute_capability, gpu.vram_gb) == ("10de:1004", "3.5", 2.9)
+
+
+def test_a_dump_and_a_table_in_one_paste_are_one_machine():
+    """Both reports see the same card: its memory comes from the table, its Python from the dump."""
+    dump = DUMP.partition("GPU models")[0] + "GPU models and configuration: GPU 0: NVIDIA GeForce RTX 3060\n"
+    machine = read_report(dump + WINDOWS_TABLE).machine
+    assert len(machine.gpus) == 1
+    assert (machine.gpus[0].vram_gb, machine.python, machine.nvidia_driver) == (12.0, "3.10.12", "546.33")
+
+
+def test_rocminfo_gives_the_gpu_agents():
+    """CPU agents are no GPUs; name, gfx target, PCI id and memory of the others are read."""
+    text = """ROCk module is loaded
+==========
+HSA Agents
+==========
+*******
+Agent 1
+*******
+  Name:                    AMD RYZEN AI MAX+ 395 w/ Radeon 8060S
+  Device Type:             CPU
+*******
+Agent 2
+*******
+  Name:                    gfx1151
+  Uuid:                    GPU-XX
+  Marketing Name:          AMD Radeon 8060S Graphics
+  Vendor Name:             AMD
+  Device Type:             GPU
+  Chip ID:                 5510(0x1586)
+  BDFID:                   50688
+  Pool Info:
+    Pool 1
+      Segment:                 GLOBAL; FLAGS: COARSE GRAINED
+      Size:                    100663296(0x6000000) KB
+  ISA Info:
+    ISA 1
+      Name:                    amdgcn-amd-amdhsa--gfx1151
+"""
+    (gpu,) = read_report(text).machine.gpus
+    assert (gpu.name, gpu.gfx, gpu.pci_id, gpu.vram_gb) == ("AMD Radeon 8060S Graphics", "gfx1151", "1002:1586", 96.0)
+    assert gpu.integrated is True
+
+
+DXDIAG = r"""------------------
+System Information
+------------------
+      Time of this report: 10/11/2025, 10:12:45
+             Machine name: DESKTOP-ABC
+         Operating System: Windows 11 Pro 64-bit (10.0, Build 22631) (22621.ni_release.220506-1250)
+                Processor: AMD Ryzen 7 5800X 8-Core Processor (16 CPUs), ~3.8GHz
+                   Memory: 32768MB RAM
+          DirectX Version: DirectX 12
+
+---------------
+Display Devices
+---------------
+           Card name: NVIDIA GeForce RTX 3080
+        Manufacturer: NVIDIA
+          Device Key: Enum\PCI\VEN_10DE&DEV_2206&SUBSYS_38871462&REV_A1
+      Display Memory: 26436 MB
+    Dedicated Memory: 10053 MB
+      Driver Version: 31.0.15.3179
+
+           Card name: NVIDIA GeForce RTX 3080
+        Manufacturer: NVIDIA
+          Device Key: Enum\PCI\VEN_10DE&DEV_2206&SUBSYS_38871462&REV_A1
+    Dedicated Memory: 10053 MB
+      Driver Version: 31.0.15.3179
+
+           Card name: Parsec Virtual Display Adapter
+        Manufacturer: Parsec
+          Device Key: Enum\ROOT\DISPLAY
+
+-------------
+Sound Devices
+-------------
+            Description: Speakers
+"""
+
+
+def test_dxdiag_tells_a_card_of_two_screens_once():
+    """System, build and driver are read; one card on two screens is one, a virtual adapter is a finding."""
+    found = read_report(DXDIAG)
+    machine = found.machine
+    assert (machine.os, machine.os_version) == ("windows", "Windows 11 Pro (10.0.22631)")
+    assert (machine.arch, machine.memory_gb, machine.nvidia_driver) == ("x86_64", 32.0, "531.79")
+    (gpu,) = machine.gpus
+    assert (gpu.name, gpu.pci_id, gpu.compute_capability) == ("NVIDIA GeForce RTX 3080", "10de:2206", "8.6")
+    assert "adapter-skipped" in {finding.key for finding in found.findings}
+
+
+def test_system_profiler_is_read_as_text_and_as_json():
+    """Both forms give the cards of an Intel Mac, the discrete one first."""
+    text = """Graphics/Displays:
+
+    Intel UHD Graphics 630:
+
+      Chipset Model: Intel UHD Graphics 630
+      Type: GPU
+      VRAM (Dynamic, Max): 1536 MB
+      Vendor: Intel
+      Device ID: 0x3e9b
+
+    Radeon Pro 560X:
+
+      Chipset Model: Radeon Pro 560X
+      VRAM (Total): 4 GB
+      Vendor: AMD (0x1002)
+      Device ID: 0x67ef
+      Displays:
+        Color LCD:
+          Resolution: 2880 x 1800 Retina
+"""
+    json_text = """{ "SPDisplaysDataType" : [ {"_name" : "Apple M3 Pro", "sppci_model" : "Apple M3 Pro",
+      "spdisplays_vendor" : "sppci_vendor_Apple", "spdisplays_mtlgpufamilysupport" : "spdisplays_metal3"} ] }"""
+    machine = read_report(text).machine
+    assert [(gpu.vendor.value, gpu.pci_id, gpu.vram_gb) for gpu in machine.gpus] == [
+        ("amd", "1002:67ef", 4.0),
+        ("intel", "8086:3e9b", 1.5),
+    ]
+    assert [gpu.name for gpu in read_report(json_text).machine.gpus] == ["Apple M3 Pro"]
+
+
+def test_the_findings_say_what_was_read_and_what_stays_unknown():
+    """A table alone tells neither system nor Python, and the findings name both."""
+    first, second, *_rest = read_report(WINDOWS_TABLE).findings
+    assert (first.key, second.key) == ("report-read", "report-silent")
+    assert "nvidia-smi" in first.text
+    assert "python" in second.text
+    assert read_report(WINDOWS_TABLE).machine.os is None
+
+
+@pytest.mark.parametrize("text", ["", "hello", "PyTorch version: 2.0\nOS: Linux\n", "<html>" * 1000, "\x00\ufffd" * 99])
+def test_text_without_a_report_is_refused_in_one_sentence(text):
+    """Prose, markup and noise are bad input with a next step."""
+    with pytest.raises(BadInput, match="No report") as raised:
+        read_report(text)
+    assert "collect_env" in raised.value.hint
+
+
+def test_hostile_names_lose_their_control_characters():
+    """Escape sequences and direction marks in a name never leave the parser; markup stays text for the shell to escape."""
+    text = DUMP.replace("NVIDIA GeForce RTX 2080 Ti", "NVIDIA \x1b[31m<script>\u202e\x07 Ti")
+    name = read_report(text).machine.gpus[1].name or ""
+    assert "\x1b" not in name
+    assert "\u202e" not in name
+    assert "<script>" in name

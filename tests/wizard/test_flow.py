@@ -1,0 +1,71 @@
+"""The footer: what the main button offers and does in each state."""
+
+from __future__ import annotations
+
+import pytest
+
+from assistant.model.event import JobFailed, Step
+from assistant.model.machine import Detection, Machine
+from assistant.model.plan import Backend, Plan, Planning
+from assistant.session.state import Begin, Finished, Show, State, Task, reduce
+from assistant.wizard.flow import footer, press
+
+PLAN = Plan(backend=Backend.CPU, variant="cpu", torch="2.13.0", python="3.12")
+FOUND = {"detection": Detection(machine=Machine(os="linux"))}
+PLANNED = {"planning": Planning(choice=PLAN, plans=(PLAN,))}
+
+
+def after(*tasks: tuple[Task, dict[str, object]]) -> State:
+    """Give the state after tasks that ended well."""
+    state = State()
+    for task, changes in tasks:
+        state = reduce(reduce(state, Begin(task=task)), Finished(task=task, changes=changes))
+    return state
+
+
+def test_while_something_runs_only_cancel_is_offered() -> None:
+    """The main button waits, and a press on it does nothing."""
+    state = reduce(State(), Begin(task=Task.DETECT))
+    offered = footer(state)
+    assert offered.cancel
+    assert offered.why
+    assert offered.back is None
+    assert press(state) == ()
+
+
+def test_after_detection_a_press_makes_the_plan() -> None:
+    """Planning needs no agreement, so it starts at once."""
+    assert press(after((Task.DETECT, FOUND))) == (Begin(task=Task.PLAN),)
+
+
+def test_after_the_plan_a_press_works_out_the_packages() -> None:
+    """The installation is prepared, not begun."""
+    assert press(after((Task.DETECT, FOUND), (Task.PLAN, PLANNED))) == (Begin(task=Task.PREPARE),)
+
+
+def test_a_step_that_is_done_is_only_shown_again() -> None:
+    """Going forward over finished steps repeats nothing."""
+    state = reduce(after((Task.DETECT, FOUND), (Task.PLAN, PLANNED)), Show(step=Step.DETECT))
+    assert press(state) == (Show(step=Step.PLAN),)
+
+
+def test_a_failed_step_can_be_tried_again() -> None:
+    """The button says so, and does it."""
+    state = reduce(after((Task.DETECT, FOUND)), Begin(task=Task.PLAN))
+    state = reduce(state, JobFailed(step=Step.PLAN, message="No."))
+    assert footer(state).label == "Try again"
+    assert press(state) == (Begin(task=Task.PLAN),)
+
+
+def test_a_simulation_stops_before_the_installation() -> None:
+    """The reason stands beside the button."""
+    state = after((Task.DETECT, {**FOUND, "machine": "some"}), (Task.PLAN, PLANNED))
+    assert press(state) == ()
+    assert "simulation" in " ".join(footer(state).why)
+
+
+@pytest.mark.parametrize("step", list(Step)[1:])
+def test_there_is_always_a_way_back(step: Step) -> None:
+    """Every step but the first leads back to the one before it."""
+    steps = list(Step)
+    assert footer(State(current=step)).back is steps[steps.index(step) - 1]
