@@ -169,6 +169,8 @@ _NOISE = re.compile(
 # "GA104M" and "GM204GL" are packages of the chips GA104 and GM204; "Navi 21 GL-XL" is a cut of Navi 21.
 _CHIP = re.compile(r"^(?:[a-z]{2}\d{3}(?=[a-z]+$)|(?:navi|vega|polaris) \d+(?= ))")
 
+_MEMORY = re.compile(r" \d+ ?gb$")
+
 
 def _key(name: str) -> str:
     plain = " ".join(_NOISE.sub(" ", name.replace("-", " ")).split())
@@ -176,10 +178,14 @@ def _key(name: str) -> str:
 
 
 def _spellings(name: str) -> list[str]:
-    """List what to look up: the whole name, the chip in front of brackets (lspci), the product inside them."""
+    """List what to look up, in order: the whole name, then the parts that name a chip or a product by themselves.
+
+    lspci writes "GA104 [GeForce RTX 3070]", processors "Ryzen AI 9 HX 370 w/ Radeon 890M", some drivers add the memory.
+    """
     chip, bracket, product = name.partition("[")
     if not bracket:
-        return [_key(name)]
+        whole, within = _key(name), _key(name.partition(" w/ ")[2])
+        return [part for part in (whole, within, _MEMORY.sub("", whole)) if part]
     key = _key(chip)
     base = _CHIP.match(key)
     return [_key(name), key, *([base[0]] if base else []), _key(product.rstrip("] "))]

@@ -184,6 +184,13 @@ def _warned(option: Option, cards: list[Card], question: Question) -> Option:
         more.append(_("In WSL, ROCm goes over /dev/dxg: install AMD's WSL runtime (librocdxg) and a current driver."))
     elif question.target.os == "windows":
         more.append(_("AMD advises Adrenalin 26.2.2 or newer for these wheels."))
+    already = question.machine.env.get(OVERRIDE)
+    if already and already != env.get(OVERRIDE):
+        more.append(
+            _("{name}={value} is set here and would mislead this build; remove it.").format(
+                name=OVERRIDE, value=already
+            )
+        )
     more += [sentence for card in cards for sentence in _caveat(card)] if option.integrated else []
     if len({card.integrated for card in cards}) > 1:
         more.append(

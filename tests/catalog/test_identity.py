@@ -40,6 +40,9 @@ def test_a_revision_tells_cards_apart_that_share_an_id():
         (Vendor.AMD, "AMD Radeon RX 7700 XT", "gfx1101"),
         (Vendor.AMD, "Vega 10 XL/XT [Radeon RX Vega 56/64]", "gfx900"),
         (Vendor.AMD, "AMD Radeon 880M Graphics", "gfx1150"),
+        (Vendor.AMD, "AMD Ryzen AI 9 HX 370 w/ Radeon 890M", "gfx1150"),
+        (Vendor.AMD, "AMD Radeon RX 9060 XT 16GB", "gfx1200"),
+        (Vendor.AMD, "AMD Radeon RX 6750 GRE 10GB", "gfx1032"),
     ],
 )
 def test_exact_names_are_known_as_drivers_and_lspci_spell_them(vendor, name, answer):

@@ -55,6 +55,12 @@ def test_the_override_never_reaches_a_card_of_another_kind():
     assert planned(amd("gfx1032"), amd("gfx1103", integrated=True)).choice.variant == "amd-index"
 
 
+def test_an_override_that_is_set_already_is_told():
+    """A variable left over from older wheels would mislead native code."""
+    plan = planned(amd("gfx1151"), env={OVERRIDE: "11.0.0"}).choice
+    assert any(f"{OVERRIDE}=11.0.0" in warning for warning in plan.warnings)
+
+
 def test_amd_in_windows_takes_amds_index_then_directml():
     """No override there; cards or Pythons outside AMD's index fall to DirectML."""
     plan = planned(amd("gfx1201"), os="windows").choice
