@@ -16,6 +16,11 @@ from assistant.model.record import from_plain
 from assistant.model.report import Environment
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the option that renews the README's pictures."""
+    parser.addoption("--screenshots", action="store_true", help="Renew the pictures in notebooks/images.")
+
+
 @pytest.fixture
 def loopback_index(tmp_path: Path) -> Iterator[LoopbackIndex]:
     """Serve a package index of small wheels on 127.0.0.1."""

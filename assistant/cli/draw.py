@@ -12,7 +12,8 @@ from assistant.i18n import _
 from assistant.model.finding import Finding, Severity
 from assistant.model.machine import Detection, Gpu, Machine
 from assistant.model.plan import Plan, Planning
-from assistant.model.report import Report, Status
+from assistant.model.report import Report, Status, duration
+from assistant.verify.run import check_title
 
 __all__ = ["console", "draw_detection", "draw_findings", "draw_planning", "draw_report", "summary"]
 
@@ -61,12 +62,16 @@ def draw_planning(planning: Planning) -> None:
 def draw_report(report: Report) -> None:
     """Print every check of a verification."""
     table = Table(box=None, padding=(0, 2))
-    for heading in (_("Check"), _("Result"), _("Seconds"), _("Detail")):
+    for heading in (_("Check"), _("Result"), _("Time"), _("Detail")):
         table.add_column(heading)
     for check in report.checks:
         style = "green" if check.status is Status.PASSED else "dim" if check.status is Status.SKIPPED else "red"
-        seconds = "" if check.seconds is None else f"{check.seconds:.3f}"
-        table.add_row(Text(check.key), Text(check.status.value, style=style), seconds, Text(check.detail))
+        table.add_row(
+            Text(check_title(check.key)),
+            Text(check.status.value, style=style),
+            duration(check.seconds),
+            Text(check.detail),
+        )
     console.print(table)
 
 

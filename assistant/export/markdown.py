@@ -8,7 +8,7 @@ from pathlib import Path
 from assistant.export.bundle import MARKER, Bundle
 from assistant.i18n import _
 from assistant.model.machine import Gpu, Machine
-from assistant.model.report import Status
+from assistant.model.report import Status, duration
 
 __all__ = ["report_text"]
 
@@ -30,7 +30,7 @@ def report_text(bundle: Bundle) -> str:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    templates.filters.update(text=escaped, code=code, seconds=_seconds, ratio=_ratio)
+    templates.filters.update(text=escaped, code=code, seconds=duration, ratio=_ratio)
     return templates.get_template("report.md.j2").render(_=_, **_content(bundle))
 
 
@@ -107,16 +107,6 @@ def _shell_path(*parts: str) -> str:
     if short.startswith("~"):
         return f'"$HOME{short[1:]}"'
     return f'"{path}"' if re.search(r"[^\w./:-]", path) else path
-
-
-def _seconds(value: float | None) -> str:
-    """Write a duration with three digits, in s, ms or µs."""
-    if value is None:
-        return ""
-    for unit, size in (("s", 1.0), ("ms", 1e-3)):
-        if value >= size:
-            return f"{value / size:.3g} {unit}"
-    return f"{value / 1e-6:.3g} µs"
 
 
 def _ratio(value: float | None) -> str:

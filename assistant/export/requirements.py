@@ -6,14 +6,12 @@ page of one project offers that project's files only; and versions with a label 
 
 from __future__ import annotations
 
-import re
-
 from assistant.export.bundle import MARKER, Bundle
 from assistant.i18n import _
+from assistant.model.plan import of_torch_family
 
 __all__ = ["requirements_text"]
 
-_TORCH_FAMILY = re.compile(r"torch(vision|audio)?|(pytorch-)?triton(-.*)?|rocm(-.*)?")
 _INSTALLERS = ("pip", "uv")  # pip does not replace itself on Windows
 
 
@@ -27,7 +25,7 @@ def requirements_text(bundle: Bundle) -> str:
 
 
 def _from_index(name: str, version: str) -> bool:
-    return "+" in version or _TORCH_FAMILY.fullmatch(name) is not None
+    return "+" in version or of_torch_family(name)
 
 
 def _page(index: str, name: str) -> str:

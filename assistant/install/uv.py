@@ -11,7 +11,7 @@ import tomli_w
 
 from assistant.host.process import CancelToken, stream
 from assistant.model.event import LogLine, Sink, Step
-from assistant.model.plan import Plan
+from assistant.model.plan import Plan, of_torch_family
 from assistant.model.record import Record
 
 __all__ = [
@@ -118,12 +118,10 @@ def _pip(verb: str) -> list[str]:
     return [find_uv(), "pip", verb, "--no-progress"]
 
 
-FAMILY = re.compile(r"^(torch|torchvision|torchaudio|(?:pytorch-)?triton(?:-rocm|-xpu)?|rocm)(?![A-Za-z0-9._-])")
-
-
 def _family(requirements: tuple[str, ...]) -> list[str]:
     """Name the requirements that come from torch's own index."""
-    return [found[1] for requirement in requirements if (found := FAMILY.match(requirement))]
+    names = (found[0] for line in requirements if (found := re.match(r"[\w.-]+", line)))
+    return [name for name in names if of_torch_family(name.lower())]
 
 
 def _minor(python: str) -> str:

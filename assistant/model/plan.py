@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from enum import Enum
 
 from assistant.model.record import Record
 
-__all__ = ["Backend", "Plan", "Planning", "Rejection", "Request", "Wheel"]
+__all__ = ["Backend", "Plan", "Planning", "Rejection", "Request", "Wheel", "of_torch_family"]
 
 
 class Backend(Enum):
@@ -77,3 +78,11 @@ class Planning(Record, frozen=True, omit_defaults=False):
     choice: Plan | None = None
     plans: tuple[Plan, ...] = ()
     rejected: tuple[Rejection, ...] = ()
+
+
+_FAMILY = re.compile(r"torch(vision|audio)?|(pytorch-)?triton(-.*)?|rocm(-.*)?")
+
+
+def of_torch_family(name: str) -> bool:
+    """Tell whether a package comes from torch's own index: torch, its companions, its compilers, its ROCm."""
+    return _FAMILY.fullmatch(name) is not None

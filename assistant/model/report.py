@@ -6,7 +6,7 @@ from enum import Enum
 
 from assistant.model.record import Record
 
-__all__ = ["Check", "Environment", "Report", "Status"]
+__all__ = ["Check", "Environment", "Report", "Status", "duration"]
 
 
 class Status(Enum):
@@ -61,3 +61,13 @@ class Report(Record, frozen=True):
         known = {check.status for check in self.checks} - {Status.SKIPPED, Status.UNSUPPORTED}
         compared = any(check.error is not None for check in self.checks if check.status is Status.PASSED)
         return compared and known == {Status.PASSED}
+
+
+def duration(seconds: float | None) -> str:
+    """Write a duration with three digits, in s, ms or µs; "" for None."""
+    if seconds is None:
+        return ""
+    for unit, size in (("s", 1.0), ("ms", 1e-3)):
+        if seconds >= size:
+            return f"{seconds / size:.3g} {unit}"
+    return f"{seconds / 1e-6:.3g} µs"

@@ -9,7 +9,7 @@ from html import escape
 from typing import TYPE_CHECKING, Any
 
 from assistant.i18n import _
-from assistant.model.report import Check, Report, Status
+from assistant.model.report import Check, Report, Status, duration
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -89,16 +89,9 @@ def _draw_row(axes: Any, row: int, check: Check) -> None:  # noqa: ANN401 - matp
         if seconds is not None and seconds > SHORTEST:
             axes.barh(row, seconds - SHORTEST, height, SHORTEST, color=colour, alpha=alpha, clip_on=False, linewidth=0)
     known = [seconds for seconds in (check.seconds, check.first_seconds) if seconds is not None]
-    words = [_duration(seconds) for seconds in dict.fromkeys(reversed(known))]
+    words = [duration(seconds) for seconds in dict.fromkeys(reversed(known))]
     label = " → ".join(words) if check.status is Status.PASSED else "  ".join([check.status.value, *words])
     axes.text(max([*known, SHORTEST]) * 1.25, row, label, va="center", color=GREY, fontsize=9)
-
-
-def _duration(seconds: float) -> str:
-    for unit, size in (("s", 1.0), ("ms", 1e-3)):
-        if seconds >= size:
-            return f"{seconds / size:.3g} {unit}"
-    return f"{seconds / 1e-6:.3g} µs"
 
 
 def _title(report: Report) -> str:
@@ -108,7 +101,7 @@ def _title(report: Report) -> str:
 def _description(report: Report) -> str:
     """Say in words what the bars show."""
     rows = [
-        f"{check.key}: {check.status.value}" + ("" if check.seconds is None else f", {_duration(check.seconds)}")
+        f"{check.key}: {check.status.value}" + ("" if check.seconds is None else f", {duration(check.seconds)}")
         for check in report.checks
     ]
     sentence = _("Pale bars are first runs, which may compile; full bars are later runs; the scale is logarithmic.")

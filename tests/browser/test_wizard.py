@@ -6,6 +6,7 @@ import json
 import re
 import subprocess
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from playwright.sync_api import Locator, Page, expect
 
 INSTALL_MS = 300_000
 ANSWER_SECONDS = 0.2
-SHOTS = Path(__file__).with_name("screenshots")
+IMAGES = Path(__file__).parents[2] / "notebooks" / "images"
 
 
 @pytest.fixture
@@ -25,6 +26,18 @@ def wizard(open_notebook) -> Locator:
     root = page.locator(".ptsa-wizard")
     root.wait_for(timeout=30_000)
     return root
+
+
+@pytest.fixture
+def picture(wizard: Locator, request: pytest.FixtureRequest) -> Callable[[str], None]:
+    """Give a function that renews one of the README's pictures, when the run was asked to."""
+
+    def take(name: str) -> None:
+        if request.config.getoption("--screenshots"):
+            wizard.page.set_viewport_size({"width": 1280, "height": 1800})
+            wizard.screenshot(path=IMAGES / f"wizard-{name}.png")
+
+    return take
 
 
 def main_button(wizard: Locator, name: str) -> Locator:
@@ -53,14 +66,18 @@ def to_install(wizard: Locator, target: Path) -> None:
     main_button(wizard, "Install")
 
 
-def test_a_click_through_ends_with_files_on_disk(wizard: Locator, page: Page, tmp_path: Path, jupyter_server) -> None:
+def test_a_click_through_ends_with_files_on_disk(
+    wizard: Locator, page: Page, tmp_path: Path, jupyter_server, picture: Callable[[str], None], request
+) -> None:
     """Detect runs by itself; every further step is one press; the environment computes and the files are there."""
     expect(wizard.get_by_role("heading", name="What is this machine?")).to_be_visible()
     expect(wizard.get_by_role("rowheader", name="Python")).to_be_visible()
-    target = tmp_path / "env"
+    target = (Path.home() if request.config.getoption("--screenshots") else tmp_path) / "pytorch"
     to_install(wizard, target)
     expect(wizard.locator("pre").filter(has_text="uv venv")).to_contain_text(str(target))
     expect(wizard.get_by_role("row").filter(has_text="Download")).to_contain_text("MB")
+
+    picture("install")
 
     main_button(wizard, "Install").click()
     expect(wizard.get_by_role("progressbar")).to_be_visible()
@@ -68,11 +85,13 @@ def test_a_click_through_ends_with_files_on_disk(wizard: Locator, page: Page, tm
     main_button(wizard, "Continue").click()
     expect(wizard.get_by_text("All checks passed on the device cpu.")).to_be_visible(timeout=120_000)
     expect(wizard.locator(".ptsa-plot svg")).to_be_visible()
+    picture("verify")
     main_button(wizard, "Continue").click()
     expect(wizard.get_by_text("Nothing needs mending.")).to_be_visible()
     main_button(wizard, "Continue").click()
     main_button(wizard, "Write the files").click()
     expect(wizard.get_by_role("link", name="Download report.md")).to_be_visible()
+    picture("export")
 
     folder = target / "assistant-export"
     assert {path.name for path in folder.iterdir()} >= {".env", "requirements.txt", "assistant.toml", "report.md"}

@@ -8,7 +8,7 @@ import ipywidgets as widgets
 
 from assistant.i18n import _
 from assistant.model.finding import Severity
-from assistant.model.report import Check, Status
+from assistant.model.report import Check, Status, duration
 from assistant.session.state import State
 from assistant.verify.run import check_title
 from assistant.wizard import html
@@ -44,7 +44,7 @@ class VerifyPanel(Panel):
             else _("{failed} checks failed on {device}.")
         )
         severity = Severity.OK if report.passed else Severity.ERROR
-        headings = (_("Check"), _("Result"), _("Seconds"), _("Error"), _("Detail"))
+        headings = (_("Check"), _("Result"), _("Time"), _("Error"), _("Detail"))
         return (
             top
             + html.note(severity, text.format(device=report.device, failed=failed))
@@ -58,6 +58,11 @@ class VerifyPanel(Panel):
 
 
 def _row(check: Check) -> tuple[str, ...]:
-    seconds = "" if check.seconds is None else f"{check.seconds:.3f}"
     error = "" if check.error is None else f"{check.error:.1e}"
-    return check_title(check.key), f"{SIGNS.get(check.status, '✗')} {check.status.value}", seconds, error, check.detail
+    return (
+        check_title(check.key),
+        f"{SIGNS.get(check.status, '✗')} {check.status.value}",
+        duration(check.seconds),
+        error,
+        check.detail,
+    )
