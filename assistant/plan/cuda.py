@@ -81,13 +81,10 @@ def _deciding(cards: Iterable[Card]) -> list[Card]:
 
 def _fitting(question: Question) -> list[TorchWheel]:
     """List the builds that install here and that the driver runs, by NVIDIA's minor-version compatibility."""
-    floors, windows = question.catalog.drivers, question.target.windows_driver
-    enough = {
-        variant: _reaches(floor.least, question)
-        for (variant, of_windows), floor in floors.items()
-        if of_windows is windows
-    }
-    return [wheel for wheel in question.wheels("cu") if enough[wheel.variant]]
+    windows = question.target.windows_driver
+    floors = question.catalog.drivers.items()
+    enough = {variant for (variant, on), floor in floors if on == windows and _reaches(floor.least, question)}
+    return [wheel for wheel in question.wheels("cu") if wheel.variant in enough]
 
 
 def _reaches(least: Number, question: Question) -> bool:

@@ -1,0 +1,84 @@
+"""The tables follow what the indexes list, and tell each change."""
+
+from __future__ import annotations
+
+from assistant.catalog import load_catalog
+from assistant.catalog.refresh import Seen, newer_than, refreshed
+from assistant.model.machine import Gpu, Machine, Vendor
+from assistant.model.record import to_json
+from assistant.plan import make_plans
+
+TABLES = load_catalog().torch
+NEW = [
+    Seen("pypi", "torch-2.16.0-cp312-cp312-manylinux_2_28_x86_64.whl", 540_000_000),
+    Seen("pypi", "torch-2.16.0-cp312-cp312-macosx_14_0_arm64.whl", 140_000_000),
+    Seen("cu134", "torch-2.16.0+cu134-cp312-cp312-manylinux_2_28_x86_64.whl"),
+    Seen("cu130", "torch-2.16.0+cu130-cp312-cp312-manylinux_2_28_x86_64.whl"),
+    Seen("cpu", "torch-2.16.0+cpu-cp312-cp312-manylinux_2_28_x86_64.whl"),
+    Seen("cpu", "torch-2.17.0.dev20261120+cpu-cp312-cp312-manylinux_2_28_x86_64.whl"),
+    Seen("cpu", "not a wheel"),
+]
+
+
+def row(tables, version):
+    """Find a release's row."""
+    return next(row for row in tables.releases.rows if row.version == version)
+
+
+def test_a_new_release_is_read_off_the_file_names():
+    """Platforms, Pythons, variants, floors and sizes are taken over; nightlies are not."""
+    tables, changes = refreshed(TABLES, NEW, "2026-12-24")
+    new = row(tables, "2.16.0")
+    assert new.variants == {"linux_x86_64": ("cu134", "cu130", "cpu"), "macos_arm64": ("pypi",)}
+    assert new.pythons["linux_x86_64"] == ("312",)
+    assert (new.glibc, new.macos.wheel, new.mb["linux_x86_64"]) == ({"linux": "2.28"}, "14.0", 540)
+    assert tables.releases.as_of == "2026-12-24"
+    assert changes == ("torch 2.16.0 is new: cpu, cu130, cu134, pypi.",)
+
+
+def test_a_refreshed_table_plans_the_new_release():
+    """The tables go through JSON into a catalogue, and the planner uses them."""
+    catalog = load_catalog(to_json(refreshed(TABLES, NEW, "2026-12-24").tables))
+    assert catalog.newest_torch == "2.16.0"
+    assert make_plans(Machine(os="linux", arch="x86_64", python="3.12"), catalog).choice.torch == "2.16.0"
+
+
+def test_a_variant_without_code_on_record_is_never_chosen():
+    """A CUDA tag that is new to the catalogue has to wait for its driver floor and its list of code."""
+    seen = [*NEW, Seen("cu141", "torch-2.16.0+cu141-cp312-cp312-manylinux_2_28_x86_64.whl")]
+    catalog = load_catalog(to_json(refreshed(TABLES, seen, "2026-12-24").tables))
+    card = Gpu(vendor=Vendor.NVIDIA, compute_capability="8.6")
+    machine = Machine(os="linux", arch="x86_64", python="3.12", gpus=(card,), nvidia_driver="650.10")
+    assert make_plans(machine, catalog).choice.variant == "cu132"
+
+
+def test_a_variant_seen_on_its_index_is_no_longer_unsure():
+    """The warning about an unseen build goes away with the build's appearance."""
+    seen = [Seen("rocm7.14", "torch-2.15.0+rocm7.14-cp312-cp312-manylinux_2_28_x86_64.whl")]
+    tables, changes = refreshed(TABLES, seen, "2026-12-01")
+    assert row(tables, "2.15.0").unconfirmed == {}
+    assert len(changes) == 1
+    card = Gpu(vendor=Vendor.AMD, gfx="gfx1100")
+    machine = Machine(os="linux", arch="x86_64", python="3.12", gpus=(card,))
+    assert make_plans(machine, load_catalog(to_json(tables))).choice.torch == "2.15.0"
+
+
+def test_nothing_new_changes_nothing():
+    """An index that holds what is known leaves the tables, and their date, alone."""
+    seen = [Seen("cu130", "torch-2.15.0+cu130-cp312-cp312-manylinux_2_28_x86_64.whl")]
+    assert refreshed(TABLES, seen, "2026-12-01") == (TABLES, ())
+
+
+def test_companions_gain_python_versions():
+    """A first onnxruntime for Python 3.15 is noted."""
+    seen = [Seen("pypi", "onnxruntime-1.32.0-cp315-cp315-manylinux_2_28_x86_64.whl")]
+    tables, changes = refreshed(TABLES, seen, "2026-12-01")
+    found = next(row for row in tables.companions.rows if row.package == "onnxruntime")
+    assert "315" in found.pythons["linux_x86_64"]
+    assert changes == ("onnxruntime has wheels for more Python versions.",)
+
+
+def test_a_newer_torch_than_the_tables_know_is_named():
+    """The warning that the tables are behind, without changing them."""
+    assert newer_than(TABLES, NEW) == "2.16.0"
+    assert newer_than(TABLES, []) is None
