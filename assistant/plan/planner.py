@@ -51,7 +51,7 @@ def _planned(machine: Machine, catalog: Catalog, request: Request) -> Planning:
     options, rejected = _answers(question)
     if not options:
         return Planning(rejected=_told(rejected, question))
-    own = [_plan(option, question, rejected) for option in options]
+    own = [_plan(option, question, rejected if option is options[0] else ()) for option in options]
     plans = _in_order(own, () if request.python else _elsewhere(options, question))
     return Planning(choice=plans[0], plans=plans, rejected=tuple(rejected))
 
@@ -136,7 +136,7 @@ def _elsewhere(options: list[Option], question: Question) -> tuple[Plan, ...]:
     found, rejected = _answers(other)
     if not found or not _better(found[0], options[0]):
         return ()
-    plans = [_plan(option, other, rejected) for option in found]
+    plans = [_plan(option, other, rejected if option is found[0] else ()) for option in found]
     return (plans[0], plans[-1]) if len(plans) > 1 else tuple(plans)
 
 
