@@ -203,11 +203,16 @@ def _reasons(wheel: TorchWheel, served: list[Card], question: Question) -> Itera
     yield _("{variant} of torch {version} holds code for {names} (compute capability {code}).").format(
         variant=wheel.variant, version=wheel.release.version, names=names, code=code
     )
-    floor = _floor_text(wheel.variant, question)
     if question.driver.version:
-        yield _("Driver {driver} reaches the {floor} that {variant} needs.").format(
-            driver=question.driver.text, floor=floor, variant=wheel.variant
+        yield _("Driver {driver} reaches the {floor} that is needed.").format(
+            driver=question.driver.text, floor=_needed(wheel, served, question)
         )
+
+
+def _needed(wheel: TorchWheel, served: list[Card], question: Question) -> str:
+    """Name the driver that a build and the cards themselves need."""
+    own = max((_own_floor(card, question.catalog) for card in served), default=())
+    return str(own[0]) if own > _floor(wheel.variant, question) else _floor_text(wheel.variant, question)
 
 
 def _warnings(wheel: TorchWheel, served: list[Card], cards: list[Card], question: Question) -> Iterable[str]:
@@ -218,7 +223,7 @@ def _warnings(wheel: TorchWheel, served: list[Card], cards: list[Card], question
             yield _("{name} is in no table; a current card was assumed.").format(name=card.name)
     if question.driver.state == "unknown":
         yield _("The driver version is not known; this build needs {floor} or newer.").format(
-            floor=_floor_text(wheel.variant, question)
+            floor=_needed(wheel, served, question)
         )
     for branch in {_last_branch(card, question) for card in served} - {()}:
         if question.driver.version > branch and question.driver.version[0] > branch[0]:

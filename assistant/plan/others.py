@@ -101,7 +101,7 @@ def directml(question: Question) -> Offers:
         why = _("torch-directml has no wheel for Python {python} and the pins given.").format(python=target.python)
         helps = _("Python 3.8 to 3.12 has it, with torch 2.4.1.")
         return Offers(rejected=(_no(Backend.DIRECTML, why, helps),))
-    return Offers((_directml_option(release, cards[0], question),))
+    return Offers((_directml_option(release, min(cards, key=lambda card: card.integrated), question),))
 
 
 def _draws(card: Card, question: Question) -> bool:

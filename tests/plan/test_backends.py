@@ -97,6 +97,8 @@ def test_a_discrete_card_goes_before_an_integrated_one():
     plan = planned(amd("gfx1103", integrated=True), amd("gfx1102")).choice
     assert any("gfx1102" in reason for reason in plan.reasons)
     assert planned(amd("gfx1036", integrated=True), intel("56a0")).choice.backend is Backend.XPU
+    both = planned(amd("gfx1036", integrated=True), amd("gfx1200"), os="windows")
+    assert [plan.backend for plan in both.plans] == [Backend.ROCM, Backend.DIRECTML, Backend.CPU]
 
 
 def test_intel_only_where_it_is_listed():
