@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
+import time
 import tomllib
 from pathlib import Path
 
@@ -69,3 +71,24 @@ def test_a_second_setup_finds_the_first(again: subprocess.CompletedProcess[str])
     """Nothing is installed twice: what is there is verified and exported again."""
     assert again.returncode == 0, again.stderr
     assert "it was there already" in again.stdout
+
+
+def test_ctrl_c_in_the_middle_takes_everything_back(tmp_path: Path) -> None:
+    """An interrupted setup ends with code 130 and one sentence, and its folder is gone."""
+    target = tmp_path / "made" / "env"
+    places = {name: str(tmp_path / name) for name in ("XDG_STATE_HOME", "JUPYTER_DATA_DIR", "UV_CACHE_DIR")}
+    child = subprocess.Popen(
+        [sys.executable, "-m", "assistant", "setup", "--yes", "--backend", "cpu", "--target", str(target)],
+        env={**os.environ, **places, "LANGUAGE": "en"},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    while child.poll() is None and not (target / "pyvenv.cfg").exists():
+        time.sleep(0.02)
+    child.send_signal(signal.SIGINT)
+    _out, said = child.communicate(timeout=60)
+    assert (child.returncode, said.count("\n")) == (130, 1), said
+    assert "taken back" in said
+    assert not (tmp_path / "made").exists()
+    assert not (tmp_path / "JUPYTER_DATA_DIR").exists()

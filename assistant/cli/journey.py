@@ -33,7 +33,8 @@ class Journey:
         self.session.listen(self._hear)
         self._quiet = quiet
         columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), BarColumn(), TimeElapsedColumn())
-        self._bars = Progress(*columns, console=Console(stderr=True), transient=True, disable=quiet)
+        told = Console(stderr=True)
+        self._bars = Progress(*columns, console=told, transient=True, disable=quiet or not told.is_terminal)
         self._line = self._bars.add_task("", total=None)
 
     @property

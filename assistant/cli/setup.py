@@ -14,18 +14,18 @@ from assistant.host.live import LiveHost
 from assistant.i18n import _
 from assistant.install.make import read_marker
 from assistant.install.target import interpreter
-from assistant.model.errors import BadInput, Cancelled, WorkFailed
+from assistant.model.errors import BadInput, Cancelled, NothingFits, WorkFailed
 from assistant.model.machine import Detection, Machine
 from assistant.model.plan import Planning
 from assistant.model.record import replace, to_json
 from assistant.model.report import Environment
+from assistant.plan.settle import brings_cuda
 from assistant.session.sources import Sources
-from assistant.session.state import State, Task
+from assistant.session.state import Choose, State, Task
 from assistant.session.store import Store
 
 __all__ = ["export", "install", "setup", "verify"]
 
-LOOK = (Task.DETECT, Task.PLAN, Task.PREPARE)
 WORK = (Task.INSTALL, Task.VERIFY, Task.DIAGNOSE, Task.EXPORT)
 
 
@@ -36,17 +36,24 @@ def source_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return click.option("--index-url", default="", metavar="URL", help="Take torch from this index.")(command)
 
 
+def agreement_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options that agree beforehand."""
+    text = "Take PyPI's default build for the CPU where no CPU build can be had: several GB of CUDA come along."
+    command = click.option("--with-cuda-libraries", "with_cuda", is_flag=True, help=text)(command)
+    return click.option("--yes", is_flag=True, help="Answer every question with yes.")(command)
+
+
 @click.command()
 @click.option("--target", default="", metavar="PATH", help="Folder of the new environment.")
 @click.option("--to", "folder", default="", metavar="DIR", help="Folder of the exported files.")
 @request_options
 @source_options
-@click.option("--yes", is_flag=True, help="Answer every question with yes.")
+@agreement_options
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
-def setup(target: str, folder: str, *, yes: bool, as_json: bool, **wishes: Any) -> None:  # noqa: ANN401 - click's
+def setup(target: str, folder: str, *, yes: bool, with_cuda: bool, as_json: bool, **wishes: Any) -> None:  # noqa: ANN401 - click's
     """Do all six steps: detect, plan, install, verify, diagnose, export."""
     journey = _journey(target, folder, wishes, quiet=as_json)
-    journey.run(*LOOK)
+    _look(journey, with_cuda=with_cuda)
     _agree(journey.state, yes=yes)
     journey.run(*WORK)
     _end(journey.state, as_json=as_json)
@@ -57,9 +64,9 @@ def setup(target: str, folder: str, *, yes: bool, as_json: bool, **wishes: Any) 
 @request_options
 @source_options
 @click.option("--dry-run", is_flag=True, help="Print what would be done, and do nothing.")
-@click.option("--yes", is_flag=True, help="Answer every question with yes.")
+@agreement_options
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
-def install(target: str, *, dry_run: bool, yes: bool, as_json: bool, **wishes: Any) -> None:  # noqa: ANN401
+def install(target: str, *, dry_run: bool, yes: bool, with_cuda: bool, as_json: bool, **wishes: Any) -> None:  # noqa: ANN401
     """Install the plan into a new environment."""
     if target == "kernel":
         raise WorkFailed(
@@ -67,7 +74,7 @@ def install(target: str, *, dry_run: bool, yes: bool, as_json: bool, **wishes: A
             hint=_("Leave --target out to get a new environment."),
         )
     journey = _journey("" if target == "new" else target, "", wishes, quiet=as_json)
-    journey.run(*LOOK)
+    _look(journey, with_cuda=with_cuda)
     if not dry_run:
         _agree(journey.state, yes=yes)
         journey.run(Task.INSTALL)
@@ -114,8 +121,26 @@ def _journey(target: str, folder: str, wishes: dict[str, Any], *, quiet: bool) -
     return Journey(State(target=target, folder=folder, request=request), sources, quiet=quiet)
 
 
+def _look(journey: Journey, *, with_cuda: bool) -> None:
+    """Detect, plan and work out the packages; gigabytes that nobody needs are never taken by --yes alone."""
+    planning = journey.run(Task.DETECT, Task.PLAN).planning
+    plans = planning.plans if planning else ()
+    if plans and brings_cuda(plans[-1]):
+        if with_cuda:
+            journey.session.dispatch(Choose(index=len(plans) - 1))
+        elif journey.state.plan == plans[-2]:
+            raise NothingFits(
+                _("No CPU build of torch can be had from here: {reason}").format(reason=" ".join(plans[-2].warnings)),
+                hint=_(
+                    "Restore the connection, name a source with --index-url or --find-links, or take PyPI's build "
+                    "and its several GB of CUDA with --with-cuda-libraries."
+                ),
+            )
+    journey.run(Task.PREPARE)
+
+
 def _agree(state: State, *, yes: bool) -> None:
-    """Ask before anything is written; a plan that brings what nobody asked for is never agreed to by --yes alone."""
+    """Ask before anything is written."""
     if state.preview and state.preview.ready:
         return
     if not yes and not click.confirm(_("Install now?"), default=True):

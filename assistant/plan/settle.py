@@ -6,10 +6,13 @@ from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 from packaging.version import Version
 
 from assistant.i18n import _
-from assistant.model.plan import Plan, Planning, Wheel
+from assistant.model.plan import Backend, Plan, Planning, Wheel
 from assistant.model.record import Record, replace
 
-__all__ = ["Look", "settle"]
+__all__ = ["Look", "brings_cuda", "settle"]
+
+
+DEFAULT_BUILD = "pypi"
 
 
 class Look(Record, frozen=True):
@@ -22,10 +25,26 @@ class Look(Record, frozen=True):
 def settle(planning: Planning, official: dict[str, Look], configured: Look) -> Planning:
     """Settle each plan: `official` holds a look per index address, `configured` one through pip's own sources.
 
-    A plan that was confirmed goes before the same backend unconfirmed; the order is otherwise kept.
+    The order is kept. Where no CPU build can be confirmed, PyPI's default build is offered as the last plan.
     """
-    plans = tuple(_settled(plan, official.get(plan.index_url or "", Look()), configured) for plan in planning.plans)
-    return replace(planning, plans=plans, choice=plans[0] if plans else None)
+    plans = [_settled(plan, official.get(plan.index_url or "", Look()), configured) for plan in planning.plans]
+    last = plans[-1] if plans else None
+    if last and last.backend is Backend.CPU and last.index_url and last.wheel is None:
+        plans.append(_default_build(last))
+    return replace(planning, plans=tuple(plans), choice=plans[0] if plans else None)
+
+
+def brings_cuda(plan: Plan) -> bool:
+    """Tell whether a plan for the CPU takes PyPI's default build, which on Linux brings CUDA along."""
+    return plan.backend is Backend.CPU and plan.variant == DEFAULT_BUILD
+
+
+def _default_build(plan: Plan) -> Plan:
+    """Offer, as the very last, what can be had anywhere; nobody takes it without being asked."""
+    warning = _(
+        "This is PyPI's default build: it brings several GB of CUDA libraries, and computes on the CPU all the same."
+    )
+    return replace(plan, variant=DEFAULT_BUILD, index_url=None, download_mb=None, reasons=(), warnings=(warning,))
 
 
 def _settled(plan: Plan, official: Look, configured: Look) -> Plan:

@@ -178,7 +178,7 @@ def test_setup_without_a_network_says_so(run: Run, tmp_path: Path) -> None:
     nowhere = {"PIP_INDEX_URL": "http://127.0.0.1:9/simple", "PIP_CONFIG_FILE": os.devnull, "PIP_FIND_LINKS": ""}
     quick = {"UV_HTTP_RETRIES": "0", "UV_CACHE_DIR": str(tmp_path / "cache")}
     done = run("setup", "--yes", "--target", tmp_path / "env", env={**nowhere, **quick})
-    refused(done, 1, "cannot be reached")
+    refused(done, 3, "cannot be reached", "--with-cuda-libraries")
     assert not (tmp_path / "env").exists()
 
 
