@@ -63,16 +63,21 @@ def main() -> None:
 
 def _run() -> int:
     try:
-        status = cli.main(standalone_mode=False, prog_name="assistant")
+        with cli.make_context("assistant", sys.argv[1:]) as context:
+            cli.invoke(context)
+    except click.exceptions.Exit as end:
+        return end.exit_code
     except AssistantError as error:
         return _tell(error)
+    except click.exceptions.NoArgsIsHelpError as error:
+        click.echo(error.format_message())
     except click.ClickException as error:
         return _tell_usage(error)
     except (click.Abort, KeyboardInterrupt):
         return _tell(Cancelled(_("Stopped; what had been begun was taken back.")))
     except BrokenPipeError:
         return 0
-    return status if isinstance(status, int) else 0
+    return 0
 
 
 def _tell(error: AssistantError) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable
+from contextlib import nullcontext
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
@@ -45,7 +46,7 @@ class Journey:
     def run(self, *tasks: Task) -> State:
         """Run tasks in order; the first that fails is raised with its own exit code."""
         for task in tasks:
-            with self._bars:
+            with nullcontext() if self._bars.disable else self._bars:
                 self.session.begin(task)
             self._raise_for(task)
             if not self._quiet:
