@@ -255,7 +255,7 @@ def _told(state: State, events: tuple[Event, ...]) -> State:
 def _finished(state: State, task: Task, changes: dict[str, object], seconds: float) -> State:
     done = replace(state, running=None, **changes)
     if task is Task.PREPARE:
-        return _with(done, Step.INSTALL, StepStatus(phase=Phase.READY))
+        return _with(done, Step.INSTALL, StepStatus(phase=Phase.READY, seconds=seconds))
     done = _with(_stale(done, task.step), task.step, StepStatus(phase=Phase.DONE, seconds=seconds))
     following = STEPS[STEPS.index(task.step) + 1 :][:1]
     for step in following:

@@ -48,6 +48,8 @@ class Tools:
 
 def _detect(state: State, tools: Tools) -> Changes:
     host = ReplayHost(load(state.machine)) if state.machine else tools.host
+    if not state.machine:
+        _ahead(lambda: tools.sources.environment)  # pip needs half a second to tell its settings; the plan wants them
     found = detect(host)
     return {"detection": found, "findings": found.findings, "planning": None, "chosen": 0, "preview": None}
 
@@ -90,7 +92,7 @@ def _verify(state: State, tools: Tools) -> Changes:
     device = state.device or device_for(_known(plan).backend)
     settings = plan.env if plan else {}
     python = _known(state.environment).python
-    threading.Thread(target=warm_up, daemon=True).start()  # the checks run in another process meanwhile
+    _ahead(warm_up)  # the checks run in another process meanwhile
     report = verify(python, device, tools.sink, tools.cancel, environment=settings)
     return {"report": report, "figure": timing_figure(report)}
 
@@ -136,6 +138,11 @@ def _known(value: T | None) -> T:
     if value is None:
         raise BadInput(_("An earlier step has no result yet."), hint=_("Go back and run it first."))
     return value
+
+
+def _ahead(work: Callable[[], object]) -> None:
+    """Begin on another thread what a later task will need."""
+    threading.Thread(target=work, daemon=True).start()
 
 
 def _installer(plan: Plan, tools: Tools) -> Installer:

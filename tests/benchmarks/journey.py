@@ -24,7 +24,8 @@ PEERS = ("numpy", "onnx", "onnxruntime")  # beside torch: what the plan brings t
 def timed(command: list[str], **environment: str) -> float:
     """Run a command with some variables set; answer its wall time in seconds."""
     begun = time.perf_counter()
-    done = subprocess.run(command, env={**os.environ, **environment}, capture_output=True, text=True, check=False)
+    usual = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    done = subprocess.run(command, env={**usual, **environment}, capture_output=True, text=True, check=False)
     if done.returncode:
         sys.exit(f"{' '.join(command)} ended with {done.returncode}:\n{done.stdout[-2000:]}{done.stderr[-2000:]}")
     return time.perf_counter() - begun
