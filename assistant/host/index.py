@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from unearth import Package, TargetPython
     from unearth.fetchers import PyPIClient
 
-__all__ = ["Asked", "Found", "Network", "find_wheels", "wheel_sizes", "wheel_version"]
+__all__ = ["DIRECT", "Asked", "Found", "Network", "certificates", "find_wheels", "wheel_sizes", "wheel_version"]
 
 NEWEST_GLIBC = 50  # stands for an unknown glibc: no wheel is left out for it
 NEWEST_MACOS = 26
@@ -175,7 +175,7 @@ def _client(network: Network, timeout: float, index_urls: list[str]) -> PyPIClie
     logging.getLogger("unearth").addHandler(logging.NullHandler())  # what it warns of is told in `Asked`
     return Client(
         trusted_hosts=network.trusted_hosts,
-        verify=_certificates(network),
+        verify=certificates(network),
         timeout=timeout,
         follow_redirects=True,
         proxy=network.proxy or None,
@@ -184,7 +184,8 @@ def _client(network: Network, timeout: float, index_urls: list[str]) -> PyPIClie
     )
 
 
-def _certificates(network: Network) -> ssl.SSLContext | bool:
+def certificates(network: Network) -> ssl.SSLContext | bool:
+    """Give what a client must check servers by: the user's own certificates, or the usual ones (True)."""
     if not (network.cert or network.client_cert):
         return True
     context = ssl.create_default_context(cafile=network.cert or None)

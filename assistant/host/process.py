@@ -11,12 +11,15 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import NoReturn, Self
+from typing import TYPE_CHECKING, NoReturn, Self
 
 from assistant.i18n import _
 from assistant.model.errors import Cancelled, WorkFailed
 
-__all__ = ["CancelToken", "become", "is_root", "stream"]
+if TYPE_CHECKING:
+    from assistant.host.lock import Lock
+
+__all__ = ["CancelToken", "alive", "become", "end_left_behind", "is_root", "stream"]
 
 GRACE_SECONDS = 5.0
 
@@ -52,13 +55,16 @@ def stream(
     environment: Mapping[str, str] | None = None,
     limit: float | None = None,
     stdin: str | None = None,
+    lock: Lock | None = None,
 ) -> int:
     """Run a child and hand each line of its merged output to `on_line`; answer its exit status (negative: a signal).
+
+    The child holds `lock` too, so that it stays held while a child outlives us.
 
     Raises `Cancelled` after the whole process group has ended on request, `TimeoutError` past `limit` seconds,
     and `WorkFailed` when the child cannot be started.
     """
-    child = _start(argv, environment, stdin)
+    child = _start(argv, environment, stdin, lock)
     with _watched(child, CancelToken() if cancel is None else cancel, limit) as watch:
         for line in child.stdout or ():
             on_line(line.rstrip("\r\n"))
@@ -71,7 +77,7 @@ def stream(
 
 
 def _start(
-    argv: Sequence[str | Path], environment: Mapping[str, str] | None, stdin: str | None
+    argv: Sequence[str | Path], environment: Mapping[str, str] | None, stdin: str | None, lock: Lock | None
 ) -> subprocess.Popen[str]:
     try:
         child = subprocess.Popen(
@@ -86,12 +92,15 @@ def _start(
             env={**os.environ, **(environment or {})},
             start_new_session=sys.platform != "win32",
             creationflags=getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0),
+            pass_fds=(lock.fileno,) if lock and sys.platform != "win32" else (),
         )
     except OSError as error:
         raise WorkFailed(
             _("{program} cannot be started: {reason}.").format(program=argv[0], reason=error.strerror or error),
             hint=_("Check that the file exists and may be run."),
         ) from error
+    if lock:
+        lock.tell_child(child.pid)
     if stdin is not None and child.stdin is not None:
         with contextlib.suppress(BrokenPipeError), child.stdin as pipe:
             pipe.write(stdin)
@@ -146,6 +155,30 @@ def _signal(child: subprocess.Popen[str], *, kill: bool) -> None:
             subprocess.run(["taskkill", "/T", "/F", "/PID", str(child.pid)], capture_output=True, check=False)
         else:
             os.killpg(child.pid, signal.SIGKILL if kill else signal.SIGTERM)
+
+
+def alive(pid: int) -> bool:
+    """Tell whether a process of this machine is there; one that may not be asked is."""
+    if sys.platform == "win32":
+        import psutil  # noqa: PLC0415 - os.kill would end the process there
+
+        return bool(psutil.pid_exists(pid))
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
+
+
+def end_left_behind(group: int) -> None:
+    """Kill a process group whose parent is gone; only for a group that is known to live, as it holds a lock of ours."""
+    with contextlib.suppress(OSError):
+        if sys.platform == "win32":
+            subprocess.run(["taskkill", "/T", "/F", "/PID", str(group)], capture_output=True, check=False)
+        else:
+            os.killpg(group, signal.SIGKILL)
 
 
 def become(argv: Sequence[str | Path]) -> NoReturn:

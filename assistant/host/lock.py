@@ -1,0 +1,125 @@
+"""One writer at a time: a lock file that says who holds it, and that the system frees when the holder is killed."""
+
+from __future__ import annotations
+
+import getpass
+import os
+import platform
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
+
+from assistant.host.process import alive, end_left_behind
+from assistant.model.errors import BadInput
+from assistant.model.record import Record, from_json, replace, to_json
+
+__all__ = ["Holder", "Lock"]
+
+PLACE = 1 << 30  # the byte that Windows locks: far behind the text, which stays readable
+ORPHAN_SECONDS = 5.0
+
+
+class Holder(Record, frozen=True):
+    """Who holds a lock: a process, the installer's process group that it started (0: none), since when (Unix time)."""
+
+    pid: int
+    where: str
+    user: str = ""
+    since: float = 0.0
+    child: int = 0
+
+
+class Lock:
+    """A file that one process at a time may hold; children that inherit `fileno` hold it too until they end."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.fileno = -1
+        self._holder = Holder(pid=os.getpid(), where=_where(), user=_user(), since=time.time())
+
+    def take(self) -> Holder | None:
+        """Take the lock; answer None when it is ours, else who holds it. What a killed holder left running is ended."""
+        deadline = time.monotonic() + ORPHAN_SECONDS
+        while not self._try():
+            holder = read_holder(self.path)
+            if holder is None or not _orphaned(holder) or time.monotonic() > deadline:
+                return holder or Holder(pid=0, where="")
+            if holder.child:
+                end_left_behind(holder.child)
+            time.sleep(0.05)
+        self._write(self._holder)
+        return None
+
+    def tell_child(self, pid: int) -> None:
+        """Note the process group that works for us, so that whoever finds us dead can end it."""
+        self._write(replace(self._holder, child=pid))
+
+    def release(self) -> None:
+        """Give the lock back and take its file away; harmless when it is not held."""
+        if self.fileno >= 0:
+            if sys.platform != "win32":
+                self.path.unlink(missing_ok=True)  # while it is held: whoever opened it meanwhile notices
+            os.close(self.fileno)
+            self.fileno = -1
+            if sys.platform == "win32":
+                with suppress(OSError):  # the next one has it open already
+                    self.path.unlink()
+
+    def _try(self) -> bool:
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        handle = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o644)
+        try:
+            _lock(handle)
+            same = os.fstat(handle).st_ino == self.path.stat().st_ino
+        except OSError:  # held by another, or taken away since it was opened
+            same = False
+        if not same:
+            os.close(handle)
+            return False
+        self.fileno = handle
+        return True
+
+    def _write(self, holder: Holder) -> None:
+        os.ftruncate(self.fileno, 0)
+        os.lseek(self.fileno, 0, os.SEEK_SET)
+        os.write(self.fileno, to_json(holder).encode())
+
+
+def read_holder(path: Path) -> Holder | None:
+    """Read who holds a lock; None where the file does not say."""
+    try:
+        return from_json(path.read_bytes(), Holder, path.name)
+    except (OSError, BadInput):
+        return None
+
+
+def _orphaned(holder: Holder) -> bool:
+    """Tell whether the holder was killed and only its children are left (never said of another machine's processes)."""
+    return holder.where == _where() and not alive(holder.pid)
+
+
+def _where() -> str:
+    """Name this machine and, on Linux, the space in which process numbers count: containers share neither."""
+    with suppress(OSError):
+        return f"{platform.node()} {os.readlink('/proc/self/ns/pid')}"  # noqa: PTH115 - no path, a name
+    return platform.node()
+
+
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError):
+        return ""
+
+
+def _lock(handle: int) -> None:
+    if sys.platform == "win32":
+        import msvcrt  # noqa: PLC0415 - on Windows only
+
+        os.lseek(handle, PLACE, os.SEEK_SET)
+        msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)
+    else:
+        import fcntl  # noqa: PLC0415 - not on Windows
+
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
