@@ -16,6 +16,7 @@ __all__ = ["Notes", "Sighting", "clean"]
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufeff]+")
 LIMIT = 1000
+MOST_GPUS = 64  # more than any machine; a hostile report could list millions
 
 
 def clean(text: str) -> str:
@@ -59,6 +60,8 @@ class Notes:
 
     def gpu(self, gpu: Gpu, source: str, *, bus: str | None = None, revision: str | None = None) -> None:
         """Note a GPU that a source saw."""
+        if len(self.gpus) >= MOST_GPUS:
+            return
         texts = {name: _cleaned(getattr(gpu, name)) for name in ("name", "driver")}
         gpu = msgspec.structs.replace(gpu, **texts)
         self.gpus.append(Sighting(gpu=gpu, source=source, bus=bus, revision=revision))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from typing import Any
 
 import msgspec
 
@@ -23,6 +24,7 @@ def overridden(detection: Detection, overrides: Mapping[str, str]) -> Detection:
     """
     if not overrides:
         return detection
+    overrides = {_GPU.sub(r"gpus[\1].\2", name): value for name, value in overrides.items()}
     facts = msgspec.to_builtins(detection.machine)
     for name, value in overrides.items():
         _set(facts, name, value)
@@ -38,13 +40,14 @@ def overridden(detection: Detection, overrides: Mapping[str, str]) -> Detection:
     return msgspec.structs.replace(detection, machine=msgspec.structs.replace(machine, evidence=(*yours, *kept)))
 
 
-def _set(facts: dict[str, object], name: str, text: str) -> None:
+def _set(facts: dict[str, Any], name: str, text: str) -> None:
     value = text or None
     if found := _GPU.fullmatch(name):
-        gpus = facts.setdefault("gpus", [])
-        if isinstance(gpus, list) and int(found[1]) <= len(gpus):
-            gpus.extend([{}] * (int(found[1]) - len(gpus) + 1))
-            gpus[int(found[1])] = {**gpus[int(found[1])], found[2]: value}
+        index, gpus = int(found[1]), list(facts.get("gpus") or ())
+        if index <= len(gpus):
+            gpus = gpus if index < len(gpus) else [*gpus, {}]
+            gpus[index] = {**gpus[index], found[2]: value}
+            facts["gpus"] = gpus
             return
     group, dot, key = name.partition(".")
     if dot and group in {"env", "packages"}:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Mapping
 
 from assistant.detect import amd, common, linux, macos, nvidia, windows, wsl
@@ -50,31 +51,40 @@ PROBES: dict[str, tuple[Probe, ...]] = {
 }
 
 
-def detect(host: Host, *, overrides: Mapping[str, str] | None = None) -> Detection:
-    """Look at a machine and tell its facts and findings; a probe that fails or hangs becomes a finding.
+def detect(host: Host, *, overrides: Mapping[str, str] | None = None, limit: float = LIMIT_SECONDS) -> Detection:
+    """Look at a machine and tell its facts and findings; a probe that fails, or takes `limit` seconds, is a finding.
 
     `overrides` sets facts by name (`nvidia_driver`, `gpus[0].gfx`, `env.NAME`); raises `BadInput` for an unknown one.
     """
     asked = host if host.replayed or isinstance(host, RecordingHost) else RecordingHost(host)
-    system = str(asked.facts("platform").get("system", ""))
+    system = _system(asked)
     probes = (*COMMON, *PROBES.get(system, ()))
-    return overridden(united(_all_notes(asked, probes)), overrides or {})
+    return overridden(united(_all_notes(asked, probes, limit)), overrides or {})
 
 
-def _all_notes(host: Host, probes: tuple[Probe, ...]) -> list[Notes]:
+def _system(host: Host) -> str:
+    try:
+        return str(host.facts("platform").get("system", ""))
+    except Exception:  # noqa: BLE001 - an answer in no known form tells no system; the probe that reads it says so
+        return ""
+
+
+def _all_notes(host: Host, probes: tuple[Probe, ...], limit: float) -> list[Notes]:
     """Run every probe in a thread of its own; one that is late is left behind with a finding in its place."""
     if host.replayed:
         return [_noted(probe, host) for probe in probes]
-    results: dict[int, Notes] = {}
-    threads = [
-        threading.Thread(target=lambda i=i, p=p: results.setdefault(i, _noted(p, host)), daemon=True)
-        for i, p in enumerate(probes)
-    ]
+    results: dict[Probe, Notes] = {}
+
+    def work(probe: Probe) -> None:
+        results.setdefault(probe, _noted(probe, host))
+
+    threads = [threading.Thread(target=work, args=(probe,), daemon=True) for probe in probes]
     for thread in threads:
         thread.start()
+    deadline = time.monotonic() + limit
     for thread in threads:
-        thread.join(LIMIT_SECONDS)
-    return [results.get(i) or _late(probe) for i, probe in enumerate(probes)]
+        thread.join(max(0.0, deadline - time.monotonic()))
+    return [results.get(probe) or _late(probe) for probe in probes]
 
 
 def _noted(probe: Probe, host: Host) -> Notes:

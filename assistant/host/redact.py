@@ -9,7 +9,13 @@ __all__ = ["AnswerRedaction", "Redaction", "redact_text", "redactors"]
 
 Rule = tuple[re.Pattern[str], str]
 
-_HOME: Rule = (re.compile(r"(/home/|/Users/|[A-Za-z]:\\{1,2}Users\\{1,2})(?!Public\b)[^/\\\s\"':;,|<>]+"), r"\1user")
+_HOME: Rule = (
+    re.compile(
+        r"(?P<root>[A-Za-z]:\\{1,2}Users\\{1,2}|/mnt/[a-z]/Users/)(?!Public\b)[^\\/:*?\"<>|\r\n]{1,64}(?=[\\/])"
+        r"|(?P<plain>/home/|/Users/|[A-Za-z]:\\{1,2}Users\\{1,2})(?!Public\b)[^/\\\s\"':;,|<>]+"
+    ),
+    r"\g<root>\g<plain>user",
+)
 _RULES: tuple[Rule, ...] = (
     _HOME,
     (re.compile(r"\b(\w{2,10}://)[^/\s@:]{1,200}:[^/\s@]{1,200}@"), r"\1"),

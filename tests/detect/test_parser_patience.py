@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import random
 import time
 
 import pytest
@@ -37,15 +39,41 @@ READERS = (
     windows.reg_query,
 )
 
-PIECES = (
-    "PyTorch version: 2.5\n", "OS: Ubuntu\n", "Is debug build: No\n", "Python version: 3.1\n", "GPU models and configuration:\n",
-    "GPU 0: X\n", "NVIDIA-SMI 580 ", "Driver Version: 5.5 ", "|   0  X  Off | 0000:01:00.0 Off |", "NVSMI LOG", "GPU 0:0:0.0\n",
-    "Product Name : X\n", "HSA Agents\n", "*******\nAgent 1\n*******\n", "Device Type: GPU\n", "Name: gfx90a\n", "Size: 9 KB",
-    "---------------\nDisplay Devices\n---------------\n", "Card name: X\n", "Device Key: PCI\\VEN_10DE&DEV_2206\n",
-    "Graphics/Displays:\n", "    X:\n", "      Chipset Model: X\n", '{"SPDisplaysDataType":[', "{}", "]}", "\u202e", "\x1b[31m", "\r",
-    "gfx_target_version 110000\n", "simd_count 9\n", "    DriverDesc    REG_SZ    X\n", "PCI_ID=10DE:2684\n", "PCI_CLASS=30000\n",
-)  # fmt: skip
-texts = st.one_of(st.text(max_size=300), st.lists(st.sampled_from(PIECES), max_size=25).map("".join))
+PIECES = """PyTorch version: 2.5
+OS: Ubuntu
+Is debug build: No
+Python version: 3.1
+GPU models and configuration:
+GPU 0: X
+NVIDIA-SMI 580 Driver Version: 5.5
+|   0  X  Off | 0000:01:00.0 Off |
+NVSMI LOG
+GPU 0000:01:00.0
+Product Name : X
+HSA Agents
+*******
+Agent 1
+Device Type: GPU
+Name: gfx90a
+Size: 9 KB
+---------------
+Display Devices
+Card name: X
+Device Key: PCI\\VEN_10DE&DEV_2206
+Graphics/Displays:
+    X:
+      Chipset Model: X
+{"SPDisplaysDataType":[
+{}
+]}
+gfx_target_version 110000
+simd_count 9
+    DriverDesc    REG_SZ    X
+PCI_ID=10DE:2684
+PCI_CLASS=30000
+""".splitlines(keepends=True)
+HOSTILE = ["\u202e", "\x1b[31m", "\r", "\x00"]
+texts = st.one_of(st.text(max_size=300), st.lists(st.sampled_from(PIECES + HOSTILE), max_size=25).map("".join))
 
 
 @pytest.mark.parametrize(
@@ -95,9 +123,31 @@ def test_a_report_is_read_or_refused(text, data):
 def test_ten_megabytes_take_less_than_two_seconds(unit):
     """Repeating any fragment up to 10 MB stays linear."""
     text = unit * (10**7 // len(unit))
-    started = time.perf_counter()
-    try:
+    started = time.process_time()
+    with contextlib.suppress(BadInput):
         read_report(text)
-    except BadInput:
-        pass
-    assert time.perf_counter() - started < 2
+    assert time.process_time() - started < 2
+
+
+@pytest.mark.heavy
+@pytest.mark.parametrize(
+    "reader", READERS, ids=lambda reader: f"{reader.__module__.rpartition('.')[2]}.{reader.__name__}"
+)
+def test_a_hundred_thousand_mutations(reader):
+    """Real answers with characters dropped, doubled, swapped or spliced give a value or None, 10**5 times over."""
+    chance = random.Random(7)  # noqa: S311 - repeatable noise, not a secret
+    seeds = [said.answer.text for name in shipped() for said in load(name).said if said.answer.text] + PIECES
+    for _round in range(10**5):
+        reader(mutated(chance, chance.choice(seeds), chance.choice(seeds)))
+
+
+def mutated(chance, text, other):
+    """Splice two texts and damage up to five places."""
+    letters = list(text[: chance.randrange(400)] + other[chance.randrange(len(other)) :][:400])
+    for _place in range(chance.randrange(6)):
+        if letters:
+            at = chance.randrange(len(letters))
+            letters[at : at + chance.randrange(3)] = chance.choices(
+                "\x00\n\r :|=()[]{}0xé\u202e9", k=chance.randrange(3)
+            )
+    return "".join(letters)

@@ -365,7 +365,7 @@ def test_text_without_a_report_is_refused_in_one_sentence(text):
 
 
 def test_hostile_names_lose_their_control_characters():
-    """Escape sequences and direction marks in a name never leave the parser; markup stays text for the shell to escape."""
+    """Escape sequences and direction marks in a name never leave the reader; markup stays, for shells to escape."""
     text = DUMP.replace("NVIDIA GeForce RTX 2080 Ti", "NVIDIA \x1b[31m<script>\u202e\x07 Ti")
     name = read_report(text).machine.gpus[1].name or ""
     assert "\x1b" not in name

@@ -19,7 +19,7 @@ class RocmAgent(Record, frozen=True):
 
 def kfd_node(properties: str, banks: str = "") -> RocmAgent | None:
     """Read a KFD topology node's `properties` and its first memory bank's; None for a CPU node."""
-    told = {name: int(value) for name, value in re.findall(r"^(\w+) (\d{1,20})\s*$", properties, re.MULTILINE)}
+    told = {name: int(value) for name, value in re.findall(r"^(\w+) (\d{1,20})[ \t]{0,40}$", properties, re.MULTILINE)}
     target = told.get("gfx_target_version", 0)
     if not told.get("simd_count") or not target:
         return None
@@ -42,14 +42,14 @@ def rocminfo(text: str) -> tuple[RocmAgent, ...] | None:
     """Read the GPU agents off rocminfo's output; None when it is not rocminfo's."""
     if "HSA Agents" not in text and "HSA System Attributes" not in text:
         return None
-    blocks = re.split(r"^\*{3,20}\s*\nAgent \d{1,4}\s*\n\*{3,20}", text, flags=re.MULTILINE)[1:]
-    return tuple(_agent(block) for block in blocks if re.search(r"^\s*Device Type:\s*GPU", block, re.MULTILINE))
+    blocks = re.split(r"^\*{3,20}[ \t]{0,40}\nAgent \d{1,4}[ \t]{0,40}\n\*{3,20}", text, flags=re.MULTILINE)[1:]
+    return tuple(_agent(block) for block in blocks if re.search(r"^[ \t]{0,40}Device Type:\s*GPU", block, re.MULTILINE))
 
 
 def _agent(block: str) -> RocmAgent:
     name, marketing = _field(block, "Name"), _field(block, "Marketing Name")
-    chip = re.search(r"^\s*Chip ID:\s*\d{1,8}\(0x([0-9a-f]{1,6})\)", block, re.MULTILINE)
-    location = re.search(r"^\s*BDFID:\s*(\d{1,8})", block, re.MULTILINE)
+    chip = re.search(r"^[ \t]{0,40}Chip ID:\s*\d{1,8}\(0x([0-9a-f]{1,6})\)", block, re.MULTILINE)
+    location = re.search(r"^[ \t]{0,40}BDFID:\s*(\d{1,8})", block, re.MULTILINE)
     size = re.search(r"GLOBAL[^\n]{0,80}\n\s*Size:\s*(\d{1,15})", block)
     gpu = Gpu(
         vendor=Vendor.AMD,

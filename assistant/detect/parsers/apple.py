@@ -45,7 +45,7 @@ def _gpu(name: str, vendor: Vendor, device: str, size: str, shared: bool) -> Gpu
     )
 
 
-_HEADING = re.compile(r"^ {4}(?=\S)[^\n]{1,80}:\s*$", re.MULTILINE)
+_HEADING = re.compile(r"^ {4}(?=\S)[^\n]{1,80}:[ \t]{0,40}$", re.MULTILINE)
 
 
 def profiler_text(text: str) -> tuple[Gpu, ...] | None:
@@ -54,7 +54,7 @@ def profiler_text(text: str) -> tuple[Gpu, ...] | None:
     if start < 0:
         return None
     section = re.split(
-        r"^\S[^\n]{0,80}:\s*$", text[start + len("Graphics/Displays:") :], maxsplit=1, flags=re.MULTILINE
+        r"^\S[^\n]{0,80}:[ \t]{0,40}$", text[start + len("Graphics/Displays:") :], maxsplit=1, flags=re.MULTILINE
     )[0]
     blocks = _HEADING.split(section)[1:]
     return tuple(filter(None, map(_block, blocks)))
@@ -72,10 +72,10 @@ def _block(block: str) -> Gpu | None:
 
 def overview(text: str) -> dict[str, object]:
     """Read system facts off the text of system_profiler's hardware and software parts, named as in `Machine`."""
-    version = re.search(r"^\s*System Version: macOS ([\d.]{2,12})", text, re.MULTILINE)
-    chip = re.search(r"^\s*Chip: (Apple M[^\n]{1,30})$", text, re.MULTILINE)
-    intel = re.search(r"^\s*Processor Name: [^\n]{0,40}Intel", text, re.MULTILINE)
-    memory = re.search(r"^\s*Memory: (\d{1,5}) GB\s*$", text, re.MULTILINE)
+    version = re.search(r"^[ \t]{0,40}System Version: macOS ([\d.]{2,12})", text, re.MULTILINE)
+    chip = re.search(r"^[ \t]{0,40}Chip: (Apple M[^\n]{1,30})$", text, re.MULTILINE)
+    intel = re.search(r"^[ \t]{0,40}Processor Name: [^\n]{0,40}Intel", text, re.MULTILINE)
+    memory = re.search(r"^[ \t]{0,40}Memory: (\d{1,5}) GB[ \t]{0,40}$", text, re.MULTILINE)
     told = {
         "os_version": f"macOS {version[1]}" if version else None,
         "arch": "arm64" if chip else "x86_64" if intel else None,

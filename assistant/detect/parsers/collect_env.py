@@ -38,46 +38,45 @@ _LABELS = frozenset(
 )  # fmt: skip
 _UNTOLD = re.compile(r"(?:no cuda|could not collect|n/?a|none|unknown)?", re.IGNORECASE)
 _LEAST_LABELS = 4
+_LONGEST_NAME = 300
 
 
 def collect_env(text: str) -> CollectEnv | None:
     """Read the fullest dump that the text holds; quote marks, bullets and prose around it are let by."""
-    dumps = _dumps(text) if _START in text.lower() else []
-    if not dumps:
+    dump = _fullest_dump(text) if _START in text.lower() else None
+    if dump is None:
         return None
-    dump = max(dumps, key=len)
     facts = {name: value for name, value in _facts(dump).items() if value is not None and value != {}}
     return CollectEnv(facts=facts, gpus=_gpus(dump), gpus_told=_GPUS in dump)
 
 
-def _dumps(text: str) -> list[Dump]:
-    """Cut out each dump, as the lines under each label. Too few labels are mere prose.
+def _fullest_dump(text: str) -> Dump | None:
+    """Cut out the dump that tells most, as the lines under each label. Too few labels are mere prose.
 
     A dump begins where PyTorch's version or the system is told once more. What stood before PyTorch's version
     counts only where the dump does not tell it again: vLLM's script tells the system first.
     """
-    dumps: list[Dump] = [{}]
+    fullest: Dump = {}
+    dump: Dump = {}
     lines: list[str] = []
     stale: set[str] = set()
     for raw in text.splitlines():
         line = raw.strip(">*-`|# \t\ufeff")
         head, colon, tail = line.partition(":")
-        label = head.rstrip("* \t").lower()
-        if not colon or label not in _LABELS:
+        label = head.rstrip("* \t").lower() if colon else ""
+        if label not in _LABELS:
             lines.append(line)
             continue
-        if _START in dumps[-1] and (label == _START or (label == "os" and "os" in dumps[-1] and "os" not in stale)):
-            dumps.append({})
-            stale = set()
+        if _START in dump and (label == _START or (label == "os" and "os" in dump and "os" not in stale)):
+            fullest, dump, stale = max(fullest, dump, key=len), {}, set()
         if label == _START:
-            stale = set(dumps[-1])
+            stale = set(dump)
         lines = [tail.strip("*` \t")]
-        if label in stale:
-            dumps[-1][label] = lines
+        if label in stale or label not in dump:
             stale.discard(label)
-        else:
-            dumps[-1].setdefault(label, lines)
-    return [dump for dump in dumps if _START in dump and len(dump) >= _LEAST_LABELS]
+            dump[label] = lines
+    fullest = max(fullest, dump, key=len)
+    return fullest if _START in fullest and len(fullest) >= _LEAST_LABELS else None
 
 
 def _value(dump: Dump, label: str) -> str:
@@ -148,7 +147,7 @@ def _models(lines: Iterable[str]) -> Iterable[str]:
 
 def _named(line: str, vendor: Vendor) -> Gpu:
     """Read `GPU 0: NVIDIA GeForce RTX 3090` or `AMD Radeon RX 7900 XTX (gfx1100)`."""
-    name = re.sub(r"^GPU \d{1,3}: *|\s*\(UUID: [^)]{0,80}\)", "", line)
+    name = re.sub(r"^GPU \d{1,3}: *|\s*\(UUID: [^)]{0,80}\)", "", line[:_LONGEST_NAME])
     gfx = re.search(r"\s*\((gfx[0-9a-f]{3,5})[^)]{0,40}\)$", name)
     told = vendor_of_name(name)
     return Gpu(

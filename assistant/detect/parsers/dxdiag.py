@@ -19,7 +19,7 @@ class Dxdiag(Record, frozen=True):
     adapters: tuple[Adapter, ...] = ()
 
 
-_SECTION = re.compile(r"^-{4,60}\s*\n[ \t]*([A-Z][\w /&]{2,40}?)[ \t]*\n-{4,60}[ \t]*$", re.MULTILINE)
+_SECTION = re.compile(r"^-{4,60}[ \t]{0,40}\n[ \t]*([A-Z][\w /&]{2,40}?)[ \t]*\n-{4,60}[ \t]*$", re.MULTILINE)
 _CARDS = {"Display Devices", "Render Devices"}
 
 

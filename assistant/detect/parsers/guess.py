@@ -14,9 +14,9 @@ _SYSTEMS = (
     (
         "linux",
         re.compile(
-            r"linux|/usr/|/lib/|\b(?:ubuntu|debian|fedora|centos|red hat|rhel|rocky|alma|arch|manjaro|gentoo|mint|pop!_os|"
-            r"nixos|opensuse|suse|sles|steamos|endeavouros|kali|raspbian|alpine|void|slackware|mariner|photon|amzn|glibc|"
-            r"zorin|elementary|neon|garuda|nobara|deepin|pardus|flatcar|euleros|openeuler|kylin|uos|anolis)\b",
+            r"linux|/usr/|/lib/|\b(?:ubuntu|debian|fedora|centos|red hat|rhel|rocky|alma|arch|manjaro|gentoo|mint|"
+            r"pop!_os|nixos|opensuse|suse|sles|steamos|endeavouros|kali|raspbian|alpine|void|slackware|mariner|photon|amzn|"
+            r"glibc|zorin|elementary|neon|garuda|nobara|deepin|pardus|flatcar|euleros|openeuler|kylin|uos|anolis)\b",
             re.IGNORECASE,
         ),
     ),

@@ -67,7 +67,7 @@ def _first(pattern: re.Pattern[str], text: str) -> str | None:
     return found[1].rstrip(".") if found else None
 
 
-_QUERY_GPU = re.compile(r"^GPU ([0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-9A-Fa-f])\s*$", re.MULTILINE)
+_QUERY_GPU = re.compile(r"^GPU ([0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-9A-Fa-f])[ \t]{0,40}$", re.MULTILINE)
 
 
 def smi_query(text: str) -> NvidiaReport | None:

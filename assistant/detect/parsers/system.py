@@ -11,14 +11,15 @@ __all__ = ["PciDevice", "meminfo_total_kib", "os_name", "pci_devices"]
 
 def os_name(os_release: str) -> str | None:
     """Read name and version number off /etc/os-release: `Ubuntu 24.04`; a rolling system has no number."""
-    fields = dict(re.findall(r"^(\w+)=[\"']?(.*?)[\"']?\s*$", os_release, re.MULTILINE))
+    pairs = (line.partition("=") for line in os_release.splitlines())
+    fields = {name: value.strip().strip("\"'") for name, _sign, value in pairs}
     name = fields.get("NAME") or fields.get("ID")
     return f"{name} {fields.get('VERSION_ID', '')}".strip() if name else None
 
 
 def meminfo_total_kib(meminfo: str) -> int | None:
     """Read the total memory in KiB off /proc/meminfo."""
-    found = re.search(r"^MemTotal:\s*(\d{1,15}) kB", meminfo, re.MULTILINE)
+    found = re.search(r"^MemTotal: {0,40}(\d{1,15}) kB", meminfo, re.MULTILINE)
     return int(found[1]) if found else None
 
 

@@ -1,0 +1,181 @@
+"""Detection asks many sources at once, never raises, never hangs, and keeps what each one said."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from assistant.detect import detect
+from assistant.host.base import Host
+from assistant.host.recording import ReplayHost
+from assistant.machines import load, shipped
+from assistant.model.errors import BadInput
+from assistant.model.machine import Answer, Recording, Said
+from assistant.model.record import to_json
+
+
+class Odd(Host):
+    """A shipped machine on which one kind of question goes wrong."""
+
+    def __init__(self, name, kind, fault):
+        self.whole = ReplayHost(load(name))
+        self.kind, self.fault = kind, fault
+
+    def ask(self, kind, *arguments):
+        """Answer as the shipped machine does, or go wrong."""
+        return self.fault() if kind == self.kind else self.whole.ask(kind, *arguments)
+
+
+def broken():
+    """Fail as no answer should."""
+    message = "out of order"
+    raise RuntimeError(message)
+
+
+KINDS = ("platform", "packages", "kernels", "disk", "pci", "nvml", "read", "names", "link", "run", "registry", "dxgi")
+
+
+@pytest.mark.parametrize(
+    "name", ["linux-ubuntu2404-rtx4090", "windows11-rtx3060", "wsl-ubuntu2404-rx7900xtx", "macos14-m1"]
+)
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    "text", ["{}", "[]", "null", '{"devices": [1], "keys": [], "adapters": [1, {}]}', "\x00<b>", "[" * 9999]
+)
+def test_a_nonsense_answer_never_raises(name, kind, text):
+    """Whatever one source answers, a machine comes out that JSON can hold."""
+    assert to_json(detect(Odd(name, kind, lambda: Answer(text=text))).machine)
+
+
+def test_a_probe_that_fails_is_a_finding_and_costs_no_other_fact():
+    """A source that raises is told of; what the others say is kept."""
+    found = detect(Odd("linux-ubuntu2404-rtx4090", "nvml", broken))
+    assert "probe-failed" in {finding.key for finding in found.findings}
+    assert found.machine.gpus[0].compute_capability == "8.9"
+    assert found.machine.os == "linux"
+
+
+def test_a_probe_that_hangs_is_left_behind():
+    """A source without an answer costs its own limit, not the others' facts."""
+
+    def slow():
+        time.sleep(3)
+        return Answer(status="missing")
+
+    started = time.perf_counter()
+    found = detect(Odd("linux-ubuntu2404-rx7900xtx", "packages", slow), limit=0.5)
+    assert time.perf_counter() - started < 2
+    assert "probe-timeout" in {finding.key for finding in found.findings}
+    assert found.machine.gpus[0].gfx == "gfx1100"
+
+
+@pytest.mark.parametrize("status", ["denied", "timeout", "failed"])
+def test_could_not_look_differs_from_none_there(status):
+    """A bus that cannot be read is a finding and no evidence; an empty bus is evidence and no finding."""
+    unread = detect(Odd("linux-debian12-arm64-nothing", "pci", lambda: Answer(status=status)))
+    empty = detect(Odd("linux-debian12-arm64-nothing", "pci", Answer))
+    assert [finding.key for finding in unread.findings] == ["could-not-look"]
+    assert [finding.key for finding in empty.findings] == []
+    assert [item.text for item in empty.machine.evidence if item.fact == "gpus"] == ["no display or accelerator device"]
+    assert not [item for item in unread.machine.evidence if item.fact == "gpus"]
+
+
+def test_each_fact_says_where_it_comes_from():
+    """The evidence names the source of the driver, the memory and the catalogue's part."""
+    machine = detect(ReplayHost(load("linux-ubuntu2404-rx7900xtx"))).machine
+    sources = {item.fact: item.source for item in machine.evidence}
+    assert sources["gpus[0].pci_id"] == "/sys/bus/pci/devices/0000:03:00.0"
+    assert sources["gpus[0].gfx"].startswith("/sys/class/kfd")
+    assert sources["gpus[0].name"] == "catalogue"
+    assert sources["rocm_version"] == "/opt/rocm/.info/version"
+
+
+def test_order_does_not_depend_on_which_probe_came_first():
+    """Probes that finish in any order give the same text as a replay, which runs them one by one."""
+    whole = ReplayHost(load("linux-mint22-laptop-780m-rtx4070"))
+
+    class Jittery(Host):
+        """Answers late by an amount that depends on the question."""
+
+        def ask(self, kind, *arguments):
+            """Wait a little, then answer."""
+            time.sleep(hash((kind, *arguments)) % 5 / 1000)
+            return whole.ask(kind, *arguments)
+
+    assert to_json(detect(Jittery())) == to_json(detect(whole))
+
+
+def test_a_fact_set_by_the_user_wins_and_is_marked():
+    """Overrides replace facts, lists of GPUs included, and the evidence says "you"."""
+    overrides = {
+        "nvidia_driver": "580.95.05",
+        "python": "3.11",
+        "python_bits": "64",
+        "wsl": "true",
+        "gpus[0].vram_gb": "48",
+        "gpus.1.vendor": "amd",
+        "gpus[1].gfx": "gfx1100",
+        "env.CUDA_VISIBLE_DEVICES": "0",
+        "packages.torch": "2.6.0",
+        "container": "",
+    }
+    machine = detect(ReplayHost(load("linux-docker-ubuntu2204-l4")), overrides=overrides).machine
+    assert (machine.nvidia_driver, machine.python, machine.wsl, machine.container) == ("580.95.05", "3.11", True, None)
+    assert [(gpu.vendor.value, gpu.vram_gb, gpu.gfx) for gpu in machine.gpus] == [
+        ("nvidia", 48.0, None),
+        ("amd", None, "gfx1100"),
+    ]
+    assert (machine.env["CUDA_VISIBLE_DEVICES"], machine.packages["torch"]) == ("0", "2.6.0")
+    assert {item.fact for item in machine.evidence if item.source == "you"} == {
+        name.replace("gpus.1.", "gpus[1].") for name in overrides
+    }
+    assert "NVML" not in {item.source for item in machine.evidence if item.fact == "nvidia_driver"}
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("colour", "red"),
+        ("wsl", "maybe"),
+        ("gpus[9].gfx", "x"),
+        ("gpus[0].colour", "x"),
+        ("memory_gb", "lots"),
+        ("os", "beos"),
+    ],
+)
+def test_a_fact_that_does_not_exist_or_fit_is_refused(name, value):
+    """A wrong name or value of an override is bad input with a next step."""
+    with pytest.raises(BadInput) as raised:
+        detect(ReplayHost(load(shipped()[0])), overrides={name: value})
+    assert raised.value.hint
+
+
+def test_an_empty_recording_is_a_machine_of_which_nothing_is_known():
+    """Nothing recorded means nothing known: no facts, and no failed probes."""
+    found = detect(ReplayHost(Recording()))
+    assert to_json(found.machine) == "{}"
+    assert found.findings == ()
+
+
+def test_hostile_names_reach_no_terminal():
+    """Control and direction characters in a GPU's name are gone from the machine."""
+    text = '{"driver":"1.2","devices":[{"name":"\\u001b[31mRTX\\u202e","bus":"0000:01:00.0","pci_id":"10de:2684"}]}'
+    said = (
+        Said(ask=("platform",), answer=load("linux-ubuntu2404-rtx4090").said[0].answer),
+        *(item for item in load("linux-ubuntu2404-rtx4090").said if item.ask != ("nvml",)),
+        Said(ask=("nvml",), answer=Answer(text=text)),
+    )
+    name = detect(ReplayHost(Recording(said=said))).machine.gpus[0].name or ""
+    assert "RTX" in name
+    assert not set(name) & {"\x1b", "\u202e"}
+
+
+def test_a_thousand_machines_take_less_than_ten_seconds():
+    """Replaying is quick enough for a table of machines."""
+    names = shipped()
+    hosts = [ReplayHost(load(names[i % len(names)])) for i in range(1000)]
+    started = time.process_time()
+    for host in hosts:
+        detect(host)
+    assert time.process_time() - started < 10
