@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from assistant.detect.adapters import not_a_gpu
 from assistant.detect.linux import kernel_release
 from assistant.detect.notes import Notes
@@ -17,28 +19,40 @@ DISPLAY = r"HKLM\SYSTEM\CurrentControlSet\Control\Class\{4d36e968-e325-11ce-bfc1
 VERSION = r"HKLM\SOFTWARE\Microsoft\Windows NT\CurrentVersion"
 FIRST_WITH_GPU = 19044  # Windows 10 21H2: https://learn.microsoft.com/windows/ai/directml/gpu-pytorch-wsl (2026-11)
 _MOST_ADAPTERS = 8
+DEVICE = "/dev/dxg"
 
 
 def wsl(host: Host, notes: Notes) -> None:
-    """Note the GPUs that Windows has, and what keeps WSL from using them."""
+    """Note the GPUs that Windows shares with WSL, and what keeps WSL from using them."""
     kernel = kernel_release(host)
     if "microsoft" not in kernel.lower():
         return
-    _remark_on_version(host, kernel, notes)
+    shared = host.link(DEVICE).status != "missing"
+    if not shared:
+        notes.looked("gpus", DEVICE, "missing: Windows shares no GPU")
+    _remark_on_version(host, kernel, notes, shared=shared)
     if not host.which("reg.exe"):
         text = _("Windows programs cannot be started from this WSL, so Windows could not be asked for its GPUs.")
         notes.finding("could-not-look", Severity.INFO, text)
         return
-    for index in range(_MOST_ADAPTERS):
-        found = windows.adapter(windows.reg_query(host.run("reg.exe", "query", rf"{DISPLAY}\{index:04}").text))
-        if found is None:
-            break
-        _sort_out(found, notes)
+    for found in _windows_adapters(host):
+        _sort_out(found, notes, shared=shared)
     _remark_on_windows(host, notes)
 
 
-def _sort_out(found: windows.Adapter, notes: Notes) -> None:
+def _windows_adapters(host: Host) -> Iterator[windows.Adapter]:
+    """Ask Windows' registry for its display adapters, until one number is not taken."""
+    for index in range(_MOST_ADAPTERS):
+        found = windows.adapter(windows.reg_query(host.run("reg.exe", "query", rf"{DISPLAY}\{index:04}").text))
+        if found is None:
+            return
+        yield found
+
+
+def _sort_out(found: windows.Adapter, notes: Notes, *, shared: bool) -> None:
     reason = not_a_gpu(found.gpu.pci_id or "1414", name=found.gpu.name)
+    if reason is None and not shared:
+        reason = _("Windows has {name}, but shares no GPU with this WSL.").format(name=found.gpu.name)
     if reason:
         notes.finding("adapter-skipped", Severity.INFO, reason)
         return
@@ -47,12 +61,12 @@ def _sort_out(found: windows.Adapter, notes: Notes) -> None:
         notes.fact("nvidia_driver", windows.nvidia_version(found.gpu.driver), "Windows registry")
 
 
-def _remark_on_version(host: Host, kernel: str, notes: Notes) -> None:
+def _remark_on_version(host: Host, kernel: str, notes: Notes, *, shared: bool) -> None:
     if "Microsoft" in kernel and "WSL2" not in kernel:
         text = _("This is WSL 1, which has no access to GPUs.")
         remedy = Remedy(text=_("Convert the distribution to WSL 2."), commands=("wsl --set-version <name> 2",))
         notes.finding("wsl-host-too-old", Severity.WARNING, text, remedies=(remedy,))
-    elif host.link("/dev/dxg").status == "missing":
+    elif not shared:
         text = _("WSL offers no GPU here: /dev/dxg is missing.")
         remedy = Remedy(
             text=_("Update Windows, its GPU driver and WSL, then restart WSL."),
@@ -63,6 +77,10 @@ def _remark_on_version(host: Host, kernel: str, notes: Notes) -> None:
         text = _("Windows' GPU libraries are missing from /usr/lib/wsl/lib, so programs here cannot use the GPU.")
         remedy = Remedy(text=_("Update WSL, then restart it."), commands=("wsl --update", "wsl --shutdown"))
         notes.finding("wsl-libraries-missing", Severity.WARNING, text, remedies=(remedy,))
+    _remark_on_linux_driver(host, notes)
+
+
+def _remark_on_linux_driver(host: Host, notes: Notes) -> None:
     if host.link("/sys/module/nvidia") or host.link("/usr/lib/x86_64-linux-gnu/libnvidia-ml.so.1"):
         text = _("A Linux NVIDIA driver is installed inside WSL; it hides the one that Windows provides.")
         remedy = Remedy(

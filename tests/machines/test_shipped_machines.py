@@ -7,12 +7,14 @@ import re
 
 import pytest
 
+from assistant.catalog import load_catalog
 from assistant.detect import detect
 from assistant.host.recording import ReplayHost
 from assistant.host.redact import redact_text
 from assistant.machines import label, load, shipped
 from assistant.model.errors import BadInput
 from assistant.model.record import to_json
+from assistant.plan import make_plans
 
 
 def part_of(expected, found) -> bool:
@@ -36,6 +38,14 @@ def test_the_machine_is_what_its_file_expects(recording):
     machine = {"gpus": [], "wsl": None, "rosetta": None, **json.loads(to_json(found.machine))}
     assert part_of(recording.expect["machine"], machine), to_json(found.machine, indent=1)
     assert sorted({finding.key for finding in found.findings}) == sorted(recording.expect["findings"])
+
+
+def test_the_best_plan_is_what_its_file_expects(recording):
+    """The planner chooses the backend, and the index where the file names one; null means that nothing fits."""
+    choice = make_plans(detect(ReplayHost(recording)).machine, load_catalog()).choice
+    expected = recording.expect["plan"]
+    assert (choice is None) == (expected is None)
+    assert choice is None or part_of(expected, json.loads(to_json(choice)))
 
 
 def test_a_replay_always_gives_the_same_text(recording):
