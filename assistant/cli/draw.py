@@ -9,6 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from assistant.i18n import _
+from assistant.install.target import DISK_FACTOR
 from assistant.model.finding import Finding, Severity
 from assistant.model.machine import Detection, Gpu, Machine
 from assistant.model.plan import Plan, Planning
@@ -51,8 +52,8 @@ def draw_planning(planning: Planning) -> None:
     """Print the chosen plan with its reasons, the other plans in a line each, and what was rejected."""
     for index, plan in enumerate(planning.plans):
         console.print(Text(("→ " if index == 0 else "  ") + summary(plan), style="bold" if index == 0 else ""))
-        if index == 0:
-            _bullets(plan.reasons, "  ", "·")
+        file = plan.wheel.filename if plan.wheel else None
+        _bullets((reason for reason in plan.reasons if index == 0 or (file and file in reason)), "  ", "·")
         _bullets(plan.warnings, "  ", "!")
     for rejection in planning.rejected:
         line = f"✗ {rejection.backend.value} ({rejection.variant}): {rejection.why} {rejection.would_help}"
@@ -80,8 +81,10 @@ def summary(plan: Plan) -> str:
     line = _("PyTorch {torch} for {backend} ({variant}), Python {python}").format(
         torch=plan.torch, backend=plan.backend.value.upper(), variant=plan.variant, python=plan.python
     )
-    size = "" if plan.download_mb is None else _(", about {size} MB to download").format(size=plan.download_mb)
-    return line + size
+    if plan.download_mb is None:
+        return line
+    need = _(", about {size} MB to download and {disk:.1f} GB of disk with the cache")
+    return line + need.format(size=plan.download_mb, disk=plan.download_mb * DISK_FACTOR / 1000)
 
 
 def gpu_line(gpu: Gpu) -> str:

@@ -15,7 +15,7 @@ from assistant.machines import load, shipped
 from assistant.model.errors import BadInput
 from assistant.model.plan import Backend, Request
 
-__all__ = ["READ_LIMIT", "host_of", "read_file", "request_of", "request_options"]
+__all__ = ["READ_LIMIT", "host_of", "read_file", "request_of", "request_options", "source_options"]
 
 READ_LIMIT = 100 * 10**6
 
@@ -52,6 +52,13 @@ def request_options(command: click.decorators.FC) -> click.decorators.FC:
     command = click.option("--python", metavar="V", help="Version of Python, such as 3.12.")(command)
     command = click.option("--pin", "pins", multiple=True, metavar="REQ", help="A requirement that must hold.")(command)
     return click.option("--backend", type=backends, help="Choose the backend yourself.")(command)
+
+
+def source_options(command: click.decorators.FC) -> click.decorators.FC:
+    """Add the options that say where packages come from."""
+    command = click.option("--offline", is_flag=True, help="Use nothing but caches and local folders.")(command)
+    command = click.option("--find-links", multiple=True, metavar="DIR", help="A folder of wheels.")(command)
+    return click.option("--index-url", default="", metavar="URL", help="Take torch from this index.")(command)
 
 
 def request_of(backend: str | None, pins: tuple[str, ...], python: str | None) -> Request:

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from assistant.catalog import Catalog, load_catalog
-from assistant.cli.inputs import host_of, read_file, request_of, request_options
+from assistant.cli.inputs import host_of, read_file, request_of, request_options, source_options
 from assistant.detect import detect
 from assistant.i18n import _
 from assistant.model.errors import AssistantError, NothingFits
@@ -15,6 +15,7 @@ from assistant.model.machine import Machine
 from assistant.model.plan import Planning, Request
 from assistant.model.record import from_json, replace, to_json
 from assistant.plan import explain, make_plans, nothing_fits
+from assistant.plan.settle import Case
 from assistant.session.sources import Sources, settled
 
 __all__ = ["plan"]
@@ -32,6 +33,7 @@ class Brief(Machine, frozen=True):
 @click.option("--machines", metavar="FILE.jsonl", help="Many machines, one JSON object a line; one answer a line.")
 @click.option("--replay", metavar="FILE", help="A recorded machine: a file, or the name of a shipped one.")
 @request_options
+@source_options
 @click.option("--why", is_flag=True, help="Print the reasoning.")
 @click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
 @click.pass_context
@@ -44,17 +46,19 @@ def plan(
     *,
     why: bool,
     as_json: bool,
-    **wishes: Any,  # noqa: ANN401 - the options of `request_options`
+    **options: Any,  # noqa: ANN401 - the options of `request_options` and `source_options`
 ) -> None:
     """Choose what to install, and say why."""
+    wishes = {name: options.pop(name) for name in ("backend", "pins", "python")}
     request, catalog = request_of(**wishes), load_catalog()
     if machines:
         _batch(read_file(machines), request, catalog)
         return
     brief = _brief(machine, replay, request)
-    planning = make_plans(brief, catalog, brief.request)
+    case = Case(brief, catalog, brief.request)
+    planning = make_plans(*case)
     if not (machine or replay):
-        planning = settled(planning, brief, Sources(host_of(None)))
+        planning = settled(planning, case, Sources(host_of(None), **options))
     if planning.choice or as_json:
         _print(planning, brief, why=why, as_json=as_json)
         context.exit(0 if planning.choice else NothingFits.exit_code)

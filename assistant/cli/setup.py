@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from assistant.cli.inputs import request_of, request_options
+from assistant.cli.inputs import request_of, request_options, source_options
 from assistant.cli.journey import Journey
 from assistant.host.live import LiveHost
 from assistant.i18n import _
@@ -27,13 +27,6 @@ from assistant.session.store import Store
 __all__ = ["export", "install", "setup", "verify"]
 
 WORK = (Task.INSTALL, Task.VERIFY, Task.DIAGNOSE, Task.EXPORT)
-
-
-def source_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options that say where packages come from."""
-    command = click.option("--offline", is_flag=True, help="Use nothing but caches and local folders.")(command)
-    command = click.option("--find-links", multiple=True, metavar="DIR", help="A folder of wheels.")(command)
-    return click.option("--index-url", default="", metavar="URL", help="Take torch from this index.")(command)
 
 
 def agreement_options(command: Callable[..., Any]) -> Callable[..., Any]:

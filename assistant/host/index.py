@@ -16,14 +16,25 @@ from urllib.request import url2pathname
 
 from assistant.i18n import _
 from assistant.model.plan import Wheel
-from assistant.model.record import Record
+from assistant.model.record import Record, replace
 
 if TYPE_CHECKING:
     from packaging.version import Version
     from unearth import Package, TargetPython
     from unearth.fetchers import PyPIClient
 
-__all__ = ["DIRECT", "Asked", "Found", "Network", "certificates", "find_wheels", "wheel_sizes", "wheel_version"]
+__all__ = [
+    "DEFAULT_INDEX",
+    "DIRECT",
+    "Asked",
+    "Found",
+    "Network",
+    "certificates",
+    "find_wheels",
+    "list_wheels",
+    "wheel_sizes",
+    "wheel_version",
+]
 
 NEWEST_GLIBC = 50  # stands for an unknown glibc: no wheel is left out for it
 NEWEST_MACOS = 26
@@ -43,15 +54,20 @@ class Network(Record, frozen=True):
 
 
 DIRECT = Network()
+DEFAULT_INDEX = ""  # the one that every installer asks when nothing is configured: PyPI
 
 
 class Asked(Record, frozen=True):
-    """How one source answered: "nothing" was looked through and has none; "unreachable" was not, for `reason`."""
+    """How one source answered: "nothing" was looked through and has none; "unreachable" was not, for `reason`.
+
+    `foreign` are the servers ("https://host") other than the source's own that its wheels lie on.
+    """
 
     source: str
     where: str
     status: Literal["ok", "nothing", "unreachable"]
     reason: str = ""
+    foreign: tuple[str, ...] = ()
 
 
 class Found(Record, frozen=True):
@@ -82,11 +98,32 @@ def find_wheels(  # noqa: PLR0913 - each is one fact of the question
     """Look for a project's wheels that run on a target, in all sources at once, `timeout` seconds at most.
 
     `python` like "3.12" or "3.13t"; `machine_os`, `machine_arch`, `glibc` as in `Machine`, glibc None taking any;
-    `where` labels the indexes' wheels, those of find-links are labelled so. Never raises for a source that fails.
+    `where` labels the indexes' wheels, those of find-links are labelled so; `DEFAULT_INDEX` stands for PyPI.
+    Never raises for a source that fails.
     """
     target = _target(python, _platforms(machine_os, machine_arch, glibc))
     sources = [_Source(url, where) for url in index_urls] + [_Source(url, "find-links") for url in find_links]
-    with_indexes = [source.url for source in sources if source.where != "find-links"]
+    return _found(project, sources, target, timeout, network)
+
+
+def list_wheels(
+    project: str,
+    *,
+    index_urls: Iterable[str],
+    find_links: Iterable[str] = (),
+    timeout: float,
+    where: str = "configured",
+    network: Network = DIRECT,
+) -> Found:
+    """List all wheels of a project, whatever they run on; else as `find_wheels`."""
+    sources = [_Source(url, where) for url in index_urls] + [_Source(url, "find-links") for url in find_links]
+    return _found(project, sources, None, timeout, network)
+
+
+def _found(
+    project: str, sources: list[_Source], target: TargetPython | None, timeout: float, network: Network
+) -> Found:
+    with_indexes = [source.url for source in sources if source.url and source.where != "find-links"]
     with _client(network, timeout, with_indexes) as client:
         answers = _each(lambda source: source.look(project, target, client), sources, timeout)
     late = _("it did not answer within {seconds:g} s").format(seconds=timeout)
@@ -121,10 +158,11 @@ class _Source:
 
     def asked(self, status: Literal["ok", "nothing", "unreachable"], reason: str = "") -> Asked:
         """Tell how this source answered, its password left out."""
-        return Asked(source=_CREDENTIALS.sub("", self.url), where=self.where, status=status, reason=reason)
+        named = _CREDENTIALS.sub("", self.url) or "PyPI"
+        return Asked(source=named, where=self.where, status=status, reason=reason)
 
-    def look(self, project: str, target: TargetPython, client: PyPIClient) -> tuple[tuple[Wheel, ...], Asked]:
-        """Collect the fitting wheels, best first."""
+    def look(self, project: str, target: TargetPython | None, client: PyPIClient) -> tuple[tuple[Wheel, ...], Asked]:
+        """Collect the wheels that fit the target (None: all), best first."""
         from unearth import PackageFinder  # noqa: PLC0415 - a third of a second that only a look needs
 
         links = self.where == "find-links"
@@ -132,15 +170,21 @@ class _Source:
             self._check_folder()
             finder = PackageFinder(
                 client,  # type: ignore[arg-type] # unearth's own client does not fit its own protocol
-                index_urls=[] if links else [self.url],
+                index_urls=[self.url] if self.url and not links else [],  # without any, unearth asks PyPI
                 find_links=[self.url] if links else [],
                 target_python=target,
+                ignore_compatibility=target is None,
                 only_binary=[project],
             )
             wheels = tuple(self._wheel(package) for package in finder.find_all_packages(project))
         except Exception as error:  # noqa: BLE001 - a source that cannot be asked is an answer, whatever the reason
-            return (), self.asked("unreachable", _CREDENTIALS.sub("", str(error) or type(error).__name__))
-        return wheels, self.asked("ok" if wheels else "nothing")
+            return (), self.asked("unreachable", _told(error))
+        return wheels, replace(self.asked("ok" if wheels else "nothing"), foreign=self._foreign(wheels))
+
+    def _foreign(self, wheels: tuple[Wheel, ...]) -> tuple[str, ...]:
+        """Name the other servers that wheels lie on: a mirror whose page names them leaks upstream."""
+        servers = {_server(wheel.url) for wheel in wheels} - {_server(_CREDENTIALS.sub("", self.url)), ""}
+        return tuple(sorted(servers)) if self.url else ()
 
     def _check_folder(self) -> None:
         folder = _path(self.url)
@@ -157,6 +201,11 @@ class _Source:
             size=path.stat().st_size if path and path.exists() else None,
             sha256=next(iter((link.hash_option or {}).get("sha256", [])), None),
         )
+
+
+def _told(error: Exception) -> str:
+    """Say what went wrong without the system's error number and without passwords."""
+    return _CREDENTIALS.sub("", re.sub(r"^\[Errno -?\d+\] ", "", str(error)) or type(error).__name__)
 
 
 _CREDENTIALS = re.compile(r"(?<=://)[^/@\s]+@")
@@ -213,6 +262,12 @@ def _size(client: PyPIClient, url: str) -> int | None:
         return int(answer.headers["Content-Length"]) if answer.is_success else None
     except Exception:  # noqa: BLE001 - a size that cannot be had is unknown, whatever the reason
         return None
+
+
+def _server(url: str) -> str:
+    """Give scheme and host of an address; "" for a file."""
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc}" if parts.netloc else ""
 
 
 def _path(url: str) -> Path | None:

@@ -32,8 +32,8 @@ class Request(Record, frozen=True):
 class Wheel(Record, frozen=True):
     """The torch wheel that a look at the sources really found; `size` in bytes where the source tells it.
 
-    `where` is "official" (the plan's own index), "configured" (an index of the user's pip configuration) or
-    "find-links" (a folder or page of that configuration).
+    `where` is "official" (the plan's own index), "configured" (an index that the user or their pip configuration
+    names) or "find-links" (a folder or page of that configuration).
     """
 
     filename: str

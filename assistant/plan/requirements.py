@@ -7,14 +7,14 @@ from collections.abc import Iterable
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from assistant.catalog import number
+from assistant.catalog import Catalog, number
 from assistant.i18n import _
 from assistant.model.errors import NothingFits
 from assistant.model.plan import Backend
 from assistant.plan.options import Option, Question
 from assistant.plan.wishes import companion
 
-__all__ = ["download_mb", "requirements"]
+__all__ = ["beside_mb", "download_mb", "requirements"]
 
 # Built against NumPy 1: torch up to this minor, and the onnxruntime-gpu releases for CUDA 11.
 _NUMPY_1 = (2, 2)
@@ -80,21 +80,36 @@ def _published(package: str, cuda: int | None, question: Question) -> str | None
 
 def download_mb(option: Option, question: Question) -> int | None:
     """Estimate what an install fetches, in MB; None where no figure is known."""
-    release = question.catalog.release(option.version)
-    beside = _download("cpu" if option.backend is Backend.DIRECTML else option.variant, question)
-    if release is None or option.backend is Backend.XPU:
+    os, catalog = question.target.os, question.catalog
+    if option.backend is Backend.ROCM:
+        whole = _listed_mb(option.variant, os, catalog)
+        return whole and whole + _EXTRAS_MB
+    wheel = _wheel_mb(option, question)
+    beside = beside_mb(option.backend, option.variant, os, catalog)
+    return wheel + beside if wheel and beside else None
+
+
+def beside_mb(backend: Backend, variant: str, os: str, catalog: Catalog) -> int | None:
+    """Estimate what an install fetches beside torch's own wheel, in MB; None where no figure is known."""
+    if backend in (Backend.ROCM, Backend.XPU):
         return None
-    if option.backend is Backend.ROCM or (
-        beside and question.target.os == "linux" and option.backend is not Backend.CUDA
-    ):
-        return beside and beside + _EXTRAS_MB
-    wheel = release.mb.get(question.target.platform)
-    if option.backend is Backend.CUDA:
-        return wheel + beside + _EXTRAS_MB if wheel and beside else None
-    return wheel + _EXTRAS_MB if wheel else None
+    if os != "linux" or variant in ("cpu", "directml"):
+        return _EXTRAS_MB
+    build = catalog.releases[0].pypi["linux_x86_64"] if variant == "pypi" else variant
+    libraries = _listed_mb(build, os, catalog)
+    return libraries and libraries + _EXTRAS_MB
 
 
-def _download(variant: str, question: Question) -> int | None:
-    rows = question.catalog.torch.downloads.rows
-    os = question.target.os
+def _wheel_mb(option: Option, question: Question) -> int | None:
+    """Give the size of torch's wheel: on Linux the one for the CPU is another than PyPI's."""
+    release, target = question.catalog.release(option.version), question.target
+    if target.os == "linux" and option.backend is not Backend.CUDA:
+        return _listed_mb("cpu", target.os, question.catalog)
+    if release is None or (target.os == "windows" and option.backend is Backend.CUDA):
+        return None
+    return release.mb.get(target.platform)
+
+
+def _listed_mb(variant: str, os: str, catalog: Catalog) -> int | None:
+    rows = catalog.torch.downloads.rows
     return next((row.mb for row in rows if variant.startswith(row.variant) and row.platform == os), None)

@@ -8,16 +8,17 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 
 from assistant.host.base import Host
-from assistant.host.index import Network, find_wheels
+from assistant.host.index import DEFAULT_INDEX, Found, Network, find_wheels, list_wheels, wheel_sizes
+from assistant.i18n import _
 from assistant.install.pip_settings import PipSettings, index_sources, read_pip_settings, uv_environment
-from assistant.model.machine import Machine
-from assistant.model.plan import Plan, Planning
+from assistant.model.plan import Planning
 from assistant.model.record import replace
-from assistant.plan.settle import Look, settle
+from assistant.plan.settle import Case, Look, Looks, settle, with_sizes
 
 __all__ = ["Sources", "settled"]
 
 LOOK_SECONDS = 5.0
+SIZE_SECONDS = 2.0
 UV_NAMES = (
     "UV_DEFAULT_INDEX",
     "UV_EXTRA_INDEX_URL",
@@ -35,12 +36,20 @@ class Sources:
     """The package sources of this user; pip is asked for its settings once.
 
     `index_url` replaces the index of every plan, `find_links` adds folders of wheels, `offline` stays off the network.
+    `seconds` is the most that a look at all sources may take.
     """
 
     def __init__(
-        self, host: Host, *, index_url: str = "", find_links: Iterable[str] = (), offline: bool = False
+        self,
+        host: Host,
+        *,
+        index_url: str = "",
+        find_links: Iterable[str] = (),
+        offline: bool = False,
+        seconds: float = LOOK_SECONDS,
     ) -> None:
         self._host = host
+        self._seconds = seconds
         self.index_url = index_url
         self.offline = offline
         self._find_links = tuple(find_links)
@@ -60,22 +69,47 @@ class Sources:
         known = {name: answer.text for name, answer in said.items() if answer}
         return uv_environment(self.settings, known) | ({"UV_OFFLINE": "1"} if self.offline else {})
 
-    def look(self, plan: Plan, machine: Machine, index_url: str | None) -> Look:
-        """Look for torch wheels that fit the plan and the machine in one index, or in pip's own sources (None)."""
-        sources = index_sources(self.settings)
+    def look(self, index_url: str | None, python: str, case: Case) -> Look:
+        """Look for torch wheels that fit the machine and a Python in one index, or in pip's own sources (None)."""
+        wanted = self._indexes if index_url is None else (index_url,)
+        machine = case.machine
+        official = bool(index_url) and index_url != self.index_url
         found = find_wheels(
             "torch",
-            index_urls=sources.index_urls if index_url is None else [index_url],
-            find_links=sources.find_links if index_url is None else [],
-            python=plan.python,
+            index_urls=filter(self._may_ask, wanted),
+            find_links=filter(self._may_ask, self.settings.find_links) if index_url is None else [],
+            python=python,
             machine_os=machine.os or "linux",
             machine_arch=machine.arch or "x86_64",
             glibc=machine.glibc,
-            timeout=LOOK_SECONDS,
-            where="configured" if index_url is None else "official",
+            timeout=self._seconds,
+            where="official" if official else "configured",
             network=self._network,
         )
-        return Look(wheels=found.wheels, reason=next((asked.reason for asked in found.asked if asked.reason), ""))
+        return _look(found, [url for url in wanted if not self._may_ask(url)], leaks=not official)
+
+    def listing(self, project: str, index_url: str | None = None) -> Found:
+        """List all wheels of a project in one index, or in pip's own indexes (None)."""
+        wanted = self._indexes if index_url is None else (index_url,)
+        return list_wheels(
+            project, index_urls=filter(self._may_ask, wanted), timeout=self._seconds, network=self._network
+        )
+
+    def sizes(self, planning: Planning) -> dict[str, int]:
+        """Ask for the sizes of the wheels that were found, in bytes by address."""
+        wheels = [plan.wheel for plan in planning.plans if plan.wheel and plan.wheel.size is None]
+        return wheel_sizes([wheel.url for wheel in wheels], timeout=SIZE_SECONDS, network=self._network)
+
+    @property
+    def _indexes(self) -> tuple[str, ...]:
+        """Name the indexes that pip asks; where none is configured as the first, that is its default."""
+        named = index_sources(self.settings).index_urls
+        default = not (self.settings.index_url or self.settings.no_index)
+        return (DEFAULT_INDEX, *named) if default else named
+
+    def _may_ask(self, source: str) -> bool:
+        on_disk = source.startswith("file:") or ("://" not in source and source != DEFAULT_INDEX)
+        return on_disk or not self.offline
 
     @property
     def _network(self) -> Network:
@@ -83,17 +117,28 @@ class Sources:
         return Network(proxy=own.proxy, cert=own.cert, client_cert=own.client_cert, trusted_hosts=own.trusted_hosts)
 
 
-def settled(planning: Planning, machine: Machine, sources: Sources) -> Planning:
-    """Ask the sources what they hold, all at once, and fit the plans to it; nothing is asked when offline."""
+def settled(planning: Planning, case: Case, sources: Sources) -> Planning:
+    """Ask the sources what they hold, all at once, and fit the plans to it; only folders are asked when offline."""
     plans = tuple(replace(plan, index_url=sources.index_url or plan.index_url) for plan in planning.plans)
+    addresses = {(address, plan.python) for plan in plans for address in (plan.index_url, None)}
     if not plans:
         return planning
     with ThreadPoolExecutor(max_workers=8) as pool:
-        configured = pool.submit(sources.look, plans[-1], machine, None)
-        asked = {
-            plan.index_url: pool.submit(sources.look, plan, machine, plan.index_url)
-            for plan in plans
-            if plan.index_url and not sources.offline
-        }
-        official = {url: look.result() for url, look in asked.items()}
-        return settle(replace(planning, plans=plans), official, configured.result())
+        asked = {key: pool.submit(sources.look, *key, case) for key in addresses}
+        looks: Looks = {key: look.result() for key, look in asked.items()}
+    planning = settle(replace(planning, plans=plans), looks, case)
+    return with_sizes(planning, sources.sizes(planning), case)
+
+
+def _look(found: Found, skipped: list[str], *, leaks: bool) -> Look:
+    """Sum up how several sources answered: one that could not be asked stands for them all."""
+    if skipped:
+        reason = _("you asked to stay offline")
+        return Look(source=skipped[0] or "PyPI", wheels=found.wheels, reason=reason)
+    silent = next((asked for asked in found.asked if asked.status == "unreachable"), None)
+    return Look(
+        source=silent.source if silent else ", ".join(asked.source for asked in found.asked),
+        wheels=found.wheels,
+        reason=silent.reason if silent else "",
+        leaks=tuple(server for asked in found.asked for server in asked.foreign) if leaks else (),
+    )

@@ -25,6 +25,7 @@ from assistant.model.errors import BadInput
 from assistant.model.event import Progress, Sink, Step
 from assistant.model.plan import Plan
 from assistant.plan import make_plans, nothing_fits
+from assistant.plan.settle import Case
 from assistant.session.sources import Sources, settled
 from assistant.session.state import Preview, State, Task
 from assistant.verify.plots import timing_figure, warm_up
@@ -56,9 +57,10 @@ def _detect(state: State, tools: Tools) -> Changes:
 
 def _plan(state: State, tools: Tools) -> Changes:
     machine = _known(state.detection).machine
-    planning = make_plans(machine, load_catalog(), state.request)
+    case = Case(machine, load_catalog(), state.request)
+    planning = make_plans(*case)
     if not state.machine:
-        planning = settled(planning, machine, tools.sources)
+        planning = settled(planning, case, tools.sources)
     if planning.choice is None:
         raise nothing_fits(planning)
     return {"planning": planning, "chosen": 0, "preview": None}

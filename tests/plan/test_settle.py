@@ -2,77 +2,144 @@
 
 from __future__ import annotations
 
-from assistant.model.plan import Backend, Plan, Planning, Wheel
-from assistant.plan.settle import Look, brings_cuda, settle
+from assistant.catalog import load_catalog
+from assistant.model.machine import Gpu, Machine, Vendor
+from assistant.model.plan import Backend, Planning, Request, Wheel
+from assistant.plan import make_plans
+from assistant.plan.settle import Case, Look, brings_cuda, settle, with_sizes
 
-INDEX = "https://index.test/cpu"
-CPU = Plan(
-    backend=Backend.CPU,
-    variant="cpu",
-    torch="2.15.0",
-    python="3.12",
-    index_url=INDEX,
-    requirements=("torch==2.15.0", "numpy"),
-)
-CUDA = Plan(backend=Backend.CUDA, variant="cu130", torch="2.15.0", python="3.12", index_url="https://index.test/cu130")
-NOTHING = Look()
-DOWN = Look(reason="connection refused")
+CPU_INDEX = "https://download.pytorch.org/whl/cpu"
+LINUX = Machine(os="linux", arch="x86_64", glibc="2.39", python="3.12")
+WINDOWS = Machine(os="windows", arch="x86_64", python="3.12")
+AMPERE = Gpu(vendor=Vendor.NVIDIA, name="GeForce RTX 3090", compute_capability="8.6", pci_id="10de:2204")
+BLACKWELL = Gpu(vendor=Vendor.NVIDIA, name="GeForce RTX 5090", compute_capability="12.0", pci_id="10de:2b85")
+NOTHING = Look(source="your sources")
+DOWN = Look(source=CPU_INDEX, reason="connection refused")
+MIRROR = "https://mirror.test"
 
 
-def wheel(version: str, where: str = "configured", size: int | None = None) -> Wheel:
+def with_card(card: Gpu, driver: str = "595.60") -> Machine:
+    """Give a Linux machine with an NVIDIA card."""
+    return Machine(os="linux", arch="x86_64", glibc="2.39", python="3.12", gpus=(card,), nvidia_driver=driver)
+
+
+def wheel(version: str, where: str = "configured", size: int | None = None, server: str = MIRROR) -> Wheel:
     """Give a torch wheel of a version."""
     name = f"torch-{version}-cp312-cp312-manylinux_2_28_x86_64.whl"
-    return Wheel(filename=name, url=f"https://x.test/{name}", where=where, size=size)
+    return Wheel(filename=name, url=f"{server}/torch/{name}", where=where, size=size)
 
 
-def settled(plan: Plan, official: Look, configured: Look = NOTHING) -> tuple[Plan, ...]:
-    """Settle one plan."""
-    planning = Planning(choice=plan, plans=(plan,))
-    return settle(planning, {plan.index_url or "": official}, configured).plans
+def holding(*versions: str, where: str = "official", leaks: tuple[str, ...] = ()) -> Look:
+    """Give a look at a source that holds some versions."""
+    return Look(source=CPU_INDEX, wheels=tuple(wheel(version, where) for version in versions), leaks=leaks)
+
+
+def settled(
+    official: Look, configured: Look = NOTHING, machine: Machine = LINUX, request: Request | None = None
+) -> Planning:
+    """Plan for a machine and settle it; every index answers alike."""
+    case = Case(machine, load_catalog(), request or Request())
+    planning = make_plans(*case)
+    looks = {(plan.index_url, plan.python): official for plan in planning.plans}
+    return settle(planning, looks | {(None, plan.python): configured for plan in planning.plans}, case)
 
 
 def test_a_wheel_that_is_there_confirms_the_plan() -> None:
-    """The plan keeps its index and learns the wheel's size."""
-    (plan,) = settled(CPU, Look(wheels=(wheel("2.15.0+cpu", "official", 190_000_000),)))
+    """The plan keeps its index and its requirements, and says where the wheel lies."""
+    plan = settled(holding("2.15.0+cpu")).choice
     assert plan.wheel is not None
-    assert (plan.index_url, plan.download_mb, plan.warnings) == (INDEX, 190, ())
+    assert (plan.index_url, plan.requirements[0], plan.warnings) == (CPU_INDEX, "torch==2.15.0", ())
+    assert plan.reasons[-1] == f"Confirmed: {plan.wheel.filename} is at mirror.test."
 
 
 def test_an_index_with_an_older_torch_gives_that() -> None:
-    """Only an older torch there: the plan says so and takes it from the same index."""
-    (plan,) = settled(CPU, Look(wheels=(wheel("2.13.0+cpu", "official"), wheel("2.12.0+cpu", "official"))))
+    """Only an older torch there: every reason speaks of that one, the last says what is missing."""
+    plan = settled(holding("2.13.0+cpu", "2.12.0+cpu")).choice
+    assert (plan.torch, plan.index_url, plan.requirements[0]) == ("2.13.0", CPU_INDEX, "torch==2.13.0+cpu")
+    assert "torch 2.13.0" in plan.reasons[0]
+    assert "does not hold torch 2.15.0" in plan.reasons[-1]
+
+
+def test_an_older_torch_that_does_not_run_on_the_card_is_not_taken() -> None:
+    """Blackwell needs the code that came with CUDA 12.8: an index that ends before is no answer, and is told so."""
+    planning = settled(holding("2.6.0+cu126"), machine=with_card(BLACKWELL))
+    assert planning.choice.backend is Backend.CPU
+    assert planning.rejected[0].backend is Backend.CUDA
+    assert planning.rejected[0].why in planning.choice.warnings
+
+
+def test_an_older_torch_brings_its_own_companions() -> None:
+    """A release from before NumPy 2 is planned with NumPy 1."""
+    assert "numpy<2" in settled(holding("2.2.2+cpu")).choice.requirements
+
+
+def test_a_users_pin_holds_for_what_the_sources_have() -> None:
+    """A source with nothing but what the pin forbids does not serve."""
+    plan = settled(holding("2.15.0+cpu"), request=Request(pins=("torch<2.14",))).choice
+    assert plan.wheel is None
     assert plan.torch == "2.13.0"
-    assert plan.index_url == INDEX
-    assert plan.requirements == ("torch==2.13.0+cpu", "numpy")
-    assert "2.15.0" in plan.reasons[-1]
 
 
 def test_when_the_index_is_down_pips_own_sources_serve() -> None:
     """The newest CPU wheel of the configured sources is taken, and torch's index no more."""
-    (plan,) = settled(CPU, DOWN, Look(wheels=(wheel("2.12.0+cpu"), wheel("2.13.0+cpu"), wheel("2.14.0.dev1+cpu"))))
-    assert plan.requirements[0] == "torch==2.13.0+cpu"
-    assert plan.index_url is None
-    assert "2.13.0" in plan.reasons[-1]
+    plan = settled(DOWN, holding("2.12.0+cpu", "2.13.0+cpu", "2.14.0.dev1+cpu", where="configured")).choice
+    assert (plan.requirements[0], plan.index_url) == ("torch==2.13.0+cpu", None)
+    assert "connection refused" in plan.reasons[-1]
 
 
 def test_a_wheel_without_a_local_tag_is_not_taken_for_a_cpu_build() -> None:
     """On Linux such a wheel carries CUDA: it is offered last, with a warning, and never chosen."""
-    plans = settled(CPU, DOWN, Look(wheels=(wheel("2.15.0"),)))
+    plans = settled(DOWN, holding("2.15.0", where="configured")).plans
     assert plans[0].wheel is None
     assert "connection refused" in plans[0].warnings[-1]
     assert [brings_cuda(plan) for plan in plans] == [False, True]
     assert "several GB" in plans[1].warnings[0]
+    assert plans[1].wheel is not None
 
 
-def test_another_variant_never_stands_in() -> None:
+def test_pypis_build_serves_where_it_is_the_one_that_is_wanted() -> None:
+    """Without a local tag it is CUDA's on Linux and the CPU's on Windows."""
+    found = holding("2.15.0", where="configured")
+    card = settled(DOWN, found, machine=with_card(AMPERE)).choice
+    assert (card.backend, card.variant, card.index_url) == (Backend.CUDA, "cu132", None)
+    assert settled(DOWN, found, machine=WINDOWS).choice.wheel is not None
+
+
+def test_another_build_never_stands_in() -> None:
     """A CUDA plan is not settled with a CPU wheel, nor with another CUDA."""
-    (plan,) = settled(CUDA, DOWN, Look(wheels=(wheel("2.15.0+cpu"), wheel("2.15.0+cu126"))))
+    plan = settled(DOWN, holding("2.15.0+cpu", "2.15.0+cu126"), with_card(AMPERE)).choice
+    assert plan.backend is Backend.CUDA
     assert plan.wheel is None
-    assert plan.index_url == CUDA.index_url
-    assert plan.warnings
+    assert plan.index_url
+    assert "Not checked" in plan.warnings[-1]
 
 
-def test_a_plan_from_the_default_index_needs_no_look() -> None:
-    """MacOS and Windows take pip's default index, which uv asks when it resolves."""
-    plan = Plan(backend=Backend.MPS, variant="pypi", torch="2.15.0", python="3.12")
-    assert settled(plan, Look()) == (plan,)
+def test_a_backend_that_was_asked_for_is_not_swapped_for_the_cpu() -> None:
+    """Where no index holds the build, there is no plan and a reason."""
+    planning = settled(holding("2.15.0+cpu"), machine=with_card(AMPERE), request=Request(backend=Backend.CUDA))
+    assert all(plan.backend is Backend.CPU for plan in planning.plans)
+    assert "holds no cu" in planning.rejected[0].why
+
+
+def test_a_mirror_that_leads_elsewhere_is_told() -> None:
+    """The warning names the mirror and the server that its page names."""
+    plan = settled(holding("2.15.0+cpu", leaks=(MIRROR,))).choice
+    assert MIRROR in plan.warnings[-1]
+    assert CPU_INDEX in plan.warnings[-1]
+
+
+def test_a_plan_from_the_default_index_is_confirmed_there() -> None:
+    """MacOS takes PyPI's wheel, which has no local tag."""
+    mac = Machine(os="macos", os_version="macOS 15.1", arch="arm64", python="3.12", gpus=(Gpu(vendor=Vendor.APPLE),))
+    pypi = Look(source="PyPI", wheels=(wheel("2.15.0"),))
+    plan = settled(pypi, pypi, mac).choice
+    assert (plan.backend, plan.index_url, bool(plan.wheel)) == (Backend.MPS, None, True)
+
+
+def test_true_sizes_take_the_place_of_estimates() -> None:
+    """The wheel's size and what comes beside it; the size stands in the wheel too."""
+    planning = settled(holding("2.15.0+cpu"))
+    case = Case(LINUX, load_catalog())
+    plan = with_sizes(planning, {planning.choice.wheel.url: 190_000_000}, case).choice
+    assert (plan.wheel.size, plan.download_mb) == (190_000_000, 270)
+    assert with_sizes(planning, {}, case) == planning
