@@ -54,6 +54,11 @@ def interpreter(host: Host, notes: Notes) -> None:
             Severity.INFO,
             _("This Python comes from the Microsoft Store; its folders are redirected, so use a separate environment."),
         )
+    if re.search(r"Anaconda|conda-forge", facts["build"]):
+        text = _(
+            "This Python comes from conda; packages of pip and of conda overwrite one another, so keep them apart."
+        )
+        notes.finding("python-from-conda", Severity.INFO, text)
 
 
 def disk(host: Host, notes: Notes) -> None:

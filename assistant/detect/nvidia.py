@@ -85,9 +85,11 @@ def _tool(host: Host, notes: Notes) -> bool:
 
 
 def _state(host: Host, drivers: set[str | None], loaded: bool) -> str | None:  # noqa: FBT001
-    """Name why the driver does not answer: another driver, none, or one that this container was not given."""
+    """Name why NVIDIA's driver does not answer: another has the GPU, none has, or this container was not given it."""
     if drivers & {"nouveau", "nova_core"}:
         return "nouveau"
+    if "vfio-pci" in drivers:
+        return "vfio"
     if loaded or "nvidia" in drivers:
         return "not-passed-in" if host.link("/dev/nvidiactl").status == "missing" else "failed"
     return "missing" if drivers else None

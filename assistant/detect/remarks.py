@@ -134,6 +134,10 @@ def _nvidia_states() -> dict[str, tuple[str, str]]:
             _("The open nouveau driver drives this NVIDIA GPU; CUDA needs NVIDIA's own driver."),
             _("Install NVIDIA's driver from your distribution, then restart the computer."),
         ),
+        "vfio": (
+            _("The NVIDIA GPU is reserved for a virtual machine (vfio-pci)."),
+            _("Use it inside that machine, or give it back to NVIDIA's driver."),
+        ),
         "missing": (
             _("An NVIDIA GPU is there, but no NVIDIA driver is loaded."),
             _("Install NVIDIA's driver, then restart the computer; with Secure Boot on, its module must be signed."),

@@ -68,6 +68,15 @@ def test_what_stands_around_a_dump_does_not_matter(wrapped):
     assert read_report(wrapped).machine == read_report(DUMP).machine
 
 
+def test_a_dump_that_lost_its_line_ends_is_read():
+    """A dump pasted into one line still tells system, Python, torch, driver and each card."""
+    machine = read_report(" ".join(DUMP.split())).machine
+    whole = read_report(DUMP).machine
+    assert (machine.os, machine.wsl, machine.python, machine.nvidia_driver) == ("linux", True, "3.10.12", "560.94")
+    assert machine.packages == whole.packages
+    assert machine.gpus == whole.gpus
+
+
 def test_the_fullest_of_several_dumps_counts():
     """A second, cut-off dump does not win over a whole one."""
     second = DUMP.replace("2.5.1+cu124", "9.9.9").partition("Python version")[0]

@@ -36,14 +36,25 @@ _LABELS = frozenset(
         "vllm build flags", "gpu topology", "nccl version", "environment variables",
     )
 )  # fmt: skip
+# Where a line begins in a dump whose line ends were lost on the way.
+_RUN_ON = re.compile(
+    rf"[ \t]+(?=(?:{'|'.join(sorted(map(re.escape, _LABELS), key=len, reverse=True))}):[ \t]"
+    r"|GPU \d{1,3}: |MIG \d|\[(?:pip3?|conda)\] )",
+    re.IGNORECASE,
+)
 _UNTOLD = re.compile(r"(?:no cuda|could not collect|n/?a|none|unknown)?", re.IGNORECASE)
 _LEAST_LABELS = 4
 _LONGEST_NAME = 300
+_LONGEST_RUN_ON = 10**6
 
 
 def collect_env(text: str) -> CollectEnv | None:
     """Read the fullest dump that the text holds; quote marks, bullets and prose around it are let by."""
-    dump = _fullest_dump(text) if _START in text.lower() else None
+    if _START not in text.lower():
+        return None
+    dump = _fullest_dump(text)
+    if dump is None and len(text) < _LONGEST_RUN_ON:
+        dump = _fullest_dump(_RUN_ON.sub("\n", text))
     if dump is None:
         return None
     facts = {name: value for name, value in _facts(dump).items() if value is not None and value != {}}
