@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote, urlsplit
 
 from assistant.host.index import DIRECT, Network, certificates
 from assistant.host.process import CancelToken
@@ -20,7 +21,7 @@ from assistant.i18n import _
 from assistant.model.errors import AssistantError, WorkFailed
 from assistant.model.record import Record
 
-__all__ = ["Fetch", "Patience", "download"]
+__all__ = ["Fetch", "Patience", "download", "file_name"]
 
 PARALLEL = 6
 CHUNK = 1 << 18
@@ -39,6 +40,12 @@ class Fetch(Record, frozen=True):
     path: str
     sha256: str = ""
     size: int | None = None
+
+
+def file_name(url: str) -> str:
+    """Give the name of the file that an address leads to, "" for one that leads to none that could be kept."""
+    name = unquote(urlsplit(url).path).rpartition("/")[2]
+    return "" if name.startswith(".") or "\\" in name or not name.isprintable() else name
 
 
 class Patience(Record, frozen=True):

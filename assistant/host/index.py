@@ -187,13 +187,13 @@ class _Source:
         return tuple(sorted(servers)) if self.url else ()
 
     def _check_folder(self) -> None:
-        folder = _path(self.url)
+        folder = local_path(self.url)
         if folder and not folder.exists():
             raise _Unreachable(_("there is no such folder"))
 
     def _wheel(self, package: Package) -> Wheel:
         link = package.link
-        path = _path(link.url_without_fragment)
+        path = local_path(link.url_without_fragment)
         return Wheel(
             filename=link.filename,
             url=_CREDENTIALS.sub("", link.url_without_fragment),
@@ -254,7 +254,7 @@ def _check_answer(response: Any) -> None:  # noqa: ANN401 - of httpx or httpx2, 
 
 
 def _size(client: PyPIClient, url: str) -> int | None:
-    path = _path(url)
+    path = local_path(url)
     try:
         if path:
             return path.stat().st_size
@@ -270,7 +270,7 @@ def _server(url: str) -> str:
     return f"{parts.scheme}://{parts.netloc}" if parts.netloc else ""
 
 
-def _path(url: str) -> Path | None:
+def local_path(url: str) -> Path | None:
     """Give the path of a `file:` address or a plain path; None for an address on a server."""
     parts = urlsplit(url)
     if parts.scheme == "file":

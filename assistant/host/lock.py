@@ -81,9 +81,10 @@ class Lock:
         return True
 
     def _write(self, holder: Holder) -> None:
-        os.ftruncate(self.fileno, 0)
-        os.lseek(self.fileno, 0, os.SEEK_SET)
-        os.write(self.fileno, to_json(holder).encode())
+        with suppress(OSError):  # a full disk: the lock holds all the same
+            os.ftruncate(self.fileno, 0)
+            os.lseek(self.fileno, 0, os.SEEK_SET)
+            os.write(self.fileno, to_json(holder).encode())
 
 
 def read_holder(path: Path) -> Holder | None:

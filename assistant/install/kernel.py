@@ -7,40 +7,45 @@ import tempfile
 from pathlib import Path
 
 from assistant.i18n import _
+from assistant.install.protect import constraint_variables
 from assistant.model.errors import WorkFailed
 from assistant.model.plan import Plan
 
-__all__ = ["register_kernel", "remove_kernel"]
+__all__ = ["kernel_name", "register_kernel", "remove_kernel"]
 
 
-def register_kernel(plan: Plan, python: Path) -> str:
-    """Register an interpreter for this user under a name made of variant and version; answer the name.
+def kernel_name(plan: Plan, python: Path) -> tuple[str, bool]:
+    """Choose a name made of variant and version, and tell whether it is free.
 
-    A name that already leads to another interpreter is left to it. Raises `WorkFailed` when the spec cannot be written.
+    A name that leads to another interpreter is left to it; one that leads to this one is taken again.
     """
     from jupyter_client.kernelspec import KernelSpecManager  # noqa: PLC0415 - 100 ms that only this step pays
 
-    manager = KernelSpecManager()
-    name = _free_name(
-        manager.find_kernel_specs(), f"torch-{plan.variant}-{plan.torch}".replace("/", "-").lower(), python
-    )
+    known = KernelSpecManager().find_kernel_specs()
+    name = _free_name(known, f"torch-{plan.variant}-{plan.torch}".replace("/", "-").lower(), python)
+    return name, name not in known
+
+
+def register_kernel(plan: Plan, python: Path, name: str | None) -> None:
+    """Register an interpreter for this user; raise `WorkFailed` when the spec cannot be written."""
+    from jupyter_client.kernelspec import KernelSpecManager  # noqa: PLC0415
+
     spec = {
         "argv": [str(python), "-m", "ipykernel_launcher", "-f", "{connection_file}"],
         "display_name": f"PyTorch {plan.torch} ({plan.backend.value.upper()})",
         "language": "python",
         "metadata": {"debugger": True},
-        "env": plan.env,
+        "env": {**plan.env, **constraint_variables(python.parent.parent)},
     }
     try:
         with tempfile.TemporaryDirectory() as folder:
             (Path(folder) / "kernel.json").write_text(json.dumps(spec, indent=1, ensure_ascii=False), encoding="utf-8")
-            manager.install_kernel_spec(folder, kernel_name=name, user=True)
+            KernelSpecManager().install_kernel_spec(folder, kernel_name=name, user=True)
     except OSError as error:
         raise WorkFailed(
             _("The kernel cannot be registered: {reason}.").format(reason=error),
             hint=_("Check that you may write in Jupyter's data folder (`jupyter --paths` names it)."),
         ) from error
-    return name
 
 
 def remove_kernel(name: str) -> None:

@@ -1,27 +1,45 @@
-"""Make a new environment: begin, fill, register, mark finished; whatever stops it, what was begun is taken back."""
+"""Fill an environment, new or standing, in one transaction: it ends with all of the plan, or as it was before."""
 
 from __future__ import annotations
 
 import os
-import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Literal
 
 from assistant.host.base import Host
+from assistant.host.process import stream
 from assistant.i18n import _
-from assistant.install.kernel import register_kernel
-from assistant.install.resolution import Resolution
-from assistant.install.target import BUILDING, MARKER, check_disk, check_target, interpreter
-from assistant.install.uv import Installed, Installer, Transfer, install_command, read_line, venv_command
+from assistant.install.installer import Installer
+from assistant.install.journal import Transaction, transaction
+from assistant.install.kernel import kernel_name, register_kernel
+from assistant.install.protect import protect
+from assistant.install.resolution import Package, Resolution
+from assistant.install.site import Site, installed_files, is_environment, look_at
+from assistant.install.swap import change_for, swap
+from assistant.install.target import MARKER, check_disk, check_path, check_target, default_target, is_ours
+from assistant.install.uv import interpreter
+from assistant.install.wheels import fetch, requirement_lines
 from assistant.model.errors import BadInput, WorkFailed
-from assistant.model.event import Progress, Sink, Step
 from assistant.model.plan import Plan
 from assistant.model.record import Record, from_json, to_json
 from assistant.model.report import Environment
 
-__all__ = ["Marker", "commands", "make_environment", "read_marker", "reusable"]
+__all__ = [
+    "Marker",
+    "Verify",
+    "aimed_at",
+    "change_environment",
+    "delta",
+    "imports_torch",
+    "make_environment",
+    "read_marker",
+    "reusable",
+]
+
+IMPORT_SECONDS = 300.0
+
+Verify = Callable[[Environment], None]
 
 
 class Marker(Record, frozen=True, kw_only=True):
@@ -32,16 +50,35 @@ class Marker(Record, frozen=True, kw_only=True):
     environment: Environment
 
 
-def commands(python: str, target: Path) -> tuple[tuple[str, ...], ...]:
-    """List the commands that an installation runs, as they would be typed."""
-    steps = (venv_command(python, target), install_command(interpreter(target), Path("pylock.toml")))
-    return tuple((Path(step[0]).stem, *step[1:]) for step in steps)
+def aimed_at(text: str, plan: Plan, host: Host) -> tuple[Path, Site | None]:
+    """Read a target: "" or "new" (the plan's own folder), "kernel" (this Python's environment), or a path.
+
+    Answers the folder, and what stands there when it is an environment. Raises `BadInput` for an environment of
+    another Python than the plan's.
+    """
+    if text == "kernel":
+        target = Path(str(host.facts("platform").get("prefix", "")))
+    else:
+        target = Path(text).expanduser().absolute() if text not in {"", "new"} else default_target(plan)
+    check_path(target)
+    if text == "kernel":
+        site: Site | None = look_at(Path(str(host.facts("platform").get("executable", ""))), host)
+    else:
+        site = look_at(target, host) if is_environment(target) else None
+    if site and not site.version.startswith(f"{plan.python}."):
+        raise BadInput(
+            _("The plan is for Python {plan}, and {path} has Python {version}.").format(
+                plan=plan.python, path=target, version=site.version
+            ),
+            hint=_("Plan with --python {version}.").format(version=".".join(site.version.split(".")[:2])),
+        )
+    return Path(site.prefix) if site else target, site
 
 
 def reusable(target: Path, resolution: Resolution) -> Environment | None:
     """Answer an environment of ours that already holds exactly what the resolution names, else None."""
     marker = read_marker(target)
-    return marker.environment if marker and marker.environment.packages == _versions(resolution) else None
+    return marker.environment if marker and marker.environment.packages == resolution.versions else None
 
 
 def read_marker(target: Path) -> Marker | None:
@@ -53,111 +90,127 @@ def read_marker(target: Path) -> Marker | None:
     return marker if interpreter(target).exists() and marker.environment.path == str(target) else None
 
 
-def make_environment(plan: Plan, resolution: Resolution, target: Path, host: Host, installer: Installer) -> Environment:
+def make_environment(
+    plan: Plan,
+    resolution: Resolution,
+    target: Path,
+    host: Host,
+    installer: Installer,
+    verify: Verify | None = None,
+) -> Environment:
     """Make `target` a finished environment holding the resolution, known to JupyterLab as a kernel.
 
+    Everything is downloaded before the environment is begun; `verify` may refuse the result by raising.
     Raises `BadInput` or `WorkFailed` before anything is touched when the target cannot be used, and
     `WorkFailed` or `Cancelled` with everything taken back when the work stops midway.
     """
     check_target(target)
     check_disk(host, target, resolution.download)
-    with _taken_back_on_failure(target):
-        _fill(resolution, target, installer)
-        kernel = register_kernel(plan, interpreter(target))
-        made = Environment(
-            path=str(target), python=str(interpreter(target)), kernel=kernel, packages=_versions(resolution)
-        )
-        _finish(target, plan, made)
+    python = interpreter(target)
+    with transaction(target, "new") as work:
+        lines = requirement_lines(resolution.packages, fetch(resolution.packages, installer, plan.index_url))
+        installer.make_venv(target, work.lock)
+        installer.install(lines, python, work.lock, total=len(resolution.packages))
+        protect(target, resolution.versions)
+        made, free = _environment(plan, target, python, resolution)
+        _write_marker(target, plan, made)
+        work.note(kernel=free)
+        register_kernel(plan, python, made.kernel)
+        if verify:
+            verify(made)
     return made
 
 
-@contextmanager
-def _taken_back_on_failure(target: Path) -> Iterator[None]:
-    """Hold the target as a building site; on any failure leave the file system as it was found."""
-    made = [folder for folder in (target, *target.parents) if not folder.exists()]
-    _begin(target)
-    try:
-        yield
-    except BaseException:
-        shutil.rmtree(target, ignore_errors=True)
-        for parent in made[1:]:
-            with suppress(OSError):
-                parent.rmdir()
-        if target not in made:
-            target.mkdir()
-        raise
+def change_environment(
+    plan: Plan,
+    resolution: Resolution,
+    site: Site,
+    host: Host,
+    installer: Installer,
+    verify: Verify | None = None,
+) -> Environment:
+    """Bring a resolution into an environment that stands; packages that it names already in that version stay.
+
+    All is downloaded and unpacked beside the environment first; then old files step aside and new ones step in, by
+    renames alone. `verify` may refuse the result by raising: the environment is then as it was, file for file.
+    """
+    check_site(site)
+    prefix, python = Path(site.prefix), Path(site.python)
+    packages = delta(site, resolution)
+    check_disk(host, prefix, sum(package.size or 0 for package in packages))
+    with transaction(prefix, "existing") as work:
+        made, free = _environment(plan, prefix, python, resolution)
+        _stage(plan, made, packages, site, installer, work)
+        change = change_for(prefix, work.staged, installed_files(site, [package.name for package in packages]))
+        check_folders(prefix, change.goes)
+        installer.cancel.check()
+        work.note(change=change, kernel=free)
+        swap(change, prefix, work.staged, work.aside)
+        register_kernel(plan, python, made.kernel)
+        (verify or imports_torch)(made)
+        if hasattr(os, "sync"):
+            os.sync()  # the old files go only when the new ones are on the disk itself
+    return made
 
 
-def _begin(target: Path) -> None:
-    try:
-        if target.exists():
-            shutil.rmtree(target)
-        target.mkdir(parents=True)
-        (target / BUILDING).write_text(str(os.getpid()), encoding="utf-8")
-    except OSError as error:
-        raise WorkFailed(
-            _("{path} cannot be made: {reason}.").format(path=target, reason=error.strerror),
-            hint=_("Choose a folder of your own with --target."),
-        ) from error
+def delta(site: Site, resolution: Resolution) -> list[Package]:
+    """List the packages that an environment does not hold yet in the version that the resolution names."""
+    return [package for package in resolution.packages if site.versions.get(package.name) != package.version]
 
 
-def _finish(target: Path, plan: Plan, made: Environment) -> None:
-    (target / MARKER).write_text(to_json(Marker(plan=plan, environment=made), indent=1), encoding="utf-8")
-    (target / BUILDING).unlink()
+def check_site(site: Site) -> None:
+    """Refuse an environment that must not or cannot be changed."""
+    check_path(Path(site.prefix))
+    if site.managed:
+        raise BadInput(
+            _("{python} belongs to the system, which forbids installing into it.").format(python=site.python),
+            hint=_("Leave --target out to get a new environment."),
+        )
+    check_folders(Path(site.prefix), [str(Path(site.purelib).relative_to(site.prefix) / "any")])
 
 
-def _fill(resolution: Resolution, target: Path, installer: Installer) -> None:
-    lock = target / "pylock.toml"
-    progress = _Counted(resolution, installer.sink)
-    for argv in (venv_command(installer.python, target), install_command(interpreter(target), lock)):
-        if argv[1] == "pip":
-            lock.write_text(resolution.lock, encoding="utf-8")
-        if installer.run(argv, progress.line):
+def check_folders(prefix: Path, names: Sequence[str]) -> None:
+    """Raise `WorkFailed` when a folder in which files have to move cannot be written."""
+    for folder in {prefix, *((prefix / name).parent for name in names)}:
+        if folder.is_dir() and not os.access(folder, os.W_OK | os.X_OK):
             raise WorkFailed(
-                _("The installation stopped: {reason}").format(reason=progress.last_words()),
-                hint=_("Everything was taken back. Mend the cause and start again; nothing is downloaded twice."),
+                _("You may not write in {path}.").format(path=folder),
+                hint=_("Leave --target out to get a new environment."),
             )
 
 
-class _Counted:
-    """Counts bytes while packages arrive, then packages while they are put in place."""
-
-    def __init__(self, resolution: Resolution, sink: Sink) -> None:
-        self._sizes = {_key(package.name): package.size or 0 for package in resolution.packages}
-        self._total = len(resolution.packages)
-        self._sink = sink
-        self._expected = self._arrived = self._placed = 0
-        self._lines: list[str] = []
-
-    def line(self, line: str) -> None:
-        """Take one line of uv's output."""
-        self._lines.append(line)
-        match read_line(line):
-            case Transfer(name=name, finished=False):
-                self._expected += self._sizes.get(_key(name), 0)
-                self._tell_bytes(_("Downloading {package}").format(package=name))
-            case Transfer(name=name):
-                self._arrived += self._sizes.get(_key(name), 0)
-                self._tell_bytes(_("Downloaded {package}").format(package=name))
-            case Installed(name=name):
-                self._placed += 1
-                text = _("Installed {package}").format(package=name)
-                self._sink(
-                    Progress(step=Step.INSTALL, text=text, done=self._placed, total=self._total, unit="packages")
-                )
-
-    def last_words(self) -> str:
-        """Give uv's last lines, as one."""
-        return " ".join(line.strip() for line in self._lines[-6:] if line.strip())[:600]
-
-    def _tell_bytes(self, text: str) -> None:
-        total = self._expected or None
-        self._sink(Progress(step=Step.INSTALL, text=text, done=self._arrived, total=total, unit="bytes"))
+def imports_torch(made: Environment) -> None:
+    """Raise `WorkFailed` when an environment's Python cannot import torch; leave no compiled files behind."""
+    said: list[str] = []
+    quiet = {"PYTHONDONTWRITEBYTECODE": "1"}
+    if stream([made.python, "-c", "import torch"], said.append, environment=quiet, limit=IMPORT_SECONDS):
+        raise WorkFailed(
+            _("torch cannot be imported there: {reason}.").format(reason=(said or [""])[-1].rstrip(".")),
+            hint=_("Everything was taken back. Choose another plan, or a new environment."),
+        )
 
 
-def _versions(resolution: Resolution) -> dict[str, str]:
-    return {package.name: package.version for package in resolution.packages}
+def _stage(
+    plan: Plan, made: Environment, packages: list[Package], site: Site, installer: Installer, work: Transaction
+) -> None:
+    """Unpack what is missing beside the environment, as it will lie inside."""
+    prefix = Path(site.prefix)
+    work.staged.mkdir()
+    if packages:
+        lines = requirement_lines(packages, fetch(packages, installer, plan.index_url))
+        installer.install(lines, Path(site.python), work.lock, total=len(packages), staged=work.staged)
+    protect(prefix, made.packages, work.staged)
+    if is_ours(prefix):
+        _write_marker(work.staged, plan, made)
 
 
-def _key(name: str) -> str:
-    return name.lower().replace("_", "-")
+def _environment(plan: Plan, target: Path, python: Path, resolution: Resolution) -> tuple[Environment, str]:
+    """Say what is about to stand, and name its kernel once more where that was not there before."""
+    name, free = kernel_name(plan, python)
+    return Environment(
+        path=str(target), python=str(python), kernel=name, packages=resolution.versions
+    ), name if free else ""
+
+
+def _write_marker(folder: Path, plan: Plan, made: Environment) -> None:
+    (folder / MARKER).write_text(to_json(Marker(plan=plan, environment=made), indent=1), encoding="utf-8")

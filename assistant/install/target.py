@@ -9,13 +9,15 @@ import platformdirs
 
 from assistant.host.base import Host
 from assistant.i18n import _
+from assistant.install.journal import WORK, read_journal
+from assistant.install.uv import interpreter
 from assistant.model.errors import BadInput, WorkFailed
 from assistant.model.plan import Plan
 
-__all__ = ["BUILDING", "MARKER", "check_target", "default_target", "interpreter", "is_ours"]
+__all__ = ["MARKER", "check_disk", "check_path", "check_target", "default_target", "interpreter", "is_ours"]
 
 MARKER = "assistant-environment.json"  # stands in every environment that was made here and finished
-BUILDING = "assistant-building"  # stands there while one is being made; whoever finds it alone may clear the folder
+LONGEST_PATH = 240  # Windows ends at 260, and packages need some of it
 DISK_FACTOR = 4  # a wheel unpacks to about three times its size, and the cache keeps one more copy
 
 
@@ -23,11 +25,6 @@ def default_target(plan: Plan) -> Path:
     """Name the plan's own folder under the user's data folder."""
     name = f"{plan.backend.value}-torch{plan.torch}-py{plan.python}".replace("/", "-")
     return platformdirs.user_data_path("pytorch-setup-assistant", appauthor=False) / "envs" / name
-
-
-def interpreter(target: Path) -> Path:
-    """Give the path of an environment's Python."""
-    return target / "Scripts" / "python.exe" if os.name == "nt" else target / "bin" / "python"
 
 
 def is_ours(target: Path) -> bool:
@@ -40,6 +37,7 @@ def check_target(target: Path) -> None:
 
     Raises `BadInput` when something else is there, `WorkFailed` when the folder cannot be written.
     """
+    check_path(target)
     if target.exists() and not _is_free(target):
         raise BadInput(_refusal(target), hint=_("Choose another folder with --target, or one that does not exist yet."))
     parent = _nearest_parent(target)
@@ -52,6 +50,26 @@ def check_target(target: Path) -> None:
         raise WorkFailed(
             _("You may not write in {path}.").format(path=parent),
             hint=_("Choose a folder of your own with --target."),
+        )
+
+
+def check_path(path: Path) -> None:
+    """Raise `BadInput` for a path that no environment can have: too long, a loop of links, invisible characters."""
+    text, reason = str(path), ""
+    if len(text) > LONGEST_PATH:
+        reason = _("it has {count} characters, and {limit} are the most").format(count=len(text), limit=LONGEST_PATH)
+    elif not text.isprintable():
+        reason = _("it holds characters that cannot be seen")
+    else:
+        try:
+            path.resolve()
+            path.exists()
+        except (OSError, RuntimeError):  # Python before 3.13 raises RuntimeError for a loop
+            reason = _("its links lead in a circle, or a part of it is too long")
+    if reason:
+        raise BadInput(
+            _("{path} cannot hold an environment: {reason}.").format(path=ascii(text)[1:81], reason=reason),
+            hint=_("Choose another folder with --target."),
         )
 
 
@@ -70,7 +88,12 @@ def check_disk(host: Host, target: Path, download: int) -> None:
 
 def _is_free(target: Path) -> bool:
     """Tell whether the folder is empty, or holds only what an interrupted run of ours left."""
-    return target.is_dir() and ((target / BUILDING).is_file() or not any(target.iterdir()))
+    return target.is_dir() and (_half_made(target) or not any(target.iterdir()))
+
+
+def _half_made(target: Path) -> bool:
+    journal = read_journal(target / WORK)
+    return journal.kind == "new" if journal else [entry.name for entry in target.iterdir()] == [WORK]
 
 
 def _refusal(target: Path) -> str:

@@ -1,31 +1,27 @@
-"""uv's command lines and the lines it prints."""
+"""uv's command lines, and the project that it resolves."""
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 from pathlib import Path
 
 import tomli_w
 
-from assistant.host.process import CancelToken, stream
-from assistant.model.event import LogLine, Sink, Step
 from assistant.model.plan import Plan, of_torch_family
-from assistant.model.record import Record
 
-__all__ = [
-    "Installed",
-    "Installer",
-    "Transfer",
-    "compile_command",
-    "install_command",
-    "project_file",
-    "read_line",
-    "venv_command",
-]
+__all__ = ["compile_command", "install_command", "interpreter", "preferred", "project_file", "venv_command"]
 
 KERNEL = "ipykernel"  # an environment without it cannot be a kernel, and JupyterLab could not offer it
+
+
+def interpreter(target: Path) -> Path:
+    """Give the path of an environment's Python."""
+    if os.name == "nt":
+        script = target / "Scripts" / "python.exe"
+        return script if script.exists() or not (target / "python.exe").exists() else target / "python.exe"  # conda
+    return target / "bin" / "python"
 
 
 def find_uv() -> str:
@@ -50,6 +46,12 @@ def project_file(plan: Plan) -> str:
     return tomli_w.dumps({"project": project, "tool": {"uv": {"index": [index], "sources": sources}}})
 
 
+def preferred(packages: Mapping[str, str]) -> str:
+    """Write a lock that names what an environment holds already: uv keeps these versions where they fit."""
+    rows = [{"name": name, "version": version} for name, version in packages.items()]
+    return tomli_w.dumps({"lock-version": "1.0", "created-by": "assistant", "packages": rows})
+
+
 def compile_command(python: str, project: Path, lock: Path) -> list[str]:
     """Resolve a project for an interpreter into a `pylock.toml` (PEP 751): versions, addresses, hashes."""
     return [*_pip("compile"), str(project), "--python", python, "--format", "pylock.toml", "-o", str(lock), "--quiet"]
@@ -60,58 +62,10 @@ def venv_command(python: str, target: Path) -> list[str]:
     return [find_uv(), "venv", "--no-progress", "--no-project", "--allow-existing", "--python", python, str(target)]
 
 
-def install_command(python: Path, lock: Path) -> list[str]:
-    """Fill an environment with exactly what the lock names, hashes checked."""
-    return [*_pip("install"), "--python", str(python), "--requirements", str(lock), "--preview-features", "pylock"]
-
-
-@dataclass(frozen=True)
-class Installer:
-    """How uv is run: for which base interpreter, with which variables and arguments, told to whom, stopped by what."""
-
-    python: str
-    environment: Mapping[str, str]
-    sink: Sink
-    cancel: CancelToken
-    arguments: tuple[str, ...] = ()
-
-    def run(self, argv: list[str], on_line: Callable[[str], None]) -> int:
-        """Run one of the commands above, each line logged and handed on; answer its exit status."""
-
-        def both(line: str) -> None:
-            self.sink(LogLine(step=Step.INSTALL, text=line))
-            on_line(line)
-
-        extra = self.arguments if argv[1] == "pip" else ()
-        return stream([*argv, *extra], both, cancel=self.cancel, environment=self.environment)
-
-
-class Transfer(Record, frozen=True):
-    """A download of one package began, or ended (`finished`)."""
-
-    name: str
-    finished: bool = False
-
-
-class Installed(Record, frozen=True):
-    """One package now stands in the environment."""
-
-    name: str
-    version: str
-
-
-# "Downloading onnx (8.5MiB)" · " Downloaded onnx" · " + onnx==1.23.2"
-_TRANSFER = re.compile(r"^ ?Download(?P<state>ing|ed) (?P<name>\S+)(?: \(\S+\))?$")
-_INSTALLED = re.compile(r"^ \+ (?P<name>\S+?)==(?P<version>\S+?)(?: \(.*\))?$")
-
-
-def read_line(line: str) -> Transfer | Installed | None:
-    """Read one line of uv's output; None for a line that tells no progress."""
-    if found := _TRANSFER.match(line):
-        return Transfer(name=found["name"], finished=found["state"] == "ed")
-    if found := _INSTALLED.match(line):
-        return Installed(name=found["name"], version=found["version"])
-    return None
+def install_command(python: Path, file: Path, staged: Path | None = None) -> list[str]:
+    """Install exactly what a requirements file names, hashes checked; into a folder `staged` where one is given."""
+    where = ["--prefix", str(staged)] if staged else []
+    return [*_pip("install"), "--python", str(python), *where, "--no-deps", "--requirements", str(file)]
 
 
 def _pip(verb: str) -> list[str]:

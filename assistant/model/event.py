@@ -29,13 +29,22 @@ class StepStarted(Record, frozen=True, tag=True):
 
 
 class Progress(Record, frozen=True, tag=True):
-    """How far a step is: `done` of `total` in `unit` ("bytes", "packages", "checks"); `total` None while unknown."""
+    """How far a step is: `done` of `total` in `unit` ("bytes", "packages", "checks"); `total` None while unknown.
+
+    `rate` is in units per second, None where none is known.
+    """
 
     step: Step
     text: str
     done: float = 0
     total: float | None = None
     unit: str = ""
+    rate: float | None = None
+
+    @property
+    def seconds_left(self) -> float | None:
+        """Estimate the time left from the rate so far; None while it cannot be told."""
+        return (self.total - self.done) / self.rate if self.total and self.rate else None
 
 
 class LogLine(Record, frozen=True, tag=True):

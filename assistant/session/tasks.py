@@ -15,14 +15,15 @@ from assistant.host.base import Host
 from assistant.host.process import CancelToken
 from assistant.host.recording import ReplayHost
 from assistant.i18n import _
-from assistant.install.make import commands, make_environment, reusable
+from assistant.install.conflicts import conflicts
+from assistant.install.installer import Installer
+from assistant.install.make import aimed_at, change_environment, make_environment, reusable
 from assistant.install.pip_settings import uv_arguments
 from assistant.install.resolution import resolve
-from assistant.install.target import check_target, default_target
-from assistant.install.uv import Installer
+from assistant.install.target import check_target
 from assistant.machines import load
 from assistant.model.errors import BadInput
-from assistant.model.event import Progress, Sink, Step
+from assistant.model.event import FindingRaised, Progress, Sink, Step
 from assistant.model.plan import Plan
 from assistant.plan import make_plans, nothing_fits
 from assistant.plan.settle import Case
@@ -68,24 +69,29 @@ def _plan(state: State, tools: Tools) -> Changes:
 
 def _prepare(state: State, tools: Tools) -> Changes:
     plan = _known(state.plan)
-    target = Path(state.target).expanduser().absolute() if state.target else default_target(plan)
-    installer = _installer(plan, tools)
-    tools.sink(Progress(step=Step.INSTALL, text=_("Working out every package that is needed")))
-    resolution = resolve(plan, installer)
-    ready = reusable(target, resolution)
-    if ready is None:
+    target, site = aimed_at(state.target, plan, tools.host)
+    if site is None:
         check_target(target)
-    preview = Preview(
-        target=str(target), commands=commands(installer.python, target), resolution=resolution, ready=ready
-    )
-    return {"preview": preview}
+    installer = _installer(plan, tools, site.python if site else "")
+    tools.sink(Progress(step=Step.INSTALL, text=_("Working out every package that is needed")))
+    resolution = resolve(plan, installer, site.versions if site else None)
+    ready = reusable(target, resolution)
+    for finding in conflicts(site, resolution.versions) if site and not ready else ():
+        tools.sink(FindingRaised(step=Step.INSTALL, finding=finding))
+    shown = installer.commands(target, new=site is None)
+    return {"preview": Preview(target=str(target), commands=shown, resolution=resolution, ready=ready)}
 
 
 def _install(state: State, tools: Tools) -> Changes:
     preview, plan = _known(state.preview), _known(state.plan)
-    made = preview.ready or make_environment(
-        plan, preview.resolution, Path(preview.target), tools.host, _installer(plan, tools)
-    )
+    target, site = aimed_at(state.target, plan, tools.host)
+    installer = _installer(plan, tools, site.python if site else "")
+    if preview.ready:
+        made = preview.ready
+    elif site:
+        made = change_environment(plan, preview.resolution, site, tools.host, installer)
+    else:
+        made = make_environment(plan, preview.resolution, target, tools.host, installer)
     return {"environment": made, "report": None, "figure": "", "exported": ()}
 
 
@@ -147,14 +153,15 @@ def _ahead(work: Callable[[], object]) -> None:
     threading.Thread(target=work, daemon=True).start()
 
 
-def _installer(plan: Plan, tools: Tools) -> Installer:
-    """Use the Python underneath the assistant when it is the plan's, else let uv find or fetch one."""
+def _installer(plan: Plan, tools: Tools, python: str = "") -> Installer:
+    """Use `python`, or the Python underneath the assistant when it is the plan's, else let uv find or fetch one."""
     facts, sources = tools.host.facts("platform"), tools.sources
     own = str(facts.get("python", ""))
     return Installer(
-        python=str(facts["base_executable"]) if own.startswith(f"{plan.python}.") else plan.python,
+        python=python or str(facts["base_executable"]) if python or own.startswith(f"{plan.python}.") else plan.python,
         environment=sources.environment,
         arguments=uv_arguments(sources.settings),
+        settings=sources.settings,
         sink=tools.sink,
         cancel=tools.cancel,
     )

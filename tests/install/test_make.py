@@ -10,12 +10,14 @@ from pathlib import Path
 import pytest
 from loopback import LoopbackIndex
 
+from assistant.host.download import Patience
 from assistant.host.live import LiveHost
 from assistant.host.process import CancelToken, stream
-from assistant.install.make import commands, make_environment, reusable
+from assistant.install.installer import Installer
+from assistant.install.journal import WORK
+from assistant.install.make import make_environment, reusable
 from assistant.install.resolution import Resolution, resolve
 from assistant.install.target import check_disk, check_target, default_target, interpreter, is_ours
-from assistant.install.uv import Installer
 from assistant.model.errors import BadInput, Cancelled, WorkFailed
 from assistant.model.event import Event, LogLine, Progress
 from assistant.model.plan import Backend, Plan
@@ -49,7 +51,13 @@ class Bench:
         """Make the installer; the default index is the loopback index as well, so nothing leaves the machine."""
         cache = str(self.index.folder.parent / "cache")
         environment = {"UV_DEFAULT_INDEX": self.index.url, "UV_CACHE_DIR": cache, "UV_HTTP_RETRIES": "0"}
-        return Installer(python=sys.executable, environment=environment, sink=self.events.append, cancel=self.cancel)
+        return Installer(
+            python=sys.executable,
+            environment=environment,
+            sink=self.events.append,
+            cancel=self.cancel,
+            patience=Patience(timeout=5, tries=2, pause=0.01),
+        )
 
     def resolution(self) -> Resolution:
         """Resolve the plan."""
@@ -63,7 +71,8 @@ class Bench:
 @pytest.fixture
 def bench(loopback_index: LoopbackIndex, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bench:
     """Give a bench whose kernels go to a folder of its own."""
-    monkeypatch.setenv("JUPYTER_DATA_DIR", str(tmp_path / "jupyter"))
+    for name in ("JUPYTER_DATA_DIR", "XDG_STATE_HOME", "XDG_CACHE_HOME"):
+        monkeypatch.setenv(name, str(tmp_path / name))
     return Bench(loopback_index, tmp_path)
 
 
@@ -74,7 +83,7 @@ def test_an_environment_is_made_and_known_as_a_kernel(bench: Bench, tmp_path: Pa
     stream([made.python, "-c", "import torch, numpy; print(torch.__version__)"], lines.append)
     assert lines == ["9.0"]
     assert made.packages == {"ipykernel": "7.0", "numpy": "1.0", "torch": "9.0"}
-    assert (tmp_path / "jupyter" / "kernels" / "torch-cpu-9.0" / "kernel.json").is_file()
+    assert (tmp_path / "JUPYTER_DATA_DIR" / "kernels" / "torch-cpu-9.0" / "kernel.json").is_file()
     assert is_ours(bench.target)
 
 
@@ -113,10 +122,10 @@ def test_a_failed_installation_leaves_nothing(bench: Bench, tmp_path: Path) -> N
     """When a wheel cannot be had, the folders made for the environment are gone, and so is the kernel."""
     resolution = bench.resolution()
     bench.index.trouble["numpy"] = 500
-    with pytest.raises(WorkFailed, match="stopped"):
+    with pytest.raises(WorkFailed, match=r"numpy.* cannot be fetched: HTTP 500"):
         bench.make(resolution)
     assert not (tmp_path / "made").exists()
-    assert not (tmp_path / "jupyter").exists()
+    assert not (tmp_path / "JUPYTER_DATA_DIR").exists()
 
 
 def test_a_cancelled_installation_leaves_nothing(bench: Bench, tmp_path: Path) -> None:
@@ -161,7 +170,8 @@ def test_a_folder_of_other_things_is_refused(tmp_path: Path) -> None:
 def test_what_an_interrupted_run_left_is_cleared(bench: Bench) -> None:
     """A building site that nobody works on is no obstacle."""
     bench.target.mkdir(parents=True)
-    (bench.target / "assistant-building").write_text("1", encoding="utf-8")
+    (bench.target / WORK).mkdir()
+    (bench.target / WORK / "journal.json").write_text('{"kind": "new"}', encoding="utf-8")
     (bench.target / "half").write_text("made", encoding="utf-8")
     bench.make(bench.resolution())
     assert not (bench.target / "half").exists()
@@ -196,9 +206,9 @@ def test_a_target_that_cannot_be_made_says_so(bench: Bench) -> None:
         bench.make(resolution)
 
 
-def test_the_commands_are_shown_as_they_are_typed(tmp_path: Path) -> None:
+def test_the_commands_are_shown_as_they_are_typed(bench: Bench, tmp_path: Path) -> None:
     """The user sees uv's own command lines, with the target in them."""
-    shown = commands("3.12", tmp_path / "env")
+    shown = bench.installer().commands(tmp_path / "env", new=True)
     assert [command[:2] for command in shown] == [("uv", "venv"), ("uv", "pip")]
     assert str(interpreter(tmp_path / "env")) in shown[1]
 

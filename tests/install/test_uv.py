@@ -6,25 +6,26 @@ import tomllib
 
 import pytest
 
-from assistant.install.uv import Installed, Transfer, project_file, read_line
+from assistant.install.installer import placed
+from assistant.install.uv import project_file
 from assistant.model.plan import Backend, Plan
 
 
 @pytest.mark.parametrize(
     ("line", "meaning"),
     [
-        ("Downloading onnx (8.5MiB)", Transfer(name="onnx")),
-        (" Downloaded onnx", Transfer(name="onnx", finished=True)),
-        (" + torch==2.13.0+cpu", Installed(name="torch", version="2.13.0+cpu")),
-        (" + torch==2.13.0+cpu (from file:///wheels/torch.whl)", Installed(name="torch", version="2.13.0+cpu")),
-        ("Prepared 44 packages in 4.36s", None),
-        (" - torch==2.12.0", None),
-        ("", None),
+        ("Downloading onnx (8.5MiB)", ()),
+        (" + torch==2.13.0+cpu", ("torch",)),
+        (" + torch==2.13.0+cpu (from file:///wheels/torch.whl)", ("torch",)),
+        ("Successfully installed numpy-2.4.6 nvidia-cublas-cu12-12.6", ("numpy", "nvidia-cublas-cu12")),
+        ("Prepared 44 packages in 4.36s", ()),
+        (" - torch==2.12.0", ()),
+        ("", ()),
     ],
 )
-def test_a_line_of_uv_is_read(line: str, meaning: object) -> None:
-    """Only lines that tell progress mean something."""
-    assert read_line(line) == meaning
+def test_a_line_of_uv_or_pip_is_read(line: str, meaning: object) -> None:
+    """Only lines that tell of packages in place mean something."""
+    assert placed(line) == meaning
 
 
 def plan(**changes: object) -> Plan:

@@ -1,0 +1,144 @@
+"""What in an environment would fight with a plan, found before anything is touched, each with the way out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from packaging.requirements import InvalidRequirement, Requirement
+from packaging.utils import canonicalize_name
+from packaging.version import InvalidVersion, Version
+
+from assistant.i18n import _
+from assistant.install.site import Site
+from assistant.model.finding import Finding, Remedy, Severity
+from assistant.model.plan import of_torch_family
+
+__all__ = ["conflicts"]
+
+FLAVOURS = "onnxruntime"
+NUMPY_2_TORCH = Version("2.3")  # the first torch built against NumPy 2
+COMPANIONS = ("torch", "torchvision", "torchaudio")
+
+
+def conflicts(site: Site, coming: Mapping[str, str]) -> tuple[Finding, ...]:
+    """Find what would not go together in `site` once the packages in `coming` (name to version) are there."""
+    after = {**site.versions, **coming}
+    checks = (_flavours, _tags, _numpy, _pinned)
+    return tuple(finding for check in checks for finding in check(site, after)) + tuple(_around(site))
+
+
+def _flavours(site: Site, after: Mapping[str, str]) -> Iterator[Finding]:
+    """Count the flavours of ONNX Runtime: they write the same files, so the one installed last wins in part."""
+    found = sorted(name for name in after if name == FLAVOURS or name.startswith(f"{FLAVOURS}-"))
+    found = [name for name in found if name not in {"onnxruntime-extensions", "onnxruntime-genai", "onnxruntime-tools"}]
+    if len(found) > 1:
+        text = _("{names} all write the same files, so only a part of each would work.").format(names=", ".join(found))
+        out = _("Keep one: remove all, then install the one that you need.")
+        yield _finding("onnxruntime-flavours", text, out, _pip(site, "uninstall", *found), severity=Severity.ERROR)
+
+
+def _tags(site: Site, after: Mapping[str, str]) -> Iterator[Finding]:
+    """Compare the tags of torch and its companions: builds of different tags load different libraries."""
+    tags = {name: _tag(after[name]) for name in COMPANIONS if name in after}
+    known = {tag for tag in tags.values() if tag}
+    if len(known) > 1:
+        listed = ", ".join(f"{name} {after[name]}" for name in tags)
+        text = _("{packages} are built for different accelerators.").format(packages=listed)
+        others = [name for name in tags if name != "torch"]
+        out = _("Remove the companions, and install those of torch's own index.")
+        yield _finding("torch-mixed-tags", text, out, _pip(site, "uninstall", *others), severity=Severity.ERROR)
+
+
+def _numpy(site: Site, after: Mapping[str, str]) -> Iterator[Finding]:
+    torch, numpy = _version(after.get("torch")), _version(after.get("numpy"))
+    if torch and numpy and torch < NUMPY_2_TORCH and numpy.major > 1:
+        text = _("torch {torch} is built against NumPy 1 and cannot exchange arrays with NumPy {numpy}.").format(
+            torch=torch, numpy=numpy
+        )
+        yield _finding("numpy-too-new", text, _("Install NumPy 1.26."), _pip(site, "install", "numpy<2"))
+
+
+def _pinned(site: Site, after: Mapping[str, str]) -> Iterator[Finding]:
+    """Ask the packages that stay whether they accept what is there then."""
+    for one in site.own:
+        if after.get(canonicalize_name(one.name)) != one.version:
+            continue
+        for line in one.requires:
+            need = _requirement(line)
+            have = _version(after.get(canonicalize_name(need.name))) if need else None
+            if need and have and not need.specifier.contains(have, prereleases=True):
+                text = _("{package} {version} asks for {need}, and {name} {have} is to be there.").format(
+                    package=one.name,
+                    version=one.version,
+                    need=f"{need.name}{need.specifier}",
+                    name=need.name,
+                    have=have,
+                )
+                out = _("Update {package}, or give it an environment of its own.").format(package=one.name)
+                key = "torch-pinned" if of_torch_family(canonicalize_name(need.name)) else "requirement-broken"
+                yield _finding(key, text, out, _pip(site, "install", "--upgrade", one.name))
+
+
+def _around(site: Site) -> Iterator[Finding]:
+    """Look at what reaches into the environment from outside."""
+    if site.managed:
+        text = _("{python} belongs to the system, which forbids installing into it.").format(python=site.python)
+        yield _finding("externally-managed", text, _("Choose a new environment."), severity=Severity.ERROR)
+    shadows = sorted(
+        one.name for one in site.distributions if one not in site.own and of_torch_family(canonicalize_name(one.name))
+    )
+    in_user_site = [name for name in shadows if _lies_in(site, name, site.user_site)]
+    if in_user_site:
+        text = _("{names} in {folder} would be seen by every environment that shares that folder.").format(
+            names=", ".join(in_user_site), folder=site.user_site
+        )
+        command = f"PYTHONNOUSERSITE=1 {site.python}"
+        yield _finding("user-site-shadow", text, _("Remove it there, or start Python without it."), command)
+    if site.pythonpath:
+        text = _("PYTHONPATH leads into {path}, whose packages go before those of the environment.").format(
+            path=site.pythonpath
+        )
+        yield _finding("pythonpath-leak", text, _("Unset it before you use the environment."), "unset PYTHONPATH")
+    if site.pip and not _same(site.pip, site):
+        text = _("The command `pip` serves another Python: {python}.").format(python=site.pip)
+        yield _finding(
+            "foreign-pip", text, _("Call pip through the Python that it is to serve."), f"{site.python} -m pip"
+        )
+
+
+def _lies_in(site: Site, name: str, folder: str) -> bool:
+    return bool(folder) and any(one.name == name and one.place == folder for one in site.distributions)
+
+
+def _same(program: str, site: Site) -> bool:
+    """Tell whether a script's interpreter is the environment's: a link inside `bin` counts by its folder."""
+    return Path(program).parent == Path(site.python).parent
+
+
+def _finding(key: str, text: str, out: str, *commands: str, severity: Severity = Severity.WARNING) -> Finding:
+    return Finding(key=key, severity=severity, text=text, remedies=(Remedy(text=out, commands=commands),))
+
+
+def _pip(site: Site, *words: str) -> str:
+    return " ".join([site.python, "-m", "pip", *(f'"{word}"' if "<" in word else word for word in words)])
+
+
+def _tag(version: str) -> str:
+    """Give the build's tag, `cu126` of `2.14.1+cu126`; "" where none is told."""
+    return version.partition("+")[2].partition(".")[0] if "rocm" not in version else version.partition("+")[2]
+
+
+def _version(text: str | None) -> Version | None:
+    try:
+        return Version(text) if text else None
+    except InvalidVersion:
+        return None
+
+
+def _requirement(line: str) -> Requirement | None:
+    try:
+        need = Requirement(line)
+    except InvalidRequirement:
+        return None
+    return need if need.marker is None or need.marker.evaluate({"extra": ""}) else None

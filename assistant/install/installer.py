@@ -1,0 +1,139 @@
+"""How the program that puts packages in place is run: uv, or pip where uv is refused; both tell the same."""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+from assistant.host.download import Patience
+from assistant.host.index import Network
+from assistant.host.lock import Lock
+from assistant.host.process import CancelToken, stream
+from assistant.i18n import _
+from assistant.install import pip, uv
+from assistant.install.pip_settings import PipSettings, without_credentials
+from assistant.model.errors import WorkFailed
+from assistant.model.event import LogLine, Progress, Sink, Step
+
+__all__ = ["Installer"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Installer:
+    """Which installer runs, for which base interpreter, told what, heard by whom, stopped by what.
+
+    `environment` are the variables that uv is told; `settings` are those of the user's pip.
+    """
+
+    python: str
+    environment: Mapping[str, str]
+    sink: Sink
+    cancel: CancelToken
+    settings: PipSettings = field(default_factory=PipSettings)
+    arguments: tuple[str, ...] = ()
+    program: Literal["uv", "pip"] = "uv"
+    patience: Patience = field(default_factory=Patience)
+
+    @property
+    def offline(self) -> bool:
+        """Tell whether nothing may be fetched."""
+        return self.environment.get("UV_OFFLINE") == "1"
+
+    @property
+    def network(self) -> Network:
+        """Say how servers are reached."""
+        own = self.settings
+        return Network(proxy=own.proxy, cert=own.cert, client_cert=own.client_cert, trusted_hosts=own.trusted_hosts)
+
+    @property
+    def index_urls(self) -> tuple[str, ...]:
+        """Give the indexes that were told, whose user names and passwords their files need too."""
+        told = (self.environment.get(name, "") for name in ("UV_DEFAULT_INDEX", "UV_INDEX", "UV_INDEX_URL"))
+        own = (self.settings.index_url, *self.settings.extra_index_urls)
+        return tuple(url for url in dict.fromkeys([*" ".join(told).split(), *own]) if "://" in url)
+
+    def commands(self, target: Path, *, new: bool) -> tuple[tuple[str, ...], ...]:
+        """List the commands that an installation runs, as they would be typed."""
+        python, file = uv.interpreter(target), Path("requirements.txt")
+        steps = [self._venv(target)] if new else []
+        steps.append(self._install(python, file, None if new else Path("staged")))
+        return tuple((Path(step[0]).stem, *step[1:]) for step in steps)
+
+    def make_venv(self, target: Path, lock: Lock) -> None:
+        """Make an empty environment."""
+        self.run(self._venv(target), lock)
+
+    def install(self, lines: str, python: Path, lock: Lock, *, total: int, staged: Path | None = None) -> None:
+        """Put exactly what the requirement lines name into an interpreter's environment, or into a folder beside it."""
+        with tempfile.TemporaryDirectory(prefix="assistant-") as folder:
+            file = Path(folder) / "requirements.txt"
+            file.write_text(lines, encoding="utf-8")
+            self.sink(Progress(step=Step.INSTALL, text=_("Installing"), total=total, unit="packages"))
+            self.run(self._install(python, file, staged), lock, _Counted(total, self.sink).line)
+
+    def run(self, argv: Sequence[str], lock: Lock, on_line: Callable[[str], None] | None = None) -> None:
+        """Run a command, each line logged; raise `WorkFailed` with its last words when it fails."""
+        said: list[str] = []
+        if self.call(argv, said, lock, on_line):
+            words = " ".join(line.strip() for line in said[-6:] if line.strip())[:600]
+            raise WorkFailed(
+                _("The installation stopped: {reason}").format(reason=words),
+                hint=_("Everything was taken back. Mend the cause and start again; nothing is downloaded twice."),
+            )
+
+    def call(
+        self,
+        argv: Sequence[str],
+        said: list[str],
+        lock: Lock | None = None,
+        on_line: Callable[[str], None] | None = None,
+    ) -> int:
+        """Run a command, its lines logged and gathered in `said` without credentials; answer its exit status."""
+
+        def each(line: str) -> None:
+            line = without_credentials(line)
+            said.append(line)
+            self.sink(LogLine(step=Step.INSTALL, text=line))
+            if on_line:
+                on_line(line)
+
+        extra = self.arguments if self.program == "uv" and argv[1] == "pip" else ()
+        return stream([*argv, *extra], each, cancel=self.cancel, environment=self.environment, lock=lock)
+
+    def _venv(self, target: Path) -> list[str]:
+        return (uv.venv_command if self.program == "uv" else pip.venv_command)(self.python, target)
+
+    def _install(self, python: Path, file: Path, staged: Path | None) -> list[str]:
+        return (uv.install_command if self.program == "uv" else pip.install_command)(python, file, staged)
+
+
+# uv, one line each: " + onnx==1.23.2"; pip, all at once: "Successfully installed numpy-2.4.6 six-1.17.0"
+_ONE = re.compile(r"^ \+ (?P<name>\S+?)==(?P<version>\S+?)(?: \(.*\))?$")
+_ALL = re.compile(r"^Successfully installed (?P<names>.+)$")
+
+
+def placed(line: str) -> tuple[str, ...]:
+    """Name the packages that a line of uv or pip says are in place now."""
+    if found := _ONE.match(line):
+        return (found["name"],)
+    if found := _ALL.match(line):
+        return tuple(name.rpartition("-")[0] for name in found["names"].split())
+    return ()
+
+
+class _Counted:
+    """Counts packages while they are put in place."""
+
+    def __init__(self, total: int, sink: Sink) -> None:
+        self._total, self._sink, self._done = total, sink, 0
+
+    def line(self, line: str) -> None:
+        """Take one line of the installer's output."""
+        for name in placed(line):
+            self._done += 1
+            text = _("Installed {package}").format(package=name)
+            self._sink(Progress(step=Step.INSTALL, text=text, done=self._done, total=self._total, unit="packages"))

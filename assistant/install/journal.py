@@ -1,0 +1,265 @@
+"""An installation as a transaction: a journal on disk before the first change, one writer, and a way back.
+
+In the target stands a work folder (`WORK`) with the lock, the journal, what is to come (`staged`) and what went
+(`aside`); it is on the target's own file system, so each change is a rename. A pointer in the user's state folder
+leads to it, so that the next start finds what was killed. As long as the journal is there, everything is to be taken
+back: deleting it is the commit, and needs no room on a full disk.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Literal
+
+import platformdirs
+
+from assistant.host.lock import Holder, Lock
+from assistant.i18n import _
+from assistant.install.kernel import remove_kernel
+from assistant.install.swap import Change, put_back
+from assistant.model.errors import BadInput, WorkFailed
+from assistant.model.record import Record, from_json, replace, to_json
+
+__all__ = ["WORK", "Journal", "Pointer", "Transaction", "pointers", "recover", "transaction"]
+
+WORK = ".assistant-install"
+LOCK, JOURNAL = "lock", "journal.json"
+Kind = Literal["new", "existing"]
+
+
+class Journal(Record, frozen=True, kw_only=True):
+    """What an installation is about to do: fill the whole target (`new`), or carry out a change where something stands.
+
+    `kernel` names a kernelspec that was not there before.
+    """
+
+    schema: Literal[1] = 1
+    kind: Kind
+    change: Change = Change()
+    kernel: str = ""
+
+
+class Pointer(Record, frozen=True):
+    """Where an installation was begun, and which folders were made for it, outermost first."""
+
+    target: str
+    made: tuple[str, ...] = ()
+
+
+class Transaction:
+    """One installation under way, whose lock is held: installers that run in it hold it as well."""
+
+    def __init__(self, target: Path, lock: Lock) -> None:
+        self.target, self.lock = target, lock
+        self.work = target / WORK
+        self.staged, self.aside = self.work / "staged", self.work / "aside"
+        self.journal = read_journal(self.work)
+
+    def begin(self, kind: Kind) -> None:
+        """Write the journal's first words; what a killed run left here is taken back before."""
+        self.undo()
+        _empty(self.work, keep={LOCK})
+        self._write(Journal(kind=kind))
+
+    def note(self, *, change: Change | None = None, kernel: str = "") -> None:
+        """Write what comes next, before it is done."""
+        if self.journal:
+            said = self.journal
+            self._write(replace(said, change=change or said.change, kernel=kernel or said.kernel))
+
+    def undo(self) -> None:
+        """Put everything back as it was; stopped midway, it can be done again."""
+        if self.journal is None:
+            return
+        if self.journal.kernel:
+            remove_kernel(self.journal.kernel)
+        if self.journal.kind == "new":
+            _empty(self.target, keep={WORK})
+        else:
+            put_back(self.journal.change, self.target, self.staged, self.aside)
+        self.commit()
+
+    def commit(self) -> None:
+        """Let everything stand as it is now."""
+        (self.work / JOURNAL).unlink(missing_ok=True)
+        _settle(self.work)
+        self.journal = None
+
+    def close(self) -> None:
+        """Take the work folder away; what the system does not let go now is taken at the next start."""
+        if self.journal is None:
+            with suppress(WorkFailed):
+                _empty(self.work, keep={LOCK})
+        self.lock.release()
+        with suppress(OSError):
+            self.work.rmdir()
+
+    def _write(self, journal: Journal) -> None:
+        write_whole(self.work / JOURNAL, to_json(journal))
+        self.journal = journal
+
+
+@contextmanager
+def transaction(target: Path, kind: Kind) -> Iterator[Transaction]:
+    """Hold a target for one installation; leaving well commits it, any failure takes everything back.
+
+    Raises `WorkFailed` naming who works there already, or when the target cannot be written.
+    """
+    recover(only=target)
+    pointer = _point(target)
+    try:
+        opened = _open(target)
+    except BaseException:
+        _forget(pointer)
+        raise
+    try:
+        opened.begin(kind)
+        yield opened
+        opened.commit()
+    except BaseException:
+        opened.undo()
+        raise
+    finally:
+        opened.close()
+        if not opened.work.exists():
+            _forget(pointer)
+
+
+def pointers() -> dict[Path, Pointer]:
+    """List the installations that were begun and not ended, by the file that says so."""
+    found = {}
+    for path in sorted(_folder().glob("*.json")):
+        with suppress(OSError, BadInput):
+            found[path] = from_json(path.read_bytes(), Pointer, path.name)
+    return found
+
+
+def recover(only: Path | None = None, told: Callable[[Path, Holder | None], None] | None = None) -> None:
+    """Take back what killed installations left (in one target, or in all); harmless when repeated.
+
+    `told` hears of each target, with the holder where somebody is still at work there.
+    """
+    known = {path: pointer for path, pointer in pointers().items() if only in {None, Path(pointer.target)}}
+    for target in dict.fromkeys([*(Path(pointer.target) for pointer in known.values()), *([only] if only else [])]):
+        holder = _recover(target) if (target / WORK).is_dir() else None
+        if told:
+            told(target, holder)
+        if holder is None:
+            for path in [path for path, pointer in known.items() if Path(pointer.target) == target]:
+                _forget(path)
+
+
+def _recover(target: Path) -> Holder | None:
+    lock = Lock(target / WORK / LOCK)
+    holder = _take(lock, target)
+    if holder is None:
+        found = Transaction(target, lock)
+        try:
+            found.undo()
+        finally:
+            found.close()
+    return holder
+
+
+def read_journal(work: Path) -> Journal | None:
+    """Read a work folder's journal; None before it was begun or after it ended."""
+    try:
+        return from_json((work / JOURNAL).read_bytes(), Journal, str(work / JOURNAL))
+    except FileNotFoundError:
+        return None
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Write a file whole or not at all, on the disk itself before this returns."""
+    part = path.with_name(f"{path.name}.part")
+    with part.open("w", encoding="utf-8") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    part.replace(path)
+    _settle(path.parent)
+
+
+def _settle(folder: Path) -> None:
+    """Have a folder's names on the disk itself, where the system can say so."""
+    if os.name != "nt":
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+
+def _open(target: Path) -> Transaction:
+    lock = Lock(target / WORK / LOCK)
+    if holder := _take(lock, target):
+        raise busy(target, holder)
+    return Transaction(target, lock)
+
+
+def _take(lock: Lock, target: Path) -> Holder | None:
+    try:
+        return lock.take()
+    except OSError as error:
+        raise WorkFailed(
+            _("{path} cannot be written: {reason}.").format(path=target, reason=error.strerror or error),
+            hint=_("Choose a folder of your own with --target."),
+        ) from error
+
+
+def busy(target: Path, holder: Holder) -> WorkFailed:
+    """Say who works in a target."""
+    since = datetime.fromtimestamp(holder.since, tz=UTC).astimezone().strftime("%H:%M")
+    return WorkFailed(
+        _("Another installation is at work in {path}: process {pid} of {user} on {where}, since {since}.").format(
+            path=target, pid=holder.pid, user=holder.user, where=holder.where.partition(" ")[0], since=since
+        ),
+        hint=_("Wait until it has ended, or end it, and start again."),
+    )
+
+
+def _folder() -> Path:
+    return platformdirs.user_state_path("pytorch-setup-assistant", appauthor=False) / "installs"
+
+
+def _point(target: Path) -> Path | None:
+    """Leave word of where we are about to work; without a writable state folder only the target tells."""
+    made = [str(folder) for folder in (*reversed(target.parents), target) if not folder.exists()]
+    path = _folder() / f"{hashlib.sha256(str(target).encode()).hexdigest()[:12]}-{uuid.uuid4().hex[:8]}.json"
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_whole(path, to_json(Pointer(target=str(target), made=tuple(made))))
+    except OSError:
+        return None
+    return path
+
+
+def _forget(path: Path | None) -> None:
+    """Take a pointer away, and the folders made for it where nothing is in them."""
+    if path is None:
+        return
+    with suppress(OSError, BadInput):
+        for folder in reversed(from_json(path.read_bytes(), Pointer, path.name).made):
+            Path(folder).rmdir()
+    path.unlink(missing_ok=True)
+
+
+def _empty(folder: Path, keep: set[str]) -> None:
+    """Delete what is in a folder; a file that the system does not let go raises `WorkFailed`."""
+    for entry in list(folder.iterdir()) if folder.is_dir() else ():
+        if entry.name in keep:
+            continue
+        try:
+            shutil.rmtree(entry) if entry.is_dir() and not entry.is_symlink() else entry.unlink()
+        except OSError as error:
+            raise WorkFailed(
+                _("{path} cannot be removed: {reason}.").format(path=entry, reason=error.strerror or error),
+                hint=_("Close what uses it, then run `assistant recover`."),
+            ) from error

@@ -1,0 +1,78 @@
+"""pip's command lines and its report, for those who may not use uv."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+
+from assistant.install.uv import KERNEL
+from assistant.model.plan import Plan
+
+__all__ = ["install_command", "read_report", "report_command", "venv_command"]
+
+
+def venv_command(python: str, target: Path) -> list[str]:
+    """Make an environment with the standard library's own means; it brings pip along."""
+    return [python, "-m", "venv", str(target)]
+
+
+def install_command(python: Path, file: Path, staged: Path | None = None) -> list[str]:
+    """Install exactly what a requirements file names, hashes checked; into a folder `staged` where one is given."""
+    where = ["--ignore-installed", "--prefix", str(staged)] if staged else []
+    return [*_pip(str(python)), *where, "--no-compile", "--no-deps", "--no-warn-script-location", "-r", str(file)]
+
+
+def report_command(python: str, plan: Plan, report: Path, constraints: Path | None = None) -> list[str]:
+    """Resolve a plan into a report (JSON) without installing anything; an index of torch's own goes before pip's.
+
+    pip cannot tie a package to an index; torch's builds win all the same, as their versions carry a local part.
+    """
+    index = ["--extra-index-url", plan.index_url] if plan.index_url else []
+    keep = ["--constraint", str(constraints)] if constraints else []
+    asked = [*_pip(python), "--dry-run", "--ignore-installed", "--quiet", "--report", str(report)]
+    return [*asked, *index, *keep, "--", *plan.requirements, KERNEL]
+
+
+class _Archive(msgspec.Struct):
+    hashes: dict[str, str] = {}
+
+
+class _Download(msgspec.Struct):
+    url: str
+    archive_info: _Archive = msgspec.field(default_factory=_Archive)
+
+
+class _Metadata(msgspec.Struct):
+    name: str
+    version: str
+
+
+class _Item(msgspec.Struct):
+    download_info: _Download
+    metadata: _Metadata
+
+
+class _Report(msgspec.Struct):
+    install: list[_Item] = []
+
+
+def read_report(text: str) -> list[tuple[str, str, str, str]]:
+    """Read name, version, address and SHA-256 of each package that `pip install --report` told; [] for another text."""
+    try:
+        report = msgspec.json.decode(text, type=_Report)
+    except msgspec.DecodeError:
+        return []
+    return [
+        (
+            item.metadata.name,
+            item.metadata.version,
+            item.download_info.url,
+            item.download_info.archive_info.hashes.get("sha256", ""),
+        )
+        for item in report.install
+    ]
+
+
+def _pip(python: str) -> list[str]:
+    return [python, "-m", "pip", "--no-input", "--disable-pip-version-check", "install"]

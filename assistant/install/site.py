@@ -1,0 +1,146 @@
+"""What stands in an environment before we touch it, asked of its own Python, and read into a value."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+from packaging.utils import canonicalize_name
+
+from assistant.host.base import Host
+from assistant.i18n import _
+from assistant.install.swap import recorded_files
+from assistant.install.uv import interpreter
+from assistant.model.errors import BadInput
+from assistant.model.record import Record, from_json
+
+__all__ = ["Distribution", "Site", "installed_files", "is_environment", "look_at", "python_of"]
+
+
+class Distribution(Record, frozen=True):
+    """One installed distribution; `record` is the path of its RECORD, "" without one; `place` the folder it lies in."""
+
+    name: str
+    version: str
+    requires: tuple[str, ...] = ()
+    installer: str = ""
+    record: str = ""
+    place: str = ""
+
+
+class Site(Record, frozen=True):
+    """An interpreter with what is installed for it; `path` is its `sys.path`, `pip` the Python that `pip` serves."""
+
+    prefix: str
+    base_prefix: str
+    python: str
+    version: str
+    purelib: str
+    user_site: str = ""
+    managed: bool = False
+    conda: bool = False
+    path: tuple[str, ...] = ()
+    pythonpath: str = ""
+    pip: str = ""
+    distributions: tuple[Distribution, ...] = ()
+
+    @property
+    def versions(self) -> dict[str, str]:
+        """Give what is installed in the environment itself, by canonical name."""
+        return {canonicalize_name(one.name): one.version for one in self.own}
+
+    @property
+    def own(self) -> tuple[Distribution, ...]:
+        """Give the distributions below the prefix: not those of the user site, of PYTHONPATH or of the base."""
+        return tuple(one for one in self.distributions if Path(one.place).is_relative_to(self.prefix))
+
+
+# Runs in the environment's own Python, whichever version that is; says one JSON object.
+PROBE = r"""
+import json, os, shutil, site, sys, sysconfig
+from importlib import metadata
+seen, found = set(), []
+for one in metadata.distributions():
+    name = one.metadata["Name"]
+    if not name or name.lower() in seen:
+        continue
+    seen.add(name.lower())
+    info = str(getattr(one, "_path", ""))
+    record = os.path.join(info, "RECORD")
+    found.append({"name": name, "version": one.version, "requires": list(one.requires or ()),
+        "installer": (one.read_text("INSTALLER") or "").strip(), "place": os.path.dirname(info),
+        "record": record if os.path.isfile(record) else ""})
+pip, first = shutil.which("pip"), ""
+if pip:
+    try:
+        with open(pip, encoding="utf-8") as script:
+            first = script.readline().strip()
+    except (OSError, UnicodeDecodeError):
+        pass
+print(json.dumps({"prefix": sys.prefix, "base_prefix": sys.base_prefix, "python": sys.executable,
+    "version": "%d.%d.%d" % sys.version_info[:3], "purelib": sysconfig.get_path("purelib"),
+    "user_site": site.getusersitepackages() if site.ENABLE_USER_SITE else "",
+    "managed": sys.prefix == sys.base_prefix and os.path.exists(
+        os.path.join(sysconfig.get_path("stdlib"), "EXTERNALLY-MANAGED")),
+    "conda": os.path.isdir(os.path.join(sys.prefix, "conda-meta")), "path": [p for p in sys.path if p],
+    "pythonpath": os.environ.get("PYTHONPATH", ""), "pip": first[2:] if first.startswith("#!") else "",
+    "distributions": found}))
+"""
+
+
+def python_of(target: Path) -> Path:
+    """Give the interpreter of a target: of an environment's folder, or the target itself where it is a program."""
+    return target if target.is_file() else interpreter(target)
+
+
+def is_environment(target: Path) -> bool:
+    """Tell whether a target is an environment that stands: made by venv, virtualenv, uv, conda, or a Python named."""
+    folder_of_one = (target / "pyvenv.cfg").is_file() or (target / "conda-meta").is_dir()
+    return python_of(target).is_file() and (folder_of_one or target.is_file())
+
+
+def look_at(target: Path, host: Host) -> Site:
+    """Ask an environment's Python what stands there; raise `BadInput` when it does not answer."""
+    python = python_of(target)
+    answer = host.run(str(python), "-c", PROBE)
+    if not answer:
+        reason = (answer.text.strip().splitlines() or [answer.status])[-1]
+        raise BadInput(
+            _("The Python of {path} does not answer: {reason}.").format(path=target, reason=reason.rstrip(".")),
+            hint=_("Choose another environment with --target, or leave it out to get a new one."),
+        )
+    line = answer.text.strip().splitlines()[-1] if not answer.text.startswith("{") else answer.text.splitlines()[0]
+    return from_json(line, Site, str(python))
+
+
+def installed_files(site: Site, names: Iterable[str]) -> list[Path]:
+    """List the files of some installed distributions; raise `BadInput` for one that does not say which are its own."""
+    gone = set(names)
+    files: list[Path] = []
+    for one in site.own:
+        if canonicalize_name(one.name) in gone:
+            files += [_inside(site, one, name) for name in _record(one)]
+    return files
+
+
+def _record(one: Distribution) -> tuple[str, ...]:
+    found = recorded_files(Path(one.record).read_text(encoding="utf-8")) if one.record else ()
+    if not found:
+        raise BadInput(
+            _("{name} {version} does not say which files are its own, so it cannot be replaced safely.").format(
+                name=one.name, version=one.version
+            ),
+            hint=_("Remove it with the tool that installed it, or choose a new environment."),
+        )
+    return found
+
+
+def _inside(site: Site, one: Distribution, name: str) -> Path:
+    path = Path(os.path.normpath(Path(one.place) / name))
+    if not path.is_relative_to(site.prefix):
+        raise BadInput(
+            _("{name} has a file outside of its environment: {path}.").format(name=one.name, path=path),
+            hint=_("Remove it with the tool that installed it, or choose a new environment."),
+        )
+    return path

@@ -1,0 +1,55 @@
+"""What a user may name, checked before it goes anywhere: index addresses and requirements. Text in, or one sentence."""
+
+from __future__ import annotations
+
+import re
+
+from packaging.requirements import InvalidRequirement, Requirement
+
+from assistant.host.index import local_path
+from assistant.i18n import _
+from assistant.install.pip_settings import without_credentials
+from assistant.model.errors import BadInput
+
+__all__ = ["check_index_url", "check_requirement"]
+
+_ADDRESS = re.compile(r"(?P<scheme>https?|file)://(?P<server>[^/?#]*)(?P<rest>.*)")
+
+
+def check_index_url(text: str) -> str:
+    """Give the address of a package index back; raise `BadInput` for anything else, a file or a script say."""
+    reason = _index_fault(text)
+    if reason:
+        raise BadInput(
+            _("'{text}' is not the address of a package index: {reason}.").format(
+                text=without_credentials(ascii(text)[1:-1])[:80], reason=reason
+            ),
+            hint=_("Example: --index-url https://download.pytorch.org/whl/cpu"),
+        )
+    return text
+
+
+def check_requirement(text: str) -> str:
+    """Give a requirement (PEP 508) back; raise `BadInput` for options, shell characters and anything else."""
+    try:
+        need = Requirement(text)
+    except InvalidRequirement:
+        need = None
+    if need is None or (need.url and not _ADDRESS.fullmatch(need.url)) or not text.isprintable():
+        raise BadInput(
+            _("'{text}' is not a requirement.").format(text=ascii(text)[1:-1][:80]),
+            hint=_("Write a name, and a version where you care, such as torch==2.9.1."),
+        )
+    return text
+
+
+def _index_fault(text: str) -> str:
+    if not text.isprintable() or any(sign in text for sign in " \"'`<>\\"):
+        return _("it holds a character that no address has")
+    parts = _ADDRESS.fullmatch(text)
+    if parts is None:
+        return _("it does not begin with https://, http:// or file://")
+    if parts["scheme"] != "file":
+        return "" if parts["server"].rpartition("@")[2] else _("it names no server")
+    folder = local_path(text)
+    return "" if folder and folder.is_dir() else _("it is not a folder")

@@ -1,0 +1,143 @@
+"""Every file of a resolution on this disk before anything changes: what is here already, the rest downloaded."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import platformdirs
+
+from assistant.host.download import Fetch, download, file_name
+from assistant.host.index import local_path
+from assistant.host.lock import Lock
+from assistant.i18n import _
+from assistant.install.installer import Installer
+from assistant.install.resolution import Package
+from assistant.model.errors import BadInput, WorkFailed
+from assistant.model.event import Progress, Step
+
+__all__ = ["cache_folder", "fetch", "missing", "requirement_lines"]
+
+TELL_SECONDS = 0.1
+
+
+def cache_folder() -> Path:
+    """Name the folder of downloaded wheels; each lies in a folder named after its hash."""
+    return platformdirs.user_cache_path("pytorch-setup-assistant", appauthor=False) / "wheels"
+
+
+def fetch(packages: Sequence[Package], installer: Installer, index_url: str | None = None) -> dict[str, Path]:
+    """Have the file of every package on this disk, and give their paths by package name.
+
+    Hashes are checked as files arrive, and once more by the installer. `index_url` is torch's own index, whose password
+    its files need too. Raises `WorkFailed` when one cannot be had.
+    """
+    wanted = {package.name: _place(package) for package in packages}
+    lock = Lock(cache_folder() / "lock")
+    _wait_for(lock, installer)
+    try:
+        _download(missing(packages), wanted, installer, (index_url,) if index_url else ())
+    finally:
+        lock.release()
+    return wanted
+
+
+def missing(packages: Sequence[Package]) -> list[Package]:
+    """List the packages whose files have yet to be downloaded."""
+    return [package for package in packages if not _place(package).is_file()]
+
+
+def requirement_lines(packages: Sequence[Package], files: dict[str, Path]) -> str:
+    """Write the requirements file that uv and pip read alike: exact versions, their hashes, the folders they lie in."""
+    folders = dict.fromkeys(file.parent.as_uri() for file in files.values())
+    built = any(file.suffix != ".whl" for file in files.values())  # a source archive may need an index to be built
+    hashed = all(package.sha256 for package in packages)
+    lines = [*(() if built else ("--no-index",)), *(("--require-hashes",) if hashed else ())]
+    lines += [f"--find-links {folder}" for folder in folders]
+    lines += [
+        f"{package.name}=={package.version}" + (f" --hash=sha256:{package.sha256}" if package.sha256 else "")
+        for package in packages
+    ]
+    return "\n".join([*lines, ""])
+
+
+def _place(package: Package) -> Path:
+    """Say where a package's file lies: where it is, for a folder of wheels, else in the cache."""
+    path, name = local_path(package.url), file_name(package.url)
+    if path:
+        return path
+    if not name:
+        raise BadInput(
+            _("{url} does not name a file.").format(url=package.url), hint=_("The index is broken; choose another.")
+        )
+    return cache_folder() / (package.sha256[:20] or f"{package.name}-{package.version}") / name
+
+
+def _download(
+    packages: Sequence[Package], wanted: dict[str, Path], installer: Installer, index_urls: tuple[str, ...]
+) -> None:
+    absent = [package for package in packages if package.url.startswith("file:")]
+    if absent or (packages and installer.offline):
+        raise WorkFailed(
+            _("{file} is not on this machine.").format(file=wanted[(absent or packages)[0].name].name),
+            hint=_("Put it into the folder of wheels, or start again without --offline."),
+        )
+    files = [
+        Fetch(url=package.url, path=str(wanted[package.name]), sha256=package.sha256, size=package.size)
+        for package in packages
+    ]
+    meter = _Meter(files, installer)
+    if files:
+        download(
+            files,
+            meter.hear,
+            installer.cancel,
+            network=installer.network,
+            index_urls=(*index_urls, *installer.index_urls),
+            patience=installer.patience,
+        )
+
+
+class _Meter:
+    """Adds up what the workers fetch, and tells it ten times a second."""
+
+    def __init__(self, files: Sequence[Fetch], installer: Installer) -> None:
+        self._sink = installer.sink
+        self._total = sum(file.size or 0 for file in files) if all(file.size for file in files) else None
+        self._have: dict[str, int] = {}
+        self._lock = threading.Lock()
+        self._begun, self._told, self._kept = time.monotonic(), 0.0, 0
+
+    def hear(self, file: Fetch, have: int) -> None:
+        """Take note that `have` bytes of a file are here."""
+        with self._lock:
+            if file.path not in self._have:
+                self._kept += have  # of an earlier try: no speed of ours
+            self._have[file.path] = have
+            now, done = time.monotonic(), sum(self._have.values())
+            if now - self._told < TELL_SECONDS and done != self._total:
+                return
+            self._told = now
+        self._sink(
+            Progress(
+                step=Step.INSTALL,
+                text=_("Downloading {file}").format(file=Path(file.path).name),
+                done=done,
+                total=self._total,
+                unit="bytes",
+                rate=(done - self._kept) / max(now - self._begun, 1e-3),
+            )
+        )
+
+
+def _wait_for(lock: Lock, installer: Installer) -> None:
+    """Download one at a time: two would fetch the same files twice."""
+    told = False
+    while lock.take():
+        if not told:
+            installer.sink(Progress(step=Step.INSTALL, text=_("Waiting for another download to end")))
+        told = True
+        installer.cancel.wait(0.5)
+        installer.cancel.check()
