@@ -32,12 +32,16 @@ def make_wheel(folder: Path, name: str, version: str, tag: str, requires: tuple[
 class LoopbackIndex:
     """A package index (PEP 503 with hashes, or PEP 691 when `speaks_json`) over real HTTP.
 
-    `trouble` maps a project to an HTTP status, to "stall" (no answer until the test ends) or to "page" (no index).
+    `trouble` maps a project to an HTTP status, to "stall" (no answer until the test ends), to "page" (no index) or to
+    "hash" (its pages tell wrong hashes). `upstream` makes pages name files absolutely, as those of a leaking mirror do;
+    `delay` are seconds before each answer.
     """
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.speaks_json = False
+        self.upstream = ""
+        self.delay = 0.0
         self.trouble: dict[str, int | str] = {}
         self.over = threading.Event()
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
@@ -61,6 +65,7 @@ class LoopbackIndex:
         """Give status, content type and body for a path."""
         project, _, file = path.removeprefix("/simple/").partition("/")
         trouble = self.trouble.get(project)
+        self.over.wait(self.delay)
         if trouble == "stall":
             self.over.wait(60)
         if isinstance(trouble, int):
@@ -71,15 +76,20 @@ class LoopbackIndex:
             return 404, "text/plain", b"not found"
         if file:
             return 200, "application/octet-stream", (self.folder / project / file.replace("%2B", "+")).read_bytes()
-        return self._page(sorted((self.folder / project).iterdir()))
+        return self._page(sorted((self.folder / project).iterdir()), salt=b"x" if trouble == "hash" else b"")
 
-    def _page(self, wheels: list[Path]) -> tuple[int, str, bytes]:
-        sums = {wheel.name: hashlib.sha256(wheel.read_bytes()).hexdigest() for wheel in wheels}
+    def _page(self, wheels: list[Path], salt: bytes) -> tuple[int, str, bytes]:
+        sums = {wheel.name: hashlib.sha256(wheel.read_bytes() + salt).hexdigest() for wheel in wheels}
+        base = f"{self.upstream}/{wheels[0].parent.name}/" if self.upstream else ""
         if self.speaks_json:
-            files = [{"filename": name, "url": name, "hashes": {"sha256": digest}} for name, digest in sums.items()]
+            files = [
+                {"filename": name, "url": base + name, "hashes": {"sha256": digest}} for name, digest in sums.items()
+            ]
             page = {"meta": {"api-version": "1.0"}, "name": "", "files": files}
             return 200, "application/vnd.pypi.simple.v1+json", json.dumps(page).encode()
-        links = (f'<a href="{name.replace("+", "%2B")}#sha256={digest}">{name}</a>' for name, digest in sums.items())
+        links = (
+            f'<a href="{base}{name.replace("+", "%2B")}#sha256={digest}">{name}</a>' for name, digest in sums.items()
+        )
         return 200, "text/html", "\n".join(links).encode()
 
     def _handler(self) -> type[BaseHTTPRequestHandler]:
