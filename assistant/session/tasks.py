@@ -29,6 +29,7 @@ from assistant.plan import make_plans, nothing_fits
 from assistant.plan.settle import Case
 from assistant.session.sources import Sources, settled
 from assistant.session.state import Preview, State, Task
+from assistant.verify.ahead import compile_ahead
 from assistant.verify.plots import timing_figure, warm_up
 from assistant.verify.run import device_for, verify
 
@@ -99,9 +100,11 @@ def _verify(state: State, tools: Tools) -> Changes:
     plan = state.plan
     device = state.device or device_for(_known(plan).backend)
     settings = plan.env if plan else {}
-    python = _known(state.environment).python
+    python, over = _known(state.environment).python, CancelToken()
     _ahead(warm_up)  # the checks run in another process meanwhile
+    _ahead(lambda: compile_ahead(python, over))
     report = verify(python, device, tools.sink, tools.cancel, environment=settings)
+    over.set()
     return {"report": report, "figure": timing_figure(report)}
 
 
