@@ -19,12 +19,17 @@ class Severity(Enum):
     ERROR = "error"
 
 
-class Remedy(Record, frozen=True):
-    """A way out: one sentence, the commands that do it, and a new plan where the way out is one."""
+class Remedy(Record, frozen=True, omit_defaults=False):
+    """A way out: one sentence, the commands that do it, and a new plan where the way out is one.
+
+    `env` holds variables to set; `check` holds commands that all end with exit code 0 once it worked.
+    """
 
     text: str
     commands: tuple[str, ...] = ()
     plan: Plan | None = None
+    env: dict[str, str] = {}
+    check: tuple[str, ...] = ()
 
 
 class Finding(Record, frozen=True):
@@ -37,7 +42,7 @@ class Finding(Record, frozen=True):
     remedies: tuple[Remedy, ...] = ()
 
 
-class Diagnosis(Record, frozen=True):
+class Diagnosis(Record, frozen=True, omit_defaults=False):
     """A ranked cause of a failure; `confidence` from 0 to 1."""
 
     key: str
@@ -47,3 +52,4 @@ class Diagnosis(Record, frozen=True):
     remedies: tuple[Remedy, ...] = ()
     confidence: float = 0.0
     sources: tuple[str, ...] = ()
+    severity: Severity = Severity.ERROR

@@ -1,0 +1,143 @@
+"""Matches the rules against a log and the facts of a machine, and ranks what fits."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from assistant.diagnose.facts import facts_in, merged
+from assistant.diagnose.log import Log, read_log
+from assistant.diagnose.predicates import ask
+from assistant.diagnose.questions import question
+from assistant.diagnose.rules import Rule, Rules, Sign, Way, Wish, load_rules
+from assistant.i18n import _
+from assistant.model.finding import Diagnosis, Remedy
+from assistant.model.machine import Machine
+
+__all__ = ["Match", "diagnose", "matches", "nearest"]
+
+UNKNOWN_COSTS = 0.1  # confidence lost for each fact that could not be told
+SHOWN = 300  # characters of a line that is shown as evidence
+
+
+class Match(NamedTuple):
+    """One cause that fits: its diagnosis, the index of the failing line in the log, and each remedy's wish, if any."""
+
+    diagnosis: Diagnosis
+    line: int | None
+    wishes: tuple[Wish | None, ...]
+
+
+class Fit(NamedTuple):
+    """How one sign of a rule fits: its confidence, the lines that show it, the facts that nobody knows."""
+
+    confidence: float
+    lines: tuple[int, ...]
+    unknown: tuple[str, ...]
+    known: tuple[str, ...]
+
+
+def diagnose(log: Log | bytes | str, machine: Machine | None = None) -> tuple[Diagnosis, ...]:
+    """Give the causes that a log and the facts of its machine point to, best first; none for a log without trouble.
+
+    Facts that the log itself states fill what `machine` leaves open. Remedies hold no plans yet (see `matches`).
+    """
+    return tuple(match.diagnosis for match in matches(log, machine))
+
+
+def matches(log: Log | bytes | str, machine: Machine | None = None) -> tuple[Match, ...]:
+    """Do as `diagnose` does, and tell each cause's failing line and the plans that its remedies wish for."""
+    read = log if isinstance(log, Log) else read_log(log)
+    facts, rules = merged(machine or Machine(), facts_in(read)), load_rules()
+    search = _Search(read, rules)
+    fitting = [(rule, fit) for rule in rules.rules if (fit := _best(rule, search, facts))]
+    fitting.sort(key=lambda pair: -pair[1].confidence)
+    return tuple(_match(rule, fit, read, facts) for rule, fit in fitting)
+
+
+def nearest(log: Log | bytes | str, count: int = 3) -> tuple[Rule, ...]:
+    """Give the rules that come closest to a log that fits none: most of the words of one of their patterns."""
+    read = log if isinstance(log, Log) else read_log(log)
+    words = set(read.text.split())
+    rules = load_rules()
+
+    def closeness(rule: Rule) -> float:
+        texts = [needle for sign in rule.sign for text in sign.any for needle in rules.needles[text]]
+        shares = [len(words & set(text.split())) / (len(text.split()) + 1) for text in texts]
+        return max(shares, default=0.0)
+
+    ranked = sorted(rules.rules, key=closeness, reverse=True)[:count]
+    return tuple(rule for rule in ranked if closeness(rule) > 0.5)  # noqa: PLR2004 - more than half of the words
+
+
+class _Search:
+    """Finds patterns in a log, each once."""
+
+    def __init__(self, log: Log, rules: Rules) -> None:
+        self._log, self._rules = log, rules
+        self._found: dict[str, int | None] = {}
+
+    def line(self, pattern: str) -> int | None:
+        """Give the first line that a pattern matches in."""
+        if pattern not in self._found:
+            found = None
+            if any(needle in self._log.text for needle in self._rules.needles[pattern]):
+                found = self._rules.patterns[pattern].search(self._log.text)
+            self._found[pattern] = self._log.index_at(found.start()) if found else None
+        return self._found[pattern]
+
+
+def _best(rule: Rule, search: _Search, machine: Machine) -> Fit | None:
+    fits = [fit for sign in rule.sign if (fit := _fit(sign, search, machine))]
+    return max(fits, key=lambda fit: fit.confidence, default=None)
+
+
+def _fit(sign: Sign, search: _Search, machine: Machine) -> Fit | None:
+    found = [line for text in sign.any if (line := search.line(text)) is not None]
+    needed = [search.line(text) for text in sign.all]
+    if (sign.any and not found) or None in needed or any(search.line(text) is not None for text in sign.none):
+        return None
+    facts, likely = ask(machine, sign.facts), ask(machine, sign.likely)
+    if not all(facts.values()) or False in likely.values() or any(ask(machine, sign.unless).values()):
+        return None
+    unknown = tuple(name for name, verdict in likely.items() if verdict is None)
+    known = (*facts, *(name for name, verdict in likely.items() if verdict))
+    lines = (*found[:2], *(line for line in needed if line is not None))
+    return Fit(sign.confidence - UNKNOWN_COSTS * len(unknown), tuple(dict.fromkeys(lines)), unknown, known)
+
+
+def _match(rule: Rule, fit: Fit, log: Log, machine: Machine) -> Match:
+    ways = [way for way in rule.remedy if _possible(way, machine)]
+    asked = [question(name) for name in fit.unknown]
+    diagnosis = Diagnosis(
+        key=rule.key,
+        title=_(rule.title),
+        cause=_(rule.cause),
+        evidence=(*(log.lines[line][1].strip()[:SHOWN] for line in fit.lines), *_facts_told(fit, machine)),
+        remedies=(*asked, *(_remedy(way) for way in ways)),
+        confidence=round(fit.confidence, 2),
+        sources=rule.sources,
+        severity=rule.severity,
+    )
+    wishes = (*(None for _asked in asked), *(way.plan for way in ways))
+    return Match(diagnosis, fit.lines[0] if fit.lines else None, wishes)
+
+
+def _possible(way: Way, machine: Machine) -> bool:
+    """Tell whether a remedy can work there: what it needs is not known to fail."""
+    return False not in ask(machine, way.facts).values() and not any(ask(machine, way.unless).values())
+
+
+def _remedy(way: Way) -> Remedy:
+    return Remedy(text=_(way.text), commands=way.commands, env=way.env, check=way.check)
+
+
+def _facts_told(fit: Fit, machine: Machine) -> tuple[str, ...]:
+    """Say which facts of the machine the cause rests on, as `os: windows`."""
+    told: dict[str, Any] = {
+        "os": " ".join(filter(None, (machine.os, "WSL" if machine.wsl else None))),
+        "gpu": ", ".join(gpu.name or gpu.gfx or gpu.vendor.value for gpu in machine.gpus),
+        "packages": ", ".join(f"{name} {version}" for name, version in sorted(machine.packages.items())[:8]),
+        "python": machine.python,
+    }
+    names = dict.fromkeys({"vendor": "gpu", "integrated": "gpu", "gpus": "gpu"}.get(name, name) for name in fit.known)
+    return tuple(f"{name}: {told[name]}" for name in names if told.get(name))

@@ -1,0 +1,75 @@
+"""A log as lines that can be searched: a short one whole, a long one cut down to the lines that a rule could mean."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator
+from itertools import accumulate
+
+from assistant.diagnose.decode import text_pieces
+from assistant.diagnose.rules import load_rules
+from assistant.diagnose.spot import Spotter
+
+__all__ = ["Log", "read_log"]
+
+SHORT = 10**6  # characters up to which a log is kept whole
+LONGEST_LINE = 2000
+AROUND = 3  # lines kept before and after one that matters
+ENDS = 200  # lines kept from the beginning and the end
+LONG = 400  # characters of a line above which its neighbours are not kept with it
+
+
+class Log:
+    """Lines with their numbers in the file, and the same in lower case as one text."""
+
+    def __init__(self, lines: Iterable[tuple[int, str]]) -> None:
+        self.lines = tuple(lines)
+        lowered = [line.lower() for _number, line in self.lines]
+        self.text = "\n".join(lowered)
+        self._starts = list(accumulate((len(line) + 1 for line in lowered[:-1]), initial=0))
+
+    def index_at(self, position: int) -> int:
+        """Tell which of `lines` a position of `text` lies in."""
+        return bisect_right(self._starts, position) - 1
+
+    def around(self, index: int, count: int = AROUND) -> tuple[tuple[int, str], ...]:
+        """Give a line with its neighbours."""
+        return self.lines[max(0, index - count) : index + count + 1]
+
+
+def read_log(data: bytes | str) -> Log:
+    """Make a log of what a program printed; raise `BadInput` for a binary file."""
+    pieces = iter([data.replace("\r\n", "\n").replace("\r", "\n")]) if isinstance(data, str) else text_pieces(data)
+    if len(data) <= SHORT:
+        return Log(enumerate(_wrapped("".join(pieces)), 1))
+    return Log(_thinned(pieces))
+
+
+def _wrapped(text: str) -> Iterator[str]:
+    for line in text.split("\n"):
+        if len(line) <= LONGEST_LINE:
+            yield line
+        else:
+            yield from (line[start : start + LONGEST_LINE] for start in range(0, len(line), LONGEST_LINE))
+
+
+def _thinned(pieces: Iterable[str]) -> list[tuple[int, str]]:
+    """Keep the two ends and what stands around lines that hold the words of a rule, each kind of line once."""
+    kept: dict[int, str] = {}
+    last: list[tuple[int, str]] = []
+    spotter = Spotter(text for texts in load_rules().needles.values() for text in texts)
+    number = 1
+    for piece in pieces:
+        lines = list(_wrapped(piece))
+        near = {i for index in spotter.lines("\n".join(lines).lower()) for i in _neighbours(lines, index)}
+        near.update(range(min(ENDS, len(lines))) if number == 1 else ())
+        kept.update((number + i, lines[i]) for i in near)
+        first = max(0, len(lines) - ENDS)
+        last = [*last, *enumerate(lines[first:], number + first)][-ENDS:]
+        number += len(lines) - 1
+    return sorted({**kept, **dict(last)}.items())
+
+
+def _neighbours(lines: list[str], index: int) -> range:
+    around = AROUND if len(lines[index]) <= LONG else 0
+    return range(max(0, index - around), min(len(lines), index + around + 1))

@@ -1,0 +1,142 @@
+"""The closed list of questions that a rule may ask of the facts; each answers yes, no, or None for unknown."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+from packaging.specifiers import InvalidSpecifier, SpecifierSet
+from packaging.version import InvalidVersion, Version
+
+from assistant.model.machine import Machine, Vendor
+
+__all__ = ["PREDICATES", "ask", "check_facts"]
+
+Verdict = bool | None
+
+
+def _os(machine: Machine, wanted: list[str]) -> Verdict:
+    """linux, windows, macos; `native-linux` is Linux outside WSL, `wsl` inside."""
+    if machine.os is None:
+        return True if machine.wsl and {"linux", "wsl"} & set(wanted) else None
+    if machine.os != "linux" or "linux" in wanted:
+        return machine.os in wanted
+    if not {"native-linux", "wsl"} & set(wanted):
+        return False
+    if machine.wsl is None:
+        return True if {"native-linux", "wsl"} <= set(wanted) else None
+    return ("wsl" if machine.wsl else "native-linux") in wanted
+
+
+def _vendor(machine: Machine, wanted: list[str]) -> Verdict:
+    known = {gpu.vendor.value for gpu in machine.gpus} - {Vendor.UNKNOWN.value}
+    if not known and any(gpu.vendor is Vendor.UNKNOWN for gpu in machine.gpus):
+        return None
+    return bool(known & set(wanted)) if known else None
+
+
+def _gpu(machine: Machine, pattern: str) -> Verdict:
+    texts = [f"{gpu.name or ''} {gpu.gfx or ''} {gpu.pci_id or ''}".lower() for gpu in machine.gpus]
+    texts = [text for text in texts if text.strip() and "unstated" not in text]
+    return any(re.search(pattern, text) for text in texts) if texts else None
+
+
+def _gpus(machine: Machine, least: int) -> Verdict:
+    return len(machine.gpus) >= least if machine.gpus else None
+
+
+def _integrated(machine: Machine, wanted: bool) -> Verdict:  # noqa: FBT001 - the rule's argument
+    known = [gpu.integrated for gpu in machine.gpus if gpu.integrated is not None]
+    return any(value == wanted for value in known) if known else None
+
+
+def _packages(machine: Machine, wanted: dict[str, str]) -> Verdict:
+    """Each package fits: `*` any version, `>=2,<3` a range, `/regex/` of the whole version, `absent`."""
+    answers = [_package(machine, name, text) for name, text in wanted.items()]
+    return False if False in answers else None if None in answers else True
+
+
+def _package(machine: Machine, name: str, wanted: str) -> Verdict:
+    version = machine.packages.get(name)
+    if version is None:
+        return None
+    if wanted.startswith("/"):
+        return bool(re.search(wanted.strip("/"), version.lower()))
+    return wanted == "*" or _within(version.partition("+")[0], wanted)
+
+
+def _python(machine: Machine, wanted: str) -> Verdict:
+    return _within((machine.python or "").partition(" ")[0].rstrip("t"), wanted) if machine.python else None
+
+
+def _within(version: str, wanted: str) -> Verdict:
+    try:
+        return SpecifierSet(wanted, prereleases=True).contains(Version(version))
+    except InvalidVersion:
+        return None
+
+
+def _equals(name: str) -> Callable[[Machine, Any], Verdict]:
+    def predicate(machine: Machine, wanted: object) -> Verdict:
+        value = getattr(machine, name)
+        return None if value is None else value == wanted
+
+    return predicate
+
+
+def _text(name: str) -> Callable[[Machine, str], Verdict]:
+    def predicate(machine: Machine, pattern: str) -> Verdict:
+        value = getattr(machine, name)
+        return None if value is None else bool(re.search(pattern, str(value).lower()))
+
+    return predicate
+
+
+def _driver(machine: Machine, wanted: str) -> Verdict:
+    return _within(machine.nvidia_driver, wanted) if machine.nvidia_driver else None
+
+
+def _env(machine: Machine, wanted: dict[str, str]) -> Verdict:
+    """Each variable is set to what the pattern describes; a variable that is not listed is unknown."""
+    answers = [
+        bool(re.search(text, machine.env[name])) if name in machine.env else None for name, text in wanted.items()
+    ]
+    return False if False in answers else None if None in answers else True
+
+
+PREDICATES: dict[str, tuple[type, Callable[[Machine, Any], Verdict]]] = {
+    "os": (list, _os),
+    "os_version": (str, _text("os_version")),
+    "arch": (str, _text("arch")),
+    "vendor": (list, _vendor),
+    "gpu": (str, _gpu),
+    "gpus": (int, _gpus),
+    "integrated": (bool, _integrated),
+    "packages": (dict, _packages),
+    "python": (str, _python),
+    "python_text": (str, _text("python")),
+    "python_bits": (int, _equals("python_bits")),
+    "rosetta": (bool, _equals("rosetta")),
+    "container": (str, _text("container")),
+    "driver": (str, _driver),
+    "env": (dict, _env),
+}
+
+
+def ask(machine: Machine, facts: dict[str, Any]) -> dict[str, Verdict]:
+    """Answer each question of a rule about a machine."""
+    return {name: PREDICATES[name][1](machine, wanted) for name, wanted in facts.items()}
+
+
+def check_facts(facts: dict[str, Any], where: str) -> None:
+    """Raise `ValueError` for a question that is not in the list, `TypeError` for an argument of another kind."""
+    for name, wanted in facts.items():
+        if name not in PREDICATES:
+            raise ValueError(f"{where}: there is no predicate {name!r}; there are {', '.join(PREDICATES)}")
+        if not isinstance(wanted, PREDICATES[name][0]):
+            raise TypeError(f"{where}: {name} wants a {PREDICATES[name][0].__name__}, not {wanted!r}")
+        try:
+            ask(Machine(python="3.12", nvidia_driver="580"), {name: wanted})
+        except (InvalidSpecifier, re.error) as error:
+            raise ValueError(f"{where}: {name}: {error}") from error
