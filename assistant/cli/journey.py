@@ -12,10 +12,11 @@ from rich.text import Text
 
 from assistant.cli.draw import console, draw_findings, draw_report, gpu_line, summary
 from assistant.host.live import LiveHost
-from assistant.i18n import _
+from assistant.i18n import _, ngettext
 from assistant.model.errors import AssistantError
 from assistant.model.event import Event
 from assistant.model.event import Progress as Told
+from assistant.model.finding import Severity
 from assistant.session.runner import InlineRunner
 from assistant.session.session import Session
 from assistant.session.sources import Sources
@@ -116,8 +117,9 @@ def _draw_verify(state: State) -> None:
 
 
 def _draw_diagnose(state: State) -> None:
-    failed = state.report is not None and not state.report.passed
-    _done(_("Diagnose"), _("some checks failed") if failed else _("nothing to mend"), good=not failed)
+    worth = sum(finding.severity in {Severity.WARNING, Severity.ERROR} for finding in state.findings)
+    text = ngettext("{count} thing to mend, see above", "{count} things to mend, see above", worth)
+    _done(_("Diagnose"), text.format(count=worth) if worth else _("nothing to mend"), good=not worth)
 
 
 def _draw_export(state: State) -> None:

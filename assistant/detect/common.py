@@ -83,6 +83,7 @@ def packages(host: Host, notes: Notes) -> None:
 def kernels(host: Host, notes: Notes) -> None:
     """Tell which Jupyter kernels start another Python than this one, and which start none at all."""
     here = str(host.facts("platform").get("executable", ""))
+    elsewhere = []
     for name, told in sorted(host.facts("kernels").items()):
         kernel = told if isinstance(told, dict) else {}
         program = str(kernel.get("program") or "")
@@ -90,10 +91,10 @@ def kernels(host: Host, notes: Notes) -> None:
             text = _("The Jupyter kernel “{name}” cannot start: its program {program} is gone.")
             notes.finding("kernel-broken", Severity.WARNING, text.format(name=name, program=program))
         elif kernel.get("language") == "python" and _elsewhere(program, here):
-            text = _(
-                "The Jupyter kernel “{name}” runs another Python ({program}); what is installed here is not there."
-            )
-            notes.finding("kernel-elsewhere", Severity.INFO, text.format(name=name, program=program))
+            elsewhere.append(f"{name} ({program})")
+    if elsewhere:
+        text = _("These Jupyter kernels run other Pythons, with packages of their own: {kernels}.")
+        notes.finding("kernel-elsewhere", Severity.INFO, text.format(kernels=", ".join(elsewhere)))
 
 
 def _elsewhere(program: str, here: str) -> bool:

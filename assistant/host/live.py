@@ -199,7 +199,11 @@ def _kernel(path: Path) -> dict[str, object]:
         program = spec["argv"][0]
     except (OSError, msgspec.DecodeError, LookupError, TypeError):
         return {"program": None, "language": None, "works": False}
-    return {"program": program, "language": spec.get("language"), "works": shutil.which(program) is not None}
+    works = _OWN_PYTHON.fullmatch(program) is not None or shutil.which(program) is not None
+    return {"program": program, "language": spec.get("language"), "works": works}
+
+
+_OWN_PYTHON = re.compile(r"python[\d.]*")  # Jupyter runs its own interpreter in place of these bare names
 
 
 def _groups() -> Answer:

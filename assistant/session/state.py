@@ -198,6 +198,7 @@ def blockers(state: State, task: Task) -> tuple[str, ...]:
 
 
 _WRITE = {Task.PREPARE, Task.INSTALL, Task.VERIFY, Task.EXPORT}
+_RAISE = {Task.PREPARE, Task.VERIFY}  # what they raised the last time no longer counts
 _NEED_PLAN = {Task.PREPARE, Task.INSTALL, Task.EXPORT}
 
 
@@ -233,8 +234,10 @@ def _changed(state: State, answer: Choose | Wish | Aim | Simulate) -> State:
 
 
 def _begun(state: State, task: Task) -> State:
-    status = StepStatus(phase=Phase.RUNNING)
-    return replace(_with(state, task.step, status), running=task, current=task.step, log=())
+    new = _with(state, task.step, StepStatus(phase=Phase.RUNNING))
+    if task in _RAISE and state.detection:
+        new = replace(new, findings=state.detection.findings)
+    return replace(new, running=task, current=task.step, log=())
 
 
 def _told(state: State, events: tuple[Event, ...]) -> State:

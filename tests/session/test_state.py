@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from assistant.install.resolution import Resolution
-from assistant.model.event import JobFailed, LogLine, Progress, Step
+from assistant.model.event import FindingRaised, JobFailed, LogLine, Progress, Step
+from assistant.model.finding import Finding, Severity
 from assistant.model.machine import Detection, Machine
 from assistant.model.plan import Backend, Plan, Planning, Request
 from assistant.model.record import from_json, replace, to_json
@@ -148,6 +149,17 @@ def test_a_simulation_can_never_install() -> None:
     for task in (Task.PREPARE, Task.INSTALL, Task.VERIFY, Task.EXPORT):
         assert blockers(state, task)
     assert not blockers(state, Task.PLAN)
+
+
+def test_a_repeated_verification_starts_with_a_clean_sheet() -> None:
+    """What an earlier verification raised does not pile up; what detection found stays."""
+    known, raised = (Finding(key=key, severity=Severity.WARNING, text=key) for key in ("known", "raised"))
+    found = done(Task.DETECT, detection=Detection(machine=Machine(), findings=(known,)), findings=(known,))
+    state = after(*found, *INSTALLED[2:], Begin(task=Task.VERIFY))
+    for _round in range(2):
+        state = after(Told(events=(FindingRaised(step=Step.VERIFY, finding=raised),)), state=state)
+        assert state.findings == (known, raised)
+        state = after(Finished(task=Task.VERIFY), Begin(task=Task.VERIFY), state=state)
 
 
 def test_a_result_nobody_waits_for_is_dropped() -> None:

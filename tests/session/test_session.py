@@ -1,0 +1,114 @@
+"""The controller and its runners: real threads, a recorded machine."""
+
+from __future__ import annotations
+
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from assistant.host.base import Answer, Host
+from assistant.model.event import Event, LogLine, Step
+from assistant.model.plan import Backend, Request
+from assistant.session.runner import InlineRunner, Runner, ThreadRunner
+from assistant.session.session import Session
+from assistant.session.state import Phase, Simulate, State, Task, Wish
+from assistant.session.store import Store
+
+MACHINE = "linux-arch-rx6700xt-directml"
+LINES = 500
+
+
+class NoHost(Host):
+    """A machine that answers nothing."""
+
+    def ask(self, kind: str, *arguments: str) -> Answer:  # noqa: ARG002
+        """Answer that it was never asked."""
+        return Answer(status="unrecorded")
+
+
+def wait_until_idle(session: Session) -> None:
+    """Wait for the running task, ten seconds at most."""
+    deadline = time.monotonic() + 10
+    while session.state.running and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert session.state.running is None
+
+
+@pytest.mark.parametrize("runner", [InlineRunner(), ThreadRunner()], ids=["inline", "thread"])
+def test_detection_and_plan_run_to_their_results(runner: Runner, tmp_path: Path) -> None:
+    """Both runners lead to the same plan, and the state is saved after each task."""
+    session = Session(NoHost(), runner, Store(tmp_path), State(machine=MACHINE))
+    for task in (Task.DETECT, Task.PLAN):
+        session.begin(task)
+        wait_until_idle(session)
+    assert session.state.plan is not None
+    assert session.state.plan.backend is Backend.ROCM
+    saved = Store(tmp_path).load()
+    assert saved is not None
+    assert saved.planning == session.state.planning
+
+
+def test_a_task_that_cannot_be_done_becomes_a_sentence() -> None:
+    """A machine that no wheel fits fails the plan step with exit code 3, and raises nothing."""
+    session = Session(NoHost(), InlineRunner(), state=State(machine="linux-alpine-musl"))
+    session.begin(Task.DETECT)
+    session.begin(Task.PLAN)
+    status = session.state.status(Step.PLAN)
+    assert (status.phase, status.exit_code) == (Phase.FAILED, 3)
+    assert status.message
+    assert status.hint
+
+
+def test_an_unknown_machine_becomes_a_sentence() -> None:
+    """A recording that is not there is named."""
+    session = Session(NoHost(), InlineRunner(), state=State(machine="nowhere"))
+    session.begin(Task.DETECT)
+    assert "nowhere" in session.state.status(Step.DETECT).message
+
+
+def test_an_impossible_wish_is_never_a_silent_cpu() -> None:
+    """Asking for MPS on Linux fails the plan step."""
+    session = Session(NoHost(), InlineRunner(), state=State(machine=MACHINE))
+    session.begin(Task.DETECT)
+    session.dispatch(Wish(request=Request(backend=Backend.MPS)))
+    session.begin(Task.PLAN)
+    assert session.state.status(Step.PLAN).phase is Phase.FAILED
+    assert "MPS" in session.state.status(Step.PLAN).message
+
+
+def test_watchers_see_every_change_once() -> None:
+    """Each change is told with the state before and after it, and what changes nothing is not told."""
+    session = Session(NoHost(), InlineRunner())
+    seen: list[tuple[State, State]] = []
+    session.watch(lambda old, new: seen.append((old, new)))
+    session.dispatch(Simulate(machine=MACHINE))
+    session.begin(Task.EXPORT)
+    assert len(seen) == 1
+    assert seen[0][0] is not seen[0][1]
+    assert seen[0][1] is session.state
+
+
+def test_a_chatty_job_is_delivered_whole_and_in_order() -> None:
+    """The pump gathers, loses nothing, and is done before the runner's thread ends."""
+    got: list[Event] = []
+    calls = []
+    over = threading.Event()
+
+    def job(sink) -> None:
+        for number in range(LINES):
+            sink(LogLine(step=Step.INSTALL, text=str(number)))
+        time.sleep(0.25)
+        sink(LogLine(step=Step.INSTALL, text="last"))
+
+    def deliver(events: tuple[Event, ...]) -> None:
+        calls.append(len(events))
+        got.extend(events)
+        if got[-1] == LogLine(step=Step.INSTALL, text="last"):
+            over.set()
+
+    ThreadRunner().start(job, deliver)
+    assert over.wait(5)
+    assert [event.text for event in got] == [*map(str, range(LINES)), "last"]
+    assert len(calls) <= 4
