@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import shutil
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 
 from assistant.i18n import _
@@ -52,10 +54,10 @@ def remove_kernel(name: str) -> None:
     """Take a kernelspec out of JupyterLab's launcher; one that is gone already is no failure."""
     from jupyter_client.kernelspec import KernelSpecManager, NoSuchKernel  # noqa: PLC0415
 
-    try:
-        KernelSpecManager().remove_kernel_spec(name)
-    except (NoSuchKernel, OSError):
-        return
+    manager = KernelSpecManager()
+    with suppress(NoSuchKernel, KeyError, OSError):
+        manager.remove_kernel_spec(name)
+    shutil.rmtree(Path(manager.user_kernel_dir) / name, ignore_errors=True)  # half written, it is no kernel
 
 
 def _free_name(known: dict[str, str], wanted: str, python: Path) -> str:

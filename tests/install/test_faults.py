@@ -1,0 +1,346 @@
+"""Whatever happens to an installation, the environment is as it was, file for file, or has all of the plan."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import random
+import resource
+import shutil
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from install.faults import Ground, Nursery, TroubledIndex, picture
+
+from assistant.host.live import LiveHost
+from assistant.host.lock import Lock
+from assistant.install.journal import WORK, pointers, recover
+from assistant.install.resolution import Resolution
+from assistant.install.site import look_at
+from assistant.model.errors import AssistantError, Cancelled, WorkFailed
+from assistant.model.report import Environment
+
+pytestmark = pytest.mark.skipif(os.name == "nt", reason="forks children and kills them; Windows has neither")
+
+SEED = 20261
+FAULTS = {"tried": 0, "survived": 0}
+
+
+@pytest.fixture
+def ground(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Ground]:
+    """Give an environment that stands and an index beside it; all state and caches lie in a folder of their own."""
+    places = {"JUPYTER_DATA_DIR": "jupyter", "XDG_STATE_HOME": "state", "XDG_CACHE_HOME": "cache"}
+    for name, folder in places.items():
+        monkeypatch.setenv(name, str(tmp_path / folder))
+    monkeypatch.delenv("PYTHONPATH", raising=False)
+    (tmp_path / "index").mkdir()
+    index = TroubledIndex(tmp_path / "index")
+    made = Ground(index, tmp_path)
+    made.build()
+    yield made
+    index.close()
+
+
+@contextlib.contextmanager
+def fault() -> Iterator[None]:
+    """Count a fault, and that it was survived when nothing in the block complains."""
+    FAULTS["tried"] += 1
+    yield
+    FAULTS["survived"] += 1
+
+
+def versions(target: Path) -> dict[str, str]:
+    """Ask an environment's own Python what is installed."""
+    return look_at(target, LiveHost()).versions
+
+
+def holds(ground: Ground, before: dict[str, tuple[object, ...]], resolution: Resolution) -> None:
+    """Check that the environment is untouched or complete, and that nothing else is left."""
+    after = picture(ground.standing)
+    assert after == before or versions(ground.standing) == resolution.versions
+    assert ground.debris() == []
+
+
+def test_an_environment_that_stands_gets_the_plan(ground: Ground) -> None:
+    """Old files go, new ones come, the user's own stay; scripts run, and pip's view is the resolution."""
+    resolution = ground.resolution()
+    made = ground.change(resolution)
+    site = next(ground.standing.glob("lib/*/site-packages"))
+    assert versions(ground.standing) == {"torch": "9.0", "numpy": "1.0", "ipykernel": "7.0"}
+    assert not (site / "torch" / "gone.py").exists()
+    assert not list((site / "torch" / "__pycache__").glob("gone.*"))
+    assert (site / "torch" / "mine too.txt").exists()
+    assert (ground.standing / "share" / "torch" / "notes.txt").read_text() == "9.0"
+    said = subprocess.run([ground.standing / "bin" / "torch-run"], capture_output=True, text=True, check=True)
+    assert said.stdout == "9.0\n"
+    assert made.kernel == "torch-cpu-9.0"
+    assert ground.debris() == []
+
+
+def test_a_second_time_changes_nothing(ground: Ground) -> None:
+    """What is there in the right version is neither fetched nor replaced."""
+    resolution = ground.resolution()
+    ground.change(resolution)
+    before = picture(ground.standing)
+    ground.events.clear()
+    ground.change(resolution)
+    assert picture(ground.standing) == before
+    assert not any("Installed" in repr(event) for event in ground.events)
+
+
+def test_a_verification_that_fails_takes_everything_back(ground: Ground) -> None:
+    """The hook sees the new torch; when it refuses, every file and mode is as before, and so is the kernel list."""
+    before, seen = picture(ground.standing), []
+
+    def refuse(made: Environment) -> None:
+        seen.append(versions(Path(made.path))["torch"])
+        subprocess.run([made.python, "-c", "import torch.m1, numpy"], check=True)  # leaves compiled files
+        raise WorkFailed("no")
+
+    with fault(), pytest.raises(WorkFailed, match="no"):
+        ground.change(ground.resolution(), refuse)
+    assert seen == ["9.0"]
+    assert picture(ground.standing) == before
+    assert not list(ground.folder.glob("jupyter/kernels/*"))
+    assert ground.debris() == []
+
+
+def test_a_torch_that_cannot_be_imported_is_taken_back(ground: Ground) -> None:
+    """Without a hook torch is imported once."""
+    before, resolution = picture(ground.standing), ground.resolution()
+    (ground.standing / "lib64").resolve()
+    site = next(ground.standing.glob("lib/*/site-packages"))
+    (site / "sitecustomize.py").write_text("import sys\nsys.modules['torch'] = None\n")
+    before = picture(ground.standing)
+    with fault(), pytest.raises(WorkFailed, match="cannot be imported"):
+        ground.change(resolution)
+    holds(ground, before, resolution)
+
+
+@pytest.mark.parametrize("trouble", ["cut", "stall", 500, 404, "truncate", "alter"])
+@pytest.mark.parametrize("kind", ["existing", "new"])
+def test_a_download_that_fails_changes_nothing(ground: Ground, trouble: int | str, kind: str) -> None:
+    """A connection cut, a stall, an error, a short file, other bytes: one sentence, nothing changed."""
+    before, resolution = picture(ground.standing), ground.resolution()
+    ground.index.file_trouble["torch"] = trouble
+    with fault(), pytest.raises(WorkFailed, match=r"torch-9\.0-py3-none-any\.whl cannot be fetched"):
+        ground.change(resolution) if kind == "existing" else ground.make(resolution)
+    assert picture(ground.standing) == before
+    assert not ground.new.parent.exists()
+    assert not [path for path in ground.debris() if not path.endswith(".part")]
+
+
+@pytest.mark.parametrize("trouble", ["cut", 503, "truncate", "alter"])
+def test_a_download_that_recovers_goes_on(ground: Ground, trouble: int | str) -> None:
+    """One bad answer is made good by the next."""
+    resolution = ground.resolution()
+    ground.index.file_trouble["torch"], ground.index.bad_answers = trouble, 1
+    with fault():
+        ground.change(resolution)
+        holds(ground, {}, resolution)
+
+
+def test_a_cancelled_change_is_taken_back(ground: Ground) -> None:
+    """A stop during a stalled download ends at once."""
+    before, resolution = picture(ground.standing), ground.resolution()
+    ground.index.file_trouble["torch"] = "stall"
+    threading.Timer(0.3, ground.cancel.set).start()
+    begun = time.monotonic()
+    with fault(), pytest.raises(Cancelled):
+        ground.change(resolution)
+    assert time.monotonic() - begun < 2
+    assert picture(ground.standing) == before
+
+
+def test_a_file_that_cannot_be_moved_takes_everything_back(ground: Ground) -> None:
+    """A file of torch that the system locks (or whose folder is read-only) stops the change in its middle."""
+    resolution = ground.resolution()
+    folder = next(ground.standing.glob("lib/*/site-packages/torch/lib"))
+    locked = os.geteuid() == 0 and shutil.which("chattr") is not None
+    if locked:
+        locked = (
+            subprocess.run(["chattr", "+i", folder / "library.so"], capture_output=True, check=False).returncode == 0
+        )
+    if not locked:
+        folder.chmod(0o555)
+    before = picture(ground.standing)
+    try:
+        with fault():
+            with contextlib.suppress(AssistantError, OSError):
+                ground.change(resolution)
+            holds(ground, before, resolution)
+    finally:
+        subprocess.run(
+            ["chattr", "-i", folder / "library.so"], capture_output=True, check=False
+        ) if locked else folder.chmod(0o755)
+
+
+def test_a_read_only_file_is_no_obstacle(ground: Ground) -> None:
+    """A file that may not be written is replaced all the same, as it is moved and never opened."""
+    resolution = ground.resolution()
+    for path in ground.standing.rglob("torch/*.py"):
+        path.chmod(0o444)
+    with fault():
+        ground.change(resolution)
+        assert versions(ground.standing) == resolution.versions
+
+
+def test_a_second_writer_hears_who_is_at_work(ground: Ground) -> None:
+    """While one installation holds the environment, another is refused with its process number."""
+    before, resolution = picture(ground.standing), ground.resolution()
+    code = (
+        "import sys, pathlib; from assistant.host.lock import Lock\n"
+        "lock = Lock(pathlib.Path(sys.argv[1])); assert lock.take() is None; print('held', flush=True); input()"
+    )
+    other = subprocess.Popen(
+        [sys.executable, "-c", code, ground.standing / WORK / "lock"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    with other, fault():
+        assert other.stdout.readline() == "held\n"
+        with pytest.raises(WorkFailed, match=f"process {other.pid} of"):
+            ground.change(resolution)
+        other.kill()
+    recover(only=ground.standing)
+    holds(ground, before, resolution)
+
+
+def test_what_a_killed_holder_left_running_is_ended(tmp_path: Path) -> None:
+    """An installer that outlives the killed assistant holds the lock; whoever comes next ends it and goes on."""
+    code = (
+        "import sys, pathlib, time\nfrom assistant.host.lock import Lock\nfrom assistant.host.process import stream\n"
+        "lock = Lock(pathlib.Path(sys.argv[1])); assert lock.take() is None\n"
+        "stream([sys.executable, '-c', 'import time; print(1, flush=True); time.sleep(60)'], print, lock=lock)"
+    )
+    first = subprocess.Popen([sys.executable, "-uc", code, tmp_path / "lock"], stdout=subprocess.PIPE, text=True)
+    with first, fault():
+        assert first.stdout.readline() == "1\n"
+        child = json.loads((tmp_path / "lock").read_text())["child"]
+        first.kill()
+        first.wait()
+        lock = Lock(tmp_path / "lock")
+        assert lock.take() is None
+        assert not runs(child)
+        lock.release()
+
+
+def runs(pid: int) -> bool:
+    """Tell whether a process still runs; one that ended and waits to be fetched does not."""
+    with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+        return "Z" not in Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    return False
+
+
+def test_a_full_disk_changes_nothing(ground: Ground, tmp_path: Path) -> None:
+    """A target without room (a small file system, or a limit on files where that cannot be mounted) is as it was."""
+    resolution = ground.resolution()
+    small = tmp_path / "small"
+    small.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=2500k", "tmpfs", small]
+    mounted = os.geteuid() == 0 and subprocess.run(mount, capture_output=True, check=False).returncode == 0
+    try:
+        target = ground.build(small / "env") if mounted else ground.standing
+        if mounted:
+            room = shutil.disk_usage(small).free
+            (small / "filler").write_bytes(bytes(max(0, room - BODY_ROOM)))
+        before = picture(target)
+        with fault():
+            with _limited(not mounted), pytest.raises((WorkFailed, OSError)):
+                ground.change(resolution, target=target)
+            assert picture(target) == before
+            assert not (target / WORK).exists()
+    finally:
+        if mounted:
+            subprocess.run(["umount", small], check=True)
+
+
+BODY_ROOM = 100_000
+
+
+@contextlib.contextmanager
+def _limited(wanted: bool) -> Iterator[None]:  # noqa: FBT001 - one switch
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    if wanted:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (BODY_ROOM, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+def test_recover_can_be_repeated(ground: Ground) -> None:
+    """With nothing to do nothing is done, and a pointer to a folder that is gone is forgotten."""
+    before = picture(ground.standing)
+    recover()
+    recover()
+    assert picture(ground.standing) == before
+    assert pointers() == {}
+
+
+def kill_often(ground: Ground, times: int, seed: int) -> None:
+    """Kill installations at random moments: at a random change of a file, or after a random time."""
+    resolution, chance = ground.resolution(), random.Random(seed)  # noqa: S311 - repeatable, no secret
+    pristine = ground.folder / "pristine"
+    shutil.copytree(ground.standing, pristine, symlinks=True)
+    before = picture(ground.standing)
+    nursery = Nursery(ground, resolution)
+    try:
+        most, longest = {}, {}
+        for kind in ("existing", "new"):
+            begun = time.monotonic()
+            most[kind] = int(nursery.attempt(kind))
+            longest[kind] = time.monotonic() - begun
+            reset(ground, pristine)
+        for number in range(times):
+            kind = ("existing", "existing", "new")[number % 3]
+            moment = (
+                {"operation": chance.randint(1, most[kind])}
+                if number % 2
+                else {"seconds": chance.uniform(0.001, longest[kind])}
+            )
+            with fault():
+                nursery.attempt(kind, **moment)
+                recover()
+                complete = ground.standing if kind == "existing" else ground.new
+                untouched = picture(ground.standing) == before and not ground.new.parent.exists()
+                assert untouched or versions(complete) == resolution.versions, (kind, moment)
+                assert [path for path in ground.debris() if not path.endswith(".part")] == [], (kind, moment)
+                assert not untouched or not list(ground.folder.glob("jupyter/kernels/*")), (kind, moment)
+            if not untouched:
+                reset(ground, pristine)
+    finally:
+        nursery.close()
+
+
+def reset(ground: Ground, pristine: Path) -> None:
+    """Bring the first state back; every other time the downloads are gone as well."""
+    shutil.rmtree(ground.standing)
+    shutil.copytree(pristine, ground.standing, symlinks=True)
+    for name in ("new", "jupyter", "cache"):
+        shutil.rmtree(ground.folder / name, ignore_errors=True)
+
+
+def test_kill_at_any_moment(ground: Ground) -> None:
+    """Fifty kills at random moments of the real thing: untouched or complete each time, nothing left behind."""
+    kill_often(ground, 50, SEED)
+
+
+@pytest.mark.heavy
+def test_kill_at_many_more_moments(ground: Ground) -> None:
+    """The same six hundred times, from another seed."""
+    kill_often(ground, 600, SEED + 1)
+
+
+def test_figures(capsys: pytest.CaptureFixture[str]) -> None:
+    """All faults of this file were survived; the figures are printed."""
+    with capsys.disabled():
+        print(f"\nfaults tried / survived: {FAULTS['tried']} / {FAULTS['survived']}")
+    assert FAULTS["tried"] == FAULTS["survived"]
