@@ -24,6 +24,8 @@ COMMANDS = {
     "install": "setup",
     "verify": "setup",
     "export": "setup",
+    "envs": "envs",
+    "recover": "recover",
     "diagnose": "later",
     "apply": "later",
     "check": "later",

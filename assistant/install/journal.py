@@ -27,7 +27,7 @@ from assistant.install.swap import Change, put_back
 from assistant.model.errors import BadInput, WorkFailed
 from assistant.model.record import Record, from_json, replace, to_json
 
-__all__ = ["WORK", "Journal", "Pointer", "Transaction", "pointers", "recover", "transaction"]
+__all__ = ["WORK", "Journal", "Pointer", "Transaction", "pointers", "recover", "remove", "transaction"]
 
 WORK = ".assistant-install"
 LOCK, JOURNAL = "lock", "journal.json"
@@ -132,6 +132,20 @@ def transaction(target: Path, kind: Kind) -> Iterator[Transaction]:
             _forget(pointer)
 
 
+def remove(target: Path) -> None:
+    """Remove a whole environment; killed midway, the next start goes on with it."""
+    recover(only=target)
+    pointer = _point(target, made=[str(target)])
+    try:
+        opened = _open(target)
+        opened.begin("new")
+        opened.undo()
+        opened.close()
+    finally:
+        if not (target / WORK).exists():
+            _forget(pointer)
+
+
 def pointers() -> dict[Path, Pointer]:
     """List the installations that were begun and not ended, by the file that says so."""
     found = {}
@@ -229,9 +243,9 @@ def _folder() -> Path:
     return platformdirs.user_state_path("pytorch-setup-assistant", appauthor=False) / "installs"
 
 
-def _point(target: Path) -> Path | None:
+def _point(target: Path, made: list[str] | None = None) -> Path | None:
     """Leave word of where we are about to work; without a writable state folder only the target tells."""
-    made = [str(folder) for folder in (*reversed(target.parents), target) if not folder.exists()]
+    made = made or [str(folder) for folder in (*reversed(target.parents), target) if not folder.exists()]
     path = _folder() / f"{hashlib.sha256(str(target).encode()).hexdigest()[:12]}-{uuid.uuid4().hex[:8]}.json"
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -13,7 +13,7 @@ from assistant.install.protect import constraint_variables
 from assistant.model.errors import WorkFailed
 from assistant.model.plan import Plan
 
-__all__ = ["kernel_name", "register_kernel", "remove_kernel"]
+__all__ = ["environments_with_kernels", "kernel_name", "register_kernel", "remove_kernel"]
 
 
 def kernel_name(plan: Plan, python: Path) -> tuple[str, bool]:
@@ -58,6 +58,17 @@ def remove_kernel(name: str) -> None:
     with suppress(NoSuchKernel, KeyError, OSError):
         manager.remove_kernel_spec(name)
     shutil.rmtree(Path(manager.user_kernel_dir) / name, ignore_errors=True)  # half written, it is no kernel
+
+
+def environments_with_kernels() -> dict[Path, list[str]]:
+    """Give the names of the registered kernels by the folder of the environment that each leads to."""
+    from jupyter_client.kernelspec import KernelSpecManager  # noqa: PLC0415
+
+    found: dict[Path, list[str]] = {}
+    for name, folder in sorted(KernelSpecManager().find_kernel_specs().items()):
+        if program := _interpreter(Path(folder)):
+            found.setdefault(Path(program).parent.parent, []).append(name)
+    return found
 
 
 def _free_name(known: dict[str, str], wanted: str, python: Path) -> str:

@@ -11,7 +11,21 @@ from pathlib import Path
 
 import pytest
 
-COMMANDS = ("setup", "lab", "detect", "plan", "install", "verify", "export", "diagnose", "apply", "check", "onnx")
+COMMANDS = (
+    "setup",
+    "lab",
+    "detect",
+    "plan",
+    "install",
+    "verify",
+    "export",
+    "envs",
+    "recover",
+    "diagnose",
+    "apply",
+    "check",
+    "onnx",
+)
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
 

@@ -1,0 +1,55 @@
+"""`assistant envs`: the environments that the assistant made."""
+
+from __future__ import annotations
+
+import click
+
+from assistant.host.live import LiveHost
+from assistant.i18n import _
+from assistant.install.made import Made, made_environments, remove_environment
+from assistant.model.errors import Cancelled
+from assistant.model.record import to_json
+
+__all__ = ["envs"]
+
+
+@click.command()
+@click.option("--remove", default="", metavar="NAME", help="Remove one, with its kernels.")
+@click.option("--yes", is_flag=True, help="Answer every question with yes.")
+@click.option("--json", "as_json", is_flag=True, help="Print the list as JSON.")
+def envs(remove: str, *, yes: bool, as_json: bool) -> None:
+    """List the environments that the assistant made, or remove one."""
+    if remove:
+        _remove(remove, yes=yes)
+        return
+    found = made_environments(LiveHost())
+    if as_json:
+        click.echo(to_json(found, indent=2))
+    elif found:
+        _draw(found)
+    else:
+        click.echo(_("There is none yet; `assistant setup` makes one."))
+
+
+def _remove(name: str, *, yes: bool) -> None:
+    question = _("Remove {name} and all that is in it?").format(name=name)
+    if not yes and not click.confirm(question, default=False):
+        raise Cancelled(_("Nothing was removed."))
+    click.echo(_("{path} is removed.").format(path=remove_environment(name)))
+
+
+def _draw(found: tuple[Made, ...]) -> None:
+    from rich.table import Table  # noqa: PLC0415 - --json need not load the drawing library
+    from rich.text import Text  # noqa: PLC0415
+
+    from assistant.cli.draw import console  # noqa: PLC0415
+
+    table = Table(box=None, padding=(0, 2))
+    for heading in (_("Name"), _("Backend"), "PyTorch", "Python", _("Size"), _("State"), _("Kernels"), _("Folder")):
+        table.add_column(heading)
+    for one in found:
+        state = {"good": _("good"), "changed": _("changed since"), "broken": _("broken")}[one.health]
+        size = _("{size} MB").format(size=one.size // 10**6)
+        told = (one.name, one.backend, one.torch, one.python, size, state, ", ".join(one.kernels), one.path)
+        table.add_row(*(Text(text) for text in told))
+    console.print(table)
