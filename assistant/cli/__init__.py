@@ -26,10 +26,12 @@ COMMANDS = {
     "export": "setup",
     "envs": "envs",
     "recover": "recover",
-    "diagnose": "later",
+    "diagnose": "diagnose",
+    "doctor": "doctor",
     "apply": "later",
     "check": "later",
     "onnx": "later",
+    "catalog": "catalog",
 }
 
 

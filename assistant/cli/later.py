@@ -6,25 +6,9 @@ import click
 
 from assistant.cli.inputs import read_file
 from assistant.i18n import _
-from assistant.model.errors import BadInput, WorkFailed
+from assistant.model.errors import WorkFailed
 
-__all__ = ["apply", "check", "diagnose", "onnx"]
-
-
-@click.command()
-@click.argument("log", required=False)
-@click.option("--batch", metavar="FILE.jsonl", help="Many logs, one JSON object a line.")
-@click.option("--machine", metavar="FILE", help="The machine that the log comes from.")
-@click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
-def diagnose(log: str | None, batch: str | None, machine: str | None, *, as_json: bool) -> None:  # noqa: ARG001
-    """Find the cause of a failure in a log (not available yet)."""
-    name = batch or log
-    if name is None:
-        raise BadInput(
-            _("Name a log file, or '-' for standard input."), hint=_("Example: assistant diagnose error.log")
-        )
-    read_file(name)
-    raise _not_yet(_("Logs cannot be diagnosed yet: there are no rules."))
+__all__ = ["apply", "check", "onnx"]
 
 
 @click.command()

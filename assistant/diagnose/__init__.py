@@ -2,9 +2,26 @@
 
 from __future__ import annotations
 
-from assistant.diagnose.engine import Match, diagnose, nearest
+from assistant.diagnose.checks import check_up
+from assistant.diagnose.engine import Match, diagnose, matches, nearest, remedy, ways_out
 from assistant.diagnose.facts import facts_in, merged
 from assistant.diagnose.log import Log, read_log
-from assistant.diagnose.rules import Rule, load_rules
+from assistant.diagnose.rules import Rule, Way, Wish, load_rules
 
-__all__ = ["Log", "Match", "Rule", "diagnose", "facts_in", "load_rules", "merged", "nearest", "read_log"]
+__all__ = [
+    "Log",
+    "Match",
+    "Rule",
+    "Way",
+    "Wish",
+    "check_up",
+    "diagnose",
+    "facts_in",
+    "load_rules",
+    "matches",
+    "merged",
+    "nearest",
+    "read_log",
+    "remedy",
+    "ways_out",
+]

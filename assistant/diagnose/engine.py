@@ -13,7 +13,7 @@ from assistant.i18n import _
 from assistant.model.finding import Diagnosis, Remedy
 from assistant.model.machine import Machine
 
-__all__ = ["Match", "diagnose", "matches", "nearest"]
+__all__ = ["Match", "diagnose", "matches", "nearest", "remedy", "ways_out"]
 
 UNKNOWN_COSTS = 0.1  # confidence lost for each fact that could not be told
 SHOWN = 300  # characters of a line that is shown as evidence
@@ -106,14 +106,14 @@ def _fit(sign: Sign, search: _Search, machine: Machine) -> Fit | None:
 
 
 def _match(rule: Rule, fit: Fit, log: Log, machine: Machine) -> Match:
-    ways = [way for way in rule.remedy if _possible(way, machine)]
+    ways = ways_out(rule, machine)
     asked = [question(name) for name in fit.unknown]
     diagnosis = Diagnosis(
         key=rule.key,
         title=_(rule.title),
         cause=_(rule.cause),
         evidence=(*(log.lines[line][1].strip()[:SHOWN] for line in fit.lines), *_facts_told(fit, machine)),
-        remedies=(*asked, *(_remedy(way) for way in ways)),
+        remedies=(*asked, *map(remedy, ways)),
         confidence=round(fit.confidence, 2),
         sources=rule.sources,
         severity=rule.severity,
@@ -122,12 +122,17 @@ def _match(rule: Rule, fit: Fit, log: Log, machine: Machine) -> Match:
     return Match(diagnosis, fit.lines[0] if fit.lines else None, wishes)
 
 
-def _possible(way: Way, machine: Machine) -> bool:
-    """Tell whether a remedy can work there: what it needs is not known to fail."""
-    return False not in ask(machine, way.facts).values() and not any(ask(machine, way.unless).values())
+def ways_out(rule: Rule, machine: Machine) -> tuple[Way, ...]:
+    """Give the remedies of a rule that can work on a machine: what they need is not known to fail."""
+    return tuple(
+        way
+        for way in rule.remedy
+        if False not in ask(machine, way.facts).values() and not any(ask(machine, way.unless).values())
+    )
 
 
-def _remedy(way: Way) -> Remedy:
+def remedy(way: Way) -> Remedy:
+    """Turn a rule's way out into a remedy, its plan still a wish."""
     return Remedy(text=_(way.text), commands=way.commands, env=way.env, check=way.check)
 
 

@@ -22,9 +22,11 @@ COMMANDS = (
     "envs",
     "recover",
     "diagnose",
+    "doctor",
     "apply",
     "check",
     "onnx",
+    "catalog",
 )
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -164,7 +166,7 @@ def test_verify_refuses_what_is_no_environment(run: Run, tmp_path: Path) -> None
     refused(run("verify", "--target", tmp_path), 2, str(tmp_path))
 
 
-@pytest.mark.parametrize("arguments", [("apply",), ("check",), ("onnx", "check"), ("diagnose",)], ids=" ".join)
+@pytest.mark.parametrize("arguments", [("apply",), ("check",), ("onnx", "check")], ids=" ".join)
 def test_an_unfinished_command_claims_no_success(run: Run, tmp_path: Path, arguments: tuple[str, ...]) -> None:
     """What cannot be done yet says so and fails."""
     (tmp_path / "file").write_text("x")

@@ -1,0 +1,63 @@
+"""How the terminal draws causes: the failing line in its context, why, the ways out, how to tell that it worked."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from rich.text import Text
+
+from assistant.cli.draw import console
+from assistant.diagnose import Log, Rule
+from assistant.i18n import _
+from assistant.model.finding import Diagnosis, Remedy
+
+__all__ = ["draw_diagnoses", "draw_unknown"]
+
+SURE = 0.8  # confidence from which a cause is told without "perhaps"
+WIDTH = 160
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+
+
+def draw_diagnoses(log: Log, found: Iterable[tuple[Diagnosis, int | None]]) -> None:
+    """Print causes, best first."""
+    for diagnosis, line in found:
+        sign = ("✗ ", "red") if diagnosis.confidence >= SURE else ("? ", "yellow")
+        console.print(Text.assemble(sign, (diagnosis.title, "bold"), (f"  {diagnosis.confidence:.0%}", "dim")))
+        if line is not None:
+            _context(log, line)
+        console.print(Text(f"  {diagnosis.cause}"))
+        for number, remedy in enumerate(diagnosis.remedies, 1):
+            _remedy(number, remedy)
+        for source in diagnosis.sources:
+            console.print(Text(f"  {source}", style="dim"))
+        console.print()
+
+
+def draw_unknown(rules: Iterable[Rule]) -> None:
+    """Say that no rule knows this log, what comes nearest, and how to ask others."""
+    console.print(Text(_("Nothing in this log points to a cause that is known here.")))
+    for rule in rules:
+        console.print(Text(_("  nearest: {title} ({key})").format(title=_(rule.title), key=rule.key), style="dim"))
+    console.print(Text(_("If something did fail, `assistant diagnose LOG --report FILE.md` writes a report to paste.")))
+
+
+def _context(log: Log, index: int) -> None:
+    marked = log.lines[index][0]
+    for number, line in log.around(index, 2):
+        text = _CONTROL.sub(" ", line)[:WIDTH]
+        style = "bold red" if number == marked else "dim"
+        console.print(Text(f"  {'→' if number == marked else ' '} {number:>6} │ {text}", style=style))
+
+
+def _remedy(number: int, remedy: Remedy) -> None:
+    console.print(Text(f"  {number}. {remedy.text}"))
+    for name, value in remedy.env.items():
+        console.print(Text(f"       {name}={value}", style="cyan"))
+    for command in remedy.commands:
+        console.print(Text(f"       {command}", style="cyan"))
+    if remedy.plan:
+        command = f"assistant setup --backend {remedy.plan.backend.value} --python {remedy.plan.python}"
+        console.print(Text(f"       {command}", style="cyan"))
+    for command in remedy.check:
+        console.print(Text(_("       check: {command}").format(command=command), style="green"))

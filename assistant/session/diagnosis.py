@@ -1,0 +1,91 @@
+"""Joins what the rooms know: the reports inside a log, the machine at hand, and real plans for the remedies."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import cache
+
+from assistant.catalog import load_catalog
+from assistant.detect import read_report
+from assistant.diagnose import Log, Match, Way, Wish, facts_in, load_rules, matches, merged, remedy, ways_out
+from assistant.i18n import _
+from assistant.model.errors import BadInput
+from assistant.model.finding import Diagnosis, Finding, Remedy
+from assistant.model.machine import Machine
+from assistant.model.plan import Plan, Request
+from assistant.model.record import from_json, replace, to_json
+from assistant.plan import make_plans
+
+__all__ = ["diagnosed", "diagnosed_lines", "machine_of_log", "with_ways_out"]
+
+REPORTS = ("pytorch version:", "nvidia-smi", "hsa agents", "dxdiag", "spdisplaysdatatype", "graphics/displays")
+
+
+def diagnosed(log: Log, machine: Machine) -> tuple[Diagnosis, ...]:
+    """Give the causes of what a log shows, best first, each remedy with the plan that can be installed."""
+    return tuple(diagnosis for diagnosis, _line in diagnosed_lines(log, machine))
+
+
+def diagnosed_lines(log: Log, machine: Machine) -> tuple[tuple[Diagnosis, int | None], ...]:
+    """Do as `diagnosed` does, each cause with the index in `log.lines` of the line that shows it."""
+    known = merged(merged(machine, _reported(log)), facts_in(log))
+    return tuple((_planned(match, known), match.line) for match in matches(log, known))
+
+
+def machine_of_log(log: Log, here: Machine) -> Machine:
+    """Give the machine that a log without a description comes from: what it states, then the machine at hand.
+
+    A log of another system is not mixed with the machine at hand.
+    """
+    told = merged(_reported(log), facts_in(log))
+    return told if told.os and here.os and told.os != here.os else merged(told, here)
+
+
+def with_ways_out(findings: Iterable[Finding], machine: Machine) -> tuple[Finding, ...]:
+    """Give findings that name a known cause that cause's remedies, where they have none of their own."""
+    rules = {rule.key: rule for rule in load_rules().rules}
+    return tuple(
+        replace(finding, remedies=_filled(ways_out(rules[finding.key], machine), machine))
+        if finding.key in rules and not finding.remedies and finding.severity.value in {"warning", "error"}
+        else finding
+        for finding in findings
+    )
+
+
+def _reported(log: Log) -> Machine:
+    """Read the tools' reports that the log holds, if any."""
+    if not any(mark in log.text for mark in REPORTS):
+        return Machine()
+    try:
+        return read_report("\n".join(line for _number, line in log.lines)).machine
+    except BadInput:
+        return Machine()
+
+
+def _planned(match: Match, machine: Machine) -> Diagnosis:
+    pairs = zip(match.diagnosis.remedies, match.wishes, strict=True)
+    return replace(match.diagnosis, remedies=_kept((told, _plan(wish, machine), wish) for told, wish in pairs))
+
+
+def _filled(ways: Iterable[Way], machine: Machine) -> tuple[Remedy, ...]:
+    return _kept((remedy(way), _plan(way.plan, machine), way.plan) for way in ways)
+
+
+def _kept(remedies: Iterable[tuple[Remedy, Plan | None, Wish | None]]) -> tuple[Remedy, ...]:
+    """Put the plans in, and leave out a remedy that is nothing but a plan which this machine cannot have."""
+    every = [(replace(told, plan=plan), wish) for told, plan, wish in remedies]
+    possible = tuple(told for told, wish in every if wish is None or told.plan or told.commands or told.env)
+    return possible or tuple(told for told, _wish in every)
+
+
+def _plan(wish: Wish | None, machine: Machine) -> Plan | None:
+    return _choice(to_json(replace(machine, evidence=())), wish) if wish and machine.os else None
+
+
+@cache
+def _choice(machine: str, wish: Wish) -> Plan | None:
+    request = Request(backend=wish.backend, python=wish.python, pins=wish.pins)
+    try:
+        return make_plans(from_json(machine, Machine, _("The machine")), load_catalog(), request).choice
+    except BadInput:
+        return None
