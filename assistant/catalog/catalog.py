@@ -22,6 +22,7 @@ from assistant.catalog.rows import (
     TorchTables,
 )
 from assistant.catalog.tables import read_tables
+from assistant.catalog.user import InForce, torch_tables
 from assistant.model.record import from_json
 
 __all__ = ["AMD_INDEX", "Catalog", "Number", "TorchWheel", "load_catalog", "number"]
@@ -61,12 +62,16 @@ class DriverFloor(NamedTuple):
 
 
 class Catalog:
-    """What is known of wheels, drivers and systems; read once, asked often."""
+    """What is known of wheels, drivers and systems; read once, asked often.
+
+    `remark` is one sentence where the user's refreshed torch tables had to be passed over, "" else.
+    """
 
     def __init__(
-        self, torch: TorchTables, cuda: CudaTables, rocm: RocmTables, directml: DirectmlTables, systems: SystemTables
+        self, torch: InForce, cuda: CudaTables, rocm: RocmTables, directml: DirectmlTables, systems: SystemTables
     ) -> None:
-        self.torch, self.cuda, self.rocm, self.directml, self.systems = torch, cuda, rocm, directml, systems
+        self.torch, self.remark = torch
+        self.cuda, self.rocm, self.directml, self.systems = cuda, rocm, directml, systems
         self._wheels: dict[tuple[str, str | None, str], tuple[TorchWheel, ...]] = {}
         self._pythons: dict[str, frozenset[str]] = {}
         self._sm: dict[tuple[str, str, Number], tuple[tuple[int, ...], int | None]] = {}
@@ -204,10 +209,9 @@ def _indexes() -> IndexTables:
 
 @cache
 def load_catalog(torch: str | None = None) -> Catalog:
-    """Read the shipped catalogue once; `torch` is JSON text that stands in for the shipped torch tables."""
-    tables = from_json(torch, TorchTables, "The refreshed torch table") if torch else read_tables("torch", TorchTables)
+    """Read the catalogue once, its torch tables as the user refreshed them; JSON text `torch` stands in for those."""
     return Catalog(
-        tables,
+        InForce(from_json(torch, TorchTables, "The refreshed torch table")) if torch else torch_tables(),
         read_tables("cuda", CudaTables),
         read_tables("rocm", RocmTables),
         read_tables("directml", DirectmlTables),

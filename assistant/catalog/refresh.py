@@ -55,7 +55,9 @@ def refreshed(tables: TorchTables, seen: Iterable[Seen], today: str) -> Refreshe
     files = [file for wheel in seen for file in _files(wheel)]
     changes: list[str] = []
     releases = _releases(tables, [file for file in files if file.package == "torch"], today, changes)
-    companions = tuple(_companion(row, files, changes) for row in tables.companions.rows)
+    pythons = {tag for row in releases for tags in row.pythons.values() for tag in tags}
+    beside = [file for file in files if file.python in pythons]
+    companions = tuple(_companion(row, beside, changes) for row in tables.companions.rows)
     if not changes:
         return Refreshed(tables, ())
     return Refreshed(

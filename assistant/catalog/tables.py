@@ -10,7 +10,7 @@ import msgspec
 
 from assistant.model.record import Record, from_json
 
-__all__ = ["Table", "read_tables", "read_text"]
+__all__ = ["Table", "data_files", "read_tables", "read_text"]
 
 Row = TypeVar("Row")
 
@@ -24,6 +24,13 @@ class Table(Record, Generic[Row], frozen=True):
 
 
 T = TypeVar("T", bound=msgspec.Struct)
+
+
+@cache
+def data_files() -> tuple[str, ...]:
+    """Name the shipped data files, without their suffix."""
+    names = (entry.name for entry in (files("assistant.catalog") / "data").iterdir())
+    return tuple(sorted(name.removesuffix(".json") for name in names if name.endswith(".json")))
 
 
 @cache

@@ -188,10 +188,12 @@ def cpu(question: Question) -> Offers:
     family = "pypi" if question.target.os == "macos" else "cpu"
     wheel = next(iter(question.wheels(family)), None)
     if wheel is None:
-        why = _("No CPU build installs with Python {python} on this system under the pins given.").format(
-            python=question.target.python
-        )
-        return Offers(rejected=(_no(Backend.CPU, why, _("Relax the pins, or use another Python version.")),))
+        pins = question.wishes.text
+        why = _("No CPU build with {pins} installs with Python {python} on this system.") if pins else ""
+        why = why or _("No CPU build installs with Python {python} on this system.")
+        helps = _("Relax the pins, or use another Python version.") if pins else _("Use another Python version.")
+        told = why.format(pins=pins, python=question.target.python)
+        return Offers(rejected=(_no(Backend.CPU, told, helps),))
     reason = _("The CPU build of torch {version} runs on any processor of this kind.").format(
         version=wheel.release.version
     )

@@ -9,6 +9,7 @@ from assistant.i18n import _
 from assistant.model.errors import NothingFits
 from assistant.model.machine import Machine
 from assistant.model.plan import Backend, Plan, Planning, Rejection, Request
+from assistant.model.record import replace
 from assistant.plan import cuda, others, rocm
 from assistant.plan.cards import cards_of, driver_of
 from assistant.plan.options import Option, Question
@@ -52,6 +53,8 @@ def _planned(machine: Machine, catalog: Catalog, request: Request) -> Planning:
     if not options:
         return Planning(rejected=_told(rejected, question))
     own = [_plan(option, question, rejected if option is options[0] else ()) for option in options]
+    if catalog.remark:
+        own[0] = replace(own[0], warnings=(*own[0].warnings, catalog.remark))
     plans = _in_order(own, () if request.python else _elsewhere(options, question))
     return Planning(choice=plans[0], plans=plans, rejected=tuple(rejected))
 

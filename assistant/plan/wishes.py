@@ -105,6 +105,11 @@ def _parsed(pin: str) -> Requirement:
             _('"{pin}" names a file; the planner chooses among published releases.').format(pin=pin),
             hint=_("Leave it out here and install that file afterwards."),
         )
+    if requirement.marker:
+        raise BadInput(
+            _('"{pin}" holds under a condition only; a plan is for one machine.').format(pin=pin),
+            hint=_("Leave out what follows the semicolon."),
+        )
     return requirement
 
 

@@ -1,0 +1,188 @@
+"""`assistant catalog`: show the tables that plans rest on, check their age, bring them up to date."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, NamedTuple
+
+import click
+import msgspec
+
+from assistant.catalog import Catalog, load_catalog
+from assistant.catalog.refresh import Refreshed, Seen, newer_than, refreshed
+from assistant.catalog.tables import data_files, read_text
+from assistant.catalog.user import write_torch_tables
+from assistant.host.index import Found
+from assistant.host.live import LiveHost
+from assistant.i18n import _
+from assistant.model.errors import BadInput, Cancelled, WorkFailed
+from assistant.model.plan import Wheel
+from assistant.model.record import to_json, to_plain
+from assistant.session.sources import Sources
+
+__all__ = ["catalog"]
+
+REFRESH_SECONDS = 20.0  # the longest pages are a few MB
+_LOCAL = re.compile(r"-[^-+]+\+(cpu|xpu|cu\d+|rocm\d+(?:\.\d+)+)-")
+
+
+index_option = click.option("--index-url", default="", metavar="URL", help="Ask this index instead of torch's own.")
+
+
+class Seeing(NamedTuple):
+    """What the indexes listed, and a sentence for each that could not be asked."""
+
+    seen: tuple[Seen, ...]
+    unchecked: tuple[str, ...]
+
+
+@click.group()
+def catalog() -> None:
+    """Show, check or refresh the tables that plans rest on."""
+
+
+@catalog.command()
+@click.argument("table", required=False)
+@click.option("--json", "as_json", is_flag=True, help="Print the tables as JSON.")
+def show(table: str | None, *, as_json: bool) -> None:
+    """List the tables, or print the rows of one."""
+    known = load_catalog()
+    tables = _tables(known)
+    if table:
+        name = _named(table, tables)
+        click.echo(to_json(tables[name], indent=2) if as_json else "\n".join(_lines(tables[name])))
+    elif as_json:
+        click.echo(to_json({name: {**told, "rows": len(told["rows"])} for name, told in tables.items()}, indent=2))
+    else:
+        for name, told in tables.items():
+            rows = _("{count} rows as of {day}").format(count=len(told["rows"]), day=told["as_of"])
+            click.echo(f"{name:22} {rows:28} {told['source']}")
+    _remark(known)
+
+
+@catalog.command()
+@index_option
+@click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
+def check(index_url: str, *, as_json: bool) -> None:
+    """Tell whether an index lists a newer torch than the newest known."""
+    known = load_catalog()
+    seeing = _look(Sources(LiveHost(), index_url=index_url, seconds=REFRESH_SECONDS), known, ("torch",))
+    newer = newer_than(known.torch, seeing.seen)
+    if as_json:
+        answer = {"known": known.newest_torch, "as_of": known.torch.releases.as_of, "newer": newer}
+        click.echo(to_json({**answer, "not_checked": seeing.unchecked, "remark": known.remark}, indent=2))
+        return
+    if newer:
+        text = _("An index lists torch {newer}, newer than {known}: run `assistant catalog refresh`.")
+        click.echo("! " + text.format(newer=newer, known=known.newest_torch))
+    elif seeing.seen:
+        text = _("torch {known} is the newest in the tables and on the indexes that answered (tables as of {day}).")
+        click.echo(text.format(known=known.newest_torch, day=known.torch.releases.as_of))
+    _tell(seeing.unchecked)
+    _remark(known)
+
+
+@catalog.command()
+@index_option
+@click.option("--yes", is_flag=True, help="Write without asking.")
+@click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
+def refresh(index_url: str, *, yes: bool, as_json: bool) -> None:
+    """Bring the rows of torch and its companions up to date from the package indexes."""
+    known, host = load_catalog(), LiveHost()
+    companions = sorted({row.package for row in known.torch.companions.rows if row.cuda is None})
+    seeing = _look(Sources(host, index_url=index_url, seconds=REFRESH_SECONDS), known, ("torch", *companions))
+    if not seeing.seen:
+        raise WorkFailed(
+            _("No index could be read, so the tables stay as they are. {reasons}").format(
+                reasons=" ".join(seeing.unchecked)
+            ),
+            hint=_("Check the network, or name an index with --index-url."),
+        )
+    found = refreshed(known.torch, seeing.seen, str(host.facts("identity")["date"]))
+    if not as_json:
+        _tell_changes(found, known)
+        _tell(seeing.unchecked)
+    path = _write(found, yes=yes) if found.changes else None
+    if as_json:
+        answer = {"changes": found.changes, "not_checked": seeing.unchecked, "written": path}
+        click.echo(to_json(answer, indent=2))
+    elif path:
+        click.echo(_("Written to {path}; plans rest on it from now on.").format(path=path))
+
+
+def _write(found: Refreshed, *, yes: bool) -> str:
+    if not yes and not click.confirm(_("Write these changes?"), default=True, err=True):
+        raise Cancelled(_("Nothing was written."), hint=_("The tables stay as they are."))
+    return str(write_torch_tables(found.tables))
+
+
+def _look(sources: Sources, known: Catalog, projects: tuple[str, ...]) -> Seeing:
+    """Ask all indexes at once: pip's own for every project, torch's own (or the one named) for torch."""
+    own = sources.index_url or known.index_url("")
+    asked = [("torch", own), *((project, None) for project in projects)]
+    with ThreadPoolExecutor(max_workers=len(asked)) as pool:
+        found = list(pool.map(lambda question: sources.listing(*question), asked))
+    seen = (_seen(wheel) for answer in found for wheel in answer.wheels)
+    return Seeing(tuple(filter(None, seen)), tuple(dict.fromkeys(_unchecked(found))))
+
+
+def _seen(wheel: Wheel) -> Seen | None:
+    """Read the build off the version's local part, as on an index of all builds; one without is PyPI's."""
+    if "+" not in wheel.filename:
+        return Seen("pypi", wheel.filename, wheel.size)
+    local = _LOCAL.search(wheel.filename)
+    return Seen(local[1], wheel.filename, wheel.size) if local else None
+
+
+def _unchecked(found: Iterable[Found]) -> Iterable[str]:
+    for asked in (asked for answer in found for asked in answer.asked if asked.status == "unreachable"):
+        yield _("Not checked: {source} cannot be reached ({reason}).").format(source=asked.source, reason=asked.reason)
+
+
+def _tables(known: Catalog) -> dict[str, dict[str, Any]]:
+    """Give every table as plain values, named file.table."""
+    files = {name: msgspec.json.decode(read_text(name), type=dict[str, Any]) for name in data_files()}
+    files["torch"] = msgspec.convert(to_plain(known.torch), dict[str, Any])
+    return {f"{name}.{title}": table for name, tables in files.items() for title, table in tables.items()}
+
+
+def _named(wanted: str, tables: dict[str, dict[str, Any]]) -> str:
+    fitting = [name for name in tables if wanted == name or wanted in name.split(".")]
+    if len(fitting) != 1:
+        raise BadInput(
+            _("'{name}' is not the name of one table.").format(name=wanted),
+            hint=_("Choose one of: {names}.").format(names=", ".join(fitting or tables)),
+        )
+    return fitting[0]
+
+
+def _lines(table: dict[str, Any]) -> Iterable[str]:
+    yield _("As of {day}, from {source}").format(day=table["as_of"], source=table["source"])
+    for row in table["rows"]:
+        yield "  ".join(f"{key}={_cell(value)}" for key, value in row.items())
+
+
+def _cell(value: object) -> str:
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{key}: {_cell(inner)}" for key, inner in value.items()) + "}"
+    return " ".join(map(_cell, value)) if isinstance(value, list | tuple) else str(value)
+
+
+def _tell_changes(found: Refreshed, known: Catalog) -> None:
+    for change in found.changes:
+        click.echo(f"+ {change}")
+    if not found.changes:
+        text = _("The tables hold all that the indexes list; torch {version} is the newest (as of {day}).")
+        click.echo(text.format(version=known.newest_torch, day=known.torch.releases.as_of))
+
+
+def _tell(unchecked: Iterable[str]) -> None:
+    for sentence in unchecked:
+        click.echo(f"! {sentence}")
+
+
+def _remark(known: Catalog) -> None:
+    if known.remark:
+        click.echo(known.remark, err=True)

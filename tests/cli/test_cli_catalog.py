@@ -1,0 +1,180 @@
+"""`assistant catalog`, and package sources named on the command line: a real process, a real index on loopback."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from assistant.catalog.rows import TorchTables
+from assistant.catalog.tables import read_tables
+
+Run = Callable[..., subprocess.CompletedProcess[str]]
+PYTHON = f"{sys.version_info.major}{sys.version_info.minor}"
+TAG = f"cp{PYTHON}-cp{PYTHON}-manylinux_2_28_x86_64"
+NEWEST = max(
+    (row.version for row in read_tables("torch", TorchTables).releases.rows), key=lambda v: [*map(int, v.split("."))]
+)
+BROKEN = "http://127.0.0.1:9/simple"
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Run:
+    """Give a function that runs the command in a home of its own, with pip configured for one index only."""
+
+    def runner(*arguments: str | Path, pip: str = BROKEN, **options: object) -> subprocess.CompletedProcess[str]:
+        home = {name: str(tmp_path / name) for name in ("HOME", "XDG_DATA_HOME", "XDG_STATE_HOME", "JUPYTER_DATA_DIR")}
+        sources = {"PIP_INDEX_URL": pip, "PIP_CONFIG_FILE": os.devnull, "PIP_FIND_LINKS": "", "UV_HTTP_RETRIES": "0"}
+        cache = {"UV_CACHE_DIR": str(tmp_path / "cache")}
+        environment = {**os.environ, **home, **sources, **cache, "LANGUAGE": "en", "COLUMNS": "200"}
+        command = [sys.executable, "-m", "assistant", *map(str, arguments)]
+        return subprocess.run(command, capture_output=True, text=True, env=environment, check=False, **options)
+
+    return runner
+
+
+def refused(done: subprocess.CompletedProcess[str], code: int, *words: str) -> None:
+    """Check that a command failed with a code and one line on stderr that holds the words."""
+    assert done.returncode == code, done.stderr
+    assert "Traceback" not in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1, done.stderr
+    for word in words:
+        assert word in done.stderr
+
+
+def test_show_lists_every_table_and_prints_one(run):
+    """Each with its rows, its date and its source; a name of part of a table will do where it is the only one."""
+    listed = json.loads(run("catalog", "show", "--json").stdout)
+    assert listed["torch.releases"]["rows"] == 30
+    assert all(table["source"] and table["as_of"] for table in listed.values())
+    assert "cuda.drivers" in run("catalog", "show").stdout
+    assert "variant=cu126" in run("catalog", "show", "drivers").stdout
+    assert json.loads(run("catalog", "show", "cuda.code", "--json").stdout)["rows"]
+
+
+def test_show_refuses_a_name_that_is_none_or_two(run):
+    """The names to choose from are listed."""
+    refused(run("catalog", "show", "prices"), 2, "prices", "torch.releases")
+    refused(run("catalog", "show", "code"), 2, "cuda.code", "rocm.code")
+
+
+def test_check_warns_of_a_newer_torch(run, loopback_index):
+    """A release that the tables do not know is named; the way to know it too."""
+    loopback_index.add("torch", "9.1.0+cpu", TAG)
+    done = run("catalog", "check", "--index-url", loopback_index.url, pip=loopback_index.url)
+    assert done.returncode == 0
+    assert "9.1.0" in done.stdout
+    assert "catalog refresh" in done.stdout
+    told = json.loads(run("catalog", "check", "--json", "--index-url", loopback_index.url).stdout)
+    assert (told["known"], told["newer"], len(told["not_checked"])) == (NEWEST, "9.1.0", 1)
+
+
+def test_check_without_a_network_says_not_checked(run):
+    """That nothing newer was seen is not claimed where nothing was looked at."""
+    done = run("catalog", "check", "--index-url", BROKEN)
+    assert done.returncode == 0
+    assert done.stdout.count("Not checked") == len(done.stdout.splitlines()) == 1
+
+
+def test_refresh_writes_what_the_index_lists_and_plans_use_it(run, loopback_index, tmp_path):
+    """The changes are shown, the file goes to the user's folder, and the next plan takes the new release."""
+    loopback_index.add("torch", "9.1.0+cpu", TAG)
+    done = run("catalog", "refresh", "--yes", "--index-url", loopback_index.url, pip=loopback_index.url)
+    assert done.returncode == 0, done.stderr
+    assert "+ torch 9.1.0 is new: cpu." in done.stdout
+    (written,) = (tmp_path / "XDG_DATA_HOME").rglob("torch.json")
+    assert str(written) in done.stdout
+    plan = json.loads(run("plan", "--json", "--backend", "cpu", "--index-url", loopback_index.url).stdout)["choice"]
+    assert plan["torch"] == "9.1.0"
+    again = run("catalog", "refresh", "--json", "--index-url", loopback_index.url, pip=loopback_index.url)
+    assert json.loads(again.stdout) == {"changes": [], "not_checked": [], "written": None}
+
+
+def test_refresh_asks_before_it_writes(run, loopback_index, tmp_path):
+    """No is no."""
+    loopback_index.add("torch", "9.1.0+cpu", TAG)
+    done = run("catalog", "refresh", "--index-url", loopback_index.url, pip=loopback_index.url, input="n\n")
+    assert done.returncode == 130
+    assert "Nothing was written" in done.stderr
+    assert not list((tmp_path / "XDG_DATA_HOME").rglob("torch.json"))
+
+
+def test_refresh_without_a_network_keeps_the_tables(run, tmp_path):
+    """One sentence that names the index."""
+    refused(run("catalog", "refresh", "--yes", "--index-url", BROKEN), 1, BROKEN, "stay as they are")
+    assert not list((tmp_path / "XDG_DATA_HOME").rglob("torch.json"))
+
+
+def test_spoilt_tables_are_named_by_every_plan(run, tmp_path):
+    """The plan rests on the shipped tables and says so."""
+    spoilt = tmp_path / "XDG_DATA_HOME" / "pytorch-setup-assistant" / "catalog" / "torch.json"
+    spoilt.parent.mkdir(parents=True)
+    spoilt.write_text('{"releases": 3}')
+    brief = tmp_path / "m.json"
+    brief.write_text('{"os": "linux", "arch": "x86_64", "python": "3.12", "gpus": []}')
+    done = run("plan", "--machine", brief, "--json")
+    assert done.returncode == 0
+    (warning,) = json.loads(done.stdout)["choice"]["warnings"]
+    assert str(spoilt) in warning
+    assert str(spoilt) in run("catalog", "show").stderr
+
+
+def test_plan_is_confirmed_by_the_index_that_is_named(run, loopback_index):
+    """From the command line to the wheel: the plan says where it lies, how much to fetch and how much disk."""
+    wheel = loopback_index.add("torch", f"{NEWEST}+cpu", TAG)
+    arguments = ("plan", "--backend", "cpu", "--index-url", loopback_index.url)
+    told = json.loads(run(*arguments, "--json").stdout)["choice"]
+    assert told["wheel"]["filename"] == wheel.name
+    assert told["index_url"] == loopback_index.url
+    text = run(*arguments).stdout
+    assert f"Confirmed: {wheel.name} is at 127.0.0.1" in text
+    assert "GB of disk" in text
+
+
+def test_plan_without_its_index_is_not_checked(run):
+    """Every plan says so."""
+    done = run("plan", "--backend", "cpu", "--index-url", BROKEN)
+    assert done.returncode == 0
+    assert done.stdout.count("Not checked") >= 1
+
+
+def test_a_wheel_with_a_wrong_hash_is_refused(run, loopback_index, tmp_path):
+    """What arrives is not what the index promised: one sentence, and nothing is left."""
+    loopback_index.add("torch", f"{NEWEST}+cpu", TAG)
+    for name in ("numpy", "onnx", "onnxruntime", "ipykernel"):
+        loopback_index.add(name, "1.0")
+    loopback_index.trouble["torch"] = "hash"
+    arguments = ("install", "--yes", "--backend", "cpu", "--index-url", loopback_index.url)
+    done = run(*arguments, "--target", tmp_path / "env", pip=loopback_index.url)
+    refused(done, 1, "hash", "torch")
+    assert not (tmp_path / "env").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "word"),
+    [
+        (("--pin", "torch==2.6", "--pin", "torch>=2.15"), 3, "torch==2.6,>=2.15"),
+        (("--pin", "torch; rm -rf"), 2, "torch; rm -rf"),
+        (("--pin", "torch==2.6; python_version < '3'"), 2, "python_version"),
+        (("--pin", "torch @ file:///x.whl"), 2, "file:///x.whl"),
+        (("--pin", "torch==2.6.0+cu999"), 3, "cu999"),
+        (("--pin", "torchvision==0.1"), 3, "torchvision==0.1"),
+        (("--pin", "torch==2.15.0", "--pin", "torchvision==0.20.0"), 3, "torchvision==0.20.0"),
+        (("--python", "three"), 2, "three"),
+        (("--python", "2.7"), 3, "2.7"),
+        (("--backend", "mps"), 3, "MPS"),
+        (("--backend", "quantum"), 2, "quantum"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
+)
+def test_wishes_that_cannot_be_met_are_named(run, tmp_path, arguments, code, word):
+    """One sentence with the culprit, and never a CPU in its stead."""
+    (tmp_path / "m.json").write_text('{"os": "linux", "arch": "x86_64", "python": "3.12", "gpus": []}')
+    done = run("plan", "--machine", tmp_path / "m.json", *arguments)
+    refused(done, code, word)
+    assert done.stdout == ""
