@@ -1,0 +1,41 @@
+"""Extractors for Babel: the sentences of commands, of the diagnosis rules, and the shipped machines' labels."""
+
+from __future__ import annotations
+
+import ast
+import json
+import tomllib
+from collections.abc import Iterator
+from typing import IO, Any
+
+__all__ = ["commands", "labels", "rules"]
+
+
+def commands(file: IO[bytes], keywords: Any, comment_tags: Any, options: Any) -> Iterator[tuple[Any, ...]]:  # noqa: ANN401 - as Babel calls every extractor
+    """Give a module's own sentences, then what click shows of it: docstrings of commands and `help` of options."""
+    from babel.messages.extract import extract_python  # noqa: PLC0415 - only those who translate have it
+
+    yield from extract_python(file, keywords, comment_tags, options)
+    file.seek(0)
+    for node in ast.walk(ast.parse(file.read())):
+        if isinstance(node, ast.FunctionDef) and any(map(_makes_command, node.decorator_list)):
+            yield node.lineno, None, ast.get_docstring(node), []
+        if isinstance(node, ast.keyword) and node.arg == "help" and isinstance(node.value, ast.Constant):
+            yield node.value.lineno, None, node.value.value, []
+
+
+def rules(file: IO[bytes], *_babel: Any, **_options: Any) -> Iterator[tuple[Any, ...]]:  # noqa: ANN401 - as above
+    """Give title, cause and remedies of each diagnosis rule."""
+    for rule in tomllib.loads(file.read().decode())["rule"]:
+        for text in (rule["title"], rule["cause"], *(way["text"] for way in rule["remedy"])):
+            yield 0, None, text, []
+
+
+def labels(file: IO[bytes], *_babel: Any, **_options: Any) -> Iterator[tuple[Any, ...]]:  # noqa: ANN401 - as above
+    """Give the words that a person chooses a shipped machine by."""
+    yield 0, None, json.load(file)["label"], []
+
+
+def _makes_command(decorator: ast.expr) -> bool:
+    called = decorator.func if isinstance(decorator, ast.Call) else None
+    return isinstance(called, ast.Attribute) and called.attr in {"command", "group"}
