@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from install.faults import Ground, Nursery, TroubledIndex, picture
+from install.faults import Ground, Nursery, picture
 
 from assistant.host.live import LiveHost
 from assistant.host.lock import Lock
@@ -30,21 +30,6 @@ pytestmark = pytest.mark.skipif(os.name == "nt", reason="forks children and kill
 
 SEED = 20261
 FAULTS = {"tried": 0, "survived": 0}
-
-
-@pytest.fixture
-def ground(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Ground]:
-    """Give an environment that stands and an index beside it; all state and caches lie in a folder of their own."""
-    places = {"JUPYTER_DATA_DIR": "jupyter", "XDG_STATE_HOME": "state", "XDG_CACHE_HOME": "cache"}
-    for name, folder in places.items():
-        monkeypatch.setenv(name, str(tmp_path / folder))
-    monkeypatch.delenv("PYTHONPATH", raising=False)
-    (tmp_path / "index").mkdir()
-    index = TroubledIndex(tmp_path / "index")
-    made = Ground(index, tmp_path)
-    made.build()
-    yield made
-    index.close()
 
 
 @contextlib.contextmanager

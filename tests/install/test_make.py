@@ -3,77 +3,20 @@
 from __future__ import annotations
 
 import os
-import sys
 import threading
 from pathlib import Path
 
 import pytest
-from loopback import LoopbackIndex
+from install.workbench import PYTHON, Bench
 
-from assistant.host.download import Patience
 from assistant.host.live import LiveHost
-from assistant.host.process import CancelToken, stream
-from assistant.install.installer import Installer
+from assistant.host.process import stream
 from assistant.install.journal import WORK
-from assistant.install.make import make_environment, reusable
-from assistant.install.resolution import Resolution, resolve
+from assistant.install.make import reusable
 from assistant.install.target import check_disk, check_target, default_target, interpreter, is_ours
 from assistant.model.errors import BadInput, Cancelled, WorkFailed
-from assistant.model.event import Event, LogLine, Progress
-from assistant.model.plan import Backend, Plan
+from assistant.model.event import LogLine, Progress
 from assistant.model.record import replace
-from assistant.model.report import Environment
-
-PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"
-
-
-class Bench:
-    """An index with torch's name on it, a plan for it, and everything that was told."""
-
-    def __init__(self, index: LoopbackIndex, folder: Path) -> None:
-        self.index = index
-        self.target = folder / "made" / "for us" / "环境"
-        self.events: list[Event] = []
-        self.cancel = CancelToken()
-        self.plan = Plan(
-            backend=Backend.CPU,
-            variant="cpu",
-            torch="9.0",
-            python=PYTHON,
-            index_url=index.url,
-            requirements=("torch==9.0",),
-        )
-        index.add("torch", "9.0", requires=("numpy",))
-        index.add("numpy", "1.0")
-        index.add("ipykernel", "7.0")
-
-    def installer(self) -> Installer:
-        """Make the installer; the default index is the loopback index as well, so nothing leaves the machine."""
-        cache = str(self.index.folder.parent / "cache")
-        environment = {"UV_DEFAULT_INDEX": self.index.url, "UV_CACHE_DIR": cache, "UV_HTTP_RETRIES": "0"}
-        return Installer(
-            python=sys.executable,
-            environment=environment,
-            sink=self.events.append,
-            cancel=self.cancel,
-            patience=Patience(timeout=5, tries=2, pause=0.01),
-        )
-
-    def resolution(self) -> Resolution:
-        """Resolve the plan."""
-        return resolve(self.plan, self.installer())
-
-    def make(self, resolution: Resolution) -> Environment:
-        """Make the environment."""
-        return make_environment(self.plan, resolution, self.target, LiveHost(), self.installer())
-
-
-@pytest.fixture
-def bench(loopback_index: LoopbackIndex, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bench:
-    """Give a bench whose kernels go to a folder of its own."""
-    for name in ("JUPYTER_DATA_DIR", "XDG_STATE_HOME", "XDG_CACHE_HOME"):
-        monkeypatch.setenv(name, str(tmp_path / name))
-    return Bench(loopback_index, tmp_path)
 
 
 def test_an_environment_is_made_and_known_as_a_kernel(bench: Bench, tmp_path: Path) -> None:

@@ -1,0 +1,34 @@
+"""The grounds on which installations are tried."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from install.faults import Ground, TroubledIndex
+from install.workbench import Bench
+from loopback import LoopbackIndex
+
+
+@pytest.fixture
+def bench(loopback_index: LoopbackIndex, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bench:
+    """Give a bench whose kernels go to a folder of its own."""
+    for name in ("JUPYTER_DATA_DIR", "XDG_STATE_HOME", "XDG_CACHE_HOME"):
+        monkeypatch.setenv(name, str(tmp_path / name))
+    return Bench(loopback_index, tmp_path)
+
+
+@pytest.fixture
+def ground(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Ground]:
+    """Give an environment that stands and an index beside it; all state and caches lie in a folder of their own."""
+    places = {"JUPYTER_DATA_DIR": "jupyter", "XDG_STATE_HOME": "state", "XDG_CACHE_HOME": "cache"}
+    for name, folder in places.items():
+        monkeypatch.setenv(name, str(tmp_path / folder))
+    monkeypatch.delenv("PYTHONPATH", raising=False)
+    (tmp_path / "index").mkdir()
+    index = TroubledIndex(tmp_path / "index")
+    made = Ground(index, tmp_path)
+    made.build()
+    yield made
+    index.close()

@@ -1,0 +1,320 @@
+"""What is refused or told before an installation, and what keeps it right afterwards: pure checks, and a real pip."""
+
+from __future__ import annotations
+
+import configparser
+import json
+import os
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+from install.workbench import Bench
+from packaging.utils import canonicalize_name
+
+from assistant.host.live import LiveHost
+from assistant.install.conflicts import conflicts
+from assistant.install.installer import Installer
+from assistant.install.made import made_environments, remove_environment
+from assistant.install.make import aimed_at, delta
+from assistant.install.protect import pip_settings, uv_snippet
+from assistant.install.resolution import resolve
+from assistant.install.site import Distribution, Site, is_environment, look_at
+from assistant.install.target import check_path, interpreter
+from assistant.install.validate import check_index_url, check_requirement
+from assistant.model.errors import BadInput, WorkFailed
+from assistant.model.event import Progress
+from assistant.model.record import replace
+
+
+def site(*packages: str, requires: dict[str, tuple[str, ...]] | None = None, **facts: object) -> Site:
+    """Describe an environment by hand."""
+    own = []
+    for package in packages:
+        name, _, version = package.partition("==")
+        needs = (requires or {}).get(name, ())
+        own.append(Distribution(name=name, version=version, requires=needs, place="/env/lib/site-packages"))
+    base = {"prefix": "/env", "base_prefix": "/usr", "python": "/env/bin/python", "version": "3.12.1"}
+    return Site(**{**base, "purelib": "/env/lib/site-packages", "distributions": tuple(own), **facts})
+
+
+@pytest.mark.parametrize(
+    ("here", "coming", "key"),
+    [
+        (site("onnxruntime==1.20"), {"onnxruntime-gpu": "1.20"}, "onnxruntime-flavours"),
+        (site("torchvision==0.20.0+cu124"), {"torch": "2.9.0+cu126"}, "torch-mixed-tags"),
+        (site("numpy==2.1.0"), {"torch": "2.2.2"}, "numpy-too-new"),
+        (site("xformers==0.1", requires={"xformers": ("torch==2.6.0",)}), {"torch": "2.9.0+cu126"}, "torch-pinned"),
+        (site("pandas==2.0", requires={"pandas": ("numpy<2",)}), {"numpy": "2.1"}, "requirement-broken"),
+        (site(managed=True), {}, "externally-managed"),
+        (site(pythonpath="/opt/libs"), {}, "pythonpath-leak"),
+        (site(pip="/usr/bin/python3"), {}, "foreign-pip"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_a_conflict_is_found_with_its_way_out(here: Site, coming: dict[str, str], key: str) -> None:
+    """Each kind of conflict has its own key, one sentence, and a remedy."""
+    found = conflicts(here, coming)
+    assert [finding.key for finding in found] == [key]
+    assert found[0].text.endswith(".")
+    assert found[0].remedies[0].text.endswith(".")
+
+
+def test_torch_in_the_user_site_shadows(tmp_path: Path) -> None:
+    """A torch that every environment sees is named with its folder."""
+    torch = Distribution(name="torch", version="2.0", place=str(tmp_path))
+    here = site(user_site=str(tmp_path))
+    found = conflicts(replace(here, distributions=(torch,)), {})
+    assert [finding.key for finding in found] == ["user-site-shadow"]
+    assert str(tmp_path) in found[0].text
+
+
+@pytest.mark.parametrize(
+    "here",
+    [
+        site("torch==2.9.0+cu126", "torchvision==0.24.0+cu126", "numpy==2.1.0", "onnxruntime-gpu==1.20"),
+        site("onnxruntime==1.20", "onnxruntime-extensions==0.10"),
+        site("a==1", requires={"a": ("torch; extra == 'gpu'", "nonsense ==")}),
+        site("torchmetrics==1.0"),
+        site(pip="/env/bin/python3.12"),
+    ],
+)
+def test_what_goes_together_raises_nothing(here: Site) -> None:
+    """No finding without a reason."""
+    assert conflicts(here, {"torch": "2.9.0+cu126"}) == ()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "javascript:alert(1)",
+        "/etc/passwd",
+        "file:///etc/passwd",
+        "https://",
+        "https://joe:secret@",
+        "https://a.example/simple; rm -rf /",
+        "https://a.example/`id`",
+        "ftp://a.example/",
+        "--index-url=https://a.example",
+        "https://a.example/\nsimple",
+        "",
+    ],
+)
+def test_what_is_no_index_is_refused(text: str) -> None:
+    """One sentence, without the password."""
+    with pytest.raises(BadInput, match="not the address of a package index") as refused:
+        check_index_url(text)
+    assert "secret" not in refused.value.message
+    assert refused.value.hint
+
+
+def test_an_index_is_accepted(tmp_path: Path) -> None:
+    """Addresses of servers, with a password or without, and of folders."""
+    for text in ("https://download.pytorch.org/whl/cu126", "http://joe:pw@127.0.0.1:8080/simple", tmp_path.as_uri()):
+        assert check_index_url(text) == text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "--index-url https://a.example",
+        "-r /etc/passwd",
+        "torch; rm -rf /",
+        "torch && id",
+        "torch\nnumpy",
+        "$(id)",
+        "torch @ javascript:alert(1)",
+        "torch ==",
+        "../torch",
+        "",
+    ],
+)
+def test_what_is_no_requirement_is_refused(text: str) -> None:
+    """Options, shell characters and paths never reach an installer."""
+    with pytest.raises(BadInput, match="is not a requirement"):
+        check_requirement(text)
+
+
+@pytest.mark.parametrize("text", ["torch", "torch==2.9.1+cpu", "numpy<2; python_version < '3.13'", "a[b]>=1,<2"])
+def test_a_requirement_is_accepted(text: str) -> None:
+    """What PEP 508 allows passes as it is."""
+    assert check_requirement(text) == text
+
+
+def test_paths_that_no_environment_can_have(tmp_path: Path) -> None:
+    """Too long, a loop of links, characters that cannot be seen: one sentence each; odd names are fine."""
+    (tmp_path / "loop").symlink_to(tmp_path / "loop")
+    for path in (tmp_path / "loop" / "env", tmp_path / ("x" * 300), tmp_path / "a\nb", tmp_path / "a\x1b[0m"):
+        with pytest.raises(BadInput, match="cannot hold an environment"):
+            check_path(path)
+    for name in ("with space", "it's", 'qu"ote', "环境", "$HOME"):
+        check_path(tmp_path / name)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="the folders are named for a POSIX system")
+@pytest.mark.parametrize("name", ["it's 'quoted'", 'say "hi"', "$(touch x) `id`", "a;b&c|d"])
+def test_odd_names_of_folders_work(bench: Bench, tmp_path: Path, name: str) -> None:
+    """No shell ever sees a path: the environment is made in it and its Python runs."""
+    bench.target = tmp_path / name
+    made = bench.make(bench.resolution())
+    assert look_at(Path(made.path), LiveHost()).versions["torch"] == "9.0"
+
+
+def pip_in(bench: Bench, *words: str) -> subprocess.CompletedProcess[str]:
+    """Run a real pip inside the environment, against the index on loopback, reading the environment's configuration."""
+    quiet = {name: value for name, value in os.environ.items() if not name.startswith(("PIP_", "UV_"))}
+    told = {**quiet, "PIP_INDEX_URL": bench.index.url, "PIP_DISABLE_PIP_VERSION_CHECK": "1", "HOME": str(bench.target)}
+    command = [sys.executable, "-m", "pip", "--python", interpreter(bench.target), *words]
+    return subprocess.run(command, env=told, capture_output=True, text=True, check=False)
+
+
+def test_a_later_pip_install_cannot_replace_torch(bench: Bench) -> None:
+    """A real pip keeps the build: an upgrade does nothing, and what needs another torch fails."""
+    bench.make(bench.resolution())
+    bench.index.add("torch", "10.0")
+    bench.index.add("wants-ten", "1.0", requires=("torch>=10",))
+    upgraded = pip_in(bench, "install", "--upgrade", "torch")
+    assert upgraded.returncode == 0, upgraded.stderr
+    assert look_at(bench.target, LiveHost()).versions["torch"] == "9.0"
+    refused = pip_in(bench, "install", "wants-ten")
+    assert refused.returncode != 0
+    assert "(constraint) torch==9.0" in refused.stdout
+    assert look_at(bench.target, LiveHost()).versions["torch"] == "9.0"
+    (bench.target / "pip.conf").unlink()
+    pip_in(bench, "install", "--upgrade", "torch")
+    assert look_at(bench.target, LiveHost()).versions["torch"] == "10.0"  # it was the file that held it
+
+
+def test_uv_keeps_to_the_constraints_in_a_notebook(bench: Bench) -> None:
+    """With the variables that the kernel sets, uv keeps the build too."""
+    bench.target = bench.target.parent.parent / "plain"
+    bench.make(bench.resolution())
+    bench.index.add("torch", "10.0")
+    spec = next(bench.index.folder.parent.glob("JUPYTER_DATA_DIR/kernels/*/kernel.json"))
+    told = {**os.environ, **json.loads(spec.read_text())["env"], "UV_DEFAULT_INDEX": bench.index.url}
+    command = [Path(sys.executable).with_name("uv"), "pip", "install", "-U", "torch", "--no-cache", "--python"]
+    subprocess.run([*command, interpreter(bench.target)], env=told, capture_output=True, check=True)
+    assert look_at(bench.target, LiveHost()).versions["torch"] == "9.0"
+
+
+def test_the_users_own_pip_settings_stay(tmp_path: Path) -> None:
+    """What an environment's configuration says already is kept, and nothing is written twice."""
+    already = "[global]\nproxy = http://p%20q\n[install]\nconstraint = mine.txt\n"
+    once = pip_settings(already, tmp_path / "c c.txt")
+    assert pip_settings(once, tmp_path / "c c.txt") == once
+    parser = configparser.RawConfigParser()
+    parser.read_string(once)
+    assert parser.get("global", "proxy") == "http://p%20q"
+    assert parser.get("install", "constraint").split() == ["mine.txt", (tmp_path / "c c.txt").as_uri()]
+
+
+def test_the_snippet_for_uv_ties_torch_to_its_index(bench: Bench) -> None:
+    """Pins of torch's family, its index, and nothing about the rest."""
+    told = tomllib.loads(uv_snippet(bench.plan, {"torch": "9.0", "numpy": "1.0"}))["tool"]["uv"]
+    assert told["constraint-dependencies"] == ["torch==9.0"]
+    assert told["sources"] == {"torch": {"index": "torch"}}
+    assert told["index"][0]["explicit"] is True
+
+
+def pip_installer(bench: Bench) -> Installer:
+    """Make an installer that never calls uv."""
+    told = bench.installer()
+    environment = {"PIP_INDEX_URL": bench.index.url, "PIP_CONFIG_FILE": os.devnull, "PIP_FIND_LINKS": ""}
+    base = getattr(sys, "_base_executable", sys.executable)
+    given = {"python": base, "environment": environment, "sink": told.sink, "cancel": told.cancel, "program": "pip"}
+    return Installer(**given, patience=told.patience)
+
+
+def test_pip_does_the_same_where_uv_is_refused(bench: Bench) -> None:
+    """Resolution, download, installation and counting by the real pip, and no command of uv's."""
+    installer = pip_installer(bench)
+    bench.installer = lambda: installer
+    resolution = bench.resolution()
+    assert resolution.versions == {"ipykernel": "7.0", "numpy": "1.0", "torch": "9.0"}
+    assert all(package.sha256 and package.size for package in resolution.packages)
+    made = bench.make(resolution)
+    versions = look_at(Path(made.path), LiveHost()).versions
+    assert {name: versions[name] for name in resolution.versions} == resolution.versions
+    last = [event for event in bench.events if isinstance(event, Progress)][-1]
+    assert (last.done, last.total) == (3, 3)
+    assert not any(command[0] == "uv" for command in installer.commands(bench.target, new=True))
+
+
+def test_bytes_are_counted_with_speed_and_time_left(bench: Bench) -> None:
+    """The download ends with all bytes of all wheels, and says how fast it was."""
+    resolution = bench.resolution()
+    bench.make(resolution)
+    told = [event for event in bench.events if isinstance(event, Progress) and event.unit == "bytes"]
+    assert told[-1].done == told[-1].total == resolution.download
+    assert told[-1].rate
+    assert told[-1].seconds_left == 0
+
+
+def test_a_password_is_in_no_line_and_no_record(bench: Bench) -> None:
+    """An index with a user name and a password is used, and neither is told, kept or logged."""
+    secret = bench.index.url.replace("http://", "http://joe:s3cret@")
+    bench.plan = replace(bench.plan, index_url=secret)
+    resolution = bench.resolution()
+    bench.make(resolution)
+    assert "s3cret" not in repr(resolution)
+    assert "s3cret" not in repr(bench.events)
+
+
+def test_offline_without_the_files_says_so(bench: Bench) -> None:
+    """Nothing is asked of the network when the user said so."""
+    resolution, told = bench.resolution(), bench.installer()
+    offline = Installer(
+        python=told.python, environment={**told.environment, "UV_OFFLINE": "1"}, sink=told.sink, cancel=told.cancel
+    )
+    bench.installer = lambda: offline
+    with pytest.raises(WorkFailed, match="is not on this machine"):
+        bench.make(resolution)
+    assert not bench.target.exists()
+
+
+def test_what_stands_is_kept_where_it_fits(bench: Bench) -> None:
+    """A version that an environment holds already is preferred to a newer one."""
+    bench.index.add("numpy", "2.0")
+    assert resolve(bench.plan, bench.installer()).versions["numpy"] == "2.0"
+    resolution = resolve(bench.plan, bench.installer(), {"numpy": "1.0", "torch": "8.0"})
+    assert resolution.versions == {"ipykernel": "7.0", "numpy": "1.0", "torch": "9.0"}
+    assert [package.name for package in delta(site("numpy==1.0"), resolution)] == ["ipykernel", "torch"]
+
+
+def test_a_target_is_read_as_it_is_meant(bench: Bench) -> None:
+    """The plan's own folder, a path, an environment, the kernel's own environment; another Python is refused."""
+    host = LiveHost()
+    assert aimed_at("", bench.plan, host)[1] is None
+    here, stands = aimed_at("kernel", bench.plan, host)
+    assert stands is not None
+    assert str(here) == sys.prefix
+    made = bench.make(bench.resolution())
+    assert is_environment(Path(made.path))
+    assert aimed_at(made.path, bench.plan, host)[1].versions["torch"] == "9.0"
+    with pytest.raises(BadInput, match=r"The plan is for Python 2\.7"):
+        aimed_at(made.path, replace(bench.plan, python="2.7"), host)
+
+
+def test_made_environments_are_listed_and_removed(bench: Bench) -> None:
+    """An environment is listed with size and state; a change of torch shows; removal takes the kernel along."""
+    made = bench.make(bench.resolution())
+    found = made_environments(LiveHost())
+    assert [(one.path, one.health, one.kernels) for one in found] == [(made.path, "good", ("torch-cpu-9.0",))]
+    assert found[0].size > 1000
+    info = next(bench.target.glob("lib/*/site-packages/torch-9.0.dist-info"))
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: torch\nVersion: 9.1\n")
+    assert made_environments(LiveHost())[0].differs == ("torch 9.1",)
+    remove_environment(made.path)
+    assert not bench.target.exists()
+    assert made_environments(LiveHost()) == ()
+    with pytest.raises(BadInput, match="no environment that the assistant made"):
+        remove_environment(made.path)
+
+
+def test_this_python_is_seen_as_it_is() -> None:
+    """The probe finds pytest in the environment that runs this test."""
+    seen = look_at(Path(sys.prefix), LiveHost())
+    assert seen.prefix == sys.prefix
+    assert {canonicalize_name(one.name) for one in seen.own} >= {"pytest", "packaging"}
