@@ -22,6 +22,7 @@ __all__ = [
     "Finished",
     "Phase",
     "Preview",
+    "SetFact",
     "Show",
     "Simulate",
     "State",
@@ -87,7 +88,8 @@ class Preview(Record, frozen=True):
 class State(Record, frozen=True):
     """Everything that a setup knows; `machine` names a replayed recording ("" is the machine at hand).
 
-    `target`, `device` and `folder` are the user's own choices, "" where the plan decides.
+    `overrides` are facts that the user set; `target`, `device` and `folder` are the user's own choices, "" where the
+    plan decides.
     """
 
     schema: Literal[1] = 1
@@ -95,6 +97,7 @@ class State(Record, frozen=True):
     statuses: dict[Step, StepStatus] = {}
     running: Task | None = None
     machine: str = ""
+    overrides: dict[str, str] = {}
     request: Request = Request()
     target: str = ""
     device: str = ""
@@ -166,13 +169,20 @@ class Aim(Record, frozen=True):
     target: str
 
 
+class SetFact(Record, frozen=True):
+    """Set a fact of the machine by hand, such as `nvidia_driver`; "" takes the setting back."""
+
+    fact: str
+    value: str
+
+
 class Simulate(Record, frozen=True):
     """Look at a recorded machine instead of this one ("" for this one)."""
 
     machine: str
 
 
-Action = Begin | Told | Finished | JobFailed | Show | Choose | Wish | Aim | Simulate
+Action = Begin | Told | Finished | JobFailed | Show | Choose | Wish | Aim | SetFact | Simulate
 
 STEPS = tuple(Step)
 
@@ -219,7 +229,7 @@ def reduce(state: State, action: Action) -> State:
             return state if state.running else _changed(state, action)
 
 
-def _changed(state: State, answer: Choose | Wish | Aim | Simulate) -> State:
+def _changed(state: State, answer: Choose | Wish | Aim | SetFact | Simulate) -> State:
     """Take an answer of the user; what rested on the old one turns stale."""
     match answer:
         case Choose(index=index):
@@ -229,8 +239,13 @@ def _changed(state: State, answer: Choose | Wish | Aim | Simulate) -> State:
             return _stale(replace(state, request=request, chosen=0, preview=None), Step.PLAN, itself=True)
         case Aim(target=target):
             return _stale(replace(state, target=target, preview=None), Step.PLAN)
+        case SetFact(fact=fact, value=value):
+            others = {name: known for name, known in state.overrides.items() if name != fact}
+            overrides = {**others, fact: value} if value else others
+            return _stale(replace(state, overrides=overrides, preview=None), Step.DETECT, itself=True)
         case Simulate(machine=machine):
-            return _stale(replace(state, machine=machine, preview=None, chosen=0), Step.DETECT, itself=True)
+            fresh = replace(state, machine=machine, overrides={}, preview=None, chosen=0)
+            return _stale(fresh, Step.DETECT, itself=True)
 
 
 def _begun(state: State, task: Task) -> State:

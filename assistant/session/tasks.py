@@ -53,7 +53,7 @@ def _detect(state: State, tools: Tools) -> Changes:
     host = ReplayHost(load(state.machine)) if state.machine else tools.host
     if not state.machine:
         _ahead(lambda: tools.sources.environment)  # pip needs half a second to tell its settings; the plan wants them
-    found = detect(host)
+    found = detect(host, overrides=state.overrides)
     return {"detection": found, "findings": found.findings, "planning": None, "chosen": 0, "preview": None}
 
 

@@ -55,7 +55,7 @@ class SetupWizard(widgets.VBox):  # type: ignore[misc]  # the library has no typ
 
     def _follow(self, old: State, new: State) -> None:
         self._draw(new)
-        if old.machine != new.machine:
+        if (old.machine, old.overrides) != (new.machine, new.overrides):
             threading.Thread(target=self.session.begin, args=(Task.DETECT,), daemon=True).start()
 
     def _draw(self, state: State) -> None:

@@ -62,6 +62,27 @@ def test_a_recorded_machine_is_detected_and_planned_for(wizard: SetupWizard) -> 
     assert "nothing can be installed" in wizard.why.value
 
 
+def test_a_fact_can_be_set_and_taken_back(wizard: SetupWizard) -> None:
+    """What the user sets replaces what was found, is marked as his, and can be taken back."""
+    wizard.session.begin(Task.DETECT)
+    fact = wizard._panels[Step.DETECT].fact
+    fact.value = "gpus[0].gfx=gfx1100"
+    wizard.session.begin(Task.DETECT)
+    assert "set by you" in html_of(wizard)
+    assert wizard.session.state.detection.machine.gpus[0].gfx == "gfx1100"
+    fact.value = "gpus[0].gfx="
+    wizard.session.begin(Task.DETECT)
+    assert wizard.session.state.detection.machine.gpus[0].gfx == "gfx1031"
+
+
+def test_a_fact_that_does_not_exist_is_named(wizard: SetupWizard) -> None:
+    """A slip of the pen becomes a sentence in the panel."""
+    wizard.session.begin(Task.DETECT)
+    wizard._panels[Step.DETECT].fact.value = "nvidia_drivr=580"
+    wizard.session.begin(Task.DETECT)
+    assert "nvidia_drivr" in html_of(wizard)
+
+
 def test_a_click_on_a_step_shows_it(wizard: SetupWizard) -> None:
     """The stepper's message leads back, and nothing is lost."""
     wizard.session.begin(Task.DETECT)

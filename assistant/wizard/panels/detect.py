@@ -10,7 +10,7 @@ from assistant.i18n import _
 from assistant.machines import label, shipped
 from assistant.model.finding import Severity
 from assistant.model.machine import Gpu, Machine
-from assistant.session.state import Simulate, State
+from assistant.session.state import SetFact, Simulate, State
 from assistant.wizard import html
 from assistant.wizard.panels.base import Panel
 
@@ -25,7 +25,16 @@ class DetectPanel(Panel):
         options = [(_("This machine"), ""), *((label(name), name) for name in shipped())]
         self.machine = widgets.Dropdown(options=options, description=_("Machine"))
         self.on_value(self.machine, lambda name: Simulate(machine=name))
-        return [self.machine]
+        self.fact = widgets.Text(
+            description=_("Set a fact"), placeholder="nvidia_driver=580.95.05", continuous_update=False
+        )
+        self.on_value(self.fact, self._set)
+        return [self.machine, self.fact]
+
+    def _set(self, text: str) -> SetFact:
+        """Read `fact=value`; an empty value takes the setting back."""
+        fact, _sign, value = text.partition("=")
+        return SetFact(fact=fact.strip(), value=value.strip())
 
     def draw(self, state: State) -> str:
         """Show the facts once there are any."""
@@ -38,6 +47,7 @@ class DetectPanel(Panel):
         return (
             top
             + html.table(facts(machine))
+            + "".join(html.note(Severity.INFO, line) for line in _set_by_you(state))
             + f'<div class="ptsa-cards">{cards}</div>'
             + "".join(html.finding(finding) for finding in state.detection.findings)
             + html.details(_("Where each fact comes from"), sources if machine.evidence else "")
@@ -46,7 +56,7 @@ class DetectPanel(Panel):
     def follow(self, state: State) -> None:
         """Show which machine is looked at; it cannot be changed while something runs."""
         self.machine.value = state.machine
-        self.machine.disabled = state.running is not None
+        self.machine.disabled = self.fact.disabled = state.running is not None
 
 
 def facts(machine: Machine) -> list[tuple[str, str]]:
@@ -62,6 +72,11 @@ def facts(machine: Machine) -> list[tuple[str, str]]:
         (_("Packages"), ", ".join(f"{name} {version}" for name, version in sorted(machine.packages.items()))),
     ]
     return [(label, value) for label, value in rows if value]
+
+
+def _set_by_you(state: State) -> list[str]:
+    text = _("{fact} = {value}: set by you.")
+    return [text.format(fact=fact, value=value) for fact, value in state.overrides.items()]
 
 
 def _card(gpu: Gpu) -> str:
