@@ -5,13 +5,14 @@ from __future__ import annotations
 import importlib
 import signal
 import sys
+import traceback
 from types import FrameType
 
 import click
 
 from assistant import __version__
 from assistant.i18n import LANGUAGES, _, use_language
-from assistant.model.errors import AssistantError, Cancelled
+from assistant.model.errors import AssistantError, Cancelled, WorkFailed
 
 __all__ = ["main"]
 
@@ -81,7 +82,21 @@ def _run() -> int:
         return _tell(Cancelled(_("Stopped; what had been begun was taken back.")))
     except BrokenPipeError:
         return 0
+    except Exception as error:  # noqa: BLE001 - a fault of ours: one sentence for the user, the rest for the report
+        return _tell(_fault(error))
     return 0
+
+
+def _fault(error: Exception) -> WorkFailed:
+    """Keep the traceback in a file and say where."""
+    from assistant.session.store import Store  # noqa: PLC0415 - not needed while all goes well
+
+    path = Store().keep_fault("".join(traceback.format_exception(error)))
+    message = _("The assistant itself broke: {kind}: {reason}.")
+    return WorkFailed(
+        message.format(kind=type(error).__name__, reason=error),
+        hint=_("Please report it with the file {path}.").format(path=path),
+    )
 
 
 def _tell(error: AssistantError) -> int:

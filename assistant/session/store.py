@@ -49,6 +49,14 @@ class Store:
         }
         return replace(state, statuses=statuses, running=None)
 
+    def keep_fault(self, text: str) -> Path:
+        """Write what broke to a file of its own; answer its path."""
+        path = self.folder / "fault.log"
+        with suppress(OSError):
+            self.folder.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+        return path
+
     def write_log(self, line: str) -> None:
         """Append a line to the log of the last setup; a folder that cannot be written is no failure."""
         with suppress(OSError), self.log.open("a", encoding="utf-8") as file:
