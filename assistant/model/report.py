@@ -6,7 +6,7 @@ from enum import Enum
 
 from assistant.model.record import Record
 
-__all__ = ["Check", "Environment", "Report", "Status", "duration"]
+__all__ = ["Check", "Environment", "Report", "Speed", "Status", "duration"]
 
 
 class Status(Enum):
@@ -18,6 +18,11 @@ class Status(Enum):
     FAILED = "failed"
     TIMEOUT = "timeout"
     SKIPPED = "skipped"
+    SLOW = "slow"
+
+
+RIGHT = {Status.PASSED, Status.SLOW}
+NOISY = 0.2
 
 
 class Environment(Record, frozen=True):
@@ -27,6 +32,30 @@ class Environment(Record, frozen=True):
     python: str
     kernel: str | None = None
     packages: dict[str, str] = {}
+
+
+class Speed(Record, frozen=True):
+    """How fast some work ran: `rate` in `unit`, from the median `seconds` of `repeats`; `cpu_rate` is the CPU's.
+
+    `best` is the quickest run, `spread` the width of the middle half relative to the median, `flops` and `bytes` the
+    work of one run, `peak_bytes` the most memory taken.
+    """
+
+    rate: float
+    unit: str
+    seconds: float
+    best: float
+    spread: float
+    repeats: int
+    cpu_rate: float | None = None
+    flops: float = 0.0
+    bytes: float = 0.0
+    peak_bytes: int | None = None
+
+    @property
+    def noisy(self) -> bool:
+        """Tell whether the runs differ too much for their median to be trusted."""
+        return self.spread > NOISY
 
 
 class Check(Record, frozen=True):
@@ -39,6 +68,7 @@ class Check(Record, frozen=True):
     error: float | None = None
     tolerance: float | None = None
     detail: str = ""
+    speed: Speed | None = None
 
 
 class Report(Record, frozen=True):
@@ -51,16 +81,16 @@ class Report(Record, frozen=True):
 
     @property
     def passed(self) -> bool:
-        """Tell whether at least one check ran and none failed."""
+        """Tell whether at least one check ran and none failed; slow is not failed."""
         ran = [check for check in self.checks if check.status is not Status.SKIPPED]
-        return bool(ran) and all(check.status is Status.PASSED for check in ran)
+        return bool(ran) and all(check.status in RIGHT for check in ran)
 
     @property
     def usable(self) -> bool:
         """Tell whether the device works though operators may be missing: nothing wrong, failed or hung."""
         known = {check.status for check in self.checks} - {Status.SKIPPED, Status.UNSUPPORTED}
-        compared = any(check.error is not None for check in self.checks if check.status is Status.PASSED)
-        return compared and known == {Status.PASSED}
+        compared = any(check.error is not None for check in self.checks if check.status in RIGHT)
+        return compared and known <= RIGHT
 
 
 def duration(seconds: float | None) -> str:

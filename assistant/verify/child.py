@@ -4,7 +4,7 @@ Run as `python -I -X utf8 child.py '{"device": "cpu", "checks": ["import", "matm
 It needs the standard library, torch >= 1.13 and NumPy, runs on Python >= 3.8 and imports nothing of the assistant;
 the checks themselves lie in the files beside it that `FILES` names.
 Lines: `{"facts": {…}}`, `{"start": key}` and `{"check": key, "status": …, "seconds": …, "first_seconds": …, "error": …,
-"tolerance": …, "detail": …}`; everything else on stdout or stderr comes from the libraries.
+"tolerance": …, "speed": {…}, "detail": …}`; everything else on stdout or stderr comes from the libraries.
 A result counts only if it lives on the device that was asked for and each of its elements agrees with NumPy in float64.
 """
 
@@ -20,6 +20,7 @@ import re
 import signal
 import statistics
 import sys
+import threading
 import time
 import warnings
 from typing import Any, Callable, Dict, List, Sequence, Tuple  # noqa: UP035 - evaluated by Python 3.8
@@ -31,9 +32,11 @@ Result = Dict[str, Any]  # noqa: UP006 - evaluated by Python 3.8
 Compute = Callable[[], List[Tensor]]  # noqa: UP006 - evaluated by Python 3.8
 Checks = Dict[str, Tuple[Callable[["Target"], Result], Tuple[str, ...]]]  # noqa: UP006 - evaluated by Python 3.8
 
-FILES = ("checks.py",)
+FILES = ("checks.py", "checks_full.py", "limits.py", "workloads.py")
 REPEATS = 3
+LEAST, MOST = 5, 30  # repeats of a measured work
 MEGABYTE = 1 << 20
+MEMORY_EXIT = 75
 # The largest |got - expected| / (|expected| + mean |expected|) that a float32 element may show. Sums of a few hundred
 # terms stay below 1e-5; TF32 and half precision, above 3e-4, do not pass.
 TOLERANCE = 1e-4
@@ -108,6 +111,51 @@ class Target:
             for result in results:
                 result.cpu()
 
+    def on_cpu(self) -> Target:
+        """Give the same torch on this machine's CPU."""
+        other = Target("cpu")
+        other.torch, other.device = self.torch, self.torch.device("cpu")
+        return other
+
+    def pace(self, compute: Compute, budget: float = 0.3) -> Result:
+        """Repeat some work for `budget` seconds; give the median, the spread of its middle half, and the count."""
+        self.require(self._timed(compute)[1][0])
+        times: list[float] = []
+        while len(times) < LEAST or (sum(times) < budget and len(times) < MOST):
+            times.append(self._timed(compute)[0])
+        low, middle, high = statistics.quantiles(times, n=4)
+        return {"seconds": middle, "best": min(times), "spread": (high - low) / middle, "repeats": len(times)}
+
+    def speed(self, make: Callable[[Target], Compute], amount: float, unit: str, **work: float) -> Result:
+        """Measure work, of which one run does `amount` in `unit` x seconds, here and on this machine's CPU."""
+        self.clear_peak()
+        found = self.pace(make(self))
+        found.update(work, rate=amount / found["seconds"], unit=unit, peak_bytes=self.peak())
+        if self.kind != "cpu":
+            cpu = self.on_cpu()
+            found["cpu_rate"] = amount / cpu.pace(make(cpu))["seconds"]
+        result = {"status": "passed", "detail": "", "seconds": found["seconds"], "speed": found}
+        if found["rate"] < found.get("cpu_rate", 0.0):
+            detail = f"slower than this machine's CPU: {found['rate']:.3g} against {found['cpu_rate']:.3g} {unit}"
+            result.update(status="slow", detail=detail)
+        return result
+
+    def clear_peak(self) -> None:
+        """Forget the most memory that was taken so far, where torch counts it."""
+        getattr(self.accelerator(), "reset_peak_memory_stats", int)()
+
+    def peak(self) -> int | None:
+        """Give the most bytes taken on the device; on a CPU those of the whole process."""
+        if self.device.type == "cpu":
+            return resident()
+        most = getattr(self.accelerator(), "max_memory_allocated", None)
+        return self.allocated() if most is None else int(most(self.device))
+
+    def held(self) -> int:
+        """Count the bytes that torch holds on the device, or the process where torch does not tell."""
+        taken = self.allocated()
+        return resident() if taken is None else taken
+
     def allocated(self) -> int | None:
         """Count the bytes that torch holds on the device; None where it does not tell."""
         names = ("memory_allocated", "current_allocated_memory")
@@ -136,6 +184,28 @@ def deviation(np: Module, got: Array, want: Array, tolerance: float) -> tuple[fl
     off, where = int((errors > tolerance).sum()), ", ".join(str(int(index)) for index in place)
     value, right = got[place].item(), want[place].item()
     return float(errors[place]), f"{off} of {got.size} elements are off; element [{where}] is {value!r}, not {right!r}"
+
+
+def resident() -> int:
+    """Give this process's bytes in memory; its most so far where psutil is missing."""
+    if importlib.util.find_spec("psutil"):
+        return int(importlib.import_module("psutil").Process().memory_info().rss)
+    if importlib.util.find_spec("resource") is None:
+        return 0
+    usage = importlib.import_module("resource")
+    return int(usage.getrusage(usage.RUSAGE_SELF).ru_maxrss) * (1 if sys.platform == "darwin" else 1024)
+
+
+def watch_memory(limit: int, running: list[str]) -> None:
+    """End the process when a check makes it grow by more than `limit` bytes, before the machine runs out."""
+    start, seen = resident(), ""
+    while running:
+        if running[-1] != seen:
+            start, seen = resident(), running[-1]
+        if resident() - start > limit:
+            tell(check=seen, status="failed", detail=f"took more than {limit >> 20} MiB of memory and was stopped")
+            os._exit(MEMORY_EXIT)
+        time.sleep(0.1)
 
 
 def check_import(target: Target) -> Result:
@@ -280,11 +350,15 @@ def main() -> int:
     watch_for_crashes()
     target, checks = Target(request["device"]), known_checks()
     passed: set[str] = set()
+    running = ["start"]
+    if request.get("memory"):
+        threading.Thread(target=watch_memory, args=(request["memory"], running), daemon=True).start()
     tell_facts(python=platform.python_version(), executable=sys.executable)
     for key in request["checks"]:
+        running.append(key)
         tell(start=key)
         result = perform(target, checks, key, passed)
-        if result["status"] == "passed":
+        if result["status"] in ("passed", "slow"):
             passed.add(key)
         tell(check=key, **result)
     return 0

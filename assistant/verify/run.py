@@ -19,47 +19,16 @@ from assistant.model.event import FindingRaised, LogLine, Progress, Sink, Step
 from assistant.model.finding import Finding, Severity
 from assistant.model.plan import Backend
 from assistant.model.record import Record
-from assistant.model.report import Check, Report, Status
+from assistant.model.report import Check, Report, Speed, Status
+from assistant.verify.names import CHECKS, FULL, QUICK, Level, check_title
 
-__all__ = ["QUICK", "check_title", "device_for", "verify"]
+__all__ = ["FULL", "QUICK", "check_title", "device_for", "verify"]
 
 CHILD = Path(__file__).with_name("child.py")
+MEMORY_EXIT = 75  # what child.py ends with when a check took too much memory
 STRAY_LINES = 20
 LINE_LIMIT = 2000
 _DEVICE = re.compile(r"(?:{})(?::\d+)?".format("|".join(backend.value for backend in Backend)))
-
-# The checks of a quick verification, in order; they take a few tenths of a second after `import torch`.
-QUICK = (
-    "import",
-    "device",
-    "copy",
-    "matmul",
-    "linalg.solve",
-    "linalg.solve.batched",
-    "linalg.solve.broadcast",
-    "conv2d",
-    "training",
-    "reductions",
-    "onnxruntime",
-)
-
-
-def check_title(key: str) -> str:
-    """Name a check in the user's language; an unknown key names itself."""
-    titles = {
-        "import": _("Import torch"),
-        "device": _("Allocate on the device"),
-        "copy": _("Copy to the device and back"),
-        "matmul": _("Multiply matrices"),
-        "linalg.solve": _("Solve a linear system"),
-        "linalg.solve.batched": _("Solve a batch of linear systems"),
-        "linalg.solve.broadcast": _("Solve linear systems with shared right-hand sides"),
-        "conv2d": _("Convolve images"),
-        "training": _("Take one training step"),
-        "reductions": _("Sums, means, maxima and softmax"),
-        "onnxruntime": _("Run a model with ONNX Runtime"),
-    }
-    return titles.get(key, key)
 
 
 def device_for(backend: Backend) -> str:
@@ -67,19 +36,24 @@ def device_for(backend: Backend) -> str:
     return backend.value
 
 
-def verify(
+def verify(  # noqa: PLR0913 - what runs it, on what, who hears it; the rest are limits with defaults
     python: str | Path,
     device: str,
     sink: Sink,
     cancel: CancelToken | None = None,
     *,
+    level: Level | tuple[str, ...] = "quick",
     limit_per_check: float = 60.0,
+    memory_limit: int = 4 << 30,
     environment: Mapping[str, str] | None = None,
 ) -> Report:
-    """Run the quick checks with the interpreter `python` on `device` ("cpu", "cuda:1", …) and report every one of them.
+    """Run checks with the interpreter `python` on `device` ("cpu", "cuda:1", …) and report each of them.
+
+    `level` is "quick" (seconds), "full" (a minute or two; measures speed too), or the keys of some checks.
 
     `environment` holds variables to set for the child, such as a plan's. A check that takes more than
-    `limit_per_check` seconds, or whose process dies, ends the run; the checks after it are reported as skipped.
+    `limit_per_check` seconds or makes the process grow by more than `memory_limit` bytes, or whose process dies, ends
+    the run; the checks after it are reported as skipped.
     Raises `BadInput` for an unknown device, `WorkFailed` when the interpreter cannot be started, and `Cancelled`.
     """
     if not _DEVICE.fullmatch(device):
@@ -87,12 +61,13 @@ def verify(
             _("There is no device called {device!r}.").format(device=device),
             hint=_("Use cpu, cuda, rocm, xpu, mps or directml, with an index where there are several, as in cuda:1."),
         )
-    run = _Run(device, sink, cancel, limit_per_check)
-    request = json.dumps({"device": device, "checks": QUICK})
+    keys = CHECKS[level] if isinstance(level, str) else level
+    run = _Run(device, keys, sink, _Clock(cancel, limit_per_check))
+    request = json.dumps({"device": device, "checks": keys, "memory": memory_limit})
     started = time.monotonic()
     try:
         code = stream([python, "-I", "-X", "utf8", CHILD, request], run.hear, cancel=run.clock, environment=environment)
-        run.end(Status.FAILED, _ending(code), code)
+        run.end(Status.SKIPPED if code == MEMORY_EXIT else Status.FAILED, _ending(code), code)
     except Cancelled:
         if not run.clock.expired:
             raise
@@ -131,15 +106,16 @@ class _Line(Record, frozen=True):
     error: float | None = None
     tolerance: float | None = None
     detail: str = ""
+    speed: Speed | None = None
 
 
 class _Run:
     """What has been heard from the child so far."""
 
-    def __init__(self, device: str, sink: Sink, cancel: CancelToken | None, limit: float) -> None:
-        self.clock = _Clock(cancel, limit)
+    def __init__(self, device: str, keys: tuple[str, ...], sink: Sink, clock: _Clock) -> None:
+        self.clock = clock
         self.facts: dict[str, str] = {}
-        self._device, self._sink = device, sink
+        self._device, self._keys, self._sink = device, keys, sink
         self._done: dict[str, Check] = {}
         self._stray: deque[str] = deque(maxlen=STRAY_LINES)
 
@@ -158,7 +134,7 @@ class _Run:
 
     def end(self, status: Status, detail: str, code: int | None = None) -> None:
         """Give the check at which the child ended its status, and call those after it skipped."""
-        open_checks = [key for key in QUICK if key not in self._done]
+        open_checks = [key for key in self._keys if key not in self._done]
         if not open_checks and code:
             self.facts["ending"] = detail
         for key in open_checks[:1]:
@@ -169,7 +145,7 @@ class _Run:
 
     def checks(self) -> tuple[Check, ...]:
         """Give all results in the order of the checks."""
-        return tuple(self._done[key] for key in QUICK)
+        return tuple(self._done[key] for key in self._keys)
 
     def _hear_stray(self, text: str) -> None:
         if text.strip():
@@ -182,10 +158,10 @@ class _Run:
         self._progress(check_title(key))
 
     def _progress(self, text: str) -> None:
-        self._sink(Progress(step=Step.VERIFY, text=text, done=len(self._done), total=len(QUICK), unit="checks"))
+        self._sink(Progress(step=Step.VERIFY, text=text, done=len(self._done), total=len(self._keys), unit="checks"))
 
     def _finish(self, check: Check) -> None:
-        if check.key not in QUICK or check.key in self._done:
+        if check.key not in self._keys or check.key in self._done:
             return
         self._done[check.key] = check
         if check.status not in (Status.PASSED, Status.SKIPPED):
@@ -201,7 +177,11 @@ def _check(key: str, status: Status, line: _Line) -> Check:
         error=line.error,
         tolerance=line.tolerance,
         detail=line.detail,
+        speed=line.speed,
     )
+
+
+_SEVERITIES = {Status.UNSUPPORTED: Severity.WARNING, Status.SLOW: Severity.INFO}
 
 
 def _finding(check: Check, device: str) -> Finding:
@@ -209,11 +189,12 @@ def _finding(check: Check, device: str) -> Finding:
         Status.WRONG: _("“{check}” gave a wrong result on {device}."),
         Status.UNSUPPORTED: _("“{check}” is not supported on {device}."),
         Status.TIMEOUT: _("“{check}” hung on {device} and was stopped."),
+        Status.SLOW: _("“{check}” is slow on {device}."),
     }
     sentence = sentences.get(check.status, _("“{check}” failed on {device}."))
     return Finding(
         key=f"verify.{check.key}",
-        severity=Severity.WARNING if check.status is Status.UNSUPPORTED else Severity.ERROR,
+        severity=_SEVERITIES.get(check.status, Severity.ERROR),
         text=sentence.format(check=check_title(check.key), device=device),
         evidence=(check.detail,) if check.detail else (),
     )

@@ -1,0 +1,273 @@
+"""The further checks of arithmetic of a full verification; `child.py` loads them like those of `checks.py`."""
+
+from __future__ import annotations
+
+import importlib.util
+import platform
+import shutil
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from assistant.verify.child import Array, Checks, Result, Target, Tensor
+
+ROUNDING = {"float16": 2e-3, "bfloat16": 1.5e-2, "float64": 1e-11}  # of a dot product of a hundred terms
+
+
+def wide(array: Array) -> Array:
+    """Widen to float64, in which the references are computed."""
+    return array.astype("float64")
+
+
+def check_svd(target: Target) -> Result:
+    """Decompose a batch of matrices: singular values, orthogonal vectors, and the matrices again."""
+    np, matrices = target.numpy, target.data(20, 3, 24, 16)
+    there = target.put(matrices)
+
+    def compute() -> list[Tensor]:
+        left, values, right = target.torch.linalg.svd(there, full_matrices=False)
+        return [values, (left * values.unsqueeze(-2)) @ right, left.transpose(-1, -2) @ left]
+
+    unit = np.broadcast_to(np.eye(16), (3, 16, 16))
+    return target.measure(compute, [np.linalg.svd(wide(matrices), compute_uv=False), wide(matrices), unit])
+
+
+def check_qr(target: Target) -> Result:
+    """Decompose a batch of matrices into an orthogonal and a triangular one."""
+    np, matrices = target.numpy, target.data(21, 3, 24, 16)
+    there = target.put(matrices)
+
+    def compute() -> list[Tensor]:
+        left, right = target.torch.linalg.qr(there)
+        return [left @ right.triu(), left.transpose(-1, -2) @ left]
+
+    return target.measure(compute, [wide(matrices), np.broadcast_to(np.eye(16), (3, 16, 16))])
+
+
+def positive(target: Target, seed: int) -> Array:
+    """Give a batch of symmetric matrices with positive eigenvalues."""
+    half = target.data(seed, 3, 20, 20)
+    return half @ half.transpose(0, 2, 1) + target.numpy.eye(20, dtype="float32")
+
+
+def check_cholesky(target: Target) -> Result:
+    """Find the triangular root of a batch of positive matrices."""
+    matrices = positive(target, 22)
+    there = target.put(matrices)
+    return target.measure(lambda: [target.torch.linalg.cholesky(there)], [target.numpy.linalg.cholesky(wide(matrices))])
+
+
+def check_eigh(target: Target) -> Result:
+    """Find eigenvalues and eigenvectors of a batch of symmetric matrices."""
+    matrices = positive(target, 23)
+    there = target.put(matrices)
+
+    def compute() -> list[Tensor]:
+        values, vectors = target.torch.linalg.eigh(there)
+        return [values, (vectors * values.unsqueeze(-2)) @ vectors.transpose(-1, -2)]
+
+    return target.measure(compute, [target.numpy.linalg.eigvalsh(wide(matrices)), wide(matrices)])
+
+
+def check_conv1d(target: Target) -> Result:
+    """Convolve sequences with dilation and in two groups, as vocoders do."""
+    np, signal, kernels = target.numpy, target.data(24, 2, 4, 40), target.data(25, 6, 2, 3)
+    windows = np.lib.stride_tricks.sliding_window_view(wide(signal), 5, axis=2)[..., ::2]
+    groups = [np.einsum("nctk,ock->not", windows[:, 2 * g : 2 * g + 2], kernels[3 * g : 3 * g + 3]) for g in (0, 1)]
+    a, b = target.put(signal), target.put(kernels)
+    convolve = target.torch.nn.functional.conv1d
+    return target.measure(lambda: [convolve(a, b, dilation=2, groups=2)], [np.concatenate(groups, axis=1)])
+
+
+def check_conv_transposed(target: Target) -> Result:
+    """Convolve transposed, in one and in two dimensions, with stride and padding."""
+    np, signal, images = target.numpy, target.data(26, 2, 3, 11), target.data(27, 2, 3, 7, 6)
+    line, square = target.data(28, 3, 5, 4), target.data(29, 3, 4, 3, 3)
+    spread = np.zeros((2, 5, 2 * 10 + 4))
+    for tap in range(4):
+        spread[:, :, tap : tap + 21 : 2] += np.einsum("nct,co->not", wide(signal), wide(line[:, :, tap]))
+    plane = np.zeros((2, 4, 2 * 6 + 3, 2 * 5 + 3))
+    for row in range(3):
+        for column in range(3):
+            part = np.einsum("nchw,co->nohw", wide(images), wide(square[:, :, row, column]))
+            plane[:, :, row : row + 13 : 2, column : column + 11 : 2] += part
+    a, b, c, d = (target.put(array) for array in (signal, line, images, square))
+    call = target.torch.nn.functional
+
+    def compute() -> list[Tensor]:
+        return [
+            call.conv_transpose1d(a, b, stride=2, padding=1),
+            call.conv_transpose2d(c, d, stride=2, padding=1),
+        ]
+
+    return target.measure(compute, [spread[:, :, 1:-1], plane[:, :, 1:-1, 1:-1]])
+
+
+def check_attention(target: Target) -> Result:
+    """Attend over a sequence, each place to those before it."""
+    np = target.numpy
+    query, key, value = (target.data(30 + number, 2, 4, 33, 16) for number in range(3))
+    scores = wide(query) @ wide(key).swapaxes(-1, -2) / 4.0
+    scores = np.where(np.tril(np.ones((33, 33), dtype=bool)), scores, -np.inf)
+    powers = np.exp(scores - scores.max(axis=-1, keepdims=True))
+    expected = powers / powers.sum(axis=-1, keepdims=True) @ wide(value)
+    a, b, c = (target.put(array) for array in (query, key, value))
+    attend = target.torch.nn.functional.scaled_dot_product_attention
+    return target.measure(lambda: [attend(a, b, c, is_causal=True)], [expected])
+
+
+def check_indexing(target: Target) -> Result:
+    """Gather, scatter and add at places, mask, sort and sum up."""
+    np, array = target.numpy, target.data(33, 40, 12)
+    places = np.random.default_rng(34).integers(0, 40, (40, 12))
+    added, copied = np.zeros((40, 12)), wide(array).copy()
+    np.add.at(added, (places, np.arange(12)), wide(array))
+    np.add.at(copied, places[:, 0], wide(array))
+    there, at = target.put(array), target.put(places)
+
+    def compute() -> list[Tensor]:
+        torch = target.torch
+        chosen = [there.gather(0, at), there[at[:, 0]], torch.zeros_like(there).scatter_add_(0, at, there)]
+        changed = [there.clone().index_add_(0, at[:, 0], there), there.masked_fill(there > 0.5, -1.0)]  # noqa: PLR2004
+        return [*chosen, *changed, there.sort(0)[0], there.topk(5, 0)[0], there.cumsum(0), there[there > 0]]
+
+    full = wide(array)
+    picked = [np.take_along_axis(full, places, 0), full[places[:, 0]], added, copied, np.where(array > 0.5, -1.0, full)]  # noqa: PLR2004
+    ordered = np.sort(full, 0)
+    return target.measure(compute, [*picked, ordered, ordered[::-1][:5], full.cumsum(0), full[array > 0]])
+
+
+def check_random(target: Target) -> Result:
+    """Draw numbers: the same for the same seed, others for another, spread as they should be."""
+    torch, device = target.torch, target.device
+
+    def draw(seed: int) -> list[Tensor]:
+        torch.manual_seed(seed)
+        uniform, normal = torch.rand(20000, device=device), torch.randn(20000, device=device)
+        return [uniform, normal, torch.randint(0, 10, (20000,), device=device).float()]
+
+    first, again, other = draw(1), draw(1), draw(2)
+    for tensor in first:
+        target.require(tensor)
+    if any(bool((a != b).any()) for a, b in zip(first, again)):  # noqa: B905 - strict= came with Python 3.10
+        return {"status": "wrong", "detail": "the same seed gave other numbers"}
+    if any(bool((a == b).all()) for a, b in zip(first, other)):  # noqa: B905 - likewise
+        return {"status": "wrong", "detail": "another seed gave the same numbers"}
+    found = [target.numpy.array([tensor.mean().item(), tensor.std().item()]) for tensor in first]
+    expected = [[0.5, 12**-0.5], [0.0, 1.0], [4.5, 8.25**0.5]]
+    return target.judge([found], [target.numpy.array(pair) for pair in expected], tolerance=0.05)
+
+
+def check_complex(target: Target) -> Result:
+    """Multiply complex numbers and transform a signal there and back."""
+    np, parts = target.numpy, [target.data(35 + number, 4, 64) for number in range(4)]
+    left, right = parts[0] + 1j * parts[1], parts[2] + 1j * parts[3]
+    a, b = target.put(left.astype("complex64")), target.put(right.astype("complex64"))
+
+    def compute() -> list[Tensor]:
+        fft = target.torch.fft
+        made = [a * b, fft.fft(a), fft.ifft(fft.fft(a)), fft.rfft(a.real.contiguous())]
+        return [part for number in made for part in (number.real, number.imag[..., 1:])]
+
+    known = [left * right, np.fft.fft(left), left, np.fft.rfft(parts[0])]
+    return target.measure(compute, [part for number in known for part in (number.real, number.imag[..., 1:])])
+
+
+def check_integers(target: Target) -> Result:
+    """Compute with 64-bit integers, exactly."""
+    np = target.numpy
+    array = np.random.default_rng(39).integers(-(2**40), 2**40, 4096)
+    there = target.put(array)
+    wanted = [array * 3 + 1, array // 7, array % 7, array & 0xFFFF, array >> 3, array.cumsum()]
+
+    def compute() -> list[Tensor]:
+        return [there * 3 + 1, there // 7, there % 7, there & 0xFFFF, there >> 3, there.cumsum(0)]
+
+    got = compute()
+    for tensor in got:
+        target.require(tensor)
+    differences = [tensor.cpu().numpy() - right for tensor, right in zip(got, wanted)]  # noqa: B905 - Python 3.8
+    return target.judge([differences], [np.zeros(4096)] * len(wanted), tolerance=0.0)
+
+
+def precision(target: Target, name: str) -> Result:
+    """Multiply and add in one floating-point type; the reference takes inputs that were rounded to it."""
+    dtype = getattr(target.torch, name)
+    left, right = (target.torch.from_numpy(target.data(seed, 48, 96)).to(dtype) for seed in (40, 41))
+    a, b = left.to(target.device), right.to(target.device)
+
+    def compute() -> list[Tensor]:
+        results = [a @ b.t(), a + b]
+        if any(tensor.dtype != dtype for tensor in results):
+            raise TypeError(f"{name} became {results[0].dtype}")
+        return results if name == "float64" else [tensor.float() for tensor in results]
+
+    x, y = left.double().numpy(), right.double().numpy()
+    return target.measure(compute, [x @ y.T, x + y], ROUNDING[name])
+
+
+def check_autocast(target: Target) -> Result:
+    """Take a gradient in mixed precision: the product in half, the loss and the gradient near the reference."""
+    if target.kind == "directml":
+        raise NotImplementedError("autocast is not supported on DirectML")
+    torch, half = target.torch, target.torch.bfloat16 if target.kind in ("cpu", "xpu") else target.torch.float16
+    inputs, weights = target.data(42, 32, 48), target.data(43, 48, 16)
+    x = target.put(inputs)
+
+    def compute() -> list[Tensor]:
+        w = target.put(weights).requires_grad_()
+        with torch.autocast(target.device.type, dtype=half):
+            product = x @ w
+            if product.dtype != half:
+                raise TypeError(f"autocast gave {product.dtype}, not {half}")
+            loss = (product.float() ** 2).mean()
+        loss.backward()
+        return [loss.detach(), w.grad]
+
+    product = wide(inputs) @ wide(weights)
+    slope = wide(inputs).T @ (2.0 * product / product.size)
+    return target.measure(compute, [(product**2).mean(), slope], tolerance=0.02)
+
+
+def check_compile(target: Target) -> Result:
+    """Compile a small function with `torch.compile`; skipped where it cannot be expected to work."""
+    missing = cannot_compile(target)
+    if missing:
+        return {"status": "skipped", "detail": missing}
+    torch, left, right = target.torch, target.data(44, 64, 64), target.data(45, 64, 64)
+    a, b = target.put(left), target.put(right)
+    function = torch.compile(lambda x, y: torch.tanh(x * 2.0 + y).sum(dim=1))
+    return target.measure(lambda: [function(a, b)], [target.numpy.tanh(wide(left) * 2.0 + wide(right)).sum(1)])
+
+
+def cannot_compile(target: Target) -> str:
+    """Say what `torch.compile` lacks here, "" when nothing."""
+    if not hasattr(target.torch, "compile"):
+        return f"torch {target.torch.__version__} has no torch.compile"
+    if target.kind in ("directml", "mps"):
+        return f"torch.compile has no finished backend for {target.kind}"
+    if target.kind != "cpu":
+        return "" if importlib.util.find_spec("triton") else "torch.compile needs triton here, which is not installed"
+    compilers = ("cl",) if platform.system() == "Windows" else ("g++", "clang++", "c++")
+    if not any(map(shutil.which, compilers)):
+        return "torch.compile needs a C++ compiler on the CPU, and none is found"
+    return ""
+
+
+CHECKS: Checks = {
+    "linalg.svd": (check_svd, ("copy",)),
+    "linalg.qr": (check_qr, ("copy",)),
+    "linalg.cholesky": (check_cholesky, ("copy",)),
+    "linalg.eigh": (check_eigh, ("copy",)),
+    "conv1d": (check_conv1d, ("copy",)),
+    "conv_transposed": (check_conv_transposed, ("copy",)),
+    "attention": (check_attention, ("copy",)),
+    "indexing": (check_indexing, ("copy",)),
+    "random": (check_random, ("copy",)),
+    "complex": (check_complex, ("copy",)),
+    "integers": (check_integers, ("copy",)),
+    "float16": (lambda target: precision(target, "float16"), ("copy",)),
+    "bfloat16": (lambda target: precision(target, "bfloat16"), ("copy",)),
+    "float64": (lambda target: precision(target, "float64"), ("copy",)),
+    "autocast": (check_autocast, ("training",)),
+    "compile": (check_compile, ("copy",)),
+}

@@ -1,0 +1,152 @@
+"""Checks of memory and measurements of speed of a full verification; `child.py` loads them as those of `checks.py`."""
+
+from __future__ import annotations
+
+import gc
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from assistant.verify.child import Checks, Compute, Result, Target, Tensor
+
+TOO_MUCH = 1 << 50  # bytes; no device has them
+MEGABYTE = 1 << 20
+ROUNDS, ROUND_BYTES = 40, 8 * MEGABYTE
+KERNELS = 500
+SLOW_KERNEL = 2e-4  # seconds; a program of many small operators is held up by launching them
+LONG_ENOUGH = 3e-3  # seconds of a multiplication that shows what a device can do
+
+
+def check_out_of_memory(target: Target) -> Result:
+    """Ask for far too much memory: it must be refused by an exception, and the device must work on."""
+    before = target.allocated()
+    try:
+        target.torch.empty(TOO_MUCH, dtype=target.torch.uint8, device=target.device)
+    except (RuntimeError, MemoryError) as error:
+        refusal = str(error).splitlines()[0]
+    else:
+        return {"status": "wrong", "detail": f"{TOO_MUCH} bytes were granted, which no device has"}
+    after = target.allocated()
+    if before is not None and after is not None and after > before:
+        return {"status": "wrong", "detail": f"{after - before} bytes stayed taken after the refusal"}
+    works = float(target.torch.ones(4, device=target.device).sum().item())
+    return {**target.judge([[target.numpy.array(works)]], [target.numpy.array(4.0)]), "detail": refusal}
+
+
+def check_memory(target: Target) -> Result:
+    """Compute and forget, many times: the memory must come back."""
+    side = int((ROUND_BYTES / 4) ** 0.5)
+    matrix = target.torch.ones(side, side, device=target.device)
+
+    def rounds(count: int) -> int:
+        for _ in range(count):
+            target.wait([matrix @ matrix])
+        gc.collect()
+        return target.held()
+
+    rounds(ROUNDS // 4)
+    before = rounds(1)
+    grown = rounds(ROUNDS) - before
+    if grown > ROUNDS * ROUND_BYTES // 4:
+        detail = f"{grown // MEGABYTE} MiB stayed taken after {ROUNDS} results of {ROUND_BYTES // MEGABYTE} MiB"
+        return {"status": "wrong", "detail": detail}
+    return {"status": "passed", "detail": ""}
+
+
+def check_small_kernels(target: Target) -> Result:
+    """Run many small operators one after another, each waiting for the last one's result."""
+    values = target.torch.zeros(64, device=target.device)
+
+    def compute() -> list[Tensor]:
+        result = values
+        for _ in range(KERNELS):
+            result = result + 1.0
+        return [result]
+
+    right = target.measure(compute, [target.numpy.full(64, float(KERNELS))])
+    found = target.pace(compute)
+    found.update(rate=KERNELS / found["seconds"], unit="operators/s")
+    each = found["seconds"] / KERNELS
+    if right["status"] == "passed" and each > SLOW_KERNEL:
+        right.update(status="slow", detail=f"a small operator takes {1e6 * each:.0f} µs")
+    return {**right, "speed": found}
+
+
+def speed_bandwidth(target: Target) -> Result:
+    """Copy a block that fits no cache from one place of the device's memory to another."""
+    size = (64 if target.kind == "cpu" else 256) * MEGABYTE
+
+    def make(where: Target) -> Compute:
+        source = where.torch.ones(size // 4, device=where.device)
+        goal = where.torch.empty_like(source)
+        return lambda: [goal.copy_(source)]
+
+    return target.speed(make, 2 * size / 1e9, "GB/s", bytes=2 * size, flops=0.0)
+
+
+def speed_matmul(target: Target, name: str) -> Result:
+    """Multiply square matrices, as large as shows what the device can do."""
+    side, dtype = 256, getattr(target.torch, name)
+
+    def make(where: Target, side: int = 256) -> Compute:
+        values = where.torch.ones(side, side, dtype=dtype, device=where.device)
+        return lambda: [values @ values]
+
+    while side < 8192 and target.pace(make(target, side), budget=0.0)["best"] < LONG_ENOUGH:  # noqa: PLR2004
+        side *= 2
+    work = {"flops": 2.0 * side**3, "bytes": 3.0 * side**2 * dtype.itemsize}
+    if target.kind != "cpu" and name != "float32":  # a CPU may take minutes in half precision
+        found = target.pace(make(target, side))
+        found.update(work, rate=work["flops"] / found["seconds"] / 1e9, unit="GFLOP/s")
+        return {"status": "passed", "seconds": found["seconds"], "speed": found}
+    return target.speed(lambda where: make(where, side), work["flops"] / 1e9, "GFLOP/s", **work)
+
+
+def speed_conv2d(target: Target) -> Result:
+    """Convolve images as a network for pictures does."""
+    count = 2 if target.kind == "cpu" else 16
+
+    def make(where: Target) -> Compute:
+        images = where.torch.ones(count, 32, 64, 64, device=where.device)
+        kernels = where.torch.ones(32, 32, 3, 3, device=where.device)
+        return lambda: [where.torch.nn.functional.conv2d(images, kernels, padding=1)]
+
+    flops = 2.0 * count * 32 * 32 * 9 * 64 * 64
+    return target.speed(make, flops / 1e9, "GFLOP/s", flops=flops, bytes=8.0 * count * 32 * 64 * 64)
+
+
+def speed_attention(target: Target) -> Result:
+    """Attend over a sequence as a language model does."""
+    length = 256 if target.kind == "cpu" else 1024
+
+    def make(where: Target) -> Compute:
+        values = where.torch.ones(1, 8, length, 64, device=where.device)
+        attend = where.torch.nn.functional.scaled_dot_product_attention
+        return lambda: [attend(values, values, values)]
+
+    flops = 4.0 * 8 * length * length * 64
+    return target.speed(make, flops / 1e9, "GFLOP/s", flops=flops, bytes=16.0 * 8 * length * 64)
+
+
+def speed_softmax(target: Target) -> Result:
+    """Take the softmax of long rows, which memory holds up rather than arithmetic."""
+    rows = 512 if target.kind == "cpu" else 8192
+
+    def make(where: Target) -> Compute:
+        values = where.torch.ones(rows, 2048, device=where.device)
+        return lambda: [where.torch.softmax(values, 1)]
+
+    return target.speed(make, 8.0 * rows * 2048 / 1e9, "GB/s", flops=5.0 * rows * 2048, bytes=8.0 * rows * 2048)
+
+
+CHECKS: Checks = {
+    "out_of_memory": (check_out_of_memory, ("device",)),
+    "memory": (check_memory, ("matmul",)),
+    "small_kernels": (check_small_kernels, ("copy",)),
+    "speed.bandwidth": (speed_bandwidth, ("device",)),
+    "speed.matmul.float32": (lambda target: speed_matmul(target, "float32"), ("matmul",)),
+    "speed.matmul.float16": (lambda target: speed_matmul(target, "float16"), ("float16",)),
+    "speed.matmul.bfloat16": (lambda target: speed_matmul(target, "bfloat16"), ("bfloat16",)),
+    "speed.conv2d": (speed_conv2d, ("conv2d",)),
+    "speed.attention": (speed_attention, ("attention",)),
+    "speed.softmax": (speed_softmax, ("reductions",)),
+}

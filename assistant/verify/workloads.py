@@ -1,0 +1,197 @@
+"""Small models made on the spot, one for each kind of work that people bring; `child.py` loads them as checks.
+
+Each is compared with itself in float64 on the CPU and then timed; nothing is downloaded.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from assistant.verify.child import Checks, Compute, Result, Target, Tensor
+
+Model = Any  # torch is known only once the target has imported it
+TOLERANCE = 5e-3  # of float32 through a whole model
+VOCABULARY, WIDTH, HEADS, LAYERS, PROMPT, TOKENS = 256, 128, 4, 3, 16, 32
+MELS, FRAMES_PER_LETTER, SECONDS_PER_FRAME = 80, 4, 256 / 22050
+LETTERS, FRAMES = 40, 24
+BATCH, STEPS, RANK = 16, 8, 4
+
+
+def compare(target: Target, model: Model, run: Callable[..., list[Tensor]], amount: float, unit: str) -> Result:
+    """Run a model on the device and, in float64, on the CPU; compare, then measure `amount` of `unit` x seconds."""
+    torch = target.torch
+    with torch.random.fork_rng(devices=[]):
+        expected = [tensor.numpy() for tensor in run(torch, copy.deepcopy(model).double(), torch.device("cpu"))]
+    mine = copy.deepcopy(model).to(target.device)
+    result = target.measure(lambda: run(torch, mine, target.device), expected, TOLERANCE)
+    if result["status"] != "passed":
+        return result
+
+    def make(where: Target) -> Compute:
+        own = copy.deepcopy(model).to(where.device)
+        return lambda: run(torch, own, where.device)
+
+    measured = target.speed(make, amount, unit)
+    if unit == "s of audio/s" and measured["speed"]["rate"] < 1.0:
+        measured.update(status="slow", detail="slower than the sound that it makes")
+    return {**result, **measured}
+
+
+def layers(torch: Any, **parts: Model) -> Model:  # noqa: ANN401 - the target's torch
+    """Put parts under names."""
+    return torch.nn.ModuleDict(parts)
+
+
+def workload_llm(target: Target) -> Result:
+    """Generate tokens with a decoder-only transformer and its cache of keys and values."""
+    torch, nn = target.torch, target.torch.nn
+    torch.manual_seed(0)
+    blocks = [
+        layers(
+            torch,
+            before=nn.LayerNorm(WIDTH),
+            attend=nn.Linear(WIDTH, 3 * WIDTH),
+            out=nn.Linear(WIDTH, WIDTH),
+            after=nn.LayerNorm(WIDTH),
+            up=nn.Linear(WIDTH, 4 * WIDTH),
+            down=nn.Linear(4 * WIDTH, WIDTH),
+        )
+        for _ in range(LAYERS)
+    ]
+    model = layers(
+        torch,
+        tokens=nn.Embedding(VOCABULARY, WIDTH),
+        places=nn.Embedding(PROMPT + TOKENS, WIDTH),
+        blocks=nn.ModuleList(blocks),
+        head=nn.Linear(WIDTH, VOCABULARY),
+    )
+    return compare(target, model, generate, TOKENS, "tokens/s")
+
+
+def generate(torch: Any, model: Model, device: Any) -> list[Tensor]:  # noqa: ANN401 - the target's torch
+    """Read a prompt, then give the logits of each greedy step; only the newest token passes through the blocks."""
+    caches: list[Any] = [None] * LAYERS
+    tokens, place, logits = torch.arange(PROMPT, device=device)[None] % VOCABULARY, 0, []
+    with torch.no_grad():
+        for _ in range(TOKENS):
+            at = torch.arange(place, place + tokens.shape[1], device=device)
+            hidden = model["tokens"](tokens) + model["places"](at)
+            for number, block in enumerate(model["blocks"]):
+                hidden, caches[number] = decode(torch, block, hidden, caches[number])
+            place += tokens.shape[1]
+            logits.append(model["head"](hidden[:, -1]))
+            tokens = logits[-1].argmax(-1, keepdim=True)
+    return [torch.cat(logits)]
+
+
+def decode(torch: Any, block: Model, hidden: Tensor, cache: Any) -> tuple[Tensor, Any]:  # noqa: ANN401 - likewise
+    """Pass through one block; keys and values so far go in and come out."""
+    split = block["attend"](block["before"](hidden)).unflatten(-1, (3, HEADS, WIDTH // HEADS)).permute(2, 0, 3, 1, 4)
+    query, key, value = split[0], split[1], split[2]
+    if cache is not None:
+        key, value = torch.cat([cache[0], key], 2), torch.cat([cache[1], value], 2)
+    attend = torch.nn.functional.scaled_dot_product_attention
+    seen = attend(query, key, value, is_causal=cache is None).transpose(1, 2).flatten(2)
+    hidden = hidden + block["out"](seen)
+    return hidden + block["down"](torch.nn.functional.gelu(block["up"](block["after"](hidden)))), (key, value)
+
+
+def workload_tts(target: Target) -> Result:
+    """Turn letters into a mel spectrogram: convolutions, lengths of sounds, a recurrent layer."""
+    torch, nn = target.torch, target.torch.nn
+    torch.manual_seed(1)
+    model = layers(
+        torch,
+        letters=nn.Embedding(64, WIDTH),
+        encode=nn.Conv1d(WIDTH, WIDTH, 5, padding=2),
+        norm=nn.LayerNorm(WIDTH),
+        recur=nn.GRU(WIDTH, WIDTH, batch_first=True),
+        mels=nn.Linear(WIDTH, MELS),
+    )
+    return compare(target, model, speak, LETTERS * FRAMES_PER_LETTER * SECONDS_PER_FRAME, "s of audio/s")
+
+
+def speak(torch: Any, model: Model, device: Any) -> list[Tensor]:  # noqa: ANN401 - the target's torch
+    """Give the mel frames of a short text."""
+    with torch.no_grad():
+        hidden = model["letters"](torch.arange(LETTERS, device=device)[None] % 64)
+        hidden = model["norm"](torch.relu(model["encode"](hidden.transpose(1, 2))).transpose(1, 2))
+        lengths = torch.full((LETTERS,), FRAMES_PER_LETTER, device=device)
+        stretched = torch.repeat_interleave(hidden, lengths, dim=1)
+        return [model["mels"](model["recur"](stretched)[0])]
+
+
+def workload_vocoder(target: Target) -> Result:
+    """Turn a mel spectrogram into sound as BigVGAN does: transposed convolutions and the snake activation."""
+    torch, nn = target.torch, target.torch.nn
+    torch.manual_seed(2)
+    widths, strides = (64, 32, 16, 8, 8), (8, 8, 2, 2)
+    stages = [
+        layers(
+            torch,
+            widen=nn.ConvTranspose1d(wide, narrow, 2 * stride, stride, padding=stride // 2),
+            mix=nn.Conv1d(narrow, narrow, 3, dilation=3, padding=3),
+        )
+        for wide, narrow, stride in zip(widths, widths[1:], strides)  # noqa: B905 - strict= came with Python 3.10
+    ]
+    first, last = nn.Conv1d(MELS, widths[0], 7, padding=3), nn.Conv1d(widths[-1], 1, 7, padding=3)
+    model = layers(torch, first=first, stages=nn.ModuleList(stages), last=last)
+    return compare(target, model, sound, FRAMES * SECONDS_PER_FRAME, "s of audio/s")
+
+
+def sound(torch: Any, model: Model, device: Any) -> list[Tensor]:  # noqa: ANN401 - the target's torch
+    """Give the samples of a few frames."""
+    weight = model["first"].weight
+    frames = torch.linspace(-1.0, 1.0, MELS * FRAMES, device=device, dtype=weight.dtype).view(1, MELS, FRAMES)
+    with torch.no_grad():
+        wave = model["first"](frames)
+        for stage in model["stages"]:
+            wave = snake(torch, stage["widen"](snake(torch, wave)))
+            wave = wave + stage["mix"](wave)
+        return [torch.tanh(model["last"](wave))]
+
+
+def snake(torch: Any, wave: Tensor) -> Tensor:  # noqa: ANN401 - the target's torch
+    """Bend a wave periodically: x + sin²(x)."""
+    return wave + torch.sin(wave) ** 2
+
+
+def workload_lora(target: Target) -> Result:
+    """Fine-tune two low-rank matrices beside frozen weights: the losses of a few steps of AdamW."""
+    torch, nn = target.torch, target.torch.nn
+    torch.manual_seed(3)
+    down, up = nn.Linear(WIDTH, RANK, bias=False), nn.Linear(RANK, WIDTH, bias=False)
+    nn.init.zeros_(up.weight)
+    model = layers(torch, frozen=nn.Linear(WIDTH, WIDTH), down=down, up=up, head=nn.Linear(WIDTH, 8))
+    for part in ("frozen", "head"):
+        model[part].requires_grad_(False)
+    return compare(target, model, tune, BATCH * STEPS, "samples/s")
+
+
+def tune(torch: Any, model: Model, device: Any) -> list[Tensor]:  # noqa: ANN401 - the target's torch
+    """Give the losses of a few steps from the same start."""
+    model = copy.deepcopy(model)
+    weights = [weight for weight in model.parameters() if weight.requires_grad]
+    optimizer = torch.optim.AdamW(weights, lr=1e-2)
+    dtype = weights[0].dtype
+    inputs = torch.linspace(-1.0, 1.0, BATCH * WIDTH, device=device, dtype=dtype).view(BATCH, WIDTH).sin()
+    goals, losses = torch.arange(BATCH, device=device) % 8, []
+    for _ in range(STEPS):
+        hidden = torch.relu(model["frozen"](inputs) + model["up"](model["down"](inputs)))
+        loss = torch.nn.functional.cross_entropy(model["head"](hidden), goals)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.detach())
+    return [torch.stack(losses)]
+
+
+CHECKS: Checks = {
+    "workload.llm": (workload_llm, ("copy",)),
+    "workload.tts": (workload_tts, ("copy",)),
+    "workload.vocoder": (workload_vocoder, ("copy",)),
+    "workload.lora": (workload_lora, ("training",)),
+}
