@@ -68,10 +68,16 @@ class Catalog:
     """
 
     def __init__(
-        self, torch: InForce, cuda: CudaTables, rocm: RocmTables, directml: DirectmlTables, systems: SystemTables
+        self,
+        torch: TorchTables,
+        cuda: CudaTables,
+        rocm: RocmTables,
+        directml: DirectmlTables,
+        systems: SystemTables,
+        remark: str = "",
     ) -> None:
-        self.torch, self.remark = torch
-        self.cuda, self.rocm, self.directml, self.systems = cuda, rocm, directml, systems
+        self.torch, self.cuda, self.rocm, self.directml, self.systems = torch, cuda, rocm, directml, systems
+        self.remark = remark
         self._wheels: dict[tuple[str, str | None, str], tuple[TorchWheel, ...]] = {}
         self._pythons: dict[str, frozenset[str]] = {}
         self._sm: dict[tuple[str, str, Number], tuple[tuple[int, ...], int | None]] = {}
@@ -210,10 +216,12 @@ def _indexes() -> IndexTables:
 @cache
 def load_catalog(torch: str | None = None) -> Catalog:
     """Read the catalogue once, its torch tables as the user refreshed them; JSON text `torch` stands in for those."""
+    own = InForce(from_json(torch, TorchTables, "The refreshed torch table")) if torch else torch_tables()
     return Catalog(
-        InForce(from_json(torch, TorchTables, "The refreshed torch table")) if torch else torch_tables(),
+        own.tables,
         read_tables("cuda", CudaTables),
         read_tables("rocm", RocmTables),
         read_tables("directml", DirectmlTables),
         read_tables("systems", SystemTables),
+        own.remark,
     )
