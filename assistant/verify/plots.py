@@ -14,7 +14,7 @@ from assistant.model.report import Check, Report, Status, duration
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["timing_figure", "timing_png", "warm_up"]
+__all__ = ["GREY", "png", "svg", "timing_figure", "timing_png", "warm_up"]
 
 # Read on white and on black: contrast 4.4 and 4.7 to 1. In JupyterLab the theme's own colour of text takes its place.
 GREY = "#787878"
@@ -25,6 +25,7 @@ _BARS: Mapping[Status, str] = {
     Status.WRONG: "#d1495b",
     Status.FAILED: "#d1495b",
     Status.TIMEOUT: "#d1495b",
+    Status.SLOW: "#c27a00",
 }
 SHORTEST = 1e-6
 _drawing = threading.Lock()  # matplotlib's caches of fonts and glyphs are shared by all threads
@@ -38,28 +39,34 @@ def warm_up() -> None:
 
 def timing_figure(report: Report) -> str:
     """Draw the seconds of each check, first and later runs, as an SVG element that fits light and dark pages."""
-    text = _drawn(report, lambda figure, file: _save(figure, file, "svg", {"Date": None})).decode()
-    body = text[text.index(">", text.index("<svg")) + 1 :].replace(f"{GREY}", _THEMED)
-    opening = text[text.index("<svg") : text.index(">", text.index("<svg"))]
-    title, description = escape(_title(report)), escape(_description(report))
-    named = f'{opening} role="img" aria-label="{title}"><title>{title}</title><desc>{description}</desc>'
-    return f"{named}{body}"
+    return svg(lambda: _figure(report), _title(report), _description(report))
 
 
 def timing_png(report: Report) -> bytes:
     """Draw the same picture as a PNG with a transparent background."""
-    return _drawn(report, lambda figure, file: _save(figure, file, "png", {}))
+    return png(lambda: _figure(report))
 
 
-def _drawn(report: Report, save: Callable[[Figure, io.BytesIO], None]) -> bytes:
+def svg(make: Callable[[], Figure], title: str, description: str) -> str:
+    """Give a figure as an SVG element that has a name, words for those who cannot see it, and the page's colours."""
+    text = _drawn(make, format="svg", metadata={"Date": None}).decode()
+    body = text[text.index(">", text.index("<svg")) + 1 :].replace(f"{GREY}", _THEMED)
+    opening = text[text.index("<svg") : text.index(">", text.index("<svg"))]
+    title, description = escape(title), escape(description)
+    named = f'{opening} role="img" aria-label="{title}"><title>{title}</title><desc>{description}</desc>'
+    return f"{named}{body}"
+
+
+def png(make: Callable[[], Figure]) -> bytes:
+    """Give a figure as a PNG with a transparent background."""
+    return _drawn(make, format="png")
+
+
+def _drawn(make: Callable[[], Figure], **options: Any) -> bytes:  # noqa: ANN401 - as `savefig` takes them
     file = io.BytesIO()
     with _drawing:
-        save(_figure(report), file)
+        make().savefig(file, dpi=150, transparent=True, **options)
     return file.getvalue()
-
-
-def _save(figure: Figure, file: io.BytesIO, kind: str, metadata: dict[str, Any]) -> None:
-    figure.savefig(file, format=kind, dpi=150, transparent=True, metadata=metadata)
 
 
 def _figure(report: Report) -> Figure:
