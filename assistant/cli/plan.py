@@ -57,7 +57,7 @@ def plan(
     brief = _brief(machine, replay, request)
     case = Case(brief, catalog, brief.request)
     planning = make_plans(*case)
-    if not (machine or replay):
+    if not (machine or replay) or any(options.values()):
         planning = settled(planning, case, Sources(host_of(None), **options))
     if planning.choice or as_json:
         _print(planning, brief, why=why, as_json=as_json)

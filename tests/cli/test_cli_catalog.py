@@ -136,6 +136,14 @@ def test_plan_is_confirmed_by_the_index_that_is_named(run, loopback_index):
     assert "GB of disk" in text
 
 
+def test_a_described_machine_is_looked_up_where_a_source_is_named(run, loopback_index, tmp_path):
+    """What the index holds for that machine, whichever this one is."""
+    loopback_index.add("torch", f"{NEWEST}+cpu", "cp313-cp313-win_amd64")
+    (tmp_path / "m.json").write_text('{"os": "windows", "arch": "x86_64", "python": "3.13", "gpus": []}')
+    done = run("plan", "--json", "--machine", tmp_path / "m.json", "--index-url", loopback_index.url)
+    assert json.loads(done.stdout)["choice"]["wheel"]["filename"].endswith("win_amd64.whl")
+
+
 def test_plan_without_its_index_is_not_checked(run):
     """Every plan says so."""
     done = run("plan", "--backend", "cpu", "--index-url", BROKEN)
