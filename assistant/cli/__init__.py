@@ -72,22 +72,26 @@ def _run() -> int:
             cli.invoke(context)
     except click.exceptions.Exit as end:
         return end.exit_code
-    except AssistantError as error:
-        return _tell(error)
     except click.exceptions.NoArgsIsHelpError as error:
         click.echo(error.format_message())
+    except BrokenPipeError:
+        pass  # whoever read our output has gone
     except click.ClickException as error:
         return _tell_usage(error)
-    except (click.Abort, KeyboardInterrupt):
-        return _tell(Cancelled(_("Stopped; what had been begun was taken back.")))
-    except BrokenPipeError:
-        return 0
-    except Exception as error:  # noqa: BLE001 - a fault of ours: one sentence for the user, the rest for the report
-        return _tell(_fault(error))
+    except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - even a fault of ours ends in one sentence
+        return _tell(_failure(error))
     return 0
 
 
-def _fault(error: Exception) -> WorkFailed:
+def _failure(error: BaseException) -> AssistantError:
+    if isinstance(error, AssistantError):
+        return error
+    if isinstance(error, click.Abort | KeyboardInterrupt):
+        return Cancelled(_("Stopped; what had been begun was taken back."))
+    return _fault(error)
+
+
+def _fault(error: BaseException) -> WorkFailed:
     """Keep the traceback in a file and say where."""
     from assistant.session.store import Store  # noqa: PLC0415 - not needed while all goes well
 

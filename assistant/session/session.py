@@ -81,7 +81,7 @@ class Session:
     def _start(self, task: Task, cancel: CancelToken) -> None:
         def job(emit: Sink) -> None:
             self.dispatch(self._outcome(task, Tools(self._host, self._sources, self._heard(emit), cancel)))
-            if self._store:
+            if self._store and task is not Task.DETECT:  # a setup saved earlier outlives a mere look
                 self._store.save(self.state)
 
         self._runner.start(job, lambda events: self.dispatch(Told(events=events)))

@@ -22,6 +22,7 @@ __all__ = [
     "Finished",
     "Phase",
     "Preview",
+    "Resume",
     "SetFact",
     "Show",
     "Simulate",
@@ -182,7 +183,13 @@ class Simulate(Record, frozen=True):
     machine: str
 
 
-Action = Begin | Told | Finished | JobFailed | Show | Choose | Wish | Aim | SetFact | Simulate
+class Resume(Record, frozen=True):
+    """Go on from a state that was saved before the kernel restarted."""
+
+    state: State
+
+
+Action = Begin | Told | Finished | JobFailed | Show | Choose | Wish | Aim | Resume | SetFact | Simulate
 
 STEPS = tuple(Step)
 
@@ -229,7 +236,7 @@ def reduce(state: State, action: Action) -> State:
             return state if state.running else _changed(state, action)
 
 
-def _changed(state: State, answer: Choose | Wish | Aim | SetFact | Simulate) -> State:
+def _changed(state: State, answer: Choose | Wish | Aim | Resume | SetFact | Simulate) -> State:
     """Take an answer of the user; what rested on the old one turns stale."""
     match answer:
         case Choose(index=index):
@@ -239,6 +246,8 @@ def _changed(state: State, answer: Choose | Wish | Aim | SetFact | Simulate) -> 
             return _stale(replace(state, request=request, chosen=0, preview=None), Step.PLAN, itself=True)
         case Aim(target=target):
             return _stale(replace(state, target=target, preview=None), Step.PLAN)
+        case Resume(state=saved):
+            return saved
         case SetFact(fact=fact, value=value):
             others = {name: known for name, known in state.overrides.items() if name != fact}
             overrides = {**others, fact: value} if value else others

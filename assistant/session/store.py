@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
+from datetime import datetime
 from pathlib import Path
 
 import platformdirs
@@ -48,6 +49,13 @@ class Store:
             for step, status in state.statuses.items()
         }
         return replace(state, statuses=statuses, running=None)
+
+    def saved_at(self) -> str:
+        """Tell when the state was saved, in local time; "" when it never was."""
+        try:
+            return datetime.fromtimestamp(self.path.stat().st_mtime).astimezone().strftime("%Y-%m-%d %H:%M")
+        except OSError:
+            return ""
 
     def keep_fault(self, text: str) -> Path:
         """Write what broke to a file of its own; answer its path."""

@@ -14,9 +14,11 @@ from assistant.i18n import _
 from assistant.machines import label
 from assistant.model.event import Step
 from assistant.model.finding import Severity
+from assistant.model.record import replace
+from assistant.session.resume import furthest, resumable
 from assistant.session.runner import Runner, ThreadRunner
 from assistant.session.session import Session
-from assistant.session.state import Show, State, Task
+from assistant.session.state import Resume, Show, State, Task
 from assistant.session.store import Store
 from assistant.wizard import html
 from assistant.wizard.flow import footer, press, titles, word
@@ -29,7 +31,7 @@ __all__ = ["SetupWizard", "show"]
 class SetupWizard(widgets.VBox):  # type: ignore[misc]  # the library has no types
     """The guided setup as a widget; `session` holds everything that it knows."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: Session, saved: State | None = None, saved_at: str = "") -> None:
         super().__init__()
         self.add_class("ptsa-wizard")
         self.session = session
@@ -45,7 +47,12 @@ class SetupWizard(widgets.VBox):  # type: ignore[misc]  # the library has no typ
         self.stop = _button(_("Cancel"), self._on_cancel)
         buttons = widgets.HBox([self.back, self.main, self.stop])
         buttons.add_class("ptsa-footer")
-        self.children = (self.stepper, self.banner, self.panel, self.why, buttons)
+        self._saved, self._saved_at = saved, saved_at
+        self.offer = widgets.HTML()
+        self.resume = _button(_("Go on from there"), self._on_resume)
+        self.offers = widgets.VBox([self.offer, self.resume])
+        self.offers.layout.display = "none"
+        self.children = (self.stepper, self.banner, self.offers, self.panel, self.why, buttons)
         session.watch(self._follow)
         self._draw(session.state)
 
@@ -61,6 +68,7 @@ class SetupWizard(widgets.VBox):  # type: ignore[misc]  # the library has no typ
     def _draw(self, state: State) -> None:
         with self._lock, self.hold_sync():
             self._draw_stepper(state)
+            self._draw_offer(state)
             self._draw_panel(state)
             self._draw_footer(state)
 
@@ -83,6 +91,16 @@ class SetupWizard(widgets.VBox):  # type: ignore[misc]  # the library has no typ
         self.stepper.status = f"{names[state.current]}: {text or word(phase)}"
         self.stepper.current = state.current.value
         self.banner.value = _simulation(state.machine) if state.machine else ""
+
+    def _draw_offer(self, state: State) -> None:
+        """Offer to go on with the setup that was saved, until the user has gone on by himself."""
+        saved, found = self._saved, state.detection
+        open_ = saved and found and state.plan is None and not state.machine and resumable(saved, found.machine)
+        self.offers.layout.display = None if open_ else "none"
+        if open_ and saved:
+            text = _("A setup of {when} got as far as {step}.")
+            text = text.format(when=self._saved_at, step=titles()[furthest(saved)])
+            self.offer.value = html.note(Severity.INFO, text)
 
     def _draw_panel(self, state: State) -> None:
         step = state.current
@@ -118,6 +136,10 @@ class SetupWizard(widgets.VBox):  # type: ignore[misc]  # the library has no typ
         for action in press(self.session.state):
             self.session.dispatch(action)
 
+    def _on_resume(self) -> None:
+        if self._saved:
+            self.session.dispatch(Resume(state=replace(self._saved, current=furthest(self._saved))))
+
     def _on_cancel(self) -> None:
         self.session.cancel()
 
@@ -131,8 +153,9 @@ def show(machine: str = "", runner: Runner | None = None) -> SetupWizard:
     """Make the wizard of this kernel and let it detect; an older one is closed."""
     if _current:
         _current.pop().close()
-    session = Session(LiveHost(), runner or ThreadRunner(), Store(), State(machine=machine))
-    wizard = SetupWizard(session)
+    store = Store()
+    session = Session(LiveHost(), runner or ThreadRunner(), store, State(machine=machine))
+    wizard = SetupWizard(session, store.load(), store.saved_at())
     _current.append(wizard)
     session.begin(Task.DETECT)
     return wizard
