@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import sys
 from collections.abc import Iterable
 
 import ipywidgets as widgets
@@ -16,32 +17,61 @@ from assistant.wizard.panels.base import Panel, log_view
 __all__ = ["InstallPanel"]
 
 
+KERNEL = "kernel"  # the target's word for the environment that this kernel runs in
+
+
 class InstallPanel(Panel):
     """The agreement and the work."""
 
     def controls(self) -> Iterable[widgets.Widget]:
-        """Let the user choose the folder, and show the log below it."""
+        """Let the user choose between a new environment and this kernel's own, and show the log below."""
+        options = [(_("A new environment"), ""), (_("The environment of this kernel"), KERNEL)]
+        self.where = widgets.Dropdown(options=options, description=_("Where"))
+        self.on_value(self.where, lambda where: Aim(target=where))
         self.target = widgets.Text(
             description=_("Folder"), placeholder=_("a folder of its own, chosen for you"), continuous_update=False
         )
         self.on_value(self.target, lambda target: Aim(target=target.strip()))
         self.log = widgets.HTML()
-        return [self.target, self.log]
+        return [self.where, self.target, self.log]
 
     def draw(self, state: State) -> str:
         """Show what will happen, or what has."""
-        top = html.heading(_("Install"), _("A new environment is made; nothing that exists is touched."))
+        if state.target == KERNEL:
+            lead = _("This kernel's own environment is changed; should anything fail, it is put back as it was.")
+        else:
+            lead = _("A new environment is made; nothing that exists is touched.")
+        top = html.heading(_("Install"), lead)
         if state.status(self.step).phase is Phase.DONE and state.environment:
-            text = _("The environment is ready in {path}.").format(path=state.environment.path)
-            kernel = _("JupyterLab's launcher offers it as the kernel {name}.").format(name=state.environment.kernel)
-            return top + html.note(Severity.OK, text, html.bullets([kernel] if state.environment.kernel else []))
-        return top + (_agreement(state.preview) if state.preview else "")
+            return top + _ready(state)
+        known = state.detection.findings if state.detection else ()
+        raised = "".join(html.finding(finding) for finding in state.findings if finding not in known)
+        return top + raised + (_agreement(state.preview) if state.preview else "")
 
     def follow(self, state: State) -> None:
-        """Show the folder and the log; the folder cannot be changed while something runs."""
-        self.target.value = state.target
-        self.target.disabled = state.running is not None
+        """Show place and log; the place cannot be changed while something runs."""
+        self.where.value = KERNEL if state.target == KERNEL else ""
+        self.target.value = "" if state.target == KERNEL else state.target
+        self.where.disabled = state.running is not None
+        self.target.disabled = state.running is not None or state.target == KERNEL
         self.log.value = log_view(state.log)
+
+
+def _ready(state: State) -> str:
+    """Say where the environment is, and that a kernel which has torch loaded already must restart."""
+    made = state.environment
+    if made is None:
+        return ""
+    kernel = _("JupyterLab's launcher offers it as the kernel {name}.").format(name=made.kernel) if made.kernel else ""
+    text = _("The environment is ready in {path}.").format(path=made.path)
+    note = html.note(Severity.OK, text, html.bullets([kernel] if kernel else []))
+    if state.target != KERNEL or "torch" not in sys.modules:
+        return note
+    restart = _(
+        "This kernel had already imported torch, so it still runs the old one: restart it (menu Kernel), run the cell "
+        "above again and go on from where you are."
+    )
+    return note + html.note(Severity.WARNING, restart)
 
 
 def _agreement(preview: Preview) -> str:
