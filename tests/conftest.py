@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import atexit
 import json
 import os
+import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,6 +17,13 @@ from loopback import LoopbackIndex
 
 from assistant.model.record import from_plain
 from assistant.model.report import Environment
+
+
+def pytest_configure() -> None:
+    """Keep what this user has refreshed or set up out of the tests."""
+    folder = tempfile.mkdtemp(prefix="assistant-tests-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    os.environ.update(XDG_DATA_HOME=folder, XDG_STATE_HOME=folder)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
