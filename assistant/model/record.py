@@ -50,6 +50,11 @@ def to_plain(value: object) -> object:
 
 
 def _refusal(what: str, error: Exception) -> BadInput:
+    if str(error).endswith("`$.schema`"):
+        return BadInput(
+            _("{what} was written for another version of the assistant.").format(what=what),
+            hint=_("Update the assistant, or make the file anew with this one."),
+        )
     return BadInput(
         _("{what} cannot be read: {reason}.").format(what=what, reason=str(error).rstrip(".")),
         hint=_("Correct that place, or make the file anew with the command that wrote it."),
