@@ -114,14 +114,14 @@ def look_at(target: Path, host: Host) -> Site:
     return from_json(line, Site, str(python))
 
 
-def installed_files(site: Site, names: Iterable[str]) -> list[Path]:
-    """List the files of some installed distributions; raise `BadInput` for one that does not say which are its own."""
+def installed_files(site: Site, names: Iterable[str]) -> list[str]:
+    """List the files of some installed distributions, relative to the environment.
+
+    Raises `BadInput` for a distribution that does not say which files are its own.
+    """
     gone = set(names)
-    files: list[Path] = []
-    for one in site.own:
-        if canonicalize_name(one.name) in gone:
-            files += [_inside(site, one, name) for name in _record(one)]
-    return files
+    going = [one for one in site.own if canonicalize_name(one.name) in gone]
+    return [_inside(site, one, name) for one in going for name in _record(one)]
 
 
 def _record(one: Distribution) -> tuple[str, ...]:
@@ -136,11 +136,11 @@ def _record(one: Distribution) -> tuple[str, ...]:
     return found
 
 
-def _inside(site: Site, one: Distribution, name: str) -> Path:
-    path = Path(os.path.normpath(Path(one.place) / name))
-    if not path.is_relative_to(site.prefix):
+def _inside(site: Site, one: Distribution, name: str) -> str:
+    path = os.path.normpath(os.path.join(one.place, name))  # noqa: PTH118 - ten times faster for 20,000 files
+    if not path.startswith(site.prefix + os.sep):
         raise BadInput(
             _("{name} has a file outside of its environment: {path}.").format(name=one.name, path=path),
             hint=_("Remove it with the tool that installed it, or choose a new environment."),
         )
-    return path
+    return path[len(site.prefix) + 1 :].replace(os.sep, "/")

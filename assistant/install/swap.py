@@ -22,11 +22,10 @@ CACHE = "__pycache__"
 
 
 class Change(Record, frozen=True):
-    """Paths relative to the environment, "/" between parts: files that go, files that come, folders that come."""
+    """What goes and what comes: files and whole folders, relative to the environment, "/" between parts."""
 
     goes: tuple[str, ...] = ()
     comes: tuple[str, ...] = ()
-    folders: tuple[str, ...] = ()
 
 
 def recorded_files(record: str) -> tuple[str, ...]:
@@ -34,18 +33,18 @@ def recorded_files(record: str) -> tuple[str, ...]:
     return tuple(row[0] for row in csv.reader(record.splitlines()) if row and row[0])
 
 
-def change_for(prefix: Path, staged: Path, old: Iterable[Path]) -> Change:
-    """List what has to move so that `staged` takes the place of the files `old` (each with its compiled twins).
+def change_for(prefix: Path, staged: Path, old: Iterable[str]) -> Change:
+    """List what has to move so that `staged` takes the place of the files `old` (paths relative to the environment).
 
-    A file that is nobody's but stands where a new one comes steps aside too.
+    Modules take their compiled twins along; a file that is nobody's but stands where a new one comes steps aside too.
+    A folder of which nothing stays, or that is not there yet, moves as a whole.
     """
-    comes = tuple(_below(staged, staged))
-    going = {path for path in old if os.path.lexists(path)}
-    going |= {twin for path in [*going, *(prefix / name for name in comes)] for twin in _compiled(path)}
-    goes = {_relative(path, prefix) for path in going} | {name for name in comes if os.path.lexists(prefix / name)}
-    parents = {str(parent) for name in comes for parent in PurePosixPath(name).parents} - {"."}
-    folders = sorted(parent for parent in parents if not (prefix / parent).exists())
-    return Change(goes=tuple(sorted(goes)), comes=tuple(sorted(comes)), folders=tuple(folders))
+    coming = list(_below(staged))
+    going = {name for name in (*old, *coming) if os.path.lexists(f"{prefix}/{name}")}  # a Path each would cost seconds
+    going |= _twins(prefix, {*going, *coming})
+    goes = list(_gathered(prefix, "", going, {parent for name in going for parent in _parents(name)})[0])
+    comes = list(_arriving(prefix, staged, "", set(goes)))
+    return Change(goes=tuple(sorted(goes)), comes=tuple(sorted(comes)))
 
 
 def swap(change: Change, prefix: Path, staged: Path, aside: Path) -> None:
@@ -65,18 +64,62 @@ def put_back(change: Change, prefix: Path, staged: Path, aside: Path) -> None:
             _move(name, prefix, staged)
     for name in change.goes:
         if os.path.lexists(aside / name):
+            if (prefix / name).is_dir():  # made since, by a Python that compiled modules
+                shutil.rmtree(prefix / name)
             _move(name, aside, prefix)
-    for name in change.comes:
-        for twin in _compiled(prefix / name):
-            if _relative(twin, prefix) not in change.goes:
-                twin.unlink()
-    for name in change.folders:  # whatever is in a folder that was not there before came with us
-        shutil.rmtree(prefix / name, ignore_errors=True)
-    _prune(change.comes, prefix)
+    for twin in _twins(prefix, set(change.comes)):
+        if not {twin, *_parents(twin)} & {*change.goes}:
+            (prefix / twin).unlink()
+    _prune([f"{Path(name).parent.as_posix()}/{CACHE}/any" for name in change.comes] + [*change.comes], prefix)
+
+
+def _gathered(prefix: Path, folder: str, going: set[str], parents: set[str]) -> tuple[list[str], bool]:
+    """List what goes from a folder, and tell whether nothing stays in it: such a folder goes as one."""
+    found: list[str] = []
+    nothing_stays = bool(folder)
+    with os.scandir(prefix / folder) as entries:
+        for entry in entries:
+            name = f"{folder}/{entry.name}" if folder else entry.name
+            if name in going:
+                found.append(name)
+            elif name in parents:
+                inner, whole = _gathered(prefix, name, going, parents)
+                whole = whole and not entry.is_symlink()
+                found += [name] if whole else inner
+                nothing_stays &= whole
+            else:
+                nothing_stays = False
+    return found, nothing_stays
+
+
+def _arriving(prefix: Path, staged: Path, folder: str, goes: set[str]) -> Iterator[str]:
+    """List what comes into a folder that stays; one that is not there, or goes, comes as a whole."""
+    with os.scandir(staged / folder) as entries:
+        for entry in entries:
+            name = f"{folder}/{entry.name}" if folder else entry.name
+            if not folder and entry.name == ".lock":  # the installer's own
+                continue
+            if entry.is_dir(follow_symlinks=False) and name not in goes and os.path.lexists(prefix / name):
+                yield from _arriving(prefix, staged, name, goes)
+            else:
+                yield name
+
+
+def _twins(prefix: Path, names: set[str]) -> set[str]:
+    """List the compiled twins of modules."""
+    found = set()
+    for folder in {name.rpartition("/")[0] for name in names if name.endswith(".py")}:
+        cache = f"{folder}/{CACHE}" if folder else CACHE
+        with suppress(OSError):
+            for twin in os.listdir(prefix / cache):  # noqa: PTH208 - names are all we need
+                module = f"{twin.partition('.')[0]}.py"
+                if twin.endswith(".pyc") and (f"{folder}/{module}" if folder else module) in names:
+                    found.add(f"{cache}/{twin}")
+    return found
 
 
 def _move(name: str, source: Path, goal: Path) -> None:
-    """Rename one file; folders that are missing at the goal get the modes of those at the source."""
+    """Rename a file or a folder; folders that are missing above it get the modes of those at the source."""
     _folders_like(PurePosixPath(name).parent, source, goal)
     (source / name).replace(goal / name)
 
@@ -92,32 +135,22 @@ def _folders_like(name: PurePosixPath, source: Path, goal: Path) -> None:
 
 
 def _prune(names: Iterable[str], prefix: Path) -> None:
-    """Remove folders that held these files and hold nothing now."""
-    parents = {prefix / parent for name in names for parent in PurePosixPath(name).parents if parent.parts}
-    for folder in sorted(parents, key=lambda path: len(path.parts), reverse=True):
+    """Remove folders that held these and hold nothing now."""
+    for folder in sorted({parent for name in names for parent in _parents(name)}, key=len, reverse=True):
         with suppress(OSError):
-            folder.rmdir()
+            (prefix / folder).rmdir()
 
 
-def _below(folder: Path, root: Path) -> Iterator[str]:
-    with os.scandir(folder) as entries:
+def _parents(name: str) -> Iterator[str]:
+    while name := name.rpartition("/")[0]:
+        yield name
+
+
+def _below(folder: Path, inside: str = "") -> Iterator[str]:
+    with os.scandir(folder / inside) as entries:
         for entry in entries:
+            name = f"{inside}/{entry.name}" if inside else entry.name
             if entry.is_dir(follow_symlinks=False):
-                yield from _below(Path(entry.path), root)
-            elif not (folder == root and entry.name == ".lock"):  # the installer's own
-                yield Path(entry.path).relative_to(root).as_posix()
-
-
-def _compiled(path: Path) -> list[Path]:
-    """List a module's compiled twins."""
-    if path.suffix != ".py":
-        return []
-    return list((path.parent / CACHE).glob(f"{_escaped(path.stem)}.*.pyc"))
-
-
-def _escaped(name: str) -> str:
-    return name.replace("[", "[[]").replace("*", "[*]").replace("?", "[?]")
-
-
-def _relative(path: Path, prefix: Path) -> str:
-    return Path(os.path.normpath(path)).relative_to(prefix).as_posix()
+                yield from _below(folder, name)
+            elif name != ".lock":
+                yield name
