@@ -1,0 +1,130 @@
+"""Every key is reached from a log that shows it, and logs without trouble are left alone."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from assistant.diagnose import diagnose, load_rules, read_log
+from assistant.machines import load, shipped
+from assistant.model.machine import Gpu, Machine, Vendor
+from assistant.model.record import from_plain
+from assistant.session.diagnosis import diagnosed, machine_of_log
+
+HERE = Path(__file__).parent
+CASES = [json.loads(line) for line in (HERE / "cases.jsonl").read_text(encoding="utf-8").splitlines()]
+HEALTHY = sorted((HERE / "healthy").glob("*.txt"))
+IN_TROUBLE = {"linux-ubuntu2204-rtx3090-nodriver", "linux-ubuntu2404-rtx4070-mismatch"}
+MACHINES = {
+    "unknown": Machine(),
+    "windows-nvidia": Machine(os="windows", gpus=(Gpu(vendor=Vendor.NVIDIA, name="GeForce RTX 3060"),)),
+    "linux-amd": Machine(os="linux", wsl=False, gpus=(Gpu(vendor=Vendor.AMD, name="Radeon RX 6800"),)),
+    "wsl-amd": Machine(os="linux", wsl=True, gpus=(Gpu(vendor=Vendor.AMD, name="Radeon RX 7900 XTX"),)),
+    "mac": Machine(os="macos", gpus=(Gpu(vendor=Vendor.APPLE, name="Apple M2"),)),
+}
+
+
+@pytest.mark.parametrize("case", CASES, ids=[f"{number}-{case['key']}" for number, case in enumerate(CASES)])
+def test_the_first_cause_is_the_right_one(case: dict[str, object]) -> None:
+    """The log and the facts together name the cause first, with the line, a way out and a source."""
+    machine = from_plain(case["machine"], Machine, "the case")
+    best, *_others = diagnosed(read_log(str(case["log"])), machine)
+    assert best.key == case["key"]
+    assert best.evidence
+    assert best.remedies
+    assert best.sources
+    assert 0 < best.confidence <= 1
+
+
+def test_every_rule_has_a_case() -> None:
+    """No rule is shipped untried."""
+    assert {rule.key for rule in load_rules().rules} == {case["key"] for case in CASES}
+
+
+@pytest.mark.parametrize("name", MACHINES)
+@pytest.mark.parametrize("path", HEALTHY, ids=[path.stem for path in HEALTHY])
+def test_a_healthy_or_unrelated_log_is_left_alone(path: Path, name: str) -> None:
+    """No cause is invented, whatever machine the log comes from."""
+    if (path.stem, name) == ("collect_env_cpu", "windows-nvidia"):
+        pytest.skip("a CPU build beside an NVIDIA GPU is a true finding")
+    assert diagnose(path.read_bytes(), MACHINES[name]) == ()
+
+
+def test_there_are_enough_healthy_logs() -> None:
+    """The promise is kept on sixty logs and more."""
+    assert len(HEALTHY) >= 60
+
+
+@pytest.mark.parametrize("name", shipped())
+def test_what_shipped_machines_answered_is_left_alone(name: str) -> None:
+    """Outputs of tools on machines without trouble raise nothing; those in trouble do."""
+    text = "\n".join(said.answer.text for said in load(name).said)
+    assert bool(diagnose(text)) == (name in IN_TROUBLE)
+
+
+@pytest.mark.parametrize(
+    ("facts", "key"),
+    [
+        (Machine(os="macos"), "cuda-requested-on-mac"),
+        (Machine(packages={"torch": "2.8.0+xpu"}), "cuda-hardcoded-on-xpu"),
+        (Machine(os="windows", gpus=(Gpu(vendor=Vendor.AMD, name="RX 6600"),)), "wrong-backend-build-for-gpu"),
+        (Machine(os="windows", gpus=(Gpu(vendor=Vendor.NVIDIA, name="RTX 3060"),)), "torch-cpu-build-installed"),
+    ],
+)
+def test_one_message_is_decided_by_facts(facts: Machine, key: str) -> None:
+    """The same sentence has another cause on another machine."""
+    assert diagnose("AssertionError: Torch not compiled with CUDA enabled", facts)[0].key == key
+
+
+def test_a_missing_fact_is_asked_for() -> None:
+    """Without knowing whether this is WSL, the first remedy asks, and the confidence is lower."""
+    log = "OSError: libd3d12.so: cannot open shared object file: No such file or directory"
+    unknown, known = diagnose(log)[0], diagnose(log, Machine(os="linux", wsl=False))[0]
+    assert "WSL" in unknown.remedies[0].text
+    assert unknown.remedies[0].commands
+    assert unknown.confidence < known.confidence
+
+
+def test_facts_are_read_from_the_log() -> None:
+    """A version that the log states decides as a stated fact does."""
+    log = "torch: 2.6.0+xpu\nAssertionError: Torch not compiled with CUDA enabled"
+    assert diagnose(log)[0].key == "cuda-hardcoded-on-xpu"
+
+
+def test_a_pasted_report_inside_the_log_is_read() -> None:
+    """What collect_env says of the machine counts."""
+    log = read_log(
+        "AssertionError: Torch not compiled with CUDA enabled\nCollecting environment information...\n"
+        "PyTorch version: 2.6.0+cpu\nOS: Microsoft Windows 11 Pro (10.0.26100 64-bit)\n"
+        "Python version: 3.12.4 (64-bit runtime)\nGPU models and configuration: GPU 0: NVIDIA GeForce RTX 4070\n"
+        "Nvidia driver version: 560.94\n"
+    )
+    machine = machine_of_log(log, Machine(os="linux"))
+    assert (machine.os, machine.packages["torch"], machine.nvidia_driver) == ("windows", "2.6.0+cpu", "560.94")
+    best = diagnosed(log, machine)[0]
+    assert best.key == "torch-cpu-build-installed"
+    assert best.remedies[0].plan
+    assert best.remedies[0].plan.backend.value == "cuda"
+
+
+def test_a_remedy_names_no_plan_that_the_machine_cannot_have() -> None:
+    """An old Radeon on Linux gets the honest CPU plan, a new one gets ROCm."""
+    log = read_log("OSError: libd3d12.so: cannot open shared object file")
+    for name, backend in {"Radeon RX 580": "cpu", "Radeon RX 7900 XTX": "rocm"}.items():
+        machine = Machine(
+            os="linux", wsl=False, arch="x86_64", python="3.12", gpus=(Gpu(vendor=Vendor.AMD, name=name),)
+        )
+        plan = diagnosed(log, machine)[0].remedies[0].plan
+        assert plan
+        assert plan.backend.value == backend
+
+
+def test_the_commands_fit_the_system() -> None:
+    """Windows is offered no apt, Linux no reg."""
+    log = "ERROR: Could not install packages due to an OSError: [Errno 28] No space left on device"
+    windows = diagnose(log, Machine(os="windows"))[0]
+    linux = diagnose(log, Machine(os="linux"))[0]
+    assert any("set TEMP" in command for remedy in windows.remedies for command in remedy.commands)
+    assert not any("set TEMP" in command for remedy in linux.remedies for command in remedy.commands)

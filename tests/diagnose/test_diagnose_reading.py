@@ -1,0 +1,102 @@
+"""Logs as they come: other encodings, colours, binary files, very long ones."""
+
+from __future__ import annotations
+
+import gzip
+import zlib
+
+import pytest
+
+from assistant.diagnose import diagnose, read_log
+from assistant.model.errors import BadInput
+
+LINE = (
+    "OSError: [WinError 126] The specified module could not be found. "
+    'Error loading "C:\\v\\fbgemm.dll" or one of its dependencies.'
+)
+
+VC = "vc-redist-missing"
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        LINE.encode("utf-16"),
+        LINE.encode("utf-16-le"),
+        LINE.encode("utf-16-be"),
+        LINE.encode("utf-8-sig"),
+        ("正在加载\r\n" + LINE).encode("gb18030"),
+        b"gr\xf6\xdfer als erlaubt\n" + LINE.encode(),
+        "已完成\n".encode() + "找不到\n".encode("gbk") + LINE.encode(),
+        f"\x1b[31m{LINE[:40]}\x1b[0m\x1b[1;33m{LINE[40:]}\x1b[0m".encode(),
+        f"downloading 1%\rdownloading 99%\r{LINE}\r\n".encode(),
+        b"plain\n" + LINE.encode("utf-16-le"),
+    ],
+    ids=["utf-16", "utf-16-le", "utf-16-be", "bom", "gb18030", "cp1252", "mixed", "colours", "progress", "appended"],
+)
+def test_a_log_is_read_in_any_encoding(data: bytes) -> None:
+    """PowerShell's UTF-16, Chinese and Western code pages, colours and progress bars do not hide the line."""
+    assert diagnose(data)[0].key == "libomp140-missing"
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"\x7fELF" + bytes(200),
+        b"MZ\x90\x00" + bytes(range(256)),
+        b"PK\x03\x04abc",
+        zlib.compress(" ".join(map(str, range(5000))).encode()),
+        gzip.compress(b"some text"),
+    ],
+    ids=["elf", "exe", "zip", "noise", "gzip"],
+)
+def test_a_binary_file_is_refused_in_one_sentence(data: bytes) -> None:
+    """It is no log, and the sentence says so."""
+    with pytest.raises(BadInput, match="binary") as refusal:
+        read_log(data)
+    assert refusal.value.hint
+
+
+@pytest.mark.parametrize("data", [b"", b"\n\n", b" ", "…".encode()])
+def test_an_empty_log_has_no_cause(data: bytes) -> None:
+    """Nothing is found in nothing."""
+    assert diagnose(data) == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "key"),
+    [
+        ("ImportError: DLL load failed while importing onnxruntime_pybind11_state: 找不到指定的模块。", VC),
+        ("ImportError: DLL load failed while importing _pybind_state: Das Modul wurde nicht gefunden.", VC),
+        ('OSError: [WinError 1114] 动态链接库(DLL)初始化例程失败。 Error loading "c10.dll"', VC),
+        ("OSError: [WinError 1455] 页面文件太小，无法完成操作。", "paging-file-too-small"),
+        ("OSError: [WinError 112] 磁盘空间不足。", "disk-full"),
+        ("887A0004 此系统不支持指定的设备接口或功能级别。", "directml-dll-version-mismatch"),
+        ("ERROR: 由于 OSError，无法安装软件包：[Errno 28] 设备上没有空间", "disk-full"),
+    ],
+)
+def test_translated_messages_are_understood(text: str, key: str) -> None:
+    """Messages of a Windows or pip in another language name the same cause."""
+    assert diagnose(text)[0].key == key
+
+
+def test_the_failing_line_of_a_long_log_is_found_with_its_number() -> None:
+    """One line among two hundred thousand others is found, and its number is the one in the file."""
+    lines = [f"2026-11-21 12:00:{n % 60:02} INFO step {n} loss {n / 7:.3f} time {n}ms" for n in range(200_000)]
+    lines[123_456] = LINE
+    log = read_log("\n".join(lines).encode())
+    assert diagnose(log)[0].key == "libomp140-missing"
+    assert (123_457, LINE) in log.lines
+    assert len(log.lines) < 2000
+
+
+def test_the_cause_is_found_among_many_other_errors() -> None:
+    """A hundred thousand lines of another trouble do not push it out."""
+    noise = [f"ERROR worker {n} could not open file {n}: not found, request failed" for n in range(100_000)]
+    log = "\n".join([*noise[:50_000], LINE, *noise[50_000:]])
+    assert diagnose(log.encode())[0].key == "libomp140-missing"
+
+
+def test_one_endless_line_is_read() -> None:
+    """A log without a line break is cut into pieces, not refused."""
+    assert diagnose((b"x" * 3_000_000) + b"\n" + LINE.encode())[0].key == "libomp140-missing"

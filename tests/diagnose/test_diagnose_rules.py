@@ -1,0 +1,104 @@
+"""Rules are loaded strictly, and none is slow on text that is made against it."""
+
+from __future__ import annotations
+
+import re
+import time
+
+import pytest
+
+from assistant.diagnose import diagnose, load_rules, read_log
+from assistant.diagnose.needles import needles
+from assistant.diagnose.rules import read_rules
+from assistant.model.errors import BadInput
+
+RULE = """
+as_of = "2026-11-21"
+[[rule]]
+key = "k"
+title = "T"
+cause = "C"
+sources = ["https://example.org"]
+[[rule.sign]]
+any = ['some text']
+{line}
+[[rule.remedy]]
+text = "R"
+"""
+ADVERSARIAL_CHARACTERS = 400_000
+SLOWEST_SECONDS = 0.5
+
+
+def test_a_good_rule_loads() -> None:
+    """The template of the other tests is fine as it stands."""
+    assert read_rules(RULE.format(line=""), "x.toml")[0].key == "k"
+
+
+@pytest.mark.parametrize(
+    ("line", "word"),
+    [
+        ("facts = { phase_of_moon = 'full' }", "phase_of_moon"),
+        ("facts = { os = 'linux' }", "os"),
+        ("facts = { python = 'new' }", "python"),
+        ("facts = { gpu = '(' }", "gpu"),
+        ("anny = ['x']", "anny"),
+        ("all = ['Capital letters']", "capitals"),
+        ("all = ['begin.*end']", "run away"),
+        ("all = ['begin(?:a{1,90}b){1,90}end']", "run away"),
+        ("all = ['\\\\d{1,3}']", "literal"),
+    ],
+)
+def test_a_slip_of_the_pen_fails_at_loading(line: str, word: str) -> None:
+    """An unknown predicate or key, a wrong kind and a dangerous pattern are named."""
+    with pytest.raises((BadInput, ValueError, TypeError), match=word):
+        read_rules(RULE.format(line=line), "x.toml")
+
+
+def test_the_needles_are_what_every_match_holds() -> None:
+    """Groups, alternatives, classes and optional parts are understood."""
+    assert needles(r"no module named .torch") == {"no module named "}
+    assert needles(r"(?:cuda|hip) out of memory") == {" out of memory"}
+    assert needles(r"not loaded|cannot") == {"not loaded", "cannot"}
+    assert needles(r"ab?c{0,3}defgh") == {"defgh"}
+
+
+def test_every_rule_is_whole() -> None:
+    """Each has a sign, a remedy and a source on the web; no key is there twice."""
+    rules = load_rules().rules
+    assert len({rule.key for rule in rules}) == len(rules)
+    for rule in rules:
+        assert rule.sign
+        assert rule.remedy
+        assert all(source.startswith("https://") for source in rule.sources), rule.key
+        assert rule.sources, rule.key
+        assert all(0 < sign.confidence <= 1 for sign in rule.sign), rule.key
+
+
+def _against(pattern: str) -> str:
+    """Make a text that begins like the pattern's matches over and over, in lines as long as a log keeps."""
+    beginning = max(re.split(r"\\.|[\[\](){}?*+|^$.]|\d+,\d+", pattern), key=len)
+    line = (beginning + " a" * 40 + beginning[: len(beginning) // 2] + "9" * 60)[:400] * 5
+    return "\n".join([line] * (ADVERSARIAL_CHARACTERS // len(line)))
+
+
+def test_no_pattern_is_slow_on_text_made_against_it() -> None:
+    """Each pattern meets its own beginning thousands of times in less than the limit."""
+    for pattern, compiled in load_rules().patterns.items():
+        text = _against(pattern)
+        started = time.process_time()
+        for _match in compiled.finditer(text):
+            pass
+        assert time.process_time() - started < SLOWEST_SECONDS, pattern
+
+
+def test_the_cost_grows_with_the_length_and_no_faster() -> None:
+    """Twice the text takes about twice the time."""
+
+    def seconds(characters: int) -> float:
+        log = read_log("error: cannot open, not found, failed to load torch\n" * (characters // 52))
+        started = time.process_time()
+        diagnose(log)
+        return time.process_time() - started
+
+    seconds(10_000)
+    assert seconds(800_000) < 4 * seconds(400_000) + 0.3
