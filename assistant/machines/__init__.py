@@ -33,4 +33,4 @@ def load(name: str) -> Recording:
 
 def label(name: str) -> str:
     """Give the words that a person chooses a machine by."""
-    return load(name).label or name
+    return _(load(name).label) if load(name).label else name

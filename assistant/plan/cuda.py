@@ -319,8 +319,8 @@ def _jetson(question: Question, wanted: list[Card]) -> Rejection | None:
         card = next((card for card in wanted if _text(card.capability) in row.capabilities), None)
         if card:
             why = _("No build of pytorch.org serves {name} ({board}) with this driver and Python.")
-            helps = _("NVIDIA's wheels for this board: {wheels}.").format(wheels=row.wheels)
-            return _no(why.format(name=card.name, board=row.board), helps)
+            helps = _("NVIDIA's wheels for this board: {wheels}.").format(wheels=_(row.wheels))
+            return _no(why.format(name=card.name, board=_(row.board)), helps)
     return None
 
 

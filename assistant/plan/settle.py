@@ -136,8 +136,10 @@ def _with(plan: Plan, wheel: Wheel, look: Look, official: Look, wanted: str = ""
     version = _version(wheel)
     reasons = [*plan.reasons, _confirmed(wheel)]
     if look is not official:
-        told = _("{source} cannot be reached ({reason})") if official.reason else _("{source} does not hold this build")
-        reasons.append(_sentence(told, official))
+        told = (
+            _("{source} cannot be reached ({reason}).") if official.reason else _("{source} does not hold this build.")
+        )
+        reasons.append(told.format(source=official.source, reason=official.reason))
     elif wanted:
         reasons.append(_("{source} does not hold torch {wanted}.").format(source=look.source, wanted=wanted))
     elsewhere = wheel.where != "official"
@@ -151,10 +153,6 @@ def _with(plan: Plan, wheel: Wheel, look: Look, official: Look, wanted: str = ""
         reasons=tuple(reasons),
         warnings=(*plan.warnings, *([_leak(look, leak)] if leak else [])),
     )
-
-
-def _sentence(told: str, look: Look) -> str:
-    return told.format(source=look.source, reason=look.reason) + "."
 
 
 def _confirmed(wheel: Wheel) -> str:
