@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import gettext
+import locale
 import os
+from collections.abc import Mapping
 from pathlib import Path
 
-__all__ = ["LANGUAGES", "_", "language", "ngettext", "use_language"]
+__all__ = ["LANGUAGES", "_", "language", "ngettext", "use_language", "wanted_by"]
 
 LANGUAGES = {"en": "English", "zh_CN": "简体中文"}
-_FOLDER = Path(__file__).with_name("locale")
+FOLDER = Path(__file__).with_name("locale")
 
 
 class _Current:
@@ -19,14 +21,21 @@ class _Current:
     translations = gettext.NullTranslations()
 
 
-def use_language(code: str | None = None) -> str:
-    """Choose the language by code, else by `LANGUAGE`, `LC_ALL`, `LC_MESSAGES` or `LANG`; answer its code."""
-    wanted = code or next(
-        (os.environ[name] for name in ("LANGUAGE", "LC_ALL", "LC_MESSAGES", "LANG") if os.environ.get(name)), "en"
-    )
-    _Current.code = "zh_CN" if wanted.lower().startswith("zh") else "en"
-    _Current.translations = gettext.translation("assistant", _FOLDER, [_Current.code], fallback=True)
+def use_language(code: str | None = None, folder: Path = FOLDER) -> str:
+    """Choose the language by code, else by the environment and the system; answer its code. `folder` holds the .mo."""
+    wanted = code or wanted_by(os.environ, locale.setlocale(locale.LC_CTYPE))
+    _Current.code = "zh_CN" if wanted.lower().startswith(("zh", "chinese")) else "en"
+    _Current.translations = gettext.translation("assistant", folder, [_Current.code], fallback=True)
     return _Current.code
+
+
+def wanted_by(environ: Mapping[str, str], system: str) -> str:
+    """Tell the language as GNU gettext does: `LANGUAGE`, then `LC_ALL`, `LC_MESSAGES`, `LANG`; C and POSIX are final.
+
+    Windows sets none of them; there `system` decides, which reads like "Chinese (Simplified)_China.936".
+    """
+    named = next((environ[name] for name in ("LC_ALL", "LC_MESSAGES", "LANG") if environ.get(name)), "")
+    return named if named in {"C", "POSIX"} else environ.get("LANGUAGE") or named or system
 
 
 def language() -> str:
