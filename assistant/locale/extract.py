@@ -1,4 +1,4 @@
-"""Extractors for Babel: the sentences of commands, of the diagnosis rules, and the shipped machines' labels."""
+"""Extractors for Babel: the sentences of commands and of data files: rules, machines, boards."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import tomllib
 from collections.abc import Iterator
 from typing import IO, Any
 
-__all__ = ["commands", "labels", "rules"]
+__all__ = ["boards", "commands", "labels", "rules"]
 
 
 def commands(file: IO[bytes], keywords: Any, comment_tags: Any, options: Any) -> Iterator[tuple[Any, ...]]:  # noqa: ANN401 - as Babel calls every extractor
@@ -34,6 +34,12 @@ def rules(file: IO[bytes], *_babel: Any, **_options: Any) -> Iterator[tuple[Any,
 def labels(file: IO[bytes], *_babel: Any, **_options: Any) -> Iterator[tuple[Any, ...]]:  # noqa: ANN401 - as above
     """Give the words that a person chooses a shipped machine by."""
     yield 0, None, json.load(file)["label"], []
+
+
+def boards(file: IO[bytes], *_babel: Any, **_options: Any) -> Iterator[tuple[Any, ...]]:  # noqa: ANN401 - as above
+    """Give what the catalogue says of NVIDIA's boards and of where their wheels are."""
+    for row in json.load(file)["jetson"]["rows"]:
+        yield from ((0, None, row[column], []) for column in ("board", "wheels"))
 
 
 def _makes_command(decorator: ast.expr) -> bool:

@@ -1,0 +1,323 @@
+"""The Chinese of the assistant is whole and up to date, is chosen as users expect, and no sentence gets past it."""
+
+from __future__ import annotations
+
+import ast
+import io
+import os
+import re
+import string
+import subprocess
+import sys
+import tomllib
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+
+import pytest
+from babel.messages.catalog import Catalog, Message
+from babel.messages.extract import extract_from_dir
+from babel.messages.mofile import write_mo
+from babel.messages.pofile import read_po
+
+from assistant.catalog import load_catalog
+from assistant.cli.draw import draw_detection, draw_planning
+from assistant.detect import detect
+from assistant.diagnose.engine import remedy
+from assistant.diagnose.rules import load_rules
+from assistant.host.recording import ReplayHost
+from assistant.i18n import FOLDER, _, use_language, wanted_by
+from assistant.machines import load, shipped
+from assistant.model.finding import Finding
+from assistant.model.machine import Detection
+from assistant.model.plan import Planning
+from assistant.model.record import to_json
+from assistant.plan import explain, make_plans
+
+ROOT = Path(__file__).parents[1]
+PO = FOLDER / "zh_CN" / "LC_MESSAGES" / "assistant.po"
+ENOUGH = 0.95  # of all sentences; the rest may wait for a translator without stopping work
+CHINESE = re.compile(r"[\u4e00-\u9fff]")
+Assistant = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture(scope="module")
+def chinese() -> Catalog:
+    """Read the translations."""
+    with PO.open("rb") as file:
+        return read_po(file, locale="zh_CN")
+
+
+@pytest.fixture(autouse=True)
+def _language_is_put_back() -> Iterator[None]:
+    yield
+    use_language("en")
+
+
+@pytest.fixture
+def assistant(tmp_path: Path) -> Assistant:
+    """Give a function that runs the command in a bare environment."""
+
+    def run(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
+        bare = {name: value for name, value in os.environ.items() if not name.startswith(("LANG", "LC_"))}
+        home = {"HOME": str(tmp_path), "COLUMNS": "200", "PYTHONUTF8": "1"}
+        command = [sys.executable, "-m", "assistant", *arguments]
+        environment = {**bare, **home, **variables}
+        return subprocess.run(command, capture_output=True, encoding="utf-8", env=environment, check=False)
+
+    return run
+
+
+def sentences() -> set[str]:
+    """Extract every sentence of the code, as `pybabel extract -F pyproject.toml .` does."""
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["babel"]
+    own = settings["extractors"]
+    methods = [
+        (pattern, own.get(mapping["method"], mapping["method"]))
+        for mapping in settings["mappings"]
+        for pattern in mapping["pattern"]
+    ]
+    found = extract_from_dir(ROOT, method_map=methods, directory_filter=lambda folder: "/." not in folder)
+    return {text if isinstance(text, str) else text[0] for _file, _line, text, _comments, _context in found}
+
+
+def translations(message: Message) -> list[str]:
+    """Give all forms of a message's translation."""
+    return [message.string] if isinstance(message.string, str) else list(message.string)
+
+
+def originals(message: Message) -> list[str]:
+    """Give singular and plural of a message, or its one form."""
+    return [message.id] if isinstance(message.id, str) else list(message.id)
+
+
+def placeholders(text: str) -> set[str]:
+    """Name what `str.format` fills in, with its format."""
+    return {f"{name}:{spec}!{form}" for _text, name, spec, form in string.Formatter().parse(text) if name is not None}
+
+
+def test_the_compiled_catalogue_is_the_readable_one(chinese: Catalog) -> None:
+    """What users get (.mo) is what translators read (.po)."""
+    compiled = io.BytesIO()
+    write_mo(compiled, chinese)
+    assert PO.with_suffix(".mo").read_bytes() == compiled.getvalue(), "run `pybabel compile`, see pyproject.toml"
+
+
+def test_nearly_every_sentence_is_translated(chinese: Catalog, record_property: Callable[[str, object], None]) -> None:
+    """At most one sentence in twenty waits for its translation; the missing ones are named."""
+    wanted = sentences()
+    done = {originals(message)[0] for message in chinese if all(translations(message))}
+    missing = sorted(wanted - done)
+    record_property("translated", f"{len(wanted) - len(missing)} of {len(wanted)}")
+    assert len(missing) <= (1 - ENOUGH) * len(wanted), missing
+
+
+def test_nothing_is_fuzzy_or_left_over(chinese: Catalog) -> None:
+    """No translation is a guess, and none is kept that nobody uses."""
+    assert [message.id for message in chinese if message.id and message.fuzzy] == []
+    assert list(chinese.obsolete) == []
+
+
+def test_placeholders_survive(chinese: Catalog) -> None:
+    """What is filled in is the same in both languages."""
+    for message in chinese:
+        for translated in filter(None, translations(message)):
+            if message.id:
+                assert placeholders(translated) == placeholders(originals(message)[-1]), message.id
+
+
+def test_the_chinese_reads_as_chinese(chinese: Catalog) -> None:
+    """Sentences end with Chinese punctuation, and commands in backticks stay as they are."""
+    for message in chinese:
+        for translated in filter(None, translations(message)) if message.id else ():
+            english = originals(message)[0]
+            assert re.findall("`[^`]+`", translated) == re.findall("`[^`]+`", english), english
+            assert not re.search(r"[\u4e00-\u9fff] ?[,;:?!]|[\u4e00-\u9fff]\.$", translated), translated
+            assert english.endswith(".") <= (translated[-1] not in ".：") or "http" in english, translated
+
+
+@pytest.mark.parametrize(
+    ("variables", "system", "language"),
+    [
+        ({"LANG": "zh_CN.UTF-8"}, "C", "zh"),
+        ({"LANG": "zh_CN.UTF-8", "LC_ALL": "C"}, "zh_CN", "C"),
+        ({"LANG": "zh_CN.UTF-8", "LC_MESSAGES": "en_US.UTF-8"}, "C", "en"),
+        ({"LANG": "en_US.UTF-8", "LANGUAGE": "zh_CN:en"}, "C", "zh"),
+        ({"LANGUAGE": "zh_CN", "LC_ALL": "POSIX"}, "C", "POSIX"),
+        ({}, "Chinese (Simplified)_China.936", "Chinese"),
+        ({"LANG": ""}, "de_DE.UTF-8", "de"),
+    ],
+)
+def test_the_environment_chooses_then_the_system(variables: dict[str, str], system: str, language: str) -> None:
+    """The order is that of GNU gettext; Windows, which sets no variable, is asked last."""
+    assert wanted_by(variables, system).startswith(language)
+
+
+def test_a_language_can_be_named() -> None:
+    """A code wins over the environment, and a language that is not there is English."""
+    assert use_language("zh_CN") == "zh_CN"
+    assert _("Restart the computer.") == "重启电脑。"
+    assert use_language("fr") == "en"
+    assert _("Restart the computer.") == "Restart the computer."
+
+
+@pytest.mark.parametrize(
+    ("variables", "is_chinese"),
+    [
+        ({"LANG": "zh_CN.UTF-8"}, True),
+        ({"LANG": "zh_CN.UTF-8", "LC_ALL": "C"}, False),
+        ({"LANGUAGE": "zh_CN"}, True),
+        ({}, False),
+    ],
+)
+def test_the_command_follows_the_environment(assistant: Assistant, variables: dict[str, str], is_chinese: bool) -> None:  # noqa: FBT001 - a column of the table above
+    """The terminal's own language is spoken without being asked for."""
+    told = assistant("detect", "--replay", "linux-ubuntu2404-rtx4090", **variables)
+    assert told.returncode == 0, told.stderr
+    assert bool(CHINESE.search(told.stdout)) is is_chinese
+
+
+def test_detect_and_plan_speak_chinese(assistant: Assistant, tmp_path: Path) -> None:
+    """Facts, findings, reasons and rejections are Chinese from the command line on."""
+    detected = assistant("--lang", "zh_CN", "detect", "--replay", "linux-ubuntu2204-rtx3090-nodriver")
+    assert "内核模块没有加载" in detected.stdout
+    assert "内存" in detected.stdout
+    machine = tmp_path / "machine.json"
+    machine.write_text(assistant("detect", "--json", "--replay", "linux-ubuntu2404-rx7900xtx").stdout, "utf-8")
+    planned = assistant("--lang", "zh_CN", "plan", "--machine", str(machine), "--why")
+    assert "包含适用于" in planned.stdout
+    assert "已选择：" in planned.stdout
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [("detect", "--replay", "nothing"), ("plan", "--pin", "torch=="), ("detect", "--set", "x"), ("verify",)],
+)
+def test_errors_are_chinese(assistant: Assistant, arguments: tuple[str, ...]) -> None:
+    """What goes wrong is told in Chinese too, in one line."""
+    told = assistant("--lang", "zh_CN", *arguments)
+    assert told.returncode
+    assert CHINESE.search(told.stderr)
+    assert len(told.stderr.strip().splitlines()) == 1
+
+
+def test_a_diagnosis_is_chinese(assistant: Assistant, tmp_path: Path) -> None:
+    """The sentences of the rules, which are data, are translated as well."""
+    log = tmp_path / "error.log"
+    log.write_text("ImportError: libd3d12.so: cannot open shared object file: No such file or directory\n", "utf-8")
+    told = assistant("--lang", "zh_CN", "diagnose", str(log))
+    assert "DirectML" in told.stdout
+    assert CHINESE.search(told.stdout)
+
+
+# A made-up language shows what escapes: it writes every sentence in Cyrillic and puts «» around what is filled in.
+# Whatever stays in Latin letters outside of «» did not pass through gettext.
+
+
+@pytest.fixture(scope="module")
+def made_up_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Write the made-up language's catalogue."""
+    catalog = Catalog("zh_CN")
+    for text in sentences():
+        marked = re.sub(r"\{[^}]*\}", lambda found: f"«{found[0]}»", text)
+        catalog.add(text, re.sub(r"(\{[^}]*\})|[A-Za-z]", lambda found: found[1] or "Ж", marked))
+    root = tmp_path_factory.mktemp("made-up")
+    (root / "zh_CN" / "LC_MESSAGES").mkdir(parents=True)
+    with (root / "zh_CN" / "LC_MESSAGES" / "assistant.mo").open("wb") as file:
+        write_mo(file, catalog)
+    return root
+
+
+@pytest.fixture
+def _made_up(made_up_folder: Path) -> None:
+    use_language("zh_CN", made_up_folder)
+
+
+LATIN_WORD = re.compile(r"[A-Za-z]{2,}")
+ENGLISH_WORDS = re.compile(r"\b[a-z]{2,} [a-z]{2,}\b")  # two words in small letters: no product is called so
+
+
+def escaped(texts: Iterable[str]) -> set[str]:
+    """Give the texts that hold words of no translation: any outside of «», or two English ones within."""
+    return {text for text in texts if LATIN_WORD.search(without_filled(text)) or ENGLISH_WORDS.search(text)}
+
+
+def without_filled(text: str) -> str:
+    """Cut what stands in «», innermost first."""
+    shorter = re.sub(r"«[^«»]*»", "", text)
+    return shorter if shorter == text else without_filled(shorter)
+
+
+def told_by(findings: Iterable[Finding]) -> Iterator[str]:
+    """Give all sentences of findings."""
+    for finding in findings:
+        yield finding.text
+        yield from (way.text for way in finding.remedies)
+
+
+def reasons_of(planning: Planning) -> Iterator[str]:
+    """Give all sentences of a planner's answer."""
+    for plan in planning.plans:
+        yield from (*plan.reasons, *plan.warnings)
+    for rejection in planning.rejected:
+        yield from (rejection.why, rejection.would_help)
+
+
+def looked_at(name: str) -> tuple[Detection, Planning]:
+    """Detect a shipped machine and plan for it."""
+    found = detect(ReplayHost(load(name)))
+    return found, make_plans(found.machine, load_catalog())
+
+
+@pytest.mark.usefixtures("_made_up")
+def test_no_sentence_of_detection_and_plans_escapes() -> None:
+    """Findings, reasons, warnings and rejections of every shipped machine all pass through gettext."""
+    texts: set[str] = set()
+    for name in shipped():
+        found, planning = looked_at(name)
+        texts |= {*told_by(found.findings), *reasons_of(planning), *explain(planning, found.machine)}
+    assert len(texts) > 200
+    assert escaped(texts) == set()
+
+
+@pytest.mark.usefixtures("_made_up")
+def test_no_sentence_of_a_diagnosis_escapes() -> None:
+    """Every rule's words are known to the translators."""
+    texts = {_(text) for rule in load_rules().rules for text in (rule.title, rule.cause)}
+    texts |= {remedy(way).text for rule in load_rules().rules for way in rule.remedy}
+    assert escaped(texts) == set()
+
+
+@pytest.mark.usefixtures("_made_up")
+@pytest.mark.parametrize("name", ["linux-ubuntu2404-rtx4090", "windows11-rx7800xt", "wsl1-ubuntu2004", "macos14-m1"])
+def test_no_word_of_the_terminal_escapes(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """What is drawn in Latin letters are facts of the machine, names of packages and backends, and commands."""
+    found, planning = looked_at(name)
+    draw_detection(found)
+    draw_planning(planning)
+    drawn = without_filled(capsys.readouterr().out)
+    facts = to_json(found.machine) + "".join(f"{plan.backend.value} {plan.variant}" for plan in planning.plans)
+    facts += "".join(f"{rejection.backend.value} {rejection.variant}" for rejection in planning.rejected)
+    facts += "".join(c for finding in found.findings for way in finding.remedies for c in way.commands)
+    assert set(LATIN_WORD.findall(drawn)) - set(LATIN_WORD.findall(facts)) <= {"GB", "glibc", "ROCm"}
+
+
+def test_no_sentence_is_made_while_modules_load() -> None:
+    """A sentence at the top of a module would keep the language of the moment in which it was imported."""
+    early = [
+        f"{path.relative_to(ROOT)}:{call.lineno}"
+        for path in (ROOT / "assistant").rglob("*.py")
+        for call in _calls_outside_functions(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(call.func, ast.Name) and call.func.id in {"_", "ngettext"}
+    ]
+    assert early == []
+
+
+def _calls_outside_functions(node: ast.AST) -> Iterator[ast.Call]:
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.Call):
+            yield child
+        if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef):
+            for early in (*child.decorator_list, *child.args.defaults, *filter(None, child.args.kw_defaults)):
+                yield from _calls_outside_functions(ast.Expr(early))
+        elif not isinstance(child, ast.Lambda):
+            yield from _calls_outside_functions(child)
