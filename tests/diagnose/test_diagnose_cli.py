@@ -1,0 +1,95 @@
+"""`assistant diagnose` and `assistant doctor` as a user meets them."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+LOG = "starting\nloading\nOSError: libd3d12.so: cannot open shared object file: No such file or directory\nstopped\n"
+FIELDS = {"key", "title", "cause", "evidence", "remedies", "confidence", "sources"}
+
+
+def run(*arguments: str | Path, **options: object) -> subprocess.CompletedProcess[str]:
+    """Run the command in English."""
+    command = [sys.executable, "-m", "assistant", *map(str, arguments)]
+    environment = {**os.environ, "LANGUAGE": "en", "COLUMNS": "200"}
+    return subprocess.run(command, capture_output=True, text=True, env=environment, check=False, **options)
+
+
+def test_json_holds_what_the_contract_says() -> None:
+    """Every field is there, also where it is empty; the remedy's plan is a whole plan."""
+    done = run("diagnose", "-", "--replay", "linux-arch-rx6700xt-directml", "--json", input=LOG)
+    best = json.loads(done.stdout)["diagnoses"][0]
+    assert set(best) >= FIELDS
+    assert best["key"] == "directml-on-native-linux"
+    assert all({"text", "commands", "plan"} <= set(remedy) for remedy in best["remedies"])
+    assert best["remedies"][0]["plan"]["backend"] == "rocm"
+
+
+def test_a_person_sees_the_line_the_cause_and_the_commands(tmp_path: Path) -> None:
+    """The failing line is marked in its context with its number."""
+    (tmp_path / "e.log").write_text(LOG)
+    told = run("diagnose", tmp_path / "e.log", "--replay", "linux-arch-rx6700xt-directml").stdout
+    assert "→      3 │ OSError: libd3d12.so" in told
+    assert "loading" in told
+    assert "pip uninstall -y torch-directml" in told
+    assert "assistant setup --backend rocm" in told
+    assert "check:" in told
+
+
+def test_a_log_without_trouble_says_so_and_offers_a_report(tmp_path: Path) -> None:
+    """Nothing is invented; a report without private things can be written."""
+    (tmp_path / "e.log").write_text("/home/jane/x: all is well\n")
+    done = run("diagnose", tmp_path / "e.log", "--report", tmp_path / "r.md")
+    assert done.returncode == 0
+    assert "--report" in done.stdout
+    report = (tmp_path / "r.md").read_text()
+    assert "all is well" in report
+    assert "jane" not in report
+    assert json.loads(run("diagnose", tmp_path / "e.log", "--json").stdout) == {"diagnoses": []}
+
+
+def test_a_batch_answers_line_by_line(tmp_path: Path) -> None:
+    """A bad line gets an error in its place."""
+    good = json.dumps({"log": LOG, "machine": {"os": "linux", "wsl": True}})
+    (tmp_path / "b.jsonl").write_text(
+        f'{good}\nnonsense\n{{"log": 3}}\n{{"log": "fine", "machine": {{"oss": 1}}}}\n{good}\n'
+    )
+    answers = [
+        json.loads(line) for line in run("diagnose", "--batch", tmp_path / "b.jsonl", "--json").stdout.splitlines()
+    ]
+    assert ["error" in answer for answer in answers] == [False, True, True, True, False]
+    assert answers[0]["diagnoses"][0]["key"] == "wsl-host-too-old"
+
+
+@pytest.mark.parametrize(("data", "word"), [(b"\x7fELF\x00\x00", "binary"), (None, "cannot be read")])
+def test_what_cannot_be_read_is_refused_in_a_line(tmp_path: Path, data: bytes | None, word: str) -> None:
+    """One sentence, exit code 2."""
+    path = tmp_path / "e.log"
+    if data:
+        path.write_bytes(data)
+    done = run("diagnose", path)
+    assert done.returncode == 2
+    assert word in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1
+
+
+def test_the_doctor_checks_every_thing_in_a_line() -> None:
+    """Good news and bad on one line each, with ways out for the bad."""
+    told = run("doctor", "--replay", "linux-arch-rx6700xt-directml").stdout
+    assert "✓ Python" in told
+    assert "! torch-directml is installed" in told
+    assert "✗ PyTorch" in told
+    assert "to mend" in told
+
+
+def test_the_doctor_speaks_json() -> None:
+    """The same as records with keys and severities."""
+    told = json.loads(run("doctor", "--replay", "linux-ubuntu2404-rtx4090", "--json").stdout)["findings"]
+    assert {"key", "severity", "text"} <= set(told[0])
+    assert not [finding for finding in told if finding["severity"] == "error"]
