@@ -247,6 +247,10 @@ def cannot_compile(target: Target) -> str:
         return f"torch.compile has no finished backend for {target.kind}"
     if target.kind != "cpu":
         return "" if importlib.util.find_spec("triton") else "torch.compile needs triton here, which is not installed"
+    if " " in target.torch.__file__:
+        return (
+            "torch.compile cannot build for the CPU in an environment whose path holds a space (seen with torch 2.13)"
+        )
     compilers = ("cl",) if platform.system() == "Windows" else ("g++", "clang++", "c++")
     if not any(map(shutil.which, compilers)):
         return "torch.compile needs a C++ compiler on the CPU, and none is found"

@@ -13,6 +13,7 @@ MEGABYTE = 1 << 20
 ROUNDS, ROUND_BYTES = 40, 8 * MEGABYTE
 KERNELS = 500
 SLOW_KERNEL = 2e-4  # seconds; a program of many small operators is held up by launching them
+SMALLEST, LARGEST, CPU_LARGEST = 256, 8192, 512  # sides of matrices
 LONG_ENOUGH = 3e-3  # seconds of a multiplication that shows what a device can do
 
 
@@ -85,20 +86,19 @@ def speed_bandwidth(target: Target) -> Result:
 
 def speed_matmul(target: Target, name: str) -> Result:
     """Multiply square matrices, as large as shows what the device can do."""
-    side, dtype = 256, getattr(target.torch, name)
+    side, dtype = SMALLEST, getattr(target.torch, name)
 
-    def make(where: Target, side: int = 256) -> Compute:
-        values = where.torch.ones(side, side, dtype=dtype, device=where.device)
+    def make(where: Target) -> Compute:
+        own = side if where is target else min(side, CPU_LARGEST)
+        values = where.torch.ones(own, own, dtype=dtype, device=where.device)
         return lambda: [values @ values]
 
-    while side < 8192 and target.pace(make(target, side), budget=0.0)["best"] < LONG_ENOUGH:  # noqa: PLR2004
+    while side < LARGEST and target.pace(make(target), budget=0.0)["best"] < LONG_ENOUGH:
         side *= 2
-    work = {"flops": 2.0 * side**3, "bytes": 3.0 * side**2 * dtype.itemsize}
-    if target.kind != "cpu" and name != "float32":  # a CPU may take minutes in half precision
-        found = target.pace(make(target, side))
-        found.update(work, rate=work["flops"] / found["seconds"] / 1e9, unit="GFLOP/s")
-        return {"status": "passed", "seconds": found["seconds"], "speed": found}
-    return target.speed(lambda where: make(where, side), work["flops"] / 1e9, "GFLOP/s", **work)
+    flops, cpu_flops = 2.0 * side**3, 2.0 * min(side, CPU_LARGEST) ** 3
+    size = target.torch.empty(0, dtype=dtype).element_size()
+    work = {"flops": flops, "bytes": 3.0 * side**2 * size}
+    return target.speed(make, flops / 1e9, "GFLOP/s", cpu_flops / 1e9, **work)
 
 
 def speed_conv2d(target: Target) -> Result:

@@ -70,6 +70,28 @@ def test_each_planted_fault_is_caught(fake_python, fault, device, key, status, d
     assert [check.key for check in report.checks] == list(QUICK)
 
 
+@pytest.mark.parametrize(
+    ("fault", "status", "detail"),
+    [
+        ("", Status.PASSED, ""),
+        ("slowcopy", Status.SLOW, "slower than this machine's CPU"),
+        ("secretcopy", Status.FAILED, "the result lives on cpu, not on cuda"),
+    ],
+)
+def test_a_device_is_measured_beside_the_cpu(fake_python, fault, status, detail):
+    """Its rate and the CPU's are told; slower than the CPU is slow and no failure; work done elsewhere is refused."""
+    report, checks, _ = run(fake_python, fault, "cuda", level=("import", "device", "speed.bandwidth"))
+    found = checks["speed.bandwidth"]
+    assert found.status in ({status, Status.SLOW} if status is Status.PASSED else {status})
+    assert detail in found.detail
+    assert report.passed is (status is not Status.FAILED)
+    if status is not Status.FAILED:
+        assert found.speed.unit == "GB/s"
+        assert found.speed.rate > 0
+        assert found.speed.cpu_rate > 0
+        assert found.speed.repeats >= 5
+
+
 def test_a_hang_names_its_line_and_skips_what_comes_after(fake_python):
     """A check that hangs keeps the earlier results, skips the later ones, and its stack reaches detail and log."""
     report, checks, events = run(fake_python, "hang:matmul", limit_per_check=3.0)

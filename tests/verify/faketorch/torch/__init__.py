@@ -85,6 +85,12 @@ class Tensor:
     def t(self):
         return self.made(self.array.T)
 
+    def copy_(self, other):
+        if FAULT == "slowcopy" and self.device.type == "cuda":
+            time.sleep(0.2)
+        self.array[:] = other.array
+        return self.cpu() if FAULT == "secretcopy" else self
+
     def contiguous(self):
         return self.made(np.ascontiguousarray(self.array))
 
@@ -151,6 +157,10 @@ def from_numpy(array):
 
 def ones(size, device):
     return Tensor(np.ones(size, "float32"), device)
+
+
+def empty_like(tensor):
+    return Tensor(np.empty_like(tensor.array), tensor.device)
 
 
 def tanh(tensor):

@@ -1,0 +1,92 @@
+"""Plants one fault, named by `PLANTED_FAULT`, in a real torch as soon as that has been imported."""
+
+# ruff: noqa: D102, D103 - the names of the faults say what they do
+
+import importlib.machinery
+import os
+import signal
+import sys
+import time
+
+
+class Planter:
+    """Finds torch as ever and spoils it after it has run."""
+
+    def find_spec(self, name, path=None, target=None):  # noqa: ARG002 - as the import system calls it
+        if name != "torch":
+            return None
+        spec = importlib.machinery.PathFinder.find_spec(name, path)
+        run = spec.loader.exec_module
+
+        def spoiled(module):
+            run(module)
+            FAULTS[os.environ["PLANTED_FAULT"]](module)
+
+        spec.loader.exec_module = spoiled
+        return spec
+
+
+def after(owner, name, change):
+    """Let a function's result pass through `change`."""
+    real = getattr(owner, name)
+    setattr(owner, name, lambda *args, **kwargs: change(real(*args, **kwargs)))
+
+
+def instead(owner, name, do):
+    setattr(owner, name, lambda *_args, **_kwargs: do())
+
+
+def one_element_off(result):
+    result = result.clone().contiguous()
+    result.view(-1)[0] *= 1.001
+    return result
+
+
+kept = []
+
+
+def keep(result):
+    kept.append(result.clone())
+    return result
+
+
+def second_half_forgotten(result):
+    half = result.clone()
+    half[half.shape[0] // 2 :] = 0
+    return half
+
+
+def grow(_result):
+    while True:
+        kept.append(bytearray(os.urandom(1 << 20)) * 64)
+        time.sleep(0.02)
+
+
+FAULTS = {
+    "attention": lambda torch: after(torch.nn.functional, "scaled_dot_product_attention", one_element_off),
+    "transposed": lambda torch: after(torch.nn.functional, "conv_transpose1d", second_half_forgotten),
+    "cholesky": lambda torch: after(torch.linalg, "cholesky", one_element_off),
+    "complex": lambda torch: after(torch.fft, "rfft", lambda result: result.conj().resolve_conj()),
+    "seed": lambda torch: setattr(torch, "manual_seed", lambda _seed: None),
+    "constant": lambda torch: after(torch, "rand", torch.zeros_like),
+    "leak": lambda torch: after(torch.Tensor, "__matmul__", keep),
+    "grow": lambda torch: after(torch.linalg, "svd", grow),
+    "generous": lambda torch: instead(torch, "empty", lambda: None),
+    "hang": lambda torch: after(torch.linalg, "qr", lambda _: time.sleep(600)),
+    "die": lambda torch: after(torch.linalg, "eigh", lambda _: os.kill(os.getpid(), signal.SIGSEGV)),
+    "missing": lambda torch: instead(torch.nn.functional, "conv1d", lacking),
+    "slow": lambda torch: after(torch.Tensor, "__add__", slowly),
+}
+
+
+def lacking():
+    raise NotImplementedError("The operator 'aten::_weight_norm' is not currently implemented for the MPS device.")
+
+
+def slowly(result):
+    time.sleep(5e-4)
+    return result
+
+
+if os.environ.get("PLANTED_FAULT"):
+    sys.meta_path.insert(0, Planter())

@@ -1,0 +1,94 @@
+"""The full verification in a real environment: it passes on a CPU, and faults planted in the real torch are caught."""
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from assistant.model.event import FindingRaised, Progress
+from assistant.model.report import Status
+from assistant.verify.names import FULL
+from assistant.verify.performance import performance_rows
+from assistant.verify.run import verify
+
+FIRST = ("import", "device", "copy")
+
+
+@pytest.fixture(scope="module")
+def planted_python(cpu_environment, tmp_path_factory):
+    """Make an environment that borrows the real one's packages and plants a fault when torch is imported."""
+    ask = [
+        cpu_environment.python,
+        "-c",
+        "import sys, sysconfig; print(sys._base_executable, sysconfig.get_path('purelib'))",
+    ]
+    base, packages = subprocess.run(ask, capture_output=True, text=True, check=True).stdout.strip().split(" ", 1)
+    folder = tmp_path_factory.mktemp("planted") / "environment"
+    subprocess.run([base, "-m", "venv", "--without-pip", folder], check=True)
+    ask = [
+        str(folder / ("Scripts" if os.name == "nt" else "bin") / "python"),
+        *ask[1:2],
+        "import sysconfig; print(sysconfig.get_path('purelib'))",
+    ]
+    own = Path(subprocess.run(ask, capture_output=True, text=True, check=True).stdout.strip())
+    shutil.copy(Path(__file__).parent / "planted" / "plant.py", own)
+    (own / "planted.pth").write_text(f"{packages}\nimport plant\n", "utf-8")
+    return ask[0]
+
+
+FAULTS = [
+    ("attention", "attention", Status.WRONG, "1 of 4224 elements are off"),
+    ("transposed", "conv_transposed", Status.WRONG, "elements are off"),
+    ("cholesky", "linalg.cholesky", Status.WRONG, "1 of 1200 elements are off"),
+    ("complex", "complex", Status.WRONG, "elements are off"),
+    ("seed", "random", Status.WRONG, "the same seed gave other numbers"),
+    ("constant", "random", Status.WRONG, "another seed gave the same numbers"),
+    ("leak", "memory", Status.WRONG, "MiB stayed taken after 40 results of 8 MiB"),
+    ("grow", "linalg.svd", Status.FAILED, "took more than 1024 MiB of memory and was stopped"),
+    ("generous", "out_of_memory", Status.WRONG, "bytes were granted"),
+    ("hang", "linalg.qr", Status.TIMEOUT, "within 10 seconds"),
+    ("missing", "workload.tts", Status.UNSUPPORTED, "'aten::_weight_norm' is not currently implemented"),
+    ("slow", "small_kernels", Status.SLOW, "a small operator takes"),
+]
+if os.name == "posix":
+    FAULTS.append(("die", "linalg.eigh", Status.FAILED, "SIGSEGV"))
+
+
+@pytest.mark.parametrize(("fault", "key", "status", "detail"), FAULTS)
+def test_a_fault_planted_in_the_real_torch_is_caught(planted_python, fault, key, status, detail):
+    """The check that meets it says so, the one after it runs or is skipped, and a finding carries it."""
+    events = []
+    report = verify(
+        planted_python,
+        "cpu",
+        events.append,
+        level=(*FIRST, "matmul", key, "reductions"),
+        limit_per_check=10.0,
+        memory_limit=1 << 30,
+        environment={"PLANTED_FAULT": fault},
+    )
+    found = {check.key: check for check in report.checks}[key]
+    assert found.status is status, report
+    assert detail in found.detail
+    assert report.passed is (status is Status.SLOW)
+    assert f"verify.{key}" in {event.finding.key for event in events if isinstance(event, FindingRaised)}
+    ended = status is Status.TIMEOUT or fault in {"grow", "die"}
+    assert report.checks[-1].status is (Status.SKIPPED if ended else Status.PASSED)
+
+
+def test_a_real_cpu_passes_in_full(cpu_environment):
+    """Nothing is wrong, missing or failed; progress is told; speeds are measured; it takes less than 90 seconds."""
+    events = []
+    report = verify(cpu_environment.python, "cpu", events.append, level="full", limit_per_check=120.0)
+    statuses = {check.key: check.status for check in report.checks}
+    assert report.passed, report
+    assert [key for key, status in statuses.items() if status is Status.SKIPPED] in ([], ["compile"])
+    assert tuple(statuses) == FULL
+    progress = [event for event in events if isinstance(event, Progress)]
+    assert [event.done for event in progress] == [*range(len(FULL)), len(FULL)]
+    rows = {row[0]: row for row in performance_rows(report)}
+    assert {"workload.llm", "workload.tts", "workload.vocoder", "workload.lora", "speed.bandwidth"} <= set(rows)
+    assert rows["workload.llm"][1].endswith("tokens/s")
+    assert report.seconds < 90
