@@ -105,28 +105,30 @@ def test_cuda_asked_of_a_cpu_build(cpu_environment: Environment) -> None:
 
 def test_two_flavours_of_onnxruntime(plain: Path) -> None:
     """The provider of the first is gone once the second is installed; one alone works."""
-    uv("pip", "install", "--python", plain, "onnxruntime==1.20.1", "numpy<2.3")
-    uv("pip", "install", "--python", plain, "--no-deps", "--reinstall", "onnxruntime==1.20.1")
-    program = "import onnxruntime as o; p = 'DmlExecutionProvider'; a = o.get_available_providers();\n"
-    program += "if p not in a: raise ValueError(f\"Specified provider '{p}' is not in available provider names: {a}\")"
+    uv("pip", "install", "--python", plain, "--no-deps", "onnxruntime-openvino==1.20.0")
+    uv("pip", "install", "--python", plain, "onnxruntime==1.20.1")
+    program = "import onnxruntime as o; o.InferenceSession(b'model', providers=['OpenVINOExecutionProvider'])"
     best = cause(sh(plain, "-c", program))
     assert best.key == "onnxruntime-packages-conflict"
+    alone = best.remedies[0].check[1]
+    assert not passes(alone, plain)
     uninstall, install = best.remedies[0].commands
     assert "onnxruntime-gpu" in uninstall
     uv("pip", "uninstall", "--python", plain, *uninstall.split()[5:])
     uv("pip", "install", "--python", plain, *install.split()[4:])
-    assert passes(best.remedies[0].check[0], plain)
+    assert all(passes(check, plain) for check in best.remedies[0].check)
 
 
 def test_numpy_of_another_abi(plain: Path) -> None:
     """A module built for NumPy 1 fails with NumPy 2, and works once NumPy 1 is back."""
     uv("pip", "install", "--python", plain, "--no-deps", "onnxruntime==1.16.3", "numpy==2.1.3")
     uv("pip", "install", "--python", plain, "coloredlogs", "flatbuffers", "packaging", "protobuf", "sympy")
-    best = cause(sh(plain, "-c", "import onnxruntime"))
+    told = sh(plain, "-c", "import onnxruntime").stdout  # Python goes on after this one, with half a module
+    best = diagnosed(read_log(told), HERE)[0]
     assert best.key == "numpy2-abi"
     assert best.remedies[0].commands == ('python -m pip install "numpy<2"',)
     uv("pip", "install", "--python", plain, "numpy<2")
-    assert sh(plain, "-c", "import onnxruntime").returncode == 0
+    assert sh(plain, "-c", "import onnxruntime; onnxruntime.get_available_providers()").stdout == ""
 
 
 def test_torchvision_of_another_torch(beside_torch: Path) -> None:
@@ -162,13 +164,11 @@ def test_externally_managed_python(tmp_path: Path) -> None:
 
 def test_missing_shared_library(tmp_path: Path) -> None:
     """A module that needs a library which is not there fails, and works once the loader finds it."""
-    module = next(Path(sysconfig.get_path("platstdlib"), "lib-dynload").glob("_ctypes.*.so"), None)
-    needed = next((name for name in (b"libffi.so.8", b"libffi.so.7") if module and name in module.read_bytes()), None)
-    if module is None or needed is None:
-        pytest.skip("this Python brings its own libffi")
+    module, needed = _module_with_library()
+    name = module.name.partition(".")[0]
     wanted = needed[:-1] + b"9"
     (tmp_path / module.name).write_bytes(module.read_bytes().replace(needed, wanted))
-    program = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); import _ctypes"
+    program = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); import {name}"
     best = cause(sh(sys.executable, "-c", program))
     assert best.key == "missing-system-library"
     real = sh("sh", "-c", f"ldconfig -p | grep -m1 {needed.decode()} | sed 's/.*=> //'").stdout.strip()
@@ -188,6 +188,16 @@ def test_a_full_disk(tmp_path: Path, plain: Path) -> None:
     finally:
         sh("umount", small)
     uv("pip", "install", "--python", plain, "--target", tmp_path / "large", "numpy")
+
+
+def _module_with_library() -> tuple[Path, bytes]:
+    """Find a compiled module of this Python that needs a library of the system, and that library's name."""
+    folder = Path(sysconfig.get_path("platstdlib"), "lib-dynload")
+    for name, library in {"_lzma": b"liblzma.so.5", "_bz2": b"libbz2.so.1.0", "_ctypes": b"libffi.so.8"}.items():
+        for module in folder.glob(f"{name}.*.so"):
+            if library in module.read_bytes():
+                return module, library
+    pytest.skip("this Python needs no library of the system")
 
 
 def _fields(machine: Machine) -> dict[str, object]:
