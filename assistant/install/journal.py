@@ -21,6 +21,7 @@ from typing import Literal
 import platformdirs
 
 from assistant.host.lock import Holder, Lock
+from assistant.host.process import alive
 from assistant.i18n import _
 from assistant.install.kernel import remove_kernel
 from assistant.install.swap import Change, put_back
@@ -160,6 +161,7 @@ def recover(only: Path | None = None, told: Callable[[Path, Holder | None], None
 
     `told` hears of each target, with the holder where somebody is still at work there.
     """
+    _sweep()
     known = {path: pointer for path, pointer in pointers().items() if only in {None, Path(pointer.target)}}
     for target in dict.fromkeys([*(Path(pointer.target) for pointer in known.values()), *([only] if only else [])]):
         holder = _recover(target) if (target / WORK).is_dir() else None
@@ -192,7 +194,7 @@ def read_journal(work: Path) -> Journal | None:
 
 def write_whole(path: Path, text: str) -> None:
     """Write a file whole or not at all, on the disk itself before this returns."""
-    part = path.with_name(f"{path.name}.part")
+    part = path.with_name(f"{path.name}.{os.getpid()}.part")
     with part.open("w", encoding="utf-8") as file:
         file.write(text)
         file.flush()
@@ -255,13 +257,22 @@ def _point(target: Path, made: list[str] | None = None) -> Path | None:
     return path
 
 
+def _sweep() -> None:
+    """Take away pointers that a killed process was writing: it had not begun."""
+    for part in _folder().glob("*.part"):
+        writer = part.suffixes[-2].removeprefix(".")
+        if not (writer.isdecimal() and alive(int(writer))):
+            part.unlink(missing_ok=True)
+
+
 def _forget(path: Path | None) -> None:
     """Take a pointer away, and the folders made for it where nothing is in them."""
     if path is None:
         return
     with suppress(OSError, BadInput):
         for folder in reversed(from_json(path.read_bytes(), Pointer, path.name).made):
-            Path(folder).rmdir()
+            with suppress(OSError):  # it holds something, or was not made yet when the run was killed
+                Path(folder).rmdir()
     path.unlink(missing_ok=True)
 
 

@@ -197,9 +197,9 @@ class Ground:
         return make_environment(self.plan, resolution, self.new, LiveHost(), self.installer())
 
     def debris(self) -> list[str]:
-        """List what an installation must not leave: work folders, pointers, half files, kernels."""
-        left = [*self.folder.rglob(".assistant-install"), *self.folder.rglob("*.part")]
-        return sorted(str(path) for path in [*left, *self.folder.glob("state/*/installs/*")])
+        """List what an installation must not leave: work folders and pointers; half downloads wait to be resumed."""
+        left = [*self.folder.rglob(".assistant-install"), *self.folder.glob("state/*/installs/*")]
+        return sorted(str(path) for path in left)
 
 
 class Nursery:

@@ -118,7 +118,7 @@ def test_a_download_that_fails_changes_nothing(ground: Ground, trouble: int | st
         ground.change(resolution) if kind == "existing" else ground.make(resolution)
     assert picture(ground.standing) == before
     assert not ground.new.parent.exists()
-    assert not [path for path in ground.debris() if not path.endswith(".part")]
+    assert ground.debris() == []
 
 
 @pytest.mark.parametrize("trouble", ["cut", 503, "truncate", "alter"])
@@ -293,7 +293,7 @@ def kill_often(ground: Ground, times: int, seed: int) -> None:
                 complete = ground.standing if kind == "existing" else ground.new
                 untouched = picture(ground.standing) == before and not ground.new.parent.exists()
                 assert untouched or versions(complete) == resolution.versions, (kind, moment)
-                assert [path for path in ground.debris() if not path.endswith(".part")] == [], (kind, moment)
+                assert ground.debris() == [], (kind, moment)
                 assert not untouched or not list(ground.folder.glob("jupyter/kernels/*")), (kind, moment)
             if not untouched:
                 reset(ground, pristine)
@@ -312,6 +312,22 @@ def reset(ground: Ground, pristine: Path) -> None:
 def test_kill_at_any_moment(ground: Ground) -> None:
     """Fifty kills at random moments of the real thing: untouched or complete each time, nothing left behind."""
     kill_often(ground, 50, SEED)
+
+
+def test_a_run_killed_between_two_folders_leaves_neither(ground: Ground) -> None:
+    """Of the folders for a new environment only the outer one was made when the run was killed."""
+    before = picture(ground.folder)
+    nursery = Nursery(ground, ground.resolution())
+    try:
+        for operation in range(1, 30):
+            with fault():
+                nursery.attempt("new", operation=operation)
+                recover()
+                assert not ground.new.parent.exists(), operation
+                assert ground.debris() == [], operation
+    finally:
+        nursery.close()
+    assert {name for name in picture(ground.folder) if name.startswith("standing")} <= set(before)
 
 
 @pytest.mark.heavy
