@@ -11,6 +11,8 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeEl
 from rich.text import Text
 
 from assistant.cli.draw import console, draw_findings, draw_report, gpu_line, summary
+from assistant.cli.draw_diagnosis import draw_diagnoses
+from assistant.diagnose import read_log
 from assistant.host.live import LiveHost
 from assistant.i18n import _, ngettext
 from assistant.model.errors import AssistantError
@@ -24,6 +26,9 @@ from assistant.session.state import Phase, State, Task
 from assistant.session.store import Store
 
 __all__ = ["Journey"]
+
+
+CAUSES = 3  # of a failure, best first
 
 
 class Journey:
@@ -55,8 +60,13 @@ class Journey:
         return self.state
 
     def _raise_for(self, task: Task) -> None:
+        """Raise the failure of a task, after the diagnosis of one that did real work."""
         status = self.state.status(task.step)
         reasons = self.session.blockers(task) if status.phase in {Phase.LOCKED, Phase.STALE} else ()
+        if status.phase is Phase.FAILED and task in {Task.INSTALL, Task.VERIFY} and status.exit_code == 1:
+            self.session.begin(Task.DIAGNOSE)
+            if not self._quiet:
+                _draw_causes(self.state)
         if status.phase is Phase.FAILED or reasons:
             failure = AssistantError(status.message or " ".join(reasons), hint=status.hint)
             failure.exit_code = status.exit_code or 1
@@ -117,9 +127,14 @@ def _draw_verify(state: State) -> None:
 
 
 def _draw_diagnose(state: State) -> None:
+    _draw_causes(state)
     worth = sum(finding.severity in {Severity.WARNING, Severity.ERROR} for finding in state.findings)
     text = ngettext("{count} thing to mend, see above", "{count} things to mend, see above", worth)
     _done(_("Diagnose"), text.format(count=worth) if worth else _("nothing to mend"), good=not worth)
+
+
+def _draw_causes(state: State) -> None:
+    draw_diagnoses(read_log(""), ((diagnosis, None) for diagnosis in state.diagnoses[:CAUSES]))
 
 
 def _draw_export(state: State) -> None:

@@ -8,11 +8,11 @@ from typing import Literal
 from assistant.i18n import _
 from assistant.install.resolution import Resolution
 from assistant.model.event import Event, FindingRaised, JobFailed, LogLine, Progress, Step
-from assistant.model.finding import Finding
+from assistant.model.finding import Diagnosis, Finding
 from assistant.model.machine import Detection
 from assistant.model.plan import Plan, Planning, Request
 from assistant.model.record import Record, replace
-from assistant.model.report import Environment, Report
+from assistant.model.report import Environment, Report, Status
 
 __all__ = [
     "Action",
@@ -20,6 +20,7 @@ __all__ = [
     "Begin",
     "Choose",
     "Finished",
+    "Paste",
     "Phase",
     "Preview",
     "Resume",
@@ -32,6 +33,7 @@ __all__ = [
     "Told",
     "Wish",
     "blockers",
+    "failures",
     "reduce",
 ]
 
@@ -90,7 +92,7 @@ class State(Record, frozen=True):
     """Everything that a setup knows; `machine` names a replayed recording ("" is the machine at hand).
 
     `overrides` are facts that the user set; `target`, `device` and `folder` are the user's own choices, "" where the
-    plan decides.
+    plan decides. `pasted` is a log that the user gave to be diagnosed.
     """
 
     schema: Literal[1] = 1
@@ -112,6 +114,8 @@ class State(Record, frozen=True):
     report: Report | None = None
     figure: str = ""
     findings: tuple[Finding, ...] = ()
+    pasted: str = ""
+    diagnoses: tuple[Diagnosis, ...] = ()
     exported: tuple[str, ...] = ()
     log: tuple[str, ...] = ()
 
@@ -177,6 +181,12 @@ class SetFact(Record, frozen=True):
     value: str
 
 
+class Paste(Record, frozen=True):
+    """Give a log to be diagnosed."""
+
+    log: str
+
+
 class Simulate(Record, frozen=True):
     """Look at a recorded machine instead of this one ("" for this one)."""
 
@@ -189,7 +199,7 @@ class Resume(Record, frozen=True):
     state: State
 
 
-Action = Begin | Told | Finished | JobFailed | Show | Choose | Wish | Aim | Resume | SetFact | Simulate
+Action = Begin | Told | Finished | JobFailed | Show | Choose | Wish | Aim | Paste | Resume | SetFact | Simulate
 
 STEPS = tuple(Step)
 
@@ -236,32 +246,46 @@ def reduce(state: State, action: Action) -> State:
             return state if state.running else _changed(state, action)
 
 
-def _changed(state: State, answer: Choose | Wish | Aim | Resume | SetFact | Simulate) -> State:
+def _changed(state: State, answer: Choose | Wish | Aim | Paste | Resume | SetFact | Simulate) -> State:
     """Take an answer of the user; what rested on the old one turns stale."""
     match answer:
-        case Choose(index=index):
-            known = state.planning is not None and 0 <= index < len(state.planning.plans)
-            return _stale(replace(state, chosen=index, preview=None), Step.PLAN) if known else state
+        case Paste(log=log):
+            return replace(state, pasted=log)
+        case Resume(state=saved):
+            return saved
+        case SetFact() | Simulate():
+            return _stale(_other_machine(state, answer), Step.DETECT, itself=True)
         case Wish(request=request):
             return _stale(replace(state, request=request, chosen=0, preview=None), Step.PLAN, itself=True)
         case Aim(target=target):
             return _stale(replace(state, target=target, preview=None), Step.PLAN)
-        case Resume(state=saved):
-            return saved
-        case SetFact(fact=fact, value=value):
-            others = {name: known for name, known in state.overrides.items() if name != fact}
-            overrides = {**others, fact: value} if value else others
-            return _stale(replace(state, overrides=overrides, preview=None), Step.DETECT, itself=True)
-        case Simulate(machine=machine):
-            fresh = replace(state, machine=machine, overrides={}, preview=None, chosen=0)
-            return _stale(fresh, Step.DETECT, itself=True)
+        case Choose(index=index):
+            known = state.planning is not None and 0 <= index < len(state.planning.plans)
+            return _stale(replace(state, chosen=index, preview=None), Step.PLAN) if known else state
+
+
+def _other_machine(state: State, answer: SetFact | Simulate) -> State:
+    """Look at another machine, or at this one with a fact set by hand."""
+    if isinstance(answer, Simulate):
+        return replace(state, machine=answer.machine, overrides={}, preview=None, chosen=0)
+    kept = {fact: value for fact, value in state.overrides.items() if fact != answer.fact}
+    return replace(state, overrides=kept | ({answer.fact: answer.value} if answer.value else {}), preview=None)
+
+
+def failures(state: State) -> list[str]:
+    """Gather what there is to diagnose: the sentences of failed steps, their log, and what failed checks said."""
+    told = [status.message for status in state.statuses.values() if status.phase is Phase.FAILED]
+    checks = state.report.checks if state.report else ()
+    said = [check.detail for check in checks if check.status not in {Status.PASSED, Status.SKIPPED}]
+    return [*told, *(state.log if told else ()), *said]
 
 
 def _begun(state: State, task: Task) -> State:
     new = _with(state, task.step, StepStatus(phase=Phase.RUNNING))
     if task in _RAISE and state.detection:
         new = replace(new, findings=state.detection.findings)
-    return replace(new, running=task, current=task.step, log=())
+    log = state.log if task is Task.DIAGNOSE else ()  # what the failed task said is what there is to diagnose
+    return replace(new, running=task, current=task.step, log=log)
 
 
 def _told(state: State, events: tuple[Event, ...]) -> State:
@@ -285,7 +309,7 @@ def _finished(state: State, task: Task, changes: dict[str, object], seconds: flo
         return _with(done, Step.INSTALL, StepStatus(phase=Phase.READY, seconds=seconds))
     done = _with(_stale(done, task.step), task.step, StepStatus(phase=Phase.DONE, seconds=seconds))
     following = STEPS[STEPS.index(task.step) + 1 :][:1]
-    for step in following:
+    for step in (*following, Step.DIAGNOSE):  # a log can be pasted at any time
         if done.status(step).phase is Phase.LOCKED:
             done = _with(done, step, StepStatus(phase=Phase.READY))
     return done

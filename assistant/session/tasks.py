@@ -10,6 +10,7 @@ from typing import TypeVar
 
 from assistant.catalog import load_catalog
 from assistant.detect import detect
+from assistant.diagnose import read_log
 from assistant.export import FORMATS, export
 from assistant.host.base import Host
 from assistant.host.process import CancelToken
@@ -27,8 +28,9 @@ from assistant.model.event import FindingRaised, Progress, Sink, Step
 from assistant.model.plan import Plan
 from assistant.plan import make_plans, nothing_fits
 from assistant.plan.settle import Case
+from assistant.session.diagnosis import diagnosed, machine_of_log, with_ways_out
 from assistant.session.sources import Sources, settled
-from assistant.session.state import Preview, State, Task
+from assistant.session.state import Preview, State, Task, failures
 from assistant.verify.ahead import compile_ahead
 from assistant.verify.plots import timing_figure, warm_up
 from assistant.verify.run import device_for, verify
@@ -109,9 +111,12 @@ def _verify(state: State, tools: Tools) -> Changes:
 
 
 def _diagnose(state: State, tools: Tools) -> Changes:
-    """Gather what detection and verification raised; reading logs is a room of its own."""
-    tools.sink(Progress(step=Step.DIAGNOSE, text=_("Gathering what was found")))
-    return {"findings": state.findings}
+    """Find the causes of what was pasted or of what failed last, and ways out of what was found."""
+    tools.sink(Progress(step=Step.DIAGNOSE, text=_("Looking for causes")))
+    machine = _known(state.detection).machine
+    log = read_log(state.pasted or "\n".join(failures(state)))
+    known = machine_of_log(log, machine) if state.pasted else machine
+    return {"findings": with_ways_out(state.findings, machine), "diagnoses": diagnosed(log, known)}
 
 
 def _export(state: State, tools: Tools) -> Changes:

@@ -10,7 +10,7 @@ import pytest
 
 from assistant.host.base import Answer, Host
 from assistant.model.event import LogLine, Step
-from assistant.model.finding import Finding, Remedy, Severity
+from assistant.model.finding import Diagnosis, Finding, Remedy, Severity
 from assistant.model.machine import Detection, Gpu, Machine
 from assistant.model.plan import Backend, Plan, Planning, Rejection
 from assistant.model.record import replace
@@ -100,6 +100,20 @@ def test_a_message_that_names_no_step_changes_nothing(wizard: SetupWizard) -> No
     assert wizard.session.state == before
 
 
+def test_a_pasted_log_is_diagnosed(wizard: SetupWizard) -> None:
+    """A log pasted at any time after detection gets its cause and a way out; an unknown one says so."""
+    wizard.session.begin(Task.DETECT)
+    wizard.session.dispatch(Show(step=Step.DIAGNOSE))
+    panel = wizard._panels[Step.DIAGNOSE]
+    panel.log.value = "OSError: libd3d12.so: cannot open shared object file: No such file or directory"
+    panel.find.click()
+    assert wizard.session.state.diagnoses[0].key == "directml-on-native-linux"
+    assert "→" in html_of(wizard)
+    panel.log.value = "all is well"
+    panel.find.click()
+    assert wizard.session.state.diagnoses == ()
+
+
 def test_hostile_text_is_shown_as_text() -> None:
     """Whatever comes from outside is escaped wherever it is shown."""
     plan = Plan(
@@ -130,6 +144,7 @@ def test_hostile_text_is_shown_as_text() -> None:
         environment=Environment(path=HOSTILE, python=HOSTILE, kernel=HOSTILE),
         report=Report(device=HOSTILE, checks=(Check(key=HOSTILE, status=Status.WRONG, detail=HOSTILE),)),
         exported=(HOSTILE,),
+        diagnoses=(Diagnosis(key="x", title=HOSTILE, cause=HOSTILE, evidence=(HOSTILE,), remedies=finding.remedies),),
         log=(LogLine(step=Step.INSTALL, text=HOSTILE).text,),
         statuses=dict.fromkeys(Step, failed),
     )
