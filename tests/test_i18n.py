@@ -76,7 +76,7 @@ def sentences() -> set[str]:
         for mapping in settings["mappings"]
         for pattern in mapping["pattern"]
     ]
-    found = extract_from_dir(ROOT, method_map=methods, directory_filter=lambda folder: "/." not in folder)
+    found = extract_from_dir(ROOT, method_map=methods)
     return {text if isinstance(text, str) else text[0] for _file, _line, text, _comments, _context in found}
 
 

@@ -8,7 +8,7 @@ import tomllib
 from collections.abc import Iterator
 from typing import IO, Any
 
-__all__ = ["boards", "commands", "labels", "rules"]
+__all__ = ["boards", "commands", "labels", "of_click", "rules"]
 
 
 def commands(file: IO[bytes], keywords: Any, comment_tags: Any, options: Any) -> Iterator[tuple[Any, ...]]:  # noqa: ANN401 - as Babel calls every extractor
@@ -40,6 +40,13 @@ def boards(file: IO[bytes], *_babel: Any, **_options: Any) -> Iterator[tuple[Any
     """Give what the catalogue says of NVIDIA's boards and of where their wheels are."""
     for row in json.load(file)["jetson"]["rows"]:
         yield from ((0, None, row[column], []) for column in ("board", "wheels"))
+
+
+def of_click(file: IO[bytes], *_babel: Any, **_options: Any) -> Iterator[tuple[Any, ...]]:  # noqa: ANN401 - as above
+    """Give the sentences of click itself that users meet, one a line, a plural after a tab."""
+    for number, line in enumerate(file.read().decode().splitlines(), 1):
+        one, _tab, many = line.partition("\t")
+        yield (number, "ngettext", (one, many), []) if many else (number, None, one, [])
 
 
 def _makes_command(decorator: ast.expr) -> bool:
