@@ -357,11 +357,13 @@ def main() -> int:
     request = json.loads(sys.argv[1] if len(sys.argv) > 1 else sys.stdin.read())
     watch_for_crashes()
     target, checks = Target(request["device"]), known_checks()
-    passed: set[str] = set()
+    passed = set(request.get("ready", ()))  # a process before this one did them
     running = ["start"]
     if request.get("memory"):
         threading.Thread(target=watch_memory, args=(request["memory"], running), daemon=True).start()
     tell_facts(python=platform.python_version(), executable=sys.executable)
+    for key in [key for key in ("import", "device") if key in passed]:
+        perform(target, checks, key, {"import"})
     for key in request["checks"]:
         running.append(key)
         tell(start=key)

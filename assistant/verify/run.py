@@ -19,12 +19,13 @@ from assistant.model.event import FindingRaised, LogLine, Progress, Sink, Step
 from assistant.model.finding import Finding, Severity
 from assistant.model.plan import Backend
 from assistant.model.record import Record
-from assistant.model.report import Check, Report, Speed, Status
+from assistant.model.report import RIGHT, Check, Report, Speed, Status
 from assistant.verify.names import CHECKS, FULL, QUICK, Level, check_title
 
 __all__ = ["FULL", "QUICK", "check_title", "device_for", "verify"]
 
 CHILD = Path(__file__).with_name("child.py")
+FIRST = ("import", "device", "copy")  # a device that dies at these will not do better in another process
 MEMORY_EXIT = 75  # what child.py ends with when a check took too much memory
 STRAY_LINES = 20
 LINE_LIMIT = 2000
@@ -50,10 +51,9 @@ def verify(  # noqa: PLR0913 - what runs it, on what, who hears it; the rest are
     """Run checks with the interpreter `python` on `device` ("cpu", "cuda:1", …) and report each of them.
 
     `level` is "quick" (seconds), "full" (a minute or two; measures speed too), or the keys of some checks.
-
     `environment` holds variables to set for the child, such as a plan's. A check that takes more than
-    `limit_per_check` seconds or makes the process grow by more than `memory_limit` bytes, or whose process dies, ends
-    the run; the checks after it are reported as skipped.
+    `limit_per_check` seconds ends the run; the checks after it are reported as skipped. After one that makes the
+    process grow by more than `memory_limit` bytes, or whose process dies, another process goes on.
     Raises `BadInput` for an unknown device, `WorkFailed` when the interpreter cannot be started, and `Cancelled`.
     """
     if not _DEVICE.fullmatch(device):
@@ -61,17 +61,19 @@ def verify(  # noqa: PLR0913 - what runs it, on what, who hears it; the rest are
             _("There is no device called {device!r}.").format(device=device),
             hint=_("Use cpu, cuda, rocm, xpu, mps or directml, with an index where there are several, as in cuda:1."),
         )
-    keys = CHECKS[level] if isinstance(level, str) else level
-    run = _Run(device, keys, sink, _Clock(cancel, limit_per_check))
-    request = json.dumps({"device": device, "checks": keys, "memory": memory_limit})
+    run = _Run(device, CHECKS[level] if isinstance(level, str) else level, sink, _Clock(cancel, limit_per_check))
     started = time.monotonic()
-    try:
-        code = stream([python, "-I", "-X", "utf8", CHILD, request], run.hear, cancel=run.clock, environment=environment)
-        run.end(Status.SKIPPED if code == MEMORY_EXIT else Status.FAILED, _ending(code), code)
-    except Cancelled:
-        if not run.clock.expired:
-            raise
-        run.end(Status.TIMEOUT, _("It did not end within {seconds:g} seconds.").format(seconds=limit_per_check))
+    while keys := run.open_keys():
+        request = json.dumps({"device": device, "checks": keys, "ready": run.ready(), "memory": memory_limit})
+        run.clock.restart()
+        try:
+            command = [python, "-I", "-X", "utf8", CHILD, request]
+            run.end(stream(command, run.hear, cancel=run.clock, environment=environment))
+        except Cancelled:
+            if not run.clock.expired:
+                raise
+            run.stop(Status.TIMEOUT, _("It did not end within {seconds:g} seconds.").format(seconds=limit_per_check))
+    run.tell_end()
     return Report(device=device, checks=run.checks(), facts=run.facts, seconds=time.monotonic() - started)
 
 
@@ -117,6 +119,7 @@ class _Run:
         self.facts: dict[str, str] = {}
         self._device, self._keys, self._sink = device, keys, sink
         self._done: dict[str, Check] = {}
+        self._left = len(keys)
         self._stray: deque[str] = deque(maxlen=STRAY_LINES)
 
     def hear(self, text: str) -> None:
@@ -132,16 +135,34 @@ class _Run:
             self._finish(_check(line.check, line.status, line))
         return None
 
-    def end(self, status: Status, detail: str, code: int | None = None) -> None:
-        """Give the check at which the child ended its status, and call those after it skipped."""
-        open_checks = [key for key in self._keys if key not in self._done]
-        if not open_checks and code:
-            self.facts["ending"] = detail
-        for key in open_checks[:1]:
+    def end(self, code: int) -> None:
+        """Give the check at which the child died its status; those after it go to another child."""
+        left, self._left = self._left, len(self.open_keys())
+        if not self._left and code:
+            self.facts["ending"] = _ending(code)
+        elif self._left and (code != MEMORY_EXIT or self._left == left):
+            self.stop(Status.FAILED, _ending(code), go_on=self._done.keys() >= set(FIRST))
+
+    def stop(self, status: Status, detail: str, *, go_on: bool = False) -> None:
+        """Give the check at hand its status and, unless the rest can go on, call those after it skipped."""
+        left = self.open_keys()
+        for key in left[:1]:
             self._finish(Check(key=key, status=status, detail="\n".join([detail, *self._stray])))
-        for key in open_checks[1:]:
+        for key in () if go_on else left[1:]:
             self._finish(Check(key=key, status=Status.SKIPPED, detail=_("The verification ended before this check.")))
+        self._left = len(self.open_keys())
+
+    def tell_end(self) -> None:
+        """Say that all is done."""
         self._progress(_("Verification done"))
+
+    def open_keys(self) -> list[str]:
+        """Name the checks without a result, in order."""
+        return [key for key in self._keys if key not in self._done]
+
+    def ready(self) -> list[str]:
+        """Name the checks that passed, on which others rest."""
+        return [key for key, check in self._done.items() if check.status in RIGHT]
 
     def checks(self) -> tuple[Check, ...]:
         """Give all results in the order of the checks."""
