@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
+import shlex
+import shutil
+import subprocess
 import time
+from itertools import pairwise
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from assistant.diagnose import diagnose, load_rules, read_log
+from assistant.diagnose import diagnose, load_rules, read_log, ways_out
 from assistant.diagnose.needles import needles
 from assistant.diagnose.rules import read_rules
 from assistant.model.errors import BadInput
+from assistant.model.machine import Machine
 
 RULE = """
 as_of = "2026-11-21"
@@ -102,3 +110,31 @@ def test_the_cost_grows_with_the_length_and_no_faster() -> None:
 
     seconds(10_000)
     assert seconds(800_000) < 4 * seconds(400_000) + 0.3
+
+
+def test_every_python_command_is_python() -> None:
+    """The programs inside commands and checks compile, quotes and all."""
+    for rule in load_rules().rules:
+        for command in (command for way in rule.remedy for command in (*way.commands, *way.check)):
+            words = shlex.split(command, posix=True) if "\\" not in command.replace('\\"', "") else []
+            for flag, program in pairwise(words):
+                if flag == "-c" and words[0].startswith("python"):
+                    compile(program, f"{rule.key}: {command}", "exec")
+
+
+@given(text=st.text(max_size=400), data=st.binary(max_size=400))
+def test_no_text_and_no_bytes_are_too_strange(text: str, data: bytes) -> None:
+    """Whatever comes is diagnosed or refused in a sentence."""
+    diagnose(text)
+    with contextlib.suppress(BadInput):
+        diagnose(data)
+
+
+@pytest.mark.skipif(not shutil.which("sh"), reason="no POSIX shell here")
+def test_every_command_for_linux_is_shell() -> None:
+    """The shell reads each command to its end, quotes and all."""
+    machine = Machine(os="linux", wsl=False)
+    ways = [way for rule in load_rules().rules for way in ways_out(rule, machine)]
+    text = "\n".join(command for way in ways for command in (*way.commands, *way.check) if ":\\" not in command)
+    done = subprocess.run(["sh", "-n"], input=text, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
