@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 from loopback import LoopbackIndex
 
+from assistant.i18n import use_language
 from assistant.model.record import from_plain
 from assistant.model.report import Environment
 
@@ -23,7 +24,8 @@ def pytest_configure() -> None:
     """Keep what this user has refreshed or set up out of the tests."""
     folder = tempfile.mkdtemp(prefix="assistant-tests-")
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    os.environ.update(XDG_DATA_HOME=folder, XDG_STATE_HOME=folder)
+    os.environ.update(XDG_DATA_HOME=folder, XDG_STATE_HOME=folder, LANGUAGE="en")
+    use_language("en")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gettext
 import importlib
+import os
 import signal
 import sys
 import traceback
@@ -11,7 +13,7 @@ from types import FrameType
 import click
 
 from assistant import __version__
-from assistant.i18n import LANGUAGES, _, use_language
+from assistant.i18n import FOLDER, LANGUAGES, _, use_language
 from assistant.model.errors import AssistantError, Cancelled, WorkFailed
 
 __all__ = ["main"]
@@ -48,16 +50,39 @@ class Commands(click.Group):
         if cmd_name not in COMMANDS:
             return None
         module = importlib.import_module(f"assistant.cli.{COMMANDS[cmd_name]}")
-        command: click.Command = getattr(module, cmd_name)
-        return command
+        return _spoken(getattr(module, cmd_name))
+
+
+def _spoken(command: click.Command) -> click.Command:
+    """Put the help of a command, of its options and of what is below it into the language in force."""
+    command.help = _(command.help) if command.help else None
+    for option in command.params:
+        if isinstance(option, click.Option) and option.help:
+            option.help = _(option.help)
+    for below in getattr(command, "commands", {}).values():
+        _spoken(below)
+    return command
+
+
+def _speak(context: click.Context, _option: click.Parameter, code: str | None) -> None:
+    """Speak the language that is asked for, here and in the programs that are started (JupyterLab)."""
+    if code:
+        os.environ["LANGUAGE"] = use_language(code)
+        _spoken(context.command)
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(__version__, prog_name="assistant")
-@click.option("--lang", type=click.Choice(list(LANGUAGES)), help="Language of all sentences.")
-def cli(lang: str | None) -> None:
+@click.version_option(__version__, prog_name="assistant", help="Show the version and exit.")
+@click.option(
+    "--lang",
+    type=click.Choice(list(LANGUAGES)),
+    is_eager=True,
+    expose_value=False,
+    callback=_speak,
+    help="Language of all sentences.",
+)
+def cli() -> None:
     """Set up PyTorch for the GPU that you have: detect, plan, install, verify, diagnose, export."""
-    use_language(lang)
 
 
 def main() -> None:
@@ -67,6 +92,9 @@ def main() -> None:
 
 
 def _run() -> int:
+    gettext.bindtextdomain("assistant", FOLDER)  # click's own sentences are in our catalogue
+    gettext.textdomain("assistant")
+    _spoken(cli)
     try:
         with cli.make_context("assistant", sys.argv[1:]) as context:
             cli.invoke(context)

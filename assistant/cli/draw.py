@@ -13,7 +13,7 @@ from assistant.install.target import DISK_FACTOR
 from assistant.model.finding import Finding, Severity
 from assistant.model.machine import Detection, Gpu, Machine
 from assistant.model.plan import Plan, Planning
-from assistant.model.report import Report, Status, duration
+from assistant.model.report import Report, Status, duration, status_word
 from assistant.verify.run import check_title
 
 __all__ = ["console", "draw_detection", "draw_findings", "draw_planning", "draw_report", "summary"]
@@ -56,7 +56,8 @@ def draw_planning(planning: Planning) -> None:
         _bullets((reason for reason in plan.reasons if index == 0 or (file and file in reason)), "  ", "·")
         _bullets(plan.warnings, "  ", "!")
     for rejection in planning.rejected:
-        line = f"✗ {rejection.backend.value} ({rejection.variant}): {rejection.why} {rejection.would_help}"
+        name = " ".join(filter(None, (rejection.backend.value, rejection.variant)))
+        line = f"✗ {name}: {rejection.why} {rejection.would_help}"
         console.print(Text(line.rstrip(), style="dim"))
 
 
@@ -69,7 +70,7 @@ def draw_report(report: Report) -> None:
         style = "green" if check.status is Status.PASSED else "dim" if check.status is Status.SKIPPED else "red"
         table.add_row(
             Text(check_title(check.key)),
-            Text(check.status.value, style=style),
+            Text(status_word(check.status), style=style),
             duration(check.seconds),
             Text(check.detail),
         )

@@ -8,7 +8,7 @@ from pathlib import Path
 from assistant.export.bundle import MARKER, Bundle
 from assistant.i18n import _
 from assistant.model.machine import Gpu, Machine
-from assistant.model.report import Status, duration
+from assistant.model.report import Status, duration, status_word
 
 __all__ = ["report_text"]
 
@@ -30,7 +30,7 @@ def report_text(bundle: Bundle) -> str:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    templates.filters.update(text=escaped, code=code, seconds=duration, ratio=_ratio)
+    templates.filters.update(text=escaped, code=code, seconds=duration, word=status_word, ratio=_ratio)
     return templates.get_template("report.md.j2").render(_=_, **_content(bundle))
 
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from enum import Enum
 
+from assistant.i18n import _
 from assistant.model.record import Record
 
-__all__ = ["RIGHT", "Check", "Environment", "Report", "Speed", "Status", "duration"]
+__all__ = ["RIGHT", "Check", "Environment", "Report", "Speed", "Status", "duration", "status_word"]
 
 
 class Status(Enum):
@@ -24,6 +25,19 @@ class Status(Enum):
 # Slow is not wrong.
 RIGHT = {Status.PASSED, Status.SLOW}
 NOISY = 0.2
+
+
+def status_word(status: Status) -> str:
+    """Say in a word how a check ended."""
+    return {
+        Status.PASSED: _("passed"),
+        Status.WRONG: _("wrong"),
+        Status.UNSUPPORTED: _("unsupported"),
+        Status.FAILED: _("failed"),
+        Status.TIMEOUT: _("took too long"),
+        Status.SKIPPED: _("skipped"),
+        Status.SLOW: _("slow"),
+    }[status]
 
 
 class Environment(Record, frozen=True):

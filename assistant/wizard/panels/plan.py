@@ -41,7 +41,7 @@ class PlanPanel(Panel):
             return top
         rejected = html.table(
             (
-                (f"{row.backend.value.upper()} ({row.variant})", row.why, row.would_help)
+                (f"{row.backend.value.upper()} {row.variant}".strip(), row.why, row.would_help)
                 for row in state.planning.rejected
             ),
             (_("Not chosen"), _("Why not"), _("What would help")),

@@ -8,7 +8,7 @@ import ipywidgets as widgets
 
 from assistant.i18n import _
 from assistant.model.finding import Severity
-from assistant.model.report import Check, Status, duration
+from assistant.model.report import Check, Status, duration, status_word
 from assistant.session.state import State
 from assistant.verify.run import check_title
 from assistant.wizard import html
@@ -16,7 +16,7 @@ from assistant.wizard.panels.base import Panel, log_view
 
 __all__ = ["VerifyPanel"]
 
-SIGNS = {Status.PASSED: "✓", Status.SKIPPED: "–"}
+SIGNS = {Status.PASSED: "✓", Status.SLOW: "!", Status.SKIPPED: "–"}
 
 
 class VerifyPanel(Panel):
@@ -61,7 +61,7 @@ def _row(check: Check) -> tuple[str, ...]:
     error = "" if check.error is None else f"{check.error:.1e}"
     return (
         check_title(check.key),
-        f"{SIGNS.get(check.status, '✗')} {check.status.value}",
+        f"{SIGNS.get(check.status, '✗')} {status_word(check.status)}",
         duration(check.seconds),
         error,
         check.detail,
