@@ -16,6 +16,7 @@ from assistant.model.machine import Machine
 __all__ = ["Match", "diagnose", "matches", "nearest", "remedy", "ways_out"]
 
 UNKNOWN_COSTS = 0.1  # confidence lost for each fact that could not be told
+CLOSE = 0.3  # share of a rule's words that a log must hold to come near it
 SHOWN = 300  # characters of a line that is shown as evidence
 
 
@@ -61,12 +62,12 @@ def nearest(log: Log | bytes | str, count: int = 3) -> tuple[Rule, ...]:
     rules = load_rules()
 
     def closeness(rule: Rule) -> float:
-        texts = [needle for sign in rule.sign for text in sign.any for needle in rules.needles[text]]
-        shares = [len(words & set(text.split())) / (len(text.split()) + 1) for text in texts]
-        return max(shares, default=0.0)
+        phrases = [text.split() for sign in rule.sign for form in sign.any for text in rules.needles[form]]
+        shared = [(len(words.intersection(phrase)), len(phrase)) for phrase in phrases]
+        return max((count / (total + 1) for count, total in shared if count > 1), default=0.0)
 
     ranked = sorted(rules.rules, key=closeness, reverse=True)[:count]
-    return tuple(rule for rule in ranked if closeness(rule) > 0.5)  # noqa: PLR2004 - more than half of the words
+    return tuple(rule for rule in ranked if closeness(rule) >= CLOSE)
 
 
 class _Search:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from assistant.diagnose import diagnose, load_rules, read_log
+from assistant.diagnose import diagnose, load_rules, nearest, read_log
 from assistant.machines import load, shipped
 from assistant.model.machine import Gpu, Machine, Vendor
 from assistant.model.record import from_plain
@@ -128,3 +128,9 @@ def test_the_commands_fit_the_system() -> None:
     linux = diagnose(log, Machine(os="linux"))[0]
     assert any("set TEMP" in command for remedy in windows.remedies for command in remedy.commands)
     assert not any("set TEMP" in command for remedy in linux.remedies for command in remedy.commands)
+
+
+def test_an_unknown_failure_is_shown_its_nearest_rules() -> None:
+    """A log that no rule knows is told which rules it resembles, and one without likeness none."""
+    assert "rocm-gfx-not-in-wheel" in {rule.key for rule in nearest("RuntimeError: HIP error: something new", 9)}
+    assert nearest("all is well") == ()
