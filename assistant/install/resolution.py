@@ -15,6 +15,7 @@ from assistant.i18n import _
 from assistant.install import pip
 from assistant.install.installer import Installer
 from assistant.install.uv import compile_command, preferred, project_file
+from assistant.install.validate import check_index_url, check_requirement
 from assistant.model.errors import WorkFailed
 from assistant.model.plan import Plan
 from assistant.model.record import Record, replace
@@ -53,8 +54,13 @@ def resolve(plan: Plan, installer: Installer, keep: Mapping[str, str] | None = N
     """Solve a plan for the installer's interpreter against the sources that its variables name.
 
     The versions in `keep`, those that an environment holds already, are kept where they fit.
-    Raises `WorkFailed` with the resolver's own last lines when the sources cannot be reached or nothing fits.
+    Raises `WorkFailed` with the resolver's own last lines when the sources cannot be reached or nothing fits, and
+    `BadInput` before for an index or a requirement that is none.
     """
+    if plan.index_url:
+        check_index_url(plan.index_url)
+    for line in plan.requirements:
+        check_requirement(line)
     with tempfile.TemporaryDirectory(prefix="assistant-") as name:
         by = _by_uv if installer.program == "uv" else _by_pip
         found = by(plan, installer, Path(name), keep or {})
