@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import click
 
@@ -79,15 +79,17 @@ def install(target: str, *, dry_run: bool, yes: bool, with_cuda: bool, as_json: 
 @click.command()
 @click.option("--target", default="", metavar="PATH", help="An environment; that of the last setup by default.")
 @click.option("--device", default="", metavar="DEVICE", help="cpu, cuda, cuda:1, …; the plan's by default.")
+@click.option("--full", is_flag=True, help="Check every operation, small models and speed as well (about a minute).")
 @click.option("--json", "as_json", is_flag=True, help="Print the report as JSON.")
-def verify(target: str, device: str, *, as_json: bool) -> None:
+def verify(target: str, device: str, *, full: bool, as_json: bool) -> None:
     """Check that an environment really computes on its device."""
     state = _standing(Path(target).expanduser().absolute()) if target else _last()
     if not (device or state.plan):
         raise BadInput(
             _("Nothing says which device {path} is for.").format(path=target), hint=_("Name it, as in --device cpu.")
         )
-    journey = Journey(replace(state, device=device, report=None), quiet=as_json)
+    level: Literal["quick", "full"] = "full" if full else "quick"
+    journey = Journey(replace(state, device=device, level=level, report=None), quiet=as_json)
     journey.run(Task.VERIFY)
     if as_json:
         click.echo(to_json(journey.state.report, indent=2))

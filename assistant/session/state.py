@@ -104,6 +104,7 @@ class State(Record, frozen=True):
     request: Request = Request()
     target: str = ""
     device: str = ""
+    level: Literal["quick", "full"] = "quick"
     folder: str = ""
     formats: tuple[str, ...] = ()
     chosen: int = 0

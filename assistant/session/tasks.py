@@ -105,7 +105,7 @@ def _verify(state: State, tools: Tools) -> Changes:
     python, over = _known(state.environment).python, CancelToken()
     _ahead(warm_up)  # the checks run in another process meanwhile
     _ahead(lambda: compile_ahead(python, over))
-    report = verify(python, device, tools.sink, tools.cancel, environment=settings)
+    report = verify(python, device, tools.sink, tools.cancel, level=state.level, environment=settings)
     over.set()
     return {"report": report, "figure": timing_figure(report)}
 
