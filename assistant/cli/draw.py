@@ -14,6 +14,7 @@ from assistant.model.finding import Finding, Severity
 from assistant.model.machine import Detection, Gpu, Machine
 from assistant.model.plan import Plan, Planning
 from assistant.model.report import Report, Status, duration, status_word
+from assistant.verify.performance import performance_rows
 from assistant.verify.run import check_title
 
 __all__ = ["console", "draw_detection", "draw_findings", "draw_planning", "draw_report", "summary"]
@@ -75,6 +76,13 @@ def draw_report(report: Report) -> None:
             Text(check.detail),
         )
     console.print(table)
+    if rows := performance_rows(report):
+        speeds = Table(box=None, padding=(0, 2))
+        for heading in (_("Work"), _("Rate"), _("Beside the CPU"), _("Spread"), _("Memory"), _("Remark")):
+            speeds.add_column(heading)
+        for row in rows:
+            speeds.add_row(*map(Text, (check_title(row[0]), *row[1:])))
+        console.print(speeds)
 
 
 def summary(plan: Plan) -> str:

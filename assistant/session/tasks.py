@@ -32,13 +32,13 @@ from assistant.session.diagnosis import diagnosed, machine_of_log, with_ways_out
 from assistant.session.sources import Sources, settled
 from assistant.session.state import Preview, State, Task, failures
 from assistant.verify.ahead import compile_ahead
-from assistant.verify.plots import timing_figure, warm_up
+from assistant.verify.performance import figures
+from assistant.verify.plots import warm_up
 from assistant.verify.run import device_for, verify
 
 __all__ = ["TASKS", "Tools"]
 
 Changes = dict[str, object]
-FIGURE = "verification.svg"
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,7 @@ def _install(state: State, tools: Tools) -> Changes:
         made = change_environment(plan, preview.resolution, site, tools.host, installer)
     else:
         made = make_environment(plan, preview.resolution, target, tools.host, installer)
-    return {"environment": made, "report": None, "figure": "", "exported": ()}
+    return {"environment": made, "report": None, "figures": {}, "exported": ()}
 
 
 def _verify(state: State, tools: Tools) -> Changes:
@@ -107,7 +107,7 @@ def _verify(state: State, tools: Tools) -> Changes:
     _ahead(lambda: compile_ahead(python, over))
     report = verify(python, device, tools.sink, tools.cancel, level=state.level, environment=settings)
     over.set()
-    return {"report": report, "figure": timing_figure(report)}
+    return {"report": report, "figures": figures(report)}
 
 
 def _diagnose(state: State, tools: Tools) -> Changes:
@@ -130,7 +130,7 @@ def _export(state: State, tools: Tools) -> Changes:
         _known(state.report),
         folder,
         formats=state.formats or tuple(FORMATS),
-        figures={FIGURE: state.figure} if state.figure else None,
+        figures=state.figures,
     )
     return {"exported": tuple(str(path) for path in written)}
 

@@ -6,9 +6,9 @@ from typing import Any
 
 from assistant.i18n import _
 from assistant.model.report import Check, Report, Speed
-from assistant.verify.plots import GREY, png, svg
+from assistant.verify.plots import GREY, png, svg, timing_figure
 
-__all__ = ["performance_rows", "roofline_figure", "roofline_png", "speed_figure", "speed_png"]
+__all__ = ["figures", "performance_rows", "roofline_figure", "roofline_png", "speed_figure", "speed_png"]
 
 DEVICE, CPU = "#2a8f82", "#c27a00"
 HEIGHT = 0.36
@@ -36,6 +36,14 @@ def _number(value: float) -> str:
 
 def _measured(report: Report) -> list[tuple[Check, Speed]]:
     return [(check, check.speed) for check in report.checks if check.speed is not None]
+
+
+def figures(report: Report) -> dict[str, str]:
+    """Draw every picture of a verification, by file name; a full one adds the speeds and their limits."""
+    drawn = {"verification.svg": timing_figure(report)}
+    if performance_rows(report):
+        drawn |= {"speed.svg": speed_figure(report), "roofline.svg": roofline_figure(report)}
+    return drawn
 
 
 def speed_figure(report: Report) -> str:

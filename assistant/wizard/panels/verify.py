@@ -54,7 +54,7 @@ class VerifyPanel(Panel):
     def follow(self, state: State) -> None:
         """Show the plot and the log."""
         self.log.value = log_view(state.log)
-        self.plot.value = f'<div class="ptsa-plot">{state.figure}</div>' if state.figure else ""
+        self.plot.value = "".join(f'<div class="ptsa-plot">{figure}</div>' for figure in state.figures.values())
 
 
 def _row(check: Check) -> tuple[str, ...]:
