@@ -103,8 +103,7 @@ def _verify(state: State, tools: Tools) -> Changes:
     device = state.device or device_for(_known(plan).backend)
     settings = plan.env if plan else {}
     python, over = _known(state.environment).python, CancelToken()
-    _ahead(warm_up)  # the checks run in another process meanwhile
-    _ahead(lambda: compile_ahead(python, over))
+    _ahead(lambda: (compile_ahead(python, over), warm_up()))  # the checks run in another process meanwhile
     report = verify(python, device, tools.sink, tools.cancel, level=state.level, environment=settings)
     over.set()
     return {"report": report, "figures": figures(report)}
@@ -114,7 +113,10 @@ def _diagnose(state: State, tools: Tools) -> Changes:
     """Find the causes of what was pasted or of what failed last, and ways out of what was found."""
     tools.sink(Progress(step=Step.DIAGNOSE, text=_("Looking for causes")))
     machine = _known(state.detection).machine
-    log = read_log(state.pasted or "\n".join(failures(state)))
+    told = state.pasted or "\n".join(failures(state))
+    if not (told or state.findings):
+        return {"diagnoses": ()}
+    log = read_log(told)
     known = machine_of_log(log, machine) if state.pasted else machine
     return {"findings": with_ways_out(state.findings, machine), "diagnoses": diagnosed(log, known)}
 

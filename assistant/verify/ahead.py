@@ -10,15 +10,16 @@ from assistant.model.errors import AssistantError
 
 __all__ = ["compile_ahead"]
 
-# What torch 2.x imports late and is costly to compile; a name that a release lacks is passed over.
-LATE = (
-    *("_meta_registrations.py", "export", "_decomp", "_refs", "_higher_order_ops", "nn", "optim", "distributions"),
-    *("jit", "masked", "profiler", "_functorch", "autograd"),
+# What `import torch` (2.13) reaches in its second half, in its own order; a name that a release lacks is passed over.
+TORCH = (
+    *("distributions", "jit", "fx", "optim", "ao/quantization", "masked", "export", "_subclasses", "_export"),
+    *("_higher_order_ops", "_prims_common", "_decomp", "_prims", "_refs", "_meta_registrations.py", "_native"),
 )
+LATE = (*(f"torch/{name}" for name in TORCH), "onnxruntime/capi")
 CODE = """
 import compileall, importlib.util, pathlib, sys
-root = pathlib.Path(importlib.util.find_spec("torch").origin).parent
-for path in (root / name for name in sys.argv[1:]):
+site = pathlib.Path(importlib.util.find_spec("torch").origin).parents[1]
+for path in (site / name for name in sys.argv[1:]):
     compileall.compile_dir(path, quiet=2) if path.is_dir() else compileall.compile_file(path, quiet=2)
 """
 
