@@ -61,11 +61,6 @@ def setup(target: str, folder: str, *, yes: bool, with_cuda: bool, as_json: bool
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 def install(target: str, *, dry_run: bool, yes: bool, with_cuda: bool, as_json: bool, **wishes: Any) -> None:  # noqa: ANN401
     """Install the plan into a new environment."""
-    if target == "kernel":
-        raise WorkFailed(
-            _("Installing into the kernel's own environment is not possible yet."),
-            hint=_("Leave --target out to get a new environment."),
-        )
     journey = _journey("" if target == "new" else target, "", wishes, quiet=as_json)
     _look(journey, with_cuda=with_cuda)
     if not dry_run:

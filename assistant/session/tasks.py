@@ -103,7 +103,7 @@ def _verify(state: State, tools: Tools) -> Changes:
     device = state.device or device_for(_known(plan).backend)
     settings = plan.env if plan else {}
     python, over = _known(state.environment).python, CancelToken()
-    _ahead(lambda: (compile_ahead(python, over), warm_up()))  # the checks run in another process meanwhile
+    _ahead(lambda: compile_ahead(python, over), warm_up)  # the checks run in another process meanwhile
     report = verify(python, device, tools.sink, tools.cancel, level=state.level, environment=settings)
     over.set()
     return {"report": report, "figures": figures(report)}
@@ -158,9 +158,9 @@ def _known(value: T | None) -> T:
     return value
 
 
-def _ahead(work: Callable[[], object]) -> None:
-    """Begin on another thread what a later task will need."""
-    threading.Thread(target=work, daemon=True).start()
+def _ahead(*works: Callable[[], object]) -> None:
+    """Do on another thread, one after the other, what will be needed later."""
+    threading.Thread(target=lambda: [work() for work in works], daemon=True).start()
 
 
 def _installer(plan: Plan, tools: Tools, python: str = "") -> Installer:
