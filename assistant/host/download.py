@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from assistant.host.index import DIRECT, Network, certificates
+from assistant.host.index import DIRECT, Network, web_client
 from assistant.host.process import CancelToken
 from assistant.i18n import _
 from assistant.model.errors import AssistantError, WorkFailed
@@ -75,7 +75,7 @@ def download(
     second of the request.
     """
     patience = patience or Patience()
-    with _client(network, patience, index_urls) as client:
+    with web_client(network, patience.timeout, index_urls) as client:
         job = _Job(client, on_bytes, patience, files)
         threads = [threading.Thread(target=job.work, daemon=True) for _number in range(min(PARALLEL, len(files)))]
         try:
@@ -185,24 +185,6 @@ def _begun(part: Path) -> tuple[Any, int]:
         while piece := file.read(1 << 20):
             digest.update(piece)
         return digest, file.tell()
-
-
-def _client(network: Network, patience: Patience, index_urls: Iterable[str]) -> Any:  # noqa: ANN401 - see above
-    from unearth.auth import MultiDomainBasicAuth  # noqa: PLC0415 - a third of a second that only a download needs
-    from unearth.fetchers import PyPIClient  # noqa: PLC0415 - likewise
-
-    class Client(PyPIClient):
-        def iter_secure_origins(self) -> Iterable[tuple[str, str, str]]:
-            yield ("*", "*", "*")
-
-    return Client(
-        trusted_hosts=network.trusted_hosts,
-        verify=certificates(network),
-        timeout=patience.timeout,
-        follow_redirects=True,
-        proxy=network.proxy or None,
-        auth=MultiDomainBasicAuth(prompting=False, index_urls=list(index_urls)),
-    )
 
 
 def _failed(file: Fetch, reason: str) -> AssistantError:

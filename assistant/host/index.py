@@ -29,9 +29,9 @@ __all__ = [
     "Asked",
     "Found",
     "Network",
-    "certificates",
     "find_wheels",
     "list_wheels",
+    "web_client",
     "wheel_sizes",
     "wheel_version",
 ]
@@ -212,8 +212,19 @@ _CREDENTIALS = re.compile(r"(?<=://)[^/@\s]+@")
 _INDEX_TYPES = ("text/html", "application/vnd.pypi.simple.v1")
 
 
-def _client(network: Network, timeout: float, index_urls: list[str]) -> PyPIClient:
-    """Make a client with the user's proxy, certificates and passwords; plain http is allowed, as uv allows it."""
+def _client(network: Network, timeout: float, index_urls: Iterable[str]) -> PyPIClient:
+    """Make a client for looks: what answers but is no index is refused."""
+    logging.getLogger("unearth").addHandler(logging.NullHandler())  # what it warns of is told in `Asked`
+    client = web_client(network, timeout, index_urls)
+    client.event_hooks = {"response": [_check_answer]}
+    return client
+
+
+def web_client(network: Network, timeout: float, index_urls: Iterable[str]) -> PyPIClient:
+    """Make a client with the user's proxy, certificates and passwords; plain http is allowed, as uv allows it.
+
+    `timeout` in seconds; `index_urls` are those whose user names and passwords files need too.
+    """
     from unearth.auth import MultiDomainBasicAuth  # noqa: PLC0415 - a third of a second that only a look needs
     from unearth.fetchers import PyPIClient  # noqa: PLC0415 - likewise
 
@@ -221,19 +232,17 @@ def _client(network: Network, timeout: float, index_urls: list[str]) -> PyPIClie
         def iter_secure_origins(self) -> Iterable[tuple[str, str, str]]:
             yield ("*", "*", "*")
 
-    logging.getLogger("unearth").addHandler(logging.NullHandler())  # what it warns of is told in `Asked`
     return Client(
         trusted_hosts=network.trusted_hosts,
-        verify=certificates(network),
+        verify=_certificates(network),
         timeout=timeout,
         follow_redirects=True,
         proxy=network.proxy or None,
-        auth=MultiDomainBasicAuth(prompting=False, index_urls=index_urls),
-        event_hooks={"response": [_check_answer]},
+        auth=MultiDomainBasicAuth(prompting=False, index_urls=list(index_urls)),
     )
 
 
-def certificates(network: Network) -> ssl.SSLContext | bool:
+def _certificates(network: Network) -> ssl.SSLContext | bool:
     """Give what a client must check servers by: the user's own certificates, or the usual ones (True)."""
     if not (network.cert or network.client_cert):
         return True
