@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from refused import refused
 
 COMMANDS = (
     "setup",
@@ -42,15 +43,6 @@ def run(tmp_path: Path) -> Run:
         return subprocess.run(command, capture_output=True, text=True, env=environment, check=False, **options)
 
     return runner
-
-
-def refused(done: subprocess.CompletedProcess[str], code: int, *words: str) -> None:
-    """Check that a command failed with a code and one line on stderr that holds the words."""
-    assert done.returncode == code, done.stderr
-    assert "Traceback" not in done.stderr
-    assert len(done.stderr.strip().splitlines()) == 1, done.stderr
-    for word in words:
-        assert word in done.stderr
 
 
 def test_every_command_is_there(run: Run) -> None:
