@@ -7,6 +7,7 @@ can be registered once in a process, hence a file of its own: `python installed_
 # ruff: noqa: D103 - the cases' names say what holds
 
 import sys
+from contextlib import contextmanager
 
 import torch
 from cases import load, message, run_cases
@@ -57,6 +58,16 @@ def systems():
     return torch.randn(4, 8, 8) + 24 * torch.eye(8), torch.randn(4, 8, 3)
 
 
+@contextmanager
+def kernels():
+    """Install kernels for what is missing; take them out again, also when the case fails, so that the next is alone."""
+    installed = fallback.install("fakegpu", MISSING)
+    try:
+        yield installed
+    finally:
+        installed.remove()
+
+
 def case_missing_without_kernels():
     matrix, sides = (value.to(GPU) for value in systems())
     assert fallback.MISSING.search(message(NotImplementedError, torch.linalg.solve, matrix, sides))
@@ -66,35 +77,33 @@ def case_forward_and_backward_with_kernels():
     matrix, sides = systems()
     wanted = matrix.clone().requires_grad_()
     (slope,) = torch.autograd.grad(torch.linalg.solve(wanted, sides).square().sum(), wanted)
-    installed = fallback.install("fakegpu", MISSING)
-    there = matrix.to(GPU).requires_grad_()
-    solved = torch.linalg.solve(there, sides.to(GPU))
+    with kernels() as installed:
+        there = matrix.to(GPU).requires_grad_()
+        solved = torch.linalg.solve(there, sides.to(GPU))
+        (got,) = torch.autograd.grad(solved.square().sum(), there)
+        assert installed.installed == MISSING
     assert solved.device.type == "fakegpu"
-    (got,) = torch.autograd.grad(solved.square().sum(), there)
     assert (got.cpu() - slope).abs().max() < 1e-5
-    assert installed.installed == MISSING
-    assert {row.operator for row in installed.rows} == set(MISSING[:2])
     assert all(row.to_cpu and row.back for row in installed.rows)
-    assert "installed_cases.py" in installed.rows[0].where
-    installed.remove()
+    where = {row.operator: row.where for row in installed.rows}  # the rows' order is that of their times
+    assert set(where) == set(MISSING[:2])
+    assert "installed_cases.py" in where[MISSING[0]]
 
 
 def case_in_place_and_out_with_kernels():
-    installed = fallback.install("fakegpu", MISSING)
     values = torch.rand(5)
     there, out = values.to(GPU), torch.empty(5).to(GPU)
-    assert there.lgamma_() is there
-    assert torch.lgamma(values.to(GPU), out=out) is out
+    with kernels() as installed:
+        assert there.lgamma_() is there
+        assert torch.lgamma(values.to(GPU), out=out) is out
     assert torch.equal(there.cpu(), values.lgamma())
     assert torch.equal(out.cpu(), values.lgamma())
     assert sum(row.calls for row in installed.rows) == 2
-    installed.remove()
 
 
 def case_removed_kernels_are_gone():
-    installed = fallback.install("fakegpu", MISSING)
-    torch.rand(3).to(GPU).lgamma()
-    installed.remove()
+    with kernels():
+        torch.rand(3).to(GPU).lgamma()
     message(NotImplementedError, torch.rand(3).to(GPU).lgamma)
 
 
