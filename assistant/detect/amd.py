@@ -1,9 +1,9 @@
-"""Probes for AMD GPUs on Linux: the kernel's topology first, ROCm's own tool only where that is silent."""
+"""Probes for AMD GPUs on Linux: the kernel's topology first, AMD's own tools only where that is silent."""
 
 from __future__ import annotations
 
 from assistant.detect.notes import Notes
-from assistant.detect.parsers import amd, system
+from assistant.detect.parsers import amd, smi, system
 from assistant.host.base import Host
 from assistant.i18n import _
 from assistant.model.finding import Remedy, Severity
@@ -35,7 +35,7 @@ def amd_gpus(host: Host, notes: Notes) -> None:
 
 
 def rocm(host: Host, notes: Notes) -> None:
-    """Note the installed ROCm; ask rocminfo where the kernel tells no gfx target: in WSL, in some containers."""
+    """Note the installed ROCm; ask its tools where the kernel tells no gfx target: in WSL, in some containers."""
     wsl = bool(host.link("/dev/dxg"))
     if not _amd_on_bus(host) and not host.link("/dev/kfd") and not wsl:
         return
@@ -43,11 +43,23 @@ def rocm(host: Host, notes: Notes) -> None:
     notes.fact("rocm_version", amd.rocm_release(host.read(version).text), version)
     tool = next((path for path in (host.which("rocminfo"), host.link("/opt/rocm/bin/rocminfo")) if path), None)
     notes.fact("rocm_tools", tool is not None, "PATH")
-    if tool and (wsl or not host.names(NODES)):
-        answer = host.run("rocminfo")
+    if not wsl and host.names(NODES):
+        return
+    answer = host.run("rocminfo") if tool else None
+    agents = amd.rocminfo(answer.text) if answer else None
+    if answer:
         notes.could_not_look("rocminfo", answer)
-        for agent in amd.rocminfo(answer.text) or ():
-            notes.gpu(agent.gpu, "rocminfo", bus=agent.bus)
+    for agent in agents or ():
+        notes.gpu(agent.gpu, "rocminfo", bus=agent.bus)
+    if not agents and host.which("amd-smi"):
+        _ask_amd_smi(host, notes)
+
+
+def _ask_amd_smi(host: Host, notes: Notes) -> None:
+    answer = host.run("amd-smi", "static", "--asic", "--bus", "--vram", "--json")
+    notes.could_not_look("amd-smi", answer)
+    for device in smi.amd_smi(answer.text) or ():
+        notes.gpu(device.gpu, "amd-smi", bus=device.bus)
 
 
 def amd_access(host: Host, notes: Notes) -> None:

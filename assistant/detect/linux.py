@@ -7,13 +7,13 @@ import re
 from assistant.catalog.identity import identify
 from assistant.detect.adapters import sort_out
 from assistant.detect.notes import Notes
-from assistant.detect.parsers import system
+from assistant.detect.parsers import smi, system
 from assistant.host.base import Host
 from assistant.i18n import _
 from assistant.model.finding import Remedy, Severity
 from assistant.model.machine import Gpu, Vendor
 
-__all__ = ["adapters", "container", "intel_runtime", "jetson", "memory", "release", "secure_boot"]
+__all__ = ["adapters", "container", "intel_memory", "intel_runtime", "jetson", "memory", "release", "secure_boot"]
 
 PCI = "/sys/bus/pci/devices"
 
@@ -103,6 +103,20 @@ _INTEL_DRIVERS = tuple(
     f"{folder}/libze_intel_gpu.so.1"
     for folder in ("/usr/lib/x86_64-linux-gnu", "/usr/lib64", "/usr/lib", "/usr/local/lib")
 )
+
+
+def intel_memory(host: Host, notes: Notes) -> None:
+    """Note what xpu-smi tells of each Intel GPU: the kernel does not tell a card's memory."""
+    if not any(device.vendor_id == "8086" for device in system.pci_devices(host.ask("pci").text)):
+        return
+    if not host.which("xpu-smi"):
+        return
+    answer = host.run("xpu-smi", "discovery", "-j")
+    notes.could_not_look("xpu-smi", answer)
+    for listed in smi.xpu_smi(answer.text) or ():
+        detail = smi.xpu_smi(host.run("xpu-smi", "discovery", "-d", str(listed.index), "-j").text)
+        device = detail[0] if detail else listed
+        notes.gpu(device.gpu, "xpu-smi", bus=device.bus)
 
 
 def intel_runtime(host: Host, notes: Notes) -> None:

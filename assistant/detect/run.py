@@ -34,6 +34,7 @@ PROBES: dict[str, tuple[Probe, ...]] = {
         amd.amd_gpus,
         amd.rocm,
         amd.amd_access,
+        linux.intel_memory,
         linux.intel_runtime,
         linux.secure_boot,
         wsl.wsl,

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from assistant.detect import read_report
-from assistant.detect.parsers import amd, apple, nvidia, system, windows
+from assistant.detect.parsers import amd, apple, nvidia, smi, system, windows
 from assistant.detect.parsers.collect_env import collect_env
 from assistant.detect.parsers.dxdiag import dxdiag
 from assistant.machines import load, shipped
@@ -31,6 +31,8 @@ READERS = (
     nvidia.smi_complaint,
     nvidia.smi_query,
     nvidia.smi_table,
+    smi.amd_smi,
+    smi.xpu_smi,
     system.meminfo_total_kib,
     system.os_name,
     system.pci_devices,
@@ -66,6 +68,8 @@ Graphics/Displays:
 {"SPDisplaysDataType":[
 {}
 ]}
+{"gpu_data":[{"gpu":0,"asic":{"device_id":"0x744c"},"vram":{"size":{"value":9}}}
+{"device_list":[{"pci_bdf_address":"0000:03:00.0","device_id":0}]}
 gfx_target_version 110000
 simd_count 9
     DriverDesc    REG_SZ    X
