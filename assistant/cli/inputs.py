@@ -50,6 +50,7 @@ def request_options(command: click.decorators.FC) -> click.decorators.FC:
     """Add the options that say what the user wishes for."""
     backends = click.Choice([backend.value for backend in Backend])
     command = click.option("--python", metavar="V", help="Version of Python, such as 3.12.")(command)
+    command = click.option("--nightly", is_flag=True, help="Take last night's build of torch, not a release.")(command)
     command = click.option("--pin", "pins", multiple=True, metavar="REQ", help="A requirement that must hold.")(command)
     return click.option("--backend", type=backends, help="Choose the backend yourself.")(command)
 
@@ -61,9 +62,9 @@ def source_options(command: click.decorators.FC) -> click.decorators.FC:
     return click.option("--index-url", default="", metavar="URL", help="Take torch from this index.")(command)
 
 
-def request_of(backend: str | None, pins: tuple[str, ...], python: str | None) -> Request:
+def request_of(backend: str | None, pins: tuple[str, ...], python: str | None, *, nightly: bool) -> Request:
     """Put the wishes together."""
-    return Request(backend=Backend(backend) if backend else None, pins=pins, python=python)
+    return Request(backend=Backend(backend) if backend else None, pins=pins, python=python, nightly=nightly)
 
 
 def _head(path: Path, limit: int) -> bytes:

@@ -49,7 +49,7 @@ def plan(
     **options: Any,  # noqa: ANN401 - the options of `request_options` and `source_options`
 ) -> None:
     """Choose what to install, and say why."""
-    wishes = {name: options.pop(name) for name in ("backend", "pins", "python")}
+    wishes = {name: options.pop(name) for name in ("backend", "pins", "python", "nightly")}
     request, catalog = request_of(**wishes), load_catalog()
     if machines:
         _batch(read_file(machines), request, catalog)
@@ -80,6 +80,7 @@ def _merged(brief: Brief, request: Request) -> Request:
         backend=request.backend or own.backend,
         python=request.python or own.python,
         pins=(*request.pins, *own.pins, *brief.pins),
+        nightly=request.nightly or own.nightly,
     )
 
 

@@ -104,7 +104,7 @@ def export(formats: tuple[str, ...], folder: str, *, as_json: bool) -> None:
 
 
 def _journey(target: str, folder: str, wishes: dict[str, Any], *, quiet: bool) -> Journey:
-    request = request_of(wishes["backend"], wishes["pins"], wishes["python"])
+    request = request_of(wishes["backend"], wishes["pins"], wishes["python"], nightly=wishes["nightly"])
     sources = Sources(
         LiveHost(), index_url=wishes["index_url"], find_links=wishes["find_links"], offline=wishes["offline"]
     )

@@ -22,11 +22,12 @@ class Backend(Enum):
 
 
 class Request(Record, frozen=True):
-    """What the user asks for: a backend, a Python version, requirement pins. Empty means: choose for me."""
+    """What the user asks for: a backend, a Python version, requirement pins, nightly builds. Empty: choose for me."""
 
     backend: Backend | None = None
     python: str | None = None
     pins: tuple[str, ...] = ()
+    nightly: bool = False
 
 
 class Wheel(Record, frozen=True):

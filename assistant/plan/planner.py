@@ -12,6 +12,7 @@ from assistant.model.plan import Backend, Plan, Planning, Rejection, Request
 from assistant.model.record import replace
 from assistant.plan import cuda, others, rocm
 from assistant.plan.cards import cards_of, driver_of
+from assistant.plan.nightly import with_nightly
 from assistant.plan.options import Option, Question
 from assistant.plan.requirements import download_mb, requirements
 from assistant.plan.target import USUAL_PYTHON, Refusal, target_of
@@ -56,7 +57,8 @@ def _planned(machine: Machine, catalog: Catalog, request: Request) -> Planning:
     if catalog.remark:
         own[0] = replace(own[0], warnings=(*own[0].warnings, catalog.remark))
     plans = _in_order(own, () if request.python else _elsewhere(options, question))
-    return Planning(choice=plans[0], plans=plans, rejected=tuple(rejected))
+    planning = Planning(choice=plans[0], plans=plans, rejected=tuple(rejected))
+    return with_nightly(planning, request, catalog) if request.nightly else planning
 
 
 def _refused(request: Request, why: str, would_help: str) -> Rejection:

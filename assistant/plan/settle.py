@@ -14,6 +14,7 @@ from assistant.i18n import _
 from assistant.model.machine import Machine
 from assistant.model.plan import Backend, Plan, Planning, Rejection, Request, Wheel
 from assistant.model.record import Record, replace
+from assistant.plan.nightly import NIGHTLY
 from assistant.plan.planner import make_plans
 from assistant.plan.requirements import beside_mb
 from assistant.plan.target import Refusal, target_of
@@ -106,6 +107,8 @@ def _default_build(plan: Plan, configured: Look, case: Case) -> Plan:
 def _settled(plan: Plan, looks: Looks, case: Case) -> Plan | Rejection:
     """Take the plan's own index first, then pip's sources; in each the planned version, else the newest that fits."""
     official = looks[plan.index_url, plan.python]
+    if plan.variant.startswith(NIGHTLY):
+        return _last_night(plan, official, case)
     in_turn = dict.fromkeys((plan.index_url, None))
     looked = [looks[address, plan.python] for address in in_turn]
     for look in looked:
@@ -119,6 +122,17 @@ def _settled(plan: Plan, looks: Looks, case: Case) -> Plan | Rejection:
         return replace(plan, warnings=(*plan.warnings, _unchecked(silent) if silent else _nothing(plan, official)))
     helps = _("Name another index with --index-url, or wait until the build is published.")
     return Rejection(backend=plan.backend, variant=plan.variant, why=_nothing(plan, official), would_help=helps)
+
+
+def _last_night(plan: Plan, look: Look, case: Case) -> Plan | Rejection:
+    """Take the newest nightly build that the plan's own index holds for this machine."""
+    fitting = [wheel for wheel in look.wheels if _suits(plan, wheel, case) and _version(wheel) >= Version(plan.torch)]
+    wheel = max(fitting, key=_version, default=None)
+    if wheel:
+        return replace(_with(plan, wheel, look, look, wanted=plan.torch), torch=_version(wheel).public)
+    if look.reason:
+        return replace(plan, warnings=(*plan.warnings, _unchecked(look)))
+    return Rejection(backend=plan.backend, variant=plan.variant, why=_nothing(plan, look), would_help="")
 
 
 def _unchecked(look: Look) -> str:
@@ -195,7 +209,7 @@ def _suits(plan: Plan, wheel: Wheel, case: Case) -> bool:
         return local is None or local.startswith("rocm")
     if plan.variant == DEFAULT_BUILD or (plan.variant == "directml" and plan.index_url is None):
         return local is None
-    wanted = "cpu" if plan.backend is Backend.DIRECTML else plan.variant
+    wanted = "cpu" if plan.backend is Backend.DIRECTML else plan.variant.removeprefix(NIGHTLY)
     return local == wanted or (local is None and (wheel.where == "official" or _untagged(wheel, case) == wanted))
 
 
@@ -210,7 +224,7 @@ def _untagged(wheel: Wheel, case: Case) -> str:
 
 def _pinned(line: str, version: str) -> str:
     """Write the exact build into the line that asks for torch."""
-    return re.sub(r"^(torch(?:\[[^]]*])?)\s*==.*$", rf"\1=={version}", line)
+    return re.sub(r"^(torch(?:\[[^]]*])?)\s*[=>]=.*$", rf"\1=={version}", line)
 
 
 def _version(wheel: Wheel) -> Version:

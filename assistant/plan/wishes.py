@@ -136,7 +136,7 @@ def _check(wishes: Wishes, catalog: Catalog) -> None:
             )
     raise NothingFits(
         _("No release of torch satisfies {pins}.").format(pins=wishes.text),
-        hint=_("The newest that this catalogue knows is {version}; anything newer is at {url} only.").format(
-            version=catalog.newest_torch, url=catalog.index_url("nightly/cpu")
+        hint=_("The newest that this catalogue knows is {version}; for what comes after it, ask for --nightly.").format(
+            version=catalog.newest_torch
         ),
     )

@@ -1,0 +1,90 @@
+"""Nightly builds: only when asked for, from the index of the same variant, the newest that is really there."""
+
+from __future__ import annotations
+
+import pytest
+
+from assistant.catalog import load_catalog
+from assistant.model.errors import BadInput
+from assistant.model.machine import Gpu, Machine, Vendor
+from assistant.model.plan import Backend, Request, Wheel
+from assistant.plan import make_plans
+from assistant.plan.settle import Case, Look, settle
+
+CATALOG = load_catalog()
+NIGHTLY = Request(nightly=True)
+MAC = Machine(os="macos", os_version="macOS 15.5", arch="arm64", python="3.12", gpus=(Gpu(vendor=Vendor.APPLE),))
+INDEX = "https://download.pytorch.org/whl/nightly/cpu"
+
+
+def card(name: str, **facts) -> Machine:
+    """Give a Linux machine with one GPU."""
+    driver = {"nvidia_driver": "595.60"} if facts["vendor"] is Vendor.NVIDIA else {}
+    return Machine(os="linux", arch="x86_64", glibc="2.39", python="3.12", gpus=(Gpu(name=name, **facts),), **driver)
+
+
+def test_on_a_mac_the_nightly_build_with_mps_comes_from_the_index_of_the_cpu() -> None:
+    """The nightly plan goes first, says what it is, and the release follows."""
+    planning = make_plans(MAC, CATALOG, NIGHTLY)
+    plan = planning.choice
+    assert (plan.backend, plan.variant, plan.index_url) == (Backend.MPS, "nightly/cpu", INDEX)
+    assert plan.requirements[0] == f"torch>={plan.torch}"
+    assert plan.torch.endswith(".0.dev0")
+    assert plan.warnings[0].startswith("A nightly build")
+    assert [other.variant for other in planning.plans[1:]] == [
+        other.variant for other in make_plans(MAC, CATALOG).plans
+    ]
+
+
+def test_nobody_gets_a_nightly_build_without_asking() -> None:
+    """Every plan for every backend is a release, unless the request says nightly."""
+    assert not any(plan.variant.startswith("nightly") for plan in make_plans(MAC, CATALOG).plans)
+
+
+@pytest.mark.parametrize(
+    ("machine", "why"),
+    [
+        (card("GeForce GTX 1080", vendor=Vendor.NVIDIA, compute_capability="6.1"), "continue only torch"),
+        (card("Radeon RX 6600", vendor=Vendor.AMD, gfx="gfx1032"), ""),
+    ],
+    ids=["pascal", "amd"],
+)
+def test_where_no_nightly_build_serves_the_card_the_release_stays(machine, why) -> None:
+    """A card that the newest release has left behind is told why, and keeps its stable plan."""
+    planning = make_plans(machine, CATALOG, NIGHTLY)
+    assert planning.choice == make_plans(machine, CATALOG).choice
+    assert planning.rejected[0].variant.startswith("nightly/")
+    assert why in planning.rejected[0].why
+
+
+def test_a_pin_on_torch_contradicts_it() -> None:
+    """What a night brings has no version to pin; a pin on another package may stay."""
+    with pytest.raises(BadInput, match="contradict"):
+        make_plans(MAC, CATALOG, Request(pins=("torch==2.14.0",), nightly=True))
+    assert "numpy<2" in make_plans(MAC, CATALOG, Request(pins=("numpy<2",), nightly=True)).choice.requirements
+
+
+def test_the_newest_night_on_the_index_is_taken() -> None:
+    """Of several nights and a release the newest night is named exactly."""
+    names = [f"torch-{version}-cp312-none-macosx_14_0_arm64.whl" for version in ("2.15.0", *NIGHTS)]
+    look = Look(source=INDEX, wheels=tuple(Wheel(name, f"{INDEX}/{name}", "official") for name in names))
+    plan = _settled(look).choice
+    assert (plan.torch, plan.requirements[0]) == (NIGHTS[1], f"torch=={NIGHTS[1]}")
+    assert plan.index_url == INDEX
+
+
+def test_an_index_without_nights_leaves_the_release() -> None:
+    """An index that could be looked through and holds none rejects the nightly plan by name."""
+    planning = _settled(Look(source=INDEX))
+    assert planning.choice.variant == "pypi"
+    assert planning.rejected[0].variant == "nightly/cpu"
+
+
+NIGHTS = ("2.16.0.dev20261118", "2.16.0.dev20261120", "2.16.0.dev20261119")
+
+
+def _settled(official: Look):
+    case = Case(MAC, CATALOG, NIGHTLY)
+    planning = make_plans(*case)
+    found = {(plan.index_url, plan.python): Look(source="PyPI", reason="not asked") for plan in planning.plans}
+    return settle(planning, found | {(None, "3.12"): Look(source="PyPI"), (INDEX, "3.12"): official}, case)
