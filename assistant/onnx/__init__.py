@@ -1,1 +1,21 @@
-"""The onnx room."""
+"""What runs where: checks ONNX models against ONNX Runtime's own rules, converts them and tries them.
+
+The functions are found here by name and their modules, which need NumPy and onnx, imported only then.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+MODULES = {
+    "load_model": "load",
+    "save_model": "load",
+}
+
+
+def __getattr__(name: str) -> Any:  # noqa: ANN401 - whatever the module holds under that name
+    """Import the module that holds a public function."""
+    if name not in MODULES:
+        raise AttributeError(name)
+    return getattr(importlib.import_module(f"assistant.onnx.{MODULES[name]}"), name)

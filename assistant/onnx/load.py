@@ -1,0 +1,297 @@
+"""Reads ONNX models, refusing what nothing could run, and writes them whole, never over their source."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections import Counter
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+
+import onnx
+from google.protobuf.message import DecodeError
+from onnx import ModelProto, TensorProto
+from onnx.external_data_helper import set_external_data, uses_external_data
+
+from assistant.i18n import _
+from assistant.model.errors import BadInput, WorkFailed
+from assistant.onnx.graph import bodies, graphs, missing, opsets, ordered, plain_domain, subgraphs, tensors
+
+__all__ = ["KNOWN_DOMAINS", "load_model", "save_model"]
+
+LIMIT = 2**31 - 1  # protobuf reads and writes no more in one piece
+ROOM = 2**27  # left for everything in a model but its weights
+KEPT_BYTES = 2**20  # a smaller tensor is always read: its values may decide where a node runs
+INLINE_BYTES = 1024  # a smaller tensor stays in the model file
+ALIGNMENT = 4096  # so that ONNX Runtime can map the weights instead of reading them
+FIRST_IMPORTING_IR = 3
+PACKED_BITS: dict[int, int] = {
+    TensorProto.INT4: 4,
+    TensorProto.UINT4: 4,
+    TensorProto.FLOAT4E2M1: 4,
+    TensorProto.INT2: 2,
+    TensorProto.UINT2: 2,
+}
+UNSIZED = (TensorProto.UNDEFINED, TensorProto.STRING, TensorProto.FLOAT6E2M3, TensorProto.FLOAT6E3M2)
+MOST_NAMES = 5
+
+# The domains whose operators ONNX Runtime brings along; any other needs a library of its own.
+KNOWN_DOMAINS = frozenset(
+    {
+        "",
+        "ai.onnx.ml",
+        "ai.onnx.preview",
+        "ai.onnx.preview.training",
+        "ai.onnx.training",
+        "com.microsoft",
+        "com.microsoft.dml",
+        "com.microsoft.experimental",
+        "com.microsoft.nchwc",
+        "com.ms.internal.nhwc",
+    }
+)
+
+
+def load_model(path: str | Path, *, weights: bool = True) -> ModelProto:
+    """Read a model with its external data; raise `BadInput` for one that no runtime could load.
+
+    With `weights=False` external tensors of more than 1 MB are looked for but not read, so that a model of many GB
+    can be examined in little memory.
+    """
+    path = Path(path)
+    model = _parsed(path)
+    _refuse_newer(model, path)
+    _refuse_unknown(model, path)
+    _refuse_broken(model, path)
+    for tensor in tensors(model):
+        _complete(tensor, path, weights=weights)
+    return model
+
+
+def save_model(
+    model: ModelProto, path: str | Path, *, source: str | Path | None = None, external: bool = False
+) -> Path:
+    """Write a model whole or not at all and answer its path; the model in memory stays as it is.
+
+    Weights go into a file beside it where `external` asks so or the model would exceed 2 GB. Raises `BadInput` when
+    a file to be written is the `source` or holds its weights, and `WorkFailed` when it cannot be written.
+    """
+    path = Path(path)
+    data = path.with_name(f"{path.name}.data") if external or _weight_bytes(model) > LIMIT - ROOM else None
+    if source is not None:
+        _refuse_source({path, data} - {None}, Path(source))
+    try:
+        _write(model, path, data)
+    except OSError as error:
+        message = _("{file} cannot be written: {reason}.").format(file=path, reason=error.strerror or error)
+        raise WorkFailed(message, hint=_("Choose another place.")) from error
+    return path
+
+
+def _parsed(path: Path) -> ModelProto:
+    try:
+        if path.stat().st_size > LIMIT:
+            raise BadInput(
+                _("{file} is over 2 GB, which no ONNX file can be.").format(file=path),
+                hint=_("Export it with external data."),
+            )
+        data = path.read_bytes()
+    except OSError as error:
+        raise BadInput(
+            _("{file} cannot be read: {reason}.").format(file=path, reason=error.strerror),
+            hint=_("Check the name and try again."),
+        ) from error
+    if data.startswith(b"version https://git-lfs"):
+        raise BadInput(
+            _("{file} is only Git LFS's pointer to a model.").format(file=path), hint=_("Fetch it with `git lfs pull`.")
+        )
+    model = ModelProto()
+    try:
+        model.ParseFromString(data)
+    except DecodeError as error:
+        raise _not_onnx(path) from error
+    versioned = model.opset_import or 0 < model.ir_version < FIRST_IMPORTING_IR
+    if not (model.ir_version and versioned and model.graph.output):
+        raise _not_onnx(path)
+    return model
+
+
+def _not_onnx(path: Path) -> BadInput:
+    message = _("{file} is not an ONNX model, or only a part of one.").format(file=path)
+    return BadInput(message, hint=_("Download or export it again."))
+
+
+def _refuse_newer(model: ModelProto, path: Path) -> None:
+    hint = _("Update the package onnx, or export the model for an older version.")
+    if model.ir_version > onnx.IR_VERSION:
+        message = _("{file} is written in IR version {version}, and versions up to {known} are known.")
+        raise BadInput(message.format(file=path, version=model.ir_version, known=onnx.IR_VERSION), hint=hint)
+    used, known = opsets(model).get("", 1), onnx.defs.onnx_opset_version()
+    if used > known:
+        message = _("{file} uses opset {version}, and opsets up to {known} are known.")
+        raise BadInput(message.format(file=path, version=used, known=known), hint=hint)
+
+
+def _refuse_unknown(model: ModelProto, path: Path) -> None:
+    """Refuse operators of domains that neither ONNX Runtime nor the model itself defines."""
+    local = {(function.domain, function.name) for function in model.functions}
+    unknown = {
+        f"{node.domain}::{node.op_type}"
+        for body in bodies(model)
+        for node in body.node
+        if plain_domain(node.domain) not in KNOWN_DOMAINS and (node.domain, node.op_type) not in local
+    }
+    if unknown:
+        names = ", ".join(sorted(unknown)[:MOST_NAMES])
+        raise BadInput(
+            _("{file} uses operators of a domain that is not known: {names}.").format(file=path, names=names),
+            hint=_("They need the library that brings them; export the model without them."),
+        )
+
+
+def _refuse_broken(model: ModelProto, path: Path) -> None:
+    """Refuse cycles, names made twice, and names that nothing makes."""
+    hint = _("The file is damaged or was put together wrongly: export it again.")
+    for body in bodies(model):
+        makes = Counter(name for node in body.node for name in node.output if name)
+        twice = next((name for name, count in makes.items() if count > 1), None)
+        if twice is not None:
+            raise BadInput(_("{file} makes the value {name} twice.").format(file=path, name=twice), hint=hint)
+        if ordered(body.node) is None:
+            raise BadInput(_("The nodes of {file} form a cycle.").format(file=path), hint=hint)
+    for whole in (model.graph, *model.functions):
+        lacking = sorted(missing(whole))
+        if lacking:
+            message = _("{file} uses the value {name}, which nothing in it makes.")
+            raise BadInput(message.format(file=path, name=lacking[0]), hint=hint)
+    try:
+        TopologicalSorter(_calls(model)).prepare()
+    except CycleError as error:
+        raise BadInput(_("Functions in {file} call one another in a cycle.").format(file=path), hint=hint) from error
+
+
+def _calls(model: ModelProto) -> dict[tuple[str, str], set[tuple[str, str]]]:
+    """Give for each local function what it calls."""
+    return {
+        (function.domain, function.name): {
+            (node.domain, node.op_type)
+            for body in (
+                function,
+                *(inner for node in function.node for graph in subgraphs(node) for inner in graphs(graph)),
+            )
+            for node in body.node
+        }
+        for function in model.functions
+    }
+
+
+def _complete(tensor: TensorProto, path: Path, *, weights: bool) -> None:
+    """Read a tensor's external data, and refuse a tensor whose data are not as long as its shape says."""
+    size = _size(tensor)
+    if not uses_external_data(tensor):
+        if tensor.HasField("raw_data") and size is not None and len(tensor.raw_data) != size:
+            raise _damaged(tensor, path)
+        return
+    entries = _entries(tensor)
+    file = _inside(entries.get("location", ""), path)
+    offset, length = entries.get("offset", "0"), entries.get("length", str(size or 0))
+    if not (offset.isdecimal() and length.isdecimal() and int(offset) + int(length) <= file.stat().st_size):
+        raise _damaged(tensor, path)
+    if size is not None and int(length) != size:
+        raise _damaged(tensor, path)
+    if weights or int(length) <= KEPT_BYTES:
+        with file.open("rb") as data:
+            data.seek(int(offset))
+            tensor.raw_data = data.read(int(length))
+        tensor.data_location = TensorProto.DEFAULT
+        del tensor.external_data[:]
+
+
+def _size(tensor: TensorProto) -> int | None:
+    """Give the bytes that a tensor's shape and type ask for; None where a type has no fixed size."""
+    if tensor.data_type in UNSIZED or tensor.data_type not in TensorProto.DataType.values():
+        return None
+    whole = 8 * int(onnx.helper.tensor_dtype_to_np_dtype(tensor.data_type).itemsize)
+    return -(-int(math.prod(tensor.dims)) * PACKED_BITS.get(tensor.data_type, whole) // 8)
+
+
+def _entries(tensor: TensorProto) -> dict[str, str]:
+    return {entry.key: entry.value for entry in tensor.external_data}
+
+
+def _damaged(tensor: TensorProto, path: Path) -> BadInput:
+    message = _("The weights {name} of {file} are not as long as their shape says.").format(name=tensor.name, file=path)
+    return BadInput(message, hint=_("Download or export the model again, with all its files."))
+
+
+def _inside(location: str, path: Path) -> Path:
+    """Find a file of external data, which must lie in the model's folder once all links are followed."""
+    file = (path.parent / location).resolve()
+    # Caches hold the model and its weights as links into one folder: that folder is the model's as well.
+    folders = (path.parent.resolve(), path.resolve().parent)
+    if not location or not any(file.is_relative_to(folder) for folder in folders):
+        message = _("{file} wants its weights from {location}, outside its own folder.")
+        raise BadInput(
+            message.format(file=path, location=location or '""'),
+            hint=_("Do not trust it; get it from its source again."),
+        )
+    if not file.is_file():
+        raise BadInput(
+            _("The weights of {file} are missing: {location}.").format(file=path, location=location),
+            hint=_("Put that file into the model's folder."),
+        )
+    return file
+
+
+def _refuse_source(written: set[Path | None], source: Path) -> None:
+    own = {source.resolve()} | {
+        (source.parent / _entries(tensor).get("location", "")).resolve()
+        for tensor in tensors(_parsed(source))
+        if uses_external_data(tensor)
+    }
+    for path in written:
+        if path is not None and (path.resolve() in own or (path.exists() and path.samefile(source))):
+            raise BadInput(
+                _("{file} belongs to the model itself, which is never overwritten.").format(file=path),
+                hint=_("Name another file for the result."),
+            )
+
+
+def _weight_bytes(model: ModelProto) -> int:
+    return sum(len(tensor.raw_data) or tensor.ByteSize() for tensor in tensors(model))
+
+
+def _write(model: ModelProto, path: Path, data: Path | None) -> None:
+    """Write beside the names and rename at the end; an older model goes before its data are replaced."""
+    parts = {file: file.with_name(f".{file.name}.{os.getpid()}.part") for file in (data, path) if file is not None}
+    try:
+        if data is None:
+            parts[path].write_bytes(model.SerializeToString())
+        else:
+            _write_external(model, parts[path], parts[data], data.name)
+            path.unlink(missing_ok=True)
+        for file, part in parts.items():
+            part.replace(file)
+    finally:
+        for part in parts.values():
+            part.unlink(missing_ok=True)
+
+
+def _write_external(model: ModelProto, path: Path, data: Path, name: str) -> None:
+    """Write weights apart from the rest; for that time only, the model in memory holds none."""
+    moved: list[tuple[TensorProto, bytes]] = []
+    try:
+        with data.open("wb") as file:
+            for tensor in tensors(model):
+                if len(tensor.raw_data) >= INLINE_BYTES:
+                    moved.append((tensor, tensor.raw_data))
+                    file.write(bytes(-file.tell() % ALIGNMENT))
+                    set_external_data(tensor, name, file.tell(), len(tensor.raw_data))
+                    file.write(moved[-1][1])
+                    tensor.ClearField("raw_data")
+        path.write_bytes(model.SerializeToString())
+    finally:
+        for tensor, content in moved:
+            tensor.raw_data = content
+            tensor.data_location = TensorProto.DEFAULT
+            del tensor.external_data[:]
