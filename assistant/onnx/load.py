@@ -63,8 +63,11 @@ def load_model(path: str | Path, *, weights: bool = True) -> ModelProto:
     _refuse_newer(model, path)
     _refuse_unknown(model, path)
     _refuse_broken(model, path)
-    for tensor in tensors(model):
-        _complete(tensor, path, weights=weights)
+    try:
+        for tensor in tensors(model):
+            _complete(tensor, path, weights=weights)
+    except OSError as error:
+        raise _unreadable(path, error) from error
     return model
 
 
@@ -97,10 +100,7 @@ def _parsed(path: Path) -> ModelProto:
             )
         data = path.read_bytes()
     except OSError as error:
-        raise BadInput(
-            _("{file} cannot be read: {reason}.").format(file=path, reason=error.strerror),
-            hint=_("Check the name and try again."),
-        ) from error
+        raise _unreadable(path, error) from error
     if data.startswith(b"version https://git-lfs"):
         raise BadInput(
             _("{file} is only Git LFS's pointer to a model.").format(file=path), hint=_("Fetch it with `git lfs pull`.")
@@ -114,6 +114,11 @@ def _parsed(path: Path) -> ModelProto:
     if not (model.ir_version and versioned and model.graph.output):
         raise _not_onnx(path)
     return model
+
+
+def _unreadable(path: Path, error: OSError) -> BadInput:
+    message = _("{file} cannot be read: {reason}.").format(file=path, reason=error.strerror or error)
+    return BadInput(message, hint=_("Check the name and try again."))
 
 
 def _not_onnx(path: Path) -> BadInput:
@@ -226,13 +231,16 @@ def _damaged(tensor: TensorProto, path: Path) -> BadInput:
 
 def _inside(location: str, path: Path) -> Path:
     """Find a file of external data, which must lie in the model's folder once all links are followed."""
-    file = (path.parent / location).resolve()
+    try:
+        file = (path.parent / location).resolve()
+    except (ValueError, OSError, RuntimeError):  # what no file can be called, or a circle of links
+        file = Path()
     # Caches hold the model and its weights as links into one folder: that folder is the model's as well.
     folders = (path.parent.resolve(), path.resolve().parent)
     if not location or not any(file.is_relative_to(folder) for folder in folders):
         message = _("{file} wants its weights from {location}, outside its own folder.")
         raise BadInput(
-            message.format(file=path, location=location or '""'),
+            message.format(file=path, location=repr(location)),
             hint=_("Do not trust it; get it from its source again."),
         )
     if not file.is_file():
