@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from assistant.catalog.catalog import AMD_INDEX, Catalog, Number, TorchWheel, load_catalog, number
+from assistant.catalog.catalog import AMD_INDEX, Catalog, Number, TorchWheel, load_catalog, number, python_range
 from assistant.catalog.identity import GpuIdentity, gpu_by_pci_id, identified, identify, identify_name, vendor_of
 
 __all__ = [
@@ -17,5 +17,6 @@ __all__ = [
     "identify_name",
     "load_catalog",
     "number",
+    "python_range",
     "vendor_of",
 ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from functools import cache, cached_property, lru_cache
 from typing import NamedTuple
 
@@ -25,7 +26,7 @@ from assistant.catalog.tables import read_tables
 from assistant.catalog.user import InForce, torch_tables
 from assistant.model.record import from_json
 
-__all__ = ["AMD_INDEX", "Catalog", "Number", "TorchWheel", "load_catalog", "number"]
+__all__ = ["AMD_INDEX", "Catalog", "Number", "TorchWheel", "load_catalog", "number", "python_range"]
 
 Number = tuple[int, ...]
 AMD_INDEX = "amd-index"
@@ -36,6 +37,16 @@ _DIGITS = re.compile(r"\d+")
 def number(version: str | None) -> Number:
     """Turn "580.95.05" or "2.14.1+cu126" into comparable numbers; () for None or text without any."""
     return tuple(map(int, _DIGITS.findall((version or "").partition("+")[0])))
+
+
+def python_range(tags: Iterable[str]) -> str:
+    """Write the Python versions of wheel tags as a range: "3.8–3.12"; free-threaded builds are left out."""
+    versions = sorted({(int(tag[0]), int(tag[1:])) for tag in tags if tag.isdigit()})
+    return f"{_dotted(versions[0])}–{_dotted(versions[-1])}" if versions else ""
+
+
+def _dotted(version: Number) -> str:
+    return ".".join(map(str, version))
 
 
 class TorchWheel(NamedTuple):
@@ -123,6 +134,16 @@ class Catalog:
                 for tag in row.pythons.get(platform, row.pythons["any"])
             )
         return self._pythons[platform]
+
+    def pythons_of(self, variant: str) -> frozenset[str]:
+        """Every Python tag for which some platform has a build of a variant."""
+        return frozenset(
+            tag
+            for row in self.releases
+            for platform, variants in row.variants.items()
+            if variant in variants
+            for tag in row.pythons.get(platform, row.pythons["any"])
+        )
 
     def sm(self, wheel: TorchWheel) -> tuple[tuple[int, ...], int | None]:
         """Answer the machine code of a CUDA build and the PTX that a driver can compile on (90 for 9.0)."""

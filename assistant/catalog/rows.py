@@ -153,13 +153,14 @@ class AmdTarget(Record, frozen=True):
 
 
 class AmdRelease(Record, frozen=True):
-    """A torch release on AMD's own index."""
+    """A torch release on AMD's own index; `adrenalin` is the Windows driver that AMD advises for it."""
 
     torch: str
     torchvision: str
     torchaudio: str
     pythons: tuple[str, ...]
     glibc: str
+    adrenalin: str = ""
 
 
 class Override(Record, frozen=True):

@@ -65,7 +65,10 @@ def _mend_driver(question: Question) -> str:
 def _install_driver(question: Question) -> str:
     if question.target.wsl:
         return _("Install the NVIDIA driver in Windows; inside WSL none must be installed.")
-    return _("Install the NVIDIA driver, 580 or newer for current cards, and restart.")
+    build = question.catalog.releases[0].pypi["linux_x86_64"]
+    return _("Install the NVIDIA driver, {floor} or newer for current cards, and restart.").format(
+        floor=_floor_text(build, question)
+    )
 
 
 def _no(why: str, would_help: str = "", variant: str = "") -> Rejection:

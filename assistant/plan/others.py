@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from assistant.catalog import TorchWheel, number
+from assistant.catalog import TorchWheel, number, python_range
 from assistant.catalog.rows import DirectmlRelease
 from assistant.i18n import _
 from assistant.model.machine import Vendor
@@ -33,7 +33,9 @@ def xpu(question: Question) -> Offers:
         why = _("No XPU build for {name} installs with Python {python} on this system.").format(
             name=card.name, python=question.target.python
         )
-        return Offers(rejected=(_no(Backend.XPU, why, _("It needs x86_64 and Python 3.10 to 3.14.")),))
+        pythons = python_range(question.catalog.pythons_of("xpu"))
+        helps = _("It needs x86_64 and Python {pythons}.").format(pythons=pythons)
+        return Offers(rejected=(_no(Backend.XPU, why, helps),))
     reason = _("{name} is on the list of GPUs that the XPU build of torch {version} drives.").format(
         name=card.name, version=wheel.release.version
     )
@@ -99,7 +101,10 @@ def directml(question: Question) -> Offers:
     release = _directml_release(question)
     if release is None:
         why = _("torch-directml has no wheel for Python {python} and the pins given.").format(python=target.python)
-        helps = _("Python 3.8 to 3.12 has it, with torch 2.4.1.")
+        newest = question.catalog.directml.releases.rows[-1]
+        helps = _("Python {pythons} has it, with torch {torch}.").format(
+            pythons=python_range(newest.pythons), torch=newest.torch
+        )
         return Offers(rejected=(_no(Backend.DIRECTML, why, helps),))
     return Offers((_directml_option(release, min(cards, key=lambda card: card.integrated), question),))
 
@@ -159,7 +164,11 @@ def mps(question: Question) -> Offers:
     )
     warnings: tuple[str, ...] = ()
     if wheel.release is not question.catalog.releases[0] and target.macos and not _has_mps_now(question):
-        warnings = (_("A newer macOS opens newer releases with MPS; 14 is needed for the newest."),)
+        warnings = (
+            _("A newer macOS opens newer releases with MPS; {macos} is needed for the newest.").format(
+                macos=_newest_macos(question)
+            ),
+        )
     return Offers((Option(Backend.MPS, "pypi", wheel.release.version, (reason,), warnings, wheel=wheel),))
 
 
@@ -175,12 +184,17 @@ def _has_mps_now(question: Question) -> bool:
     return question.target.macos >= floor(question.catalog.releases[0].macos.mps)
 
 
+def _newest_macos(question: Question) -> str:
+    """Name the macOS that the newest release's MPS needs: "14" for 14.0."""
+    return question.catalog.releases[0].macos.mps.removesuffix(".0")
+
+
 def _no_mps(question: Question) -> Rejection:
     target = question.target
     why = _("No release with a wheel for Python {python} has MPS on macOS {macos}.").format(
         python=target.python, macos=".".join(map(str, target.macos)) or "?"
     )
-    return _no(Backend.MPS, why, _("Update macOS to 14 or newer."))
+    return _no(Backend.MPS, why, _("Update macOS to {macos} or newer.").format(macos=_newest_macos(question)))
 
 
 def cpu(question: Question) -> Offers:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from assistant.catalog import AMD_INDEX, TorchWheel, number
+from assistant.catalog import AMD_INDEX, TorchWheel, number, python_range
 from assistant.catalog.rows import AmdRelease
 from assistant.i18n import _
 from assistant.model.machine import Vendor
@@ -183,7 +183,9 @@ def _warned(option: Option, cards: list[Card], question: Question) -> Option:
         env["HSA_ENABLE_DXG_DETECTION"] = "1"
         more.append(_("In WSL, ROCm goes over /dev/dxg: install AMD's WSL runtime (librocdxg) and a current driver."))
     elif question.target.os == "windows":
-        more.append(_("AMD advises Adrenalin 26.2.2 or newer for these wheels."))
+        release = next((row for row in question.catalog.amd_releases if row.torch == option.version), None)
+        if release and release.adrenalin:
+            more.append(_("AMD advises Adrenalin {driver} or newer for these wheels.").format(driver=release.adrenalin))
     already = question.machine.env.get(OVERRIDE)
     if already and already != env.get(OVERRIDE):
         more.append(
@@ -246,12 +248,11 @@ def _no_build(card: Card, question: Question) -> Rejection:
             _("Relax the pin."),
         )
     pythons = [tag for row in question.catalog.amd_releases for tag in row.pythons]
-    newest = max(pythons, key=lambda tag: number(f"{tag[0]}.{tag[1:]}"))
     return _no(
         _("No ROCm build for {name} installs with Python {python} here.").format(
             name=card.name, python=question.target.python
         ),
-        _("Python 3.10 to {newest} opens ROCm for it.").format(newest=f"{newest[0]}.{newest[1:]}"),
+        _("Python {pythons} opens ROCm for it.").format(pythons=python_range(pythons)),
     )
 
 
