@@ -1,34 +1,56 @@
-"""The state of a guided setup and the actions that change it: pure values, no effects."""
+"""How a guided setup changes: the state after each action, as a pure function, and why a task cannot begin."""
 
 from __future__ import annotations
 
-from enum import Enum
-from typing import Literal
+from collections.abc import Callable
+from typing import Any
 
 from assistant.i18n import _
-from assistant.install.resolution import Resolution
 from assistant.model.event import Event, FindingRaised, JobFailed, LogLine, Progress, Step
-from assistant.model.finding import Diagnosis, Finding
-from assistant.model.machine import Detection
-from assistant.model.plan import Plan, Planning, Request
-from assistant.model.record import Record, replace
-from assistant.model.report import Environment, Report, Status
+from assistant.model.record import replace
+from assistant.model.report import Status
+from assistant.session.actions import (
+    Action,
+    Aim,
+    Answer,
+    Asked,
+    Begin,
+    Choose,
+    Fill,
+    Finished,
+    Paste,
+    Resume,
+    Retold,
+    SetFact,
+    Show,
+    Simulate,
+    Stop,
+    Told,
+    Wish,
+)
+from assistant.session.nouns import Download, Phase, Preview, State, StepStatus, Task
 
 __all__ = [
     "Action",
     "Aim",
+    "Answer",
+    "Asked",
     "Begin",
     "Choose",
+    "Download",
+    "Fill",
     "Finished",
     "Paste",
     "Phase",
     "Preview",
     "Resume",
+    "Retold",
     "SetFact",
     "Show",
     "Simulate",
     "State",
     "StepStatus",
+    "Stop",
     "Task",
     "Told",
     "Wish",
@@ -40,168 +62,6 @@ __all__ = [
 LOG_LINES = 200
 
 
-class Phase(Enum):
-    """Where a step stands; a stale result is kept but must be confirmed again, because an earlier answer changed."""
-
-    LOCKED = "locked"
-    READY = "ready"
-    RUNNING = "running"
-    DONE = "done"
-    FAILED = "failed"
-    STALE = "stale"
-
-
-class Task(Enum):
-    """The jobs of a setup; `prepare` belongs to the install step and only reads."""
-
-    DETECT = "detect"
-    PLAN = "plan"
-    PREPARE = "prepare"
-    INSTALL = "install"
-    VERIFY = "verify"
-    DIAGNOSE = "diagnose"
-    EXPORT = "export"
-
-    @property
-    def step(self) -> Step:
-        """Name the step that shows this task."""
-        return Step.INSTALL if self is Task.PREPARE else Step(self.value)
-
-
-class StepStatus(Record, frozen=True):
-    """One step's phase, its latest progress, and one sentence with a next step when it failed."""
-
-    phase: Phase = Phase.LOCKED
-    progress: Progress | None = None
-    message: str = ""
-    hint: str = ""
-    exit_code: int = 0
-    seconds: float = 0.0
-
-
-class Preview(Record, frozen=True):
-    """What an installation would do: where, by which commands, how much; `ready` when it is there already."""
-
-    target: str
-    commands: tuple[tuple[str, ...], ...]
-    resolution: Resolution
-    ready: Environment | None = None
-
-
-class State(Record, frozen=True):
-    """Everything that a setup knows; `machine` names a replayed recording ("" is the machine at hand).
-
-    `overrides` are facts that the user set; `target`, `device` and `folder` are the user's own choices, "" where the
-    plan decides. `pasted` is a log that the user gave to be diagnosed.
-    """
-
-    schema: Literal[1] = 1
-    current: Step = Step.DETECT
-    statuses: dict[Step, StepStatus] = {}
-    running: Task | None = None
-    machine: str = ""
-    overrides: dict[str, str] = {}
-    request: Request = Request()
-    target: str = ""
-    device: str = ""
-    level: Literal["quick", "full"] = "quick"
-    folder: str = ""
-    formats: tuple[str, ...] = ()
-    chosen: int = 0
-    detection: Detection | None = None
-    planning: Planning | None = None
-    preview: Preview | None = None
-    environment: Environment | None = None
-    report: Report | None = None
-    figures: dict[str, str] = {}
-    findings: tuple[Finding, ...] = ()
-    pasted: str = ""
-    diagnoses: tuple[Diagnosis, ...] = ()
-    exported: tuple[str, ...] = ()
-    log: tuple[str, ...] = ()
-
-    def status(self, step: Step) -> StepStatus:
-        """Give a step's status; the first is ready from the start, any other that was never reached is locked."""
-        return self.statuses.get(step, StepStatus(phase=Phase.READY if step is Step.DETECT else Phase.LOCKED))
-
-    @property
-    def plan(self) -> Plan | None:
-        """The plan that the user chose, the first one unless said otherwise."""
-        plans = self.planning.plans if self.planning else ()
-        return plans[self.chosen] if self.chosen < len(plans) else None
-
-
-class Begin(Record, frozen=True):
-    """Start a task."""
-
-    task: Task
-
-
-class Told(Record, frozen=True):
-    """A running task spoke: its events since the last time."""
-
-    events: tuple[Event, ...]
-
-
-class Finished(Record, frozen=True):
-    """A task ended well; `changes` are the fields of the state that it fills."""
-
-    task: Task
-    changes: dict[str, object] = {}
-    seconds: float = 0.0
-
-
-class Show(Record, frozen=True):
-    """Look at a step; nothing is lost by going back."""
-
-    step: Step
-
-
-class Choose(Record, frozen=True):
-    """Take another of the plans."""
-
-    index: int
-
-
-class Wish(Record, frozen=True):
-    """Ask for a backend, a Python or pins."""
-
-    request: Request
-
-
-class Aim(Record, frozen=True):
-    """Set where the environment goes ("" for the default folder)."""
-
-    target: str
-
-
-class SetFact(Record, frozen=True):
-    """Set a fact of the machine by hand, such as `nvidia_driver`; "" takes the setting back."""
-
-    fact: str
-    value: str
-
-
-class Paste(Record, frozen=True):
-    """Give a log to be diagnosed."""
-
-    log: str
-
-
-class Simulate(Record, frozen=True):
-    """Look at a recorded machine instead of this one ("" for this one)."""
-
-    machine: str
-
-
-class Resume(Record, frozen=True):
-    """Go on from a state that was saved before the kernel restarted."""
-
-    state: State
-
-
-Action = Begin | Told | Finished | JobFailed | Show | Choose | Wish | Aim | Paste | Resume | SetFact | Simulate
-
 STEPS = tuple(Step)
 
 
@@ -212,6 +72,10 @@ def blockers(state: State, task: Task) -> tuple[str, ...]:
         reasons.append(_("Something is still running; wait for it or cancel it."))
     if task is not Task.DETECT and state.detection is None:
         reasons.append(_("The hardware has not been detected yet."))
+    if task in {Task.PLAN, *_NEED_PLAN} and state.status(Step.DETECT).phase is Phase.STALE:
+        reasons.append(_("A fact has changed, so the hardware has to be looked at again."))
+    elif task in _NEED_PLAN and state.status(Step.PLAN).phase is Phase.STALE:
+        reasons.append(_("An earlier answer has changed, so the plan has to be made again."))
     if task in _NEED_PLAN and state.plan is None:
         reasons.append(_("There is no plan for this machine yet."))
     if task in _WRITE and state.machine:
@@ -232,43 +96,25 @@ _NEED_PLAN = {Task.PREPARE, Task.INSTALL, Task.EXPORT}
 
 def reduce(state: State, action: Action) -> State:
     """Answer the state after an action; an action that makes no sense now changes nothing."""
-    match action:
-        case Begin(task=task):
-            return state if blockers(state, task) else _begun(state, task)
-        case Told(events=events):
-            return _told(state, events)
-        case Finished(task=task, changes=changes, seconds=seconds):
-            return _finished(state, task, changes, seconds) if state.running is task else state
-        case JobFailed():
-            return _failed(state, action)
-        case Show(step=step):
-            return state if state.status(step).phase is Phase.LOCKED else replace(state, current=step)
-        case _:
-            return state if state.running else _changed(state, action)
+    wished = _WISHES.get(type(action))
+    if wished:
+        return state if state.running else wished(state, action)
+    return _EVENTS[type(action)](state, action)
 
 
-def _changed(state: State, answer: Choose | Wish | Aim | Paste | Resume | SetFact | Simulate) -> State:
-    """Take an answer of the user; what rested on the old one turns stale."""
-    match answer:
-        case Paste(log=log):
-            return replace(state, pasted=log)
-        case Resume(state=saved):
-            return saved
-        case SetFact() | Simulate():
-            return _stale(_other_machine(state, answer), Step.DETECT, itself=True)
-        case Wish(request=request):
-            return _stale(replace(state, request=request, chosen=0, preview=None), Step.PLAN, itself=True)
-        case Aim(target=target):
-            return _stale(replace(state, target=target, preview=None), Step.PLAN)
-        case Choose(index=index):
-            known = state.planning is not None and 0 <= index < len(state.planning.plans)
-            return _stale(replace(state, chosen=index, preview=None), Step.PLAN) if known else state
+def _chosen(state: State, index: int) -> State:
+    known = state.planning is not None and 0 <= index < len(state.planning.plans)
+    return _stale(replace(state, chosen=index, preview=None), Step.PLAN) if known and index != state.chosen else state
 
 
-def _other_machine(state: State, answer: SetFact | Simulate) -> State:
-    """Look at another machine, or at this one with a fact set by hand."""
-    if isinstance(answer, Simulate):
-        return replace(state, machine=answer.machine, overrides={}, preview=None, chosen=0)
+def _other_machine(state: State, machine: str) -> State:
+    """Look at a recorded machine with the real setup laid aside, or go back to that."""
+    real = state if not state.machine else state.aside or State()
+    return State(machine=machine, aside=real) if machine else replace(real, current=Step.DETECT)
+
+
+def _with_fact(state: State, answer: SetFact) -> State:
+    """Set a fact of the machine by hand, or take the setting back."""
     kept = {fact: value for fact, value in state.overrides.items() if fact != answer.fact}
     return replace(state, overrides=kept | ({answer.fact: answer.value} if answer.value else {}), preview=None)
 
@@ -286,7 +132,7 @@ def _begun(state: State, task: Task) -> State:
     if task in _RAISE and state.detection:
         new = replace(new, findings=state.detection.findings)
     log = state.log if task is Task.DIAGNOSE else ()  # what the failed task said is what there is to diagnose
-    return replace(new, running=task, current=task.step, log=log)
+    return replace(new, running=task, stopping=False, current=task.step, log=log)
 
 
 def _told(state: State, events: tuple[Event, ...]) -> State:
@@ -304,8 +150,9 @@ def _told(state: State, events: tuple[Event, ...]) -> State:
     return new
 
 
-def _finished(state: State, task: Task, changes: dict[str, object], seconds: float) -> State:
-    done = replace(state, running=None, **changes)
+def _finished(state: State, end: Finished) -> State:
+    task, seconds = end.task, end.seconds
+    done = replace(state, running=None, stopping=False, question="", **end.changes)
     if task is Task.PREPARE:
         return _with(done, Step.INSTALL, StepStatus(phase=Phase.READY, seconds=seconds))
     done = _with(_stale(done, task.step), task.step, StepStatus(phase=Phase.DONE, seconds=seconds))
@@ -318,7 +165,7 @@ def _finished(state: State, task: Task, changes: dict[str, object], seconds: flo
 
 def _failed(state: State, failure: JobFailed) -> State:
     status = StepStatus(phase=Phase.FAILED, message=failure.message, hint=failure.hint, exit_code=failure.exit_code)
-    return replace(_with(state, failure.step, status), running=None)
+    return replace(_with(state, failure.step, status), running=None, stopping=False, question="")
 
 
 def _stale(state: State, changed: Step, *, itself: bool = False) -> State:
@@ -332,3 +179,35 @@ def _stale(state: State, changed: Step, *, itself: bool = False) -> State:
 
 def _with(state: State, step: Step, status: StepStatus) -> State:
     return replace(state, statuses={**state.statuses, step: status})
+
+
+Change = Callable[[State, Any], State]  # each takes the action that stands beside it in its table
+
+_EVENTS: dict[type[Action], Change] = {
+    Begin: lambda state, begin: state if blockers(state, begin.task) else _begun(state, begin.task),
+    Told: lambda state, told: _told(state, told.events),
+    Asked: lambda state, asked: replace(state, question=asked.question) if state.running else state,
+    Answer: lambda state, _: replace(state, question=""),
+    Finished: lambda state, end: _finished(state, end) if state.running is end.task else state,
+    JobFailed: _failed,
+    Show: lambda state, show: (
+        state if state.status(show.step).phase is Phase.LOCKED else replace(state, current=show.step)
+    ),
+    Stop: lambda state, _: replace(state, stopping=True) if state.running and not state.stopping else state,
+}
+# What the user may answer while nothing runs; what rested on the old answer turns stale.
+_WISHES: dict[type[Action], Change] = {
+    Paste: lambda state, paste: replace(state, pasted=paste.log),
+    Resume: lambda _, resume: resume.state,
+    Retold: lambda state, retold: replace(state, **retold.changes),
+    Simulate: lambda state, wish: state if wish.machine == state.machine else _other_machine(state, wish.machine),
+    SetFact: lambda state, fact: _stale(_with_fact(state, fact), Step.DETECT, itself=True),
+    Wish: lambda state, wish: _stale(
+        replace(state, request=wish.request, chosen=0, preview=None), Step.PLAN, itself=True
+    ),
+    Aim: lambda state, aim: _stale(replace(state, target=aim.target, preview=None), Step.PLAN),
+    Choose: lambda state, choice: _chosen(state, choice.index),
+    Fill: lambda state, fill: _stale(
+        replace(state, **{fill.field: fill.value}), Step.EXPORT if fill.field == "folder" else Step.VERIFY, itself=True
+    ),
+}

@@ -10,18 +10,21 @@ from assistant.model.finding import Finding, Severity
 from assistant.model.machine import Detection, Machine
 from assistant.model.plan import Backend, Plan, Planning, Request
 from assistant.model.record import from_json, replace, to_json
-from assistant.model.report import Environment
+from assistant.model.report import Environment, Report
 from assistant.session.state import (
     LOG_LINES,
     Aim,
     Begin,
     Choose,
+    Fill,
     Finished,
     Phase,
     Preview,
+    SetFact,
     Show,
     Simulate,
     State,
+    Stop,
     Task,
     Told,
     Wish,
@@ -92,10 +95,47 @@ def test_another_plan_makes_the_later_steps_stale_and_loses_nothing() -> None:
     assert state.preview is None
 
 
-@pytest.mark.parametrize("answer", [Wish(request=Request(backend=Backend.CUDA)), Simulate(machine="other")])
+@pytest.mark.parametrize("answer", [Wish(request=Request(backend=Backend.CUDA)), SetFact(fact="glibc", value="2.17")])
 def test_another_wish_makes_the_plan_itself_stale(answer: object) -> None:
-    """A wish or another machine asks for a new plan."""
-    assert after(*INSTALLED, answer).status(Step.PLAN).phase is Phase.STALE
+    """A wish or a fact set by hand asks for a new plan, keeps the old one in sight, and lets nothing rest on it."""
+    state = after(*INSTALLED, answer)
+    assert state.status(Step.PLAN).phase is Phase.STALE
+    assert state.plan == PLANS[0]
+    assert blockers(state, Task.PREPARE)
+
+
+def test_a_simulation_lays_the_real_setup_aside() -> None:
+    """A recorded machine starts afresh, another one too, and coming back finds everything as it was left."""
+    real = after(*INSTALLED)
+    state = after(Simulate(machine="one"), *DETECTED, Simulate(machine="two"), state=real)
+    assert (state.machine, state.detection, state.environment) == ("two", None, None)
+    assert after(Simulate(machine=""), state=state) == replace(real, current=Step.DETECT)
+    assert after(Simulate(machine=""), state=State(machine="one")) == State()
+
+
+def test_the_plan_that_is_chosen_already_is_not_chosen_again() -> None:
+    """A front end that repeats a choice makes nothing stale."""
+    state = after(*INSTALLED)
+    assert reduce(state, Choose(index=0)) is state
+
+
+@pytest.mark.parametrize(("answer", "step"), [(("level", "full"), Step.VERIFY), (("folder", "/out"), Step.EXPORT)])
+def test_other_wishes_make_their_own_step_stale(answer: tuple[str, str], step: Step) -> None:
+    """How thoroughly to verify and where to write do not touch what came before."""
+    state = after(*INSTALLED, *done(Task.VERIFY, report=Report(device="cpu")), *done(Task.EXPORT))
+    state = after(Fill(field=answer[0], value=answer[1]), state=state)
+    assert getattr(state, answer[0]) == answer[1]
+    assert state.status(step).phase is Phase.STALE
+    assert state.status(Step.INSTALL).phase is Phase.DONE
+
+
+def test_a_request_to_stop_is_shown_until_the_task_has_ended() -> None:
+    """The wizard can say that it is stopping, and the next task starts without that."""
+    assert reduce(State(), Stop()) == State()
+    state = after(*PREPARED, Begin(task=Task.INSTALL), Stop())
+    assert state.stopping
+    state = after(JobFailed(step=Step.INSTALL, message="Stopped.", cancelled=True), state=state)
+    assert not state.stopping
 
 
 def test_answers_wait_while_something_runs() -> None:

@@ -1,0 +1,133 @@
+"""What can happen to a guided setup: what the user does, and what its tasks tell."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from assistant.model.event import Event, JobFailed, Step
+from assistant.model.plan import Request
+from assistant.model.record import Record
+from assistant.session.nouns import State, Task
+
+__all__ = [
+    "Action",
+    "Aim",
+    "Answer",
+    "Asked",
+    "Begin",
+    "Choose",
+    "Fill",
+    "Finished",
+    "Paste",
+    "Resume",
+    "Retold",
+    "SetFact",
+    "Show",
+    "Simulate",
+    "Stop",
+    "Told",
+    "Wish",
+    "Wished",
+]
+
+
+class Begin(Record, frozen=True):
+    """Start a task."""
+
+    task: Task
+
+
+class Told(Record, frozen=True):
+    """A running task spoke: its events since the last time."""
+
+    events: tuple[Event, ...]
+
+
+class Asked(Record, frozen=True):
+    """A running task needs an answer of the user before it can go on."""
+
+    question: str
+
+
+class Answer(Record, frozen=True):
+    """Answer the question of the running task."""
+
+    yes: bool
+
+
+class Finished(Record, frozen=True):
+    """A task ended well; `changes` are the fields of the state that it fills."""
+
+    task: Task
+    changes: dict[str, object] = {}
+    seconds: float = 0.0
+
+
+class Show(Record, frozen=True):
+    """Look at a step; nothing is lost by going back."""
+
+    step: Step
+
+
+class Choose(Record, frozen=True):
+    """Take another of the plans."""
+
+    index: int
+
+
+class Wish(Record, frozen=True):
+    """Ask for a backend, a Python or pins."""
+
+    request: Request
+
+
+class Aim(Record, frozen=True):
+    """Set where the environment goes ("" for the default folder)."""
+
+    target: str
+
+
+class SetFact(Record, frozen=True):
+    """Set a fact of the machine by hand, such as `nvidia_driver`; "" takes the setting back."""
+
+    fact: str
+    value: str
+
+
+class Fill(Record, frozen=True):
+    """Say how thoroughly to verify (`level`), or into which folder to export ("" for the default)."""
+
+    field: Literal["level", "folder"]
+    value: str
+
+
+class Paste(Record, frozen=True):
+    """Give a log to be diagnosed."""
+
+    log: str
+
+
+class Simulate(Record, frozen=True):
+    """Look at a recorded machine instead of this one; "" goes back to this one, as it was left."""
+
+    machine: str
+
+
+class Resume(Record, frozen=True):
+    """Go on from a state that was saved before the kernel restarted."""
+
+    state: State
+
+
+class Retold(Record, frozen=True):
+    """The same results in another language: fields of the state with new words."""
+
+    changes: dict[str, object]
+
+
+class Stop(Record, frozen=True):
+    """Ask the running task to stop."""
+
+
+Wished = Choose | Wish | Aim | Fill | Paste | Resume | Retold | SetFact | Simulate
+Action = Begin | Told | Asked | Answer | Finished | JobFailed | Show | Stop | Wished

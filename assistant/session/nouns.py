@@ -1,0 +1,127 @@
+"""What a guided setup knows, as one value; `session/state.py` tells how it changes."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Literal
+
+from assistant.install.resolution import Resolution
+from assistant.model.event import Progress, Step
+from assistant.model.finding import Diagnosis, Finding
+from assistant.model.machine import Detection
+from assistant.model.plan import Plan, Planning, Request
+from assistant.model.record import Record
+from assistant.model.report import Environment, Report
+
+__all__ = ["Download", "Phase", "Preview", "State", "StepStatus", "Task"]
+
+
+class Phase(Enum):
+    """Where a step stands; a stale result is kept but must be confirmed again, because an earlier answer changed."""
+
+    LOCKED = "locked"
+    READY = "ready"
+    RUNNING = "running"
+    DONE = "done"
+    FAILED = "failed"
+    STALE = "stale"
+
+
+class Task(Enum):
+    """The jobs of a setup; `prepare` belongs to the install step and only reads."""
+
+    DETECT = "detect"
+    PLAN = "plan"
+    PREPARE = "prepare"
+    INSTALL = "install"
+    VERIFY = "verify"
+    DIAGNOSE = "diagnose"
+    EXPORT = "export"
+
+    @property
+    def step(self) -> Step:
+        """Name the step that shows this task."""
+        return Step.INSTALL if self is Task.PREPARE else Step(self.value)
+
+
+class StepStatus(Record, frozen=True):
+    """One step's phase, its latest progress, and one sentence with a next step when it failed."""
+
+    phase: Phase = Phase.LOCKED
+    progress: Progress | None = None
+    message: str = ""
+    hint: str = ""
+    exit_code: int = 0
+    seconds: float = 0.0
+
+
+class Preview(Record, frozen=True):
+    """What an installation would do: where, by which commands, how much; `ready` when it is there already."""
+
+    target: str
+    commands: tuple[tuple[str, ...], ...]
+    resolution: Resolution
+    ready: Environment | None = None
+
+
+class Download(Record, frozen=True):
+    """A file that was written, with its content to take away; `fault` says why it could not be read."""
+
+    path: str
+    content: bytes = b""
+    fault: str = ""
+
+
+class State(Record, frozen=True):
+    """Everything that a setup knows; `machine` names a replayed recording ("" is the machine at hand).
+
+    `overrides` are facts that the user set; `target`, `device` and `folder` are the user's own choices, "" where the
+    plan decides. `pasted` is a log that the user gave to be diagnosed. `keep` lets an installation stand whose
+    verification failed; `question` waits for the user's answer; `proof` is what the installation itself verified.
+    `aside` is the real setup while a recorded machine is looked at; `stopping` is set from a request to stop until the
+    task has taken back what it began. `pythons` names the interpreters of this kernel and of the server that shows it;
+    `log_file` keeps every line of the log.
+    """
+
+    schema: Literal[1] = 1
+    current: Step = Step.DETECT
+    statuses: dict[Step, StepStatus] = {}
+    running: Task | None = None
+    stopping: bool = False
+    machine: str = ""
+    aside: State | None = None
+    pythons: dict[str, str] = {}
+    overrides: dict[str, str] = {}
+    request: Request = Request()
+    target: str = ""
+    device: str = ""
+    level: Literal["quick", "full"] = "quick"
+    keep: bool = False
+    folder: str = ""
+    formats: tuple[str, ...] = ()
+    chosen: int = 0
+    detection: Detection | None = None
+    planning: Planning | None = None
+    preview: Preview | None = None
+    environment: Environment | None = None
+    question: str = ""
+    proof: Report | None = None
+    report: Report | None = None
+    figures: dict[str, str] = {}
+    findings: tuple[Finding, ...] = ()
+    pasted: str = ""
+    diagnoses: tuple[Diagnosis, ...] = ()
+    exported: tuple[str, ...] = ()
+    downloads: tuple[Download, ...] = ()
+    log: tuple[str, ...] = ()
+    log_file: str = ""
+
+    def status(self, step: Step) -> StepStatus:
+        """Give a step's status; the first is ready from the start, any other that was never reached is locked."""
+        return self.statuses.get(step, StepStatus(phase=Phase.READY if step is Step.DETECT else Phase.LOCKED))
+
+    @property
+    def plan(self) -> Plan | None:
+        """The plan that the user chose, the first one unless said otherwise."""
+        plans = self.planning.plans if self.planning else ()
+        return plans[self.chosen] if self.chosen < len(plans) else None
