@@ -1,0 +1,114 @@
+"""The guided setup for people who cannot see it, or see it differently: WCAG 2.2 AA by axe, in every theme."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from guided import TASK_MS, aim_at, main_button, run_first_cell
+from playwright.sync_api import Locator, Page, expect
+
+from assistant.model.report import Environment
+
+THEMES = ("JupyterLab Light", "JupyterLab Dark", "JupyterLab Dark High Contrast")
+RULES = {
+    "runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"],
+    "rules": {"target-size": {"enabled": True}},  # off unless asked for
+}
+
+SEEN = {"color-contrast": 9, "target-size": 4}  # sentences and controls that every step has at least
+UNDECIDED = (
+    "contains only non-text characters",  # the stepper's marks, which a word stands beside
+    "due to a background image",  # the arrow in a drop-down list of ipywidgets
+)
+
+
+def wear(page: Page, theme: str) -> None:
+    """Put a theme on JupyterLab and wait until it is there."""
+    page.evaluate("theme => window.jupyterapp.commands.execute('apputils:change-theme', { theme })", theme)
+    page.wait_for_function("theme => document.body.dataset.jpThemeName === theme", arg=theme)
+    page.locator("#jupyterlab-splash").wait_for(state="detached")  # a curtain while the style sheet loads
+
+
+@pytest.fixture
+def wizard(page: Page, open_notebook) -> Iterator[Locator]:
+    """Show the wizard in a window that holds all of it; put the theme back, because JupyterLab remembers it."""
+    page.set_viewport_size({"width": 1280, "height": 3000})  # axe passes over what is scrolled out of sight
+    shown = run_first_cell(open_notebook("setup.ipynb"))
+    page.add_style_tag(content="body { height: 100vh }")  # axe takes a body of no height, as JupyterLab's, for hidden
+    yield shown
+    wear(page, THEMES[0])
+
+
+@pytest.fixture
+def look(wizard: Locator) -> Iterator[Callable[[str], None]]:
+    """Give a function that looks at a step, named by its heading, in every theme; whatever was found fails the test."""
+    found: list[str] = []
+
+    def looked(heading: str) -> None:
+        expect(wizard.get_by_role("heading", name=heading)).to_be_visible()
+        expect(wizard.get_by_role("button", name="Cancel")).to_be_disabled()
+        found.extend(f"{heading}: {theme}: {line}" for theme in THEMES for line in complaints(wizard, theme))
+
+    yield looked
+    assert found == []
+
+
+def complaints(wizard: Locator, theme: str) -> list[str]:
+    """List what axe has against the wizard in a theme, and what it could not decide."""
+    wear(wizard.page, theme)
+    answer = Axe().run(wizard.page, ".ptsa-wizard", RULES).response
+    lines = [
+        f"{rule['id']}: {node['html'][:160]}: {node['failureSummary']}"
+        for kind in ("violations", "incomplete")
+        for rule in answer[kind]
+        for node in rule["nodes"]
+        if not any(known in node["failureSummary"] for known in UNDECIDED)
+    ]
+    judged = {rule["id"]: len(rule["nodes"]) for rule in answer["passes"]}
+    blind = [f"axe saw too little of {rule}" for rule, least in SEEN.items() if judged.get(rule, 0) < least]
+    return lines + blind
+
+
+def test_axe_finds_nothing_in_a_whole_setup(
+    wizard: Locator, look: Callable[[str], None], cpu_environment: Environment
+) -> None:
+    """Every step of a real setup, in Light, Dark and High Contrast, has no WCAG 2.2 AA violation."""
+    look("What is this machine?")
+    main_button(wizard, "Continue").click()
+    look("What will be installed?")
+    main_button(wizard, "Continue").click()
+    aim_at(wizard, Path(cpu_environment.path))
+    main_button(wizard, "Work out the packages").click()
+    main_button(wizard, "Install")
+    look("Install")
+    main_button(wizard, "Install").click()
+    expect(wizard.get_by_text("The environment is ready")).to_be_visible(timeout=TASK_MS)
+    look("Install")
+    main_button(wizard, "Continue").click()
+    expect(wizard.get_by_text("All checks passed on the device cpu.")).to_be_visible(timeout=TASK_MS)
+    look("Does it compute correctly?")
+    main_button(wizard, "Continue").click()
+    look("Is anything to mend?")
+    main_button(wizard, "Continue").click()
+    main_button(wizard, "Write the files").click()
+    expect(wizard.get_by_role("link", name="Download report.md")).to_be_visible()
+    look("Take it with you")
+
+
+def test_axe_finds_nothing_in_warnings_and_causes(wizard: Locator, look: Callable[[str], None]) -> None:
+    """A simulated machine with trouble, and a pasted log with its cause and remedies, are as accessible."""
+    main_button(wizard, "Continue")
+    wizard.get_by_label("Machine").select_option("Arch Linux, Radeon RX 6700 XT, torch-directml installed")
+    expect(wizard.get_by_text("Simulation of")).to_be_visible()
+    main_button(wizard, "Continue")
+    look("What is this machine?")
+    main_button(wizard, "Continue").click()
+    look("What will be installed?")
+    wizard.get_by_role("button", name="Diagnose").click()
+    wizard.get_by_label("A log").fill("ImportError: libd3d12.so: cannot open shared object file: No such file")
+    wizard.get_by_role("button", name="Find the cause").click()
+    wizard.get_by_text("What shows it").first.click()
+    look("Is anything to mend?")
