@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -11,6 +13,7 @@ from assistant.host.base import Host
 from assistant.host.live import LiveHost
 from assistant.host.recording import ReplayHost, read_recording
 from assistant.i18n import _
+from assistant.install.validate import check_index_url, check_requirement
 from assistant.machines import load, shipped
 from assistant.model.errors import BadInput
 from assistant.model.plan import Backend, Request
@@ -51,7 +54,9 @@ def request_options(command: click.decorators.FC) -> click.decorators.FC:
     backends = click.Choice([backend.value for backend in Backend])
     command = click.option("--python", metavar="V", help="Version of Python, such as 3.12.")(command)
     command = click.option("--nightly", is_flag=True, help="Take last night's build of torch, not a release.")(command)
-    command = click.option("--pin", "pins", multiple=True, metavar="REQ", help="A requirement that must hold.")(command)
+    pins = _each(check_requirement)
+    said = "A requirement that must hold."
+    command = click.option("--pin", "pins", multiple=True, metavar="REQ", callback=pins, help=said)(command)
     return click.option("--backend", type=backends, help="Choose the backend yourself.")(command)
 
 
@@ -59,12 +64,19 @@ def source_options(command: click.decorators.FC) -> click.decorators.FC:
     """Add the options that say where packages come from."""
     command = click.option("--offline", is_flag=True, help="Use nothing but caches and local folders.")(command)
     command = click.option("--find-links", multiple=True, metavar="DIR", help="A folder of wheels.")(command)
-    return click.option("--index-url", default="", metavar="URL", help="Take torch from this index.")(command)
+    checked = _each(lambda url: check_index_url(url) if url else url)
+    index = click.option("--index-url", default="", metavar="URL", callback=checked, help="Take torch from this index.")
+    return index(command)
 
 
 def request_of(backend: str | None, pins: tuple[str, ...], python: str | None, *, nightly: bool) -> Request:
     """Put the wishes together."""
     return Request(backend=Backend(backend) if backend else None, pins=pins, python=python, nightly=nightly)
+
+
+def _each(check: Callable[[str], str]) -> Callable[..., Any]:
+    """Check an option's value, or each of its values, as it is read."""
+    return lambda _context, _option, value: check(value) if isinstance(value, str) else tuple(map(check, value))
 
 
 def _head(path: Path, limit: int) -> bytes:

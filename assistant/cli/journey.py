@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import shlex
+import sys
 from collections.abc import Callable
 from contextlib import nullcontext
 
+import click
 from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.table import Table
 from rich.text import Text
 
 from assistant.cli.draw import console, draw_findings, draw_report, gpu_line, summary
@@ -19,25 +22,30 @@ from assistant.model.errors import AssistantError
 from assistant.model.event import Event
 from assistant.model.event import Progress as Told
 from assistant.model.finding import Severity
+from assistant.model.report import verdict
 from assistant.session.runner import InlineRunner
 from assistant.session.session import Session
 from assistant.session.sources import Sources
-from assistant.session.state import Phase, State, Task
+from assistant.session.state import Answer, Phase, Preview, State, Task
 from assistant.session.store import Store
 
-__all__ = ["Journey"]
+__all__ = ["Journey", "draw_preview"]
 
 
 CAUSES = 3  # of a failure, best first
 
 
 class Journey:
-    """A session in the terminal; `quiet` draws nothing (for --json)."""
+    """A session in the terminal; `quiet` draws nothing (for --json), `asks` puts a task's questions to the user."""
 
-    def __init__(self, state: State, sources: Sources | None = None, *, quiet: bool = False) -> None:
+    def __init__(
+        self, state: State, sources: Sources | None = None, *, quiet: bool = False, asks: bool = False
+    ) -> None:
         host = LiveHost()
-        self.session = Session(host, InlineRunner(), Store(), state, sources=sources or Sources(host))
+        asks = asks and not quiet and sys.stdin.isatty()
+        self.session = Session(host, InlineRunner(), Store(), state, sources=sources or Sources(host), asks=asks)
         self.session.listen(self._hear)
+        self.session.watch(self._answer)
         self._quiet = quiet
         columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), BarColumn(), TimeElapsedColumn())
         told = Console(stderr=True)
@@ -74,7 +82,19 @@ class Journey:
 
     def _hear(self, event: Event) -> None:
         if isinstance(event, Told):
-            self._bars.update(self._line, description=event.text, completed=event.done, total=event.total)
+            text = f"{event.text}  {event.figures}".strip()
+            self._bars.update(self._line, description=text, completed=event.done, total=event.total)
+
+    def _answer(self, old: State, new: State) -> None:
+        """Put the question of a running task to the user."""
+        if not new.question or old.question:
+            return
+        self._bars.stop()
+        try:
+            self.session.dispatch(Answer(yes=click.confirm(new.question, default=False)))
+        except click.Abort:
+            self.session.cancel()
+        self._bars.start()
 
 
 def _draw_detect(state: State) -> None:
@@ -99,14 +119,34 @@ def _draw_prepare(state: State) -> None:
     preview = state.preview
     if preview is None:
         return
-    count, size = len(preview.resolution.packages), preview.resolution.download / 10**6
+    count, size = len(preview.resolution.packages), preview.download / 10**6
     console.print(
         Text(
-            _("  {count} packages, {size:.0f} MB, into {target}").format(count=count, size=size, target=preview.target)
+            _("  {count} packages, {size:.0f} MB to download, into {target}").format(
+                count=count, size=size, target=preview.target
+            )
         )
     )
-    for command in () if preview.ready else preview.commands:
+    for command in preview.commands:
         console.print(Text(f"    {shlex.join(command)}", style="dim"))
+
+
+def draw_preview(preview: Preview) -> None:
+    """Print every package with its size, and every file that an installation would write."""
+    table = Table(box=None, padding=(0, 2))
+    for heading in (_("Package"), _("Version"), _("Size"), _("Source")):
+        table.add_column(heading)
+    for package in preview.resolution.packages:
+        size = _("unknown") if package.size is None else f"{package.size / 1e6:.1f} MB"
+        table.add_row(*map(Text, (package.name, package.version, size, package.url)))
+    console.print(table)
+    if preview.ready:
+        console.print(_("This environment is there already and holds exactly these packages."))
+    for path in preview.writes:
+        console.print(Text(_("  writes {path}").format(path=path)))
+    total, fetched = preview.resolution.download / 1e6, preview.download / 1e6
+    told = _("  {total:.1f} MB in all, of which {fetched:.1f} MB have yet to be downloaded; nothing was changed")
+    console.print(Text(told.format(total=total, fetched=fetched)))
 
 
 def _draw_install(state: State) -> None:
@@ -119,11 +159,7 @@ def _draw_install(state: State) -> None:
 def _draw_verify(state: State) -> None:
     if state.report:
         draw_report(state.report)
-        passed = sum(check.status.value == "passed" for check in state.report.checks)
-        text = _("{passed} of {total} checks passed on {device}").format(
-            passed=passed, total=len(state.report.checks), device=state.report.device
-        )
-        _done(_("Verify"), text, good=state.report.passed)
+        _done(_("Verify"), verdict(state.report), good=state.report.passed)
 
 
 def _draw_diagnose(state: State) -> None:

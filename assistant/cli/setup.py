@@ -1,4 +1,4 @@
-"""`assistant setup` and its parts `install`, `verify` and `export`: each goes on from the last setup."""
+"""`assistant setup` and its parts `install` and `verify`: each goes on from the last setup."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, Literal
 import click
 
 from assistant.cli.inputs import request_of, request_options, source_options
-from assistant.cli.journey import Journey
+from assistant.cli.journey import Journey, draw_preview
 from assistant.host.live import LiveHost
 from assistant.i18n import _
 from assistant.install.make import read_marker
@@ -24,15 +24,19 @@ from assistant.session.sources import Sources
 from assistant.session.state import Choose, State, Task
 from assistant.session.store import Store
 
-__all__ = ["export", "install", "setup", "verify"]
+__all__ = ["install", "last_setup", "setup", "verify"]
 
 WORK = (Task.INSTALL, Task.VERIFY, Task.DIAGNOSE, Task.EXPORT)
 
 
 def agreement_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options that agree beforehand."""
+    """Add the options that say how to install, and that agree beforehand."""
     text = "Take PyPI's default build for the CPU where no CPU build can be had: several GB of CUDA come along."
     command = click.option("--with-cuda-libraries", "with_cuda", is_flag=True, help=text)(command)
+    keeps = "Keep the installation even when its verification fails."
+    command = click.option("--keep", is_flag=True, help=keeps)(command)
+    by = click.Choice(["uv", "pip"])
+    command = click.option("--installer", type=by, default="uv", help="Which program installs.")(command)
     return click.option("--yes", is_flag=True, help="Answer every question with yes.")(command)
 
 
@@ -45,7 +49,7 @@ def agreement_options(command: Callable[..., Any]) -> Callable[..., Any]:
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 def setup(target: str, folder: str, *, yes: bool, with_cuda: bool, as_json: bool, **wishes: Any) -> None:  # noqa: ANN401 - click's
     """Do all six steps: detect, plan, install, verify, diagnose, export."""
-    journey = _journey(target, folder, wishes, quiet=as_json)
+    journey = _journey(target, folder, wishes, quiet=as_json, asks=not yes)
     _look(journey, with_cuda=with_cuda)
     _agree(journey.state, yes=yes)
     journey.run(*WORK)
@@ -60,12 +64,14 @@ def setup(target: str, folder: str, *, yes: bool, with_cuda: bool, as_json: bool
 @agreement_options
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 def install(target: str, *, dry_run: bool, yes: bool, with_cuda: bool, as_json: bool, **wishes: Any) -> None:  # noqa: ANN401
-    """Install the plan into a new environment."""
-    journey = _journey("" if target == "new" else target, "", wishes, quiet=as_json)
+    """Install the plan into a new environment, or into one that stands, and verify it."""
+    journey = _journey("" if target == "new" else target, "", wishes, quiet=as_json, asks=not yes)
     _look(journey, with_cuda=with_cuda)
     if not dry_run:
         _agree(journey.state, yes=yes)
-        journey.run(Task.INSTALL)
+        journey.run(Task.INSTALL, Task.VERIFY)
+    elif not as_json and journey.state.preview:
+        draw_preview(journey.state.preview)
     if as_json:
         state = journey.state
         click.echo(to_json(state.preview if dry_run else state.environment, indent=2))
@@ -78,37 +84,24 @@ def install(target: str, *, dry_run: bool, yes: bool, with_cuda: bool, as_json: 
 @click.option("--json", "as_json", is_flag=True, help="Print the report as JSON.")
 def verify(target: str, device: str, *, full: bool, as_json: bool) -> None:
     """Check that an environment really computes on its device."""
-    state = _standing(Path(target).expanduser().absolute()) if target else _last()
+    state = _standing(Path(target).expanduser().absolute()) if target else last_setup()
     if not (device or state.plan):
         raise BadInput(
             _("Nothing says which device {path} is for.").format(path=target), hint=_("Name it, as in --device cpu.")
         )
     level: Literal["quick", "full"] = "full" if full else "quick"
-    journey = Journey(replace(state, device=device, level=level, report=None), quiet=as_json)
+    journey = Journey(replace(state, device=device, level=level, report=None, proof=None), quiet=as_json)
     journey.run(Task.VERIFY)
     if as_json:
         click.echo(to_json(journey.state.report, indent=2))
     _refuse_failed(journey.state)
 
 
-@click.command()
-@click.argument("formats", nargs=-1, metavar="[FORMAT]...")
-@click.option("--to", "folder", default="", metavar="DIR", help="Folder of the exported files.")
-@click.option("--json", "as_json", is_flag=True, help="Print the paths as JSON.")
-def export(formats: tuple[str, ...], folder: str, *, as_json: bool) -> None:
-    """Write the configuration of the last setup to files."""
-    journey = Journey(replace(_last(), folder=folder, formats=formats), quiet=as_json)
-    journey.run(Task.EXPORT)
-    if as_json:
-        click.echo(to_json(journey.state.exported))
-
-
-def _journey(target: str, folder: str, wishes: dict[str, Any], *, quiet: bool) -> Journey:
+def _journey(target: str, folder: str, wishes: dict[str, Any], *, quiet: bool, asks: bool) -> Journey:
     request = request_of(wishes["backend"], wishes["pins"], wishes["python"], nightly=wishes["nightly"])
-    sources = Sources(
-        LiveHost(), index_url=wishes["index_url"], find_links=wishes["find_links"], offline=wishes["offline"]
-    )
-    return Journey(State(target=target, folder=folder, request=request), sources, quiet=quiet)
+    named = {name: wishes[name] for name in ("index_url", "find_links", "offline", "installer")}
+    state = State(target=target, folder=folder, request=request, keep=wishes["keep"])
+    return Journey(state, Sources(LiveHost(), **named), quiet=quiet, asks=asks)
 
 
 def _look(journey: Journey, *, with_cuda: bool) -> None:
@@ -148,7 +141,8 @@ def _refuse_failed(state: State) -> None:
         raise WorkFailed(_("Some checks failed."), hint=_("The table above and the report tell which, and why."))
 
 
-def _last() -> State:
+def last_setup() -> State:
+    """Give the state of the last setup; raise `BadInput` where there is none."""
     state = Store().load()
     if state is None:
         raise BadInput(_("There is no setup to go on from."), hint=_("Run `assistant setup` first."))

@@ -24,7 +24,7 @@ COMPANIONS = ("torch", "torchvision", "torchaudio")
 def conflicts(site: Site, coming: Mapping[str, str]) -> tuple[Finding, ...]:
     """Find what would not go together in `site` once the packages in `coming` (name to version) are there."""
     after = {**site.versions, **coming}
-    checks = (_flavours, _tags, _numpy, _pinned)
+    checks = (_flavours, _tags, _numpy, _pinned, _conda)
     return tuple(finding for check in checks for finding in check(site, after)) + tuple(_around(site))
 
 
@@ -78,6 +78,17 @@ def _pinned(site: Site, after: Mapping[str, str]) -> Iterator[Finding]:
                 out = _("Update {package}, or give it an environment of its own.").format(package=one.name)
                 key = "torch-pinned" if of_torch_family(canonicalize_name(need.name)) else "requirement-broken"
                 yield _finding(key, text, out, _pip(site, "install", "--upgrade", one.name))
+
+
+def _conda(site: Site, after: Mapping[str, str]) -> Iterator[Finding]:
+    """Name what conda installed and would not know to be replaced."""
+    own = [one.name for one in site.own if one.installer == "conda"]
+    lost = [name for name in own if after[canonicalize_name(name)] != site.versions[canonicalize_name(name)]]
+    if lost:
+        text = _("{names} came from conda, which would not learn of the change and may put its own back.")
+        out = _("Have conda let go of them first, or choose a new environment.")
+        command = " ".join(["conda", "remove", "--force", "--prefix", f"'{site.prefix}'", *lost])
+        yield _finding("conda-owned", text.format(names=", ".join(lost)), out, command)
 
 
 def _around(site: Site) -> Iterator[Finding]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,12 +20,15 @@ from assistant.model.event import LogLine, Progress, Sink, Step
 
 __all__ = ["Installer"]
 
+REQUIREMENTS = "requirements.txt"
+
 
 @dataclass(frozen=True, kw_only=True)
 class Installer:
     """Which installer runs, for which base interpreter, told what, heard by whom, stopped by what.
 
-    `environment` are the variables that uv is told; `settings` are those of the user's pip.
+    `environment` are the variables that it is told; `settings` are those of the user's pip; `pip` is the Python whose
+    pip works where `python` has none of its own.
     """
 
     python: str
@@ -36,6 +38,7 @@ class Installer:
     settings: PipSettings = field(default_factory=PipSettings)
     arguments: tuple[str, ...] = ()
     program: Literal["uv", "pip"] = "uv"
+    pip: str = ""
     patience: Patience = field(default_factory=Patience)
 
     @property
@@ -56,12 +59,14 @@ class Installer:
         own = (self.settings.index_url, *self.settings.extra_index_urls)
         return tuple(url for url in dict.fromkeys([*" ".join(told).split(), *own]) if "://" in url)
 
-    def commands(self, target: Path, *, new: bool) -> tuple[tuple[str, ...], ...]:
-        """List the commands that an installation runs, as they would be typed."""
-        python, file = uv.interpreter(target), Path("requirements.txt")
-        steps = [self._venv(target)] if new else []
-        steps.append(self._install(python, file, None if new else Path("staged")))
-        return tuple((Path(step[0]).stem, *step[1:]) for step in steps)
+    def commands(self, target: Path, python: Path | None, work: Path) -> tuple[tuple[str, ...], ...]:
+        """List the commands that an installation runs; `python` is that of an environment that stands already.
+
+        `work` is the folder of the transaction.
+        """
+        file, staged = work / REQUIREMENTS, work / "staged" if python else None
+        steps = [] if python else [self._venv(target)]
+        return tuple(tuple(step) for step in (*steps, self._install(python or uv.interpreter(target), file, staged)))
 
     def make_venv(self, target: Path, lock: Lock) -> None:
         """Make an empty environment."""
@@ -69,16 +74,15 @@ class Installer:
 
     def install(self, lines: str, python: Path, lock: Lock, *, total: int, staged: Path | None = None) -> None:
         """Put exactly what the requirement lines name into an interpreter's environment, or into a folder beside it."""
-        with tempfile.TemporaryDirectory(prefix="assistant-") as folder:
-            file = Path(folder) / "requirements.txt"
-            file.write_text(lines, encoding="utf-8")
-            self.sink(Progress(step=Step.INSTALL, text=_("Installing"), total=total, unit="packages"))
-            self.run(self._install(python, file, staged), lock, _Counted(total, self.sink).line)
+        file = lock.path.parent / REQUIREMENTS
+        file.write_text(lines, encoding="utf-8")
+        self.sink(Progress(step=Step.INSTALL, text=_("Installing"), total=total, unit="packages"))
+        self.run(self._install(python, file, staged), lock, _Counted(total, self.sink).line)
 
     def run(self, argv: Sequence[str], lock: Lock, on_line: Callable[[str], None] | None = None) -> None:
         """Run a command, each line logged; raise `WorkFailed` with its last words when it fails."""
         said: list[str] = []
-        if self.call(argv, said, lock, on_line):
+        if self.call(argv, said, lock.path.parent, lock, on_line):
             words = " ".join(line.strip() for line in said[-6:] if line.strip())[:600]
             raise WorkFailed(
                 _("The installation stopped: {reason}").format(reason=words),
@@ -89,10 +93,14 @@ class Installer:
         self,
         argv: Sequence[str],
         said: list[str],
+        scratch: Path,
         lock: Lock | None = None,
         on_line: Callable[[str], None] | None = None,
     ) -> int:
-        """Run a command, its lines logged and gathered in `said` without credentials; answer its exit status."""
+        """Run a command, its lines logged and gathered in `said` without credentials; answer its exit status.
+
+        `scratch` is for what it writes for itself, so that nothing of a killed one stays anywhere else.
+        """
 
         def each(line: str) -> None:
             line = without_credentials(line)
@@ -101,14 +109,16 @@ class Installer:
             if on_line:
                 on_line(line)
 
-        extra = self.arguments if self.program == "uv" and argv[1] == "pip" else ()
-        return stream([*argv, *extra], each, cancel=self.cancel, environment=self.environment, lock=lock)
+        told = {**self.environment, **dict.fromkeys(("TMPDIR", "TEMP", "TMP"), str(scratch))}
+        return stream(argv, each, cancel=self.cancel, environment=told, lock=lock)
 
     def _venv(self, target: Path) -> list[str]:
         return (uv.venv_command if self.program == "uv" else pip.venv_command)(self.python, target)
 
     def _install(self, python: Path, file: Path, staged: Path | None) -> list[str]:
-        return (uv.install_command if self.program == "uv" else pip.install_command)(python, file, staged)
+        if self.program == "uv":
+            return [*uv.install_command(python, file, staged), *self.arguments]
+        return pip.install_command(python, file, staged, self.pip)
 
 
 # uv, one line each: " + onnx==1.23.2"; pip, all at once: "Successfully installed numpy-2.4.6 six-1.17.0"

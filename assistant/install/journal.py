@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
+import tempfile
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -28,7 +29,7 @@ from assistant.install.swap import Change, put_back
 from assistant.model.errors import BadInput, WorkFailed
 from assistant.model.record import Record, from_json, replace, to_json
 
-__all__ = ["WORK", "Journal", "Pointer", "Transaction", "pointers", "recover", "remove", "transaction"]
+__all__ = ["WORK", "Journal", "Pointer", "Transaction", "pointers", "recover", "remove", "scratch", "transaction"]
 
 WORK = ".assistant-install"
 LOCK, JOURNAL = "lock", "journal.json"
@@ -257,12 +258,27 @@ def _point(target: Path, made: list[str] | None = None) -> Path | None:
     return path
 
 
+@contextmanager
+def scratch() -> Iterator[Path]:
+    """Give a folder for a while; where the process is killed, the next start takes it away."""
+    try:
+        _folder().mkdir(parents=True, exist_ok=True)
+        folder = _folder() / f"{uuid.uuid4().hex[:8]}.{os.getpid()}.part"
+        folder.mkdir()
+    except OSError:  # no state folder can be written
+        folder = Path(tempfile.mkdtemp())
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
 def _sweep() -> None:
-    """Take away pointers that a killed process was writing: it had not begun."""
+    """Take away what killed processes had in hand: pointers half written, folders for a while."""
     for part in _folder().glob("*.part"):
         writer = part.suffixes[-2].removeprefix(".")
         if not (writer.isdecimal() and alive(int(writer))):
-            part.unlink(missing_ok=True)
+            shutil.rmtree(part, ignore_errors=True) if part.is_dir() else part.unlink(missing_ok=True)
 
 
 def _forget(path: Path | None) -> None:

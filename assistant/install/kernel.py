@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import tempfile
 from contextlib import suppress
 from pathlib import Path
 
@@ -13,7 +12,7 @@ from assistant.install.protect import constraint_variables
 from assistant.model.errors import WorkFailed
 from assistant.model.plan import Plan
 
-__all__ = ["environments_with_kernels", "kernel_name", "register_kernel", "remove_kernel"]
+__all__ = ["environments_with_kernels", "kernel_folder", "kernel_name", "register_kernel", "remove_kernel"]
 
 
 def kernel_name(plan: Plan, python: Path) -> tuple[str, bool]:
@@ -28,10 +27,15 @@ def kernel_name(plan: Plan, python: Path) -> tuple[str, bool]:
     return name, name not in known
 
 
-def register_kernel(plan: Plan, python: Path, name: str | None) -> None:
-    """Register an interpreter for this user; raise `WorkFailed` when the spec cannot be written."""
+def kernel_folder(name: str) -> Path:
+    """Name the folder of this user's kernelspec of a name."""
     from jupyter_client.kernelspec import KernelSpecManager  # noqa: PLC0415
 
+    return Path(KernelSpecManager().user_kernel_dir) / name
+
+
+def register_kernel(plan: Plan, python: Path, name: str) -> None:
+    """Register an interpreter for this user; raise `WorkFailed` when the spec cannot be written."""
     spec = {
         "argv": [str(python), "-m", "ipykernel_launcher", "-f", "{connection_file}"],
         "display_name": f"PyTorch {plan.torch} ({plan.backend.value.upper()})",
@@ -40,9 +44,11 @@ def register_kernel(plan: Plan, python: Path, name: str | None) -> None:
         "env": {**plan.env, **constraint_variables(python.parent.parent)},
     }
     try:
-        with tempfile.TemporaryDirectory() as folder:
-            (Path(folder) / "kernel.json").write_text(json.dumps(spec, indent=1, ensure_ascii=False), encoding="utf-8")
-            KernelSpecManager().install_kernel_spec(folder, kernel_name=name, user=True)
+        folder = kernel_folder(name)
+        folder.mkdir(parents=True, exist_ok=True)
+        part = folder / "kernel.json.part"
+        part.write_text(json.dumps(spec, indent=1, ensure_ascii=False), encoding="utf-8")
+        part.replace(folder / "kernel.json")
     except OSError as error:
         raise WorkFailed(
             _("The kernel cannot be registered: {reason}.").format(reason=error),
@@ -57,7 +63,7 @@ def remove_kernel(name: str) -> None:
     manager = KernelSpecManager()
     with suppress(NoSuchKernel, KeyError, OSError):
         manager.remove_kernel_spec(name)
-    shutil.rmtree(Path(manager.user_kernel_dir) / name, ignore_errors=True)  # half written, it is no kernel
+    shutil.rmtree(kernel_folder(name), ignore_errors=True)  # half written, it is no kernel
 
 
 def environments_with_kernels() -> dict[Path, list[str]]:

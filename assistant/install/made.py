@@ -19,7 +19,7 @@ from assistant.install.target import MARKER
 from assistant.model.errors import BadInput
 from assistant.model.record import Record
 
-__all__ = ["Made", "made_environments", "remove_environment"]
+__all__ = ["Made", "made_environments", "marked_environments", "remove_environment"]
 
 Health = Literal["good", "changed", "broken"]
 
@@ -43,12 +43,12 @@ class Made(Record, frozen=True, omit_defaults=False):
 
 def made_environments(host: Host) -> tuple[Made, ...]:
     """List what was made, found in the assistant's own folder and behind Jupyter's kernels."""
-    return tuple(_made(folder, marker, host) for folder, marker in _marked())
+    return tuple(_made(folder, marker, host) for folder, marker in marked_environments())
 
 
 def remove_environment(name: str) -> Path:
     """Remove an environment by name or path, with its kernels; raise `BadInput` for one that is not ours."""
-    for folder, _marker in _marked():
+    for folder, _marker in marked_environments():
         if name in {folder.name, str(folder)}:
             kernels = environments_with_kernels().get(folder, [])
             remove(folder)
@@ -61,7 +61,8 @@ def remove_environment(name: str) -> Path:
     )
 
 
-def _marked() -> Iterator[tuple[Path, Marker]]:
+def marked_environments() -> Iterator[tuple[Path, Marker]]:
+    """Give the folder and the marker of each environment that was made."""
     root = platformdirs.user_data_path("pytorch-setup-assistant", appauthor=False) / "envs"
     folders = sorted(path.parent for path in root.glob(f"*/{MARKER}"))
     for folder in dict.fromkeys([*folders, *environments_with_kernels()]):

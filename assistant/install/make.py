@@ -8,18 +8,18 @@ from pathlib import Path
 from typing import Literal
 
 from assistant.host.base import Host
-from assistant.host.process import stream
 from assistant.i18n import _
 from assistant.install.installer import Installer
 from assistant.install.journal import Transaction, transaction
-from assistant.install.kernel import kernel_name, register_kernel
-from assistant.install.protect import protect
+from assistant.install.kernel import kernel_folder, kernel_name, register_kernel
+from assistant.install.project import environment_of
+from assistant.install.protect import guards, protect
 from assistant.install.resolution import Package, Resolution
 from assistant.install.site import Site, installed_files, is_environment, look_at
 from assistant.install.swap import change_for, swap
 from assistant.install.target import MARKER, check_disk, check_path, check_target, default_target, is_ours
 from assistant.install.uv import interpreter
-from assistant.install.wheels import fetch, requirement_lines
+from assistant.install.wheels import fetch, missing, places, requirement_lines
 from assistant.model.errors import BadInput, WorkFailed
 from assistant.model.plan import Plan
 from assistant.model.record import Record, from_json, to_json
@@ -31,13 +31,11 @@ __all__ = [
     "aimed_at",
     "change_environment",
     "delta",
-    "imports_torch",
     "make_environment",
     "read_marker",
     "reusable",
+    "writes",
 ]
-
-IMPORT_SECONDS = 300.0
 
 Verify = Callable[[Environment], None]
 
@@ -53,13 +51,16 @@ class Marker(Record, frozen=True, kw_only=True):
 def aimed_at(text: str, plan: Plan, host: Host) -> tuple[Path, Site | None]:
     """Read a target: "" or "new" (the plan's own folder), "kernel" (this Python's environment), or a path.
 
+    A path may name an environment, its Python, or the project of uv or pixi that keeps it.
+
     Answers the folder, and what stands there when it is an environment. Raises `BadInput` for an environment of
     another Python than the plan's.
     """
     if text == "kernel":
         target = Path(str(host.facts("platform").get("prefix", "")))
     else:
-        target = Path(text).expanduser().absolute() if text not in {"", "new"} else default_target(plan)
+        named = text not in {"", "new"}
+        target = environment_of(Path(text).expanduser().absolute()) if named else default_target(plan)
     check_path(target)
     if text == "kernel":
         site: Site | None = look_at(Path(str(host.facts("platform").get("executable", ""))), host)
@@ -96,7 +97,7 @@ def make_environment(
     target: Path,
     host: Host,
     installer: Installer,
-    verify: Verify | None = None,
+    verify: Verify,
 ) -> Environment:
     """Make `target` a finished environment holding the resolution, known to JupyterLab as a kernel.
 
@@ -115,9 +116,8 @@ def make_environment(
         made, free = _environment(plan, target, python, resolution)
         _write_marker(target, plan, made)
         work.note(kernel=free)
-        register_kernel(plan, python, made.kernel)
-        if verify:
-            verify(made)
+        register_kernel(plan, python, str(made.kernel))
+        verify(made)
     return made
 
 
@@ -127,7 +127,7 @@ def change_environment(
     site: Site,
     host: Host,
     installer: Installer,
-    verify: Verify | None = None,
+    verify: Verify,
 ) -> Environment:
     """Bring a resolution into an environment that stands; packages that it names already in that version stay.
 
@@ -146,16 +146,29 @@ def change_environment(
         installer.cancel.check()
         work.note(change=change, kernel=free)
         swap(change, prefix, work.staged, work.aside)
-        register_kernel(plan, python, made.kernel)
-        (verify or imports_torch)(made)
+        register_kernel(plan, python, str(made.kernel))
+        verify(made)
         if hasattr(os, "sync"):
             os.sync()  # the old files go only when the new ones are on the disk itself
     return made
 
 
-def delta(site: Site, resolution: Resolution) -> list[Package]:
+def delta(site: Site | None, resolution: Resolution) -> list[Package]:
     """List the packages that an environment does not hold yet in the version that the resolution names."""
-    return [package for package in resolution.packages if site.versions.get(package.name) != package.version]
+    here = site.versions if site else {}
+    return [package for package in resolution.packages if here.get(package.name) != package.version]
+
+
+def writes(plan: Plan, target: Path, site: Site | None, resolution: Resolution) -> tuple[str, ...]:
+    """List the files, and the folders ("/" at the end), that an installation writes."""
+    python = Path(site.python) if site else interpreter(target)
+    packages = delta(site, resolution)
+    inside = [f"{site.purelib}{os.sep}", *map(str, guards(target))] if site else [f"{target}{os.sep}"]
+    return (
+        *(str(file) for file in places(missing(packages)).values()),
+        *inside,
+        str(kernel_folder(kernel_name(plan, python)[0]) / "kernel.json"),
+    )
 
 
 def check_site(site: Site) -> None:
@@ -177,17 +190,6 @@ def check_folders(prefix: Path, names: Sequence[str]) -> None:
                 _("You may not write in {path}.").format(path=folder),
                 hint=_("Leave --target out to get a new environment."),
             )
-
-
-def imports_torch(made: Environment) -> None:
-    """Raise `WorkFailed` when an environment's Python cannot import torch; leave no compiled files behind."""
-    said: list[str] = []
-    quiet = {"PYTHONDONTWRITEBYTECODE": "1"}
-    if stream([made.python, "-c", "import torch"], said.append, environment=quiet, limit=IMPORT_SECONDS):
-        raise WorkFailed(
-            _("torch cannot be imported there: {reason}.").format(reason=(said or [""])[-1].rstrip(".")),
-            hint=_("Everything was taken back. Choose another plan, or a new environment."),
-        )
 
 
 def _stage(

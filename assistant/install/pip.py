@@ -17,21 +17,20 @@ def venv_command(python: str, target: Path) -> list[str]:
     return [python, "-m", "venv", str(target)]
 
 
-def install_command(python: Path, file: Path, staged: Path | None = None) -> list[str]:
+def install_command(python: Path, file: Path, staged: Path | None = None, by: str = "") -> list[str]:
     """Install exactly what a requirements file names, hashes checked; into a folder `staged` where one is given."""
     where = ["--ignore-installed", "--prefix", str(staged)] if staged else []
-    return [*_pip(str(python)), *where, "--no-compile", "--no-deps", "--no-warn-script-location", "-r", str(file)]
+    return [*_pip(str(python), by), *where, "--no-compile", "--no-deps", "--no-warn-script-location", "-r", str(file)]
 
 
-def report_command(python: str, plan: Plan, report: Path, constraints: Path | None = None) -> list[str]:
+def report_command(python: str, plan: Plan, report: Path, by: str = "") -> list[str]:
     """Resolve a plan into a report (JSON) without installing anything; an index of torch's own goes before pip's.
 
     pip cannot tie a package to an index; torch's builds win all the same, as their versions carry a local part.
     """
     index = ["--extra-index-url", plan.index_url] if plan.index_url else []
-    keep = ["--constraint", str(constraints)] if constraints else []
-    asked = [*_pip(python), "--dry-run", "--ignore-installed", "--quiet", "--report", str(report)]
-    return [*asked, *index, *keep, "--", *plan.requirements, KERNEL]
+    asked = [*_pip(python, by), "--dry-run", "--ignore-installed", "--quiet", "--report", str(report)]
+    return [*asked, *index, "--", *plan.requirements, KERNEL]
 
 
 class _Archive(msgspec.Struct):
@@ -74,5 +73,7 @@ def read_report(text: str) -> list[tuple[str, str, str, str]]:
     ]
 
 
-def _pip(python: str) -> list[str]:
-    return [python, "-m", "pip", "--no-input", "--disable-pip-version-check", "install"]
+def _pip(python: str, by: str) -> list[str]:
+    """Call a Python's own pip, or that of another (`by`) for it."""
+    for_it = ["--python", python] if by else []
+    return [by or python, "-m", "pip", *for_it, "--no-input", "--disable-pip-version-check", "install"]

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 
 __all__ = [
     "IndexSources",
     "PipSettings",
     "index_sources",
+    "pip_environment",
     "read_pip_settings",
     "uv_arguments",
     "uv_environment",
@@ -105,6 +107,12 @@ def uv_environment(settings: PipSettings, already: Mapping[str, str] | None = No
     }
     kept = _told_to_uv(already or {})
     return {name: value for name, value in wanted.items() if value and name not in kept}
+
+
+def pip_environment(find_links: Iterable[str]) -> dict[str, str]:
+    """Give the variable that makes pip look into folders or pages: addresses, as a space would end a path."""
+    named = " ".join(link if "://" in link else Path(link).absolute().as_uri() for link in find_links)
+    return {"PIP_FIND_LINKS": named} if named else {}
 
 
 def without_credentials(text: str) -> str:

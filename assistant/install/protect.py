@@ -12,21 +12,19 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-import tomli_w
-
 from assistant.i18n import _
-from assistant.model.plan import Plan, of_torch_family
+from assistant.model.plan import of_torch_family
 
-__all__ = ["CONSTRAINTS", "constraint_variables", "constraints", "protect", "uv_snippet"]
+__all__ = ["CONSTRAINTS", "constraint_variables", "constraints", "guarded", "guards", "protect"]
 
 CONSTRAINTS = "assistant-constraints.txt"
 PIP_FILE = "pip.ini" if os.name == "nt" else "pip.conf"
-_BESIDE = ("onnxruntime", "torch-directml")  # packages of which one flavour shadows another
+_BESIDE = ("onnxruntime", "torch-directml")
 
 
 def constraints(packages: Mapping[str, str]) -> str:
     """Write the pins (constraints file) of what carries the accelerator: torch, its family, ONNX Runtime."""
-    pins = (f"{name}=={version}" for name, version in sorted(packages.items()) if _guarded(name))
+    pins = (f"{name}=={version}" for name, version in sorted(packages.items()) if guarded(name))
     note = _("What the accelerator needs; delete this file and its line in {file} to let go of it.")
     return "\n".join([f"# {note.format(file=PIP_FILE)}", *pins, ""])
 
@@ -44,11 +42,16 @@ def pip_settings(already: str, file: Path) -> str:
     return written.getvalue()
 
 
+def guards(prefix: Path) -> tuple[Path, Path]:
+    """Name the two files that guard an environment: the constraints, and pip's configuration that names them."""
+    return prefix / CONSTRAINTS, prefix / PIP_FILE
+
+
 def protect(prefix: Path, packages: Mapping[str, str], folder: Path | None = None) -> None:
     """Write both files into an environment, or into `folder` for the environment to take over."""
     into = folder or prefix
     (into / CONSTRAINTS).write_text(constraints(packages), encoding="utf-8")
-    settings = prefix / PIP_FILE
+    settings = guards(prefix)[1]
     already = settings.read_text(encoding="utf-8") if settings.is_file() else ""
     try:
         text = pip_settings(already, prefix / CONSTRAINTS)
@@ -58,22 +61,10 @@ def protect(prefix: Path, packages: Mapping[str, str], folder: Path | None = Non
 
 
 def constraint_variables(prefix: Path) -> dict[str, str]:
-    """Give the variable that makes uv keep to the constraints; it cannot name a path with a space."""
-    file = str(prefix / CONSTRAINTS)
-    return {} if " " in file else {"UV_CONSTRAINT": file}
+    """Give the variable that makes uv keep to the constraints: an address, as a space would end a path."""
+    return {"UV_CONSTRAINT": (prefix / CONSTRAINTS).as_uri()}
 
 
-def uv_snippet(plan: Plan, packages: Mapping[str, str]) -> str:
-    """Write the lines of a `pyproject.toml` that tie torch's family to its index and versions for uv."""
-    family = [name for name in packages if of_torch_family(name)]
-    told: dict[str, object] = {
-        "constraint-dependencies": [f"{name}=={packages[name]}" for name in packages if _guarded(name)]
-    }
-    if plan.index_url:
-        told["sources"] = {name: {"index": "torch"} for name in family}
-        told["index"] = [{"name": "torch", "url": plan.index_url, "explicit": True}]
-    return tomli_w.dumps({"tool": {"uv": told}})
-
-
-def _guarded(name: str) -> bool:
+def guarded(name: str) -> bool:
+    """Tell whether a package carries the accelerator, or is one of which one flavour shadows another."""
     return of_torch_family(name) or name.startswith(_BESIDE)

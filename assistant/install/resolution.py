@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import tempfile
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,6 +13,7 @@ from assistant.host.index import wheel_sizes
 from assistant.i18n import _
 from assistant.install import pip
 from assistant.install.installer import Installer
+from assistant.install.journal import scratch
 from assistant.install.uv import compile_command, preferred, project_file
 from assistant.install.validate import check_index_url, check_requirement
 from assistant.model.errors import WorkFailed
@@ -61,9 +61,9 @@ def resolve(plan: Plan, installer: Installer, keep: Mapping[str, str] | None = N
         check_index_url(plan.index_url)
     for line in plan.requirements:
         check_requirement(line)
-    with tempfile.TemporaryDirectory(prefix="assistant-") as name:
+    with scratch() as folder:
         by = _by_uv if installer.program == "uv" else _by_pip
-        found = by(plan, installer, Path(name), keep or {})
+        found = by(plan, installer, folder, keep or {})
     return replace(found, packages=_with_sizes(found.packages, installer))
 
 
@@ -72,7 +72,7 @@ def _by_uv(plan: Plan, installer: Installer, folder: Path, keep: Mapping[str, st
     project.write_text(project_file(plan), encoding="utf-8")
     if keep:
         lock.write_text(preferred(keep), encoding="utf-8")
-    _ask(installer, compile_command(installer.python, project, lock))
+    _ask(installer, [*compile_command(installer.python, project, lock), *installer.arguments], folder)
     text = _CREDENTIALS.sub("", lock.read_text(encoding="utf-8"))
     return Resolution(lock=text, packages=read_lock(text))
 
@@ -81,7 +81,7 @@ def _by_pip(plan: Plan, installer: Installer, folder: Path, keep: Mapping[str, s
     """Let pip solve; it knows no mere preferences, so what an environment holds is kept only by the user's own pins."""
     del keep
     report = folder / "report.json"
-    _ask(installer, pip.report_command(installer.python, plan, report))
+    _ask(installer, pip.report_command(installer.python, plan, report, installer.pip), folder)
     rows = pip.read_report(report.read_text(encoding="utf-8"))
     packages = [
         Package(name=canonicalize_name(name), version=version, url=_CREDENTIALS.sub("", url), sha256=digest)
@@ -90,9 +90,9 @@ def _by_pip(plan: Plan, installer: Installer, folder: Path, keep: Mapping[str, s
     return Resolution(lock="", packages=tuple(sorted(packages, key=lambda package: package.name)))
 
 
-def _ask(installer: Installer, argv: list[str]) -> None:
+def _ask(installer: Installer, argv: list[str], folder: Path) -> None:
     said: list[str] = []
-    if installer.call(argv, said):
+    if installer.call(argv, said, folder):
         raise WorkFailed(unsolved(said), hint=_("Check the network and the index, or choose another plan."))
 
 

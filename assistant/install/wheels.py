@@ -18,7 +18,7 @@ from assistant.install.resolution import Package
 from assistant.model.errors import BadInput, WorkFailed
 from assistant.model.event import Progress, Step
 
-__all__ = ["cache_folder", "fetch", "missing", "requirement_lines"]
+__all__ = ["cache_folder", "fetch", "missing", "places", "requirement_lines"]
 
 TELL_SECONDS = 0.1
 
@@ -34,7 +34,7 @@ def fetch(packages: Sequence[Package], installer: Installer, index_url: str | No
     Hashes are checked as files arrive, and once more by the installer. `index_url` is torch's own index, whose password
     its files need too. Raises `WorkFailed` when one cannot be had.
     """
-    wanted = {package.name: _place(package) for package in packages}
+    wanted = places(packages)
     lock = Lock(cache_folder() / "lock")
     _wait_for(lock, installer)
     try:
@@ -42,6 +42,11 @@ def fetch(packages: Sequence[Package], installer: Installer, index_url: str | No
     finally:
         lock.release()
     return wanted
+
+
+def places(packages: Sequence[Package]) -> dict[str, Path]:
+    """Say where the file of each package lies or will lie, by package name."""
+    return {package.name: _place(package) for package in packages}
 
 
 def missing(packages: Sequence[Package]) -> list[Package]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from enum import Enum
 
+from assistant.i18n import _
 from assistant.model.finding import Finding
 from assistant.model.record import Record
 
@@ -45,6 +46,18 @@ class Progress(Record, frozen=True, tag=True):
     def seconds_left(self) -> float | None:
         """Estimate the time left from the rate so far; None while it cannot be told."""
         return (self.total - self.done) / self.rate if self.total and self.rate else None
+
+    @property
+    def figures(self) -> str:
+        """Say how far it is: how much of how much, how fast, how long still; only what is known."""
+        size, unit = (1e6, "MB") if self.unit == "bytes" else (1, "")
+        told = f"{self.done / size:.0f}" + (f" / {self.total / size:.0f}" if self.total else "") + f" {unit}"
+        words = [told.strip()] if self.unit and (self.total or self.done) else []
+        if self.rate and unit:
+            words.append(f"{self.rate / size:.1f} {unit}/s")
+        if self.seconds_left:
+            words.append(_("{seconds:.0f} s left").format(seconds=self.seconds_left))
+        return ", ".join(words)
 
 
 class LogLine(Record, frozen=True, tag=True):

@@ -13,7 +13,7 @@ from assistant.model.plan import Plan, Planning, Request
 from assistant.model.record import Record
 from assistant.model.report import Environment, Report
 
-__all__ = ["Download", "Phase", "Preview", "State", "StepStatus", "Task"]
+__all__ = ["Phase", "Preview", "State", "StepStatus", "Task"]
 
 
 class Phase(Enum):
@@ -56,20 +56,17 @@ class StepStatus(Record, frozen=True):
 
 
 class Preview(Record, frozen=True):
-    """What an installation would do: where, by which commands, how much; `ready` when it is there already."""
+    """What an installation would do: where, by which commands, how much; `ready` when it is there already.
+
+    `writes` are the files and folders that it writes, `download` the bytes that it fetches, as far as known.
+    """
 
     target: str
     commands: tuple[tuple[str, ...], ...]
     resolution: Resolution
+    writes: tuple[str, ...] = ()
+    download: int = 0
     ready: Environment | None = None
-
-
-class Download(Record, frozen=True):
-    """A file that was written, with its content to take away; `fault` says why it could not be read."""
-
-    path: str
-    content: bytes = b""
-    fault: str = ""
 
 
 class State(Record, frozen=True):
@@ -80,7 +77,7 @@ class State(Record, frozen=True):
     verification failed; `question` waits for the user's answer; `proof` is what the installation itself verified.
     `aside` is the real setup while a recorded machine is looked at; `stopping` is set from a request to stop until the
     task has taken back what it began. `pythons` names the interpreters of this kernel and of the server that shows it;
-    `log_file` keeps every line of the log.
+    `log_file` keeps every line of the log. `overwrite` lets the next export replace files that somebody else wrote.
     """
 
     schema: Literal[1] = 1
@@ -99,6 +96,7 @@ class State(Record, frozen=True):
     keep: bool = False
     folder: str = ""
     formats: tuple[str, ...] = ()
+    overwrite: bool = False
     chosen: int = 0
     detection: Detection | None = None
     planning: Planning | None = None
@@ -112,7 +110,6 @@ class State(Record, frozen=True):
     pasted: str = ""
     diagnoses: tuple[Diagnosis, ...] = ()
     exported: tuple[str, ...] = ()
-    downloads: tuple[Download, ...] = ()
     log: tuple[str, ...] = ()
     log_file: str = ""
 

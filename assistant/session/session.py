@@ -2,28 +2,50 @@
 
 from __future__ import annotations
 
+import queue
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 
 from assistant.host.base import Host
 from assistant.host.process import CancelToken
+from assistant.host.recording import RecordingHost
 from assistant.i18n import _
 from assistant.model.errors import AssistantError, Cancelled
 from assistant.model.event import Event, JobFailed, LogLine, Sink
+from assistant.model.record import replace
 from assistant.session.runner import Runner
 from assistant.session.sources import Sources
-from assistant.session.state import Action, Begin, Finished, State, Task, Told, blockers, reduce
-from assistant.session.store import Store
-from assistant.session.tasks import TASKS, Tools
+from assistant.session.state import (
+    Action,
+    Answer,
+    Asked,
+    Begin,
+    Finished,
+    Retold,
+    State,
+    Stop,
+    Task,
+    Told,
+    blockers,
+    reduce,
+)
+from assistant.session.store import Saved, Store
+from assistant.session.tasks import TASKS, Tools, retold
 
 __all__ = ["Session"]
 
 Watcher = Callable[[State, State], None]
 
+TAKE_BACK = {Task.INSTALL, Task.EXPORT}  # what writes; any other task is left to itself when it is cancelled
+
 
 class Session:
-    """One setup; safe to call from any thread, because front ends run callbacks on threads of their choosing."""
+    """One setup; safe to call from any thread, because front ends run callbacks on threads of their choosing.
+
+    With `asks` somebody answers the questions of a task (`State.question`) by the action `Answer`; else all are denied.
+    """
 
     def __init__(
         self,
@@ -33,13 +55,17 @@ class Session:
         state: State | None = None,
         *,
         sources: Sources | None = None,
+        asks: bool = False,
     ) -> None:
-        self.state = state or State()
+        self.state = replace(state or State(), log_file=str(store.log) if store else "")
         self._host = host
+        self._looked = RecordingHost(host)
         self._sources = sources or Sources(host)
         self._runner = runner
         self._store = store
         self._cancel = CancelToken()
+        self._asks = asks
+        self._answers: queue.SimpleQueue[bool] = queue.SimpleQueue()
         self._lock = threading.RLock()
         self._watchers: list[Watcher] = []
         self._sinks: list[Sink] = []
@@ -55,6 +81,8 @@ class Session:
     def dispatch(self, action: Action) -> None:
         """Apply an action; a begin that is accepted starts its task."""
         with self._lock:
+            if isinstance(action, Answer) and self.state.question:
+                self._answers.put(action.yes)
             old, self.state = self.state, reduce(self.state, action)
             new = self.state
             started = isinstance(action, Begin) and new.running is action.task and old.running is None
@@ -75,16 +103,66 @@ class Session:
         return blockers(self.state, task)
 
     def cancel(self) -> None:
-        """Ask the running task to stop and take back what it began."""
-        self._cancel.set()
+        """Ask the running task to stop; one that writes nothing is over at once, whatever it waits for."""
+        with self._lock:
+            cancel, task = self._cancel, self.state.running
+            cancel.set()
+            self.dispatch(Stop())
+            if task and task not in TAKE_BACK:
+                self._cancel = CancelToken()  # nobody listens any more to what the task still tells
+                try:
+                    cancel.check()
+                except Cancelled as error:
+                    self.dispatch(_failed(task, error))
+
+    def saved(self) -> Saved | None:
+        """Read the setup that was saved last, here or in another window."""
+        return self._store.read() if self._store else None
+
+    def drop(self) -> None:
+        """Forget the setup that was saved last."""
+        if self._store:
+            self._store.drop()
+
+    def retell(self) -> None:
+        """Say every result again in the language now in force; nothing is looked at or done anew."""
+        if self.state.running is None:
+            state, tools = self.state, self._tools(lambda _event: None, CancelToken())
+            self._runner.start(
+                lambda _emit: self.dispatch(Retold(changes=retold(state, tools, self._looked))), lambda _events: None
+            )
 
     def _start(self, task: Task, cancel: CancelToken) -> None:
-        def job(emit: Sink) -> None:
-            self.dispatch(self._outcome(task, Tools(self._host, self._sources, self._heard(emit), cancel)))
-            if self._store and task is not Task.DETECT:  # a setup saved earlier outlives a mere look
-                self._store.save(self.state)
+        def tell(action: Action) -> None:
+            if cancel is self._cancel:
+                self.dispatch(action)
 
-        self._runner.start(job, lambda events: self.dispatch(Told(events=events)))
+        def job(emit: Sink) -> None:
+            if task is Task.DETECT:
+                self._looked = RecordingHost(self._host)
+            self._save(task)
+            tell(self._outcome(task, self._tools(emit, cancel, self._looked if task is Task.DETECT else None)))
+            self._save(task)
+
+        self._runner.start(job, lambda events: tell(Told(events=events)))
+
+    def _save(self, task: Task) -> None:
+        """Keep the state, before a task for the case that it never ends; a saved setup outlives a mere look."""
+        if self._store and task is not Task.DETECT:
+            self._store.save(self.state)
+
+    def _tools(self, emit: Sink, cancel: CancelToken, host: Host | None = None) -> Tools:
+        def ask(question: str) -> bool:
+            if self._asks:
+                self._answers = queue.SimpleQueue()
+                self.dispatch(Asked(question=question))
+            while self._asks:
+                with suppress(queue.Empty):
+                    return self._answers.get(timeout=0.1)
+                cancel.check()
+            return False
+
+        return Tools(host or self._host, self._sources, self._heard(emit), cancel, ask)
 
     def _outcome(self, task: Task, tools: Tools) -> Finished | JobFailed:
         """Run a task to its end; a failure of any kind becomes a sentence, never a lost exception."""
@@ -92,16 +170,11 @@ class Session:
         try:
             changes = TASKS[task](self.state, tools)
         except AssistantError as error:
-            return JobFailed(
-                step=task.step,
-                message=error.message,
-                hint=error.hint,
-                cancelled=isinstance(error, Cancelled),
-                exit_code=error.exit_code,
-            )
+            return _failed(task, error)
         except Exception as error:  # noqa: BLE001 - the shells must hear of it, whatever it is
             message = _("This step broke: {kind}: {reason}").format(kind=type(error).__name__, reason=error)
-            return JobFailed(step=task.step, message=message, hint=_("Please report it together with the log file."))
+            hint = _("Please report it together with the log file.")
+            return JobFailed(step=task.step, message=message, hint=hint)
         return Finished(task=task, changes=changes, seconds=time.monotonic() - begun)
 
     def _heard(self, emit: Sink) -> Sink:
@@ -113,3 +186,13 @@ class Session:
             emit(event)
 
         return sink
+
+
+def _failed(task: Task, error: AssistantError) -> JobFailed:
+    return JobFailed(
+        step=task.step,
+        message=error.message,
+        hint=error.hint,
+        cancelled=isinstance(error, Cancelled),
+        exit_code=error.exit_code,
+    )

@@ -6,11 +6,18 @@ import dataclasses
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
+from typing import Literal
 
 from assistant.host.base import Host
 from assistant.host.index import DEFAULT_INDEX, Found, Network, find_wheels, list_wheels, wheel_sizes
 from assistant.i18n import _
-from assistant.install.pip_settings import PipSettings, index_sources, read_pip_settings, uv_environment
+from assistant.install.pip_settings import (
+    PipSettings,
+    index_sources,
+    pip_environment,
+    read_pip_settings,
+    uv_environment,
+)
 from assistant.model.plan import Planning
 from assistant.model.record import replace
 from assistant.plan.settle import Case, Look, Looks, settle, with_sizes
@@ -35,8 +42,8 @@ UV_NAMES = (
 class Sources:
     """The package sources of this user; pip is asked for its settings once.
 
-    `index_url` replaces the index of every plan, `find_links` adds folders of wheels, `offline` stays off the network.
-    `seconds` is the most that a look at all sources may take.
+    `index_url` replaces the index of every plan, `find_links` adds folders of wheels, `offline` stays off the network,
+    `installer` is the program that installs. `seconds` is the most that a look at all sources may take.
     """
 
     def __init__(
@@ -46,13 +53,17 @@ class Sources:
         index_url: str = "",
         find_links: Iterable[str] = (),
         offline: bool = False,
+        installer: Literal["uv", "pip"] = "uv",
         seconds: float = LOOK_SECONDS,
     ) -> None:
         self._host = host
         self._seconds = seconds
         self.index_url = index_url
         self.offline = offline
+        self.keep: dict[str, str] = {}
+        self.installer = installer
         self._find_links = tuple(find_links)
+        self.seen: tuple[Looks, dict[str, int]] | None = None  # what the last look gave
 
     @cached_property
     def settings(self) -> PipSettings:
@@ -64,10 +75,11 @@ class Sources:
 
     @cached_property
     def environment(self) -> dict[str, str]:
-        """Give the variables that make uv look where pip would."""
+        """Give the variables that make uv look where pip would, and pip where the user's options say."""
         said = {name: self._host.variable(name) for name in UV_NAMES}
         known = {name: answer.text for name, answer in said.items() if answer}
-        return uv_environment(self.settings, known) | ({"UV_OFFLINE": "1"} if self.offline else {})
+        told = uv_environment(self.settings, known) | pip_environment(self._find_links and self.settings.find_links)
+        return told | ({"UV_OFFLINE": "1", "PIP_NO_INDEX": "1"} if self.offline else {})
 
     def look(self, index_url: str | None, python: str, case: Case) -> Look:
         """Look for torch wheels that fit the machine and a Python in one index, or in pip's own sources (None)."""
@@ -101,6 +113,11 @@ class Sources:
         return wheel_sizes([wheel.url for wheel in wheels], timeout=SIZE_SECONDS, network=self._network)
 
     @property
+    def own_indexes(self) -> tuple[str, ...]:
+        """Name the indexes that the user's pip or command line names."""
+        return (self.index_url, *index_sources(self.settings).index_urls)
+
+    @property
     def _indexes(self) -> tuple[str, ...]:
         """Name the indexes that pip asks; where none is configured as the first, that is its default."""
         named = index_sources(self.settings).index_urls
@@ -117,17 +134,25 @@ class Sources:
         return Network(proxy=own.proxy, cert=own.cert, client_cert=own.client_cert, trusted_hosts=own.trusted_hosts)
 
 
-def settled(planning: Planning, case: Case, sources: Sources) -> Planning:
-    """Ask the sources what they hold, all at once, and fit the plans to it; only folders are asked when offline."""
+def settled(planning: Planning, case: Case, sources: Sources, *, again: bool = False) -> Planning:
+    """Ask the sources what they hold, all at once, and fit the plans to it; only folders are asked when offline.
+
+    With `again` the answers of the last time are used.
+    """
     plans = tuple(replace(plan, index_url=sources.index_url or plan.index_url) for plan in planning.plans)
     addresses = {(address, plan.python) for plan in plans for address in (plan.index_url, None)}
     if not plans:
         return planning
+    if again and sources.seen:
+        looks, sizes = sources.seen
+        return with_sizes(settle(replace(planning, plans=plans), looks, case), sizes, case)
     with ThreadPoolExecutor(max_workers=8) as pool:
         asked = {key: pool.submit(sources.look, *key, case) for key in addresses}
-        looks: Looks = {key: look.result() for key, look in asked.items()}
+        looks = {key: look.result() for key, look in asked.items()}
     planning = settle(replace(planning, plans=plans), looks, case)
-    return with_sizes(planning, sources.sizes(planning), case)
+    sizes = sources.sizes(planning)
+    sources.seen = looks, sizes
+    return with_sizes(planning, sizes, case)
 
 
 def _look(found: Found, skipped: list[str], *, leaks: bool) -> Look:

@@ -11,44 +11,55 @@ from typing import TypeVar
 from assistant.catalog import load_catalog
 from assistant.detect import detect
 from assistant.diagnose import read_log
-from assistant.export import FORMATS, export
+from assistant.export import export
 from assistant.host.base import Host
 from assistant.host.process import CancelToken
 from assistant.host.recording import ReplayHost
 from assistant.i18n import _
 from assistant.install.conflicts import conflicts
 from assistant.install.installer import Installer
-from assistant.install.make import aimed_at, change_environment, make_environment, reusable
+from assistant.install.journal import WORK
+from assistant.install.make import aimed_at, change_environment, delta, make_environment, reusable, writes
 from assistant.install.pip_settings import uv_arguments
+from assistant.install.project import kept_by, undone
 from assistant.install.resolution import resolve
+from assistant.install.site import Site
 from assistant.install.target import check_target
+from assistant.install.wheels import missing
 from assistant.machines import load
-from assistant.model.errors import BadInput
-from assistant.model.event import FindingRaised, Progress, Sink, Step
-from assistant.model.plan import Plan
+from assistant.model.errors import BadInput, WorkFailed
+from assistant.model.event import FindingRaised, LogLine, Progress, Sink, Step
+from assistant.model.plan import Plan, Planning
+from assistant.model.record import replace
+from assistant.model.report import RIGHT, Environment, Report, Status
 from assistant.plan import make_plans, nothing_fits
 from assistant.plan.settle import Case
+from assistant.session.carry import take_along
 from assistant.session.diagnosis import diagnosed, machine_of_log, with_ways_out
+from assistant.session.interpreters import interpreters
 from assistant.session.sources import Sources, settled
 from assistant.session.state import Preview, State, Task, failures
 from assistant.verify.ahead import compile_ahead
-from assistant.verify.performance import figures
-from assistant.verify.plots import warm_up
-from assistant.verify.run import device_for, verify
+from assistant.verify.plots import figures, warm_up
+from assistant.verify.run import check_title, device_for, raised, verify
 
-__all__ = ["TASKS", "Tools"]
+__all__ = ["TASKS", "Tools", "retold"]
 
 Changes = dict[str, object]
 
 
 @dataclass(frozen=True)
 class Tools:
-    """What a task works with: the machine at hand, its package sources, a place to tell events, a request to stop."""
+    """What a task works with: the machine at hand, its package sources, a place to tell events, a request to stop.
+
+    `ask` puts a question to the user and waits for the answer; False where nobody is there to ask.
+    """
 
     host: Host
     sources: Sources
     sink: Sink
     cancel: CancelToken
+    ask: Callable[[str], bool] = lambda _question: False
 
 
 def _detect(state: State, tools: Tools) -> Changes:
@@ -56,18 +67,21 @@ def _detect(state: State, tools: Tools) -> Changes:
     if not state.machine:
         _ahead(lambda: tools.sources.environment)  # pip needs half a second to tell its settings; the plan wants them
     found = detect(host, overrides=state.overrides)
-    return {"detection": found, "findings": found.findings, "planning": None, "chosen": 0, "preview": None}
+    pythons = {} if state.machine else interpreters(tools.host)
+    return {"detection": found, "findings": found.findings, "preview": None, "pythons": pythons}
 
 
 def _plan(state: State, tools: Tools) -> Changes:
-    machine = _known(state.detection).machine
-    case = Case(machine, load_catalog(), state.request)
-    planning = make_plans(*case)
-    if not state.machine:
-        planning = settled(planning, case, tools.sources)
+    planning = _planning(state, tools)
     if planning.choice is None:
         raise nothing_fits(planning)
     return {"planning": planning, "chosen": 0, "preview": None}
+
+
+def _planning(state: State, tools: Tools, *, again: bool = False) -> Planning:
+    case = Case(_known(state.detection).machine, load_catalog(), state.request)
+    planning = make_plans(*case)
+    return planning if state.machine else settled(planning, case, tools.sources, again=again)
 
 
 def _prepare(state: State, tools: Tools) -> Changes:
@@ -75,38 +89,92 @@ def _prepare(state: State, tools: Tools) -> Changes:
     target, site = aimed_at(state.target, plan, tools.host)
     if site is None:
         check_target(target)
-    installer = _installer(plan, tools, site.python if site else "")
+    installer = _installer(plan, tools, site)
     tools.sink(Progress(step=Step.INSTALL, text=_("Working out every package that is needed")))
-    resolution = resolve(plan, installer, site.versions if site else None)
+    resolution = resolve(plan, installer, {**(site.versions if site else {}), **tools.sources.keep})
     ready = reusable(target, resolution)
-    for finding in conflicts(site, resolution.versions) if site and not ready else ():
+    if ready:
+        return {"preview": Preview(target=str(target), commands=(), resolution=resolution, ready=ready)}
+    keeper = kept_by(target)
+    for finding in (
+        *(conflicts(site, resolution.versions) if site else ()),
+        *((undone(keeper, plan, resolution.versions),) if keeper else ()),
+    ):
         tools.sink(FindingRaised(step=Step.INSTALL, finding=finding))
-    shown = installer.commands(target, new=site is None)
-    return {"preview": Preview(target=str(target), commands=shown, resolution=resolution, ready=ready)}
+    preview = Preview(
+        target=str(target),
+        commands=installer.commands(target, Path(site.python) if site else None, target / WORK),
+        resolution=resolution,
+        writes=writes(plan, target, site, resolution),
+        download=sum(package.size or 0 for package in missing(delta(site, resolution))),
+    )
+    return {"preview": preview}
 
 
 def _install(state: State, tools: Tools) -> Changes:
     preview, plan = _known(state.preview), _known(state.plan)
     target, site = aimed_at(state.target, plan, tools.host)
-    installer = _installer(plan, tools, site.python if site else "")
+    installer = _installer(plan, tools, site)
+    proofs: list[Report] = []
+
+    def prove(made: Environment) -> None:
+        """Verify before the installation is committed; raise where its result is not to be kept."""
+        proofs.append(_verified(replace(state, device="", level="quick"), made, tools, traceless=site is not None))
+        _check_proof(proofs[0], state, tools)
+
     if preview.ready:
         made = preview.ready
     elif site:
-        made = change_environment(plan, preview.resolution, site, tools.host, installer)
+        made = change_environment(plan, preview.resolution, site, tools.host, installer, prove)
     else:
-        made = make_environment(plan, preview.resolution, target, tools.host, installer)
-    return {"environment": made, "report": None, "figures": {}, "exported": ()}
+        made = make_environment(plan, preview.resolution, target, tools.host, installer, prove)
+    return {"environment": made, "proof": (*proofs, None)[0], "report": None, "figures": {}, "exported": ()}
+
+
+def _check_proof(report: Report, state: State, tools: Tools) -> None:
+    """Raise `WorkFailed` for an environment that does not compute, unless the user wants to keep it as it is."""
+    wrong = [check for check in report.checks if check.status not in {*RIGHT, Status.SKIPPED}]
+    for check in wrong:
+        tools.sink(LogLine(step=Step.INSTALL, text=f"{check_title(check.key)}: {check.detail}"))
+    named = ", ".join(f"“{check_title(check.key)}”" for check in wrong)
+    question = _("The verification on {device} failed ({checks}). Keep the installation all the same?")
+    if not (report.usable or state.keep or tools.ask(question.format(device=report.device, checks=named))):
+        raise WorkFailed(
+            _("The verification on {device} failed, so everything was taken back: {checks}.").format(
+                device=report.device, checks=named
+            ),
+            hint=_("Choose another plan, or keep the installation all the same with --keep."),
+        )
 
 
 def _verify(state: State, tools: Tools) -> Changes:
-    plan = state.plan
-    device = state.device or device_for(_known(plan).backend)
-    settings = plan.env if plan else {}
-    python, over = _known(state.environment).python, CancelToken()
-    _ahead(lambda: compile_ahead(python, over), warm_up)  # the checks run in another process meanwhile
-    report = verify(python, device, tools.sink, tools.cancel, level=state.level, environment=settings)
-    over.set()
-    return {"report": report, "figures": figures(report)}
+    """Verify an environment; what its installation has just verified is not done twice."""
+    report = state.proof if state.level == "quick" and not state.device else None
+    for finding in raised(report) if report else ():
+        tools.sink(FindingRaised(step=Step.VERIFY, finding=finding))
+    report = report or _verified(state, _known(state.environment), tools)
+    return {"report": report, "figures": figures(report), "proof": None}
+
+
+def _verified(state: State, made: Environment, tools: Tools, *, traceless: bool = False) -> Report:
+    """Run the checks in another process, and meanwhile on another core what will be needed soon."""
+    device = state.device or device_for(_known(state.plan).backend)
+    settings = state.plan.env if state.plan else {}
+    over = CancelToken()
+    ahead = _ahead(*(() if traceless else (lambda: compile_ahead(made.python, over),)), warm_up)
+    try:
+        return verify(
+            made.python,
+            device,
+            tools.sink,
+            tools.cancel,
+            level=state.level,
+            environment=settings,
+            traceless=traceless,
+        )
+    finally:
+        over.set()
+        ahead.join()  # nothing may write there any more when all is taken back
 
 
 def _diagnose(state: State, tools: Tools) -> Changes:
@@ -121,20 +189,45 @@ def _diagnose(state: State, tools: Tools) -> Changes:
     return {"findings": with_ways_out(state.findings, machine), "diagnoses": diagnosed(log, known)}
 
 
+def retold(state: State, tools: Tools, looked: Host) -> Changes:
+    """Tell again in the language in force what detection, plan, verification and diagnosis told; `looked` remembers."""
+    if state.detection is None:
+        return {}
+    found = detect(ReplayHost(load(state.machine)) if state.machine else looked, overrides=state.overrides)
+    known = {finding.key for finding in state.detection.findings}
+    kept = tuple(finding for finding in state.findings if finding.key not in known)
+    state = replace(state, detection=found, findings=(*found.findings, *kept))
+    if state.planning:
+        state = replace(state, planning=_planning(state, tools, again=True))
+    changes = _diagnose(state, tools) if state.diagnoses else {"findings": state.findings}
+    pictures = figures(state.report) if state.report else {}
+    return {"detection": found, "planning": state.planning, "figures": pictures, **changes}
+
+
 def _export(state: State, tools: Tools) -> Changes:
     environment = _known(state.environment)
     folder = Path(state.folder).expanduser().absolute() if state.folder else Path(environment.path) / "assistant-export"
     tools.sink(Progress(step=Step.EXPORT, text=_("Writing the files")))
+    taken = take_along(environment, state.preview, tools.host)
+    question = _("Files that the assistant did not write stand in {folder}: {names}. Replace them?")
     written = export(
         _known(state.detection),
         _known(state.plan),
-        environment,
+        taken.environment,
         _known(state.report),
         folder,
-        formats=state.formats or tuple(FORMATS),
+        formats=state.formats,
         figures=state.figures,
+        lock=taken.lock,
+        hashes=taken.hashes,
+        secrets=taken.secrets,
+        names=taken.names,
+        overwrite=lambda paths: (
+            state.overwrite
+            or tools.ask(question.format(folder=folder, names=", ".join(path.name for path in paths)))
+        ),
     )
-    return {"exported": tuple(str(path) for path in written)}
+    return {"exported": tuple(str(path) for path in written), "overwrite": False}
 
 
 TASKS: dict[Task, Callable[[State, Tools], Changes]] = {
@@ -158,17 +251,22 @@ def _known(value: T | None) -> T:
     return value
 
 
-def _ahead(*works: Callable[[], object]) -> None:
+def _ahead(*works: Callable[[], object]) -> threading.Thread:
     """Do on another thread, one after the other, what will be needed later."""
-    threading.Thread(target=lambda: [work() for work in works], daemon=True).start()
+    thread = threading.Thread(target=lambda: [work() for work in works], daemon=True)
+    thread.start()
+    return thread
 
 
-def _installer(plan: Plan, tools: Tools, python: str = "") -> Installer:
-    """Use `python`, or the Python underneath the assistant when it is the plan's, else let uv find or fetch one."""
+def _installer(plan: Plan, tools: Tools, site: Site | None) -> Installer:
+    """Use the Python of what stands, or the one underneath the assistant when it is the plan's, else a found one."""
     facts, sources = tools.host.facts("platform"), tools.sources
-    own = str(facts.get("python", ""))
+    base, found = str(facts["base_executable"]), plan.python if sources.installer == "uv" else f"python{plan.python}"
+    own = base if str(facts.get("python", "")).startswith(f"{plan.python}.") else found
     return Installer(
-        python=python or str(facts["base_executable"]) if python or own.startswith(f"{plan.python}.") else plan.python,
+        python=site.python if site else own,
+        pip=base if site and "pip" not in site.versions else "",
+        program=sources.installer,
         environment=sources.environment,
         arguments=uv_arguments(sources.settings),
         settings=sources.settings,

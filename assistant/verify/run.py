@@ -18,11 +18,13 @@ from assistant.model.errors import BadInput, Cancelled
 from assistant.model.event import FindingRaised, LogLine, Progress, Sink, Step
 from assistant.model.finding import Finding, Severity
 from assistant.model.plan import Backend
-from assistant.model.record import Record
-from assistant.model.report import RIGHT, Check, Report, Speed, Status
+from assistant.model.record import Record, replace
+from assistant.model.report import RIGHT, Check, Report, Status
 from assistant.verify.names import CHECKS, FULL, QUICK, Level, check_title
+from assistant.verify.roofs import roofs
+from assistant.verify.sentences import sentence
 
-__all__ = ["FULL", "QUICK", "check_title", "device_for", "verify"]
+__all__ = ["FULL", "QUICK", "check_title", "device_for", "raised", "verify"]
 
 CHILD = Path(__file__).with_name("child.py")
 FIRST = ("import", "device", "copy")  # a device that dies at these will not do better in another process
@@ -47,13 +49,14 @@ def verify(  # noqa: PLR0913 - what runs it, on what, who hears it; the rest are
     limit_per_check: float = 60.0,
     memory_limit: int = 4 << 30,
     environment: Mapping[str, str] | None = None,
+    traceless: bool = False,
 ) -> Report:
     """Run checks with the interpreter `python` on `device` ("cpu", "cuda:1", …) and report each of them.
 
     `level` is "quick" (seconds), "full" (a minute or two; measures speed too), or the keys of some checks.
-    `environment` holds variables to set for the child, such as a plan's. A check that takes more than
-    `limit_per_check` seconds ends the run; the checks after it are reported as skipped. After one that makes the
-    process grow by more than `memory_limit` bytes, or whose process dies, another process goes on.
+    `environment` holds variables to set for the child, such as a plan's; `traceless` leaves no bytecode behind. A check
+    that takes more than `limit_per_check` seconds ends the run; the checks after it are reported as skipped. After one
+    that makes the process grow by more than `memory_limit` bytes, or whose process dies, another process goes on.
     Raises `BadInput` for an unknown device, `WorkFailed` when the interpreter cannot be started, and `Cancelled`.
     """
     if not _DEVICE.fullmatch(device):
@@ -67,14 +70,15 @@ def verify(  # noqa: PLR0913 - what runs it, on what, who hears it; the rest are
         request = json.dumps({"device": device, "checks": keys, "ready": run.ready(), "memory": memory_limit})
         run.clock.restart()
         try:
-            command = [python, "-I", "-X", "utf8", CHILD, request]
+            command = [python, *(("-B",) if traceless else ()), "-I", "-X", "utf8", CHILD, request]
             run.end(stream(command, run.hear, cancel=run.clock, environment=environment))
         except Cancelled:
             if not run.clock.expired:
                 raise
             run.stop(Status.TIMEOUT, _("It did not end within {seconds:g} seconds.").format(seconds=limit_per_check))
     run.tell_end()
-    return Report(device=device, checks=run.checks(), facts=run.facts, seconds=time.monotonic() - started)
+    report = Report(device=device, checks=run.checks(), facts=run.facts, seconds=time.monotonic() - started)
+    return replace(report, limits=roofs(report))
 
 
 class _Clock(CancelToken):
@@ -101,14 +105,9 @@ class _Line(Record, frozen=True):
 
     facts: dict[str, str] = {}
     start: str | None = None
-    check: str | None = None
-    status: Status | None = None
-    seconds: float | None = None
-    first_seconds: float | None = None
-    error: float | None = None
-    tolerance: float | None = None
-    detail: str = ""
-    speed: Speed | None = None
+    check: Check | None = None
+    reason: str = ""
+    values: dict[str, str | int | float] = {}
 
 
 class _Run:
@@ -131,8 +130,9 @@ class _Run:
         self.facts.update(line.facts)
         if line.start is not None:
             self._start(line.start)
-        if line.check is not None and line.status is not None:
-            self._finish(_check(line.check, line.status, line))
+        if line.check is not None:
+            said = (sentence(line.reason, line.values), line.check.detail)
+            self._finish(replace(line.check, detail="\n".join(filter(None, said))))
         return None
 
     def end(self, code: int) -> None:
@@ -185,21 +185,14 @@ class _Run:
         if check.key not in self._keys or check.key in self._done:
             return
         self._done[check.key] = check
-        if check.status not in (Status.PASSED, Status.SKIPPED):
-            self._sink(FindingRaised(step=Step.VERIFY, finding=_finding(check, self._device)))
+        for finding in raised(Report(device=self._device, checks=(check,))):
+            self._sink(FindingRaised(step=Step.VERIFY, finding=finding))
 
 
-def _check(key: str, status: Status, line: _Line) -> Check:
-    return Check(
-        key=key,
-        status=status,
-        seconds=line.seconds,
-        first_seconds=line.first_seconds,
-        error=line.error,
-        tolerance=line.tolerance,
-        detail=line.detail,
-        speed=line.speed,
-    )
+def raised(report: Report) -> tuple[Finding, ...]:
+    """Give what a report's checks raise, as they did while they ran."""
+    known = (check for check in report.checks if check.status not in (Status.PASSED, Status.SKIPPED))
+    return tuple(_finding(check, report.device) for check in known)
 
 
 _SEVERITIES = {Status.UNSUPPORTED: Severity.WARNING, Status.SLOW: Severity.INFO}

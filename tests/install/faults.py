@@ -17,6 +17,7 @@ from contextlib import suppress
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
+from install.workbench import imports_torch
 from loopback import LoopbackIndex
 
 from assistant.host.download import Patience
@@ -187,14 +188,16 @@ class Ground:
         """Resolve the plan."""
         return resolve(self.plan, self.installer())
 
-    def change(self, resolution: Resolution, verify: Verify | None = None, target: Path | None = None) -> Environment:
+    def change(
+        self, resolution: Resolution, verify: Verify = imports_torch, target: Path | None = None
+    ) -> Environment:
         """Bring the resolution into the environment that stands."""
         site = look_at(target or self.standing, LiveHost())
         return change_environment(self.plan, resolution, site, LiveHost(), self.installer(), verify)
 
     def make(self, resolution: Resolution) -> Environment:
         """Make a new environment of it."""
-        return make_environment(self.plan, resolution, self.new, LiveHost(), self.installer())
+        return make_environment(self.plan, resolution, self.new, LiveHost(), self.installer(), imports_torch)
 
     def debris(self) -> list[str]:
         """List what an installation must not leave: work folders and pointers; half downloads wait to be resumed."""

@@ -17,9 +17,11 @@ from packaging.utils import canonicalize_name
 from assistant.host.live import LiveHost
 from assistant.install.conflicts import conflicts
 from assistant.install.installer import Installer
+from assistant.install.journal import WORK
 from assistant.install.made import made_environments, remove_environment
 from assistant.install.make import aimed_at, delta
-from assistant.install.protect import pip_settings, uv_snippet
+from assistant.install.project import Project, environment_of, kept_by, snippet, undone
+from assistant.install.protect import pip_settings
 from assistant.install.resolution import resolve
 from assistant.install.site import Distribution, Site, is_environment, look_at
 from assistant.install.target import check_path, interpreter
@@ -212,7 +214,8 @@ def test_the_users_own_pip_settings_stay(tmp_path: Path) -> None:
 
 def test_the_snippet_for_uv_ties_torch_to_its_index(bench: Bench) -> None:
     """Pins of torch's family, its index, and nothing about the rest."""
-    told = tomllib.loads(uv_snippet(bench.plan, {"torch": "9.0", "numpy": "1.0"}))["tool"]["uv"]
+    lines = snippet(Project("uv", "pyproject.toml"), bench.plan, {"torch": "9.0", "numpy": "1.0"})
+    told = tomllib.loads(lines)["tool"]["uv"]
     assert told["constraint-dependencies"] == ["torch==9.0"]
     assert told["sources"] == {"torch": {"index": "torch"}}
     assert told["index"][0]["explicit"] is True
@@ -239,7 +242,8 @@ def test_pip_does_the_same_where_uv_is_refused(bench: Bench) -> None:
     assert {name: versions[name] for name in resolution.versions} == resolution.versions
     last = [event for event in bench.events if isinstance(event, Progress)][-1]
     assert (last.done, last.total) == (3, 3)
-    assert not any(command[0] == "uv" for command in installer.commands(bench.target, new=True))
+    shown = installer.commands(bench.target, None, bench.target / WORK)
+    assert not any(Path(command[0]).stem == "uv" for command in shown)
 
 
 def test_bytes_are_counted_with_speed_and_time_left(bench: Bench) -> None:

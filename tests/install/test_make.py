@@ -151,8 +151,9 @@ def test_a_target_that_cannot_be_made_says_so(bench: Bench) -> None:
 
 def test_the_commands_are_shown_as_they_are_typed(bench: Bench, tmp_path: Path) -> None:
     """The user sees uv's own command lines, with the target in them."""
-    shown = bench.installer().commands(tmp_path / "env", new=True)
-    assert [command[:2] for command in shown] == [("uv", "venv"), ("uv", "pip")]
+    shown = bench.installer().commands(tmp_path / "env", None, tmp_path / "env" / WORK)
+    assert [(Path(command[0]).stem, command[1]) for command in shown] == [("uv", "venv"), ("uv", "pip")]
+    assert shown[1][-1] == str(tmp_path / "env" / WORK / "requirements.txt")
     assert str(interpreter(tmp_path / "env")) in shown[1]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from pathlib import Path
 
@@ -18,6 +19,11 @@ from assistant.model.plan import Backend, Plan
 from assistant.model.report import Environment
 
 PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"
+
+
+def imports_torch(made: Environment) -> None:
+    """Verify as much as a torch without mathematics allows, and leave no compiled files behind."""
+    subprocess.run([made.python, "-B", "-c", "import torch"], check=True, capture_output=True)
 
 
 class Bench:
@@ -57,5 +63,5 @@ class Bench:
         return resolve(self.plan, self.installer())
 
     def make(self, resolution: Resolution) -> Environment:
-        """Make the environment."""
-        return make_environment(self.plan, resolution, self.target, LiveHost(), self.installer())
+        """Make the environment, its torch imported before it counts as made."""
+        return make_environment(self.plan, resolution, self.target, LiveHost(), self.installer(), imports_torch)

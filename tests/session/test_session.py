@@ -45,7 +45,9 @@ def test_detection_and_plan_run_to_their_results(runner: Runner, tmp_path: Path)
         wait_until_idle(session)
     assert session.state.plan is not None
     assert session.state.plan.backend is Backend.ROCM
-    saved = Store(tmp_path).load()
+    deadline = time.monotonic() + 10  # the task is over before its state is saved
+    while not ((saved := Store(tmp_path).load()) and saved.planning) and time.monotonic() < deadline:
+        time.sleep(0.01)
     assert saved is not None
     assert saved.planning == session.state.planning
 

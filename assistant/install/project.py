@@ -1,0 +1,98 @@
+"""Environments that a project's tool keeps (uv, pixi): whose they are, and what keeps it from undoing our work."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Literal
+
+import tomli_w
+
+from assistant.i18n import _
+from assistant.install.protect import guarded
+from assistant.model.finding import Finding, Remedy, Severity
+from assistant.model.plan import Plan, of_torch_family
+from assistant.model.record import Record
+
+__all__ = ["Project", "environment_of", "kept_by", "snippet", "undone"]
+
+PIXI_ENVIRONMENT = Path(".pixi", "envs", "default")
+
+
+class Project(Record, frozen=True):
+    """A project whose tool makes its environment anew from what `file` says."""
+
+    tool: Literal["uv", "pixi"]
+    file: str
+
+
+def environment_of(folder: Path) -> Path:
+    """Give the environment of the project in a folder; the folder itself where there is no project."""
+    for inside in (Path(".venv"), PIXI_ENVIRONMENT):
+        if kept_by(folder / inside):
+            return folder / inside
+    return folder
+
+
+def kept_by(environment: Path) -> Project | None:
+    """Tell which project's tool keeps an environment; None for one that is nobody's but its user's."""
+    if environment.name == ".venv":
+        file = environment.parent / "pyproject.toml"
+        if "uv" in _tools(file) or (file.is_file() and (file.parent / "uv.lock").is_file()):
+            return Project("uv", str(file))
+    if environment.parts[-3:-1] == PIXI_ENVIRONMENT.parts[:2]:
+        file = environment.parents[2] / "pixi.toml"
+        other = file.with_name("pyproject.toml")
+        if file.is_file() or "pixi" in _tools(other):
+            return Project("pixi", str(file if file.is_file() else other))
+    return None
+
+
+def undone(project: Project, plan: Plan, coming: Mapping[str, str]) -> Finding:
+    """Say that the tool's next run would undo an installation, and what to write so that it does not."""
+    command = {"uv": "uv sync", "pixi": "pixi install"}[project.tool]
+    lines = snippet(project, plan, coming)
+    remedies = [Remedy(text=_("Put these lines into {file}.").format(file=project.file), commands=(lines,))]
+    if project.tool == "uv":
+        wanted = [f"'{name}=={coming[name]}'" for name in ("torch", "torchvision", "torchaudio") if name in coming]
+        folder = Path(project.file).parent
+        again = " ".join(["uv", "add", "--project", f"'{folder}'", *wanted])
+        remedies.append(Remedy(text=_("Then make them a part of the project."), commands=(again,)))
+    text = _("{tool} makes this environment from {file}, so the next `{command}` would undo what is installed here.")
+    return Finding(
+        key="kept-by-project",
+        severity=Severity.WARNING,
+        text=text.format(tool=project.tool, file=project.file, command=command),
+        remedies=tuple(remedies),
+    )
+
+
+def snippet(project: Project, plan: Plan, packages: Mapping[str, str]) -> str:
+    """Write the lines that tie torch's family to its index and versions, in the words of the project's tool."""
+    if project.tool == "uv":
+        return _for_uv(plan, packages)
+    pins = {name: {"version": f"=={packages[name]}"} for name in packages if guarded(name)}
+    for name, told in pins.items():
+        if plan.index_url and of_torch_family(name):
+            told["index"] = plan.index_url
+    table: dict[str, object] = {"pypi-dependencies": pins}
+    return tomli_w.dumps(table if project.file.endswith("pixi.toml") else {"tool": {"pixi": table}})
+
+
+def _for_uv(plan: Plan, packages: Mapping[str, str]) -> str:
+    told: dict[str, object] = {
+        "constraint-dependencies": [f"{name}=={packages[name]}" for name in packages if guarded(name)]
+    }
+    if plan.index_url:
+        told["sources"] = {name: {"index": "torch"} for name in packages if of_torch_family(name)}
+        told["index"] = [{"name": "torch", "url": plan.index_url, "explicit": True}]
+    return tomli_w.dumps({"tool": {"uv": told}})
+
+
+def _tools(file: Path) -> Mapping[str, object]:
+    try:
+        tools = tomllib.loads(file.read_text(encoding="utf-8")).get("tool", {})
+    except (OSError, ValueError):
+        return {}
+    return tools if isinstance(tools, dict) else {}
