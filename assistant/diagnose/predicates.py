@@ -37,9 +37,10 @@ def _vendor(machine: Machine, wanted: list[str]) -> Verdict:
 
 
 def _gpu(machine: Machine, pattern: str) -> Verdict:
+    """Look for a pattern in what is known of the GPUs, different ones joined by a plus sign."""
     texts = [f"{gpu.name or ''} {gpu.gfx or ''} {gpu.pci_id or ''}".lower() for gpu in machine.gpus]
-    texts = [text for text in texts if text.strip() and "unstated" not in text]
-    return any(re.search(pattern, text) for text in texts) if texts else None
+    texts = list(dict.fromkeys(text for text in texts if text.strip() and "unstated" not in text))
+    return bool(re.search(pattern, " + ".join(texts))) if texts else None
 
 
 def _gpus(machine: Machine, least: int) -> Verdict:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -14,12 +15,32 @@ from assistant.model.record import from_plain
 from assistant.session.diagnosis import diagnosed, machine_of_log
 
 HERE = Path(__file__).parent
-CASES = [json.loads(line) for line in (HERE / "cases.jsonl").read_text(encoding="utf-8").splitlines()]
+
+
+def rows(name: str) -> list[dict[str, object]]:
+    """Read a file of cases, each with the key, a log and the machine that it comes from."""
+    return [json.loads(line) for line in (HERE / name).read_text(encoding="utf-8").splitlines()]
+
+
+CASES, WORDINGS = rows("cases.jsonl"), rows("wordings.jsonl")
 HEALTHY = sorted((HERE / "healthy").glob("*.txt"))
 IN_TROUBLE = {"linux-ubuntu2204-rtx3090-nodriver", "linux-ubuntu2404-rtx4070-mismatch"}
 MACHINES = {
     "unknown": Machine(),
     "windows-nvidia": Machine(os="windows", gpus=(Gpu(vendor=Vendor.NVIDIA, name="GeForce RTX 3060"),)),
+    "windows-hybrid": Machine(
+        os="windows",
+        gpus=(
+            Gpu(vendor=Vendor.INTEL, name="Intel(R) UHD Graphics 770", integrated=True),
+            Gpu(vendor=Vendor.AMD, name="Radeon RX 6600"),
+        ),
+        packages={"torch-directml": "0.1.13", "hip-sdk": "6.2"},
+    ),
+    "windows-arc": Machine(
+        os="windows",
+        gpus=(Gpu(vendor=Vendor.INTEL, name="Intel Arc A770"),),
+        packages={"torch": "2.8.0+xpu", "DirectML.dll": "1.15"},
+    ),
     "linux-amd": Machine(os="linux", wsl=False, gpus=(Gpu(vendor=Vendor.AMD, name="Radeon RX 6800"),)),
     "wsl-amd": Machine(os="linux", wsl=True, gpus=(Gpu(vendor=Vendor.AMD, name="Radeon RX 7900 XTX"),)),
     "mac": Machine(os="macos", gpus=(Gpu(vendor=Vendor.APPLE, name="Apple M2"),)),
@@ -38,22 +59,33 @@ def test_the_first_cause_is_the_right_one(case: dict[str, object]) -> None:
     assert 0 < best.confidence <= 1
 
 
-def test_every_rule_has_a_case() -> None:
+def test_other_wordings_are_understood_too() -> None:
+    """What the tools print in other releases, languages and moods names the same cause, decided by the facts."""
+    told = [(row, diagnosed(read_log(str(row["log"])), from_plain(row["machine"], Machine, "row"))) for row in WORDINGS]
+    missed = [f"{row['key']}: {row['log']}" for row, found in told if not found or found[0].key != row["key"]]
+    assert len(missed) <= 0.02 * len(WORDINGS), "\n".join(missed)
+
+
+def test_every_rule_has_a_case_and_three_other_wordings() -> None:
     """No rule is shipped untried."""
-    assert {rule.key for rule in load_rules().rules} == {case["key"] for case in CASES}
+    keys = {rule.key for rule in load_rules().rules}
+    assert keys == {case["key"] for case in CASES}
+    wordings = Counter(row["key"] for row in WORDINGS)
+    assert {key for key in keys if wordings[key] < 3} == set()
 
 
-@pytest.mark.parametrize("name", MACHINES)
 @pytest.mark.parametrize("path", HEALTHY, ids=[path.stem for path in HEALTHY])
-def test_a_healthy_or_unrelated_log_is_left_alone(path: Path, name: str) -> None:
+def test_a_healthy_or_unrelated_log_is_left_alone(path: Path) -> None:
     """No cause is invented, whatever machine the log comes from."""
-    true_finding = (path.stem, name) == ("collect_env_cpu", "windows-nvidia")  # a CPU build beside an NVIDIA GPU
-    assert bool(diagnose(path.read_bytes(), MACHINES[name])) is true_finding
+    log = read_log(path.read_bytes())
+    # A CPU build beside an NVIDIA GPU, and no XPU where its build is installed, are true findings.
+    true = {"windows-nvidia", "windows-arc"} if path.stem == "collect_env_cpu" else set()
+    assert {name for name, machine in MACHINES.items() if diagnose(log, machine)} == true
 
 
 def test_there_are_enough_healthy_logs() -> None:
-    """The promise is kept on sixty logs and more."""
-    assert len(HEALTHY) >= 60
+    """The promise is kept on ninety logs and more, a third of them with warnings that are harmless."""
+    assert len(HEALTHY) >= 90
 
 
 @pytest.mark.parametrize("name", shipped())
