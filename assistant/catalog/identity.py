@@ -14,7 +14,7 @@ from assistant.catalog.tables import Table, read_tables
 from assistant.model.machine import Gpu, Vendor
 from assistant.model.record import Record
 
-__all__ = ["GpuIdentity", "gpu_by_pci_id", "identified", "identify", "identify_name", "vendor_of"]
+__all__ = ["GpuIdentity", "gpu_by_pci_id", "identified", "identify", "identify_name", "name_key", "vendor_of"]
 
 Support = Literal["supported", "undocumented", "unsupported"]
 
@@ -140,7 +140,7 @@ def _by_name(vendor: Vendor) -> dict[str, list[CardRow]]:
     for row in _rows(vendor):
         if row.generic:
             continue
-        for key in {_key(name) for name in row.names}:
+        for key in {name_key(name) for name in row.names}:
             found[key].append(row)
     return dict(found)
 
@@ -172,7 +172,8 @@ _CHIP = re.compile(r"^(?:[a-z]{2}\d{3}(?=[a-z]+$)|(?:navi|vega|polaris) \d+(?= )
 _MEMORY = re.compile(r" \d+ ?gb$")
 
 
-def _key(name: str) -> str:
+def name_key(name: str) -> str:
+    """Reduce a product name to what tells it from others: no vendor, no trademarks, no dashes, lower case."""
     plain = " ".join(_NOISE.sub(" ", name.replace("-", " ")).split())
     return _NOISE.sub(" ", plain).strip().lower()
 
@@ -184,8 +185,8 @@ def _spellings(name: str) -> list[str]:
     """
     chip, bracket, product = name.partition("[")
     if not bracket:
-        whole, within = _key(name), _key(name.partition(" w/ ")[2])
+        whole, within = name_key(name), name_key(name.partition(" w/ ")[2])
         return [part for part in (whole, within, _MEMORY.sub("", whole)) if part]
-    key = _key(chip)
+    key = name_key(chip)
     base = _CHIP.match(key)
-    return [_key(name), key, *([base[0]] if base else []), _key(product.rstrip("] "))]
+    return [name_key(name), key, *([base[0]] if base else []), name_key(product.rstrip("] "))]

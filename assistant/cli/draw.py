@@ -14,7 +14,7 @@ from assistant.model.finding import Finding, Severity
 from assistant.model.machine import Detection, Gpu, Machine
 from assistant.model.plan import Plan, Planning
 from assistant.model.report import Report, Status, duration, status_word
-from assistant.verify.performance import performance_rows
+from assistant.model.speed import speed_headings, speed_rows
 from assistant.verify.run import check_title
 
 __all__ = ["console", "draw_detection", "draw_findings", "draw_planning", "draw_report", "summary"]
@@ -76,9 +76,9 @@ def draw_report(report: Report) -> None:
             Text(check.detail),
         )
     console.print(table)
-    if rows := performance_rows(report):
+    if rows := speed_rows(report.speeds, report.limits):
         speeds = Table(box=None, padding=(0, 2))
-        for heading in (_("Work"), _("Rate"), _("Beside the CPU"), _("Spread"), _("Memory"), _("Remark")):
+        for heading in speed_headings():
             speeds.add_column(heading)
         for row in rows:
             speeds.add_row(*map(Text, (check_title(row[0]), *row[1:])))

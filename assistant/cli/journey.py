@@ -137,7 +137,7 @@ def draw_preview(preview: Preview) -> None:
     for heading in (_("Package"), _("Version"), _("Size"), _("Source")):
         table.add_column(heading)
     for package in preview.resolution.packages:
-        size = _("unknown") if package.size is None else f"{package.size / 1e6:.1f} MB"
+        size = _("unknown") if package.size is None else f"{package.size / 1e6:.2f} MB"
         table.add_row(*map(Text, (package.name, package.version, size, package.url)))
     console.print(table)
     if preview.ready:

@@ -6,8 +6,9 @@ from enum import Enum
 
 from assistant.i18n import _
 from assistant.model.record import Record
+from assistant.model.speed import Limit, Speed
 
-__all__ = ["RIGHT", "Check", "Environment", "Report", "Speed", "Status", "duration", "status_word"]
+__all__ = ["RIGHT", "Check", "Environment", "Report", "Status", "duration", "status_word", "verdict"]
 
 
 class Status(Enum):
@@ -24,7 +25,10 @@ class Status(Enum):
 
 # Slow is not wrong.
 RIGHT = {Status.PASSED, Status.SLOW}
-NOISY = 0.2
+# Without these nothing that people bring can run.
+ESSENTIAL = {"import", "device", "copy", "matmul", "training"}
+# What a device may lack and still pass: types that many devices do not have, and a compiler that speeds up at most.
+SPARE = {"float16", "bfloat16", "float64", "complex", "autocast", "compile"}
 
 
 def status_word(status: Status) -> str:
@@ -49,30 +53,6 @@ class Environment(Record, frozen=True):
     packages: dict[str, str] = {}
 
 
-class Speed(Record, frozen=True):
-    """How fast some work ran: `rate` in `unit`, from the median `seconds` of `repeats`; `cpu_rate` is the CPU's.
-
-    `best` is the quickest run, `spread` the width of the middle half relative to the median, `flops` and `bytes` the
-    work of one run, `peak_bytes` the most memory taken.
-    """
-
-    rate: float
-    unit: str
-    seconds: float
-    best: float
-    spread: float
-    repeats: int
-    cpu_rate: float | None = None
-    flops: float = 0.0
-    bytes: float = 0.0
-    peak_bytes: int | None = None
-
-    @property
-    def noisy(self) -> bool:
-        """Tell whether the runs differ too much for their median to be trusted."""
-        return self.spread > NOISY
-
-
 class Check(Record, frozen=True):
     """One check's result; `seconds` is steady state, `first_seconds` includes compilation, `error` is relative."""
 
@@ -87,25 +67,54 @@ class Check(Record, frozen=True):
 
 
 class Report(Record, frozen=True):
-    """All checks of one device in one environment; `facts` holds what torch says of itself and the device."""
+    """All checks of one device in one environment; `facts` holds what torch says of itself and the device.
+
+    `limits` holds, under "bandwidth" and the names of types, the most that the device can reach.
+    """
 
     device: str
     checks: tuple[Check, ...] = ()
     facts: dict[str, str] = {}
     seconds: float = 0.0
+    limits: dict[str, Limit] = {}
 
     @property
     def passed(self) -> bool:
-        """Tell whether at least one check ran and none failed; slow is not failed."""
+        """Tell whether at least one check ran and nothing is wrong, failed or missing but a type to spare."""
         ran = [check for check in self.checks if check.status is not Status.SKIPPED]
-        return bool(ran) and all(check.status in RIGHT for check in ran)
+        right = [check for check in ran if check.status in RIGHT]
+        spared = [check for check in ran if check.status is Status.UNSUPPORTED and check.key in SPARE]
+        return bool(right) and len(right) + len(spared) == len(ran)
 
     @property
     def usable(self) -> bool:
         """Tell whether the device works though operators may be missing: nothing wrong, failed or hung."""
         known = {check.status for check in self.checks} - {Status.SKIPPED, Status.UNSUPPORTED}
         compared = any(check.error is not None for check in self.checks if check.status in RIGHT)
-        return compared and known <= RIGHT
+        return compared and known <= RIGHT and not ESSENTIAL.intersection(self.lacking)
+
+    @property
+    def lacking(self) -> tuple[str, ...]:
+        """Name the checks that the device does not support."""
+        return tuple(check.key for check in self.checks if check.status is Status.UNSUPPORTED)
+
+    @property
+    def speeds(self) -> dict[str, Speed]:
+        """Give what was measured, by the keys of the checks."""
+        return {check.key: check.speed for check in self.checks if check.speed is not None}
+
+
+def verdict(report: Report) -> str:
+    """Say in one sentence what came out: all right, usable though something is missing, or not."""
+    ran = [check for check in report.checks if check.status is not Status.SKIPPED]
+    if report.usable and report.lacking:
+        text = _("Usable on the device {device}, but it lacks: {lacking}.")
+    elif report.passed:
+        text = _("All checks passed on the device {device}.")
+    else:
+        text = _("{passed} of {ran} checks passed on the device {device}.")
+    passed = sum(check.status in RIGHT for check in ran)
+    return text.format(device=report.device, ran=len(ran), passed=passed, lacking=", ".join(report.lacking))
 
 
 def duration(seconds: float | None) -> str:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import json
+import tempfile
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -22,11 +24,6 @@ ORT_PROVIDERS = {
     "xpu": ("OpenVINOExecutionProvider",),
     "mps": ("CoreMLExecutionProvider",),
 }
-
-
-def wide(array: Array) -> Array:
-    """Widen to float64, in which the references are computed."""
-    return array.astype("float64")
 
 
 def check_copy(target: Target) -> Result:
@@ -45,7 +42,7 @@ def check_matmul(target: Target) -> Result:
     """Multiply two matrices whose sides are no powers of two."""
     left, right = target.data(2, 200, 150), target.data(3, 150, 170)
     a, b = target.put(left), target.put(right)
-    return target.measure(lambda: [a @ b], [wide(left) @ wide(right)])
+    return target.measure(lambda: [a @ b], [target.wide(left) @ target.wide(right)])
 
 
 def check_solve(target: Target) -> Result:
@@ -67,7 +64,7 @@ def solve(target: Target, square: tuple[int, ...], right: tuple[int, ...]) -> Re
     """Solve random systems with a heavy diagonal; the reference is LAPACK in float64."""
     np, sides = target.numpy, target.data(5, *right)
     matrices = target.data(4, *square) + 0.5 * square[-1] * np.eye(square[-1], dtype="float32")
-    expected = np.linalg.solve(wide(matrices), np.broadcast_to(wide(sides), (*square[:-2], *right[-2:])))
+    expected = np.linalg.solve(target.wide(matrices), np.broadcast_to(target.wide(sides), (*square[:-2], *right[-2:])))
     a, b = target.put(matrices), target.put(sides)
     return target.measure(lambda: [target.torch.linalg.solve(a, b)], [expected])
 
@@ -76,9 +73,9 @@ def check_conv2d(target: Target) -> Result:
     """Convolve a small batch of images with padding, stride and bias."""
     np = target.numpy
     images, kernels, bias = target.data(6, 2, 3, 17, 19), target.data(7, 8, 3, 3, 3), target.data(8, 8)
-    padded = np.pad(wide(images), ((0, 0), (0, 0), (1, 1), (1, 1)))
+    padded = np.pad(target.wide(images), ((0, 0), (0, 0), (1, 1), (1, 1)))
     windows = np.lib.stride_tricks.sliding_window_view(padded, (3, 3), axis=(2, 3))[:, :, ::2, ::2]
-    expected = np.einsum("nchwij,ocij->nohw", windows, wide(kernels)) + wide(bias)[:, None, None]
+    expected = np.einsum("nchwij,ocij->nohw", windows, target.wide(kernels)) + target.wide(bias)[:, None, None]
     a, b, c = target.put(images), target.put(kernels), target.put(bias)
     return target.measure(lambda: [target.torch.nn.functional.conv2d(a, b, c, stride=2, padding=1)], [expected])
 
@@ -101,7 +98,7 @@ def check_training(target: Target) -> Result:
 
 def training_reference(target: Target, inputs: Array, goal: Array, first: Array, second: Array) -> list[Array]:
     """Derive by hand, in float64: loss, both gradients, both weights after a step of 0.1."""
-    x, y, one, two = (wide(array) for array in (inputs, goal, first, second))
+    x, y, one, two = (target.wide(array) for array in (inputs, goal, first, second))
     hidden = target.numpy.tanh(x @ one)
     miss = hidden @ two - y
     slope = 2.0 * miss / miss.size
@@ -112,7 +109,7 @@ def training_reference(target: Target, inputs: Array, goal: Array, first: Array,
 def check_reductions(target: Target) -> Result:
     """Reduce along each side: sum, mean, spread, largest value and its place, softmax."""
     np, array = target.numpy, target.data(13, 37, 53)
-    full, there = wide(array), target.put(array)
+    full, there = target.wide(array), target.put(array)
     powers = np.exp(full - full.max(axis=1, keepdims=True))
 
     def compute() -> list[Tensor]:
@@ -127,38 +124,47 @@ def check_onnxruntime(target: Target) -> Result:
     """Run a tiny model through ONNX Runtime's provider for the device; skipped where there is none."""
     for name in ("onnxruntime", "onnx", "numpy"):
         if importlib.util.find_spec(name) is None:
-            return {"status": "skipped", "detail": f"{name} is not installed in this environment"}
+            return {"status": "skipped", **target.say("not installed", name=name)}
     ort = importlib.import_module("onnxruntime")
     there = ort.get_available_providers()
     provider = next((name for name in ORT_PROVIDERS.get(target.kind, ()) if name in there), None)
     if provider is None:
-        detail = f"onnxruntime {ort.__version__} has no provider for {target.kind}, only {', '.join(there)}"
-        return {"status": "skipped", "detail": detail}
-    started = time.perf_counter()
-    session = onnx_session(ort, provider, target)
-    if session.get_providers()[0] != provider:
-        return {"status": "failed", "detail": f"fell back from {provider} to {', '.join(session.get_providers())}"}
-    return onnx_result(target, session, started)
+        facts = {"version": ort.__version__, "device": target.kind, "there": ", ".join(there)}
+        return {"status": "skipped", **target.say("no provider", **facts)}
+    found, results, ran = onnx_run(target, ort, provider)
+    strayed = [node for node, where in ran.items() if where != provider]
+    if strayed or not ran:
+        nodes, places = ", ".join(strayed), ", ".join(sorted({ran[node] for node in strayed}))
+        return {"status": "failed", **target.say("other provider", nodes=nodes, found=places, provider=provider)}
+    if found["status"] == "passed" and target.kind != "cpu":
+        beside = onnx_run(target, ort, "CPUExecutionProvider")[1]
+        return {**found, **target.judge([results], beside)}
+    return found
 
 
-def onnx_session(ort: Any, provider: str, target: Target) -> Any:  # noqa: ANN401 - onnxruntime is the target's
-    """Open the model on one provider; a GPU's may leave no node to the CPU's."""
-    options = ort.SessionOptions()
-    if target.kind != "cpu":
-        options.add_session_config_entry("session.disable_cpu_ep_fallback", "1")
-    settings = {"device_id": target.index} if target.index else {}
-    return ort.InferenceSession(onnx_model(), options, providers=[(provider, settings)])
-
-
-def onnx_result(target: Target, session: Any, started: float) -> Result:  # noqa: ANN401 - likewise
-    """Run twice, the first time as begun at `started`, and compare with NumPy."""
+def onnx_run(target: Target, ort: Any, provider: str) -> tuple[Result, list[Array], dict[str, str]]:  # noqa: ANN401 - onnxruntime is the target's
+    """Run twice on one provider and compare with NumPy; give the results and the provider that ran each node."""
     inputs, weights = target.data(14, 16, 24), target.data(15, 24, 8)
-    first = session.run(None, {"x": inputs, "w": weights})
-    between = time.perf_counter()
-    again = session.run(None, {"x": inputs, "w": weights})
-    seconds = time.perf_counter() - between
-    expected = target.numpy.maximum(wide(inputs) @ wide(weights), 0.0)
-    return {**target.judge([first, again], [expected]), "seconds": seconds, "first_seconds": between - started}
+    with tempfile.TemporaryDirectory() as folder:
+        options = ort.SessionOptions()
+        options.enable_profiling, options.profile_file_prefix = True, folder + "/profile"
+        started = time.perf_counter()
+        settings = {"device_id": target.index} if target.index and target.kind != "cpu" else {}
+        session = ort.InferenceSession(onnx_model(), options, providers=[(provider, settings)])
+        first = session.run(None, {"x": inputs, "w": weights})
+        between = time.perf_counter()
+        again = session.run(None, {"x": inputs, "w": weights})
+        times = {"seconds": time.perf_counter() - between, "first_seconds": between - started}
+        ran = onnx_places(session.end_profiling())
+    expected = target.numpy.maximum(target.wide(inputs) @ target.wide(weights), 0.0)
+    return {**target.judge([first, again], [expected]), **times}, again, ran
+
+
+def onnx_places(path: str) -> dict[str, str]:
+    """Read in ONNX Runtime's own profile which provider ran each operator."""
+    with open(path, encoding="utf-8") as file:  # noqa: PTH123 - as the rest of the child
+        events = [event.get("args", {}) for event in json.load(file)]
+    return {event["op_name"]: event["provider"] for event in events if event.get("provider")}
 
 
 def onnx_model() -> bytes:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import platform
 import shutil
 from typing import TYPE_CHECKING
@@ -11,11 +12,6 @@ if TYPE_CHECKING:
     from assistant.verify.child import Array, Checks, Result, Target, Tensor
 
 ROUNDING = {"float16": 2e-3, "bfloat16": 1.5e-2, "float64": 1e-11}  # of a dot product of a hundred terms
-
-
-def wide(array: Array) -> Array:
-    """Widen to float64, in which the references are computed."""
-    return array.astype("float64")
 
 
 def check_svd(target: Target) -> Result:
@@ -28,7 +24,9 @@ def check_svd(target: Target) -> Result:
         return [values, (left * values.unsqueeze(-2)) @ right, left.transpose(-1, -2) @ left]
 
     unit = np.broadcast_to(np.eye(16), (3, 16, 16))
-    return target.measure(compute, [np.linalg.svd(wide(matrices), compute_uv=False), wide(matrices), unit])
+    return target.measure(
+        compute, [np.linalg.svd(target.wide(matrices), compute_uv=False), target.wide(matrices), unit]
+    )
 
 
 def check_qr(target: Target) -> Result:
@@ -40,7 +38,7 @@ def check_qr(target: Target) -> Result:
         left, right = target.torch.linalg.qr(there)
         return [left @ right.triu(), left.transpose(-1, -2) @ left]
 
-    return target.measure(compute, [wide(matrices), np.broadcast_to(np.eye(16), (3, 16, 16))])
+    return target.measure(compute, [target.wide(matrices), np.broadcast_to(np.eye(16), (3, 16, 16))])
 
 
 def positive(target: Target, seed: int) -> Array:
@@ -53,7 +51,9 @@ def check_cholesky(target: Target) -> Result:
     """Find the triangular root of a batch of positive matrices."""
     matrices = positive(target, 22)
     there = target.put(matrices)
-    return target.measure(lambda: [target.torch.linalg.cholesky(there)], [target.numpy.linalg.cholesky(wide(matrices))])
+    return target.measure(
+        lambda: [target.torch.linalg.cholesky(there)], [target.numpy.linalg.cholesky(target.wide(matrices))]
+    )
 
 
 def check_eigh(target: Target) -> Result:
@@ -65,13 +65,13 @@ def check_eigh(target: Target) -> Result:
         values, vectors = target.torch.linalg.eigh(there)
         return [values, (vectors * values.unsqueeze(-2)) @ vectors.transpose(-1, -2)]
 
-    return target.measure(compute, [target.numpy.linalg.eigvalsh(wide(matrices)), wide(matrices)])
+    return target.measure(compute, [target.numpy.linalg.eigvalsh(target.wide(matrices)), target.wide(matrices)])
 
 
 def check_conv1d(target: Target) -> Result:
     """Convolve sequences with dilation and in two groups, as vocoders do."""
     np, signal, kernels = target.numpy, target.data(24, 2, 4, 40), target.data(25, 6, 2, 3)
-    windows = np.lib.stride_tricks.sliding_window_view(wide(signal), 5, axis=2)[..., ::2]
+    windows = np.lib.stride_tricks.sliding_window_view(target.wide(signal), 5, axis=2)[..., ::2]
     groups = [np.einsum("nctk,ock->not", windows[:, 2 * g : 2 * g + 2], kernels[3 * g : 3 * g + 3]) for g in (0, 1)]
     a, b = target.put(signal), target.put(kernels)
     convolve = target.torch.nn.functional.conv1d
@@ -84,11 +84,11 @@ def check_conv_transposed(target: Target) -> Result:
     line, square = target.data(28, 3, 5, 4), target.data(29, 3, 4, 3, 3)
     spread = np.zeros((2, 5, 2 * 10 + 4))
     for tap in range(4):
-        spread[:, :, tap : tap + 21 : 2] += np.einsum("nct,co->not", wide(signal), wide(line[:, :, tap]))
+        spread[:, :, tap : tap + 21 : 2] += np.einsum("nct,co->not", target.wide(signal), target.wide(line[:, :, tap]))
     plane = np.zeros((2, 4, 2 * 6 + 3, 2 * 5 + 3))
     for row in range(3):
         for column in range(3):
-            part = np.einsum("nchw,co->nohw", wide(images), wide(square[:, :, row, column]))
+            part = np.einsum("nchw,co->nohw", target.wide(images), target.wide(square[:, :, row, column]))
             plane[:, :, row : row + 13 : 2, column : column + 11 : 2] += part
     a, b, c, d = (target.put(array) for array in (signal, line, images, square))
     call = target.torch.nn.functional
@@ -106,10 +106,10 @@ def check_attention(target: Target) -> Result:
     """Attend over a sequence, each place to those before it."""
     np = target.numpy
     query, key, value = (target.data(30 + number, 2, 4, 33, 16) for number in range(3))
-    scores = wide(query) @ wide(key).swapaxes(-1, -2) / 4.0
+    scores = target.wide(query) @ target.wide(key).swapaxes(-1, -2) / 4.0
     scores = np.where(np.tril(np.ones((33, 33), dtype=bool)), scores, -np.inf)
     powers = np.exp(scores - scores.max(axis=-1, keepdims=True))
-    expected = powers / powers.sum(axis=-1, keepdims=True) @ wide(value)
+    expected = powers / powers.sum(axis=-1, keepdims=True) @ target.wide(value)
     a, b, c = (target.put(array) for array in (query, key, value))
     attend = target.torch.nn.functional.scaled_dot_product_attention
     return target.measure(lambda: [attend(a, b, c, is_causal=True)], [expected])
@@ -119,9 +119,9 @@ def check_indexing(target: Target) -> Result:
     """Gather, scatter and add at places, mask, sort and sum up."""
     np, array = target.numpy, target.data(33, 40, 12)
     places = np.random.default_rng(34).integers(0, 40, (40, 12))
-    added, copied = np.zeros((40, 12)), wide(array).copy()
-    np.add.at(added, (places, np.arange(12)), wide(array))
-    np.add.at(copied, places[:, 0], wide(array))
+    added, copied = np.zeros((40, 12)), target.wide(array).copy()
+    np.add.at(added, (places, np.arange(12)), target.wide(array))
+    np.add.at(copied, places[:, 0], target.wide(array))
     there, at = target.put(array), target.put(places)
 
     def compute() -> list[Tensor]:
@@ -130,7 +130,7 @@ def check_indexing(target: Target) -> Result:
         changed = [there.clone().index_add_(0, at[:, 0], there), there.masked_fill(there > 0.5, -1.0)]  # noqa: PLR2004
         return [*chosen, *changed, there.sort(0)[0], there.topk(5, 0)[0], there.cumsum(0), there[there > 0]]
 
-    full = wide(array)
+    full = target.wide(array)
     picked = [np.take_along_axis(full, places, 0), full[places[:, 0]], added, copied, np.where(array > 0.5, -1.0, full)]  # noqa: PLR2004
     ordered = np.sort(full, 0)
     return target.measure(compute, [*picked, ordered, ordered[::-1][:5], full.cumsum(0), full[array > 0]])
@@ -149,9 +149,9 @@ def check_random(target: Target) -> Result:
     for tensor in first:
         target.require(tensor)
     if any(bool((a != b).any()) for a, b in zip(first, again)):  # noqa: B905 - strict= came with Python 3.10
-        return {"status": "wrong", "detail": "the same seed gave other numbers"}
+        return {"status": "wrong", "reason": "seed"}
     if any(bool((a == b).all()) for a, b in zip(first, other)):  # noqa: B905 - likewise
-        return {"status": "wrong", "detail": "another seed gave the same numbers"}
+        return {"status": "wrong", "reason": "constant"}
     found = [target.numpy.array([tensor.mean().item(), tensor.std().item()]) for tensor in first]
     expected = [[0.5, 12**-0.5], [0.0, 1.0], [4.5, 8.25**0.5]]
     return target.judge([found], [target.numpy.array(pair) for pair in expected], tolerance=0.05)
@@ -198,7 +198,7 @@ def precision(target: Target, name: str) -> Result:
     def compute() -> list[Tensor]:
         results = [a @ b.t(), a + b]
         if any(tensor.dtype != dtype for tensor in results):
-            raise TypeError(f"{name} became {results[0].dtype}")
+            raise TypeError(f"this type is not supported: {name} became {results[0].dtype}")
         return results if name == "float64" else [tensor.float() for tensor in results]
 
     x, y = left.double().numpy(), right.double().numpy()
@@ -208,7 +208,7 @@ def precision(target: Target, name: str) -> Result:
 def check_autocast(target: Target) -> Result:
     """Take a gradient in mixed precision: the product in half, the loss and the gradient near the reference."""
     if target.kind == "directml":
-        raise NotImplementedError("autocast is not supported on DirectML")
+        return {"status": "unsupported", **target.say("no autocast", device=target.kind)}
     torch, half = target.torch, target.torch.bfloat16 if target.kind in ("cpu", "xpu") else target.torch.float16
     inputs, weights = target.data(42, 32, 48), target.data(43, 48, 16)
     x = target.put(inputs)
@@ -218,43 +218,44 @@ def check_autocast(target: Target) -> Result:
         with torch.autocast(target.device.type, dtype=half):
             product = x @ w
             if product.dtype != half:
-                raise TypeError(f"autocast gave {product.dtype}, not {half}")
+                raise TypeError(f"autocast to {half} is not supported: it gave {product.dtype}")
             loss = (product.float() ** 2).mean()
         loss.backward()
         return [loss.detach(), w.grad]
 
-    product = wide(inputs) @ wide(weights)
-    slope = wide(inputs).T @ (2.0 * product / product.size)
+    product = target.wide(inputs) @ target.wide(weights)
+    slope = target.wide(inputs).T @ (2.0 * product / product.size)
     return target.measure(compute, [(product**2).mean(), slope], tolerance=0.02)
 
 
 def check_compile(target: Target) -> Result:
-    """Compile a small function with `torch.compile`; skipped where it cannot be expected to work."""
+    """Compile a small function with `torch.compile`; say what is missing where it cannot work."""
     missing = cannot_compile(target)
     if missing:
-        return {"status": "skipped", "detail": missing}
+        return {"status": "unsupported", **missing}
     torch, left, right = target.torch, target.data(44, 64, 64), target.data(45, 64, 64)
     a, b = target.put(left), target.put(right)
     function = torch.compile(lambda x, y: torch.tanh(x * 2.0 + y).sum(dim=1))
-    return target.measure(lambda: [function(a, b)], [target.numpy.tanh(wide(left) * 2.0 + wide(right)).sum(1)])
+    expected = target.numpy.tanh(target.wide(left) * 2.0 + target.wide(right)).sum(1)
+    try:
+        return target.measure(lambda: [function(a, b)], [expected])
+    except Exception as error:
+        if target.kind != "cpu" or " " not in torch.__file__:
+            raise
+        said = target.say("space in path", path=os.path.dirname(torch.__file__), error=type(error).__name__)  # noqa: PTH120 - as the rest of the child
+        return {"status": "unsupported", **said}
 
 
-def cannot_compile(target: Target) -> str:
-    """Say what `torch.compile` lacks here, "" when nothing."""
+def cannot_compile(target: Target) -> Result:
+    """Say what `torch.compile` lacks here; nothing when all is there."""
     if not hasattr(target.torch, "compile"):
-        return f"torch {target.torch.__version__} has no torch.compile"
+        return target.say("no compile", torch=target.torch.__version__)
     if target.kind in ("directml", "mps"):
-        return f"torch.compile has no finished backend for {target.kind}"
+        return target.say("no backend", device=target.kind)
     if target.kind != "cpu":
-        return "" if importlib.util.find_spec("triton") else "torch.compile needs triton here, which is not installed"
-    if " " in target.torch.__file__:
-        return (
-            "torch.compile cannot build for the CPU in an environment whose path holds a space (seen with torch 2.13)"
-        )
+        return {} if importlib.util.find_spec("triton") else target.say("no triton")
     compilers = ("cl",) if platform.system() == "Windows" else ("g++", "clang++", "c++")
-    if not any(map(shutil.which, compilers)):
-        return "torch.compile needs a C++ compiler on the CPU, and none is found"
-    return ""
+    return {} if any(map(shutil.which, compilers)) else target.say("no compiler")
 
 
 CHECKS: Checks = {

@@ -3,13 +3,15 @@
 Run as `python -I -X utf8 child.py '{"device": "cpu", "checks": ["import", "matmul"]}'`, or with that JSON on stdin.
 It needs the standard library, torch >= 1.13 and NumPy, runs on Python >= 3.8 and imports nothing of the assistant;
 the checks themselves lie in the files beside it that `FILES` names.
-Lines: `{"facts": {…}}`, `{"start": key}` and `{"check": key, "status": …, "seconds": …, "first_seconds": …, "error": …,
-"tolerance": …, "speed": {…}, "detail": …}`; everything else on stdout or stderr comes from the libraries.
+Lines: `{"facts": {…}}`, `{"start": key}` and `{"check": {"key": …, "status": …, "seconds": …, "detail": …, …},
+"reason": …, "values": {…}}`, whose fields are those of the parent's `Check` and the key and values of a sentence that
+the parent writes; everything else on stdout or stderr comes from the libraries.
 A result counts only if it lives on the device that was asked for and each of its elements agrees with NumPy in float64.
 """
 
 from __future__ import annotations
 
+import contextlib
 import faulthandler
 import importlib
 import importlib.util
@@ -42,14 +44,23 @@ MEMORY_EXIT = 75
 TOLERANCE = 1e-4
 # What torch, torch-directml and the device libraries say when an operator or a type is missing.
 MISSING_OPERATOR = re.compile(
-    r"not (currently )?(implemented|supported)|unsupported|could not run '|doesn't support|does not support",
+    r"not (currently )?(implemented|supported)(?! between)|unsupported|could not run '|do(es not|esn't) support",
     re.IGNORECASE,
 )
 CPU_FALLBACK = re.compile(r"operator '([^']+)'.*fall back to run on the CPU", re.DOTALL)
 
 
 class Refused(Exception):
-    """The device asked for is not the one that did the work."""
+    """The device asked for is not the one that did the work; `said` tells more."""
+
+    def __init__(self, reason: str, **values: object) -> None:
+        super().__init__(reason)
+        self.said = say(reason, **values)
+
+
+def say(reason: str, **values: object) -> Result:
+    """Give a sentence as its key and what it speaks of; the parent writes it in the reader's language."""
+    return {"reason": reason, "values": values}
 
 
 class Target:
@@ -74,6 +85,13 @@ class Target:
         """Copy a NumPy array to the device."""
         return self.torch.from_numpy(array).to(self.device, copy=True)
 
+    say, refuse = staticmethod(say), Refused
+
+    @staticmethod
+    def wide(array: Array) -> Array:
+        """Widen to float64, in which the references are computed."""
+        return array.astype("float64")
+
     def measure(self, compute: Compute, expected: Sequence[Array], tolerance: float = TOLERANCE) -> Result:
         """Run once with compilation and a few times more; judge the first and the last results."""
         first_seconds, first = self._timed(compute)
@@ -87,16 +105,16 @@ class Target:
     def judge(self, runs: Sequence[Sequence[Array]], expected: Sequence[Array], tolerance: float = TOLERANCE) -> Result:
         """Compare each run's results with their references: "passed" or "wrong", and the largest error."""
         pairs = [pair for run in runs for pair in zip(run, expected)]  # noqa: B905 - strict= came with Python 3.10
-        error, complaint = max(deviation(self.numpy, got, want, tolerance) for got, want in pairs)
-        status, detail = ("passed", "") if error <= tolerance else ("wrong", complaint)
-        finite = error if error < float("inf") else None
-        return {"status": status, "error": finite, "tolerance": tolerance, "detail": detail}
+        found = [deviation(self.numpy, got, want, tolerance) for got, want in pairs]
+        error, complaint = max(found, key=lambda pair: pair[0])
+        measured = {"error": error if error < float("inf") else None, "tolerance": tolerance}
+        return {"status": "passed", **measured} if error <= tolerance else {"status": "wrong", **measured, **complaint}
 
     def require(self, tensor: Tensor) -> None:
         """Refuse a tensor that does not live on the device asked for."""
         found = tensor.device
         if found.type != self.device.type or (self.index and found.index != int(self.index)):
-            raise Refused(f"the result lives on {found}, not on {self.asked}")
+            raise Refused("elsewhere", found=str(found), asked=self.asked)
 
     def accelerator(self) -> Module:
         """Give torch's module for the device (`torch.cuda`, `torch.mps` …), or None."""
@@ -127,7 +145,7 @@ class Target:
         return {"seconds": middle, "best": min(times), "spread": (high - low) / middle, "repeats": len(times)}
 
     def speed(
-        self, make: Callable[[Target], Compute], amount: float, unit: str, cpu_amount: float = 0.0, **work: float
+        self, make: Callable[[Target], Compute], amount: float, unit: str, cpu_amount: float = 0.0, **work: object
     ) -> Result:
         """Measure work, of which one run does `amount` in `unit` x seconds, here and on this machine's CPU.
 
@@ -139,23 +157,34 @@ class Target:
         if self.kind != "cpu":
             cpu = self.on_cpu()
             found["cpu_rate"] = (cpu_amount or amount) / cpu.pace(make(cpu))["seconds"]
-        result = {"status": "passed", "detail": "", "seconds": found["seconds"], "speed": found}
+        result: Result = {"status": "passed", "seconds": found["seconds"], "speed": found}
         if found["rate"] < found.get("cpu_rate", 0.0):
-            rates = f"{found['rate']:.3g} against {found['cpu_rate']:.3g} {unit}"
-            detail = f"at this size slower than this machine's CPU: {rates}; larger work may favour the device"
-            result.update(status="slow", detail=detail)
+            rates = {name: found[name] for name in ("rate", "cpu_rate", "unit")}
+            result.update(status="slow", **say("slower than the CPU", **rates))
         return result
 
     def clear_peak(self) -> None:
-        """Forget the most memory that was taken so far, where torch counts it."""
+        """Forget the most memory that was taken so far, where torch or Linux counts it."""
         getattr(self.accelerator(), "reset_peak_memory_stats", int)()
+        with contextlib.suppress(OSError), open("/proc/self/clear_refs", "w", encoding="ascii") as file:  # noqa: PTH123
+            file.write("5")
 
     def peak(self) -> int | None:
         """Give the most bytes taken on the device; on a CPU those of the whole process."""
         if self.device.type == "cpu":
-            return resident()
+            return most_resident()
         most = getattr(self.accelerator(), "max_memory_allocated", None)
         return self.allocated() if most is None else int(most(self.device))
+
+    @staticmethod
+    def address_space() -> int:
+        """Count the bytes of this process's address space; Linux only."""
+        return statm(0)
+
+    def taken(self) -> int:
+        """Count the bytes that the process holds in the machine's memory and on the device."""
+        there = self.device is not None and self.device.type != "cpu"
+        return resident() + ((self.allocated() or 0) if there else 0)
 
     def held(self) -> int:
         """Count the bytes that torch holds on the device, or the process where torch does not tell."""
@@ -178,38 +207,51 @@ class Target:
         return time.perf_counter() - started, results
 
 
-def deviation(np: Module, got: Array, want: Array, tolerance: float) -> tuple[float, str]:
+def deviation(np: Module, got: Array, want: Array, tolerance: float) -> tuple[float, Result]:
     """Measure the largest error of any element, relative to its own and the mean size; say where it is."""
     got, want = np.asarray(got), np.asarray(want, dtype="float64")
     if got.shape != want.shape:
-        return float("inf"), f"the result has shape {got.shape}, not {want.shape}"
+        return float("inf"), say("shape", shape=str(got.shape), expected=str(want.shape))
     scale = np.maximum(np.abs(want) + np.abs(want).mean(), np.finfo("float64").tiny)
     errors = np.abs(got.astype("float64") - want) / scale
     errors = np.where(np.isnan(errors), np.inf, errors)
     place = np.unravel_index(int(errors.argmax()), errors.shape)
     off, where = int((errors > tolerance).sum()), ", ".join(str(int(index)) for index in place)
-    value, right = got[place].item(), want[place].item()
-    return float(errors[place]), f"{off} of {got.size} elements are off; element [{where}] is {value!r}, not {right!r}"
+    value, right = repr(got[place].item()), repr(want[place].item())
+    return float(errors[place]), say("off", off=off, size=got.size, place=where, value=value, expected=right)
 
 
 def resident() -> int:
-    """Give this process's bytes in memory; its most so far where psutil is missing."""
+    """Give this process's bytes in memory; outside Linux, where psutil is missing, the most so far."""
+    if os.path.exists("/proc/self/statm"):  # noqa: PTH110 - quicker
+        return statm(1)
     if importlib.util.find_spec("psutil"):
         return int(importlib.import_module("psutil").Process().memory_info().rss)
+    return most_resident()
+
+
+def most_resident() -> int:
+    """Give the most bytes that this process has had in memory; 0 on Windows, which does not tell."""
     if importlib.util.find_spec("resource") is None:
         return 0
     usage = importlib.import_module("resource")
     return int(usage.getrusage(usage.RUSAGE_SELF).ru_maxrss) * (1 if sys.platform == "darwin" else 1024)
 
 
-def watch_memory(limit: int, running: list[str]) -> None:
-    """End the process when a check makes it grow by more than `limit` bytes, before the machine runs out."""
-    start, seen = resident(), ""
+def statm(field: int) -> int:
+    """Give Linux's count of this process's bytes: of its address space (field 0) or in memory (1)."""
+    with open("/proc/self/statm", encoding="ascii") as file:  # noqa: PTH123 - quicker
+        return int(file.read().split()[field]) * int(os.sysconf("SC_PAGE_SIZE"))
+
+
+def watch_memory(limit: int, running: list[str], target: Target) -> None:
+    """End the process when one check takes more than `limit` bytes, here or on the device, before they run out."""
+    start, seen = target.taken(), ""
     while running:
         if running[-1] != seen:
-            start, seen = resident(), running[-1]
-        if resident() - start > limit:
-            tell(check=seen, status="failed", detail=f"took more than {limit >> 20} MiB of memory and was stopped")
+            start, seen = target.taken(), running[-1]
+        if target.taken() - start > limit:
+            tell_result(seen, {"status": "failed", **say("too much", size=limit >> 20)})
             os._exit(MEMORY_EXIT)
         time.sleep(0.1)
 
@@ -238,7 +280,7 @@ def check_device(target: Target) -> Result:
     target.require(tensor)
     after = target.allocated()
     if before is not None and after is not None and after - before < MEGABYTE:
-        raise Refused(f"a tensor of {MEGABYTE} bytes took {after - before} bytes on {target.asked}")
+        raise Refused("no memory taken", size=MEGABYTE, taken=after - before, device=target.asked)
     tell_facts(**device_facts(target))
     return {"status": "passed", "seconds": seconds, "first_seconds": seconds}
 
@@ -251,7 +293,7 @@ def find_device(target: Target) -> Any:  # noqa: ANN401 - a torch.device of the 
         return directml.device(int(target.index)) if target.index else directml.device()
     if target.kind == "rocm":
         if not getattr(torch.version, "hip", None):
-            raise Refused(f"this torch {torch.__version__} is not a ROCm build")
+            raise Refused("no rocm", torch=torch.__version__)
         return torch.device("cuda" + (":" + target.index if target.index else ""))
     return torch.device(target.asked)
 
@@ -265,6 +307,8 @@ def device_facts(target: Target) -> dict[str, object]:
     elif target.device.type == "cpu":
         capability = getattr(getattr(target.torch.backends, "cpu", None), "get_cpu_capability", str)
         facts.update({"device name": platform.processor() or platform.machine(), "cpu capability": capability()})
+    elif target.device.type == "mps":
+        facts["device name"] = getattr(target.torch.backends.mps, "get_name", str)()
     elif hasattr(target.accelerator(), "get_device_properties"):
         seen = target.accelerator().get_device_properties(target.device)
         facts.update({"device name": seen.name, "device memory": f"{seen.total_memory / 2**30:.1f} GiB"})
@@ -290,11 +334,11 @@ def known_checks() -> Checks:
 def perform(target: Target, checks: Checks, key: str, passed: set[str]) -> Result:
     """Run one check; whatever it raises becomes its status."""
     if key not in checks:
-        return {"status": "skipped", "detail": f"there is no check {key!r}"}
+        return {"status": "skipped", **say("unknown", check=key)}
     function, needs = checks[key]
     missing = [need for need in needs if need not in passed]
     if missing:
-        return {"status": "skipped", "detail": f"needs the check {missing[0]!r} to pass"}
+        return {"status": "skipped", **say("needs", need=missing[0])}
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         result = attempt(function, target)
@@ -306,7 +350,7 @@ def attempt(function: Callable[[Target], Result], target: Target) -> Result:
     try:
         return function(target)
     except Refused as reason:
-        return {"status": "failed", "detail": str(reason)}
+        return {"status": "failed", **reason.said}
     except Exception as error:  # noqa: BLE001 - any failure of the target is a finding
         lacking = isinstance(error, (NotImplementedError, RuntimeError, TypeError)) and MISSING_OPERATOR.search(
             str(error)
@@ -320,8 +364,8 @@ def own_work(target: Target, result: Result, warned: list[str]) -> Result:
     for text in warned:
         print(text, file=sys.stderr, flush=True)  # noqa: T201 - the parent reads it as a log line
     if fallbacks and target.kind != "cpu" and result["status"] == "passed":
-        detail = f"{', '.join(fallbacks)} ran on the CPU instead of {target.asked}"
-        return {**result, "status": "unsupported", "detail": detail}
+        said = say("fallback", operators=", ".join(fallbacks), device=target.asked)
+        return {**result, "status": "unsupported", **said}
     return result
 
 
@@ -338,6 +382,12 @@ def tell(**line: object) -> None:
     """Write one line at once; the line feed before it ends what a library may have left unfinished."""
     sys.stdout.flush()
     os.write(1, ("\n" + json.dumps(line) + "\n").encode())
+
+
+def tell_result(key: str, result: Result) -> None:
+    """Write a check's result; its sentence travels beside the fields of the parent's record."""
+    said = {name: result.pop(name) for name in ("reason", "values") if name in result}
+    tell(check={"key": key, **result}, **said)
 
 
 def tell_facts(**facts: object) -> None:
@@ -360,7 +410,7 @@ def main() -> int:
     passed = set(request.get("ready", ()))  # a process before this one did them
     running = ["start"]
     if request.get("memory"):
-        threading.Thread(target=watch_memory, args=(request["memory"], running), daemon=True).start()
+        threading.Thread(target=watch_memory, args=(request["memory"], running, target), daemon=True).start()
     tell_facts(python=platform.python_version(), executable=sys.executable)
     for key in [key for key in ("import", "device") if key in passed]:
         perform(target, checks, key, {"import"})
@@ -370,7 +420,7 @@ def main() -> int:
         result = perform(target, checks, key, passed)
         if result["status"] in ("passed", "slow"):
             passed.add(key)
-        tell(check=key, **result)
+        tell_result(key, result)
     return 0
 
 

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import gc
+import importlib
+import sys
+from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -10,6 +14,7 @@ if TYPE_CHECKING:
 
 TOO_MUCH = 1 << 50  # bytes; no device has them
 MEGABYTE = 1 << 20
+ROOM, BLOCK, BLOCKS = 256 * MEGABYTE, 16 * MEGABYTE, 64  # far more blocks than there is room for
 ROUNDS, ROUND_BYTES = 40, 8 * MEGABYTE
 KERNELS = 500
 SLOW_KERNEL = 2e-4  # seconds; a program of many small operators is held up by launching them
@@ -18,19 +23,57 @@ LONG_ENOUGH = 3e-3  # seconds of a multiplication that shows what a device can d
 
 
 def check_out_of_memory(target: Target) -> Result:
-    """Ask for far too much memory: it must be refused by an exception, and the device must work on."""
-    before = target.allocated()
-    try:
-        target.torch.empty(TOO_MUCH, dtype=target.torch.uint8, device=target.device)
-    except (RuntimeError, MemoryError) as error:
-        refusal = str(error).splitlines()[0]
-    else:
-        return {"status": "wrong", "detail": f"{TOO_MUCH} bytes were granted, which no device has"}
-    after = target.allocated()
-    if before is not None and after is not None and after > before:
-        return {"status": "wrong", "detail": f"{after - before} bytes stayed taken after the refusal"}
+    """Ask for more than there is, at once and bit by bit: refused, freed, and the device works on."""
+    refusal = refused(target, target.torch.empty, 1, TOO_MUCH)
+    before, limit = target.held(), memory_limiter(target)
+    if limit is not None:
+        limit(ROOM)
+        try:
+            refusal = refused(target, target.torch.ones, BLOCKS, BLOCK)
+        finally:
+            limit(None)
+    gc.collect()
+    kept = target.held() - before
+    if limit is not None and kept > ROOM // 4:
+        return {"status": "wrong", **target.say("kept", size=kept // MEGABYTE)}
     works = float(target.torch.ones(4, device=target.device).sum().item())
     return {**target.judge([[target.numpy.array(works)]], [target.numpy.array(4.0)]), "detail": refusal}
+
+
+def refused(target: Target, make: Callable[..., Tensor], most: int, size: int) -> str:
+    """Ask for blocks until one is refused; give the refusal and keep nothing."""
+    blocks: list[Tensor] = []
+    try:
+        while len(blocks) < most:
+            blocks.append(make(size, dtype=target.torch.uint8, device=target.device))
+    except (RuntimeError, MemoryError) as error:
+        return str(error).splitlines()[0]
+    raise target.refuse("granted", size=most * size)
+
+
+def memory_limiter(target: Target) -> Callable[[int | None], None] | None:
+    """Give what leaves the device so many bytes, or all of them for None; None where nothing limits it."""
+    module = target.accelerator()
+    if target.device.type == "cpu":
+        return partial(limit_process, target) if sys.platform == "linux" else None
+    if not (hasattr(module, "set_per_process_memory_fraction") and hasattr(module, "get_device_properties")):
+        return None
+    total = module.get_device_properties(target.device).total_memory
+
+    def limit(room: int | None) -> None:
+        module.empty_cache()
+        part = 1.0 if room is None else min((target.held() + room) / total, 1.0)
+        module.set_per_process_memory_fraction(part, target.device)
+
+    return limit
+
+
+def limit_process(target: Target, room: int | None) -> None:
+    """Let this process's address space grow by so many bytes, or as far as it may for None."""
+    resource = importlib.import_module("resource")
+    most = resource.getrlimit(resource.RLIMIT_AS)[1]
+    limit = most if room is None else target.address_space() + room
+    resource.setrlimit(resource.RLIMIT_AS, (limit if most == resource.RLIM_INFINITY else min(limit, most), most))
 
 
 def check_memory(target: Target) -> Result:
@@ -48,9 +91,9 @@ def check_memory(target: Target) -> Result:
     before = rounds(1)
     grown = rounds(ROUNDS) - before
     if grown > ROUNDS * ROUND_BYTES // 4:
-        detail = f"{grown // MEGABYTE} MiB stayed taken after {ROUNDS} results of {ROUND_BYTES // MEGABYTE} MiB"
-        return {"status": "wrong", "detail": detail}
-    return {"status": "passed", "detail": ""}
+        sizes = {"grown": grown // MEGABYTE, "rounds": ROUNDS, "size": ROUND_BYTES // MEGABYTE}
+        return {"status": "wrong", **target.say("leak", **sizes)}
+    return {"status": "passed"}
 
 
 def check_small_kernels(target: Target) -> Result:
@@ -68,7 +111,7 @@ def check_small_kernels(target: Target) -> Result:
     found.update(rate=KERNELS / found["seconds"], unit="operators/s")
     each = found["seconds"] / KERNELS
     if right["status"] == "passed" and each > SLOW_KERNEL:
-        right.update(status="slow", detail=f"a small operator takes {1e6 * each:.0f} µs")
+        right.update(status="slow", **target.say("slow kernels", each=1e6 * each))
     return {**right, "speed": found}
 
 
@@ -97,7 +140,7 @@ def speed_matmul(target: Target, name: str) -> Result:
         side *= 2
     flops, cpu_flops = 2.0 * side**3, 2.0 * min(side, CPU_LARGEST) ** 3
     size = target.torch.empty(0, dtype=dtype).element_size()
-    work = {"flops": flops, "bytes": 3.0 * side**2 * size}
+    work = {"flops": flops, "bytes": 3.0 * side**2 * size, "dtype": name}
     return target.speed(make, flops / 1e9, "GFLOP/s", cpu_flops / 1e9, **work)
 
 

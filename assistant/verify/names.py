@@ -1,4 +1,4 @@
-"""The checks of a quick and of a full verification, in order, and their names for people."""
+"""The checks of a quick and of a full verification, in order, with their names for people."""
 
 from __future__ import annotations
 
@@ -9,55 +9,6 @@ from assistant.i18n import _
 __all__ = ["CHECKS", "FULL", "QUICK", "Level", "check_title"]
 
 Level = Literal["quick", "full"]
-
-# They take a few tenths of a second after `import torch`.
-QUICK = (
-    "import",
-    "device",
-    "copy",
-    "matmul",
-    "linalg.solve",
-    "linalg.solve.batched",
-    "linalg.solve.broadcast",
-    "conv2d",
-    "training",
-    "reductions",
-    "onnxruntime",
-)
-FULL = (
-    *QUICK,
-    "linalg.svd",
-    "linalg.qr",
-    "linalg.cholesky",
-    "linalg.eigh",
-    "conv1d",
-    "conv_transposed",
-    "attention",
-    "indexing",
-    "random",
-    "complex",
-    "integers",
-    "float16",
-    "bfloat16",
-    "float64",
-    "autocast",
-    "out_of_memory",
-    "memory",
-    "small_kernels",
-    "workload.llm",
-    "workload.tts",
-    "workload.vocoder",
-    "workload.lora",
-    "speed.bandwidth",
-    "speed.matmul.float32",
-    "speed.matmul.float16",
-    "speed.matmul.bfloat16",
-    "speed.conv2d",
-    "speed.attention",
-    "speed.softmax",
-    "compile",
-)
-CHECKS: dict[Level, tuple[str, ...]] = {"quick": QUICK, "full": FULL}
 
 
 def check_title(key: str) -> str:
@@ -98,7 +49,6 @@ def _arithmetic() -> dict[str, str]:
         "bfloat16": _("Compute in bfloat16"),
         "float64": _("Compute in float64"),
         "autocast": _("Train in mixed precision"),
-        "compile": _("Compile with torch.compile"),
         "out_of_memory": _("Refuse too much memory and go on"),
         "memory": _("Give memory back"),
     }
@@ -118,4 +68,10 @@ def _work() -> dict[str, str]:
         "speed.conv2d": _("Speed of convolving"),
         "speed.attention": _("Speed of attention"),
         "speed.softmax": _("Speed of softmax"),
+        "compile": _("Compile with torch.compile"),
     }
+
+
+QUICK = tuple(_first())  # they take a few tenths of a second after `import torch`
+FULL = (*QUICK, *_arithmetic(), *_work())
+CHECKS: dict[Level, tuple[str, ...]] = {"quick": QUICK, "full": FULL}

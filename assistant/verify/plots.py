@@ -1,33 +1,41 @@
-"""Pictures of a verification, as SVG for pages and PNG for files; matplotlib is loaded when the first one is drawn."""
+"""Pictures of a verification, as SVG for pages and PNG for files; matplotlib is loaded when the first one is drawn.
+
+Their words are keys and units, which the font has in every language.
+"""
 
 from __future__ import annotations
 
 import io
 import threading
 from collections.abc import Callable, Mapping
+from functools import partial
 from html import escape
 from typing import TYPE_CHECKING, Any
 
 from assistant.i18n import _
 from assistant.model.report import Check, Report, Status, duration
+from assistant.model.speed import Speed, figure, speed_rows
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["GREY", "png", "svg", "timing_figure", "timing_png", "warm_up"]
+__all__ = ["figures", "pictures", "warm_up"]
 
 # Read on white and on black: contrast 4.4 and 4.7 to 1. In JupyterLab the theme's own colour of text takes its place.
 GREY = "#787878"
 _THEMED = f"var(--jp-ui-font-color1, {GREY})"
+DEVICE, CPU, WRONG = "#2a8f82", "#c27a00", "#d1495b"
 _BARS: Mapping[Status, str] = {
-    Status.PASSED: "#2a8f82",
-    Status.UNSUPPORTED: "#c27a00",
-    Status.WRONG: "#d1495b",
-    Status.FAILED: "#d1495b",
-    Status.TIMEOUT: "#d1495b",
-    Status.SLOW: "#c27a00",
+    Status.PASSED: DEVICE,
+    Status.UNSUPPORTED: CPU,
+    Status.WRONG: WRONG,
+    Status.FAILED: WRONG,
+    Status.TIMEOUT: WRONG,
+    Status.SLOW: CPU,
 }
 SHORTEST = 1e-6
+HEIGHT = 0.36
+Axes = Any  # matplotlib has no types
 _drawing = threading.Lock()  # matplotlib's caches of fonts and glyphs are shared by all threads
 
 
@@ -37,29 +45,56 @@ def warm_up() -> None:
     import matplotlib.figure  # noqa: F401, PLC0415
 
 
-def timing_figure(report: Report) -> str:
-    """Draw the seconds of each check, first and later runs, as an SVG element that fits light and dark pages."""
-    return svg(lambda: _figure(report), _title(report), _description(report))
+def figures(report: Report) -> dict[str, str]:
+    """Draw every picture as an SVG element that fits light and dark pages, by file name."""
+    return {f"{name}.svg": _svg(partial(draw, report), title, said) for name, draw, title, said in _wanted(report)}
 
 
-def timing_png(report: Report) -> bytes:
-    """Draw the same picture as a PNG with a transparent background."""
-    return png(lambda: _figure(report))
+def pictures(report: Report, software: str) -> dict[str, bytes]:
+    """Draw the same as PNG files with a transparent background that name the `software` that wrote them."""
+    options = {"format": "png", "metadata": {"Software": software}}
+    return {f"{name}.png": _drawn(partial(draw, report), **options) for name, draw, *_words in _wanted(report)}
 
 
-def svg(make: Callable[[], Figure], title: str, description: str) -> str:
+def _wanted(report: Report) -> list[tuple[str, Callable[[Report], Figure], str, str]]:
+    """Name the pictures of a report, with a title and words for those who cannot see them."""
+    wanted = [
+        (
+            "verification",
+            _timing,
+            _("Seconds of each check on {device}"),
+            _("Pale bars are first runs, which may compile; full bars are later runs; the scale is logarithmic."),
+        )
+    ]
+    if report.speeds:
+        wanted += [
+            ("speed", _bars, _("Speed of {device} beside the CPU"), _("Each rate is the median of its runs.")),
+            (
+                "roofline",
+                _roofline,
+                _("Roofline of {device}"),
+                _("Solid lines are published limits, dashed ones the best of this run."),
+            ),
+        ]
+    rows = {"verification": [_row_in_words(check) for check in report.checks]}
+    speeds = [" ".join(filter(None, row)) for row in speed_rows(report.speeds, report.limits)]
+    return [
+        (name, draw, title.format(device=report.device), f"{said} {'; '.join(rows.get(name, speeds))}.")
+        for name, draw, title, said in wanted
+    ]
+
+
+def _row_in_words(check: Check) -> str:
+    return f"{check.key}: {check.status.value}" + ("" if check.seconds is None else f", {duration(check.seconds)}")
+
+
+def _svg(make: Callable[[], Figure], title: str, description: str) -> str:
     """Give a figure as an SVG element that has a name, words for those who cannot see it, and the page's colours."""
     text = _drawn(make, format="svg", metadata={"Date": None}).decode()
-    body = text[text.index(">", text.index("<svg")) + 1 :].replace(f"{GREY}", _THEMED)
+    body = text[text.index(">", text.index("<svg")) + 1 :].replace(GREY, _THEMED)
     opening = text[text.index("<svg") : text.index(">", text.index("<svg"))]
     title, description = escape(title), escape(description)
-    named = f'{opening} role="img" aria-label="{title}"><title>{title}</title><desc>{description}</desc>'
-    return f"{named}{body}"
-
-
-def png(make: Callable[[], Figure]) -> bytes:
-    """Give a figure as a PNG with a transparent background."""
-    return _drawn(make, format="png")
+    return f'{opening} role="img" aria-label="{title}"><title>{title}</title><desc>{description}</desc>{body}'
 
 
 def _drawn(make: Callable[[], Figure], **options: Any) -> bytes:  # noqa: ANN401 - as `savefig` takes them
@@ -69,28 +104,34 @@ def _drawn(make: Callable[[], Figure], **options: Any) -> bytes:  # noqa: ANN401
     return file.getvalue()
 
 
-def _figure(report: Report) -> Figure:
-    """Lay out one row per check; its words are keys and units, which the font has in every language."""
+def _canvas(height: float, rows: tuple[str, ...] = ()) -> tuple[Figure, Axes]:
+    """Make a figure without frame and ticks, in the colour that reads on light and dark, with a row for each key."""
     from matplotlib.figure import Figure  # noqa: PLC0415 - 0.3 s, needed only when something is drawn
 
-    checks = report.checks
-    figure = Figure(figsize=(7.2, 0.6 + 0.32 * max(len(checks), 1)), layout="constrained")
-    axes = figure.add_subplot()
-    axes.set_xscale("log")
-    axes.set_xlim(SHORTEST, 100.0)
-    axes.set_yticks(range(len(checks)), [check.key for check in checks])
-    axes.set_ylim(len(checks) - 0.4, -0.6)
-    axes.set_xticks([1e-6, 1e-3, 1.0], ["1 µs", "1 ms", "1 s"])
-    axes.set_xticks([], minor=True)
+    drawn = Figure(figsize=(7.2, height), layout="constrained")
+    axes = drawn.add_subplot()
     axes.tick_params(which="both", length=0, labelcolor=GREY)
     for side in axes.spines.values():
         side.set_visible(False)
-    for row, check in enumerate(checks):
+    if rows:
+        axes.set_yticks(range(len(rows)), rows)
+        axes.set_ylim(len(rows) - 0.4, -0.6)
+    return drawn, axes
+
+
+def _timing(report: Report) -> Figure:
+    """Lay out one row per check: its first run pale, later runs full."""
+    drawn, axes = _canvas(0.6 + 0.32 * max(len(report.checks), 1), tuple(check.key for check in report.checks))
+    axes.set_xscale("log")
+    axes.set_xlim(SHORTEST, 100.0)
+    axes.set_xticks([1e-6, 1e-3, 1.0], ["1 µs", "1 ms", "1 s"])
+    axes.set_xticks([], minor=True)
+    for row, check in enumerate(report.checks):
         _draw_row(axes, row, check)
-    return figure
+    return drawn
 
 
-def _draw_row(axes: Any, row: int, check: Check) -> None:  # noqa: ANN401 - matplotlib has no types
+def _draw_row(axes: Axes, row: int, check: Check) -> None:
     colour = _BARS.get(check.status, GREY)
     for seconds, alpha, height in ((check.first_seconds, 0.35, 0.7), (check.seconds, 1.0, 0.34)):
         if seconds is not None and seconds > SHORTEST:
@@ -101,15 +142,60 @@ def _draw_row(axes: Any, row: int, check: Check) -> None:  # noqa: ANN401 - matp
     axes.text(max([*known, SHORTEST]) * 1.25, row, label, va="center", color=GREY, fontsize=9)
 
 
-def _title(report: Report) -> str:
-    return _("Seconds of each check on {device}").format(device=report.device)
+def _bars(report: Report) -> Figure:
+    """Lay out one row per work, each on its own scale: the device's bar is one, or the CPU's where that is longer."""
+    drawn, axes = _canvas(0.6 + 0.42 * len(report.speeds), tuple(report.speeds))
+    for row, speed in enumerate(report.speeds.values()):
+        longest = max(speed.rate, speed.cpu_rate or 0.0)
+        _bar(axes, row - HEIGHT / 2, speed.rate / longest, _label(speed), DEVICE)
+        if speed.cpu_rate:
+            _bar(axes, row + HEIGHT / 2, speed.cpu_rate / longest, f"CPU {figure(speed.cpu_rate)}", CPU)
+    axes.set_xlim(0.0, 1.6)
+    axes.set_xticks([])
+    return drawn
 
 
-def _description(report: Report) -> str:
-    """Say in words what the bars show."""
-    rows = [
-        f"{check.key}: {check.status.value}" + ("" if check.seconds is None else f", {duration(check.seconds)}")
-        for check in report.checks
-    ]
-    sentence = _("Pale bars are first runs, which may compile; full bars are later runs; the scale is logarithmic.")
-    return sentence + " " + "; ".join(rows) + "."
+def _bar(axes: Axes, row: float, length: float, label: str, colour: str) -> None:
+    axes.barh(row, length, HEIGHT, color=colour, linewidth=0)
+    axes.text(length + 0.02, row, label, va="center", color=GREY, fontsize=9)
+
+
+def _label(speed: Speed) -> str:
+    return f"{figure(speed.rate)} {speed.unit}" + (" (noisy)" if speed.noisy else "")
+
+
+def _roofline(report: Report) -> Figure:
+    """Place each work by its FLOP per byte, under what memory and each type's arithmetic can reach."""
+    drawn, axes = _canvas(4.4)
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    _draw_roofs(axes, report)
+    for key, speed in report.speeds.items():
+        if speed.flops and speed.bytes:
+            place = speed.flops / speed.bytes, speed.flops / speed.seconds / 1e9
+            axes.plot(*place, "o", color=DEVICE, markersize=6)
+            axes.annotate(key, place, (5, -9), textcoords="offset points", color=GREY, fontsize=8)
+    axes.set_xlabel("FLOP / byte", color=GREY)
+    axes.set_ylabel("GFLOP/s", color=GREY)
+    return drawn
+
+
+def _draw_roofs(axes: Axes, report: Report) -> None:
+    """Draw the slope of the memory and, for each type, the level of its arithmetic; dashed where only measured."""
+    memory = report.limits.get("bandwidth")
+    peaks = {name: limit for name, limit in report.limits.items() if name != "bandwidth"}
+    if memory is None or not peaks:
+        return
+    highest = max(limit.value for limit in peaks.values())
+    ends = [0.1, highest / memory.value]
+    axes.plot(ends, [end * memory.value for end in ends], color=GREY, linewidth=1.2, linestyle=_style(memory.source))
+    axes.text(0.1, 0.13 * memory.value, f" {figure(memory.value)} GB/s", color=GREY, fontsize=8, va="bottom")
+    for name, limit in peaks.items():
+        ends = [limit.value / memory.value, 1e4]
+        axes.plot(ends, [limit.value] * 2, color=GREY, linewidth=1.2, linestyle=_style(limit.source))
+        text = f"{name} {figure(limit.value)} GFLOP/s"
+        axes.text(1e4, limit.value, text, color=GREY, fontsize=8, va="bottom", ha="right")
+
+
+def _style(source: str) -> str:
+    return "-" if source else "--"

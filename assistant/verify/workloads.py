@@ -35,7 +35,7 @@ def compare(target: Target, model: Model, run: Callable[..., list[Tensor]], amou
 
     measured = target.speed(make, amount, unit)
     if unit == "s of audio/s" and measured["speed"]["rate"] < 1.0:
-        measured.update(status="slow", detail="slower than the sound that it makes")
+        measured.update(status="slow", reason="slower than sound", values={})
     return {**result, **measured}
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import Literal, get_args
 
-from assistant.verify.performance import performance_rows
+from assistant.model.speed import speed_rows
 from assistant.verify.run import verify
 
 Level = Literal["quick", "full"]
@@ -19,7 +19,7 @@ def main() -> None:
         report = verify(sys.argv[1], "cpu", lambda _: None, level=level)
         print(f"{level}: {report.seconds:.1f} s (limit {LIMITS[level]:.0f} s), passed: {report.passed}")
         failed |= not report.passed or report.seconds > LIMITS[level]
-    for row in performance_rows(report):
+    for row in speed_rows(report.speeds, report.limits):
         print("  ".join(row))
     sys.exit(failed)
 

@@ -4,9 +4,13 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from assistant.model.record import from_json, to_json
-from assistant.model.report import Check, Report, Speed, Status
-from assistant.verify.performance import performance_rows, roofline_figure, roofline_png, speed_figure, speed_png
+from assistant.model.record import from_json, replace, to_json
+from assistant.model.report import Check, Report, Status
+from assistant.model.speed import Limit, Speed, speed_headings, speed_rows
+from assistant.verify.plots import figures, pictures
+from assistant.verify.roofs import roofs
+
+PICTURES = ("verification", "speed", "roofline")
 
 
 def measured(key, rate, **fields):
@@ -17,40 +21,79 @@ def measured(key, rate, **fields):
 
 REPORT = Report(
     device="cuda",
+    limits={
+        "bandwidth": Limit(value=1000.0, source="a data sheet (2026-11-21)"),
+        "float32": Limit(value=25000.0),
+        "float16": Limit(value=50000.0, source="a data sheet (2026-11-21)"),
+    },
     checks=(
         Check(key="matmul", status=Status.PASSED, seconds=1e-3),
         measured("speed.bandwidth", 500.0, unit="GB/s", bytes=4.5e8, cpu_rate=20.0),
         measured("speed.matmul.float32", 20000.0, flops=2e10, bytes=1e7, cpu_rate=100.0, peak_bytes=1 << 30),
+        measured("speed.matmul.float16", 20000.0, flops=2e10, bytes=1e7, dtype="float16", cpu_rate=100.0),
         measured("speed.softmax", 300.0, flops=1e8, bytes=3e8, cpu_rate=600.0),
         measured("workload.llm", 900.0, unit="tokens/s", spread=0.6),
     ),
 )
 
 
-def test_the_table_tells_rate_ratio_spread_and_noise():
-    """One row per measured check; a spread above a fifth is called noisy."""
-    rows = performance_rows(REPORT)
-    assert rows[1] == ("speed.matmul.float32", "20,000 GFLOP/s", "200 ×", "±2 % (30)", "1024 MiB", "")
-    assert [row[-1] for row in rows] == ["", "", "", "noisy"]
+def test_the_table_tells_rate_ratio_limit_spread_and_noise():
+    """One row per measured check; what holds it up, memory or arithmetic, is its limit; a wide spread is noisy."""
+    rows = speed_rows(REPORT.speeds, REPORT.limits)
+    wanted = ("speed.matmul.float32", "20,000 GFLOP/s", "200 ×", "80 %, measured", "±2 % (30)", "1024 MiB", "")
+    assert rows[1] == wanted
+    assert [row[3] for row in rows] == ["45 %, published", "80 %, measured", "40 %, published", "30 %, published", ""]
+    assert [row[-1] for row in rows] == ["", "", "", "", "noisy"]
+    assert len(speed_headings()) == len(rows[0])
 
 
-@pytest.mark.parametrize("draw", [speed_figure, roofline_figure])
 @pytest.mark.parametrize("report", [REPORT, Report(device='<&"')], ids=["measured", "empty"])
-def test_the_pictures_are_svg_with_words(draw, report):
+def test_the_pictures_are_svg_with_words(report):
     """Each names itself, says its figures in words, and takes the page's colours."""
-    root = ET.fromstring(draw(report))  # noqa: S314 - our own text
+    drawn = figures(report)
+    assert set(drawn) == {f"{name}.svg" for name in (PICTURES if report.speeds else PICTURES[:1])}
     spaces = {"s": "http://www.w3.org/2000/svg"}
-    assert report.device in root.find("s:title", spaces).text
-    assert all(row[0] in root.find("s:desc", spaces).text for row in performance_rows(report))
-    assert "#ffffff" not in draw(report)
+    for name, text in drawn.items():
+        root = ET.fromstring(text)  # noqa: S314 - our own text
+        assert report.device in root.find("s:title", spaces).text
+        keys = report.speeds if name != "verification.svg" else [check.key for check in report.checks]
+        assert all(key in root.find("s:desc", spaces).text for key in keys)
+        assert "#ffffff" not in text
 
 
 def test_the_pictures_exist_for_files():
-    """PNG too."""
-    assert speed_png(REPORT).startswith(b"\x89PNG")
-    assert roofline_png(REPORT).startswith(b"\x89PNG")
+    """PNG too, with the name of what wrote them within the first bytes."""
+    drawn = pictures(REPORT, "Written by a test")
+    assert set(drawn) == {f"{name}.png" for name in PICTURES}
+    for content in drawn.values():
+        assert content.startswith(b"\x89PNG")
+        assert b"Written by a test" in content[:400]
 
 
 def test_speeds_survive_json():
-    """A report with speeds reads back as it was."""
+    """A report with speeds and limits reads back as it was."""
     assert from_json(to_json(REPORT), Report, "the report") == REPORT
+
+
+@pytest.mark.parametrize(
+    ("facts", "source"),
+    [
+        ({"device name": "NVIDIA GeForce RTX 4090", "device memory": "23.6 GiB"}, True),
+        ({"device name": "NVIDIA GeForce RTX 3080", "device memory": "9.8 GiB"}, True),
+        ({"device name": "NVIDIA GeForce RTX 3080"}, False),  # of 10 or of 12 GB
+        ({"device name": "Banana 9000"}, False),
+        ({}, False),
+    ],
+)
+def test_limits_are_published_or_else_measured(facts, source):
+    """A card that is known by its exact name has its data sheet's limits; any other the best of the run."""
+    limits = roofs(replace(REPORT, facts=facts, limits={}))
+    assert set(limits) >= {"bandwidth", "float32", "float16"}
+    assert all(bool(limit.source) is source for limit in limits.values())
+    if not source:
+        assert limits["float32"].value == pytest.approx(2e10 / 9e-4 / 1e9)
+
+
+def test_without_measurements_there_are_no_limits():
+    """A quick verification has no table and no limits."""
+    assert roofs(Report(device="cuda", facts={"device name": "NVIDIA GeForce RTX 4090"})) == {}

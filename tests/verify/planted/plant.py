@@ -4,6 +4,7 @@
 
 import importlib.machinery
 import os
+import pathlib
 import signal
 import sys
 import time
@@ -13,14 +14,14 @@ class Planter:
     """Finds torch as ever and spoils it after it has run."""
 
     def find_spec(self, name, path=None, target=None):  # noqa: ARG002 - as the import system calls it
-        if name != "torch":
+        if name != ("onnxruntime" if os.environ["PLANTED_FAULT"] in ORT_FAULTS else "torch"):
             return None
         spec = importlib.machinery.PathFinder.find_spec(name, path)
         run = spec.loader.exec_module
 
         def spoiled(module):
             run(module)
-            FAULTS[os.environ["PLANTED_FAULT"]](module)
+            {**FAULTS, **ORT_FAULTS}[os.environ["PLANTED_FAULT"]](module)
 
         spec.loader.exec_module = spoiled
         return spec
@@ -75,6 +76,10 @@ FAULTS = {
     "hang": lambda torch: after(torch.linalg, "qr", lambda _: time.sleep(600)),
     "die": lambda torch: after(torch.linalg, "eigh", lambda _: os.kill(os.getpid(), signal.SIGSEGV)),
     "missing": lambda torch: instead(torch.nn.functional, "conv1d", lacking),
+    "hoard": lambda torch: after(torch, "ones", keep),
+    "hollow": lambda torch: instead(torch, "ones", lambda: torch.empty(4)),
+    "no float64": lambda torch: after(torch.Tensor, "t", refuse_float64),
+    "no compiler": lambda _torch: os.environ.update(PATH=""),
     "slow": lambda torch: after(torch.Tensor, "__add__", slowly),
 }
 
@@ -86,6 +91,27 @@ def lacking():
 def slowly(result):
     time.sleep(5e-4)
     return result
+
+
+def refuse_float64(result):
+    if str(result.dtype) == "torch.float64":
+        raise TypeError("Cannot convert a MPS Tensor to float64 dtype as the MPS framework doesn't support float64.")
+    return result
+
+
+def rename_provider(path, name):
+    """Rewrite ONNX Runtime's profile as if another provider had run the nodes; none for ""."""
+    text = pathlib.Path(path).read_text("utf-8").replace("CPUExecutionProvider", name)
+    pathlib.Path(path).write_text(text, "utf-8")
+    return path
+
+
+ORT_FAULTS = {
+    "provider": lambda ort: after(
+        ort.InferenceSession, "end_profiling", lambda path: rename_provider(path, "OtherExecutionProvider")
+    ),
+    "unplaced": lambda ort: after(ort.InferenceSession, "end_profiling", lambda path: rename_provider(path, "")),
+}
 
 
 if os.environ.get("PLANTED_FAULT"):
