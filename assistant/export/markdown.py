@@ -8,7 +8,8 @@ from pathlib import Path
 from assistant.export.bundle import MARKER, Bundle
 from assistant.i18n import _
 from assistant.model.machine import Gpu, Machine
-from assistant.model.report import Status, duration, status_word
+from assistant.model.report import duration, status_word, verdict
+from assistant.model.speed import limit_rows, speed_headings, speed_rows
 
 __all__ = ["report_text"]
 
@@ -56,7 +57,6 @@ def shortened(text: str) -> str:
 
 def _content(bundle: Bundle) -> dict[str, object]:
     report = bundle.report
-    ran = [check for check in report.checks if check.status is not Status.SKIPPED]
     return {
         "marker": MARKER,
         "bundle": bundle,
@@ -64,8 +64,15 @@ def _content(bundle: Bundle) -> dict[str, object]:
         "report": report,
         "environment": bundle.environment,
         "machine": _machine_rows(bundle.machine),
-        "ran": len(ran),
-        "passed": sum(check.status is Status.PASSED for check in ran),
+        "verdict": verdict(report),
+        "speeds": speed_rows(report.speeds, report.limits),
+        "speed_headings": speed_headings(),
+        "limits": limit_rows(report.limits),
+        "alts": {
+            "verification.svg": _("Seconds of each check"),
+            "speed.svg": _("Speeds beside the CPU"),
+            "roofline.svg": _("Speeds below what memory and arithmetic can reach"),
+        },
         "activate": _activation(bundle.environment.path, bundle.environment.python),
         "target": _shell_path(bundle.environment.path),
     }

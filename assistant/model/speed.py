@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from assistant.i18n import _
 from assistant.model.record import Record
 
-__all__ = ["Limit", "Speed", "figure", "speed_headings", "speed_rows"]
+__all__ = ["Limit", "Speed", "figure", "limit_rows", "speed_headings", "speed_rows"]
 
 NOISY = 0.2
 BANDWIDTH = "bandwidth"
@@ -83,6 +83,18 @@ def _share(found: tuple[float, Limit] | None) -> str:
         return ""
     text = _("{percent:.0f} %, published") if found[1].source else _("{percent:.0f} %, measured")
     return text.format(percent=100 * found[0])
+
+
+def limit_rows(limits: Mapping[str, Limit]) -> tuple[tuple[str, ...], ...]:
+    """Give one row per limit: memory or type, the most that it can reach, and who says so."""
+    return tuple(
+        (
+            _("memory") if name == BANDWIDTH else name,
+            f"{figure(limit.value)} {'GB/s' if name == BANDWIDTH else 'GFLOP/s'}",
+            limit.source or _("the best of this run"),
+        )
+        for name, limit in limits.items()
+    )
 
 
 def figure(value: float) -> str:

@@ -125,7 +125,7 @@ def test_the_report_tells_machine_choice_packages_checks_and_use(tmp_path):
     """Each part of the setup is in the report, with the figure linked."""
     text = run(tmp_path, figures={"verification.svg": "<svg></svg>"})["report.md"]
     for part in (
-        "All 2 checks passed on the device cuda",
+        "All checks passed on the device cuda",
         "NVIDIA GeForce RTX 4090, 10de:2684, 8.9, 24 GB",
         "The driver is a year old.",
         "`cu126`",
