@@ -76,9 +76,9 @@ def aimed_at(text: str, plan: Plan, host: Host) -> tuple[Path, Site | None]:
     return Path(site.prefix) if site else target, site
 
 
-def reusable(target: Path, resolution: Resolution) -> Environment | None:
-    """Answer an environment of ours that already holds exactly what the resolution names, else None."""
-    marker = read_marker(target)
+def reusable(target: Path, site: Site | None, resolution: Resolution) -> Environment | None:
+    """Answer an environment of ours that was made with what the resolution names and still holds it, else None."""
+    marker = read_marker(target) if site and not delta(site, resolution) else None
     return marker.environment if marker and marker.environment.packages == resolution.versions else None
 
 

@@ -92,7 +92,7 @@ def _prepare(state: State, tools: Tools) -> Changes:
     installer = _installer(plan, tools, site)
     tools.sink(Progress(step=Step.INSTALL, text=_("Working out every package that is needed")))
     resolution = resolve(plan, installer, {**(site.versions if site else {}), **tools.sources.keep})
-    ready = reusable(target, resolution)
+    ready = reusable(target, site, resolution)
     if ready:
         return {"preview": Preview(target=str(target), commands=(), resolution=resolution, ready=ready)}
     keeper = kept_by(target)

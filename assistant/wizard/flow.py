@@ -5,11 +5,21 @@ from __future__ import annotations
 from assistant.i18n import _
 from assistant.model.event import Step
 from assistant.model.record import Record
-from assistant.session.state import Action, Begin, Phase, Show, State, Task, blockers
+from assistant.session.state import Action, Answer, Begin, Phase, Show, State, Task, blockers
+from assistant.wizard.html import ICONS
 
-__all__ = ["Footer", "footer", "press", "titles", "word"]
+__all__ = ["SIGNS", "Footer", "footer", "press", "titles", "word"]
 
 STEPS = tuple(Step)
+# What the stepper draws beside the word; a step that waits bears its number instead.
+SIGNS = {
+    Phase.LOCKED: "",
+    Phase.READY: "",
+    Phase.RUNNING: ICONS["running"],
+    Phase.DONE: ICONS["ok"],
+    Phase.FAILED: ICONS["error"],
+    Phase.STALE: ICONS["stale"],
+}
 
 
 class Footer(Record, frozen=True):
@@ -50,8 +60,11 @@ def footer(state: State) -> Footer:
     """Tell what the footer offers."""
     step = state.current
     back = STEPS[STEPS.index(step) - 1] if step is not Step.DETECT and not state.running else None
+    if state.question and not state.stopping:
+        return Footer(label=_("Yes"), actions=(Answer(yes=True),), cancel=True)
     if state.running:
-        return Footer(label=_("Working…"), why=(_("Something is still running."),), cancel=True)
+        label = _("Stopping…") if state.stopping else _("Working…")
+        return Footer(label=label, why=(_("Something is still running."),), cancel=not state.stopping)
     if state.status(step).phase is Phase.DONE:
         following = STEPS[STEPS.index(step) + 1 :]
         if following:

@@ -188,9 +188,7 @@ class Ground:
         """Resolve the plan."""
         return resolve(self.plan, self.installer())
 
-    def change(
-        self, resolution: Resolution, verify: Verify = imports_torch, target: Path | None = None
-    ) -> Environment:
+    def change(self, resolution: Resolution, verify: Verify = imports_torch, target: Path | None = None) -> Environment:
         """Bring the resolution into the environment that stands."""
         site = look_at(target or self.standing, LiveHost())
         return change_environment(self.plan, resolution, site, LiveHost(), self.installer(), verify)

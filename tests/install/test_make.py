@@ -13,6 +13,7 @@ from assistant.host.live import LiveHost
 from assistant.host.process import stream
 from assistant.install.journal import WORK
 from assistant.install.make import reusable
+from assistant.install.site import look_at
 from assistant.install.target import check_disk, check_target, default_target, interpreter, is_ours
 from assistant.model.errors import BadInput, Cancelled, WorkFailed
 from assistant.model.event import LogLine, Progress
@@ -48,9 +49,12 @@ def test_a_second_installation_finds_the_first(bench: Bench) -> None:
     """The same packages in the same place are not installed again; other packages are not taken for the same."""
     resolution = bench.resolution()
     made = bench.make(resolution)
-    assert reusable(bench.target, resolution) == made
+    here = look_at(bench.target, LiveHost())
+    assert reusable(bench.target, here, resolution) == made
     other = replace(resolution, packages=resolution.packages[:-1])
-    assert reusable(bench.target, other) is None
+    assert reusable(bench.target, here, other) is None
+    replaced = tuple(replace(one, version="10.0") if one.name == "torch" else one for one in here.distributions)
+    assert reusable(bench.target, replace(here, distributions=replaced), resolution) is None
 
 
 def test_a_second_environment_gets_a_kernel_name_of_its_own(bench: Bench, tmp_path: Path) -> None:

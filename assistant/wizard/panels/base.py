@@ -13,13 +13,16 @@ from assistant.model.finding import Severity
 from assistant.session.state import Action, Phase, State
 from assistant.wizard import html
 
-__all__ = ["Panel"]
+__all__ = ["Panel", "changes", "log_view"]
 
 Dispatch = Callable[[Action], None]
 
 
 class Panel:
-    """A step's view; `draw` gives its HTML, `controls` its widgets, `follow` brings them up to date."""
+    """A step's view in three parts: what was found and what will happen (`draw`), what can be changed (`controls`).
+
+    `views` come below: pictures and logs, which are sent on their own. `follow` brings controls and views up to date.
+    """
 
     step: Step
 
@@ -27,10 +30,14 @@ class Panel:
         self.dispatch = dispatch
         self.body = widgets.HTML()
         self._quiet = False
-        self.box = widgets.VBox([self.body, *self.controls()])
+        self.box = widgets.VBox([self.body, *self.controls(), *self.views()])
 
     def controls(self) -> Iterable[widgets.Widget]:
         """Make the panel's own controls, once."""
+        return ()
+
+    def views(self) -> Iterable[widgets.Widget]:
+        """Make the panel's further pictures, once."""
         return ()
 
     def draw(self, state: State) -> str:
@@ -38,20 +45,38 @@ class Panel:
         raise NotImplementedError
 
     def follow(self, state: State) -> None:
-        """Bring the controls up to date with the state."""
+        """Bring controls and views up to date with the state."""
 
     def update(self, state: State) -> None:
         """Show a state; values that the state sets do not come back as actions of the user."""
-        self.body.value = self.draw(state) + self.failure(state)
+        self.body.value = self.draw(state) + self.failure(state) + changes()
         self._quiet = True
         try:
             self.follow(state)
         finally:
             self._quiet = False
 
+    def adopt(self, other: Panel) -> None:
+        """Take over what was typed into a panel that this one replaces."""
+        self._quiet = True
+        for name, old in vars(other).items():
+            if isinstance(old, widgets.Text | widgets.Textarea):
+                getattr(self, name).value = old.value
+        self._quiet = False
+
+    def close(self) -> None:
+        """Free every model of the panel."""
+        for widget in (*self.box.children, self.box):
+            for model in (getattr(widget, "style", None), widget.layout, widget):
+                if model is not None:
+                    model.close()
+
     def failure(self, state: State) -> str:
-        """Give the sentence and the next step of a failed or outdated step."""
+        """Give the sentence and the next step of a failed or outdated step, or the question of a running one."""
         status = state.status(self.step)
+        if state.question and status.phase is Phase.RUNNING:
+            no = _("Press Yes; or press Cancel to take everything back.")
+            return html.note(Severity.WARNING, state.question, html.bullets([no]))
         if status.phase is Phase.FAILED:
             return html.note(Severity.ERROR, status.message, html.bullets([status.hint] if status.hint else []))
         if status.phase is Phase.STALE:
@@ -68,8 +93,15 @@ class Panel:
         widget.observe(changed, "value")
 
 
-def log_view(lines: Iterable[str]) -> str:
-    """Give the last lines of a running job, the newest in sight."""
+def changes() -> str:
+    """Give the heading of the controls."""
+    return f'<h3 class="ptsa-changes">{html.esc(_("What you can change"))}</h3>'
+
+
+def log_view(lines: Iterable[str], file: str = "") -> str:
+    """Give the last lines of a running job, the newest in sight, and the file that holds all of them."""
     text = "\n".join(lines)
+    where = _("The last lines; all of them are in {path}.").format(path=file) if file else ""
     box = f'<div class="ptsa-logbox" tabindex="0" role="log" aria-label="{html.esc(_("Log"))}">'
-    return f'{box}<pre class="ptsa-log">{html.esc(text)}</pre></div>' if text else ""
+    told = f'{box}<pre class="ptsa-log">{html.esc(text)}</pre></div><p class="ptsa-lead">{html.esc(where)}</p>'
+    return told if text else ""

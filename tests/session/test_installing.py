@@ -1,0 +1,221 @@
+"""Installations through a session, by the real uv and the real pip: each ends verified, or nothing of it stays."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from install.faults import picture
+from loopback import LoopbackIndex
+
+from assistant.host.live import LiveHost
+from assistant.install.journal import WORK
+from assistant.model.event import Event, FindingRaised, Progress, Step
+from assistant.model.machine import Detection, Machine
+from assistant.model.plan import Backend, Plan, Planning
+from assistant.session.runner import InlineRunner, ThreadRunner
+from assistant.session.session import Session
+from assistant.session.sources import Sources
+from assistant.session.state import Answer, Phase, State, Task
+
+FAKE = Path(__file__).parents[1] / "verify" / "faketorch" / "torch" / "__init__.py"
+PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"
+Make = Callable[..., Session]
+
+
+@pytest.fixture
+def make(loopback_index: LoopbackIndex, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Make:
+    """Give a function that makes a session whose only packages are a torch of NumPy and a NumPy that is borrowed."""
+    for name in [name for name in os.environ if name.startswith(("PIP_", "UV_"))]:
+        monkeypatch.delenv(name)
+    for name in ("JUPYTER_DATA_DIR", "XDG_STATE_HOME", "XDG_CACHE_HOME", "UV_CACHE_DIR"):
+        monkeypatch.setenv(name, str(tmp_path / name))
+    monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
+    monkeypatch.setenv("PIP_INDEX_URL", loopback_index.url)
+    monkeypatch.setenv("UV_DEFAULT_INDEX", loopback_index.url)
+    loopback_index.add("ipykernel", "7.0")
+    with zipfile.ZipFile(loopback_index.add("borrowed", "1.0"), "a") as wheel:
+        wheel.writestr("borrowed.pth", str(Path(np.__file__).parents[1]))
+    add_torch(loopback_index, "9.0")
+
+    def made(runner: InlineRunner | ThreadRunner | None = None, **answers: object) -> Session:
+        plan = Plan(
+            backend=Backend.CPU,
+            variant="cpu",
+            torch="9.0",
+            python=PYTHON,
+            index_url=loopback_index.url,
+            requirements=("torch==9.0", "borrowed"),
+        )
+        found = Detection(machine=Machine(os="linux"))
+        installer, asks = answers.pop("installer", "uv"), bool(answers.pop("asks", False))
+        given = {"target": str(tmp_path / "it's made" / "环境"), **answers}
+        state = State(detection=found, planning=Planning(choice=plan, plans=(plan,)), **given)
+        host = LiveHost()
+        return Session(
+            host, runner or InlineRunner(), None, state, sources=Sources(host, installer=installer), asks=asks
+        )
+
+    return made
+
+
+def add_torch(index: LoopbackIndex, version: str) -> None:
+    """Put the torch that is made of NumPy on the index, in place of the one that is there."""
+    path = index.add("torch", version)
+    with zipfile.ZipFile(path) as wheel:
+        kept = {name: wheel.read(name) for name in wheel.namelist() if ".dist-info" in name}
+    with zipfile.ZipFile(path, "w") as wheel:
+        for name, content in {**kept, "torch/__init__.py": FAKE.read_bytes()}.items():
+            wheel.writestr(name, content)
+
+
+def run(session: Session, *tasks: Task) -> State:
+    """Run tasks in order."""
+    for task in tasks:
+        session.begin(task)
+    return session.state
+
+
+@pytest.mark.parametrize("installer", ["uv", "pip"])
+def test_an_installation_ends_verified(make: Make, installer: str) -> None:
+    """Both installers tell the same events, and the verification of the installation is the one that is reported."""
+    session = make(installer=installer)
+    told: list[Event] = []
+    session.listen(told.append)
+    state = run(session, Task.PREPARE, Task.INSTALL)
+    assert state.status(Step.INSTALL).phase is Phase.DONE, state.status(Step.INSTALL)
+    assert {Path(command[0]).stem == "uv" for command in state.preview.commands} == {installer == "uv"}
+    units = [event.unit for event in told if isinstance(event, Progress)]
+    assert list(dict.fromkeys(unit for unit in units if unit)) == ["bytes", "packages", "checks"]
+    assert state.proof.usable
+    begun = len(told)
+    state = run(session, Task.VERIFY)
+    assert state.report.facts["torch"] == "2.9.9+fake"
+    assert state.status(Step.VERIFY).seconds < state.report.seconds
+    assert not [event for event in told[begun:] if isinstance(event, Progress) and event.unit == "checks"]
+    assert state.proof is None
+
+
+@pytest.mark.parametrize("kind", ["new", "existing"])
+def test_a_failed_verification_leaves_everything_as_it_was(
+    make: Make, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody is there to ask: the sentence names the check, and not a byte differs."""
+    session = make()
+    place = Path(session.state.target).parent
+    if kind == "existing":
+        session.state = make_standing(make)
+    before = picture(place) if place.exists() else None
+    monkeypatch.setenv("FAKE_TORCH_FAULT", "exit:matmul")
+    status = run(session, Task.PREPARE, Task.INSTALL).status(Step.INSTALL)
+    assert status.phase is Phase.FAILED
+    assert "“Multiply matrices”" in status.message
+    assert "--keep" in status.hint
+    assert (picture(place) if place.exists() else None) == before
+    assert session.state.environment is None
+    assert any("exit status 7" in line for line in session.state.log)
+
+
+def make_standing(make: Make) -> State:
+    """Make an environment whose torch then turns into another one; give the state to go on from."""
+    session = make()
+    run(session, Task.PREPARE, Task.INSTALL)
+    info = next(Path(session.state.target).glob("lib/*/site-packages/torch-9.0.dist-info/METADATA"))
+    text = info.read_text().replace("9.0", "8.0")
+    info.unlink()  # one file with that in uv's cache
+    info.write_text(text)
+    return make().state
+
+
+@pytest.mark.parametrize("way", ["option", "answer"])
+def test_the_user_may_keep_a_result_that_failed(make: Make, way: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By an option beforehand, or by an answer to the question; the report says what is wrong all the same."""
+    monkeypatch.setenv("FAKE_TORCH_FAULT", "exit:matmul")
+    session, asked = make(keep=way == "option", asks=True), []
+
+    def answer(old: State, new: State) -> None:
+        if new.question and not old.question:
+            asked.append(new.question)
+            session.dispatch(Answer(yes=True))
+
+    session.watch(answer)
+    state = run(session, Task.PREPARE, Task.INSTALL, Task.VERIFY)
+    assert len(asked) == (way == "answer")
+    assert state.status(Step.INSTALL).phase is Phase.DONE
+    assert not state.report.usable
+    assert "verify.matmul" in [finding.key for finding in state.findings]
+    assert state.question == ""
+
+
+def test_a_stop_while_the_question_waits_takes_everything_back(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Cancelling is an answer too."""
+    monkeypatch.setenv("FAKE_TORCH_FAULT", "exit:matmul")
+    session, over = make(ThreadRunner(), asks=True), threading.Event()
+
+    def watch(old: State, new: State) -> None:
+        if new.question and not old.question:
+            session.cancel()
+        if old.running and not new.running:
+            over.set()
+
+    session.watch(watch)
+    for task in (Task.PREPARE, Task.INSTALL):
+        over.clear()
+        session.begin(task)
+        assert over.wait(120)
+    assert session.state.status(Step.INSTALL).exit_code == 130
+    assert not Path(session.state.target).parent.exists()
+
+
+def test_a_preview_tells_files_and_bytes_and_writes_nothing(make: Make, tmp_path: Path) -> None:
+    """What will be fetched, where it will lie, and the commands word for word."""
+    preview = run(make(), Task.PREPARE).preview
+    target = Path(preview.target)
+    assert preview.download == preview.resolution.download > 0
+    assert f"{target}{os.sep}" in preview.writes
+    assert str(tmp_path / "JUPYTER_DATA_DIR" / "kernels" / "torch-cpu-9.0" / "kernel.json") in preview.writes
+    assert len([path for path in preview.writes if path.endswith(".whl")]) == 3
+    assert preview.commands[1][-1] == str(target / WORK / "requirements.txt")
+    assert not target.parent.exists()
+    assert not list((tmp_path / "XDG_STATE_HOME").rglob("*.part"))
+
+
+def test_a_project_of_uv_is_told_what_would_undo_it(make: Make, tmp_path: Path) -> None:
+    """The folder of a project stands for its environment, and the lines that keep torch are offered beforehand."""
+    project = tmp_path / "project"
+    project.mkdir()
+    (project / "pyproject.toml").write_text('[project]\nname = "p"\nversion = "0"\n[tool.uv]\npackage = false\n')
+    session = make(target=str(project))
+    told: list[Event] = []
+    session.listen(told.append)
+    state = run(session, Task.PREPARE, Task.INSTALL)
+    assert state.environment.path == str(project / ".venv")
+    finding = next(event.finding for event in told if isinstance(event, FindingRaised))
+    assert finding.key == "kept-by-project"
+    assert "torch==9.0" in finding.remedies[0].commands[0]
+
+
+def test_sources_tell_pip_about_folders_with_spaces(tmp_path: Path) -> None:
+    """A space ends a path for pip, so folders become addresses; offline no index is asked."""
+    told = Sources(LiveHost(), find_links=[str(tmp_path / "a b")], offline=True).environment
+    assert (tmp_path / "a b").as_uri() in told["PIP_FIND_LINKS"].split()
+    assert told["PIP_NO_INDEX"] == "1"
+
+
+def test_a_python_that_is_nowhere_is_named(make: Make) -> None:
+    """A plan for a Python that is nowhere says so in a sentence."""
+    session = make(installer="pip")
+    session.state = State(
+        detection=session.state.detection,
+        planning=Planning(plans=(Plan(backend=Backend.CPU, variant="cpu", torch="9.0", python="2.1"),)),
+        target=session.state.target,
+    )
+    status = run(session, Task.PREPARE).status(Step.INSTALL)
+    assert status.phase is Phase.FAILED
+    assert "python2.1 cannot be started" in status.message
