@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from assistant.i18n import _
 from assistant.model.report import Check, Report, Status, duration
-from assistant.model.speed import Speed, figure, speed_rows
+from assistant.model.speed import Limit, Speed, figure, speed_rows
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -35,6 +35,7 @@ _BARS: Mapping[Status, str] = {
 }
 SHORTEST = 1e-6
 HEIGHT = 0.36
+FLOPS_PER_BYTE = 0.1, 1e5  # from copying to multiplying the largest matrices
 Axes = Any  # matplotlib has no types
 _drawing = threading.Lock()  # matplotlib's caches of fonts and glyphs are shared by all threads
 
@@ -174,28 +175,29 @@ def _roofline(report: Report) -> Figure:
         if speed.flops and speed.bytes:
             place = speed.flops / speed.bytes, speed.flops / speed.seconds / 1e9
             axes.plot(*place, "o", color=DEVICE, markersize=6)
-            axes.annotate(key, place, (5, -9), textcoords="offset points", color=GREY, fontsize=8)
+            name = key.removeprefix("speed.")
+            axes.annotate(name, place, (7, 0), textcoords="offset points", va="center", color=GREY, fontsize=8)
     axes.set_xlabel("FLOP / byte", color=GREY)
     axes.set_ylabel("GFLOP/s", color=GREY)
     return drawn
 
 
 def _draw_roofs(axes: Axes, report: Report) -> None:
-    """Draw the slope of the memory and, for each type, the level of its arithmetic; dashed where only measured."""
+    """Draw the slope of the memory and, for the types, the level of their arithmetic; dashed where only measured."""
     memory = report.limits.get("bandwidth")
     peaks = {name: limit for name, limit in report.limits.items() if name != "bandwidth"}
     if memory is None or not peaks:
         return
-    highest = max(limit.value for limit in peaks.values())
-    ends = [0.1, highest / memory.value]
-    axes.plot(ends, [end * memory.value for end in ends], color=GREY, linewidth=1.2, linestyle=_style(memory.source))
-    axes.text(0.1, 0.13 * memory.value, f" {figure(memory.value)} GB/s", color=GREY, fontsize=8, va="bottom")
-    for name, limit in peaks.items():
-        ends = [limit.value / memory.value, 1e4]
-        axes.plot(ends, [limit.value] * 2, color=GREY, linewidth=1.2, linestyle=_style(limit.source))
-        text = f"{name} {figure(limit.value)} GFLOP/s"
-        axes.text(1e4, limit.value, text, color=GREY, fontsize=8, va="bottom", ha="right")
+    (first, last), slope = FLOPS_PER_BYTE, memory.value
+    corner = max(limit.value for limit in peaks.values()) / slope
+    _line(axes, (first, corner), (first * slope, corner * slope), memory)
+    axes.text(1.7 * first, first * slope, f"{figure(slope)} GB/s", color=GREY, fontsize=8, va="center")
+    for limit in dict.fromkeys(peaks.values()):
+        _line(axes, (max(first, limit.value / slope), last), (limit.value, limit.value), limit)
+        names = ", ".join(name for name, other in peaks.items() if other == limit)
+        text = f"{names} {figure(limit.value)} GFLOP/s"
+        axes.text(last, 1.05 * limit.value, text, color=GREY, fontsize=8, va="bottom", ha="right")
 
 
-def _style(source: str) -> str:
-    return "-" if source else "--"
+def _line(axes: Axes, across: tuple[float, float], up: tuple[float, float], limit: Limit) -> None:
+    axes.plot(across, up, color=GREY, linewidth=1.2, linestyle="-" if limit.source else "--")
