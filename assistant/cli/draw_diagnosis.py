@@ -10,7 +10,7 @@ from rich.text import Text
 from assistant.cli.draw import console
 from assistant.diagnose import Log, Rule
 from assistant.i18n import _
-from assistant.model.finding import Diagnosis, Remedy
+from assistant.model.finding import Diagnosis, Launch, Remedy
 
 __all__ = ["draw_diagnoses", "draw_unknown"]
 
@@ -59,5 +59,15 @@ def _remedy(number: int, remedy: Remedy) -> None:
     if remedy.plan:
         command = f"assistant setup --backend {remedy.plan.backend.value} --python {remedy.plan.python}"
         console.print(Text(f"       {command}", style="cyan"))
+    for launch in remedy.launch:
+        _launch(launch)
     for command in remedy.check:
         console.print(Text(_("       check: {command}").format(command=command), style="green"))
+
+
+def _launch(launch: Launch) -> None:
+    place = ", ".join(filter(None, (launch.app, launch.file)))
+    console.print(Text(f"       {place}:"))
+    for sign, words in (("-", launch.drop), ("+", launch.add), ("=", (launch.line,) if launch.line else ())):
+        if words:
+            console.print(Text(f"         {sign} {' '.join(words)}", style="cyan"))

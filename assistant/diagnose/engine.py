@@ -8,7 +8,7 @@ from assistant.diagnose.facts import facts_in, merged
 from assistant.diagnose.log import Log, read_log
 from assistant.diagnose.predicates import ask
 from assistant.diagnose.questions import question
-from assistant.diagnose.rules import Rule, Rules, Sign, Way, Wish, load_rules
+from assistant.diagnose.rules import Rule, Rules, Sign, Way, load_rules
 from assistant.i18n import _
 from assistant.model.finding import Diagnosis, Remedy
 from assistant.model.machine import Machine
@@ -21,11 +21,11 @@ SHOWN = 300  # characters of a line that is shown as evidence
 
 
 class Match(NamedTuple):
-    """One cause that fits: its diagnosis, the index of the failing line in the log, and each remedy's wish, if any."""
+    """One cause that fits: its diagnosis, the index of the failing line in the log, and each remedy's rule, if any."""
 
     diagnosis: Diagnosis
     line: int | None
-    wishes: tuple[Wish | None, ...]
+    ways: tuple[Way | None, ...]
 
 
 class Fit(NamedTuple):
@@ -46,7 +46,7 @@ def diagnose(log: Log | bytes | str, machine: Machine | None = None) -> tuple[Di
 
 
 def matches(log: Log | bytes | str, machine: Machine | None = None) -> tuple[Match, ...]:
-    """Do as `diagnose` does, and tell each cause's failing line and the plans that its remedies wish for."""
+    """Do as `diagnose` does, and tell each cause's failing line and what its remedies wish for."""
     read = log if isinstance(log, Log) else read_log(log)
     facts, rules = merged(machine or Machine(), facts_in(read)), load_rules()
     search = _Search(read, rules)
@@ -119,8 +119,7 @@ def _match(rule: Rule, fit: Fit, log: Log, machine: Machine) -> Match:
         sources=rule.sources,
         severity=rule.severity,
     )
-    wishes = (*(None for _asked in asked), *(way.plan for way in ways))
-    return Match(diagnosis, fit.lines[0] if fit.lines else None, wishes)
+    return Match(diagnosis, fit.lines[0] if fit.lines else None, (*(None for _asked in asked), *ways))
 
 
 def ways_out(rule: Rule, machine: Machine) -> tuple[Way, ...]:

@@ -42,13 +42,17 @@ class Wish(Record, frozen=True):
 
 
 class Way(Record, frozen=True):
-    """One remedy; `facts` and `unless` say where it can work. `plan` is a wish that the shell turns into a plan."""
+    """One remedy; `facts` and `unless` say where it can work. `plan` is a wish that the shell turns into a plan.
+
+    `launch` is set where applications are to be started for the backend of the diagnosis' first plan.
+    """
 
     text: str
     commands: tuple[str, ...] = ()
     env: dict[str, str] = {}
     check: tuple[str, ...] = ()
     plan: Wish | None = None
+    launch: bool = False
     facts: dict[str, object] = {}
     unless: dict[str, object] = {}
 

@@ -7,7 +7,7 @@ from enum import Enum
 from assistant.model.plan import Plan
 from assistant.model.record import Record
 
-__all__ = ["Diagnosis", "Finding", "Remedy", "Severity"]
+__all__ = ["Diagnosis", "Finding", "Launch", "Remedy", "Severity"]
 
 
 class Severity(Enum):
@@ -19,10 +19,24 @@ class Severity(Enum):
     ERROR = "error"
 
 
+class Launch(Record, frozen=True):
+    """How an application is to be started: what to take out of its arguments, what to put in, the line as it then is.
+
+    `file` is where the arguments stand, "" where they are typed; `line` is "" where the old arguments are not known.
+    """
+
+    app: str
+    file: str = ""
+    drop: tuple[str, ...] = ()
+    add: tuple[str, ...] = ()
+    line: str = ""
+
+
 class Remedy(Record, frozen=True, omit_defaults=False):
     """A way out: one sentence, the commands that do it, and a new plan where the way out is one.
 
-    `env` holds variables to set; `check` holds commands that all end with exit code 0 once it worked.
+    `env` holds variables to set; `check` holds commands that all end with exit code 0 once it worked; `launch` tells
+    what to change where applications are started.
     """
 
     text: str
@@ -30,6 +44,7 @@ class Remedy(Record, frozen=True, omit_defaults=False):
     plan: Plan | None = None
     env: dict[str, str] = {}
     check: tuple[str, ...] = ()
+    launch: tuple[Launch, ...] = ()
 
 
 class Finding(Record, frozen=True):

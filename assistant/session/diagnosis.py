@@ -7,7 +7,20 @@ from functools import cache
 
 from assistant.catalog import load_catalog
 from assistant.detect import read_report
-from assistant.diagnose import Log, Match, Way, Wish, facts_in, load_rules, matches, merged, remedy, ways_out
+from assistant.diagnose import (
+    Log,
+    Match,
+    Way,
+    Wish,
+    facts_in,
+    load_rules,
+    matches,
+    merged,
+    read_log,
+    relaunched,
+    remedy,
+    ways_out,
+)
 from assistant.i18n import _
 from assistant.model.errors import BadInput
 from assistant.model.finding import Diagnosis, Finding, Remedy
@@ -29,7 +42,7 @@ def diagnosed(log: Log, machine: Machine) -> tuple[Diagnosis, ...]:
 def diagnosed_lines(log: Log, machine: Machine) -> tuple[tuple[Diagnosis, int | None], ...]:
     """Do as `diagnosed` does, each cause with the index in `log.lines` of the line that shows it."""
     known = merged(merged(machine, _reported(log)), facts_in(log))
-    return tuple((_planned(match, known), match.line) for match in matches(log, known))
+    return tuple((_planned(match, known, log), match.line) for match in matches(log, known))
 
 
 def machine_of_log(log: Log, here: Machine) -> Machine:
@@ -62,20 +75,27 @@ def _reported(log: Log) -> Machine:
         return Machine()
 
 
-def _planned(match: Match, machine: Machine) -> Diagnosis:
-    pairs = zip(match.diagnosis.remedies, match.wishes, strict=True)
-    return replace(match.diagnosis, remedies=_kept((told, _plan(wish, machine), wish) for told, wish in pairs))
+def _planned(match: Match, machine: Machine, log: Log) -> Diagnosis:
+    remedies = _kept(zip(match.diagnosis.remedies, match.ways, strict=True), machine, log)
+    return replace(match.diagnosis, remedies=remedies)
 
 
 def _filled(ways: Iterable[Way], machine: Machine) -> tuple[Remedy, ...]:
-    return _kept((remedy(way), _plan(way.plan, machine), way.plan) for way in ways)
+    return _kept(((remedy(way), way) for way in ways), machine, read_log(""))
 
 
-def _kept(remedies: Iterable[tuple[Remedy, Plan | None, Wish | None]]) -> tuple[Remedy, ...]:
-    """Put the plans in, and leave out a remedy that is nothing but a plan which this machine cannot have."""
-    every = [(replace(told, plan=plan), wish) for told, plan, wish in remedies]
-    possible = tuple(told for told, wish in every if wish is None or told.plan or told.commands or told.env)
-    return possible or tuple(told for told, _wish in every)
+def _kept(remedies: Iterable[tuple[Remedy, Way | None]], machine: Machine, log: Log) -> tuple[Remedy, ...]:
+    """Put plans and launch arguments in, and leave out a remedy that is only a plan which this machine cannot have."""
+    every = [(replace(told, plan=_plan(way.plan if way else None, machine)), way) for told, way in remedies]
+    plan = next((told.plan for told, _way in every if told.plan), None)
+    possible = tuple(
+        replace(told, launch=relaunched(log, plan.backend, machine.os or ""))
+        if way and way.launch and plan and log.text
+        else told
+        for told, way in every
+        if way is None or way.plan is None or told.plan or told.commands or told.env
+    )
+    return possible or tuple(told for told, _way in every)
 
 
 def _plan(wish: Wish | None, machine: Machine) -> Plan | None:

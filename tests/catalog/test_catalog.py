@@ -13,6 +13,7 @@ import pytest
 
 from assistant.catalog import load_catalog, number
 from assistant.catalog.identity import CardTables
+from assistant.catalog.launchers import LauncherTables
 from assistant.catalog.limits import LimitTables
 from assistant.catalog.rows import CudaTables, DirectmlTables, IndexTables, RocmTables, SystemTables, TorchTables
 from assistant.catalog.tables import read_tables
@@ -28,6 +29,7 @@ KINDS = {
     "gpus_nvidia": CardTables,
     "gpus_amd": CardTables,
     "gpus_intel": CardTables,
+    "launchers": LauncherTables,
     "limits": LimitTables,
 }
 CATALOG = load_catalog()

@@ -1,0 +1,67 @@
+"""How image applications are started on each backend: which arguments choose it, and where they are kept."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+
+from assistant.catalog.tables import Table, read_tables
+from assistant.model.plan import Backend
+from assistant.model.record import Record
+
+__all__ = ["Launcher", "LauncherTables", "corrected", "launchers", "written"]
+
+
+class Launcher(Record, frozen=True):
+    """One application: `marks` name it in a log, `choosing` are its arguments that choose a backend.
+
+    `files` and `lines` tell by system where the arguments stand and how; without a file they are typed. `backends`
+    gives the arguments that each backend needs; one that is not listed is not offered by the application.
+    """
+
+    key: str
+    name: str
+    marks: tuple[str, ...]
+    files: dict[str, str]
+    lines: dict[str, str]
+    choosing: tuple[str, ...]
+    backends: dict[Backend, tuple[str, ...]]
+
+
+class LauncherTables(Record, frozen=True):
+    """The file of launchers."""
+
+    launchers: Table[Launcher]
+
+
+@cache
+def launchers() -> tuple[Launcher, ...]:
+    """Read the applications that are known."""
+    return read_tables("launchers", LauncherTables).launchers.rows
+
+
+def corrected(launcher: Launcher, arguments: tuple[str, ...], backend: Backend) -> tuple[str, ...] | None:
+    """Give the arguments with those that choose a backend replaced by what `backend` needs; all others are kept.
+
+    None where the application does not offer the backend. Correcting twice changes nothing more.
+    """
+    added = launcher.backends.get(backend)
+    if added is None:
+        return None
+    kept, dropping = [], False
+    for word in arguments:
+        dropping = re.split("[=:]", word)[0] in launcher.choosing or (dropping and not word.startswith("-"))
+        if not dropping:
+            kept.append(word)
+    result = (*kept, *(word for word in added if word not in kept))
+    return arguments if sorted(result) == sorted(arguments) else result
+
+
+def written(launcher: Launcher, arguments: tuple[str, ...], system: str) -> str | None:
+    """Give the line that starts the application on a system ("linux", "windows", "macos"); None where it does not run.
+
+    Words with spaces are quoted as that system's shell reads them.
+    """
+    line = launcher.lines.get(system)
+    quoted = (f'"{word}"' if " " in word else word for word in arguments)
+    return line.format(arguments=" ".join(quoted)).rstrip() if line else None
