@@ -21,7 +21,11 @@ import warnings
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-import torch
+try:
+    import torch
+except (ImportError, OSError) as error:  # missing, or one of its libraries does not load
+    message = f"PyTorch cannot be loaded by {sys.executable}: {error}. Install it anew, or start another Python."
+    raise ImportError(message) from error
 
 __all__ = ["ORDER", "Choice", "DeviceError", "autocast", "best_dtype", "choose_device", "pick_device", "supports"]
 
