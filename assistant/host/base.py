@@ -20,7 +20,7 @@ class Host(ABC):
     def ask(self, kind: str, *arguments: str) -> Answer:
         """Answer one question; the typed methods below are its vocabulary, and these kinds, which give JSON objects.
 
-        `platform`, `memory`, `disk PATH`, `packages`, `kernels`, `nvml`, `dxgi`; and as text `pci`, `groups`,
+        `platform`, `server`, `memory`, `disk PATH`, `packages`, `kernels`, `nvml`, `dxgi`; and as text `pci`, `groups`,
         `file_version PATH`.
         """
 

@@ -137,6 +137,17 @@ def _platform() -> Answer:
     )
 
 
+def _server() -> Answer:
+    """Name the interpreter of the Jupyter server that started this process; its link into an environment is kept."""
+    import psutil  # noqa: PLC0415 - 15 ms that `import assistant` need not pay
+
+    for parent in psutil.Process().parents():
+        words = parent.cmdline()
+        if any("jupyter" in Path(word).name for word in words[:3]):
+            return _json({"executable": words[0], "command": words})
+    return Answer(status="missing")
+
+
 def _memory() -> Answer:
     import psutil  # noqa: PLC0415 - 15 ms that `import assistant` need not pay
 
@@ -248,6 +259,7 @@ _LOOKS: dict[str, Callable[..., Answer]] = {
     "dxgi": _dxgi,
     "file_version": _file_version,
     "platform": _platform,
+    "server": _server,
     "memory": _memory,
     "disk": _disk,
     "packages": _packages,

@@ -28,7 +28,7 @@ from assistant.session.actions import (
     Told,
     Wish,
 )
-from assistant.session.nouns import Download, Phase, Preview, State, StepStatus, Task
+from assistant.session.nouns import Phase, Preview, State, StepStatus, Task
 
 __all__ = [
     "Action",
@@ -37,7 +37,6 @@ __all__ = [
     "Asked",
     "Begin",
     "Choose",
-    "Download",
     "Fill",
     "Finished",
     "Paste",

@@ -1,24 +1,49 @@
-"""A setup's state on disk: one JSON file, written whole or not at all."""
+"""A setup's state on disk: one JSON file, written whole or not at all, and a log per process."""
 
 from __future__ import annotations
 
 import os
 from contextlib import suppress
-from datetime import datetime
+from datetime import UTC, datetime
+from functools import cached_property
 from pathlib import Path
+from typing import Literal
 
 import platformdirs
 
+from assistant import __version__
+from assistant.host.process import alive
 from assistant.model.errors import AssistantError
-from assistant.model.record import from_json, replace, to_json
-from assistant.session.state import Phase, State, StepStatus
+from assistant.model.record import Record, from_json, replace, to_json
+from assistant.session.state import Phase, State, StepStatus, Task
 
-__all__ = ["Store", "default_folder"]
+__all__ = ["Saved", "Store", "default_folder"]
+
+LOGS = 10  # logs of earlier setups that are kept
 
 
 def default_folder() -> Path:
     """Name the folder for the state and the logs of this user's setups."""
     return platformdirs.user_state_path("pytorch-setup-assistant", appauthor=False)
+
+
+class Saved(Record, frozen=True):
+    """A state as it was written: by which version, by which process, and what that was doing.
+
+    `state` is None for a file that this version cannot read; `at` is the local time of writing.
+    """
+
+    schema: Literal[2] = 2
+    version: str = ""
+    process: int = 0
+    running: Task | None = None
+    state: State | None = None
+    at: str = ""
+
+    @property
+    def in_use(self) -> bool:
+        """Tell whether another process, still alive, is in the middle of a task."""
+        return self.running is not None and self.process != os.getpid() and alive(self.process)
 
 
 class Store:
@@ -27,35 +52,50 @@ class Store:
     def __init__(self, folder: Path | None = None) -> None:
         self.folder = folder or default_folder()
         self.path = self.folder / "session.json"
-        self.log = self.folder / "last.log"
+
+    @cached_property
+    def log(self) -> Path:
+        """Name the file for every line that this process's setups tell."""
+        now = datetime.now(UTC).astimezone()
+        return self.folder / "logs" / f"setup-{now:%Y%m%d-%H%M%S}-{os.getpid()}.log"
 
     def save(self, state: State) -> None:
-        """Write the state beside the old one, then put it in its place; an unwritable folder is no failure."""
-        text = to_json(replace(state, log=(), running=None))
+        """Write the state beside the old one, then put it in its place; an unwritable folder is no failure.
+
+        A recorded machine that is looked at is never written over the real setup.
+        """
+        if state.machine:
+            return
+        kept = replace(state, log=(), running=None, stopping=False, question="")
+        saved = Saved(version=__version__, process=os.getpid(), running=state.running, state=kept)
         part = self.path.with_suffix(f".{os.getpid()}")
         with suppress(OSError):
             self.folder.mkdir(parents=True, exist_ok=True)
-            part.write_text(text, encoding="utf-8")
+            part.write_text(to_json(saved), encoding="utf-8")
             part.replace(self.path)
 
-    def load(self) -> State | None:
-        """Read the last state; what was running when it was written counts as ready to run again."""
+    def read(self) -> Saved | None:
+        """Read what was saved, and when; None when nothing ever was."""
         try:
-            state = from_json(self.path.read_bytes(), State, self.path.name)
-        except (OSError, AssistantError):
-            return None
-        statuses = {
-            step: StepStatus(phase=Phase.READY) if status.phase is Phase.RUNNING else status
-            for step, status in state.statuses.items()
-        }
-        return replace(state, statuses=statuses, running=None)
-
-    def saved_at(self) -> str:
-        """Tell when the state was saved, in local time; "" when it never was."""
-        try:
-            return datetime.fromtimestamp(self.path.stat().st_mtime).astimezone().strftime("%Y-%m-%d %H:%M")
+            text = self.path.read_bytes()
+            at = datetime.fromtimestamp(self.path.stat().st_mtime).astimezone().strftime("%Y-%m-%d %H:%M")
         except OSError:
-            return ""
+            return None
+        try:
+            saved = from_json(text, Saved, self.path.name)
+        except AssistantError:
+            return Saved(at=at)
+        return replace(saved, at=at, state=_at_rest(saved.state) if saved.state else None)
+
+    def load(self) -> State | None:
+        """Read the last state; None where there is none, or one that this version cannot read."""
+        saved = self.read()
+        return saved.state if saved else None
+
+    def drop(self) -> None:
+        """Forget what was saved."""
+        with suppress(OSError):
+            self.path.unlink(missing_ok=True)
 
     def keep_fault(self, text: str) -> Path:
         """Write what broke to a file of its own; answer its path."""
@@ -66,6 +106,20 @@ class Store:
         return path
 
     def write_log(self, line: str) -> None:
-        """Append a line to the log of the last setup; a folder that cannot be written is no failure."""
-        with suppress(OSError), self.log.open("a", encoding="utf-8") as file:
-            file.write(line + "\n")
+        """Append a line to the log; a folder that cannot be written is no failure."""
+        with suppress(OSError):
+            if not self.log.exists():
+                self.log.parent.mkdir(parents=True, exist_ok=True)
+                for old in sorted(self.log.parent.glob("setup-*.log"))[: 1 - LOGS]:
+                    old.unlink(missing_ok=True)
+            with self.log.open("a", encoding="utf-8") as file:
+                file.write(line + "\n")
+
+
+def _at_rest(state: State) -> State:
+    """Let what was running when the state was written be ready to run again."""
+    statuses = {
+        step: StepStatus(phase=Phase.READY) if status.phase is Phase.RUNNING else status
+        for step, status in state.statuses.items()
+    }
+    return replace(state, statuses=statuses)

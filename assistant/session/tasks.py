@@ -223,8 +223,7 @@ def _export(state: State, tools: Tools) -> Changes:
         secrets=taken.secrets,
         names=taken.names,
         overwrite=lambda paths: (
-            state.overwrite
-            or tools.ask(question.format(folder=folder, names=", ".join(path.name for path in paths)))
+            state.overwrite or tools.ask(question.format(folder=folder, names=", ".join(path.name for path in paths)))
         ),
     )
     return {"exported": tuple(str(path) for path in written), "overwrite": False}

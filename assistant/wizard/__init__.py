@@ -14,7 +14,7 @@ def open_wizard(machine: str = "", *, language: str | None = None) -> SetupWizar
     """Show the guided setup; call it as the last line of a cell.
 
     `machine` names a recorded machine to look at instead of this one; `language` is "en" or "zh_CN".
-    A second call in the same kernel replaces the first wizard.
+    A second call in the same kernel shows a wizard that is at work as it stands, and replaces one that is not.
     """
     from assistant.i18n import use_language  # noqa: PLC0415
     from assistant.wizard.app import show  # noqa: PLC0415 - widgets are loaded only where a wizard is wanted

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
 from functools import wraps
 from typing import Any
@@ -10,18 +11,18 @@ from typing import Any
 import ipywidgets as widgets
 
 from assistant.host.live import LiveHost
-from assistant.i18n import _
-from assistant.machines import label
+from assistant.i18n import LANGUAGES, _, language, use_language
+from assistant.machines import label, load
 from assistant.model.event import Step
 from assistant.model.finding import Severity
 from assistant.model.record import replace
-from assistant.session.resume import furthest, resumable
+from assistant.session.resume import furthest, obstacle, remarks, worth_telling
 from assistant.session.runner import Runner, ThreadRunner
 from assistant.session.session import Session
-from assistant.session.state import Resume, Show, State, Task
+from assistant.session.state import Phase, Resume, Show, Simulate, State, Task
 from assistant.session.store import Store
 from assistant.wizard import html
-from assistant.wizard.flow import footer, press, titles, word
+from assistant.wizard.flow import SIGNS, footer, press, titles, word
 from assistant.wizard.panels import PANELS, Panel
 from assistant.wizard.stepper import Stepper
 
@@ -31,28 +32,32 @@ __all__ = ["SetupWizard", "show"]
 class SetupWizard(widgets.VBox):  # type: ignore[misc]  # the library has no types
     """The guided setup as a widget; `session` holds everything that it knows."""
 
-    def __init__(self, session: Session, saved: State | None = None, saved_at: str = "") -> None:
+    def __init__(self, session: Session) -> None:
         super().__init__()
         self.add_class("ptsa-wizard")
         self.session = session
         self._lock = threading.RLock()
         self._panels: dict[Step, Panel] = {}
-        self.stepper = Stepper(label=_("Steps of the setup"), progress_label=_("Progress"))
+        self._saved = session.saved()
+        self._since = time.time()
+        self._seen: int | None = None
+        self.stepper = Stepper()
         self.stepper.on_msg(self._on_stepper)
-        self.banner = widgets.HTML()
+        self.language = widgets.Dropdown(options=[(name, code) for code, name in LANGUAGES.items()], value=language())
+        self.language.add_class("ptsa-language")
+        self.language.observe(lambda change: self.speak(change["new"]), "value")
+        self.banner, self.offer, self.why = widgets.HTML(), widgets.HTML(), widgets.HTML()
         self.panel = widgets.VBox()
-        self.why = widgets.HTML()
-        self.back = _button(_("Back"), self._on_back)
-        self.main = _button("", self._on_main, button_style="primary")
-        self.stop = _button(_("Cancel"), self._on_cancel)
+        self.back = _button(self._on_back)
+        self.main = _button(self._on_main, button_style="primary")
+        self.main.add_class("ptsa-main")
+        self.stop = _button(session.cancel)
         buttons = widgets.HBox([self.back, self.main, self.stop])
         buttons.add_class("ptsa-footer")
-        self._saved, self._saved_at = saved, saved_at
-        self.offer = widgets.HTML()
-        self.resume = _button(_("Go on from there"), self._on_resume)
-        self.offers = widgets.VBox([self.offer, self.resume])
-        self.offers.layout.display = "none"
-        self.children = (self.stepper, self.banner, self.offers, self.panel, self.why, buttons)
+        self.resume, self.drop = _button(self._on_resume), _button(self._on_drop)
+        self.offers = widgets.HBox([self.offer, self.resume, self.drop])
+        self.offers.add_class("ptsa-offers")
+        self.children = (self.stepper, self.language, self.banner, self.offers, self.panel, self.why, buttons)
         session.watch(self._follow)
         self._draw(session.state)
 
@@ -60,53 +65,84 @@ class SetupWizard(widgets.VBox):  # type: ignore[misc]  # the library has no typ
         """Stay the same in every run: notebooks are compared by what their cells print."""
         return "SetupWizard()"
 
+    def speak(self, code: str) -> None:
+        """Go on in another language: every word is drawn anew, and results are told again; nothing is done again."""
+        if code == language() and self.language.value == code:
+            return
+        with self._lock:
+            use_language(code)
+            self.language.value = code
+            old, self._panels = self._panels, {}
+            self._draw(self.session.state, old)
+            for panel in old.values():
+                panel.close()
+        self.session.retell()
+
     def _follow(self, old: State, new: State) -> None:
+        if old.running is None and new.running:
+            self._since = time.time()
         self._draw(new)
-        if (old.machine, old.overrides) != (new.machine, new.overrides):
+        looked_at = (new.machine, new.overrides)
+        if (old.machine, old.overrides) != looked_at and new.status(Step.DETECT).phase is not Phase.DONE:
             threading.Thread(target=self.session.begin, args=(Task.DETECT,), daemon=True).start()
 
-    def _draw(self, state: State) -> None:
+    def _draw(self, state: State, replaced: dict[Step, Panel] | None = None) -> None:
         with self._lock, self.hold_sync():
-            self._draw_stepper(state)
+            with self.stepper.hold_sync():
+                self._draw_stepper(state)
+            self.banner.value = _simulation(state.machine) if state.machine else ""
+            self.language.description = _("Language")
+            self.language.disabled = state.running is not None
             self._draw_offer(state)
-            self._draw_panel(state)
+            self._draw_panel(state, replaced or {})
             self._draw_footer(state)
 
     def _draw_stepper(self, state: State) -> None:
-        names = titles()
-        self.stepper.steps = [
-            {"key": step.value, "title": names[step], "phase": phase.value, "word": word(phase)}
-            for step in Step
-            for phase in [state.status(step).phase]
-        ]
-        progress = state.status(state.current).progress
+        names, progress = titles(), state.status(state.current).progress
         text = progress.text if progress else ""
+        phases = {step: state.status(step).phase for step in Step}
+        self.stepper.words = _words()
+        self.stepper.language = language().replace("_", "-")
+        self.stepper.steps = [
+            {"key": step.value, "title": names[step], "phase": phase.value, "word": word(phase), "icon": SIGNS[phase]}
+            for step, phase in phases.items()
+        ]
         self.stepper.progress = {
             "running": state.running is not None,
             "done": progress.done if progress else 0,
             "total": progress.total if progress else None,
             "text": text,
+            "since": self._since,
+            "figures": progress.figures if progress else "",
         }
-        phase = state.status(state.current).phase
-        self.stepper.status = f"{names[state.current]}: {text or word(phase)}"
+        stopping = _("Stopping; what has been begun is taken back.") if state.stopping else ""
+        self.stepper.status = f"{names[state.current]}: {stopping or text or word(phases[state.current])}"
         self.stepper.current = state.current.value
-        self.banner.value = _simulation(state.machine) if state.machine else ""
 
     def _draw_offer(self, state: State) -> None:
-        """Offer to go on with the setup that was saved, until the user has gone on by himself."""
+        """Say where the saved setup stood, until the user has gone on by himself."""
         saved, found = self._saved, state.detection
-        open_ = saved and found and state.plan is None and not state.machine and resumable(saved, found.machine)
+        told = saved and (saved.state is None or worth_telling(saved.state))
+        open_ = bool(told and found and not state.machine and state.planning is None and state.running is None)
         self.offers.layout.display = None if open_ else "none"
-        if open_ and saved:
-            text = _("A setup of {when} got as far as {step}.")
-            text = text.format(when=self._saved_at, step=titles()[furthest(saved)])
-            self.offer.value = html.note(Severity.INFO, text)
+        if not (open_ and saved and found):
+            return
+        reason = obstacle(saved, found.machine)
+        step = titles()[furthest(saved.state)] if saved.state else ""
+        text = _("A setup of {when} got as far as {step}.") if saved.state else _("A setup was saved on {when}.")
+        lines = [text.format(when=saved.at, step=step), *([reason] if reason else remarks(saved))]
+        self.offer.value = html.note(Severity.WARNING if reason else Severity.INFO, " ".join(lines))
+        self.resume.description, self.drop.description = _("Go on from there"), _("Drop it")
+        self.resume.layout.display = "none" if reason else None
+        self.drop.layout.display = "none" if saved.in_use else None
 
-    def _draw_panel(self, state: State) -> None:
+    def _draw_panel(self, state: State, replaced: dict[Step, Panel]) -> None:
         step = state.current
         if step not in self._panels:
-            self._panels[step] = PANELS[step](self.session.dispatch)
-            self._panels[step].step = step
+            panel = self._panels[step] = PANELS[step](self.session.dispatch)
+            panel.step = step
+            if step in replaced:
+                panel.adopt(replaced[step])
         panel = self._panels[step]
         panel.update(state)
         if self.panel.children != (panel.box,):
@@ -114,17 +150,23 @@ class SetupWizard(widgets.VBox):  # type: ignore[misc]  # the library has no typ
 
     def _draw_footer(self, state: State) -> None:
         offered = footer(state)
+        offer = (offered.label, offered.actions, state.running)
+        if offer != getattr(self, "_offered", None):
+            self._offered, self.stepper.offer = offer, self.stepper.offer + 1
+        self.back.description, self.stop.description = _("Back"), _("Cancel")
         self.main.description = offered.label
         self.main.disabled = bool(offered.why)
         self.back.disabled = offered.back is None
         self.stop.disabled = not offered.cancel
         shown = offered.why if state.running is None else ()
-        self.why.value = "".join(f'<p class="ptsa-why">{html.esc(line)}</p>' for line in shown)
+        self.why.value = "".join(f'<p class="ptsa-why">{html.icon("info")}{html.esc(line)}</p>' for line in shown)
 
     def _on_stepper(self, _widget: object, content: object, _buffers: object) -> None:
-        wanted = content.get("show") if isinstance(content, dict) else None
+        told = content if isinstance(content, dict) else {}
+        if isinstance(told.get("seen"), int):
+            self._seen = told["seen"]
         for step in Step:
-            if step.value == wanted:
+            if step.value == told.get("show"):
                 self.session.dispatch(Show(step=step))
 
     def _on_back(self) -> None:
@@ -133,39 +175,70 @@ class SetupWizard(widgets.VBox):  # type: ignore[misc]  # the library has no typ
             self.session.dispatch(Show(step=step))
 
     def _on_main(self) -> None:
-        for action in press(self.session.state):
+        """Do what the button said when it was pressed; of many quick presses those that saw older words do nothing."""
+        with self._lock:
+            stale = self._seen is not None and self._seen != self.stepper.offer
+            actions = () if stale else press(self.session.state)
+        for action in actions:
             self.session.dispatch(action)
 
     def _on_resume(self) -> None:
-        if self._saved:
-            self.session.dispatch(Resume(state=replace(self._saved, current=furthest(self._saved))))
+        if self._saved and self._saved.state:
+            state, found = self._saved.state, self.session.state
+            known = {"pythons": found.pythons, "log_file": found.log_file}
+            self.session.dispatch(Resume(state=replace(state, current=furthest(state), **known)))
+            self.session.retell()
 
-    def _on_cancel(self) -> None:
-        self.session.cancel()
+    def _on_drop(self) -> None:
+        self.session.drop()
+        self._saved = None
+        self._draw(self.session.state)
+
+
+def _words() -> dict[str, str]:
+    """Give the words that the browser fills in by itself."""
+    return {
+        "title": _("Set up PyTorch"),
+        "steps": _("Steps of the setup"),
+        "progress": _("Progress"),
+        "elapsed": _("{time} so far"),
+        "gone": _("The kernel was restarted or has ended, so nothing here works any more. Run the cell above again."),
+    }
 
 
 def _simulation(machine: str) -> str:
+    recording = load(machine)
     text = _("Simulation of {machine}: nothing can be installed.").format(machine=label(machine))
-    return html.note(Severity.WARNING, text)
+    origin = (
+        _("Recorded on such a machine on {date}.")
+        if recording.origin == "recorded"
+        else _("Composed from published output ({date}): {source}")
+    )
+    told = origin.format(date=recording.date, source=recording.source)
+    return html.note(Severity.WARNING, text, f'<p class="ptsa-lead">{html.esc(told)}</p>')
 
 
 def show(machine: str = "", runner: Runner | None = None) -> SetupWizard:
-    """Make the wizard of this kernel and let it detect; an older one is closed."""
+    """Show this kernel's wizard: one that is at work as it stands, else a new one, which begins by looking."""
+    if _current and _current[-1].session.state.running and _current[-1].comm is not None:
+        return _current[-1]
     if _current:
         _current.pop().close()
-    store = Store()
-    session = Session(LiveHost(), runner or ThreadRunner(), store, State(machine=machine))
-    wizard = SetupWizard(session, store.load(), store.saved_at())
+    session = Session(LiveHost(), runner or ThreadRunner(), Store(), asks=True)
+    wizard = SetupWizard(session)
     _current.append(wizard)
-    session.begin(Task.DETECT)
+    if machine:
+        session.dispatch(Simulate(machine=machine))
+    else:
+        session.begin(Task.DETECT)
     return wizard
 
 
 _current: list[SetupWizard] = []  # one wizard per kernel: closing a widget frees only its root
 
 
-def _button(description: str, pressed: Callable[[], None], **traits: Any) -> widgets.Button:  # noqa: ANN401
-    button = widgets.Button(description=description, **traits)
+def _button(pressed: Callable[[], None], **traits: Any) -> widgets.Button:  # noqa: ANN401
+    button = widgets.Button(**traits)
 
     @wraps(pressed)
     def on_click(_button: widgets.Button) -> None:

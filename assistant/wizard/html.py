@@ -6,11 +6,38 @@ import html
 from collections.abc import Iterable
 
 from assistant.i18n import _
-from assistant.model.finding import Finding, Severity
+from assistant.model.finding import Finding, Remedy, Severity
 
-__all__ = ["bullets", "code", "details", "esc", "finding", "heading", "note", "table"]
+__all__ = [
+    "ICONS",
+    "bullets",
+    "card",
+    "chips",
+    "code",
+    "details",
+    "esc",
+    "finding",
+    "heading",
+    "icon",
+    "note",
+    "remedies",
+    "section",
+    "table",
+]
 
-SIGNS = {Severity.OK: "✓", Severity.INFO: "i", Severity.WARNING: "!", Severity.ERROR: "✗"}
+# Lines on a field of 16 by 16; they take the colour of the text beside them.
+ICONS = {
+    "ok": "M3 8.5 6.5 12 13 4.5",
+    "info": "M8 7v4.5M8 4.2v.3M8 1.5a6.5 6.5 0 1 0 0 13 6.5 6.5 0 0 0 0-13z",
+    "warning": "M8 1.8 15 14H1zM8 6.3v3.5M8 11.6v.3",
+    "error": "M4 4l8 8M12 4l-8 8",
+    "stale": "M13 8a5 5 0 1 1-1.6-3.7L13 6M13 2.2V6H9.2",
+    "running": "M4 1.8h8M4 14.2h8M5 1.8c0 5.5 6 6.9 6 12.4M11 1.8c0 5.5-6 6.9-6 12.4",
+    "gpu": "M4 4h8v8H4zM6.5 1.5V4M9.5 1.5V4M6.5 12v2.5M9.5 12v2.5M1.5 6.5H4M1.5 9.5H4M12 6.5h2.5M12 9.5h2.5",
+    "next": "M2.5 8h11M9 3.5 13.5 8 9 12.5",
+    "file": "M8 2v8M4.5 6.8 8 10.3l3.5-3.5M2.5 13.5h11",
+    "no": "M8 1.5a6.5 6.5 0 1 0 0 13 6.5 6.5 0 0 0 0-13zM3.5 3.5l9 9",
+}
 
 
 def esc(text: object) -> str:
@@ -18,11 +45,24 @@ def esc(text: object) -> str:
     return html.escape(str(text))
 
 
+def icon(name: str, words: str = "") -> str:
+    """Give a drawn sign; without words it only repeats what stands beside it, and is not read out."""
+    named = f'role="img" aria-label="{esc(words)}"' if words else 'aria-hidden="true"'
+    # Its size is said here too: without it, a page whose style has not come yet would show it as wide as itself.
+    drawn = f'width="16" height="16" fill="none" stroke="currentColor"><path d="{ICONS[name]}"/></svg>'
+    return f'<svg class="ptsa-icon ptsa-icon-{name}" viewBox="0 0 16 16" {named} {drawn}'
+
+
 def heading(text: str, lead: str = "") -> str:
     """Give a step's heading, which takes the focus when the step is entered, and a sentence below."""
     return f'<h2 class="ptsa-heading" tabindex="-1">{esc(text)}</h2>' + (
         f'<p class="ptsa-lead">{esc(lead)}</p>' * bool(lead)
     )
+
+
+def section(title: str, body: str) -> str:
+    """Give a part of a panel under its own heading; nothing for no body."""
+    return f'<section class="ptsa-section"><h3>{esc(title)}</h3>{body}</section>' if body else ""
 
 
 def table(rows: Iterable[tuple[str, ...]], headings: tuple[str, ...] = ()) -> str:
@@ -40,17 +80,34 @@ def note(severity: Severity, text: str, more: str = "") -> str:
         Severity.WARNING: _("Warning"),
         Severity.ERROR: _("Problem"),
     }
-    title = f"<strong>{SIGNS[severity]} {esc(words[severity])}</strong>"
-    return f'<div class="ptsa-note ptsa-note-{severity.value}">{title}{esc(text)}{more}</div>'
+    title = f"{icon(severity.value)}<strong>{esc(words[severity])}</strong>"
+    return f'<div class="ptsa-note ptsa-note-{severity.value}">{title}<span>{esc(text)}</span>{more}</div>'
+
+
+def card(title: str, body: str, sign: str = "", mark: str = "") -> str:
+    """Give a framed thing under its name; `body` is HTML already, `mark` a class for its look."""
+    return f'<div class="ptsa-card {mark}"><h4>{icon(sign) if sign else ""}{esc(title)}</h4>{body}</div>'
+
+
+def chips(words: Iterable[str], kind: str = "") -> str:
+    """Give short words in frames of their own; empty ones are left out."""
+    items = "".join(f"<li>{esc(word)}</li>" for word in words if word)
+    return f'<ul class="ptsa-chips {kind}">{items}</ul>' if items else ""
 
 
 def finding(value: Finding) -> str:
     """Give a finding with its remedies."""
-    remedies = "".join(
-        f"<p>→ {esc(remedy.text)}</p>" + (code("\n".join(remedy.commands)) * bool(remedy.commands))
-        for remedy in value.remedies
+    return note(value.severity, value.text, remedies(value.remedies))
+
+
+def remedies(ways: Iterable[Remedy]) -> str:
+    """Give ways out: a sentence each, with what to type and what to set."""
+    return "".join(
+        f'<p class="ptsa-way">{icon("next")}{esc(way.text)}</p>'
+        + code("\n".join(way.commands)) * bool(way.commands)
+        + code("\n".join(f"{name}={value}" for name, value in way.env.items())) * bool(way.env)
+        for way in ways
     )
-    return note(value.severity, value.text, remedies)
 
 
 def code(text: str) -> str:
@@ -58,10 +115,10 @@ def code(text: str) -> str:
     return f'<pre class="ptsa-code">{esc(text)}</pre>'
 
 
-def bullets(lines: Iterable[str]) -> str:
-    """Give a list; nothing for no lines."""
-    items = "".join(f"<li>{esc(line)}</li>" for line in lines)
-    return f"<ul>{items}</ul>" if items else ""
+def bullets(lines: Iterable[str], sign: str = "") -> str:
+    """Give a list, with a sign before each line where one is named; nothing for no lines."""
+    items = "".join(f"<li>{icon(sign) if sign else ''}<span>{esc(line)}</span></li>" for line in lines)
+    return f'<ul class="{"ptsa-signed" if sign else "ptsa-plain"}">{items}</ul>' if items else ""
 
 
 def details(summary: str, body: str) -> str:

@@ -13,7 +13,11 @@ STATIC = Path(__file__).with_name("static")
 
 
 class Stepper(anywidget.AnyWidget):
-    """Draws what it is given; a click on a step arrives as the message `{"show": key}`."""
+    """Draws what it is given; a click on a step arrives as the message `{"show": key}`.
+
+    `words` are all texts of its own; `offer` counts what the main button has offered: a press on it is announced by the
+    message `{"seen": offer}`, so that a press which meant something else by now can be told.
+    """
 
     _esm = STATIC / "stepper.js"
     _css = STATIC / "wizard.css"
@@ -22,5 +26,6 @@ class Stepper(anywidget.AnyWidget):
     current = traitlets.Unicode().tag(sync=True)
     status = traitlets.Unicode().tag(sync=True)
     progress = traitlets.Dict().tag(sync=True)
-    label = traitlets.Unicode().tag(sync=True)
-    progress_label = traitlets.Unicode().tag(sync=True)
+    words: traitlets.Dict[str, str] = traitlets.Dict().tag(sync=True)
+    language = traitlets.Unicode().tag(sync=True)
+    offer = traitlets.Int().tag(sync=True)

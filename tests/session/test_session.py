@@ -9,10 +9,13 @@ from pathlib import Path
 import pytest
 
 from assistant.host.base import Answer, Host
+from assistant.host.recording import ReplayHost
+from assistant.machines import load
 from assistant.model.event import Event, LogLine, Step
 from assistant.model.plan import Backend, Request
 from assistant.session.runner import InlineRunner, Runner, ThreadRunner
 from assistant.session.session import Session
+from assistant.session.sources import Sources
 from assistant.session.state import Phase, Simulate, State, Task, Wish
 from assistant.session.store import Store
 
@@ -39,7 +42,8 @@ def wait_until_idle(session: Session) -> None:
 @pytest.mark.parametrize("runner", [InlineRunner(), ThreadRunner()], ids=["inline", "thread"])
 def test_detection_and_plan_run_to_their_results(runner: Runner, tmp_path: Path) -> None:
     """Both runners lead to the same plan, and the state is saved after each task."""
-    session = Session(NoHost(), runner, Store(tmp_path), State(machine=MACHINE))
+    host = ReplayHost(load(MACHINE))
+    session = Session(host, runner, Store(tmp_path), sources=Sources(host, offline=True))
     for task in (Task.DETECT, Task.PLAN):
         session.begin(task)
         wait_until_idle(session)

@@ -9,27 +9,31 @@ import ipywidgets as widgets
 from assistant.i18n import _
 from assistant.machines import label, shipped
 from assistant.model.finding import Severity
-from assistant.model.machine import Gpu, Machine
-from assistant.session.state import SetFact, Simulate, State
+from assistant.model.machine import Machine
+from assistant.session.outlook import CardOutlook, outlook
+from assistant.session.state import Begin, SetFact, Simulate, State, Task
 from assistant.wizard import html
 from assistant.wizard.panels.base import Panel
+from assistant.wizard.ruler import driver_ruler
 
 __all__ = ["DetectPanel"]
 
 
 class DetectPanel(Panel):
-    """The facts, a card per GPU, the findings, and the choice of a machine to look at."""
+    """The facts, a card per GPU with what it can run, the findings, and the choice of a machine to look at."""
 
     def controls(self) -> Iterable[widgets.Widget]:
-        """Offer this machine and every recorded one."""
-        options = [(_("This machine"), ""), *((label(name), name) for name in shipped())]
-        self.machine = widgets.Dropdown(options=options, description=_("Machine"))
+        """Offer this machine and every recorded one, a fact to set, and another look."""
+        recorded = sorted((label(name), name) for name in shipped())
+        self.machine = widgets.Dropdown(options=[(_("This machine"), ""), *recorded], description=_("Machine"))
         self.on_value(self.machine, lambda name: Simulate(machine=name))
         self.fact = widgets.Text(
             description=_("Set a fact"), placeholder="nvidia_driver=580.95.05", continuous_update=False
         )
         self.on_value(self.fact, self._set)
-        return [self.machine, self.fact]
+        self.again = widgets.Button(description=_("Look again"))
+        self.again.on_click(lambda _button: self.dispatch(Begin(task=Task.DETECT)))
+        return [self.machine, self.fact, self.again]
 
     def _set(self, text: str) -> SetFact:
         """Read `fact=value`; an empty value takes the setting back."""
@@ -40,23 +44,30 @@ class DetectPanel(Panel):
         """Show the facts once there are any."""
         top = html.heading(_("What is this machine?"), _("This step only looks; it changes nothing."))
         if state.detection is None:
-            return top
+            return top + f'<div class="ptsa-waiting">{html.icon("running")}{html.esc(_("Looking…"))}</div>'
         machine = state.detection.machine
-        cards = "".join(_card(gpu) for gpu in machine.gpus) or html.note(Severity.INFO, _("No GPU was found."))
         sources = html.table((item.fact, item.source, item.text) for item in machine.evidence)
-        return (
-            top
+        found = (
+            _cards(machine)
             + html.table(facts(machine))
             + "".join(html.note(Severity.INFO, line) for line in _set_by_you(state))
-            + f'<div class="ptsa-cards">{cards}</div>'
             + "".join(html.finding(finding) for finding in state.detection.findings)
             + html.details(_("Where each fact comes from"), sources if machine.evidence else "")
+        )
+        ruler = driver_ruler(outlook(machine).openings, machine.nvidia_driver or "")
+        following = _("The next step chooses the PyTorch that fits these facts. It only reads, too.")
+        return (
+            top
+            + html.section(_("What was found"), found)
+            + html.section(_("What the NVIDIA driver opens"), ruler)
+            + html.section(_("What will happen"), f"<p>{html.esc(following)}</p>")
         )
 
     def follow(self, state: State) -> None:
         """Show which machine is looked at; it cannot be changed while something runs."""
         self.machine.value = state.machine
-        self.machine.disabled = self.fact.disabled = state.running is not None
+        for control in (self.machine, self.fact, self.again):
+            control.disabled = state.running is not None
 
 
 def facts(machine: Machine) -> list[tuple[str, str]]:
@@ -79,14 +90,31 @@ def _set_by_you(state: State) -> list[str]:
     return [text.format(fact=fact, value=value) for fact, value in state.overrides.items()]
 
 
-def _card(gpu: Gpu) -> str:
-    kind = _("integrated") if gpu.integrated else _("graphics card")
+def _cards(machine: Machine) -> str:
+    cards = "".join(_card(seen, machine.gpus.count(seen.gpu)) for seen in outlook(machine).cards)
+    nothing = _("No GPU was found. PyTorch runs on the CPU, too; large models are slow there.")
+    return f'<div class="ptsa-cards">{cards}</div>' if cards else html.note(Severity.INFO, nothing)
+
+
+def _card(seen: CardOutlook, count: int) -> str:
+    """Draw one kind of card: what it is, and what it can run or why it cannot."""
+    gpu = seen.gpu
     known = [
-        kind,
+        _("integrated") if gpu.integrated else _("graphics card"),
         _("{size:g} GB of memory").format(size=gpu.vram_gb) if gpu.vram_gb else "",
         _("compute capability {version}").format(version=gpu.compute_capability) if gpu.compute_capability else "",
         gpu.gfx or "",
         gpu.pci_id or "",
     ]
-    lines = "".join(f"<div>{html.esc(line)}</div>" for line in known if line)
-    return f'<div class="ptsa-card"><strong>{html.esc(gpu.name or gpu.vendor.value)}</strong>{lines}</div>'
+    can = [
+        _("{backend} with torch {torch} ({variant})").format(
+            backend=plan.backend.value.upper(), torch=plan.torch, variant=plan.variant
+        )
+        for plan in seen.plans
+    ]
+    runs = f"<p>{html.esc(_('It can run:'))}</p>" + html.bullets(dict.fromkeys(can), "ok") if can else ""
+    cannot = [line for line in (seen.why or _("No PyTorch build uses it."), seen.would_help) if line]
+    told = runs or html.bullets(cannot[:1], "no") + html.bullets(cannot[1:], "next")
+    name = gpu.name or gpu.vendor.value
+    title = f"{count} × {name}" if count > 1 else name
+    return html.card(title, html.chips(known) + told, "gpu", "ptsa-card-good" if can else "ptsa-card-none")

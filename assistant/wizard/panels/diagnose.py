@@ -39,7 +39,12 @@ class DiagnosePanel(Panel):
         top = html.heading(_("Is anything to mend?"), _("What detection and verification noticed, and what failed."))
         worth = [finding for finding in state.findings if finding.severity in {Severity.WARNING, Severity.ERROR}]
         told = "".join(map(_cause, state.diagnoses)) + "".join(map(html.finding, worth))
-        return top + (told or _nothing(state))
+        following = _("What is pasted is read here, in this kernel, and sent nowhere. Nothing is changed.")
+        return (
+            top
+            + html.section(_("What was found"), told or _nothing(state))
+            + html.section(_("What will happen"), f"<p>{html.esc(following)}</p>")
+        )
 
     def follow(self, state: State) -> None:
         """Keep the controls still while something runs."""
@@ -56,12 +61,6 @@ def _nothing(state: State) -> str:
 
 def _cause(diagnosis: Diagnosis) -> str:
     evidence = html.code("\n".join(diagnosis.evidence)) if diagnosis.evidence else ""
-    remedies = "".join(
-        f"<p>→ {html.esc(remedy.text)}</p>"
-        + (html.code("\n".join(remedy.commands)) if remedy.commands else "")
-        + (html.code("\n".join(f"{name}={value}" for name, value in remedy.env.items())) if remedy.env else "")
-        for remedy in diagnosis.remedies
-    )
     severity = Severity.ERROR if diagnosis.confidence >= SURE else Severity.INFO
     text = f"{diagnosis.title}. {diagnosis.cause}"
-    return html.note(severity, text, html.details(_("What shows it"), evidence) + remedies)
+    return html.note(severity, text, html.details(_("What shows it"), evidence) + html.remedies(diagnosis.remedies))

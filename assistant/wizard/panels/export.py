@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import base64
-from pathlib import Path
+from collections.abc import Iterable
+
+import ipywidgets as widgets
 
 from assistant.i18n import _
-from assistant.session.state import State
+from assistant.session.downloads import Download, downloads
+from assistant.session.state import Fill, State
 from assistant.wizard import html
 from assistant.wizard.panels.base import Panel
 
@@ -16,22 +19,43 @@ __all__ = ["ExportPanel"]
 class ExportPanel(Panel):
     """The list of files, each to be read here or downloaded."""
 
+    def controls(self) -> Iterable[widgets.Widget]:
+        """Let the user choose another folder."""
+        self.folder = widgets.Text(
+            description=_("Folder"), placeholder=_("beside the environment"), continuous_update=False
+        )
+        self.on_value(self.folder, lambda folder: Fill(field="folder", value=folder.strip()))
+        return [self.folder]
+
     def draw(self, state: State) -> str:
-        """Show the files once they are written."""
+        """Show the files once they are written, and before that where they will be."""
         top = html.heading(
             _("Take it with you"), _("The configuration as files: for you, for your project, for a bug report.")
         )
-        return top + "".join(_file(Path(path)) for path in state.exported)
+        files = "".join(map(_file, downloads(state.exported)))
+        following = _("The settings, the list of packages, a report with pictures and a setup to share are written.")
+        return (
+            top
+            + html.section(_("What was found"), f'<ul class="ptsa-files">{files}</ul>' if files else "")
+            + html.section(_("What will happen"), f"<p>{html.esc(following)}</p>" if not files else "")
+        )
+
+    def follow(self, state: State) -> None:
+        """Show the folder; it cannot be changed while something runs."""
+        self.folder.value = state.folder
+        self.folder.disabled = state.running is not None
 
 
-def _file(path: Path) -> str:
+def _file(file: Download) -> str:
     """Offer a file's content as a download; the address holds the content, so that no server need reach the file."""
-    try:
-        content = path.read_bytes()
-    except OSError as error:
-        return f"<p>{html.esc(path)}: {html.esc(error.strerror)}</p>"
-    data = base64.b64encode(content).decode()
-    link = f'<a download="{html.esc(path.name)}" href="data:application/octet-stream;base64,{data}">'
-    return f"<h3>{link}{html.esc(_('Download {name}').format(name=path.name))}</a></h3><p>{html.esc(path)}</p>" + (
-        html.details(_("Read it here"), html.code(content.decode("utf-8", "replace"))) if path.suffix != ".svg" else ""
+    if file.fault:
+        return f"<li>{html.icon('error')}{html.esc(file.path)}: {html.esc(file.fault)}</li>"
+    data = base64.b64encode(file.content).decode()
+    link = f'<a download="{html.esc(file.name)}" href="data:application/octet-stream;base64,{data}">'
+    words = html.esc(_("Download {name}").format(name=file.name))
+    shown = "" if file.name.endswith((".svg", ".png")) else html.code(file.content.decode("utf-8", "replace"))
+    return (
+        f"<li>{html.icon('file')}{link}{words}</a><p class='ptsa-lead'>{html.esc(file.path)}</p>"
+        + html.details(_("Read it here"), shown)
+        + "</li>"
     )

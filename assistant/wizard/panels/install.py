@@ -24,7 +24,7 @@ class InstallPanel(Panel):
     """The agreement and the work."""
 
     def controls(self) -> Iterable[widgets.Widget]:
-        """Let the user choose between a new environment and this kernel's own, and show the log below."""
+        """Let the user choose between a new environment and this kernel's own."""
         options = [(_("A new environment"), ""), (_("The environment of this kernel"), KERNEL)]
         self.where = widgets.Dropdown(options=options, description=_("Where"))
         self.on_value(self.where, lambda where: Aim(target=where))
@@ -32,8 +32,12 @@ class InstallPanel(Panel):
             description=_("Folder"), placeholder=_("a folder of its own, chosen for you"), continuous_update=False
         )
         self.on_value(self.target, lambda target: Aim(target=target.strip()))
+        return [self.where, self.target]
+
+    def views(self) -> Iterable[widgets.Widget]:
+        """Show the log below."""
         self.log = widgets.HTML()
-        return [self.where, self.target, self.log]
+        return [self.log]
 
     def draw(self, state: State) -> str:
         """Show what will happen, or what has."""
@@ -43,10 +47,12 @@ class InstallPanel(Panel):
             lead = _("A new environment is made; nothing that exists is touched.")
         top = html.heading(_("Install"), lead)
         if state.status(self.step).phase is Phase.DONE and state.environment:
-            return top + _ready(state)
+            return top + html.section(_("What was done"), _ready(state))
         known = state.detection.findings if state.detection else ()
         raised = "".join(html.finding(finding) for finding in state.findings if finding not in known)
-        return top + raised + (_agreement(state.preview) if state.preview else "")
+        following = _("First every package is worked out; you then see commands, folder and size, and decide.")
+        agreement = _agreement(state.preview) if state.preview else f"<p>{html.esc(following)}</p>"
+        return top + html.section(_("What was found"), raised) + html.section(_("What will happen"), agreement)
 
     def follow(self, state: State) -> None:
         """Show place and log; the place cannot be changed while something runs."""
@@ -54,7 +60,7 @@ class InstallPanel(Panel):
         self.target.value = "" if state.target == KERNEL else state.target
         self.where.disabled = state.running is not None
         self.target.disabled = state.running is not None or state.target == KERNEL
-        self.log.value = log_view(state.log)
+        self.log.value = log_view(state.log, state.log_file)
 
 
 def _ready(state: State) -> str:

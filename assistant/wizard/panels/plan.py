@@ -1,4 +1,4 @@
-"""Plan: the choice, its reasons, the alternatives, and what the user may change."""
+"""Plan: the choice, its reasons, what it brings, the alternatives, and what the user may change."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ from collections.abc import Iterable
 import ipywidgets as widgets
 
 from assistant.i18n import _
+from assistant.install.target import DISK_FACTOR
 from assistant.model.finding import Severity
-from assistant.model.plan import Backend, Plan
+from assistant.model.plan import Backend, Plan, Planning
 from assistant.model.record import replace
+from assistant.session.interpreters import target_python
 from assistant.session.state import Choose, State, Wish
 from assistant.wizard import html
 from assistant.wizard.panels.base import Panel
@@ -39,20 +41,19 @@ class PlanPanel(Panel):
         plan = state.plan
         if plan is None or state.planning is None:
             return top
-        rejected = html.table(
-            (
-                (f"{row.backend.value.upper()} {row.variant}".strip(), row.why, row.would_help)
-                for row in state.planning.rejected
-            ),
-            (_("Not chosen"), _("Why not"), _("What would help")),
+        chosen = html.card(
+            _("PyTorch {torch} for {backend}").format(torch=plan.torch, backend=plan.backend.value.upper()),
+            html.chips([plan.variant, _("Python {version}").format(version=plan.python), _size(plan)])
+            + html.bullets(plan.reasons, "ok"),
+            mark="ptsa-card-chosen",
         )
         return (
             top
-            + f"<h3>{html.esc(plan_title(plan))}</h3>"
-            + html.bullets(plan.reasons)
+            + html.section(_("What fits this machine"), chosen)
             + "".join(html.note(Severity.WARNING, line) for line in plan.warnings)
-            + html.table(_facts(plan))
-            + html.details(_("Why nothing else?"), rejected if state.planning.rejected else "")
+            + html.section(_("What will happen"), html.table(_facts(plan, state)))
+            + html.section(_("Which Python, which target"), _pythons(state))
+            + html.section(_("The alternatives"), _alternatives(state.planning, plan))
         )
 
     def follow(self, state: State) -> None:
@@ -75,12 +76,54 @@ def plan_title(plan: Plan) -> str:
     )
 
 
-def _facts(plan: Plan) -> list[tuple[str, str]]:
+def _size(plan: Plan) -> str:
+    return _("about {size} MB to download").format(size=plan.download_mb) if plan.download_mb else ""
+
+
+def _facts(plan: Plan, state: State) -> list[tuple[str, str]]:
     source = plan.wheel.url if plan.wheel else plan.index_url or _("PyPI")
+    free = state.detection.machine.disk_free_gb if state.detection else None
+    need = (plan.download_mb or 0) * DISK_FACTOR / 1000
+    disk = _("about {need:.1f} GB needed, {free:.0f} GB free") if free else _("about {need:.1f} GB needed")
     rows = [
         (_("Packages"), ", ".join(plan.requirements)),
         (_("Source of torch"), source),
         (_("Download"), _("about {size} MB").format(size=plan.download_mb) if plan.download_mb else ""),
+        (_("Disk"), disk.format(need=need, free=free) if need else ""),
         (_("Settings"), ", ".join(f"{name}={value}" for name, value in plan.env.items())),
     ]
     return [(label, value) for label, value in rows if value]
+
+
+def _pythons(state: State) -> str:
+    """Tell the three interpreters apart; a notebook uses the new environment only through its kernel."""
+    kernel, server = state.pythons.get("kernel", ""), state.pythons.get("server", "")
+    target = "" if state.machine else target_python(state)
+    rows = [
+        (_("This notebook's kernel"), kernel),
+        (_("The Jupyter server"), server or (_("not found; it may run elsewhere") if kernel else "")),
+        (_("The target"), target),
+    ]
+    told = html.table((name, path) for name, path in rows if path)
+    if not target:
+        text = _("On that machine a new environment with the plan's Python would be made.")
+    elif target == kernel:
+        text = _("The target is this kernel's own environment; after the installation the kernel must restart.")
+    else:
+        text = _("The target is an environment of its own; notebooks use it through a kernel that is added for it.")
+    return (told if target else "") + f"<p>{html.icon('info')}{html.esc(text)}</p>"
+
+
+def _alternatives(planning: Planning, chosen: Plan) -> str:
+    """List what could be had instead, then what cannot, each with its reason and what would help."""
+    others = [
+        (plan_title(plan), next(iter(plan.reasons), ""), _("Choose it below."))
+        for plan in planning.plans
+        if plan != chosen
+    ]
+    against = [
+        (f"{row.backend.value.upper()} {row.variant}".strip(), row.why, row.would_help) for row in planning.rejected
+    ]
+    possible = html.table(others, (_("Also possible"), _("Why"), _("How")))
+    rejected = html.table(against, (_("Not chosen"), _("Why not"), _("What would help")))
+    return possible * bool(others) + rejected * bool(against)

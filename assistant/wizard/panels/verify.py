@@ -8,8 +8,9 @@ import ipywidgets as widgets
 
 from assistant.i18n import _
 from assistant.model.finding import Severity
-from assistant.model.report import Check, Status, duration, status_word
-from assistant.session.state import State
+from assistant.model.report import Check, Report, Status, duration, status_word, verdict
+from assistant.model.speed import limit_rows, speed_headings, speed_rows
+from assistant.session.state import Fill, State
 from assistant.verify.run import check_title
 from assistant.wizard import html
 from assistant.wizard.panels.base import Panel, log_view
@@ -23,6 +24,16 @@ class VerifyPanel(Panel):
     """The results as a table and a plot."""
 
     def controls(self) -> Iterable[widgets.Widget]:
+        """Let the user choose how thoroughly to look."""
+        options = [
+            (_("The most important operations (seconds)"), "quick"),
+            (_("Everything, and speed (a minute)"), "full"),
+        ]
+        self.level = widgets.Dropdown(options=options, description=_("How much"))
+        self.on_value(self.level, lambda level: Fill(field="level", value=level))
+        return [self.level]
+
+    def views(self) -> Iterable[widgets.Widget]:
         """Keep the plot apart: it is drawn once per report."""
         self.plot = widgets.HTML()
         self.log = widgets.HTML()
@@ -35,26 +46,28 @@ class VerifyPanel(Panel):
             _("Each check runs in the new environment and is compared with NumPy in double precision."),
         )
         report = state.report
+        following = _("The checks run in a process of their own, each with a time limit. Nothing is changed.")
         if report is None:
-            return top
-        failed = sum(check.status not in SIGNS for check in report.checks)
-        text = (
-            _("All checks passed on the device {device}.")
-            if report.passed
-            else _("{failed} checks failed on {device}.")
-        )
-        severity = Severity.OK if report.passed else Severity.ERROR
+            return top + html.section(_("What will happen"), f"<p>{html.esc(following)}</p>")
+        severity = Severity.OK if report.passed else Severity.WARNING if report.usable else Severity.ERROR
         headings = (_("Check"), _("Result"), _("Time"), _("Error"), _("Detail"))
-        return (
-            top
-            + html.note(severity, text.format(device=report.device, failed=failed))
-            + html.table((_row(check) for check in report.checks), headings)
-        )
+        found = html.note(severity, verdict(report)) + html.table((_row(check) for check in report.checks), headings)
+        return top + html.section(_("What was found"), found) + _speeds(report)
 
     def follow(self, state: State) -> None:
         """Show the plot and the log."""
-        self.log.value = log_view(state.log)
+        self.level.value = state.level
+        self.level.disabled = state.running is not None
+        self.log.value = log_view(state.log, state.log_file)
         self.plot.value = "".join(f'<div class="ptsa-plot">{figure}</div>' for figure in state.figures.values())
+
+
+def _speeds(report: Report) -> str:
+    """Show what was measured, beside this machine's CPU and what the device can reach; nothing after a quick look."""
+    rows = [(check_title(key), *cells) for key, *cells in speed_rows(report.speeds, report.limits)]
+    limits = html.bullets(", ".join(row) for row in limit_rows(report.limits))
+    told = html.table(rows, speed_headings()) + html.details(_("The limits"), limits)
+    return html.section(_("How fast it is"), told) if rows else ""
 
 
 def _row(check: Check) -> tuple[str, ...]:

@@ -1,4 +1,8 @@
 // The steps, one persistent status line and one real progress bar. All text arrives through traits, already translated.
+const SVG = "http://www.w3.org/2000/svg";
+const SETTLE_MS = 400; // a second click of a double click does not press what the button says by then
+const SLOW_SECONDS = 10;
+
 function element(tag, name, attributes = {}) {
   const node = document.createElement(tag);
   node.className = name;
@@ -6,16 +10,27 @@ function element(tag, name, attributes = {}) {
   return node;
 }
 
+function icon(path) {
+  const drawing = document.createElementNS(SVG, "svg");
+  drawing.setAttribute("viewBox", "0 0 16 16");
+  drawing.setAttribute("class", "ptsa-icon");
+  const line = document.createElementNS(SVG, "path");
+  line.setAttribute("d", path);
+  drawing.append(line);
+  return drawing;
+}
+
 function draw_steps(list, model) {
   const current = model.get("current");
+  const focused = list.contains(document.activeElement) ? document.activeElement.dataset.key : null;
   list.replaceChildren(
     ...model.get("steps").map((step, index) => {
       const item = element("li", `ptsa-step ptsa-step-${step.phase}`);
-      const button = element("button", "ptsa-step-button", { type: "button" });
+      const button = element("button", "ptsa-step-button", { type: "button", "data-key": step.key });
       if (step.key === current) button.setAttribute("aria-current", "step");
       button.disabled = step.phase === "locked";
       const mark = element("span", "ptsa-step-mark", { "aria-hidden": "true" });
-      mark.textContent = { done: "✓", failed: "✗", stale: "↻" }[step.phase] ?? String(index + 1);
+      mark.append(step.icon ? icon(step.icon) : String(index + 1));
       const title = element("span", "ptsa-step-title");
       title.textContent = step.title;
       const phase = element("span", "ptsa-step-phase");
@@ -26,17 +41,32 @@ function draw_steps(list, model) {
       return item;
     }),
   );
+  if (focused) list.querySelector(`[data-key="${focused}"]`)?.focus({ preventScroll: true });
 }
 
 function draw_progress(bar, model) {
-  const { running, done, total, text } = model.get("progress");
+  const { running, done, total, text, figures } = model.get("progress");
   bar.hidden = !running;
   bar.classList.toggle("ptsa-progress-unknown", !total);
   const share = total ? Math.min(100, Math.round((100 * done) / total)) : 0;
   bar.firstChild.style.width = total ? `${share}%` : "";
   if (total) bar.setAttribute("aria-valuenow", String(share));
   else bar.removeAttribute("aria-valuenow");
-  bar.setAttribute("aria-valuetext", text || "");
+  bar.setAttribute("aria-valuetext", [text, figures].filter(Boolean).join(" · "));
+}
+
+function clock(seconds) {
+  const whole = Math.max(0, Math.round(seconds));
+  return `${Math.floor(whole / 60)}:${String(whole % 60).padStart(2, "0")}`;
+}
+
+// Ticks in the browser, so that it costs no message; said to nobody's screen reader, which would be told every second.
+function draw_time(line, model) {
+  const { running, since, figures } = model.get("progress");
+  const { elapsed = "" } = model.get("words");
+  const seconds = Date.now() / 1000 - since;
+  const slow = seconds >= SLOW_SECONDS ? elapsed.replace("{time}", clock(seconds)) : "";
+  line.textContent = running ? [figures, slow].filter(Boolean).join(" · ") : "";
 }
 
 function focus_heading(el) {
@@ -47,32 +77,65 @@ function focus_heading(el) {
   if (top < 0 || bottom > window.innerHeight) el.scrollIntoView({ block: "start" });
 }
 
-function render({ model, el }) {
-  const nav = element("nav", "ptsa-stepper", { "aria-label": model.get("label") });
-  const list = element("ol", "ptsa-steps");
-  const status = element("div", "ptsa-status", { role: "status" });
-  const bar = element("div", "ptsa-progress", {
-    role: "progressbar",
-    "aria-valuemin": "0",
-    "aria-valuemax": "100",
-    "aria-label": model.get("progress_label"),
+// Tell, before each press on the main button, which of its meanings was in sight; ignore a key that is held down.
+function guard(root, model) {
+  const on_main = (event) => event.target.closest?.(".ptsa-main");
+  root.addEventListener("click", (event) => on_main(event) && model.send({ seen: model.get("offer") }), true);
+  root.addEventListener("keydown", (event) => on_main(event) && event.repeat && event.preventDefault(), true);
+  let timer = 0;
+  model.on("change:offer", () => {
+    root.classList.add("ptsa-settling");
+    clearTimeout(timer);
+    timer = setTimeout(() => root.classList.remove("ptsa-settling"), SETTLE_MS);
   });
+}
+
+function when_attached(el, then, tries = 200) {
+  const root = el.closest(".ptsa-wizard");
+  if (root) then(root);
+  else if (tries) requestAnimationFrame(() => when_attached(el, then, tries - 1));
+}
+
+function render({ model, el }) {
+  const title = element("div", "ptsa-title");
+  const gone = element("div", "ptsa-gone", { role: "alert" });
+  const nav = element("nav", "ptsa-stepper");
+  const list = element("ol", "ptsa-steps");
+  const line = element("div", "ptsa-line");
+  const status = element("div", "ptsa-status", { role: "status" });
+  const time = element("div", "ptsa-time", { "aria-hidden": "true" });
+  const bar = element("div", "ptsa-progress", { role: "progressbar", "aria-valuemin": "0", "aria-valuemax": "100" });
   bar.append(element("div", "ptsa-progress-fill"));
   nav.append(list);
-  el.append(nav, status, bar);
+  line.append(status, time);
+  el.append(gone, title, nav, line, bar);
   const steps = () => draw_steps(list, model);
-  const progress = () => draw_progress(bar, model);
+  const progress = () => (draw_progress(bar, model), draw_time(time, model));
   const say = () => (status.textContent = model.get("status"));
+  const words = () => {
+    const told = model.get("words");
+    title.textContent = told.title ?? "";
+    gone.textContent = told.gone ?? "";
+    nav.setAttribute("aria-label", told.steps ?? "");
+    bar.setAttribute("aria-label", told.progress ?? "");
+    when_attached(el, (root) => (root.lang = model.get("language")));
+  };
   model.on("change:steps", steps);
   model.on("change:progress", progress);
   model.on("change:status", say);
+  model.on("change:words", words);
+  model.on("change:language", words);
   model.on("change:current", () => {
     steps();
     setTimeout(() => focus_heading(el), 80); // the panel's own widgets draw in the same message burst
   });
+  words();
   steps();
   progress();
   say();
+  when_attached(el, (root) => guard(root, model));
+  const ticking = setInterval(() => draw_time(time, model), 1000);
+  return () => clearInterval(ticking);
 }
 
 export default { render };

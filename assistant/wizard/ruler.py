@@ -1,0 +1,77 @@
+"""A ruler of NVIDIA drivers: where the installed one stands, and which CUDA and torch each step opens."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from assistant.catalog import number
+from assistant.i18n import _
+from assistant.session.outlook import Opening
+from assistant.wizard import html
+
+__all__ = ["driver_ruler"]
+
+TOP, LINE, BELOW, HEIGHT = 16, 30, 54, 76  # heights of the drivers' names, the line, what is opened, the picture
+
+
+def driver_ruler(openings: Sequence[Opening], driver: str) -> str:
+    """Draw the ruler as an SVG that is as wide as the page gives it, with its sentence below; "" for no openings."""
+    if not openings:
+        return ""
+    said = _sentence(openings, driver)
+    width = 100 / len(openings)
+    here = _place(openings, driver) * width
+    marks = "".join(_mark(opening, (index + 0.5) * width) for index, opening in enumerate(openings))
+    name = _("Driver {version}").format(version=driver) if driver else _("No driver")
+    flag = f'<rect class="ptsa-ruler-here" x="{here:.1f}%" y="{LINE - 9}" width="3" height="26"/>'
+    drawing = (
+        f'<rect class="ptsa-ruler-line" x="0" y="{LINE}" width="100%" height="8" rx="4"/>'
+        f'<rect class="ptsa-ruler-reached" x="0" y="{LINE}" width="{here:.1f}%" height="8" rx="4"/>{marks}'
+        + flag
+        * bool(driver)
+    )
+    picture = f'<svg class="ptsa-ruler" role="img" aria-label="{html.esc(said)}" height="{HEIGHT}">{drawing}</svg>'
+    return f"{picture}<p>{html.icon('gpu')}<strong>{html.esc(name)}.</strong> {html.esc(said)}</p>"
+
+
+def _place(openings: Sequence[Opening], driver: str) -> float:
+    """Answer where the driver stands, counted in openings: in the gap before the first that it does not reach."""
+    if not driver:
+        return 0.0
+    reached = sum(opening.reached for opening in openings)
+    exact = reached and number(driver) == number(openings[reached - 1].driver)
+    return reached - 0.5 if exact else float(reached)
+
+
+def _mark(opening: Opening, middle: float) -> str:
+    state = "reached" if opening.reached else "closed"
+    words = [
+        (TOP, f"≥ {opening.driver}", "driver"),
+        (BELOW, opening.variant, "variant"),
+        (BELOW + 16, f"torch {opening.torch}", "torch"),
+    ]
+    texts = "".join(
+        f'<text class="ptsa-ruler-{kind}" x="{middle:.1f}%" y="{y}" text-anchor="middle">{html.esc(text)}</text>'
+        for y, text, kind in words
+    )
+    return f'<g class="ptsa-ruler-{state}"><circle cx="{middle:.1f}%" cy="{LINE + 4}" r="7"/>{texts}</g>'
+
+
+def _sentence(openings: Sequence[Opening], driver: str) -> str:
+    return " ".join(_sentences(openings, driver))
+
+
+def _sentences(openings: Sequence[Opening], driver: str) -> Iterator[str]:
+    reached = [opening for opening in openings if opening.reached]
+    closed = [opening for opening in openings if not opening.reached]
+    if reached:
+        best = reached[-1]
+        yield _("It reaches {variant} with torch {torch}.").format(variant=best.variant, torch=best.torch)
+    elif driver:
+        yield _("It is too old for every build of torch.")
+    for opening in closed[:2]:
+        yield _("Driver {driver} or newer opens {variant} with torch {torch}.").format(
+            driver=opening.driver, variant=opening.variant, torch=opening.torch
+        )
+    if reached and not closed:
+        yield _("A newer driver opens nothing more for this machine.")
