@@ -26,15 +26,16 @@ COMMANDS = {
     "plan": "plan",
     "install": "setup",
     "verify": "setup",
-    "export": "setup",
+    "export": "export",
     "envs": "envs",
     "recover": "recover",
     "diagnose": "diagnose",
     "doctor": "doctor",
-    "apply": "later",
-    "check": "later",
-    "onnx": "later",
+    "apply": "apply",
+    "check": "check",
+    "onnx": "onnx",
     "catalog": "catalog",
+    "labs": "labs",
 }
 
 

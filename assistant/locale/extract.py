@@ -8,7 +8,7 @@ import tomllib
 from collections.abc import Iterator
 from typing import IO, Any
 
-__all__ = ["boards", "commands", "labels", "of_click", "rules"]
+__all__ = ["boards", "commands", "labels", "labs", "of_click", "rules"]
 
 
 def commands(file: IO[bytes], keywords: Any, comment_tags: Any, options: Any) -> Iterator[tuple[Any, ...]]:  # noqa: ANN401 - as Babel calls every extractor
@@ -28,6 +28,13 @@ def rules(file: IO[bytes], *_babel: Any, **_options: Any) -> Iterator[tuple[Any,
     """Give title, cause and remedies of each diagnosis rule."""
     for rule in tomllib.loads(file.read().decode())["rule"]:
         for text in (rule["title"], rule["cause"], *(way["text"] for way in rule["remedy"])):
+            yield 0, None, text, []
+
+
+def labs(file: IO[bytes], *_babel: Any, **_options: Any) -> Iterator[tuple[Any, ...]]:  # noqa: ANN401 - as above
+    """Give what each lab tells its learner."""
+    for lab in tomllib.loads(file.read().decode())["lab"]:
+        for text in (lab["title"], lab["story"], *lab["hints"], lab["explanation"]):
             yield 0, None, text, []
 
 

@@ -1,0 +1,56 @@
+"""`assistant labs`: the list of labs, and the grades of a folder of learners' notebooks."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+import click
+
+from assistant.i18n import _
+from assistant.model.record import to_json
+
+__all__ = ["labs"]
+
+
+@click.group()
+def labs() -> None:
+    """Break-and-fix labs for teaching troubleshooting."""
+
+
+@labs.command("list")
+@click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
+def list_labs(*, as_json: bool) -> None:
+    """List the labs."""
+    from assistant.labs import texts  # noqa: PLC0415 - `--help` needs no notebook library
+
+    if as_json:
+        click.echo(to_json(tuple(texts().values()), indent=2))
+        return
+    for text in texts().values():
+        click.echo(f"{text.key:20} {_(text.title)}")
+
+
+@labs.command()
+@click.argument("folder", type=click.Path(path_type=Path))
+@click.option("--run", is_flag=True, help="Run each notebook first, in a copy; else what it holds is believed.")
+@click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
+@click.pass_context
+def check(context: click.Context, folder: Path, *, run: bool, as_json: bool) -> None:
+    """Grade a folder of learners' notebooks."""
+    from assistant.labs import grade  # noqa: PLC0415 - likewise
+
+    if run:
+        from assistant.labs.rerun import rerun  # noqa: PLC0415 - likewise
+
+        with tempfile.TemporaryDirectory() as copy:
+            found = grade(rerun(folder, Path(copy)))
+    else:
+        found = grade(folder)
+    if as_json:
+        click.echo(to_json(tuple(found), indent=2))
+    else:
+        for row in found:
+            told = row.fault or (_("mended") if row.solved else _("not mended"))
+            click.echo(f"{row.notebook}  {row.lab}  {told}  {row.points}")
+    context.exit(0 if found and all(row.solved for row in found) else 1)

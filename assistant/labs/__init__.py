@@ -1,0 +1,10 @@
+"""Break-and-fix labs: a really broken environment in a scratch folder, hints, a check that runs, and a score."""
+
+from __future__ import annotations
+
+from assistant.labs.grade import Grade, grade
+from assistant.labs.lab import Lab
+from assistant.labs.scene import environment_with_torch
+from assistant.labs.texts import Text, texts
+
+__all__ = ["Grade", "Lab", "Text", "environment_with_torch", "grade", "texts"]

@@ -1,0 +1,59 @@
+"""Reads learners' notebooks: which lab each one played, whether it was mended, and the points."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import nbformat
+
+from assistant.i18n import _
+from assistant.labs.lab import MIME, Score
+from assistant.labs.texts import texts
+from assistant.model.errors import AssistantError, BadInput
+from assistant.model.record import Record, from_plain
+
+__all__ = ["Grade", "grade"]
+
+
+class Grade(Record, frozen=True):
+    """One lab of one notebook; `fault` says why it could not be graded ("" else)."""
+
+    notebook: str
+    lab: str = ""
+    solved: bool = False
+    points: int = 0
+    fault: str = ""
+
+
+def grade(folder: Path) -> list[Grade]:
+    """Grade every notebook below a folder, by the last check of each lab; raise `BadInput` for no folder."""
+    if not folder.is_dir():
+        raise BadInput(
+            _("{folder} is not a folder.").format(folder=folder), hint=_("Name the folder that holds the notebooks.")
+        )
+    paths = (path for path in sorted(folder.rglob("*.ipynb")) if ".ipynb_checkpoints" not in path.parts)
+    return [found for path in paths for found in _grades(path, str(path.relative_to(folder)))]
+
+
+def _grades(path: Path, name: str) -> list[Grade]:
+    try:
+        notebook = nbformat.read(path, as_version=4)  # type: ignore[no-untyped-call]
+    except Exception as error:  # noqa: BLE001 - one bad file must not cost the others' grades
+        return [Grade(notebook=name, fault=_("It is no notebook: {reason}.").format(reason=type(error).__name__))]
+    last = {score.lab: score for score in _scores(notebook)}
+    if not last:
+        return [Grade(notebook=name, fault=_("It holds no check of a lab."))]
+    return [Grade(name, score.lab, score.solved, score.points) for score in last.values()]
+
+
+def _scores(notebook: nbformat.NotebookNode) -> Iterator[Score]:
+    """Give what each check in a notebook told, in order; whatever has another form or names no lab is passed over."""
+    for cell in notebook.cells:
+        for output in cell.get("outputs", ()):
+            told = output.get("data", {}).get(MIME)
+            with suppress(AssistantError):
+                score = from_plain(told, Score, MIME)
+                if score.lab in texts():
+                    yield score

@@ -1,0 +1,194 @@
+"""The scratch folder of one lab: its environments, its files, and the commands that run in it."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+import platformdirs
+
+from assistant.host.process import stream
+from assistant.i18n import _
+from assistant.model.errors import BadInput, WorkFailed
+from assistant.session.store import Store
+
+__all__ = ["PROGRAMS", "Outcome", "Scene", "environment_with_torch"]
+
+PROGRAMS = Path(__file__).with_name("programs")
+RUNTIME = Path(__file__).parents[1] / "runtime"
+MARKER = ".lab"  # only a folder that holds it is ever removed
+LIMIT_SECONDS = 180.0
+_PURELIB = "import sysconfig; print(sysconfig.get_path('purelib'))"
+
+
+class Outcome(NamedTuple):
+    """What a command ended with: its exit status and all that it printed."""
+
+    status: int
+    text: str
+
+    @property
+    def last(self) -> str:
+        """The last line that says something."""
+        return next((line for line in reversed(self.text.splitlines()) if line.strip()), "")
+
+
+def environment_with_torch() -> str:
+    """Find the Python of the last setup, else make a CPU environment in the assistant's cache folder; answer its path.
+
+    Raises `WorkFailed` with the installer's last words when it cannot be made.
+    """
+    last = Store().load()
+    if last and last.environment and Path(last.environment.python).exists():
+        return last.environment.python
+    own = platformdirs.user_cache_path("pytorch-setup-assistant", appauthor=False)
+    target = own / "torch-cpu"
+    python = _python(target)
+    if not python.exists():
+        places = {"XDG_STATE_HOME": str(own / "state"), "JUPYTER_DATA_DIR": str(own / "jupyter")}
+        command = [sys.executable, "-m", "assistant", "install", "--backend", "cpu", "--yes", "--target", str(target)]
+        done = _run(command, places, 900.0)
+        if done.status:
+            raise WorkFailed(done.last, hint=_("Mend that and start the lab again."))
+    return str(python)
+
+
+class Scene:
+    """A folder in which one lab is played; `torch` is the Python of an environment with torch, made when needed."""
+
+    def __init__(self, folder: Path, torch: str = "") -> None:
+        self.folder = folder
+        self._torch = torch
+
+    @property
+    def torch(self) -> str:
+        """The Python with torch whose packages a lab's environment may see."""
+        self._torch = self._torch or environment_with_torch()
+        return self._torch
+
+    def clear(self) -> None:
+        """Empty the folder; raise `BadInput` for one that is not a lab's."""
+        if self.folder.exists():
+            if not (self.folder / MARKER).exists():
+                raise BadInput(
+                    _("{folder} holds something else than a lab.").format(folder=self.folder),
+                    hint=_("Name another folder."),
+                )
+            shutil.rmtree(self.folder)
+        self.folder.mkdir(parents=True)
+        self.write(MARKER, "")
+
+    def write(self, name: str, text: str) -> Path:
+        """Write a file of the scene; raise `BadInput` for a name that leads out of it."""
+        path = (self.folder / name).resolve()
+        if not path.is_relative_to(self.folder.resolve()):
+            raise BadInput(_("{file} is not in the lab's folder.").format(file=name), hint=_("Name a file inside it."))
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(self._filled(text), encoding="utf-8")
+        return path
+
+    def read(self, name: str) -> str:
+        """Read a file of the scene; "" where there is none."""
+        path = self.folder / name
+        return path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
+
+    def python(self, name: str = "env") -> Path:
+        """Name the interpreter of one of the scene's environments."""
+        return _python(self.folder / name)
+
+    def venv(self, name: str = "env", *, version: str = "", beside_torch: bool = False, seed: bool = False) -> None:
+        """Make an environment, on the Python of torch's one or of a `version`; `beside_torch` lets it see torch."""
+        base = version or (self.torch if beside_torch else sys.executable)
+        self._need(self.uv("venv", *(["--seed"] if seed else []), "--python", base, str(self.folder / name)))
+        if beside_torch:
+            mine, other = (_run([python, "-c", _PURELIB]).last for python in (str(self.python(name)), self.torch))
+            Path(mine, "beside.pth").write_text(other, encoding="utf-8")
+
+    def install(self, *requirements: str, name: str = "env") -> None:
+        """Install into an environment of the scene; raise `WorkFailed` with uv's last words."""
+        self._need(self.uv("pip", "install", "--python", str(self.python(name)), *requirements))
+
+    def uv(self, *arguments: str) -> Outcome:
+        """Run uv."""
+        return _run([sys.executable, "-m", "uv", *arguments])
+
+    def program(self, name: str, *arguments: str, python: str | Path = "") -> Outcome:
+        """Run one of the labs' programs in the scene's environment, or with another python."""
+        return self.call(python or self.python(), str(PROGRAMS / name), *arguments)
+
+    def call(self, *argv: str | Path) -> Outcome:
+        """Run a program; it finds the scene's kernels and the files to take along, and this run's warnings stay out."""
+        places = {"JUPYTER_PATH": str(self.folder), "PYTHONPATH": str(RUNTIME), "PYTHONWARNINGS": "ignore"}
+        return _run([str(part) for part in argv], places)
+
+    def run(self, command: str) -> Outcome:
+        """Run a line as the learner types it: python, pip, uv or assistant first, `> FILE` last where it is wanted.
+
+        No shell takes part. Raises `BadInput` for any other program.
+        """
+        words = [self._filled(word) for word in shlex.split(command)]
+        words, target = (words[:-2], words[-1]) if words[-2:-1] == [">"] else (words, "")
+        outcome = _run(self._argv(*words), {"PYTHONPATH": ""})
+        if target and not outcome.status:
+            self.write(target, outcome.text)
+            return Outcome(0, _("Written to {file}.").format(file=target))
+        return outcome
+
+    def _argv(self, program: str = "", *arguments: str) -> list[str]:
+        """Let the line work on the scene's environment by name: uv would take the one that this Python runs in."""
+        own, uv = str(self.python()), [sys.executable, "-m", "uv"]
+        if program == "uv" and arguments[:1] == ("pip",):
+            program, arguments = "uv pip", arguments[1:]
+        if program == "pip" and self._seeded:
+            return [own, "-m", "pip", *arguments, *(["--yes"] if arguments[:1] == ("uninstall",) else [])]
+        tools = {"python": [own], "assistant": [sys.executable, "-m", "assistant"], "uv": uv}
+        if program in {"pip", "uv pip"}:
+            return [*uv, "pip", *arguments[:1], "--python", own, *arguments[1:]]
+        if program not in tools:
+            raise BadInput(
+                _("{program} is no program of the labs.").format(program=program or '""'),
+                hint=_("A line begins with one of: {names}.").format(names="python, pip, uv, assistant"),
+            )
+        return [*tools[program], *arguments]
+
+    @property
+    def _seeded(self) -> bool:
+        return any((self.folder / "env").glob("[Ll]ib*/**/site-packages/pip"))
+
+    def bare(self, text: str) -> str:
+        """Take the places of this machine out of what a program printed."""
+        known = {self.folder: "lab", PROGRAMS: "programs", Path(self._torch or self.folder).parents[1]: "torch"}
+        for path, name in known.items():
+            text = text.replace(str(path), name)
+        return text
+
+    def _filled(self, text: str) -> str:
+        """Put the scene's own places into a text: the python of `work`, the address of the index `upstream`."""
+        places = {"{work}": str(self.python("work")), "{upstream}": (self.folder / "upstream" / "simple").as_uri()}
+        for name, value in places.items():
+            text = text.replace(name, value)
+        return text
+
+    @staticmethod
+    def _need(outcome: Outcome) -> None:
+        if outcome.status:
+            raise WorkFailed(outcome.last, hint=_("Mend that and start the lab again."))
+
+
+def _python(folder: Path) -> Path:
+    return folder / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python")
+
+
+def _run(argv: list[str], environment: Mapping[str, str] | None = None, limit: float = LIMIT_SECONDS) -> Outcome:
+    lines: list[str] = []
+    told = {"UV_LINK_MODE": "copy"} if sys.platform == "win32" else {}
+    try:
+        status = stream(argv, lines.append, environment={**told, **(environment or {})}, limit=limit)
+    except TimeoutError:
+        return Outcome(124, "\n".join([*lines, _("No end after {seconds:.0f} s.").format(seconds=limit)]))
+    return Outcome(status, os.linesep.join(lines).replace(os.linesep, "\n"))

@@ -1,0 +1,209 @@
+"""What each lab breaks for real, how its symptom shows, and what counts as mended."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import sys
+import zipfile
+from collections.abc import Callable
+from typing import NamedTuple
+
+from assistant.catalog import load_catalog
+from assistant.detect import detect
+from assistant.host.recording import ReplayHost
+from assistant.i18n import _
+from assistant.labs.scene import Outcome, Scene
+from assistant.machines import load
+from assistant.model.errors import AssistantError
+from assistant.model.plan import Backend, Planning
+from assistant.model.record import from_json
+from assistant.plan import make_plans
+
+__all__ = ["SCENES", "Play"]
+
+
+class Play(NamedTuple):
+    """One lab's deeds: `breaks` prepares the folder, `symptom` shows the failure, `fault` tells what is still wrong."""
+
+    breaks: Callable[[Scene], None]
+    symptom: Callable[[Scene], Outcome]
+    fault: Callable[[Scene], str]
+
+
+def _fails(outcome: Outcome) -> str:
+    return _("The program still fails: {reason}").format(reason=outcome.last) if outcome.status else ""
+
+
+def _break_directml(scene: Scene) -> None:
+    scene.venv(beside_torch=True)
+    scene.install("--no-deps", "torch-directml==0.2.5.dev240914")
+    scene.write("launch.json", '{"arguments": ["--directml"]}')
+
+
+def _start_program(scene: Scene) -> Outcome:
+    return scene.program("image_program.py", str(scene.folder / "launch.json"))
+
+
+def _directml_fault(scene: Scene) -> str:
+    found = scene.call(scene.python(), "-c", "import importlib.util as u; print(u.find_spec('torch_directml'))")
+    if found.last != "None":
+        return _("torch-directml is still installed: the next program that finds it fails in the same way.")
+    return _fails(_start_program(scene))
+
+
+def _break_kernel(scene: Scene) -> None:
+    scene.venv()
+    scene.install("ipykernel")
+    scene.venv("work", beside_torch=True)
+    scene.install("ipykernel", name="work")
+    argv = [str(scene.python()), "-m", "ipykernel_launcher", "-f", "{connection_file}"]
+    quoted = ", ".join(f'"{part}"' for part in argv).replace("\\", "\\\\")
+    scene.write("kernels/lab/kernel.json", f'{{"argv": [{quoted}], "display_name": "lab", "language": "python"}}')
+
+
+def _use_kernel(scene: Scene) -> Outcome:
+    """Run a program in the kernel; jupyter's own runner ends with 0 whatever the program does, so its words count."""
+    done = scene.program("notebook_kernel.py", "lab", python=sys.executable)
+    return Outcome(0 if done.last == "torch computes in this kernel" else 1, done.text)
+
+
+def _break_runtimes(scene: Scene) -> None:
+    scene.venv()
+    scene.install("onnxruntime-openvino")
+    scene.install("onnxruntime")
+
+
+def _ask_provider(scene: Scene) -> Outcome:
+    return scene.program("ask_openvino.py")
+
+
+def _runtimes_fault(scene: Scene) -> str:
+    listed = scene.uv("pip", "list", "--python", str(scene.python()), "--format", "freeze").text.splitlines()
+    flavours = [line.partition("==")[0] for line in listed if line.startswith("onnxruntime")]
+    if len(flavours) != 1:
+        return _("{count} flavours of ONNX Runtime are installed.").format(count=len(flavours))
+    return _fails(_ask_provider(scene))
+
+
+def _break_numpy(scene: Scene) -> None:
+    scene.venv(version="3.11")
+    scene.install("--no-deps", "onnxruntime==1.16.3", "numpy==2.1.3")
+    scene.install("coloredlogs", "flatbuffers", "packaging", "protobuf", "sympy")
+
+
+def _import_runtime(scene: Scene) -> Outcome:
+    """Python goes on after the complaint with half a module, so any word but the program's own is a failure."""
+    done = scene.call(scene.python(), "-c", "import onnxruntime; print(len(onnxruntime.get_available_providers()) > 0)")
+    return Outcome(0, "") if done.text.strip() == "True" else Outcome(1, done.text.strip().removesuffix("True"))
+
+
+def _break_build(scene: Scene) -> None:
+    scene.venv(beside_torch=True)
+
+
+def _ask_cuda(scene: Scene) -> Outcome:
+    return scene.call(scene.python(), "-c", "import torch; torch.ones(2, device='cuda')")
+
+
+def _plan_fault(scene: Scene, machine: str) -> str:
+    """Compare the plan in answer.json with those that run on the machine as it stands."""
+    written = scene.read("answer.json")
+    if not written:
+        return _("There is no answer.json yet.")
+    try:
+        answer = from_json(written, Planning, "answer.json")
+    except AssistantError as error:
+        return error.message
+    known = make_plans(detect(ReplayHost(load(machine))).machine, load_catalog()).plans
+    right = {(plan.variant, plan.torch) for plan in known if plan.backend is Backend.CUDA}
+    plan = answer.choice
+    if plan is None or plan.backend is not Backend.CUDA:
+        return _("The plan in answer.json does not use the GPU.")
+    if (plan.variant, plan.torch) not in right:
+        return _("torch {torch} with {variant} does not run on that machine as it stands.").format(
+            torch=plan.torch, variant=plan.variant
+        )
+    return ""
+
+
+def _break_solve(scene: Scene) -> None:
+    scene.write(
+        "model.py", "import torch\n\n\ndef solve(systems, sides):\n    return torch.linalg.solve(systems, sides)\n"
+    )
+
+
+def _break_silently(scene: Scene) -> None:
+    loop = "torch.stack([torch.linalg.solve(system, side) for system, side in zip(systems, sides)])"
+    scene.write("model.py", f"import torch\n\n\ndef solve(systems, sides):\n    return {loop}\n")
+
+
+def _on_device(scene: Scene, device: str) -> Outcome:
+    return scene.program("emulated_device.py", device, str(scene.folder / "model.py"), python=scene.torch)
+
+
+def _break_mirror(scene: Scene) -> None:
+    """Lay two indexes of one small package; the mirror's file is not the one that its page promises."""
+    genuine, altered = _wheel(42), _wheel(666)
+    for place, content in (("upstream", genuine), ("mirror", altered)):
+        folder = scene.folder / place / "simple" / "lab-demo"
+        folder.mkdir(parents=True)
+        (folder / WHEEL).write_bytes(content)
+        promised = hashlib.sha256(genuine).hexdigest()
+        (folder / "index.html").write_text(f'<a href="{WHEEL}#sha256={promised}">{WHEEL}</a>', encoding="utf-8")
+    scene.venv(seed=True)
+
+
+WHEEL = "lab_demo-1.0-py3-none-any.whl"
+
+
+def _wheel(value: int) -> bytes:
+    about = "lab_demo-1.0.dist-info"
+    files = {
+        "lab_demo.py": f"VALUE = {value}\n",
+        f"{about}/METADATA": "Metadata-Version: 2.1\nName: lab-demo\nVersion: 1.0\n",
+        f"{about}/WHEEL": "Wheel-Version: 1.0\nGenerator: lab\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+    }
+    files[f"{about}/RECORD"] = "".join(f"{name},,\n" for name in [*files, f"{about}/RECORD"])
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as archive:
+        for name, text in files.items():
+            archive.writestr(zipfile.ZipInfo(name), text)
+    return packed.getvalue()
+
+
+def _install_demo(scene: Scene) -> Outcome:
+    index = (scene.folder / "mirror" / "simple").as_uri()
+    pip = ("-m", "pip", "--disable-pip-version-check", "--isolated", "install", "--no-cache-dir", "--dry-run")
+    return scene.call(scene.python(), *pip, "--index-url", index, "lab-demo")
+
+
+def _mirror_fault(scene: Scene) -> str:
+    value = scene.call(scene.python(), "-c", "import lab_demo; print(lab_demo.VALUE)")
+    if value.status:
+        return _("lab-demo is not installed.")
+    return "" if value.last == "42" else _("What is installed is not the file that the index promises.")
+
+
+_OLD_DRIVER = "linux-ubuntu2404-rtx5070ti-driver570"
+_CPU_BUILD = "linux-ubuntu2404-rtx2080ti"
+
+SCENES = {
+    "directml-on-linux": Play(_break_directml, _start_program, _directml_fault),
+    "wrong-kernel": Play(_break_kernel, _use_kernel, lambda scene: _fails(_use_kernel(scene))),
+    "two-onnxruntimes": Play(_break_runtimes, _ask_provider, _runtimes_fault),
+    "numpy-abi": Play(_break_numpy, _import_runtime, lambda scene: _fails(_import_runtime(scene))),
+    "cpu-build": Play(_break_build, _ask_cuda, lambda scene: _plan_fault(scene, _CPU_BUILD)),
+    "missing-solve": Play(
+        _break_solve, lambda scene: _on_device(scene, "lacking"), lambda scene: _fails(_on_device(scene, "lacking"))
+    ),
+    "silent-cpu": Play(
+        _break_silently, lambda scene: _on_device(scene, "silent"), lambda scene: _fails(_on_device(scene, "silent"))
+    ),
+    "wrong-hash": Play(_break_mirror, _install_demo, _mirror_fault),
+    "driver-too-old": Play(
+        lambda _scene: None,
+        lambda scene: scene.program("old_driver.py", python=sys.executable),
+        lambda scene: _plan_fault(scene, _OLD_DRIVER),
+    ),
+}
