@@ -124,7 +124,7 @@ class Target:
         """Wait until queued work is done; DirectML can only be waited for by fetching a result."""
         synchronize = getattr(self.accelerator(), "synchronize", None)
         if synchronize is not None:
-            synchronize()
+            synchronize(*(() if self.device.type == "mps" else (self.device,)))  # else the first GPU is waited for
         elif self.device.type != "cpu":
             for result in results:
                 result.cpu()
@@ -165,7 +165,7 @@ class Target:
 
     def clear_peak(self) -> None:
         """Forget the most memory that was taken so far, where torch or Linux counts it."""
-        getattr(self.accelerator(), "reset_peak_memory_stats", int)()
+        getattr(self.accelerator(), "reset_peak_memory_stats", str)(self.device)
         with contextlib.suppress(OSError), open("/proc/self/clear_refs", "w", encoding="ascii") as file:  # noqa: PTH123
             file.write("5")
 
