@@ -1,53 +1,94 @@
-"""Going on with a saved setup."""
+"""Going on with a saved setup, or saying why not."""
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
+import pytest
+
+from assistant import __version__
 from assistant.model.event import Step
 from assistant.model.machine import Detection, Gpu, Machine
 from assistant.model.plan import Backend, Plan, Planning
 from assistant.model.record import replace
 from assistant.model.report import Environment
-from assistant.session.resume import furthest, resumable
-from assistant.session.state import Phase, Resume, State, StepStatus, reduce
+from assistant.session.resume import furthest, obstacle, remarks, resumable
+from assistant.session.state import Phase, Resume, State, StepStatus, Task, reduce
+from assistant.session.store import Saved
 
 MACHINE = Machine(os="linux", arch="x86_64", python="3.12.4")
 PLAN = Plan(backend=Backend.CPU, variant="cpu", torch="2.13.0", python="3.12")
-SAVED = State(
+STATE = State(
     detection=Detection(machine=MACHINE),
     planning=Planning(choice=PLAN, plans=(PLAN,)),
     statuses={step: StepStatus(phase=Phase.DONE) for step in (Step.DETECT, Step.PLAN)},
 )
+SAVED = Saved(version=__version__, state=STATE)
 
 
 def test_a_setup_of_this_machine_goes_on() -> None:
-    """It goes on at the first step that is not done."""
-    assert resumable(SAVED, MACHINE)
-    assert furthest(SAVED) is Step.INSTALL
-    assert reduce(State(), Resume(state=SAVED)) == SAVED
+    """It goes on at the first step that is not done, and there is nothing to say about it."""
+    assert resumable(STATE, MACHINE)
+    assert obstacle(SAVED, MACHINE) == ""
+    assert remarks(SAVED) == ()
+    assert furthest(STATE) is Step.INSTALL
+    assert reduce(State(), Resume(state=STATE)) == STATE
 
 
 def test_free_disk_and_other_small_change_do_not_matter() -> None:
     """Facts that change by the hour do not make another machine."""
-    assert resumable(SAVED, replace(MACHINE, disk_free_gb=1.0))
+    assert resumable(STATE, replace(MACHINE, disk_free_gb=1.0))
 
 
-def test_a_setup_of_another_machine_is_not_offered() -> None:
-    """Another GPU, driver or Python is another machine."""
-    assert not resumable(SAVED, replace(MACHINE, gpus=(Gpu(name="new"),)))
-    assert not resumable(SAVED, replace(MACHINE, nvidia_driver="580"))
-    assert not resumable(SAVED, replace(MACHINE, python="3.13.1"))
+@pytest.mark.parametrize(
+    ("changed", "told"),
+    [
+        ({"gpus": (Gpu(name="New card"),)}, "New card"),
+        ({"nvidia_driver": "580"}, "580"),
+        ({"python": "3.13.1"}, "3.12.4 → 3.13.1"),
+        ({"arch": "aarch64"}, "aarch64"),
+    ],
+)
+def test_another_machine_is_told_by_what_differs(changed: dict[str, object], told: str) -> None:
+    """Another GPU, driver, system or Python is another machine, and the sentence names it."""
+    other = replace(MACHINE, **changed)
+    assert not resumable(STATE, other)
+    assert told in obstacle(SAVED, other)
+
+
+def test_a_card_whose_facts_changed_is_another_machine() -> None:
+    """The same name with another memory or target does not pass as the same."""
+    cards = [replace(MACHINE, gpus=(Gpu(name="card", vram_gb=size),)) for size in (8, 16)]
+    assert obstacle(replace(SAVED, state=replace(STATE, detection=Detection(machine=cards[0]))), cards[1])
 
 
 def test_a_setup_whose_environment_is_gone_is_not_offered(tmp_path: Path) -> None:
     """What was deleted since cannot be gone on with."""
     gone = Environment(path=str(tmp_path), python=str(tmp_path / "bin" / "python"))
-    assert not resumable(replace(SAVED, environment=gone), MACHINE)
+    assert str(tmp_path) in obstacle(replace(SAVED, state=replace(STATE, environment=gone)), MACHINE)
+
+
+def test_another_version_is_told() -> None:
+    """One that cannot be read stops, one that can is only remarked on."""
+    assert "another version" in obstacle(Saved(), MACHINE)
+    (told,) = remarks(replace(SAVED, version="0.0.1"))
+    assert "0.0.1" in told
+
+
+def test_work_of_another_window_is_waited_for_and_a_crash_is_gone_on_after() -> None:
+    """A living process keeps its setup to itself; after its death its unfinished work is spoken of."""
+    other = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    saved = replace(SAVED, running=Task.INSTALL, process=other.pid)
+    with other:
+        assert "Another window" in obstacle(saved, MACHINE)
+    assert obstacle(saved, MACHINE) == ""
+    assert "in the middle" in remarks(saved)[0]
 
 
 def test_a_look_or_a_simulation_is_nothing_to_go_on_with() -> None:
     """Neither a mere detection nor a recorded machine is offered."""
     assert not resumable(None, MACHINE)
-    assert not resumable(replace(SAVED, planning=None), MACHINE)
-    assert not resumable(replace(SAVED, machine="some-machine"), MACHINE)
+    assert not resumable(replace(STATE, planning=None), MACHINE)
+    assert not resumable(replace(STATE, machine="some-machine"), MACHINE)
