@@ -10,6 +10,7 @@ from assistant.diagnose import check_up
 from assistant.diagnose.checks import PROXIES
 from assistant.host.base import Host
 from assistant.i18n import _, ngettext
+from assistant.install.made import replaced_builds
 from assistant.model.finding import Finding, Severity
 from assistant.model.record import to_json
 from assistant.session.diagnosis import with_ways_out
@@ -45,7 +46,8 @@ def examine(host: Host) -> tuple[Finding, ...]:
     proxies = {name: answer.text for name in PROXIES if (answer := host.variable(name))}
     told = {finding.key for finding in found.findings}
     checks = [check for check in check_up(found.machine, proxies) if check.key not in told]
-    return with_ways_out((*checks, *found.findings), found.machine)
+    replaced = () if host.replayed else replaced_builds(host)
+    return with_ways_out((*checks, *found.findings, *replaced), found.machine)
 
 
 def _folded(finding: Finding) -> Finding:

@@ -7,6 +7,7 @@ import click
 from assistant.host.live import LiveHost
 from assistant.i18n import _
 from assistant.install.made import Made, made_environments, remove_environment
+from assistant.install.made import prune as prune_downloads
 from assistant.model.errors import Cancelled
 from assistant.model.record import to_json
 
@@ -14,13 +15,19 @@ __all__ = ["envs"]
 
 
 @click.command()
-@click.option("--remove", default="", metavar="NAME", help="Remove one, with its kernels.")
+@click.option(
+    "--remove", default="", metavar="NAME", help="Remove one by its name, folder or kernel, with its kernels."
+)
+@click.option("--prune", is_flag=True, help="Delete downloaded files that are kept for another time.")
 @click.option("--yes", is_flag=True, help="Answer every question with yes.")
 @click.option("--json", "as_json", is_flag=True, help="Print the list as JSON.")
-def envs(remove: str, *, yes: bool, as_json: bool) -> None:
+def envs(remove: str, *, prune: bool, yes: bool, as_json: bool) -> None:
     """List the environments that the assistant made, or remove one."""
+    if prune:
+        click.echo(_("{size} MB were freed.").format(size=prune_downloads() // 10**6))
     if remove:
         _remove(remove, yes=yes)
+    if remove or prune:
         return
     found = made_environments(LiveHost())
     if as_json:
@@ -49,6 +56,7 @@ def _draw(found: tuple[Made, ...]) -> None:
         table.add_column(heading)
     for one in found:
         state = {"good": _("good"), "changed": _("changed since"), "broken": _("broken")}[one.health]
+        state += f": {', '.join(one.differs)}" if one.differs else ""
         size = _("{size} MB").format(size=one.size // 10**6)
         told = (one.name, one.backend, one.torch, one.python, size, state, ", ".join(one.kernels), one.path)
         table.add_row(*(Text(text) for text in told))

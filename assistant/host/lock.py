@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import getpass
 import os
 import platform
@@ -11,13 +12,15 @@ from contextlib import suppress
 from pathlib import Path
 
 from assistant.host.process import alive, end_left_behind
-from assistant.model.errors import BadInput
+from assistant.i18n import _
+from assistant.model.errors import BadInput, WorkFailed
 from assistant.model.record import Record, from_json, replace, to_json
 
 __all__ = ["Holder", "Lock"]
 
 PLACE = 1 << 30  # the byte that Windows locks: far behind the text, which stays readable
 ORPHAN_SECONDS = 5.0
+NO_LOCKS = {errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP}  # some network file systems
 
 
 class Holder(Record, frozen=True):
@@ -39,7 +42,10 @@ class Lock:
         self._holder = Holder(pid=os.getpid(), where=_where(), user=_user(), since=time.time())
 
     def take(self) -> Holder | None:
-        """Take the lock; answer None when it is ours, else who holds it. What a killed holder left running is ended."""
+        """Take the lock; answer None when it is ours, else who holds it. What a killed holder left running is ended.
+
+        Raises `WorkFailed` where its file cannot be written, or where the file system knows no locks.
+        """
         deadline = time.monotonic() + ORPHAN_SECONDS
         while not self._try():
             holder = read_holder(self.path)
@@ -67,13 +73,20 @@ class Lock:
                     self.path.unlink()
 
     def _try(self) -> bool:
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        handle = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o644)
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            handle = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o644)
+        except OSError as error:
+            raise _unusable(self.path, error) from error
         try:
             _lock(handle)
             same = os.fstat(handle).st_ino == self.path.stat().st_ino
-        except OSError:  # held by another, or taken away since it was opened
-            same = False
+        except OSError as error:
+            same = False  # held by another, or taken away since it was opened
+            if error.errno in NO_LOCKS:
+                os.close(handle)
+                self.path.unlink(missing_ok=True)
+                raise _unusable(self.path, error) from error
         if not same:
             os.close(handle)
             return False
@@ -98,6 +111,14 @@ def read_holder(path: Path) -> Holder | None:
 def _orphaned(holder: Holder) -> bool:
     """Tell whether the holder was killed and only its children are left (never said of another machine's processes)."""
     return holder.where == _where() and not alive(holder.pid)
+
+
+def _unusable(path: Path, error: OSError) -> WorkFailed:
+    text = _("{path} cannot be written by one at a time: {reason}.")
+    return WorkFailed(
+        text.format(path=path.parent, reason=error.strerror or error),
+        hint=_("Choose a folder of your own, on a disk of this machine."),
+    )
 
 
 def _where() -> str:

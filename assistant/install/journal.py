@@ -175,7 +175,7 @@ def recover(only: Path | None = None, told: Callable[[Path, Holder | None], None
 
 def _recover(target: Path) -> Holder | None:
     lock = Lock(target / WORK / LOCK)
-    holder = _take(lock, target)
+    holder = lock.take()
     if holder is None:
         found = Transaction(target, lock)
         try:
@@ -216,19 +216,9 @@ def _settle(folder: Path) -> None:
 
 def _open(target: Path) -> Transaction:
     lock = Lock(target / WORK / LOCK)
-    if holder := _take(lock, target):
+    if holder := lock.take():
         raise busy(target, holder)
     return Transaction(target, lock)
-
-
-def _take(lock: Lock, target: Path) -> Holder | None:
-    try:
-        return lock.take()
-    except OSError as error:
-        raise WorkFailed(
-            _("{path} cannot be written: {reason}.").format(path=target, reason=error.strerror or error),
-            hint=_("Choose a folder of your own with --target."),
-        ) from error
 
 
 def busy(target: Path, holder: Holder) -> WorkFailed:

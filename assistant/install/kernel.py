@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -12,7 +13,14 @@ from assistant.install.protect import constraint_variables
 from assistant.model.errors import WorkFailed
 from assistant.model.plan import Plan
 
-__all__ = ["environments_with_kernels", "kernel_folder", "kernel_name", "register_kernel", "remove_kernel"]
+__all__ = [
+    "environments_with_kernels",
+    "kernel_folder",
+    "kernel_name",
+    "register_kernel",
+    "remove_kernel",
+    "set_variables",
+]
 
 
 def kernel_name(plan: Plan, python: Path) -> tuple[str, bool]:
@@ -43,6 +51,23 @@ def register_kernel(plan: Plan, python: Path, name: str) -> None:
         "metadata": {"debugger": True},
         "env": {**plan.env, **constraint_variables(python.parent.parent)},
     }
+    _write(name, spec)
+
+
+def set_variables(name: str, variables: Mapping[str, str]) -> None:
+    """Set variables in a registered kernel, beside those that it has; raise `WorkFailed` when that cannot be done."""
+    try:
+        spec = json.loads((kernel_folder(name) / "kernel.json").read_text(encoding="utf-8"))
+        spec["env"] = {**spec.get("env", {}), **variables}
+    except (OSError, ValueError) as error:
+        raise WorkFailed(
+            _("The kernel {name} cannot be read: {reason}.").format(name=name, reason=error),
+            hint=_("Install again, which registers it."),
+        ) from error
+    _write(name, spec)
+
+
+def _write(name: str, spec: Mapping[str, object]) -> None:
     try:
         folder = kernel_folder(name)
         folder.mkdir(parents=True, exist_ok=True)

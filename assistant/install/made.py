@@ -3,23 +3,30 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Literal
 
 import platformdirs
 
 from assistant.host.base import Host
+from assistant.host.lock import Lock
 from assistant.i18n import _
 from assistant.install.journal import remove
-from assistant.install.kernel import environments_with_kernels, remove_kernel
+from assistant.install.kernel import environments_with_kernels as _with_kernels
+from assistant.install.kernel import remove_kernel
 from assistant.install.make import Marker, read_marker
+from assistant.install.protect import guards, replaced
 from assistant.install.site import look_at
 from assistant.install.target import MARKER
-from assistant.model.errors import BadInput
+from assistant.install.wheels import cache_folder
+from assistant.model.errors import BadInput, WorkFailed
+from assistant.model.finding import Finding
 from assistant.model.record import Record
 
-__all__ = ["Made", "made_environments", "marked_environments", "remove_environment"]
+__all__ = ["Made", "made_environments", "marked_environments", "prune", "remove_environment", "replaced_builds"]
 
 Health = Literal["good", "changed", "broken"]
 
@@ -46,13 +53,27 @@ def made_environments(host: Host) -> tuple[Made, ...]:
     return tuple(_made(folder, marker, host) for folder, marker in marked_environments())
 
 
+def replaced_builds(host: Host) -> tuple[Finding, ...]:
+    """Find environments whose builds were replaced since: those that the assistant made, and those that it changed."""
+    here = Path(str(host.facts("platform").get("prefix", "")))
+    found = []
+    for folder in dict.fromkeys([here, *(folder for folder, _marker in marked_environments()), *_with_kernels()]):
+        pins = host.read(str(guards(folder)[0]))
+        with suppress(BadInput):  # a Python that does not answer is another matter
+            found.append(replaced(folder, pins.text, look_at(folder, host).versions) if pins else None)
+    return tuple(filter(None, found))
+
+
 def remove_environment(name: str) -> Path:
-    """Remove an environment by name or path, with its kernels; raise `BadInput` for one that is not ours."""
-    for folder, _marker in marked_environments():
-        if name in {folder.name, str(folder)}:
-            kernels = environments_with_kernels().get(folder, [])
+    """Remove an environment by its name, its path or its kernel's name, with all of its kernels.
+
+    Raises `BadInput` for one that is not ours.
+    """
+    kernels, path = _with_kernels(), Path(name).expanduser().absolute()
+    for folder in [*(folder for folder, _marker in marked_environments()), path]:
+        if name in {folder.name, *kernels.get(folder, ())} or (folder == path and read_marker(path)):
             remove(folder)
-            for kernel in kernels:
+            for kernel in kernels.get(folder, ()):
                 remove_kernel(kernel)
             return folder
     raise BadInput(
@@ -65,7 +86,7 @@ def marked_environments() -> Iterator[tuple[Path, Marker]]:
     """Give the folder and the marker of each environment that was made."""
     root = platformdirs.user_data_path("pytorch-setup-assistant", appauthor=False) / "envs"
     folders = sorted(path.parent for path in root.glob(f"*/{MARKER}"))
-    for folder in dict.fromkeys([*folders, *environments_with_kernels()]):
+    for folder in dict.fromkeys([*folders, *_with_kernels()]):
         if marker := read_marker(folder):
             yield folder, marker
 
@@ -87,14 +108,14 @@ def _made(folder: Path, marker: Marker, host: Host) -> Made:
         backend=marker.plan.backend.value,
         torch=marker.plan.torch,
         python=marker.plan.python,
-        size=_size(folder),
+        size=size_of(folder),
         health=health,
         differs=differs,
-        kernels=tuple(environments_with_kernels().get(folder, ())),
+        kernels=tuple(_with_kernels().get(folder, ())),
     )
 
 
-def _size(folder: Path) -> int:
+def size_of(folder: Path) -> int:
     """Sum the files; one with several names below the folder counts once."""
     seen: dict[int, int] = {}
     for root, _folders, files in os.walk(folder):
@@ -102,3 +123,17 @@ def _size(folder: Path) -> int:
             told = (Path(root) / name).lstat()
             seen[told.st_ino] = told.st_size
     return sum(seen.values())
+
+
+def prune() -> int:
+    """Delete the downloaded files that are kept for another time; answer how many bytes they took."""
+    folder, lock = cache_folder(), Lock(cache_folder() / "lock")
+    if lock.take():
+        raise WorkFailed(_("A download is under way."), hint=_("Wait until it has ended, and start again."))
+    try:
+        size = sum(map(size_of, folder.iterdir()))
+        for entry in folder.iterdir():
+            shutil.rmtree(entry, ignore_errors=True)  # all but the lock, which is a file
+    finally:
+        lock.release()
+    return size

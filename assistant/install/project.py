@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Literal
-
-import tomli_w
 
 from assistant.i18n import _
 from assistant.install.protect import guarded
@@ -53,7 +52,14 @@ def undone(project: Project, plan: Plan, coming: Mapping[str, str]) -> Finding:
     """Say that the tool's next run would undo an installation, and what to write so that it does not."""
     command = {"uv": "uv sync", "pixi": "pixi install"}[project.tool]
     lines = snippet(project, plan, coming)
-    remedies = [Remedy(text=_("Put these lines into {file}.").format(file=project.file), commands=(lines,))]
+    remedies = [
+        Remedy(
+            text=_(
+                "Put these lines into {file}; where it has such a table already, its lines go below that heading."
+            ).format(file=project.file),
+            commands=(lines,),
+        )
+    ]
     if project.tool == "uv":
         wanted = [f"'{name}=={coming[name]}'" for name in ("torch", "torchvision", "torchaudio") if name in coming]
         folder = Path(project.file).parent
@@ -69,25 +75,21 @@ def undone(project: Project, plan: Plan, coming: Mapping[str, str]) -> Finding:
 
 
 def snippet(project: Project, plan: Plan, packages: Mapping[str, str]) -> str:
-    """Write the lines that tie torch's family to its index and versions, in the words of the project's tool."""
-    if project.tool == "uv":
-        return _for_uv(plan, packages)
-    pins = {name: {"version": f"=={packages[name]}"} for name in packages if guarded(name)}
-    for name, told in pins.items():
-        if plan.index_url and of_torch_family(name):
-            told["index"] = plan.index_url
-    table: dict[str, object] = {"pypi-dependencies": pins}
-    return tomli_w.dumps(table if project.file.endswith("pixi.toml") else {"tool": {"pixi": table}})
-
-
-def _for_uv(plan: Plan, packages: Mapping[str, str]) -> str:
-    told: dict[str, object] = {
-        "constraint-dependencies": [f"{name}=={packages[name]}" for name in packages if guarded(name)]
-    }
-    if plan.index_url:
-        told["sources"] = {name: {"index": "torch"} for name in packages if of_torch_family(name)}
-        told["index"] = [{"name": "torch", "url": plan.index_url, "explicit": True}]
-    return tomli_w.dumps({"tool": {"uv": told}})
+    """Write the lines (TOML) that tie torch's family to its index and versions, in the words of the project's tool."""
+    pins = {name: version for name, version in packages.items() if guarded(name)}
+    own = [name for name in pins if plan.index_url and of_torch_family(name)]
+    url = json.dumps(plan.index_url)  # what JSON writes as a string, TOML reads as the same
+    if project.tool == "pixi":
+        heading = "pypi-dependencies" if project.file.endswith("pixi.toml") else "tool.pixi.pypi-dependencies"
+        index = dict.fromkeys(own, f", index = {url}")
+        rows = [f'{name} = {{ version = "=={version}"{index.get(name, "")} }}' for name, version in pins.items()]
+        return "\n".join([f"[{heading}]", *rows])
+    kept = json.dumps([f"{name}=={version}" for name, version in pins.items()])
+    lines = ["[tool.uv]", f"constraint-dependencies = {kept}"]
+    if own:
+        lines += ["", "[tool.uv.sources]", *(f'{name} = {{ index = "torch" }}' for name in own)]
+        lines += ["", "[[tool.uv.index]]", 'name = "torch"', f"url = {url}", "explicit = true"]
+    return "\n".join(lines)
 
 
 def _tools(file: Path) -> Mapping[str, object]:

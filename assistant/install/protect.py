@@ -9,13 +9,16 @@ from __future__ import annotations
 import configparser
 import io
 import os
+import re
+import shlex
 from collections.abc import Mapping
 from pathlib import Path
 
 from assistant.i18n import _
+from assistant.model.finding import Finding, Remedy, Severity
 from assistant.model.plan import of_torch_family
 
-__all__ = ["CONSTRAINTS", "constraint_variables", "constraints", "guarded", "guards", "protect"]
+__all__ = ["CONSTRAINTS", "constraint_variables", "constraints", "guarded", "guards", "protect", "replaced"]
 
 CONSTRAINTS = "assistant-constraints.txt"
 PIP_FILE = "pip.ini" if os.name == "nt" else "pip.conf"
@@ -58,6 +61,22 @@ def protect(prefix: Path, packages: Mapping[str, str], folder: Path | None = Non
     except configparser.Error:
         return  # pip could not read it either; it is not ours to mend
     (into / PIP_FILE).write_text(text, encoding="utf-8")
+
+
+def replaced(prefix: Path, pins: str, now: Mapping[str, str]) -> Finding | None:
+    """Tell from an environment's constraints whether other builds stand there now; None where all is as it was made."""
+    wanted = dict(line.split("==", 1) for line in pins.splitlines() if re.match(r"[\w.-]+==", line))
+    others = [f"{name} {now.get(name, '–')} ({was})" for name, was in wanted.items() if now.get(name) != was]
+    if not others:
+        return None
+    text = _("In {path} other builds stand where the assistant installed these (in brackets): {changes}.")
+    again = ("assistant install --target " + shlex.quote(str(prefix)),)
+    return Finding(
+        key="build-replaced",
+        severity=Severity.ERROR,
+        text=text.format(path=prefix, changes=", ".join(others)),
+        remedies=(Remedy(text=_("Install again what was chosen."), commands=again),),
+    )
 
 
 def constraint_variables(prefix: Path) -> dict[str, str]:

@@ -54,7 +54,8 @@ def preferred(packages: Mapping[str, str]) -> str:
 
 def compile_command(python: str, project: Path, lock: Path) -> list[str]:
     """Resolve a project for an interpreter into a `pylock.toml` (PEP 751): versions, addresses, hashes."""
-    return [*_pip("compile"), str(project), "--python", python, "--format", "pylock.toml", "-o", str(lock), "--quiet"]
+    words = ["--no-header", "--quiet", "--format", "pylock.toml", "-o", str(lock)]
+    return [*_pip("compile"), str(project), "--python", python, *words]
 
 
 def venv_command(python: str, target: Path) -> list[str]:

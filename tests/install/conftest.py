@@ -26,6 +26,8 @@ def ground(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Ground]:
     for name, folder in places.items():
         monkeypatch.setenv(name, str(tmp_path / folder))
     monkeypatch.delenv("PYTHONPATH", raising=False)
+    (tmp_path / "temporary").mkdir()
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "temporary"))  # what a killed installer leaves there is debris too
     (tmp_path / "index").mkdir()
     index = TroubledIndex(tmp_path / "index")
     made = Ground(index, tmp_path)

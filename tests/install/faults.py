@@ -200,6 +200,7 @@ class Ground:
     def debris(self) -> list[str]:
         """List what an installation must not leave: work folders and pointers; half downloads wait to be resumed."""
         left = [*self.folder.rglob(".assistant-install"), *self.folder.glob("state/*/installs/*")]
+        left += self.folder.glob("temporary/*")
         return sorted(str(path) for path in left)
 
 

@@ -330,6 +330,19 @@ def test_a_run_killed_between_two_folders_leaves_neither(ground: Ground) -> None
     assert {name for name in picture(ground.folder) if name.startswith("standing")} <= set(before)
 
 
+def test_a_resolution_that_is_killed_leaves_no_folder(ground: Ground) -> None:
+    """What it had written for itself lies where `recover` looks, and nothing in the system's temporary folder."""
+    code = (
+        "import os; from assistant.install.journal import scratch\n"
+        "with scratch() as folder:\n    (folder / 'pyproject.toml').touch(); os.kill(os.getpid(), 9)"
+    )
+    with fault():
+        subprocess.run([sys.executable, "-c", code], check=False)
+        assert len(ground.debris()) == 1
+        recover()
+        assert ground.debris() == []
+
+
 @pytest.mark.heavy
 def test_kill_at_many_more_moments(ground: Ground) -> None:
     """The same six hundred times, from another seed."""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import configparser
+import errno
+import fcntl
 import json
 import os
 import subprocess
@@ -15,17 +17,20 @@ from install.workbench import Bench
 from packaging.utils import canonicalize_name
 
 from assistant.host.live import LiveHost
+from assistant.host.lock import Lock
 from assistant.install.conflicts import conflicts
 from assistant.install.installer import Installer
 from assistant.install.journal import WORK
-from assistant.install.made import made_environments, remove_environment
+from assistant.install.kernel import remove_kernel
+from assistant.install.made import made_environments, prune, remove_environment, replaced_builds
 from assistant.install.make import aimed_at, delta
-from assistant.install.project import Project, environment_of, kept_by, snippet, undone
-from assistant.install.protect import pip_settings
+from assistant.install.project import Project, snippet
+from assistant.install.protect import pip_settings, replaced
 from assistant.install.resolution import resolve
 from assistant.install.site import Distribution, Site, is_environment, look_at
 from assistant.install.target import check_path, interpreter
 from assistant.install.validate import check_index_url, check_requirement
+from assistant.install.wheels import missing
 from assistant.model.errors import BadInput, WorkFailed
 from assistant.model.event import Progress
 from assistant.model.record import replace
@@ -315,6 +320,63 @@ def test_made_environments_are_listed_and_removed(bench: Bench) -> None:
     assert made_environments(LiveHost()) == ()
     with pytest.raises(BadInput, match="no environment that the assistant made"):
         remove_environment(made.path)
+
+
+def test_an_environment_goes_by_the_name_of_its_kernel(bench: Bench) -> None:
+    """Removing the kernel removes the environment; an environment whose kernel is gone is removed by its folder."""
+    bench.make(bench.resolution())
+    remove_environment("torch-cpu-9.0")
+    assert not bench.target.exists()
+    assert not list(bench.index.folder.parent.glob("JUPYTER_DATA_DIR/kernels/*"))
+    made = bench.make(bench.resolution())
+    remove_kernel(str(made.kernel))
+    assert made_environments(LiveHost()) == ()
+    remove_environment(made.path)
+    assert not bench.target.exists()
+
+
+def test_a_build_that_was_replaced_is_told(bench: Bench) -> None:
+    """By any tool, at any time: what is there is compared with the pins that the installation left."""
+    bench.make(bench.resolution())
+    assert not [finding for finding in replaced_builds(LiveHost()) if str(bench.target) in finding.text]
+    bench.index.add("torch", "10.0")
+    bench.target.joinpath("pip.conf").unlink()
+    assert pip_in(bench, "install", "--upgrade", "torch").returncode == 0
+    found = [finding for finding in replaced_builds(LiveHost()) if str(bench.target) in finding.text]
+    assert [finding.key for finding in found] == ["build-replaced"]
+    assert "torch 10.0 (9.0)" in found[0].text
+    assert found[0].remedies[0].commands == (f"assistant install --target '{bench.target}'",)
+
+
+def test_pins_are_compared_as_they_stand() -> None:
+    """The same is nothing; another version, another build and nothing at all are told; a note is no pin."""
+    pins = "# what == this\ntorch==9.0+cpu\ntorchvision==1.0\n"
+    assert replaced(Path("/env"), pins, {"torch": "9.0+cpu", "torchvision": "1.0", "numpy": "3"}) is None
+    told = replaced(Path("/env"), pins, {"torch": "9.0"})
+    assert "torch 9.0 (9.0+cpu), torchvision – (1.0)" in told.text
+    assert replaced(Path("/env"), "", {}) is None
+
+
+def test_downloads_that_are_kept_can_be_deleted(bench: Bench) -> None:
+    """All bytes are counted and gone, and the next installation fetches them anew."""
+    resolution = bench.resolution()
+    bench.make(resolution)
+    assert missing(resolution.packages) == []
+    assert prune() == resolution.download
+    assert len(missing(resolution.packages)) == 3
+    assert prune() == 0
+
+
+def test_a_file_system_without_locks_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Some network file systems know none: one sentence, and no file is left."""
+
+    def none(_handle: int, _operation: int) -> None:
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    monkeypatch.setattr(fcntl, "flock", none)
+    with pytest.raises(WorkFailed, match="No locks available"):
+        Lock(tmp_path / "lock").take()
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_this_python_is_seen_as_it_is() -> None:
