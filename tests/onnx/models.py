@@ -1,4 +1,4 @@
-"""Exports small models with torch, for the interpreter of an environment that has it: models.py FOLDER OPSET…"""
+"""Exports small models with torch, run by a Python that has it: models.py FOLDER OPSET OPSET and so on."""
 
 from __future__ import annotations
 

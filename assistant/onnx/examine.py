@@ -1,0 +1,133 @@
+"""Checks a model for a provider: where each node runs, what stands in the way, and one sentence on the whole."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+from onnx import ModelProto
+
+from assistant.i18n import _
+from assistant.model.finding import Finding
+from assistant.model.record import Record
+from assistant.onnx.findings import Look, find, obstacle
+from assistant.onnx.load import load_model
+from assistant.onnx.operators import runtime
+from assistant.onnx.placement import place
+
+__all__ = ["Checked", "OperatorRow", "Placed", "check_model", "checked", "examine", "operator_rows"]
+
+
+class Placed(Record, frozen=True):
+    """Where a node runs: "dml", "cpu" or "none"; `why` is empty where nothing needs saying."""
+
+    name: str
+    op: str
+    device: str
+    why: str
+
+
+class Checked(Record, frozen=True):
+    """The answer for one provider; `npu` is the sentence for an NPU in place of a GPU, "" for the CPU provider."""
+
+    provider: str
+    nodes: tuple[Placed, ...]
+    findings: tuple[Finding, ...]
+    verdict: str
+    npu: str
+    copies: int
+
+
+class OperatorRow(Record, frozen=True):
+    """How the nodes of one operator are placed, and why not all on the device."""
+
+    op: str
+    device: int
+    cpu: int
+    nowhere: int
+    why: str
+
+
+def check_model(model: ModelProto | str | Path, provider: str = "dml") -> Checked:
+    """Check a model, or a model's file, for "dml" or "cpu"; raise `BadInput` for a file that nothing could load."""
+    return checked(examine(model, provider))
+
+
+def examine(model: ModelProto | str | Path, provider: str = "dml") -> Look:
+    """Place a model's nodes by the provider's kernels and the limits of the ONNX Runtime that is or would be used."""
+    file = "model.onnx" if isinstance(model, ModelProto) else str(model)
+    loaded = model if isinstance(model, ModelProto) else load_model(model, weights=False)
+    program, nodes = place(loaded, provider)
+    return Look(loaded, program, nodes, provider, runtime(provider), file)
+
+
+def checked(look: Look) -> Checked:
+    """Put the answer together; where the model does not load at all, no node runs anywhere."""
+    stop = obstacle(look)
+    nodes = (
+        Placed(name=node.name, op=node.op, device="none" if stop else node.device, why=stop or node.why)
+        for node in look.nodes
+    )
+    findings = find(look)
+    return Checked(
+        provider=look.provider,
+        nodes=tuple(nodes),
+        findings=findings,
+        verdict=_verdict(look, stop),
+        npu=_on_npu(findings, stop) if look.provider == "dml" else "",
+        copies=look.copies,
+    )
+
+
+def operator_rows(answer: Checked) -> list[OperatorRow]:
+    """Count the nodes of each operator by place, those with the most nodes off the device first."""
+    places: dict[str, Counter[str]] = {}
+    reasons: dict[str, str] = {}
+    for node in answer.nodes:
+        if node.op == "Constant" and node.device == answer.provider:
+            continue
+        places.setdefault(node.op, Counter())[node.device] += 1
+        if node.device != answer.provider:
+            reasons.setdefault(node.op, node.why)
+    rows = [
+        OperatorRow(
+            op=op,
+            device=counts[answer.provider],
+            cpu=counts["cpu"] if answer.provider != "cpu" else 0,
+            nowhere=counts["none"],
+            why=reasons.get(op, ""),
+        )
+        for op, counts in places.items()
+    ]
+    return sorted(rows, key=lambda row: (-row.nowhere, -row.cpu, -row.device, row.op))
+
+
+def _verdict(look: Look, stop: str) -> str:
+    counts = Counter(node.device for node in look.nodes if node.op != "Constant" and not node.preferred)
+    total = counts.total()
+    if stop:
+        return _("It does not load as it is: {why}").format(why=stop)
+    if counts["none"]:
+        return _("It does not load: of {all} nodes, {count} run nowhere.").format(count=counts["none"], all=total)
+    if counts[look.provider] == total:
+        device = {"dml": "DirectML", "cpu": _("ONNX Runtime's CPU provider")}[look.provider]
+        return _("{device} takes all {all} nodes that compute.").format(device=device, all=total)
+    message = _(
+        "DirectML takes {count} of {all} nodes that compute, the CPU {rest}, with {copies} copies in every run."
+    )
+    return message.format(count=counts["dml"], all=total, rest=counts["cpu"], copies=look.copies)
+
+
+def _on_npu(findings: tuple[Finding, ...], stop: str) -> str:
+    reasons = {
+        "npu-fp32": _("FP32"),
+        "npu-dynamic-shape": _("open sizes"),
+        "npu-conv1d": _("1-D convolutions"),
+        "npu-operators": _("operators outside the compiled graph"),
+    }
+    against = [reasons[finding.key] for finding in findings if finding.key in reasons]
+    if stop:
+        return _("On an NPU it does not load either.")
+    if against:
+        return _("An NPU would hardly take it, because of: {reasons}.").format(reasons=", ".join(against))
+    return _("Nothing is known that would keep an NPU from taking it; its driver decides.")

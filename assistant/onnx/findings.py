@@ -1,0 +1,330 @@
+"""What stands between a model and its device, each with its way out, in order of what it would gain."""
+
+from __future__ import annotations
+
+import math
+import shlex
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from onnx import ModelProto, TensorProto, numpy_helper
+
+from assistant.i18n import _, ngettext
+from assistant.model.finding import Finding, Remedy, Severity
+from assistant.onnx.graph import opsets, plain_domain, tensors
+from assistant.onnx.operators import Release, Types, match, runtimes, since, tensor_type
+from assistant.onnx.partition import copies
+from assistant.onnx.placement import Node
+from assistant.onnx.values import Program, Value, attribute
+
+__all__ = ["Look", "find", "obstacle"]
+
+MOST_NAMES = 5
+ORDER = (Severity.ERROR, Severity.WARNING, Severity.INFO)
+CONVOLUTIONS = {"Conv", "ConvTranspose", "MaxPool", "AveragePool", "LpPool"}
+FLAT = 3  # dimensions of what a 1-D convolution takes: batch, channels, length
+GELU_OPSET = 20  # from here on, ONNX Runtime's optimiser makes a Gelu that DirectML has not
+NOT_SUPPORTED = "The specified device interface or feature level is not supported on this system"
+
+
+@dataclass
+class Look:
+    """A model as it was read, taken apart and placed, with the runtime's limits and the file's name."""
+
+    model: ModelProto
+    program: Program
+    nodes: Sequence[Node]
+    provider: str
+    release: Release
+    file: str
+
+    @property
+    def opset(self) -> int:
+        """The version of ONNX's own operators."""
+        return opsets(self.model).get("", 1)
+
+    @cached_property
+    def computing(self) -> list[Node]:
+        """The nodes without constants, which are weights once the model is loaded."""
+        return [node for node in self.nodes if node.op != "Constant"]
+
+    @cached_property
+    def copies(self) -> int:
+        """The values that are copied between device and CPU in every run, apart from inputs and outputs."""
+        return copies(self.nodes)
+
+    @cached_property
+    def on_device(self) -> list[Node]:
+        """The nodes that DirectML takes."""
+        return [node for node in self.computing if node.device == "dml"]
+
+    def ops(self, *names: str) -> list[Node]:
+        """Give the nodes with one of these operators of ONNX's own."""
+        return [node for node in self.computing if node.op in names and not plain_domain(node.step.node.domain)]
+
+
+Found = tuple[float, Finding]  # what it would gain, in nodes, and the finding
+
+
+def find(look: Look) -> tuple[Finding, ...]:
+    """Give everything worth knowing: what stops the model first, then by what it would gain, NPUs last."""
+    rules = (_loads, _nowhere, *((_cpu_halves,) if look.provider == "cpu" else DIRECTML))
+    found = [entry for rule in rules for entry in rule(look)]
+    found.sort(key=lambda entry: (ORDER.index(entry[1].severity), -entry[0]))
+    return tuple(finding for _gain, finding in found)
+
+
+def obstacle(look: Look) -> str:
+    """Say in a sentence why this ONNX Runtime does not load the model; "" where nothing is known to stop it."""
+    version = look.release.version
+    if look.model.ir_version > look.release.ir:
+        message = _("ONNX Runtime {version} loads IR versions up to {most}, and the model's is {found}.")
+        return message.format(version=version, most=look.release.ir, found=look.model.ir_version)
+    if look.opset > look.release.opset:
+        message = _("ONNX Runtime {version} loads opsets up to {most}, and the model's is {found}.")
+        return message.format(version=version, most=look.release.opset, found=look.opset)
+    return ""
+
+
+def _loads(look: Look) -> Iterator[Found]:
+    text = obstacle(look)
+    if text:
+        yield _told(Severity.ERROR, "load", text, look.computing, _convert(look))
+
+
+def _nowhere(look: Look) -> Iterator[Found]:
+    lost = [node for node in look.computing if node.device == "none"]
+    if lost:
+        text = _("{nodes} can run nowhere, so that the model does not load; the first: {why}")
+        way = _advice(_("Export the model for another opset, or replace these operators."))
+        yield _told(Severity.ERROR, "not-implemented", text.format(nodes=_count(lost), why=lost[0].why), lost, way)
+
+
+def _cpu_halves(look: Look) -> Iterator[Found]:
+    wide = [node for node in look.computing if node.widened]
+    if wide:
+        text = _("The CPU has no FP16 kernel for {nodes}: they run in FP32, between casts.")
+        way = _advice(_("Keep the FP32 model for the CPU: it is quicker there."))
+        yield _told(Severity.INFO, "fp16-on-cpu", text.format(nodes=_count(wide)), wide, way)
+
+
+def _wrong_pads(look: Look) -> Iterator[Found]:
+    bad = [node for node in look.ops("Pad") if node.device == "dml" and _has_negative_pads(node)]
+    if bad:
+        text = _("DirectML computes wrong values for negative pads ({nodes}).").format(nodes=_count(bad))
+        yield _told(Severity.ERROR, "pad-negative", text, bad, _convert(look))
+
+
+def _opset(look: Look) -> Iterator[Found]:
+    changed = [node for node in look.computing if node.changed]
+    best = _best_opset(look) if changed else look.opset
+    if best != look.opset:
+        text = _("At opset {found}, DirectML has no kernel for the version of {nodes}; opset {best} suits it better.")
+        text = text.format(nodes=_count(changed), found=look.opset, best=best)
+        ways = (_convert(look), _advice(_("Or export the model with opset_version={best}.").format(best=best)))
+        yield _told(Severity.WARNING, "opset", text, changed, *ways)
+
+
+def _best_opset(look: Look) -> int:
+    """Find the opset at which DirectML's kernels match the most nodes; the nearest one of several."""
+    kinds = Counter(
+        (node.op, _types(node.step.inputs), _types(node.step.outputs))
+        for node in look.computing
+        if not plain_domain(node.step.node.domain)
+    )
+
+    def matched(opset: int) -> int:
+        versions = {op: since("", op, opset) for op, _inputs, _outputs in kinds}
+        return sum(
+            count
+            for (op, inputs, outputs), count in kinds.items()
+            if (version := versions[op]) is not None and match("dml", "", op, version, inputs, outputs)[0]
+        )
+
+    low, high = runtimes().best_opsets
+    best: int = max(look.opset, *range(low, high + 1), key=lambda opset: (matched(opset), -abs(opset - look.opset)))
+    return best
+
+
+def _shapes(look: Look) -> Iterator[Found]:
+    names = _open_sizes(look)
+    if names:
+        text = _("DirectML compiles nothing whose size is open ({names}), and is several times slower without.")
+        fix = "python -m onnxruntime.tools.make_dynamic_shape_fixed --dim_param"
+        fix += f" {shlex.quote(names[0])} --dim_value 1 {shlex.quote(look.file)} fixed.onnx"
+        ways = (
+            _advice(_("Fix each size in the model, one model for each size that is needed."), fix),
+            _advice(_("Or fix it for the session, by SessionOptions.add_free_dimension_override_by_name.")),
+        )
+        told = _told(Severity.WARNING, "dynamic-shape", text.format(names=", ".join(names[:MOST_NAMES])), (), *ways)
+        yield len(look.on_device) / 2, told[1]
+
+
+def _control_flow(look: Look) -> Iterator[Found]:
+    flow = [node for node in look.computing if node.step.inner]
+    if flow:
+        text = _("Branches and loops ({operators}) keep DirectML from compiling the graph that holds them.")
+        way = _advice(_("Unroll loops of fixed length, keep the one branch that is used, or export without them."))
+        told = _told(Severity.WARNING, "control-flow", text.format(operators=_operators(flow)), flow, way)
+        yield len(look.on_device) / 3, told[1]
+
+
+def _fallbacks(look: Look) -> Iterator[Found]:
+    """Group what falls to the CPU by its reason; what another opset would mend is told there."""
+    groups: dict[str, list[Node]] = {}
+    for node in look.computing:
+        if node.device == "cpu" and not node.preferred and not node.changed:
+            groups.setdefault(node.why, []).append(node)
+    for why, nodes in groups.items():
+        text = _("{nodes} on the CPU: {why}").format(nodes=_count(nodes), why=why)
+        double = all(TensorProto.DOUBLE in _kinds(node) for node in nodes)
+        way = _("Cast FP64 to FP32 where it enters, and compare the results.") if double else _way_out(nodes[0].op)
+        yield _told(Severity.WARNING, "fp64" if double else "no-kernel", text, nodes, _advice(way))
+
+
+def _way_out(op: str) -> str:
+    after = _("Cut what follows the network off the model, and run it outside.")
+    training = _("Export the model in evaluation mode, without outputs that nobody takes.")
+    return {
+        **dict.fromkeys(("NonMaxSuppression", "Unique", "Compress"), after),
+        **dict.fromkeys(("Dropout", "BatchNormalization", "LayerNormalization"), training),
+        **dict.fromkeys(("Loop", "Scan"), _("Unroll loops of fixed length, or run the whole model on the CPU.")),
+        "Gelu": _("Use opset 19 or lower, where Gelu is written in simpler operators."),
+        "Einsum": _("Write it as a chain of products of two operands."),
+    }.get(op, _("Replace them by other operators, or accept the copies."))
+
+
+def _gelu(look: Look) -> Iterator[Found]:
+    made = look.ops("Erf") if look.opset >= GELU_OPSET else []
+    if made:
+        text = _("From opset 20 on, ONNX Runtime fuses Erf ({nodes}) into a Gelu that DirectML has no kernel for.")
+        ways = (
+            _advice(_("Use opset 19 or lower."), *_convert(look).commands),
+            _advice(_("Or make the session with disabled_optimizers=['GeluFusionL1'].")),
+        )
+        yield _told(Severity.WARNING, "gelu-fusion", text.format(nodes=_count(made)), made, *ways)
+
+
+def _single(look: Look) -> Iterator[Found]:
+    size = sum(4 * math.prod(tensor.dims) for tensor in tensors(look.model) if tensor.data_type == TensorProto.FLOAT)
+    if size:
+        text = _("The weights are FP32 ({size:.2g} MB): in FP16 they take half the memory and traffic.")
+        yield _told(Severity.INFO, "fp32", text.format(size=size / 1e6), (), _convert(look))
+
+
+def _normalised_halves(look: Look) -> Iterator[Found]:
+    found = [node for node in look.on_device if node.op == "LayerNormalization" and TensorProto.FLOAT16 in _kinds(node)]
+    if found:
+        text = _("On DirectML, layer normalisation ({nodes}) sums in FP16 and overflows where a variance passes 65504.")
+        way = _advice(_("Keep them FP32 if the results hold NaN or Inf."))
+        yield _told(Severity.INFO, "layernorm-fp16", text.format(nodes=_count(found)), found, way)
+
+
+def _integers(look: Look) -> Iterator[Found]:
+    found = [node for node in look.on_device if any(out and out.kind == TensorProto.INT64 for out in node.step.outputs)]
+    if found:
+        text = _("Not every device computes in int64, as {nodes} do; where it does not, they move to the CPU.")
+        way = _advice(_("Use int32 for what the model computes with, if the device leaves them to the CPU."))
+        yield _told(Severity.INFO, "int64", text.format(nodes=_count(found)), found, way)
+
+
+def _copied(look: Look) -> Iterator[Found]:
+    if look.copies:
+        text = _("Copied between device and CPU in every run, apart from inputs and outputs: {count} values.")
+        yield look.copies, _told(Severity.INFO, "copies", text.format(count=look.copies))[1]
+
+
+def _npu(look: Look) -> Iterator[Found]:
+    """Give what stops NPUs only; GPUs do all of it."""
+    gpu = _advice(_("Or choose the GPU, by the provider option device_filter=gpu."))
+    single = [node for node in look.on_device if TensorProto.FLOAT in _kinds(node)]
+    if single:
+        text = _("An NPU computes in FP16 and integers: FP32 ({nodes}) ends with {error}.")
+        text = text.format(nodes=_count(single), error=f'"{NOT_SUPPORTED}" (887A0004)')
+        yield -1, _told(Severity.INFO, "npu-fp32", text, single, _convert(look), gpu)[1]
+    if _open_sizes(look):
+        yield -2, _told(Severity.INFO, "npu-dynamic-shape", _("An NPU takes fixed sizes only."), (), gpu)[1]
+    flat = [
+        node
+        for node in look.ops(*CONVOLUTIONS)
+        if any(it and len(it.shape or ()) == FLAT for it in node.step.inputs[:1])
+    ]
+    if flat:
+        text = _("NPU drivers refuse 1-D convolutions and pools ({nodes}).").format(nodes=_count(flat))
+        yield -3, _told(Severity.INFO, "npu-conv1d", text, flat, _convert(look), gpu)[1]
+    odd = [node for node in look.computing if not node.preferred and not (node.device == "dml" and _is_fused(node))]
+    if odd:
+        text = _("{nodes} ({operators}) stay outside the graph that an NPU would be given.")
+        text = text.format(nodes=_count(odd), operators=_operators(odd))
+        yield -4, _told(Severity.INFO, "npu-operators", text, odd, gpu)[1]
+
+
+DIRECTML = (
+    _wrong_pads,
+    _opset,
+    _shapes,
+    _control_flow,
+    _fallbacks,
+    _gelu,
+    _single,
+    _normalised_halves,
+    _integers,
+    _copied,
+    _npu,
+)
+
+
+def _told(severity: Severity, key: str, text: str, nodes: Sequence[Node] = (), *remedies: Remedy) -> Found:
+    names = tuple(node.name for node in nodes[:MOST_NAMES])
+    return len(nodes), Finding(key=key, severity=severity, text=text, evidence=names, remedies=remedies)
+
+
+def _advice(text: str, *commands: str) -> Remedy:
+    return Remedy(text=text, commands=commands)
+
+
+def _convert(look: Look) -> Remedy:
+    """Point to the conversion, which does by itself what can be done."""
+    text = _("Convert it: the result is written beside the model.")
+    return _advice(text, f"assistant onnx convert {shlex.quote(look.file)}")
+
+
+def _count(nodes: Sequence[Node]) -> str:
+    return ngettext("{count} node", "{count} nodes", len(nodes)).format(count=len(nodes))
+
+
+def _operators(nodes: Sequence[Node]) -> str:
+    names = sorted({node.op for node in nodes})
+    return ", ".join(names[:MOST_NAMES]) + ("…" if len(names) > MOST_NAMES else "")
+
+
+def _open_sizes(look: Look) -> list[str]:
+    """Name the sizes of the model's inputs that are left open; "?" for one without a name."""
+    graph = look.program.model.graph
+    weights = {tensor.name for tensor in graph.initializer}
+    shapes = [info.type.tensor_type.shape.dim for info in graph.input if info.name not in weights]
+    return list(dict.fromkeys(dim.dim_param or "?" for dims in shapes for dim in dims if not dim.HasField("dim_value")))
+
+
+def _has_negative_pads(node: Node) -> bool:
+    pads = attribute(node.step.node, "pads")
+    given = node.step.inputs[1].tensor if len(node.step.inputs) > 1 and node.step.inputs[1] else None
+    if given is not None:
+        pads = numpy_helper.to_array(given).tolist()
+    return isinstance(pads, list) and min(pads, default=0) < 0
+
+
+def _is_fused(node: Node) -> bool:
+    """Tell whether a node's kernel may join a compiled graph."""
+    kernel = node.kernel
+    return kernel is not None and kernel.fused and kernel.fused_inputs in {None, len(node.step.inputs)}
+
+
+def _kinds(node: Node) -> set[int]:
+    return {value.kind for value in (*node.step.inputs, *node.step.outputs) if value}
+
+
+def _types(values: Sequence[Value | None]) -> Types:
+    return tuple("" if value is None else tensor_type(value.kind) if value.kind > 0 else None for value in values)

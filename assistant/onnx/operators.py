@@ -1,0 +1,231 @@
+"""ONNX Runtime's kernel tables, and its rule for which kernel takes which node."""
+
+from __future__ import annotations
+
+import importlib.metadata
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache, lru_cache
+from importlib.resources import files
+
+import onnx
+from packaging.version import Version
+
+from assistant.i18n import _
+from assistant.model.record import Record, from_json
+
+__all__ = [
+    "Formal",
+    "Kernel",
+    "Release",
+    "Runtimes",
+    "Table",
+    "Types",
+    "described",
+    "formals",
+    "is_function",
+    "match",
+    "runtime",
+    "runtimes",
+    "since",
+    "table",
+    "tensor_type",
+]
+
+Types = tuple[str | None, ...]  # "" for an argument that is left out, None for a type that is not known
+FLAVOURS = ("onnxruntime", "onnxruntime-gpu", "onnxruntime-directml", "onnxruntime-windowsml")
+PROVIDERS = {"dml": "DirectML", "cpu": "ONNX Runtime's CPU provider"}
+
+
+class Kernel(Record, frozen=True):
+    """A row of a table: the versions of an operator that it takes, and its types.
+
+    `until` is empty for a row that takes its own version only; `types` gives for each type variable a number in
+    the table's `type_sets`. `query` names a further condition, `cpu_inputs` are read on the CPU, `fused` tells
+    whether it may join a compiled DirectML graph (only with `fused_inputs` inputs), `host` that it runs on the CPU
+    although it is DirectML's.
+    """
+
+    since: int
+    until: int | None = None
+    types: dict[str, int] = {}
+    query: str = ""
+    cpu_inputs: tuple[int, ...] = ()
+    fused: bool = True
+    fused_inputs: int | None = None
+    host: bool = False
+
+    def takes(self, version: int) -> bool:
+        """Tell whether it takes an operator as it was changed in `version`."""
+        return self.since == version or (self.until is not None and self.since <= version <= self.until)
+
+
+class Signature(Record, frozen=True):
+    """The arguments of an operator that onnx does not describe: names with type variables or types."""
+
+    inputs: tuple[tuple[str, str], ...]
+    outputs: tuple[tuple[str, str], ...]
+
+
+class Table(Record, frozen=True):
+    """All kernels of one provider, by domain and operator, with source and date."""
+
+    provider: str
+    source: str
+    as_of: str
+    holds_for: str
+    about: str
+    type_sets: tuple[frozenset[str], ...]
+    operators: dict[str, dict[str, tuple[Kernel, ...]]]
+    signatures: dict[str, dict[str, Signature]]
+
+
+class Release(Record, frozen=True):
+    """The newest IR version and opset that a release of ONNX Runtime loads."""
+
+    version: str
+    ir: int
+    opset: int
+
+
+class Runtimes(Record, frozen=True):
+    """What releases of ONNX Runtime load, oldest first; DirectML is best served within `best_opsets`."""
+
+    source: str
+    as_of: str
+    last_directml: str
+    best_opsets: tuple[int, int]
+    releases: tuple[Release, ...]
+
+
+class Formal(Record, frozen=True):
+    """A described argument: its name, its type or type variable, and whether it stands for all that follow."""
+
+    name: str
+    type: str
+    variadic: bool = False
+
+
+@cache
+def table(provider: str) -> Table:
+    """Read the kernel table of a provider: "dml" or "cpu"."""
+    return from_json((files(__package__) / "data" / f"{provider}.json").read_bytes(), Table, provider)
+
+
+@cache
+def runtimes() -> Runtimes:
+    """Read what each release of ONNX Runtime loads."""
+    return from_json((files(__package__) / "data" / "runtimes.json").read_bytes(), Runtimes, "runtimes")
+
+
+def runtime(provider: str) -> Release:
+    """Give the limits of the installed ONNX Runtime, or of the last release where none is installed.
+
+    For DirectML only its own flavour counts. A release that is not listed has the limits of the one before it.
+    """
+    known = runtimes()
+    version = next(_installed(FLAVOURS if provider == "cpu" else FLAVOURS[2:]), None)
+    version = version or (known.last_directml if provider == "dml" else known.releases[-1].version)
+    older = [release for release in known.releases if Version(release.version) <= Version(version)]
+    limits = older[-1] if older else known.releases[0]
+    return Release(version=version, ir=limits.ir, opset=limits.opset)
+
+
+def _installed(flavours: Sequence[str]) -> Iterator[str]:
+    for name in flavours:
+        try:
+            yield importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+
+
+def tensor_type(kind: int) -> str:
+    """Write the type of a tensor as ONNX Runtime's tables do: "tensor(float)" for FP32."""
+    return f"tensor({onnx.TensorProto.DataType.Name(kind).lower()})"
+
+
+@cache
+def since(domain: str, op: str, opset: int) -> int | None:
+    """Give the version at which an operator last changed at or before an opset; None for one that is not known."""
+    schema = described(domain, op, opset)
+    if schema is None:
+        return 1 if any(op in table(provider).signatures.get(domain, {}) for provider in PROVIDERS) else None
+    return None if schema.deprecated else int(schema.since_version)
+
+
+@cache
+def described(domain: str, op: str, opset: int) -> onnx.defs.OpSchema | None:
+    """Give ONNX's definition of an operator at an opset; None where it has none."""
+    try:
+        return onnx.defs.get_schema(op, opset, domain)
+    except onnx.defs.SchemaError:
+        return None
+
+
+def is_function(schema: onnx.defs.OpSchema) -> bool:
+    """Tell whether an operator is defined by simpler ones."""
+    return bool(schema.has_function or schema.has_context_dependent_function)  # type: ignore[attr-defined]
+
+
+@cache
+def formals(domain: str, op: str, version: int) -> tuple[tuple[Formal, ...], tuple[Formal, ...]]:
+    """Give the described inputs and outputs of an operator's version; none where it is not described."""
+    for provider in PROVIDERS:
+        own = table(provider).signatures.get(domain, {}).get(op)
+        if own is not None and described(domain, op, version) is None:
+            pair = (own.inputs, own.outputs)
+            return tuple(tuple(Formal(name=name, type=kind) for name, kind in args) for args in pair)  # type: ignore[return-value]
+    schema = onnx.defs.get_schema(op, version, domain)
+    variadic = onnx.defs.OpSchema.FormalParameterOption.Variadic
+    return tuple(
+        tuple(Formal(name=formal.name, type=formal.type_str, variadic=formal.option == variadic) for formal in args)
+        for args in (schema.inputs, schema.outputs)
+    )  # type: ignore[return-value]
+
+
+@lru_cache(maxsize=2**16)
+def match(
+    provider: str, domain: str, op: str, version: int, inputs: Types, outputs: Types
+) -> tuple[Kernel | None, str]:
+    """Find the kernel that takes a node, or say in a sentence why none does.
+
+    A type that is not known denies no kernel.
+    """
+    known, provider = table(provider), PROVIDERS[provider]
+    rows = known.operators.get(domain, {}).get(op, ())
+    if not rows:
+        return None, _("{provider} has no kernel for {op}.").format(provider=provider, op=op)
+    fitting = [row for row in rows if row.takes(version)]
+    if not fitting:
+        message = _("{op} changed in opset {since}; {provider} has kernels for the versions of {versions} only.")
+        versions = ", ".join(str(row.since) for row in sorted(rows, key=lambda row: row.since))
+        return None, message.format(op=op, since=version, provider=provider, versions=versions)
+    bound = _bound(formals(domain, op, version), (inputs, outputs))
+    why = ""
+    for row in fitting:
+        wrong = next(
+            (
+                kind
+                for name, number in row.types.items()
+                if (kind := bound.get(name)) and kind not in known.type_sets[number]
+            ),
+            None,
+        )
+        if wrong is None:
+            return row, ""
+        why = _("{provider} has no kernel of {op} for {type}.").format(provider=provider, op=op, type=wrong)
+    return None, why
+
+
+def _bound(
+    described: tuple[tuple[Formal, ...], tuple[Formal, ...]], actual: tuple[Types, Types]
+) -> Mapping[str, str | None]:
+    """Give the type of each type variable and argument: that of the first argument which is there."""
+    bound: dict[str, str | None] = {}
+    for formal_list, types in zip(described, actual, strict=True):
+        for index, formal in enumerate(formal_list):
+            here = types[index:] if formal.variadic else types[index : index + 1]
+            present = [kind for kind in here if kind != ""]
+            if present:
+                bound.setdefault(formal.type, present[0])
+                bound.setdefault(formal.name, present[0])
+    return bound

@@ -1,0 +1,112 @@
+"""Draws where a model runs, as SVG: stretches of nodes in the lanes of device and CPU, and the copies between."""
+
+from __future__ import annotations
+
+from collections import Counter
+from html import escape
+from pathlib import Path
+
+from assistant.i18n import _
+from assistant.onnx.findings import Look, obstacle
+from assistant.onnx.partition import Stretch, stretches
+from assistant.onnx.placement import Node
+
+__all__ = ["draw"]
+
+MOST_BOXES = 24
+MOST_OPERATORS = 4
+WIDTH, MARGIN, GAP, BOX_HEIGHT, STEP, TOP = 760, 20, 20, 46, 70, 84
+
+# Both colour schemes, each on a card of its own, so that any page behind it will do.
+STYLE = """
+svg { --card: #ffffff; --ink: #1f2328; --soft: #57606a; --line: #8c959f; --dml: #ddf4ff; --dml-edge: #0969da;
+  --cpu: #fff8c5; --cpu-edge: #9a6700; --none: #ffebe9; --none-edge: #cf222e; font-family: system-ui, sans-serif; }
+@media (prefers-color-scheme: dark) {
+  svg { --card: #0d1117; --ink: #e6edf3; --soft: #9da7b1; --line: #7d8590; --dml: #0c2d6b; --dml-edge: #58a6ff;
+    --cpu: #4b2900; --cpu-edge: #d29922; --none: #67060c; --none-edge: #f85149; } }
+.card { fill: var(--card); } text { fill: var(--ink); font-size: 13px; } .soft { fill: var(--soft); font-size: 12px; }
+.lane { font-weight: 600; } .dml { fill: var(--dml); stroke: var(--dml-edge); }
+.cpu { fill: var(--cpu); stroke: var(--cpu-edge); }
+.none { fill: var(--none); stroke: var(--none-edge); stroke-dasharray: 5 3; }
+.flow { stroke: var(--line); stroke-width: 1.5; fill: none; } .tip { fill: var(--line); }
+""".strip()
+
+TIP = """<defs><marker id="tip" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="8" markerHeight="8" orient="auto">
+<path class="tip" d="M0 0 8 4 0 8z"/></marker></defs>"""
+
+
+def draw(look: Look) -> str:
+    """Give the picture of the main graph; what a node holds in its branches counts with it."""
+    stop = obstacle(look)
+    own = [node for node in look.nodes if node.step.scope is look.program.main and node.op != "Constant"]
+    found = [Stretch("none", own)] if stop and own else stretches(own)
+    lanes = _lanes(look.provider, found)
+    shown = found[:MOST_BOXES]
+    more = len(found) - len(shown)
+    height = TOP + STEP * len(shown) + (30 if more else 0) + MARGIN
+    parts = [_heading(look, stop), *_titles(lanes)]
+    parts += [_box(stretch, index, shown, lanes) for index, stretch in enumerate(shown)]
+    if more:
+        text = _("… and {count} more stretches").format(count=more)
+        parts.append(_text(WIDTH / 2, height - MARGIN - 8, text, "soft", anchor="middle"))
+    size = f'width="{WIDTH}" height="{height}"'
+    head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" {size} role="img">'
+    frame = f'<rect class="card" {size} rx="8"/>'
+    return "\n".join([head, f"<style>{STYLE}</style>{TIP}", frame, *parts, "</svg>", ""])
+
+
+def _lanes(provider: str, found: list[Stretch]) -> dict[str, tuple[float, float, str]]:
+    """Give each lane in use its left edge, its width and its title."""
+    names = {"dml": _("On the device (DirectML)"), "cpu": _("On the CPU"), "none": _("Nowhere")}
+    used = [device for device in names if device == provider or any(stretch.device == device for stretch in found)]
+    width = (WIDTH - 2 * MARGIN - GAP * (len(used) - 1)) / len(used)
+    return {device: (MARGIN + place * (width + GAP), width, names[device]) for place, device in enumerate(used)}
+
+
+def _heading(look: Look, stop: str) -> str:
+    nodes = [node for node in look.nodes if node.op != "Constant"]
+    title = _("{file}: {count} nodes").format(file=Path(look.file).name, count=len(nodes))
+    return _text(MARGIN, 30, title, "lane") + _text(MARGIN, 50, stop, "soft")
+
+
+def _titles(lanes: dict[str, tuple[float, float, str]]) -> list[str]:
+    return [_text(left + width / 2, TOP - 12, title, "lane", anchor="middle") for left, width, title in lanes.values()]
+
+
+def _box(stretch: Stretch, index: int, shown: list[Stretch], lanes: dict[str, tuple[float, float, str]]) -> str:
+    left, width, _title = lanes[stretch.device]
+    top = TOP + STEP * index
+    parts = []
+    if index:
+        parts.append(_arrow(shown[index - 1], stretch, top, lanes))
+    parts.append(
+        f'<rect class="{stretch.device}" x="{left:g}" y="{top}" width="{width:g}" height="{BOX_HEIGHT}" rx="6"/>'
+    )
+    head = _("{count} nodes").format(count=len(stretch.nodes)) if len(stretch.nodes) > 1 else stretch.nodes[0].name
+    for line, (text, kind) in enumerate(((head, ""), (_operators(stretch.nodes), "soft"))):
+        most = int(width / 7.2)
+        cut = text if len(text) <= most else text[: most - 1] + "…"
+        parts.append(_text(left + width / 2, top + 19 + 17 * line, cut, kind, anchor="middle"))
+    return "\n".join(parts)
+
+
+def _arrow(before: Stretch, after: Stretch, top: float, lanes: dict[str, tuple[float, float, str]]) -> str:
+    start, end = (lanes[one.device][0] + lanes[one.device][1] / 2 for one in (before, after))
+    floor = top - (STEP - BOX_HEIGHT)
+    middle = floor + (STEP - BOX_HEIGHT) / 2
+    path = f'<path class="flow" marker-end="url(#tip)" d="M{start:g} {floor:g}V{middle:g}H{end:g}V{top:g}"/>'
+    if not after.copies:
+        return path
+    text = _("{count} copied").format(count=after.copies)
+    return path + _text(end + 8, top - 2, text, "soft")
+
+
+def _operators(nodes: list[Node]) -> str:
+    counts = Counter(node.op for node in nodes)
+    return ", ".join(f"{op} {count}" for op, count in counts.most_common(MOST_OPERATORS)) + (
+        ", …" if len(counts) > MOST_OPERATORS else ""
+    )
+
+
+def _text(x: float, y: float, text: str, kind: str = "", anchor: str = "start") -> str:
+    return f'<text class="{kind}" x="{x:g}" y="{y:g}" text-anchor="{anchor}">{escape(text)}</text>' if text else ""

@@ -1,0 +1,349 @@
+"""Places the nodes of a model as ONNX Runtime would: on the device, on the CPU, or nowhere."""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import onnx.inliner
+from onnx import ModelProto, TensorProto, TypeProto, ValueInfoProto, helper
+
+from assistant.i18n import _
+from assistant.onnx.graph import bodies, opsets, plain_domain
+from assistant.onnx.operators import Kernel, Types, described, is_function, match, since, table, tensor_type
+from assistant.onnx.values import NO_TENSOR, UNKNOWN, Program, Step, Value, attribute, program
+
+__all__ = ["Node", "place", "type_name"]
+
+SMALL_ELEMENTS = 100  # an initializer up to here does not keep a node on the device
+HALVES = {TensorProto.FLOAT16, TensorProto.BFLOAT16, *range(TensorProto.FLOAT8E4M3FN, TensorProto.FLOAT8E5M2FNUZ + 1)}
+MOST_DIMENSIONS = 8
+NEVER_ON_DML = ("tensor(string)", "tensor(complex", "tensor(bfloat16)", "tensor(float8", "tensor(float4")
+
+
+@dataclass(eq=False, slots=True)
+class Node:
+    """A placed node: `device` is "dml", "cpu" or "none", `why` a sentence where it is not the wanted one.
+
+    `op` is the operator without its domain.
+    `kernel` is the row that takes it. `changed` tells that another version of the operator has a kernel, `preferred`
+    that the CPU is chosen for a node that the device could take, `widened` that it runs in FP32 between casts.
+    `pieces` are the simpler operators that a function without a kernel is replaced by.
+    """
+
+    step: Step
+    op: str
+    name: str
+    device: str
+    why: str = ""
+    kernel: Kernel | None = None
+    changed: bool = False
+    preferred: bool = False
+    widened: bool = False
+    pieces: list[Node] = field(default_factory=list)
+
+
+def place(model: ModelProto, provider: str) -> tuple[Program, list[Node]]:
+    """Place every node, those of the main graph first; calls of local functions are replaced by their bodies.
+
+    The model stays as it is. A node without a name is called after its operator and its place in its graph.
+    """
+    unnamed = [(body, index) for body in bodies(model) for index, node in enumerate(body.node) if not node.name]
+    for body, index in unnamed:
+        body.node[index].name = f"{body.node[index].op_type}#{index}"
+    try:
+        whole = program(model)
+    finally:
+        for body, index in unnamed:
+            body.node[index].ClearField("name")
+    placer = _Placer(provider, whole.model)
+    nodes = [placer.place(step) for scope in whole.scopes() for step in scope.steps]
+    if provider == "dml":
+        by_step = {id(node.step): node for node in nodes}
+        for scope in whole.scopes():
+            _prefer_cpu([by_step[id(step)] for step in scope.steps])
+    return whole, nodes
+
+
+def type_name(kind: TypeProto) -> str:
+    """Write a type as ONNX Runtime's tables do, such as "seq(tensor(float))"."""
+    which = kind.WhichOneof("value")
+    if which in {"tensor_type", "sparse_tensor_type"}:
+        element = TensorProto.DataType.Name(getattr(kind, which).elem_type).lower()
+        return f"{which.removesuffix('_type')}({element})"
+    if which == "map_type":
+        key = TensorProto.DataType.Name(kind.map_type.key_type).lower()
+        return f"map({key},{type_name(kind.map_type.value_type)})"
+    if which in {"sequence_type", "optional_type"}:
+        return f"{which[:3] if which[0] == 's' else 'optional'}({type_name(getattr(kind, which).elem_type)})"
+    return ""
+
+
+def _tensor(kind: int, form: str = "tensor") -> str:
+    return f"{form}({TensorProto.DataType.Name(kind).lower()})"
+
+
+class _Placer:
+    """Places one node after another by the tables of one provider."""
+
+    def __init__(self, provider: str, model: ModelProto) -> None:
+        self.provider = provider
+        self.imports = opsets(model)
+        self.declared: dict[int, dict[str, ValueInfoProto]] = {}
+        self.known_pieces: dict[object, list[Node]] = {}
+
+    def place(self, step: Step) -> Node:
+        """Place one node without regard to its neighbours."""
+        domain, op = plain_domain(step.node.domain), step.node.op_type
+        node = Node(step, op, step.node.name, self.provider)
+        opset = self.imports.get(domain, 1)
+        version = since(domain, op, opset)
+        if (domain, op) == ("", "Constant"):
+            node.why = _("It becomes a weight when the model is loaded.")
+        elif not any(domain in table(provider).operators for provider in ("cpu", "dml")):
+            node.device, node.why = "none", _("ONNX Runtime does not know the domain {domain}.").format(domain=domain)
+        elif version is None:
+            node.device, node.why = (
+                "none",
+                _("{op} is not an operator of opset {opset}.").format(op=op, opset=opset),
+            )
+        else:
+            inputs, outputs = (tuple(self.type_of(value) for value in side) for side in (step.inputs, step.outputs))
+            if self.provider == "cpu" or not _on_device(node, domain, version, inputs, outputs):
+                self._on_cpu(node, domain, version, inputs, outputs)
+        return node
+
+    def _on_cpu(self, node: Node, domain: str, version: int, inputs: Types, outputs: Types) -> None:
+        """Place on the CPU, in FP32 or in pieces where that is needed, what the device does not take."""
+        kernel, lacking = match("cpu", domain, node.op, version, inputs, outputs)
+        if kernel is None and self._in_pieces(node, domain, inputs):
+            return
+        if kernel is None and "tensor(float16)" in inputs:
+            kernel, _why = match("cpu", domain, node.op, version, _widened(inputs), _widened(outputs))
+            node.widened = kernel is not None
+            if node.widened and self.provider == "cpu":
+                node.why = _("The CPU has no FP16 kernel of {op}: it runs in FP32, between casts.").format(op=node.op)
+        if kernel is not None:
+            lacking = _refusal(node.step, kernel)
+        node.kernel, node.device = kernel, "none" if lacking else "cpu"
+        node.why = " ".join(dict.fromkeys(filter(None, (node.why, lacking))))
+
+    def _in_pieces(self, node: Node, domain: str, inputs: Types) -> bool:
+        """Replace a function that has no kernel by what it consists of; the worst placed piece decides."""
+        attributes = tuple(sorted(entry.SerializeToString() for entry in node.step.node.attribute))
+        key = (domain, node.op, inputs, len(node.step.outputs), attributes)
+        if key not in self.known_pieces:
+            self.known_pieces[key] = self._pieces(node.step, domain)
+        node.pieces = self.known_pieces[key]
+        if not node.pieces:
+            return False
+        devices = {piece.device for piece in node.pieces}
+        node.device = next(device for device in ("none", "cpu", self.provider) if device in devices)
+        others = sorted({piece.op for piece in node.pieces if piece.op != "Constant"})
+        node.why = _("It has no kernel and runs as {operators}.").format(operators=", ".join(others))
+        worst = next((piece for piece in node.pieces if piece.device == node.device != self.provider), None)
+        if worst is not None:
+            node.why += " " + worst.why
+        return True
+
+    def _pieces(self, step: Step, domain: str) -> list[Node]:
+        schema = described(domain, step.node.op_type, self.imports.get(domain, 1))
+        infos = [self.info_of(value) for value in step.inputs if value is not None]
+        if schema is None or not is_function(schema) or None in infos:
+            return []
+        outputs = [onnx.ValueInfoProto(name=name) for name in step.node.output if name]
+        graph = helper.make_graph(
+            [step.node], "one", list({info.name: info for info in infos if info}.values()), outputs
+        )
+        imports = [helper.make_opsetid(name, version) for name, version in self.imports.items()]
+        alone = helper.make_model(graph, opset_imports=imports)
+        try:
+            opened = onnx.inliner.inline_selected_functions(alone, [(domain, step.node.op_type)], False, True)
+        except RuntimeError:  # onnx could not build the body for these types
+            return []
+        left = {node.op_type for node in opened.graph.node}
+        return [] if step.node.op_type in left else place(opened, self.provider)[1]
+
+    def type_of(self, value: Value | None) -> str | None:
+        """Name a value's type; "" for no value, None for a type that is not known."""
+        if value is None:
+            return ""
+        if value.kind > UNKNOWN:
+            return tensor_type(value.kind)
+        info = self._declared(value)
+        return type_name(info.type) if info is not None else None
+
+    def info_of(self, value: Value) -> ValueInfoProto | None:
+        """Describe a value as an input; None where its type is not known."""
+        if value.kind > UNKNOWN:
+            return helper.make_tensor_value_info(value.name, value.kind, value.shape)
+        return self._declared(value)
+
+    def _declared(self, value: Value) -> ValueInfoProto | None:
+        """Find the declaration of a value that is no tensor."""
+        if value.kind != NO_TENSOR:
+            return None
+        graph = value.scope.graph
+        if id(graph) not in self.declared:
+            infos = (*graph.value_info, *graph.output, *graph.input)
+            self.declared[id(graph)] = {info.name: info for info in infos}
+        return self.declared[id(graph)].get(value.name)
+
+
+def _on_device(node: Node, domain: str, version: int, inputs: Types, outputs: Types) -> bool:
+    """Place on DirectML if it takes the node; say why not otherwise."""
+    node.kernel, node.why = match("dml", domain, node.op, version, inputs, outputs)
+    if node.kernel is None:
+        rows = table("dml").operators.get(domain, {}).get(node.op, ())
+        node.changed = bool(rows) and not any(row.takes(version) for row in rows)
+        return False
+    strange = next((kind for kind in (*inputs, *outputs) if kind and kind.startswith(NEVER_ON_DML)), None)
+    if strange is not None:
+        node.why = _("DirectML holds no {type}.").format(type=strange)
+    elif any(value and len(value.shape or ()) > MOST_DIMENSIONS for value in (*node.step.inputs, *node.step.outputs)):
+        node.why = _("DirectML's tensors have at most {most} dimensions.").format(most=MOST_DIMENSIONS)
+    else:
+        node.why = _refusal(node.step, node.kernel)
+    return not node.why
+
+
+def _widened(types: Types) -> Types:
+    return tuple(kind and kind.replace("float16", "float") for kind in types)
+
+
+def _refusal(step: Step, kernel: Kernel) -> str:
+    """Say which further condition of a kernel a node fails; "" for none."""
+    return CONDITIONS[kernel.query](step) if kernel.query else ""
+
+
+def _attribute(step: Step, name: str, default: int = 0) -> int:
+    found = attribute(step.node, name, default)
+    return found if isinstance(found, int) else default
+
+
+def _given(values: Sequence[Value | None], *indexes: int) -> bool:
+    """Tell whether any of these arguments is there."""
+    return any(index < len(values) and values[index] is not None for index in indexes)
+
+
+def _scatter(step: Step) -> str:
+    bad = attribute(step.node, "reduction", b"none") != b"none"
+    return _("DirectML scatters without a reduction only.") if bad else ""
+
+
+def _resize(step: Step) -> str:
+    if attribute(step.node, "mode", b"nearest") == b"cubic":
+        return _("DirectML has no cubic interpolation.")
+    bad = _attribute(step, "exclude_outside") or attribute(step.node, "extrapolation_value", 0.0) != 0.0
+    return _("DirectML's Resize has neither exclude_outside nor an extrapolation value.") if bad else ""
+
+
+def _einsum(step: Step) -> str:
+    equation = attribute(step.node, "equation", b"")
+    bad = len(step.inputs) > 2 or b"..." in (equation if isinstance(equation, bytes) else b"")  # noqa: PLR2004
+    return _("DirectML's Einsum takes two operands at most, and no ellipsis.") if bad else ""
+
+
+def _batch_normalization(step: Step) -> str:
+    kinds = {value.kind for value in step.inputs if value is not None}
+    if _attribute(step, "training_mode"):
+        return _("DirectML normalises batches for inference only: export the model in evaluation mode.")
+    return _("DirectML's BatchNormalization takes five inputs of one type.") if len(kinds) > 1 else ""
+
+
+def _attention(step: Step) -> str:
+    flags = ("unidirectional", "do_rotary", "past_present_share_buffer")
+    bad = _given(step.inputs, 4, 6) or _given(step.outputs, 1) or any(_attribute(step, flag) for flag in flags)
+    return _("DirectML's Attention has neither a past nor a causal or rotary form.") if bad else ""
+
+
+def _quantized_attention(step: Step) -> str:
+    masked = bool(_attribute(step, "unidirectional")) and _given(step.inputs, 5)
+    bad = masked or _attribute(step, "do_rotary") or _attribute(step, "past_present_share_buffer")
+    return _("DirectML's QAttention has neither a causal form with a mask nor a rotary form.") if bad else ""
+
+
+def _n_bits(step: Step) -> str:
+    size = _attribute(step, "block_size", 1) or 1
+    bad = _attribute(step, "bits", 4) not in {4, 8} or _attribute(step, "K") % size
+    return _("DirectML multiplies 4-bit and 8-bit weights in whole blocks only.") if bad else ""
+
+
+CONDITIONS: dict[str, Callable[[Step], str]] = {
+    "Attention": _attention,
+    "BatchNormalization": _batch_normalization,
+    "EinSum": _einsum,
+    "LayerNormalization": lambda step: (
+        _("DirectML's layer normalisation has one output only.") if _given(step.outputs, 1, 2) else ""
+    ),
+    "MatMulNBits": _n_bits,
+    "MaxPool": lambda step: (
+        _("DirectML's MaxPool counts in row-major order only.") if _attribute(step, "storage_order") else ""
+    ),
+    "Pad": lambda step: (
+        _("DirectML's Pad takes no negative pads.")
+        if min(attribute(step.node, "pads", [0]), default=0) < 0  # type: ignore[call-overload]
+        else ""
+    ),
+    "QAttention": _quantized_attention,
+    "QLinearSigmoid": lambda step: (
+        ""
+        if _given(step.inputs, 4) and _given(step.inputs, 2)
+        else _("DirectML's QLinearSigmoid needs its zero points.")
+    ),
+    "RecurrentNeuralNetwork": lambda step: (
+        _("Recurrent operators run with layout 0 only.") if _attribute(step, "layout") else ""
+    ),
+    "Resize": _resize,
+    "Scatter": _scatter,
+    "SkipLayerNormalization": lambda step: (
+        _("DirectML's layer normalisation has one output only.") if _given(step.outputs, 1, 2) else ""
+    ),
+    "Slice": lambda step: _("DirectML's Slice takes five inputs at most.") if len(step.inputs) > 5 else "",  # noqa: PLR2004
+}
+
+
+def _prefer_cpu(nodes: Sequence[Node]) -> None:
+    """Move to the CPU what only computes shapes, as ONNX Runtime does, for each graph on its own.
+
+    The walk begins at what takes the outputs of Shape and Size, which lie on the CPU, and goes on as long as a node
+    has no other inputs than such ones, small weights and the graph's inputs, and none in FP16.
+    """
+    order = {id(node.step): index for index, node in enumerate(nodes)}
+    at_home: set[Value] = set()
+    waiting: list[int] = []
+    seen: set[int] = set()
+
+    def follow(node: Node) -> None:
+        for value in filter(None, node.step.outputs):
+            at_home.add(value)
+            for index in {order[id(taker)] for taker in value.takers if id(taker) in order} - seen:
+                seen.add(index)
+                heapq.heappush(waiting, index)
+
+    for node in nodes:
+        if node.device == "dml" and node.op in {"Shape", "Size"}:
+            follow(node)
+    while waiting:
+        node = nodes[heapq.heappop(waiting)]
+        if node.device == "dml" and all(_is_light(node, place, at_home) for place in range(len(node.step.inputs))):
+            node.device, node.preferred = "cpu", True
+            node.why = _("It only computes shapes, which the CPU does sooner.")
+        if node.device == "cpu":
+            follow(node)
+
+
+def _is_light(node: Node, place: int, at_home: set[Value]) -> bool:
+    """Tell whether an input stays on the CPU anyway."""
+    value = node.step.inputs[place]
+    if value is None:
+        return False
+    if value.kind in HALVES:
+        return False
+    if value.tensor is not None:
+        return int(math.prod(value.tensor.dims)) <= SMALL_ELEMENTS
+    if value.maker is None and value.scope is node.step.scope:
+        return True
+    return value in at_home and not (node.kernel and place in node.kernel.cpu_inputs)
