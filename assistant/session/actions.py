@@ -18,6 +18,7 @@ __all__ = [
     "Choose",
     "Fill",
     "Finished",
+    "Mend",
     "Paste",
     "Resume",
     "Retold",
@@ -107,6 +108,12 @@ class Paste(Record, frozen=True):
     log: str
 
 
+class Mend(Record, frozen=True):
+    """Choose a way out, by its cause's key and its number as in "oom#1", for `Task.MEND` to carry out."""
+
+    way: str
+
+
 class Simulate(Record, frozen=True):
     """Look at a recorded machine instead of this one; "" goes back to this one, as it was left."""
 
@@ -129,5 +136,5 @@ class Stop(Record, frozen=True):
     """Ask the running task to stop."""
 
 
-Wished = Choose | Wish | Aim | Fill | Paste | Resume | Retold | SetFact | Simulate
+Wished = Choose | Wish | Aim | Fill | Mend | Paste | Resume | Retold | SetFact | Simulate
 Action = Begin | Told | Asked | Answer | Finished | JobFailed | Show | Stop | Wished

@@ -13,7 +13,7 @@ from assistant.model.plan import Plan, Planning, Request
 from assistant.model.record import Record
 from assistant.model.report import Environment, Report
 
-__all__ = ["Phase", "Preview", "State", "StepStatus", "Task"]
+__all__ = ["Outcome", "Phase", "Preview", "State", "StepStatus", "Task"]
 
 
 class Phase(Enum):
@@ -28,7 +28,7 @@ class Phase(Enum):
 
 
 class Task(Enum):
-    """The jobs of a setup; `prepare` belongs to the install step and only reads."""
+    """The jobs of a setup; `prepare` belongs to the install step and only reads, `mend` to diagnose."""
 
     DETECT = "detect"
     PLAN = "plan"
@@ -36,12 +36,21 @@ class Task(Enum):
     INSTALL = "install"
     VERIFY = "verify"
     DIAGNOSE = "diagnose"
+    MEND = "mend"
     EXPORT = "export"
 
     @property
     def step(self) -> Step:
         """Name the step that shows this task."""
-        return Step.INSTALL if self is Task.PREPARE else Step(self.value)
+        return {Task.PREPARE: Step.INSTALL, Task.MEND: Step.DIAGNOSE}.get(self) or Step(self.value)
+
+
+class Outcome(Enum):
+    """How a way out ended by its check; `done` where nothing can tell."""
+
+    FIXED = "fixed"
+    NOT_FIXED = "not-fixed"
+    DONE = "done"
 
 
 class StepStatus(Record, frozen=True):
@@ -77,6 +86,8 @@ class State(Record, frozen=True):
     verification failed; `question` waits for the user's answer; `proof` is what the installation itself verified.
     `aside` is the real setup while a recorded machine is looked at; `stopping` is set from a request to stop until the
     task has taken back what it began. `pythons` names the interpreters of this kernel and of the server that shows it;
+    `elsewhere` is set when the pasted log comes from another system. `way` names the way out that was chosen, by the
+    cause's key and its number as in "oom#1"; `mended` tells how those that were carried out ended.
     `log_file` keeps every line of the log. `overwrite` lets the next export replace files that somebody else wrote.
     """
 
@@ -108,7 +119,10 @@ class State(Record, frozen=True):
     figures: dict[str, str] = {}
     findings: tuple[Finding, ...] = ()
     pasted: str = ""
+    elsewhere: bool = False
     diagnoses: tuple[Diagnosis, ...] = ()
+    way: str = ""
+    mended: dict[str, Outcome] = {}
     exported: tuple[str, ...] = ()
     log: tuple[str, ...] = ()
     log_file: str = ""

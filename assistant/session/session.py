@@ -38,7 +38,7 @@ __all__ = ["Session"]
 
 Watcher = Callable[[State, State], None]
 
-TAKE_BACK = {Task.INSTALL, Task.EXPORT}  # what writes; any other task is left to itself when it is cancelled
+TAKE_BACK = {Task.INSTALL, Task.EXPORT, Task.MEND}  # what writes; any other task is left to itself when it is cancelled
 
 
 class Session:

@@ -18,6 +18,7 @@ from assistant.session.actions import (
     Choose,
     Fill,
     Finished,
+    Mend,
     Paste,
     Resume,
     Retold,
@@ -28,7 +29,7 @@ from assistant.session.actions import (
     Told,
     Wish,
 )
-from assistant.session.nouns import Phase, Preview, State, StepStatus, Task
+from assistant.session.nouns import Outcome, Phase, Preview, State, StepStatus, Task
 
 __all__ = [
     "Action",
@@ -39,6 +40,8 @@ __all__ = [
     "Choose",
     "Fill",
     "Finished",
+    "Mend",
+    "Outcome",
     "Paste",
     "Phase",
     "Preview",
@@ -81,14 +84,14 @@ def blockers(state: State, task: Task) -> tuple[str, ...]:
         reasons.append(_("This is a simulation of another machine, so nothing can be installed."))
     if task is Task.INSTALL and state.preview is None:
         reasons.append(_("The packages have not been resolved yet."))
-    if task in {Task.VERIFY, Task.EXPORT} and state.environment is None:
+    if task in {Task.VERIFY, Task.EXPORT, Task.MEND} and state.environment is None:
         reasons.append(_("There is no installed environment yet."))
     if task is Task.EXPORT and state.report is None:
         reasons.append(_("The environment has not been verified yet."))
     return tuple(reasons)
 
 
-_WRITE = {Task.PREPARE, Task.INSTALL, Task.VERIFY, Task.EXPORT}
+_WRITE = {Task.PREPARE, Task.INSTALL, Task.VERIFY, Task.EXPORT, Task.MEND}
 _RAISE = {Task.PREPARE, Task.VERIFY}  # what they raised the last time no longer counts
 _NEED_PLAN = {Task.PREPARE, Task.INSTALL, Task.EXPORT}
 
@@ -197,6 +200,7 @@ _EVENTS: dict[type[Action], Change] = {
 # What the user may answer while nothing runs; what rested on the old answer turns stale.
 _WISHES: dict[type[Action], Change] = {
     Paste: lambda state, paste: replace(state, pasted=paste.log),
+    Mend: lambda state, mend: replace(state, way=mend.way),
     Resume: lambda _, resume: resume.state,
     Retold: lambda state, retold: replace(state, **retold.changes),
     Simulate: lambda state, wish: state if wish.machine == state.machine else _other_machine(state, wish.machine),

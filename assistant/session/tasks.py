@@ -37,6 +37,7 @@ from assistant.plan.settle import Case
 from assistant.session.carry import take_along
 from assistant.session.diagnosis import diagnosed, machine_of_log, with_ways_out
 from assistant.session.interpreters import interpreters
+from assistant.session.mend import carry_out, way_chosen
 from assistant.session.sources import Sources, settled
 from assistant.session.state import Preview, State, Task, failures
 from assistant.verify.ahead import compile_ahead
@@ -183,10 +184,18 @@ def _diagnose(state: State, tools: Tools) -> Changes:
     machine = _known(state.detection).machine
     told = state.pasted or "\n".join(failures(state))
     if not (told or state.findings):
-        return {"diagnoses": ()}
+        return {"diagnoses": (), "mended": {}, "elsewhere": False}
     log = read_log(told)
     known = machine_of_log(log, machine) if state.pasted else machine
-    return {"findings": with_ways_out(state.findings, machine), "diagnoses": diagnosed(log, known)}
+    changes: Changes = {"findings": with_ways_out(state.findings, machine), "diagnoses": diagnosed(log, known)}
+    return {**changes, "mended": {}, "elsewhere": known.os != machine.os}
+
+
+def _mend(state: State, tools: Tools) -> Changes:
+    """Carry out the way out that the user chose, and tell whether its check then holds."""
+    settings = tools.sources.environment
+    outcome = carry_out(way_chosen(state), _known(state.environment), tools.sink, tools.cancel, settings)
+    return {"mended": {**state.mended, state.way: outcome}}
 
 
 def retold(state: State, tools: Tools, looked: Host) -> Changes:
@@ -236,6 +245,7 @@ TASKS: dict[Task, Callable[[State, Tools], Changes]] = {
     Task.INSTALL: _install,
     Task.VERIFY: _verify,
     Task.DIAGNOSE: _diagnose,
+    Task.MEND: _mend,
     Task.EXPORT: _export,
 }
 

@@ -1,0 +1,154 @@
+"""Ways out that are carried out for real, in a real environment, by the session's own job."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from assistant.host.live import LiveHost
+from assistant.model.finding import Diagnosis, Remedy
+from assistant.model.machine import Detection, Machine
+from assistant.model.report import Environment
+from assistant.session.mend import commands_for, ways
+from assistant.session.runner import InlineRunner, Runner, ThreadRunner
+from assistant.session.session import Session
+from assistant.session.state import Mend, Outcome, Phase, State, Step, Task
+
+ENVIRONMENT = Environment(path="/env", python="/env/bin/python", kernel="torch")
+GONE = """python -c 'import importlib.util as u, sys; sys.exit(u.find_spec("six") is not None)'"""
+
+
+@pytest.fixture(scope="module")
+def real(tmp_path_factory: pytest.TempPathFactory) -> Environment:
+    """Make an environment with one small package, without pip, as uv makes them."""
+    folder = tmp_path_factory.mktemp("mend") / "an environment"
+    uv = [sys.executable, "-m", "uv"]
+    subprocess.run([*uv, "venv", "-q", "--python", sys.executable, folder], check=True)
+    python = folder / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python")
+    subprocess.run([*uv, "pip", "install", "-q", "--python", python, "six"], check=True)
+    return Environment(path=str(folder), python=str(python))
+
+
+def state_with(remedy: Remedy, environment: Environment | None = ENVIRONMENT, **fields: object) -> State:
+    """Give a setup whose diagnosis has one way out."""
+    cause = Diagnosis(key="cause", title="A cause", cause="It is so.", remedies=(remedy,))
+    known = {"detection": Detection(machine=Machine(os="linux")), "diagnoses": (cause,), "environment": environment}
+    return State(**{**known, **fields})
+
+
+def mended(remedy: Remedy, environment: Environment, runner: Runner | None = None) -> Session:
+    """Choose the way out and begin."""
+    session = Session(LiveHost(), runner or InlineRunner(), state=state_with(remedy, environment))
+    session.dispatch(Mend(way="cause#1"))
+    session.begin(Task.MEND)
+    return session
+
+
+@pytest.mark.parametrize(
+    ("command", "start"),
+    [
+        ('python -m pip install "numpy<2"', ["pip", "install", "--python", "/env/bin/python", "numpy<2"]),
+        ("python -m pip uninstall -y torch", ["pip", "uninstall", "--python", "/env/bin/python", "torch"]),
+        ("python -m pip install --no-cache-dir torch", ["pip", "install", "--python", "/env/bin/python", "--no-cache"]),
+    ],
+)
+def test_pip_is_uv_in_the_environment(command: str, start: list[str]) -> None:
+    """The environment of the setup is meant, which may have no pip; quoted words stay one word."""
+    (words,) = commands_for(Remedy(text="x", commands=(command,)), ENVIRONMENT) or ()
+    assert list(words[1 : len(start) + 1]) == start
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "sudo usermod -aG render me",
+        "python -m pip install torch | tee log",
+        "python -m pip install torch > log",
+        "python -m pip install $PACKAGE",
+        "python -m pip install `cat list`",
+        "python -m pip install torch; rm -rf /",
+        "python -m pip install torch && reboot",
+        "export X=1",
+        "X=1 python -m pip install torch",
+        "set TEMP=D:\\tmp",
+        "%pip install torch",
+        "rm -rf /",
+        "wsl --update",
+        "python -m pip install 'torch",
+        "python other.py",
+    ],
+)
+def test_what_wants_a_shell_or_more_rights_is_not_run(command: str) -> None:
+    """Such a command is shown to be copied, and so is a way of which one command is such."""
+    assert commands_for(Remedy(text="x", commands=(command,)), ENVIRONMENT) is None
+    assert commands_for(Remedy(text="x", commands=("python -m pip install six", command)), ENVIRONMENT) is None
+
+
+def test_nothing_runs_on_a_simulated_machine_elsewhere_or_without_an_environment() -> None:
+    """There the ways out are words."""
+    remedy = Remedy(text="x", commands=("python -m pip install six",))
+    assert list(ways(state_with(remedy))) == ["cause#1"]
+    assert ways(state_with(remedy, machine="wsl-ubuntu2404-rx7900xtx")) == {}
+    assert ways(state_with(remedy, elsewhere=True)) == {}
+    assert ways(state_with(remedy, environment=None)) == {}
+    session = Session(LiveHost(), InlineRunner(), state=state_with(remedy, machine="macos15-m3max", way="cause#1"))
+    session.begin(Task.MEND)
+    assert session.state.mended == {}
+    assert session.blockers(Task.MEND)
+
+
+def test_a_way_out_is_carried_out_and_its_check_says_fixed(real: Environment) -> None:
+    """A package is removed from the environment by the job, and the log tells what ran."""
+    session = mended(Remedy(text="Remove it.", commands=("python -m pip uninstall -y six",), check=(GONE,)), real)
+    assert session.state.mended == {"cause#1": Outcome.FIXED}
+    assert session.state.status(Step.DIAGNOSE).phase is Phase.DONE
+    assert any("uninstall" in line for line in session.state.log)
+
+
+def test_a_check_that_fails_says_not_fixed(real: Environment) -> None:
+    """What ran well need not have helped."""
+    session = mended(Remedy(text="x", commands=("python -c pass",), check=("python -c 'import nothing_such'",)), real)
+    assert session.state.mended == {"cause#1": Outcome.NOT_FIXED}
+
+
+def test_without_a_check_it_is_only_done(real: Environment) -> None:
+    """Nothing is claimed that nobody looked at."""
+    assert mended(Remedy(text="x", commands=("python -c pass",)), real).state.mended == {"cause#1": Outcome.DONE}
+
+
+def test_a_command_that_fails_is_a_sentence(real: Environment) -> None:
+    """The step fails with the command and its exit code, and nothing counts as mended."""
+    session = mended(Remedy(text="x", commands=("python -c 'raise SystemExit(7)'",)), real)
+    status = session.state.status(Step.DIAGNOSE)
+    assert status.phase is Phase.FAILED
+    assert "7" in status.message
+    assert session.state.mended == {}
+
+
+def test_it_can_be_cancelled(real: Environment) -> None:
+    """The job ends with its child, long before the child would."""
+    session = mended(Remedy(text="x", commands=("python -c 'import time; time.sleep(300)'",)), real, ThreadRunner())
+    while not session.state.log:  # the child is named once it is being started
+        time.sleep(0.02)
+    session.cancel()
+    while session.state.running:
+        time.sleep(0.02)
+    assert session.state.status(Step.DIAGNOSE).phase is Phase.FAILED
+
+
+def test_variables_go_into_the_kernel(real: Environment, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The environment's kernel starts with them from then on, beside those that it had; the check sees them too."""
+    monkeypatch.setenv("JUPYTER_DATA_DIR", str(tmp_path))
+    spec = tmp_path / "kernels" / "torch" / "kernel.json"
+    spec.parent.mkdir(parents=True)
+    spec.write_text(json.dumps({"argv": [real.python], "env": {"A": "1"}}))
+    check = """python -c 'import os; assert os.environ["PYTORCH_ENABLE_MPS_FALLBACK"] == "1"'"""
+    environment = Environment(path=real.path, python=real.python, kernel="torch")
+    session = mended(Remedy(text="x", env={"PYTORCH_ENABLE_MPS_FALLBACK": "1"}, check=(check,)), environment)
+    assert session.state.mended == {"cause#1": Outcome.FIXED}
+    assert json.loads(spec.read_text())["env"] == {"A": "1", "PYTORCH_ENABLE_MPS_FALLBACK": "1"}
