@@ -38,6 +38,7 @@ class SetupWizard(widgets.VBox):  # type: ignore[misc]  # the library has no typ
         self.session = session
         self._lock = threading.RLock()
         self._panels: dict[Step, Panel] = {}
+        self._replaced: dict[Step, Panel] = {}  # those of another language, until their step is shown again
         self._saved = session.saved()
         self._since = time.time()
         self._seen: int | None = None
@@ -72,10 +73,8 @@ class SetupWizard(widgets.VBox):  # type: ignore[misc]  # the library has no typ
         with self._lock:
             use_language(code)
             self.language.value = code
-            old, self._panels = self._panels, {}
-            self._draw(self.session.state, old)
-            for panel in old.values():
-                panel.close()
+            self._replaced, self._panels = {**self._replaced, **self._panels}, {}
+            self._draw(self.session.state)
         self.session.retell()
 
     def _follow(self, old: State, new: State) -> None:
@@ -86,7 +85,7 @@ class SetupWizard(widgets.VBox):  # type: ignore[misc]  # the library has no typ
         if (old.machine, old.overrides) != looked_at and new.status(Step.DETECT).phase is not Phase.DONE:
             threading.Thread(target=self.session.begin, args=(Task.DETECT,), daemon=True).start()
 
-    def _draw(self, state: State, replaced: dict[Step, Panel] | None = None) -> None:
+    def _draw(self, state: State) -> None:
         with self._lock, self.hold_sync():
             with self.stepper.hold_sync():
                 self._draw_stepper(state)
@@ -94,7 +93,7 @@ class SetupWizard(widgets.VBox):  # type: ignore[misc]  # the library has no typ
             self.language.description = _("Language")
             self.language.disabled = state.running is not None
             self._draw_offer(state)
-            self._draw_panel(state, replaced or {})
+            self._draw_panel(state)
             self._draw_footer(state)
 
     def _draw_stepper(self, state: State) -> None:
@@ -136,17 +135,20 @@ class SetupWizard(widgets.VBox):  # type: ignore[misc]  # the library has no typ
         self.resume.layout.display = "none" if reason else None
         self.drop.layout.display = "none" if saved.in_use else None
 
-    def _draw_panel(self, state: State, replaced: dict[Step, Panel]) -> None:
+    def _draw_panel(self, state: State) -> None:
         step = state.current
+        old = self._replaced.pop(step, None)
         if step not in self._panels:
             panel = self._panels[step] = PANELS[step](self.session.dispatch)
             panel.step = step
-            if step in replaced:
-                panel.adopt(replaced[step])
+            if old:
+                panel.adopt(old)
         panel = self._panels[step]
         panel.update(state)
         if self.panel.children != (panel.box,):
             self.panel.children = (panel.box,)
+        if old:
+            old.close()
 
     def _draw_footer(self, state: State) -> None:
         offered = footer(state)

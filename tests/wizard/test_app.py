@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from html.parser import HTMLParser
 from pathlib import Path
 
 import ipywidgets as widgets
 import pytest
 
 from assistant.host.base import Answer, Host
-from assistant.model.event import LogLine, Step
+from assistant.host.recording import ReplayHost
+from assistant.install.resolution import Package, Resolution
+from assistant.machines import load
+from assistant.model.event import LogLine, Progress, Step
 from assistant.model.finding import Diagnosis, Finding, Remedy, Severity
-from assistant.model.machine import Detection, Gpu, Machine
-from assistant.model.plan import Backend, Plan, Planning, Rejection
+from assistant.model.machine import Detection, Evidence, Gpu, Machine, Vendor
+from assistant.model.plan import Backend, Plan, Planning, Rejection, Request
 from assistant.model.record import replace
 from assistant.model.report import Check, Environment, Report, Status
 from assistant.session.runner import InlineRunner
 from assistant.session.session import Session
-from assistant.session.state import Phase, Show, State, StepStatus, Task
+from assistant.session.sources import Sources
+from assistant.session.state import Phase, Preview, Show, Simulate, State, StepStatus, Task, Wish
+from assistant.session.store import Store
 from assistant.wizard.app import SetupWizard
 
 HOSTILE = '<img src=x onerror="alert(1)"><script>alert(2)</script>'
@@ -114,48 +120,111 @@ def test_a_pasted_log_is_diagnosed(wizard: SetupWizard) -> None:
     assert wizard.session.state.diagnoses == ()
 
 
-def test_hostile_text_is_shown_as_text() -> None:
-    """Whatever comes from outside is escaped wherever it is shown."""
+def hostile_state(folder: Path) -> State:
+    """Plant hostile text in every field of a state that takes text from outside."""
     plan = Plan(
         backend=Backend.CPU,
         variant=HOSTILE,
         torch=HOSTILE,
-        python="3.12",
+        python=HOSTILE,
+        index_url=HOSTILE,
         requirements=(HOSTILE,),
         reasons=(HOSTILE,),
         warnings=(HOSTILE,),
         env={HOSTILE: HOSTILE},
+        download_mb=1,
     )
-    finding = Finding(
-        key="x", severity=Severity.ERROR, text=HOSTILE, remedies=(Remedy(text=HOSTILE, commands=(HOSTILE,)),)
-    )
+    ways = (Remedy(text=HOSTILE, commands=(HOSTILE,), env={HOSTILE: HOSTILE}),)
+    finding = Finding(key="x", severity=Severity.ERROR, text=HOSTILE, remedies=ways)
+    card = {"name": HOSTILE, "gfx": HOSTILE, "pci_id": HOSTILE, "driver": HOSTILE}
     machine = Machine(
-        os_version=HOSTILE, container=HOSTILE, gpus=(Gpu(name=HOSTILE, gfx=HOSTILE),), packages={HOSTILE: HOSTILE}
+        os="linux",
+        os_version=HOSTILE,
+        arch="x86_64",
+        container=HOSTILE,
+        nvidia_driver=HOSTILE,
+        gpus=(Gpu(vendor=Vendor.NVIDIA, compute_capability="8.9", **card), Gpu(vendor=Vendor.AMD, **card)),
+        packages={HOSTILE: HOSTILE},
+        evidence=(Evidence(fact=HOSTILE, source=HOSTILE, text=HOSTILE),),
     )
-    failed = StepStatus(phase=Phase.FAILED, message=HOSTILE, hint=HOSTILE)
-    state = State(
+    file = folder / "<img src=x onerror=alert(1)>.md"
+    file.write_text(HOSTILE)
+    failed = StepStatus(
+        phase=Phase.FAILED, message=HOSTILE, hint=HOSTILE, progress=Progress(step=Step.INSTALL, text=HOSTILE)
+    )
+    return State(
         detection=Detection(machine=machine, findings=(finding,)),
-        findings=(finding,),
+        overrides={HOSTILE: HOSTILE},
+        pythons={"kernel": HOSTILE, "server": HOSTILE},
+        findings=(finding, replace(finding, key="y")),
         planning=Planning(
             choice=plan,
-            plans=(plan,),
+            plans=(plan, replace(plan, torch=f"2 {HOSTILE}")),
             rejected=(Rejection(backend=Backend.CUDA, variant=HOSTILE, why=HOSTILE, would_help=HOSTILE),),
+        ),
+        preview=Preview(
+            target=HOSTILE,
+            commands=((HOSTILE,),),
+            resolution=Resolution(lock="", packages=(Package(name=HOSTILE, version=HOSTILE, url=HOSTILE),)),
         ),
         environment=Environment(path=HOSTILE, python=HOSTILE, kernel=HOSTILE),
         report=Report(device=HOSTILE, checks=(Check(key=HOSTILE, status=Status.WRONG, detail=HOSTILE),)),
-        exported=(HOSTILE,),
-        diagnoses=(Diagnosis(key="x", title=HOSTILE, cause=HOSTILE, evidence=(HOSTILE,), remedies=finding.remedies),),
+        exported=(str(file), HOSTILE),
+        diagnoses=(Diagnosis(key="x", title=HOSTILE, cause=HOSTILE, evidence=(HOSTILE,), remedies=ways),),
         log=(LogLine(step=Step.INSTALL, text=HOSTILE).text,),
+        log_file=HOSTILE,
+        question=HOSTILE,
         statuses=dict.fromkeys(Step, failed),
     )
-    shown = SetupWizard(Session(NoHost(), InlineRunner(), state=state))
+
+
+class Tags(HTMLParser):
+    """Collects what a browser would make of some HTML: elements that could act, and handlers of events."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.found: list[str] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Keep what no panel of ours holds."""
+        if tag in {"img", "script", "iframe", "object"} or any(name.startswith("on") for name, _value in attrs):
+            self.found.append(tag)
+
+
+@pytest.mark.parametrize("environment", [True, False], ids=["installed", "agreed"])
+def test_hostile_text_is_shown_as_text(tmp_path: Path, *, environment: bool) -> None:
+    """Whatever comes from outside is escaped wherever it is shown, in cards, pictures and links too."""
+    state = hostile_state(tmp_path)
+    phase = StepStatus(phase=Phase.DONE) if environment else state.status(Step.INSTALL)
+    shown = SetupWizard(
+        Session(NoHost(), InlineRunner(), state=replace(state, statuses={**state.statuses, Step.INSTALL: phase}))
+    )
     for step in Step:
         shown.session.dispatch(Show(step=step))
         text = html_of(shown)
         assert "&lt;img" in text
-        assert "<img" not in text
-        assert "<script" not in text
+        assert Tags(text).found == []
     shown.close()
+
+
+def test_hostile_text_of_a_saved_setup_is_shown_as_text(tmp_path: Path) -> None:
+    """What an older setup of another machine said is escaped in the offer, too."""
+    store = Store(tmp_path)
+    store.save(replace(hostile_state(tmp_path), question=""))
+    host = ReplayHost(load(MACHINE))
+    shown = SetupWizard(Session(host, InlineRunner(), store, sources=Sources(host, offline=True)))
+    shown.session.begin(Task.DETECT)
+    assert "another machine" in shown.offer.value
+    assert "&lt;img" in shown.offer.value
+    assert Tags(html_of(shown)).found == []
+    shown.close()
+
+
+def test_the_sign_of_hostile_text_would_be_seen() -> None:
+    """The test above finds what it looks for."""
+    assert Tags(HOSTILE).found == ["img", "script"]
+    assert Tags('<svg onload="x">').found == ["svg"]
 
 
 def test_a_finished_installation_names_its_kernel() -> None:
@@ -182,4 +251,126 @@ def test_exported_files_are_offered_as_downloads(tmp_path: Path) -> None:
     assert 'download="report.md"' in text
     assert "# Report &amp; more" in text
     assert "gone.md" in text
+    shown.close()
+
+
+@pytest.mark.parametrize("name", ["linux-ubuntu2404-rtx4090", "windows11-rx7800xt", "macos14-m1"])
+def test_no_recorded_machine_can_be_installed_for(name: str) -> None:
+    """Whatever is pressed, in whatever order, a simulation neither prepares nor installs; its banner says so."""
+    shown = SetupWizard(Session(NoHost(), InlineRunner(), state=State(machine=name)))
+    begun: list[Task | None] = []
+    shown.session.watch(lambda _old, new: begun.append(new.running))
+    shown.session.begin(Task.DETECT)
+    for task in Task:
+        for step in Step:
+            shown.session.dispatch(Show(step=step))
+            shown.main.click()
+            shown.session.begin(task)
+    assert set(begun) <= {None, Task.DETECT, Task.PLAN, Task.DIAGNOSE}
+    assert "nothing can be installed" in shown.banner.value
+    shown.close()
+
+
+def test_coming_back_from_a_simulation_finds_the_setup_as_it_was() -> None:
+    """The machine at hand is neither looked at nor planned for again."""
+    host = ReplayHost(load(MACHINE))
+    shown = SetupWizard(Session(host, InlineRunner(), sources=Sources(host, offline=True)))
+    shown.session.begin(Task.DETECT)
+    shown.main.click()
+    real = shown.session.state
+    shown.session.dispatch(Simulate(machine="macos14-m1"))
+    shown.session.dispatch(Simulate(machine=""))
+    assert shown.session.state == replace(real, current=Step.DETECT)
+    shown.close()
+
+
+def test_a_press_that_saw_other_words_does_nothing(wizard: SetupWizard) -> None:
+    """Of twenty quick clicks only the first counts: the others meant a button that says another thing by now."""
+    wizard.session.begin(Task.DETECT)
+    seen = wizard.stepper.offer
+    for _click in range(20):
+        wizard.stepper._handle_custom_msg({"seen": seen}, [])
+        wizard.main.click()
+    assert wizard.stepper.current == "plan"
+    assert wizard.stepper.offer != seen
+
+
+def test_the_language_is_switched_without_losing_anything(wizard: SetupWizard) -> None:
+    """Results, what was typed and the place in the setup stay; every word is Chinese, and English again after."""
+    wizard.session.begin(Task.DETECT)
+    wizard.main.click()
+    wizard.session.dispatch(Show(step=Step.DIAGNOSE))
+    wizard._panels[Step.DIAGNOSE].log.value = "typed"
+    wizard.session.dispatch(Show(step=Step.PLAN))
+    before, english = wizard.session.state, html_of(wizard)
+    try:
+        wizard.language.value = "zh_CN"
+        chinese, state = html_of(wizard), wizard.session.state
+        assert wizard.stepper.language == "zh-CN"
+        assert wizard.back.description == "上一步"
+        assert "包含适用于" in chinese
+        assert (state.current, state.statuses, state.chosen) == (before.current, before.statuses, before.chosen)
+        wizard.session.dispatch(Show(step=Step.DIAGNOSE))
+        assert wizard._panels[Step.DIAGNOSE].log.value == "typed"
+        wizard.session.dispatch(Show(step=Step.PLAN))
+    finally:
+        wizard.language.value = "en"
+    assert html_of(wizard) == english
+    assert wizard.session.state == before
+
+
+def test_a_saved_setup_of_another_machine_is_told_and_can_be_dropped(tmp_path: Path) -> None:
+    """It cannot be gone on with; dropping it forgets it for good."""
+    store = Store(tmp_path)
+    first, second = (ReplayHost(load(name)) for name in (MACHINE, "linux-ubuntu2404-rtx4090"))
+    session = Session(first, InlineRunner(), store, sources=Sources(first, offline=True))
+    session.begin(Task.DETECT)
+    session.begin(Task.PLAN)
+    shown = SetupWizard(Session(second, InlineRunner(), store, sources=Sources(second, offline=True)))
+    shown.session.begin(Task.DETECT)
+    assert "another machine" in shown.offer.value
+    assert "RTX 4090" in shown.offer.value
+    assert shown.resume.layout.display == "none"
+    shown.drop.click()
+    assert shown.offers.layout.display == "none"
+    assert store.read() is None
+    shown.close()
+
+
+def test_a_saved_setup_of_this_machine_is_gone_on_with(tmp_path: Path) -> None:
+    """The wizard says where it stood, and one press continues there."""
+    store, host = Store(tmp_path), ReplayHost(load(MACHINE))
+    session = Session(host, InlineRunner(), store, sources=Sources(host, offline=True))
+    session.begin(Task.DETECT)
+    session.begin(Task.PLAN)
+    shown = SetupWizard(Session(host, InlineRunner(), store, sources=Sources(host, offline=True)))
+    shown.session.begin(Task.DETECT)
+    assert "got as far as Install" in shown.offer.value
+    shown.resume.click()
+    assert shown.session.state.current is Step.INSTALL
+    assert shown.session.state.plan == session.state.plan
+    assert shown.offers.layout.display == "none"
+    shown.close()
+
+
+def test_stale_steps_are_told_by_word_and_sign(wizard: SetupWizard) -> None:
+    """Another answer marks what rested on it, in the stepper and in the panel; the old plan stays in sight."""
+    wizard.session.begin(Task.DETECT)
+    wizard.main.click()
+    wizard.session.dispatch(Wish(request=Request(backend=Backend.CPU)))
+    step = next(step for step in wizard.stepper.steps if step["key"] == "plan")
+    assert (step["phase"], step["word"]) == ("stale", "to repeat")
+    assert step["icon"]
+    assert "should be repeated" in html_of(wizard)
+    assert "PyTorch" in html_of(wizard)
+
+
+def test_every_step_says_what_was_found_what_will_happen_and_what_can_be_changed(tmp_path: Path) -> None:
+    """The three questions are answered under headings of their own."""
+    shown = SetupWizard(Session(NoHost(), InlineRunner(), state=replace(hostile_state(tmp_path), report=None)))
+    for step in Step:
+        shown.session.dispatch(Show(step=step))
+        text = html_of(shown)
+        assert "What you can change" in text
+        assert "What w" in text or "What fits" in text
     shown.close()
