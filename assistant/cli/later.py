@@ -8,23 +8,7 @@ from assistant.cli.inputs import read_file
 from assistant.i18n import _
 from assistant.model.errors import WorkFailed
 
-__all__ = ["apply", "check", "onnx"]
-
-
-@click.command()
-@click.argument("config")
-def apply(config: str) -> None:
-    """Rebuild an environment from an exported configuration (not available yet)."""
-    read_file(config)
-    raise _not_yet(_("Rebuilding from a configuration is not possible yet."))
-
-
-@click.command()
-@click.argument("config")
-def check(config: str) -> None:
-    """Compare what is with what was exported (not available yet)."""
-    read_file(config)
-    raise _not_yet(_("Comparing with a configuration is not possible yet."))
+__all__ = ["onnx"]
 
 
 @click.command()

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
-from assistant.export.bundle import MARKER, Bundle, clean
+from assistant.export.bundle import MARKER, Bundle, Names, Unsuited, clean
 from assistant.export.config import Config, read_config
 from assistant.export.formats import FORMATS
 from assistant.export.write import write_all
@@ -15,7 +15,7 @@ from assistant.model.machine import Detection
 from assistant.model.plan import Plan
 from assistant.model.report import Environment, Report
 
-__all__ = ["FORMATS", "MARKER", "Bundle", "Config", "export", "read_config"]
+__all__ = ["FORMATS", "MARKER", "Bundle", "Config", "export", "read_config", "texts"]
 
 
 def export(  # noqa: PLR0913 - what each of the other steps gave, and how to write it
@@ -24,15 +24,20 @@ def export(  # noqa: PLR0913 - what each of the other steps gave, and how to wri
     environment: Environment,
     report: Report,
     folder: Path,
-    formats: Sequence[str] = tuple(FORMATS),
+    formats: Sequence[str] = (),
     *,
     figures: Mapping[str, str] | None = None,
-    overwrite: bool = False,
+    lock: str = "",
+    hashes: Mapping[str, str] | None = None,
+    secrets: Iterable[str] = (),
+    names: Names = str,
+    overwrite: Callable[[tuple[Path, ...]], bool] = lambda _foreign: False,
 ) -> tuple[Path, ...]:
-    """Write the chosen formats into `folder`, all or none; answer the paths written.
+    """Write the chosen formats into `folder`, all or none; answer the paths written. No choice means all that suit.
 
-    `figures` maps file names to SVG texts that the report shows. Raises `BadInput` for an unknown format, and
-    `WorkFailed` when a file of somebody else stands in the way (unless `overwrite`) or the folder cannot be written.
+    `figures` maps file names to SVG texts that the report shows; `lock` and `hashes` are as in `Bundle`, `secrets` and
+    `names` as in `clean`. Raises `BadInput` for an unknown format or one that this setup cannot have, and `WorkFailed`
+    when files of somebody else stand in the way (unless `overwrite` agrees) or the folder cannot be written.
     """
     unknown = [name for name in formats if name not in FORMATS]
     if unknown:
@@ -49,10 +54,25 @@ def export(  # noqa: PLR0913 - what each of the other steps gave, and how to wri
             environment=environment,
             report=report,
             figures=tuple(pictures),
-        )
+            lock=lock,
+            hashes=dict(hashes or {}),
+        ),
+        secrets,
+        names,
     )
-    texts = {name: FORMATS[name](bundle) for name in dict.fromkeys(formats)}
-    return write_all(folder, {**texts, **_marked(pictures)}, overwrite=overwrite)
+    return write_all(folder, {**texts(bundle, formats), **_marked(pictures)}, overwrite)
+
+
+def texts(bundle: Bundle, formats: Sequence[str] = ()) -> dict[str, str]:
+    """Give the chosen formats' files by path, or those of all formats that suit the setup."""
+    written: dict[str, str] = {}
+    for name in dict.fromkeys(formats or FORMATS):
+        try:
+            written |= FORMATS[name].files(bundle)
+        except Unsuited:
+            if formats:
+                raise
+    return written
 
 
 def _marked(pictures: Mapping[str, str]) -> dict[str, str]:

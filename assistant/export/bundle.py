@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import re
-from typing import TypeVar
+from collections.abc import Callable, Iterable
 
 from assistant import __version__
 from assistant.host.redact import redact_text
+from assistant.model.errors import BadInput
 from assistant.model.finding import Finding
 from assistant.model.machine import Machine
 from assistant.model.plan import Plan
 from assistant.model.record import Record, from_plain, replace, to_plain
 from assistant.model.report import Environment, Report
 
-__all__ = ["MARKER", "Bundle", "clean"]
+__all__ = ["MARKER", "Bundle", "Unsuited", "clean"]
 
 # The first line of every file that we write holds this; a file without it is somebody else's.
 MARKER = "Written by torch-setup-assistant"
@@ -22,7 +23,8 @@ MARKER = "Written by torch-setup-assistant"
 class Bundle(Record, frozen=True):
     """One setup: the machine and its findings, the plan, the environment made from it and its verification.
 
-    `figures` names the pictures that are written beside the files.
+    `figures` names the pictures that are written beside the files; `lock` is the installed packages' PEP 751 text and
+    `hashes` the SHA-256 of each file by package, both empty where they are not known.
     """
 
     machine: Machine
@@ -31,36 +33,84 @@ class Bundle(Record, frozen=True):
     report: Report
     findings: tuple[Finding, ...] = ()
     figures: tuple[str, ...] = ()
+    lock: str = ""
+    hashes: dict[str, str] = {}
     version: str = __version__
 
 
-def clean(bundle: Bundle) -> Bundle:
-    """Take credentials out of every address, and names and secrets out of what tools have said."""
-    bundle = _without_credentials(bundle)
-    checks = tuple(replace(check, detail=redact_text(check.detail)) for check in bundle.report.checks)
-    said = tuple(replace(item, text=redact_text(item.text)) for item in bundle.machine.evidence)
-    output = bundle.machine.nvidia_smi_output
-    machine = replace(bundle.machine, evidence=said, nvidia_smi_output=output and redact_text(output))
-    return replace(bundle, report=replace(bundle.report, checks=checks), machine=machine)
+class Unsuited(BadInput):
+    """A format that this setup cannot have: no container reaches Metal, say."""
 
 
+def clean(bundle: Bundle, secrets: Iterable[str] = (), names: Names = lambda text: text) -> Bundle:
+    """Take credentials, tokens and the literal `secrets` out of everything, and names out of what tools have said.
+
+    `names` takes the names of this user and this machine out of a text.
+    """
+    cleaner = _Cleaner(tuple(sorted(filter(_TELLING.fullmatch, secrets), key=len, reverse=True)), names)
+    plain = cleaner.value(to_plain(replace(bundle, lock=_without_comments(bundle.lock))))
+    return from_plain(plain, Bundle, "export")
+
+
+Names = Callable[[str], str]
 _CREDENTIALS = re.compile(r"(\b[\w+.-]{2,20}://)[^\s/@\"'<>]+@")
 _QUERY_SECRET = re.compile(
     r"([?&](?:[\w-]*(?:token|key|secret|sig|signature|password|auth))=)[^\s&#\"']+", re.IGNORECASE
 )
+# As long as their makers write them: names of packages such as hf_transfer and sk-learn are none.
+_TOKENS = re.compile(
+    r"\b(?:gh[pousr]_[A-Za-z0-9]{16,}|github_pat_\w{20,}|hf_[A-Za-z0-9]{20,}|glpat-[\w-]{16,}|pypi-[\w-]{50,}"
+    r"|xox[abp]-[\w-]{10,}|sk-[A-Za-z0-9_]{20,}|AKIA[A-Z0-9]{12,}|eyJ[\w-]{10,}\.[\w.-]{10,})"
+)
+# Texts that a tool must be able to read as they are: addresses, versions, names of packages.
+_EXACT = frozenset(
+    {
+        "packages",
+        "hashes",
+        "lock",
+        "name",
+        "requirements",
+        "index_url",
+        "torch",
+        "python",
+        "variant",
+        "wheel",
+        "version",
+    }
+)
+_FREE = frozenset({"detail", "text", "nvidia_smi_output", "facts"})  # what tools said, numbers like addresses in it
+# A plain word or a version number, named like a secret, stands anywhere.
+_TELLING = re.compile(r"(?=.*[A-Za-z])(?=.*[^a-z.]).{6,}|.{12,}", re.DOTALL)
 
-R = TypeVar("R", bound=Record)
+
+class _Cleaner:
+    """Walks through plain values; what is done to a text depends on the field that it stands in."""
+
+    def __init__(self, secrets: tuple[str, ...], names: Names) -> None:
+        self._secrets, self._names = secrets, names
+
+    def value(self, value: object, field: str = "") -> object:
+        """Clean a value and all that is in it."""
+        if isinstance(value, str):
+            return self.text(value, field)
+        if isinstance(value, dict):
+            inner = {self.text(key, "packages"): part for key, part in value.items()}
+            return {key: self.value(part, field if field in _EXACT | _FREE else key) for key, part in inner.items()}
+        if isinstance(value, list | tuple):
+            return [self.value(part, field) for part in value]
+        return value
+
+    def text(self, text: str, field: str) -> str:
+        """Clean one text."""
+        text = _QUERY_SECRET.sub(r"\1", _CREDENTIALS.sub(r"\1", text))
+        text = _TOKENS.sub("SECRET", text)
+        for secret in self._secrets:
+            text = text.replace(secret, "SECRET")
+        if field in _EXACT:
+            return text
+        return redact_text(self._names(text), "" if field in _FREE else "packages")
 
 
-def _without_credentials(record: R) -> R:
-    return from_plain(_mapped(to_plain(record)), type(record), "export")
-
-
-def _mapped(value: object) -> object:
-    if isinstance(value, str):
-        return _QUERY_SECRET.sub(r"\1", _CREDENTIALS.sub(r"\1", value))
-    if isinstance(value, dict):
-        return {key: _mapped(part) for key, part in value.items()}
-    if isinstance(value, list | tuple):
-        return [_mapped(part) for part in value]
-    return value
+def _without_comments(lock: str) -> str:
+    """Drop uv's first lines: they name folders of this machine, other ones each time."""
+    return "".join(line for line in lock.splitlines(keepends=True) if not line.startswith("#"))

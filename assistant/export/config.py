@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import hashlib
+import re
 import tomllib
 from typing import Literal
 
 import tomli_w
 
 from assistant.export.bundle import MARKER, Bundle
+from assistant.export.pylock import lock_text
+from assistant.export.trust import check_values
+from assistant.export.trust import plain as plain_line
 from assistant.i18n import _
 from assistant.model.errors import BadInput
 from assistant.model.machine import Machine
 from assistant.model.plan import Plan
-from assistant.model.record import Record, from_plain, to_plain
+from assistant.model.record import Record, from_plain, replace, to_plain
 from assistant.model.report import Environment, Report
 
 __all__ = ["Config", "config_text", "read_config"]
@@ -22,13 +27,19 @@ NAME = "assistant.toml"
 
 
 class Config(Record, frozen=True, omit_defaults=False):
-    """A setup as it was: machine, plan, environment, verification, and the versions that wrote it."""
+    """A setup as it was: machine, plan, environment, verification, and the versions that wrote it.
+
+    `environment` names its folder alone and the interpreter inside of it: nobody else has that path. `hashes` holds
+    the SHA-256 of each package's file, `lock` that of the `pylock.toml`, "" where there is none.
+    """
 
     plan: Plan
     environment: Environment
     verification: Report
     machine: Machine
     versions: dict[str, str] = {}
+    hashes: dict[str, str] = {}
+    lock: str = ""
     schema: Literal[1] = 1
 
 
@@ -37,10 +48,12 @@ def config_text(bundle: Bundle) -> str:
     named = {"assistant": bundle.version, "python": bundle.report.facts.get("python"), "torch": bundle.plan.torch}
     config = Config(
         versions={name: version for name, version in named.items() if version},
-        plan=bundle.plan,
-        environment=bundle.environment,
+        plan=replace(bundle.plan, wheel=None),
+        environment=_without_path(bundle.environment),
         verification=bundle.report,
         machine=bundle.machine,
+        hashes=bundle.hashes,
+        lock=hashlib.sha256(lock_text(bundle).encode()).hexdigest() if bundle.lock else "",
     )
     plain = _without_none(to_plain(config))
     return f"# {MARKER}: `assistant apply` rebuilds this setup, `assistant check` compares with it.\n" + tomli_w.dumps(
@@ -48,24 +61,45 @@ def config_text(bundle: Bundle) -> str:
     )
 
 
-def read_config(text: str) -> Config:
-    """Read an `assistant.toml` strictly; raise `BadInput` naming the place at fault, or the newer schema."""
-    try:
-        plain = tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
-        raise BadInput(
-            _("{file} is not valid TOML: {reason}.").format(file=NAME, reason=str(error).rstrip(".")),
-            hint=_("Correct that place, or export the file anew."),
-        ) from error
+def read_config(data: str | bytes, file: str = NAME) -> Config:
+    """Read an `assistant.toml` strictly, as data that anybody may have written; `file` is its name in refusals.
+
+    Raises `BadInput` naming the place at fault: broken or cut TOML, another schema, an unknown key, a wrong type, a
+    value that is not of the plain form that the assistant writes.
+    """
+    plain = _toml(data, file)
     schema = plain.get("schema")
     if schema != SCHEMA or isinstance(schema, bool):
         raise BadInput(
             _("{file} has schema {found}; this version reads schema {known}.").format(
-                file=NAME, found=schema, known=SCHEMA
+                file=file, found=ascii(schema)[:40], known=SCHEMA
             ),
             hint=_("Update the assistant, or export the file anew."),
         )
-    return from_plain(plain, Config, NAME)
+    config = from_plain(plain, Config, file)
+    check_values(config.plan, config.environment, config.verification.device, config.hashes)
+    return config
+
+
+def _toml(data: str | bytes, file: str) -> dict[str, object]:
+    try:
+        return tomllib.loads(data.decode("utf-8-sig") if isinstance(data, bytes) else data)
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        reason = str(error).rstrip(".")
+    except UnicodeDecodeError as error:
+        reason = _("byte {position} is not UTF-8").format(position=error.start)
+    raise BadInput(
+        _("{file} is not valid TOML: {reason}.").format(file=file, reason=plain_line(reason)),
+        hint=_("Correct that place, or export the file anew."),
+    )
+
+
+def _without_path(environment: Environment) -> Environment:
+    """Keep a folder's name, and its interpreter relative to it."""
+    parts = re.split(r"[\\/]", environment.python)[-2:]
+    folder = re.split(r"[\\/]", environment.path.rstrip("\\/"))[-1].strip(". ").replace(":", "")
+    inside = parts if parts[0] in {"bin", "Scripts"} else parts[-1:]
+    return replace(environment, path=folder or "environment", python="/".join(inside))
 
 
 def _without_none(value: object) -> object:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -16,15 +16,22 @@ __all__ = ["write_all"]
 _HEAD_BYTES = 400  # the marker stands in the first line, or after an XML declaration
 
 
-def write_all(folder: Path, texts: Mapping[str, str], *, overwrite: bool = False) -> tuple[Path, ...]:
+def write_all(
+    folder: Path, texts: Mapping[str, str], overwrite: Callable[[tuple[Path, ...]], bool]
+) -> tuple[Path, ...]:
     """Write each text under its name in `folder` as UTF-8; answer the paths.
 
-    Raises `WorkFailed` when a file of that name was not written by us, unless `overwrite`, and when the folder
-    cannot be written; nothing has changed then.
+    Files of those names that were not written by us are replaced only where `overwrite`, told their paths, agrees.
+    Raises `WorkFailed` where it does not, where a link leads out of the folder, and when the folder cannot be written;
+    nothing has changed then.
     """
-    for name in texts:
-        _refuse_foreign(folder / name, texts[name], overwrite=overwrite)
-    with _told(folder), _made(folder):
+    foreign = tuple(folder / name for name, text in texts.items() if _foreign(folder, folder / name, text))
+    if foreign and not overwrite(foreign):
+        raise WorkFailed(
+            _("{path} exists and was not written by the assistant.").format(path=foreign[0]),
+            hint=_("Choose another folder with --to, move that file away, or replace it with --force."),
+        )
+    with _told(folder), _made(folder, texts):
         drafts = {folder / name: folder / name for name in texts}
         try:
             for name, text in texts.items():
@@ -38,21 +45,25 @@ def write_all(folder: Path, texts: Mapping[str, str], *, overwrite: bool = False
     return tuple(drafts)
 
 
-def _refuse_foreign(path: Path, text: str, *, overwrite: bool) -> None:
+def _foreign(folder: Path, path: Path, text: str) -> bool:
+    """Tell whether a file of somebody else stands there; raise `WorkFailed` for what no file can replace."""
     if path.is_dir():
         raise WorkFailed(
             _("{path} is a folder, and a file of that name was to be written.").format(path=path),
             hint=_("Choose another folder with --to."),
         )
-    if overwrite or not path.exists():
-        return
     with _told(path.parent):
-        found = path.read_bytes()
-    if MARKER.encode() not in found[:_HEAD_BYTES] and found != text.encode():
-        raise WorkFailed(
-            _("{path} exists and was not written by the assistant.").format(path=path),
-            hint=_("Choose another folder with --to, or move that file away."),
-        )
+        if not path.parent.resolve().is_relative_to(folder.resolve()):
+            raise WorkFailed(
+                _("{path} is a link that leads out of the folder, and nothing is written through it.").format(
+                    path=path.parent
+                ),
+                hint=_("Choose another folder with --to, or remove the link."),
+            )
+        if path.is_symlink():
+            return True
+        found = path.read_bytes() if path.exists() else text.encode()
+    return MARKER.encode() not in found[:_HEAD_BYTES] and found != text.encode()
 
 
 @contextmanager
@@ -69,11 +80,14 @@ def _told(folder: Path) -> Iterator[None]:
 
 
 @contextmanager
-def _made(folder: Path) -> Iterator[None]:
-    """Make the folder; take it back when it stays empty."""
-    missing = [part for part in (folder, *folder.parents) if not part.exists()]
+def _made(folder: Path, names: Iterable[str]) -> Iterator[None]:
+    """Make the folder and those in it; take back what stays empty."""
+    inside = {folder / Path(name).parent for name in names}
+    wanted = sorted({part for one in inside for part in (one, *one.parents)}, key=lambda part: -len(part.parts))
+    missing = [part for part in wanted if not part.exists()]
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        for one in inside:
+            one.mkdir(parents=True, exist_ok=True)
         yield
     except BaseException:
         for part in missing:
@@ -83,7 +97,6 @@ def _made(folder: Path) -> Iterator[None]:
 
 
 def _draft(path: Path, text: str) -> Path:
-    path.parent.mkdir(parents=True, exist_ok=True)
     draft = path.with_name(f".{path.name}.{os.getpid()}.draft")
     with draft.open("w", encoding="utf-8", newline="\n") as file:
         file.write(text)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 
-__all__ = ["AnswerRedaction", "Redaction", "redact_text", "redactors"]
+__all__ = ["AnswerRedaction", "Redaction", "own_secrets", "redact_text", "redactors", "secret_values"]
 
 Rule = tuple[re.Pattern[str], str]
 
@@ -69,6 +70,25 @@ def _unless_version(found: re.Match[str]) -> str:
     """Keep a number of four parts that the text before it calls a version, as drivers of Windows have them."""
     before = found.string[max(0, found.start() - _CONTEXT) : found.start()]
     return found[0] if "ersion" in before.rpartition("\n")[2] else "0.0.0.0"  # noqa: S104 - an address to print
+
+
+_SECRET_NAME = re.compile(
+    r"TOKEN|SECRET|PASS(?:W|$|PHRASE)|API_?KEY|ACCESS_?KEY|CREDENTIAL|_KEY$|_PAT$|_AUTH$", re.IGNORECASE
+)
+_USER_AND_PASSWORD = re.compile(r"\b[\w+.-]{2,20}://([^\s/@:]*):?([^\s/@]*)@")
+
+
+def own_secrets() -> tuple[str, ...]:
+    """Give the secrets that this process's own environment holds."""
+    return secret_values(os.environ)
+
+
+def secret_values(variables: Mapping[str, str]) -> tuple[str, ...]:
+    """Give the values of variables that are named like secrets, and the passwords within addresses in any."""
+    named = [value for name, value in variables.items() if _SECRET_NAME.search(name) and not value.startswith("/")]
+    found = (pair for value in variables.values() for pair in _USER_AND_PASSWORD.findall(value))
+    within = [password or user for user, password in found]
+    return tuple(dict.fromkeys(filter(None, (*named, *within))))
 
 
 def redactors(users: Iterable[str], hosts: Iterable[str]) -> tuple[Redaction, AnswerRedaction]:

@@ -13,7 +13,6 @@ from assistant.host.index import DEFAULT_INDEX, Found, Network, find_wheels, lis
 from assistant.i18n import _
 from assistant.install.pip_settings import (
     PipSettings,
-    index_sources,
     pip_environment,
     read_pip_settings,
     uv_environment,
@@ -115,12 +114,12 @@ class Sources:
     @property
     def own_indexes(self) -> tuple[str, ...]:
         """Name the indexes that the user's pip or command line names."""
-        return (self.index_url, *index_sources(self.settings).index_urls)
+        return (self.index_url, *self.settings.index_urls)
 
     @property
     def _indexes(self) -> tuple[str, ...]:
         """Name the indexes that pip asks; where none is configured as the first, that is its default."""
-        named = index_sources(self.settings).index_urls
+        named = self.settings.index_urls
         default = not (self.settings.index_url or self.settings.no_index)
         return (DEFAULT_INDEX, *named) if default else named
 

@@ -19,7 +19,7 @@ from assistant.i18n import _
 from assistant.install.conflicts import conflicts
 from assistant.install.installer import Installer
 from assistant.install.journal import WORK
-from assistant.install.make import aimed_at, change_environment, delta, make_environment, reusable, writes
+from assistant.install.make import aimed_at, delta, install, reusable, writes
 from assistant.install.pip_settings import uv_arguments
 from assistant.install.project import kept_by, undone
 from assistant.install.resolution import resolve
@@ -123,12 +123,7 @@ def _install(state: State, tools: Tools) -> Changes:
         proofs.append(_verified(replace(state, device="", level="quick"), made, tools, traceless=site is not None))
         _check_proof(proofs[0], state, tools)
 
-    if preview.ready:
-        made = preview.ready
-    elif site:
-        made = change_environment(plan, preview.resolution, site, tools.host, installer, prove)
-    else:
-        made = make_environment(plan, preview.resolution, target, tools.host, installer, prove)
+    made = preview.ready or install(plan, preview.resolution, target, site, tools.host, installer, prove)
     return {"environment": made, "proof": (*proofs, None)[0], "report": None, "figures": {}, "exported": ()}
 
 

@@ -1,0 +1,158 @@
+"""`assistant apply CONFIG`: rebuild an exported setup here, to the letter or, on other hardware, planned anew."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import click
+from rich.text import Text
+
+from assistant.catalog import load_catalog
+from assistant.cli.draw import console
+from assistant.cli.inputs import host_of, read_file
+from assistant.cli.journey import Journey
+from assistant.detect import detect
+from assistant.export import Config, read_config
+from assistant.export.drift import Drift
+from assistant.host.live import LiveHost
+from assistant.i18n import _
+from assistant.install.validate import check_index_url
+from assistant.model.errors import BadInput, Cancelled, WorkFailed
+from assistant.model.machine import Machine
+from assistant.model.plan import Plan, Planning
+from assistant.model.record import replace, to_json
+from assistant.plan import make_plans, nothing_fits
+from assistant.session.apply import Course, changes, check_lock, course, known_index
+from assistant.session.sources import Sources
+from assistant.session.state import Resume, State, Task
+
+__all__ = ["CONFIG_LIMIT", "apply", "draw_drifts"]
+
+CONFIG_LIMIT = 10**7
+
+
+@click.command()
+@click.argument("config")
+@click.option("--target", default="", metavar="new|kernel|PATH", help="Where to install; a new environment by default.")
+@click.option("--replay", metavar="FILE", help="A recorded machine: a file, or the name of a shipped one.")
+@click.option("--find-links", multiple=True, metavar="DIR", help="A folder of wheels.")
+@click.option("--offline", is_flag=True, help="Use nothing but caches and local folders.")
+@click.option("--trust-index", multiple=True, metavar="URL", help="Accept this index that the configuration names.")
+@click.option("--anew", is_flag=True, help="Plan anew even where the configuration fits as it is.")
+@click.option("--dry-run", is_flag=True, help="Print what would be done, and do nothing.")
+@click.option("--yes", is_flag=True, help="Answer every question with yes, but for unknown indexes.")
+@click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
+def apply(  # noqa: PLR0913 - one for each option
+    config: str,
+    *,
+    target: str,
+    replay: str | None,
+    find_links: tuple[str, ...],
+    offline: bool,
+    trust_index: tuple[str, ...],
+    anew: bool,
+    dry_run: bool,
+    yes: bool,
+    as_json: bool,
+) -> None:
+    """Rebuild an environment from an exported configuration."""
+    told = read_config(read_file(config, CONFIG_LIMIT), config)
+    sources = Sources(LiveHost(), find_links=find_links, offline=offline)
+    journey = Journey(State(target="" if target == "new" else target), sources, quiet=as_json)
+    if replay is None:
+        detection = journey.run(Task.DETECT).detection
+        found = detection.machine if detection else Machine()
+    else:
+        found = detect(host_of(replay)).machine
+    way = course(told, found, load_catalog(), anew=anew)
+    if not as_json:
+        _draw_way(way)
+    if replay is not None:
+        other = changes(told, way.plan or _planned(found, way), None)
+        draw_drifts(() if as_json else other)
+        _end(journey, way, other, as_json=as_json)
+        return
+    _plan(journey, told, way, sources, trust_index, yes=yes)
+    journey.run(Task.PREPARE)
+    preview, plan = journey.state.preview, journey.state.plan
+    if way.plan and preview:
+        check_lock(told, preview.resolution)
+    other = changes(told, plan, preview.resolution if preview else None) if plan and not way.plan else ()
+    if not as_json:
+        draw_drifts(other)
+    if not dry_run:
+        _agree(journey.state, yes=yes)
+        journey.run(Task.INSTALL, Task.VERIFY)
+    _end(journey, way, other, as_json=as_json)
+
+
+def draw_drifts(found: Iterable[Drift]) -> None:
+    """Print differences, one line each."""
+    for drift in found:
+        console.print(Text(f"  ≠ {drift.text}", style="yellow"))
+
+
+def _draw_way(way: Course) -> None:
+    draw_drifts(way.differs)
+    if way.plan:
+        console.print(Text(_("The configuration is applied to the letter: the same packages, file by file.")))
+    else:
+        console.print(Text(_("The configuration does not fit this machine as it is, so it is planned anew.")))
+
+
+def _plan(
+    journey: Journey, told: Config, way: Course, sources: Sources, trusted: tuple[str, ...], *, yes: bool
+) -> None:
+    """Put the plan into the session: the configuration's own, or a new one."""
+    if way.plan is None:
+        journey.session.dispatch(Resume(state=replace(journey.state, request=way.request)))
+        journey.run(Task.PLAN)
+        return
+    if way.plan.index_url:
+        _agree_index(way.plan.index_url, sources, trusted, yes=yes)
+    sources.keep = dict(told.environment.packages)
+    planning = Planning(choice=way.plan, plans=(way.plan,))
+    journey.session.dispatch(Resume(state=replace(journey.state, planning=planning)))
+
+
+def _agree_index(url: str, sources: Sources, trusted: tuple[str, ...], *, yes: bool) -> None:
+    """Take an index that nobody here knows only where it is named once more; `--yes` is no answer to that."""
+    check_index_url(url)
+    if url in trusted or known_index(url, load_catalog(), sources.own_indexes):
+        return
+    question = _("The configuration takes torch from {url}, which is no known index. Trust it?").format(url=url)
+    if yes or not click.confirm(question, default=False):
+        raise BadInput(
+            _("The configuration takes torch from {url}, which is no known index.").format(url=url),
+            hint=_("If you trust it, add --trust-index {url}.").format(url=url),
+        )
+
+
+def _agree(state: State, *, yes: bool) -> None:
+    if state.preview and state.preview.ready:
+        return
+    if not yes and not click.confirm(_("Install now?"), default=True):
+        raise Cancelled(_("Nothing was installed."), hint=_("Run the command again when you are ready."))
+
+
+def _planned(machine: Machine, way: Course) -> Plan:
+    planning = make_plans(machine, load_catalog(), way.request)
+    if planning.choice is None:
+        raise nothing_fits(planning)
+    return planning.choice
+
+
+def _end(journey: Journey, way: Course, other: Iterable[Drift], *, as_json: bool) -> None:
+    state = journey.state
+    if as_json:
+        answer = {
+            "exact": way.plan is not None,
+            "machine": way.differs,
+            "changes": tuple(other),
+            "plan": state.plan,
+            "environment": state.environment,
+            "report": state.report,
+        }
+        click.echo(to_json(answer, indent=2))
+    if state.report and not state.report.passed:
+        raise WorkFailed(_("Some checks failed."), hint=_("The table above and the report tell which, and why."))

@@ -1,0 +1,66 @@
+"""`assistant check CONFIG`: compare what is with what was; exit code 1 where it differs, for CI."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from assistant.cli.apply import CONFIG_LIMIT, draw_drifts
+from assistant.cli.draw import console
+from assistant.cli.inputs import host_of, read_file
+from assistant.detect import detect
+from assistant.export import Config, read_config
+from assistant.host.process import CancelToken
+from assistant.i18n import _, ngettext
+from assistant.install.target import interpreter
+from assistant.model.event import Event
+from assistant.model.record import to_json
+from assistant.model.report import Report
+from assistant.session.apply import drifts, environment_of
+from assistant.session.store import Store
+from assistant.verify.run import verify
+
+__all__ = ["check"]
+
+
+@click.command()
+@click.argument("config")
+@click.option("--target", default="", metavar="PATH", help="An environment; by default the one that was made for it.")
+@click.option("--replay", metavar="FILE", help="A recorded machine: a file, or the name of a shipped one.")
+@click.option("--no-verify", is_flag=True, help="Compute nothing; compare machine and packages only.")
+@click.option("--json", "as_json", is_flag=True, help="Print the differences as JSON.")
+@click.pass_context
+def check(
+    context: click.Context, /, config: str, target: str, replay: str | None, *, no_verify: bool, as_json: bool
+) -> None:
+    """Compare what is with what was exported; exit code 1 where it differs."""
+    told = read_config(read_file(config, CONFIG_LIMIT), config)
+    host = host_of(replay)
+    here = detect(host).machine
+    last = Store().load()
+    folder = environment_of(told, target, last.environment.path if last and last.environment else "")
+    report = None if no_verify or replay or folder is None else _verified(told, folder)
+    found = drifts(told, here, folder, report, host)
+    if as_json:
+        rows = [{"kind": one.kind, "name": one.name, "was": one.was, "now": one.now, "text": one.text} for one in found]
+        click.echo(to_json({"clean": not found, "drift": rows}, indent=2))
+    elif found:
+        draw_drifts(found)
+        console.print(
+            ngettext("{count} thing differs.", "{count} things differ.", len(found)).format(count=len(found)),
+            markup=False,
+        )
+    else:
+        console.print(_("Everything is as it was."), markup=False)
+    context.exit(1 if found else 0)
+
+
+def _verified(told: Config, folder: Path) -> Report:
+    python = folder if folder.is_file() else interpreter(folder)
+
+    def unheard(_event: Event) -> None:
+        """Draw nothing: the answer is the difference."""
+
+    settings = told.plan.env
+    return verify(str(python), told.verification.device, unheard, CancelToken(), level="quick", environment=settings)

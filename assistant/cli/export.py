@@ -1,0 +1,43 @@
+"""`assistant export`: the files of the last setup, to keep and to share."""
+
+from __future__ import annotations
+
+import click
+from rich.text import Text
+
+from assistant.cli.draw import console
+from assistant.cli.journey import Journey
+from assistant.cli.setup import last_setup
+from assistant.export import FORMATS
+from assistant.model.record import replace, to_json
+from assistant.session.state import Task
+
+__all__ = ["export"]
+
+
+@click.command()
+@click.argument("formats", nargs=-1, metavar="[FORMAT]...")
+@click.option("--to", "folder", default="", metavar="DIR", help="Folder of the exported files.")
+@click.option("--force", is_flag=True, help="Replace files of the same names, whoever wrote them.")
+@click.option("--list", "listing", is_flag=True, help="List the formats, and write nothing.")
+@click.option("--json", "as_json", is_flag=True, help="Print the paths as JSON.")
+def export(formats: tuple[str, ...], folder: str, *, force: bool, listing: bool, as_json: bool) -> None:
+    """Write the configuration of the last setup to files."""
+    if listing:
+        _list(as_json=as_json)
+        return
+    state = replace(last_setup(), folder=folder, formats=formats, overwrite=force)
+    journey = Journey(state, quiet=as_json, asks=True)
+    journey.run(Task.EXPORT)
+    if as_json:
+        click.echo(to_json(journey.state.exported))
+
+
+def _list(*, as_json: bool) -> None:
+    told = {name: kind.description for name, kind in FORMATS.items()}
+    if as_json:
+        click.echo(to_json(told, indent=2))
+        return
+    width = max(map(len, told)) + 2
+    for name, text in told.items():
+        console.print(Text.assemble((name.ljust(width), "bold"), text))

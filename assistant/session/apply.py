@@ -1,0 +1,152 @@
+"""Rebuilds an exported setup, and compares it with what is there: how its lock, or a new plan, is chosen here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from assistant.catalog import Catalog
+from assistant.export import Config
+from assistant.export.drift import Drift, file_drift, machine_drift, package_drift, plan_drift, report_drift
+from assistant.export.drift import same_hardware as same
+from assistant.host.base import Host
+from assistant.i18n import _
+from assistant.install.made import marked_environments
+from assistant.install.resolution import Resolution
+from assistant.install.site import is_environment, look_at
+from assistant.model.errors import AssistantError, BadInput, WorkFailed
+from assistant.model.machine import Machine
+from assistant.model.plan import Plan, Request
+from assistant.model.record import Record, replace
+from assistant.model.report import Report
+from assistant.plan import make_plans
+from assistant.plan.nightly import NIGHTLY
+from assistant.plan.settle import brings_cuda
+
+__all__ = ["Course", "changes", "check_lock", "course", "drifts", "environment_of", "known_index"]
+
+
+class Course(Record, frozen=True, omit_defaults=False):
+    """How a configuration is applied here: its own `plan` to the letter, or (None) planned anew for `request`.
+
+    `differs` is what changed on the machine.
+    """
+
+    request: Request
+    plan: Plan | None = None
+    differs: tuple[Drift, ...] = ()
+
+
+def course(config: Config, here: Machine, catalog: Catalog, *, anew: bool = False) -> Course:
+    """Choose the way: to the letter on the same hardware where its plan still fits, else anew.
+
+    Who took another plan than the best then (a CPU build beside a GPU, say) gets its backend here, too, if it is there.
+    """
+    plan, differs = config.plan, machine_drift(config.machine, here)
+    pinned = Request(python=plan.python, pins=(f"torch=={plan.torch}",))
+    offered = _plans(here, catalog, pinned)
+    fits = plan.variant.startswith(NIGHTLY) or any(_alike(plan, other) for other in offered)
+    if fits and not anew and same(config.machine, here):
+        return Course(request=pinned, plan=_with_extras(config), differs=differs)
+    then = _plans(config.machine, catalog, pinned)
+    deliberate = bool(then) and not _alike(plan, then[0]) and any(plan.backend is other.backend for other in offered)
+    wished = replace(pinned, backend=plan.backend) if deliberate else pinned
+    tried = (wished, Request(python=plan.python), Request())
+    request = next((request for request in tried if _plans(here, catalog, request)), tried[-1])
+    return Course(request=request, differs=differs)
+
+
+def known_index(url: str, catalog: Catalog, own: Iterable[str] = ()) -> bool:
+    """Tell whether an index is in the catalogue, or one that the user's own pip or command line names."""
+    if url.rstrip("/") in {address.rstrip("/") for address in own if address}:
+        return True
+    listed = [catalog.index_url(variant) or "" for variant in ("cpu", "nightly/cpu", "amd-index")]
+    listed += [mirror.url.replace("{variant}", "cpu") for mirror in catalog.mirrors if mirror.serves != "pypi"]
+    return any(_below(url, known) for known in listed)
+
+
+def check_lock(config: Config, resolution: Resolution) -> None:
+    """Raise `WorkFailed` where the packages that can be had are not those of the configuration, file by file."""
+    digests = {package.name: package.sha256 for package in resolution.packages}
+    found = (*package_drift(config.environment.packages, resolution.versions), *file_drift(config.hashes, digests))
+    if found:
+        raise WorkFailed(
+            _("The packages cannot be had as they were: {differences}.").format(
+                differences="; ".join(drift.text for drift in found[:5])
+            ),
+            hint=_("Restore the source that they came from, or plan anew with --anew."),
+        )
+
+
+def environment_of(config: Config, target: str, last: str) -> Path | None:
+    """Find the environment that a configuration speaks of: `target`, else one that the assistant itself made here.
+
+    The configuration's own word is only ever compared with names: no path in it is opened, nothing there is run.
+    Answers None where there is none any more. Raises `BadInput` for a folder that is none, and where several fit.
+    """
+    if target:
+        folder = Path(target).expanduser().absolute()
+        if folder.exists() and not is_environment(folder):
+            raise BadInput(
+                _("{path} is not an environment.").format(path=folder),
+                hint=_("Give the folder of a virtual environment, or its Python."),
+            )
+        return folder if folder.exists() else None
+    plan = config.plan
+    wanted = (plan.backend, plan.torch, plan.python)
+    fitting = [
+        folder
+        for folder, marker in marked_environments()
+        if (marker.plan.backend, marker.plan.torch, marker.plan.python) == wanted
+    ]
+    named = [folder for folder in fitting if folder.name == config.environment.path]
+    for group in ([folder for folder in fitting if str(folder) == last], named, fitting):
+        if len(group) == 1:
+            return group[0]
+    if fitting:
+        raise BadInput(
+            _("Several environments fit this configuration: {paths}.").format(paths=", ".join(map(str, fitting))),
+            hint=_("Name one with --target."),
+        )
+    return None
+
+
+def drifts(config: Config, here: Machine, target: Path | None, report: Report | None, host: Host) -> tuple[Drift, ...]:
+    """Name all that differs: driver, system and GPUs, the environment's packages, device and checks."""
+    found = machine_drift(config.machine, here)
+    if target is None:
+        return (*found, Drift(kind="environment", name="", was=config.environment.path))
+    found += package_drift(config.environment.packages, look_at(target, host).versions)
+    return found + (report_drift(config.verification, report) if report else ())
+
+
+def changes(config: Config, plan: Plan, resolution: Resolution | None) -> tuple[Drift, ...]:
+    """Name what a new plan installs otherwise; packages only where they are known already."""
+    told = plan_drift(config.plan, plan)
+    return told + (package_drift(config.environment.packages, resolution.versions) if resolution else ())
+
+
+def _plans(machine: Machine, catalog: Catalog, request: Request) -> tuple[Plan, ...]:
+    """Plan, best first; a wish that nothing fulfils gives none."""
+    try:
+        return make_plans(machine, catalog, request).plans
+    except AssistantError:
+        return ()
+
+
+def _alike(plan: Plan, other: Plan) -> bool:
+    same_build = plan.variant == other.variant or brings_cuda(plan)
+    return (plan.backend, plan.torch) == (other.backend, other.torch) and same_build
+
+
+def _with_extras(config: Config) -> Plan:
+    """Ask also for what was installed beside the plan, later or by hand."""
+    locked = config.hashes or config.environment.packages
+    extras = [f"{name}=={version}" for name, version in config.environment.packages.items() if name not in locked]
+    return replace(config.plan, requirements=(*config.plan.requirements, *extras))
+
+
+def _below(url: str, known: str) -> bool:
+    """Compare with the folder above a variant's own, scheme and server included."""
+    folder = known.rstrip("/").removesuffix("/cpu").removesuffix("/nightly") + "/"
+    return f"{url}/".startswith(folder) and ".." not in url and "%" not in url
