@@ -11,6 +11,7 @@ from typing import Any
 MODULES = {
     "load_model": "load",
     "save_model": "load",
+    "to_fp16": "fp16",
 }
 
 

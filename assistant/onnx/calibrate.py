@@ -1,0 +1,228 @@
+"""One run of a model on made-up or given inputs, and what its values were: how large, how tiny, how they add up."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import onnx
+from numpy.typing import NDArray
+from onnx import ModelProto, TensorProto, TypeProto, helper
+
+from assistant.model.record import Record
+from assistant.onnx.ranges import LARGEST, ROUNDED_AWAY, SMALLEST
+from assistant.onnx.values import FLOAT, Program, Step, Value, attribute
+
+__all__ = ["Feeds", "Measured", "evaluate", "feeds", "is_small", "measure", "open_session"]
+
+Feeds = dict[str, Any]  # an array per input, or a list of arrays for a sequence
+
+SIZES = (3, 8, 64, 224, 1)  # tried in turn for sizes that the model leaves open
+GUESSED_MARGIN, GIVEN_MARGIN = 8.0, 2.0  # real inputs may be so much larger than made-up, or given, ones
+RUN_BYTES = 2**30  # of values kept at a time
+RUNTIME_IR = 10  # every ONNX Runtime since 1.18 reads it
+IN_MEMORY = 1_500_000_000  # bytes of a model that may be handed over in one piece
+SMALL_STEPS, SMALL_WORK = 2000, 2e7  # what the slow reference evaluator can do in a moment
+
+SQUARES = {
+    "GroupNormalization", "InstanceNormalization", "LayerNormalization", "LpNormalization", "RMSNormalization",
+    "ReduceL2", "ReduceSumSquare", "com.microsoft.SkipLayerNormalization", "com.microsoft.GroupNorm",
+    "com.microsoft.SkipSimplifiedLayerNormalization", "SimplifiedLayerNormalization",
+}  # fmt: skip
+SUMS = {"GlobalAveragePool", "ReduceMean", "ReduceLogSum", "ReduceL1"}
+DIVIDES = {"Div": 1, "Log": 0, "Pow": 0, "Reciprocal": 0, "Sqrt": 0}  # operator -> input that must not fade
+
+
+class Measured(Record, frozen=True):
+    """What a run showed: values outside FP16's range, steps whose inner sums leave it, and values that were seen."""
+
+    outside: frozenset[Value] = frozenset()
+    crowded: frozenset[Step] = frozenset()
+    seen: frozenset[Value] = frozenset()
+    largest: float = 0.0
+
+
+def measure(program: Program, samples: Sequence[Feeds] = ()) -> Measured | None:
+    """Run a program on `samples`, else on made-up inputs; None where no run succeeds."""
+    margin = GIVEN_MARGIN if samples else GUESSED_MARGIN
+    model = program.filled()
+    wanted = [
+        value for step in program.main.steps for value in step.outputs if value is not None and value.kind == FLOAT
+    ]
+    for run in _engines(model, wanted, small=is_small(program)):
+        for size in SIZES[: 1 if samples else None]:
+            with contextlib.suppress(Exception):  # the runtime's own errors share no base
+                given = samples or list(feeds(program, size))
+                return _merged([_examined(batch, margin) for sample in given for batch in run(sample)])
+    return None
+
+
+def feeds(program: Program, size: int) -> Iterator[Feeds]:
+    """Make inputs: normally distributed numbers, integers and truths of 0 and 1; then once more with zeros."""
+    weights = {tensor.name for tensor in program.model.graph.initializer}
+    inputs = [info for info in program.model.graph.input if info.name not in weights]
+    yield {info.name: _made(info.type, size, seed) for seed, info in enumerate(inputs)}
+    if any(info.type.tensor_type.elem_type != FLOAT for info in inputs):
+        yield {info.name: _made(info.type, size, seed, ones=False) for seed, info in enumerate(inputs)}
+
+
+def is_small(program: Program) -> bool:
+    """Tell whether ONNX's reference evaluator runs a program in about a second."""
+    left = SMALL_WORK
+    for number, step in enumerate(program.steps()):
+        left -= _work(step)
+        if left < 0 or number > SMALL_STEPS:
+            return False
+    return True
+
+
+def evaluate(model: ModelProto, given: Feeds) -> dict[str, Any]:
+    """Run ONNX's reference evaluator, in which every node rounds its result to its type; answer all values by name."""
+    from onnx.reference import ReferenceEvaluator  # noqa: PLC0415 - half a second
+
+    with np.errstate(all="ignore"):
+        found = ReferenceEvaluator(model).run(None, given, intermediate=True)
+    return dict(found) if isinstance(found, dict) else {}
+
+
+def open_session(model: ModelProto, *, optimise: bool = True) -> Any:  # noqa: ANN401 - the library has no types
+    """Open a model in ONNX Runtime on the CPU; raises whatever the runtime raises."""
+    import onnxruntime  # noqa: PLC0415 - a tenth of a second, and optional
+
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 4
+    levels = onnxruntime.GraphOptimizationLevel
+    options.graph_optimization_level = levels.ORT_ENABLE_BASIC if optimise else levels.ORT_DISABLE_ALL
+    model.ir_version = min(model.ir_version, RUNTIME_IR)
+    return onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+
+
+def _engines(model: ModelProto, wanted: list[Value], *, small: bool) -> Iterator[Any]:
+    """Give the ways to run a model: ONNX Runtime, and for a small one ONNX's own evaluator."""
+    names = {value.name: value for value in wanted}
+    if importlib.util.find_spec("onnxruntime") and model.ByteSize() < IN_MEMORY:
+        with contextlib.suppress(Exception):
+            yield _on_runtime(model, names)
+    if small:
+        yield lambda sample: [{names[k]: v for k, v in evaluate(model, sample).items() if k in names}]
+
+
+def _on_runtime(model: ModelProto, names: Mapping[str, Value]) -> Any:  # noqa: ANN401
+    probed = ModelProto()
+    probed.CopyFrom(model)
+    have = {info.name for info in probed.graph.output}
+    probed.graph.output.extend(helper.make_empty_tensor_value_info(name) for name in names if name not in have)
+    session = open_session(probed, optimise=False)
+
+    def run(sample: Feeds) -> Iterator[dict[Value, NDArray[Any]]]:
+        taken = {info.name for info in session.get_inputs()}
+        sample = {name: content for name, content in sample.items() if name in taken}
+        for batch in _batches(names):
+            yield dict(zip((names[name] for name in batch), session.run(batch, sample), strict=True))
+
+    return run
+
+
+def _batches(names: Mapping[str, Value]) -> Iterator[list[str]]:
+    batch: list[str] = []
+    room = RUN_BYTES
+    for name, value in names.items():
+        size = 4 * math.prod(length or 64 for length in value.shape) if value.shape is not None else 2**20
+        if batch and size > room:
+            yield batch
+            batch, room = [], RUN_BYTES
+        batch.append(name)
+        room -= size
+    yield batch
+
+
+def _examined(batch: Mapping[Value, NDArray[Any]], margin: float) -> Measured:
+    outside, crowded, largest = set(), set(), 0.0
+    for value, numbers in batch.items():
+        if not isinstance(numbers, np.ndarray) or numbers.dtype != np.float32:
+            continue
+        sizes = np.abs(numbers)
+        sizes = sizes if np.isfinite(sizes).all() else sizes[np.isfinite(sizes)]
+        peak = float(sizes.max(initial=0))
+        largest = max(largest, peak)
+        divisor = any(_divides(step, value) for step in value.takers)
+        if peak * margin > LARGEST or 0 < peak < SMALLEST or (divisor and _has_tiny(sizes)):
+            outside.add(value)
+        crowded |= {step for step in value.takers if _crowds(step, value, numbers, margin)}
+    return Measured(outside=frozenset(outside), crowded=frozenset(crowded), seen=frozenset(batch), largest=largest)
+
+
+def _divides(step: Step, value: Value) -> bool:
+    index = DIVIDES.get(step.op)
+    return index is not None and len(step.inputs) > index and step.inputs[index] is value
+
+
+def _has_tiny(sizes: NDArray[Any]) -> bool:
+    return bool(((sizes > 0) & (sizes < ROUNDED_AWAY)).any())
+
+
+def _crowds(step: Step, value: Value, numbers: NDArray[Any], margin: float) -> bool:
+    """Tell whether a sum that a step forms inside, of its first input or of its squares, leaves FP16's range."""
+    if step.op not in SQUARES | SUMS or not step.inputs or step.inputs[0] is not value or not numbers.ndim:
+        return False
+    axes = _reduced(step, numbers.ndim)
+    terms = np.square(numbers, dtype=np.float32) if step.op in SQUARES else np.abs(numbers)
+    return float(terms.sum(axis=axes).max(initial=0)) * (margin if step.op in SQUARES else 1) > LARGEST
+
+
+def _reduced(step: Step, rank: int) -> tuple[int, ...]:
+    """Give the axes that a normalisation or reduction sums over; all where the model computes them."""
+    if step.op in {"InstanceNormalization", "GlobalAveragePool"}:
+        return tuple(range(2, rank))
+    if step.op == "GroupNormalization":
+        return tuple(range(1, rank))
+    if step.op.startswith("Reduce"):
+        axes = attribute(step.node, "axes")
+        given = step.inputs[1] if len(step.inputs) > 1 else None
+        if axes is None and given is not None and given.tensor is not None:
+            axes = onnx.numpy_helper.to_array(given.tensor).ravel().tolist()
+        return tuple(int(axis) % rank for axis in axes) if isinstance(axes, Iterable) else tuple(range(rank))
+    first = attribute(step.node, "axis", -1)
+    return tuple(range(int(first) % rank, rank)) if isinstance(first, int) else (rank - 1,)
+
+
+def _merged(found: list[Measured]) -> Measured:
+    return Measured(
+        outside=frozenset().union(*(one.outside for one in found)),
+        crowded=frozenset().union(*(one.crowded for one in found)),
+        seen=frozenset().union(*(one.seen for one in found)),
+        largest=max((one.largest for one in found), default=0.0),
+    )
+
+
+def _made(kind: TypeProto, size: int, seed: int, *, ones: bool = True) -> Any:  # noqa: ANN401 - an array, or a list
+    """Make one input; raise `ValueError` for a kind of which nothing can be made up."""
+    which = kind.WhichOneof("value")
+    if which == "optional_type":
+        return _made(kind.optional_type.elem_type, size, seed, ones=ones)
+    if which == "sequence_type":
+        return [_made(kind.sequence_type.elem_type, size, seed + number, ones=ones) for number in range(3)]
+    if which != "tensor_type" or kind.tensor_type.elem_type == TensorProto.STRING:
+        raise ValueError(which)
+    lengths = [dim.dim_value if dim.HasField("dim_value") else None for dim in kind.tensor_type.shape.dim]
+    shape = [length if length is not None else size if axis else 1 for axis, length in enumerate(lengths)]
+    random, dtype = np.random.default_rng(seed), helper.tensor_dtype_to_np_dtype(kind.tensor_type.elem_type)
+    if np.dtype(dtype).kind in "iub":
+        return random.integers(0, 1 + ones, shape).astype(dtype)
+    return random.standard_normal(shape).astype(dtype)
+
+
+def _work(step: Step) -> float:
+    """Estimate the multiplications of a step; an unknown size counts as 64."""
+    sizes = [math.prod(length or 64 for length in value.shape or ()) for value in step.outputs if value is not None]
+    weights = step.inputs[1] if len(step.inputs) > 1 else None
+    if step.op in {"Conv", "ConvTranspose", "Gemm", "MatMul"} and weights is not None and weights.shape:
+        row = math.prod(length or 64 for length in weights.shape[1:])
+        return sum(sizes) * (
+            row if step.op.startswith("Conv") else weights.shape[-2 if len(weights.shape) > 1 else 0] or 64
+        )
+    return float(sum(sizes))

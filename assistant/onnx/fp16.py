@@ -1,0 +1,214 @@
+"""Converts models from FP32 to FP16: what fits is converted, what does not stays FP32, and each choice has a reason."""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Literal
+
+from onnx import ModelProto
+
+from assistant.model.record import Record
+from assistant.onnx.calibrate import Feeds, evaluate, feeds, is_small, measure
+from assistant.onnx.casts import Writer
+from assistant.onnx.halves import MOVES, Slots, kept_op, slots
+from assistant.onnx.ranges import LARGEST, Constants, bound, outside
+from assistant.onnx.rehearse import blamed
+from assistant.onnx.values import FLOAT, Program, Step, Value, attribute, program
+
+__all__ = ["Half", "Kept", "convert_to_fp16", "to_fp16"]
+
+Calibrate = Literal["auto", "always", "never"]
+
+CALM = 2.0  # room left above the estimate, which takes the strongest channel at six standard deviations
+TINY_EPSILON = 1e-7  # a smaller epsilon is nothing in FP16
+ROUNDS = 8  # of rehearsal, until conversion and original agree
+REHEARSED_SIZE = 3
+# From an integer, a size or a threshold back to what it is computed from, through these.
+ARITHMETIC = MOVES | {
+    "Abs", "Add", "Cast", "Ceil", "Clip", "ConstantOfShape", "Div", "Floor", "Max", "Min", "Mod", "Mul", "Neg", "Pow",
+    "Range", "Round", "Sqrt", "Sub", "Where",
+}  # fmt: skip
+FIXED = "tensor(float)"
+INTEGER_KINDS = {2, 3, 4, 5, 6, 7, 12, 13}  # TensorProto's
+
+
+class Kept(Record, frozen=True):
+    """An operation that stays FP32, and why."""
+
+    node: str
+    op: str
+    why: str
+
+
+class Half(Record, frozen=True):
+    """How a conversion went: how many operations compute in FP16, which stay FP32, how the values were examined."""
+
+    converted: int
+    kept: tuple[Kept, ...]
+    calibration: Literal["run", "weights", "none"]
+    rehearsed: bool
+
+
+def to_fp16(
+    model: ModelProto,
+    *,
+    keep_io_types: bool = True,
+    calibrate: Calibrate = "auto",
+    samples: Sequence[Feeds] = (),
+    keep: Iterable[str] = (),
+) -> ModelProto:
+    """Convert a model to FP16 and answer the new one; `model` stays as it is.
+
+    Weights beyond FP16's range, values that a run shows beyond it and what would be lost below it stay FP32. `samples`
+    are inputs to calibrate with, made up where there are none. With "auto" the run is left out for a network whose
+    weights show that nothing grows. `keep` names nodes or operators that stay FP32.
+    """
+    return convert_to_fp16(model, keep_io_types=keep_io_types, calibrate=calibrate, samples=samples, keep=keep)[0]
+
+
+def convert_to_fp16(
+    model: ModelProto,
+    *,
+    keep_io_types: bool = True,
+    calibrate: Calibrate = "auto",
+    samples: Sequence[Feeds] = (),
+    keep: Iterable[str] = (),
+) -> tuple[ModelProto, Half]:
+    """Convert as `to_fp16` does, and tell how it went."""
+    collects = gc.isenabled()
+    gc.disable()  # many small objects and no rubbish among them: collecting would take a third of the time
+    try:
+        return _converted(model, keep_io_types, calibrate, samples, frozenset(keep))
+    finally:
+        if collects:
+            gc.enable()
+
+
+def _converted(
+    model: ModelProto,
+    keep_io_types: bool,  # noqa: FBT001 - passed on as it came
+    calibrate: Calibrate,
+    samples: Sequence[Feeds],
+    keep: frozenset[str],
+) -> tuple[ModelProto, Half]:
+    source, constants = program(model), Constants()
+    why = _by_definition(source, keep) | _exact(source)
+    wide = outside(source, constants)
+    measured = None
+    calibration: Literal["run", "weights", "none"] = "none"
+    if calibrate != "never":
+        calm = calibrate == "auto" and _calm(source, constants)
+        measured = None if calm else measure(source, samples)
+        calibration = "weights" if calm else "none" if measured is None else "run"
+    if measured is not None:
+        wide |= measured.outside
+        why |= dict.fromkeys(measured.crowded, "its inner sums leave the range of FP16")
+        why |= _unseen(source, measured.seen)
+    halves = _chosen(source, wide, why)
+    rehearsed = is_small(source) and _rehearsed(source, halves, why, constants, samples)
+    result = Writer(source, halves, constants, keep_io_types=keep_io_types).write()
+    kept = tuple(Kept(node=step.node.name, op=step.op, why=text) for step, text in why.items() if any(step.floats()))
+    return result, Half(converted=len(halves), kept=kept, calibration=calibration, rehearsed=rehearsed)
+
+
+def _by_definition(source: Program, asked: frozenset[str]) -> dict[Step, str]:
+    """Find what stays FP32 by its name, its definition or its attributes."""
+    found = {}
+    for step in source.steps():
+        epsilon = attribute(step.node, "epsilon") if "Norm" in step.op else None
+        if asked.intersection((step.node.name, step.op, step.node.op_type)):
+            found[step] = "you asked for it"
+        elif isinstance(epsilon, float) and epsilon < TINY_EPSILON:
+            found[step] = "its epsilon is nothing in FP16"
+        elif why := kept_op(step):
+            found[step] = why
+    return found
+
+
+def _exact(source: Program) -> dict[Step, str]:
+    """Find the arithmetic behind integers, sizes and thresholds, which must not round."""
+    todo = [value for step in source.steps() for value in _exact_inputs(step)]
+    found: dict[Step, str] = {}
+    while todo:
+        step = todo.pop().maker
+        if step is not None and step not in found and step.op in ARITHMETIC:
+            found[step] = "an integer, a size or a threshold is computed from it"
+            todo.extend(value for value in step.inputs if value is not None and value.kind == FLOAT)
+    return found
+
+
+def _exact_inputs(step: Step) -> Iterator[Value]:
+    form, made = step.signature, step.outputs[0] if step.outputs else None
+    if form is None or not (FIXED in form.inputs or step.op in {"Range", "Cast"}):
+        return
+    whole = step.op == "Range" or (step.op == "Cast" and made is not None and made.kind in INTEGER_KINDS)
+    for index, value in enumerate(step.inputs):
+        if value is not None and value.kind == FLOAT and (whole or form.input(index) == FIXED):
+            yield value
+
+
+def _calm(source: Program, constants: Constants) -> bool:
+    largest = bound(source, constants)
+    return largest is not None and largest * CALM < LARGEST
+
+
+def _unseen(source: Program, seen: frozenset[Value]) -> dict[Step, str]:
+    """Find the steps of subgraphs that are too large to be rehearsed and whose values no run has shown."""
+    if is_small(source):
+        return {}
+    return {
+        step: "its values could not be observed"
+        for step in source.steps()
+        if step.scope is not source.main and not seen.issuperset(value for value in step.outputs if value is not None)
+    }
+
+
+def _chosen(source: Program, wide: set[Value], why: dict[Step, str]) -> dict[Step, Slots]:
+    """Choose the steps that compute in FP16; the reasons for the others are added to `why`."""
+    halves: dict[Step, Slots] = {}
+    for step in source.steps():
+        part = slots(step)
+        if step in why or not (part.inputs or part.outputs):
+            continue
+        touched = [step.inputs[index] for index in part.inputs] + [step.outputs[index] for index in part.outputs]
+        if wide.intersection(touched):
+            why[step] = "a value of it is beyond FP16's range, or lost below it"
+        else:
+            halves[step] = part
+    for step in [*halves, *reversed(halves)]:
+        if step in halves and step.op in MOVES and _between(step, halves):
+            why[step] = "it stands between operations in FP32"
+            del halves[step]
+    return halves
+
+
+def _between(step: Step, halves: dict[Step, Slots]) -> bool:
+    """Tell whether a step only moves values from FP32 steps to FP32 steps."""
+    makers = [value.maker for value in step.inputs if value is not None and value.kind == FLOAT and not value.tensor]
+    takers = [taker for value in step.outputs if value is not None for taker in value.takers]
+    ends = any(value is not None and value.output for value in step.outputs)
+    around = [*makers, *takers]
+    return not ends and bool(makers and takers) and all(one is not None and one not in halves for one in around)
+
+
+def _rehearsed(
+    source: Program, halves: dict[Step, Slots], why: dict[Step, str], constants: Constants, samples: Sequence[Feeds]
+) -> bool:
+    """Run original and conversion, rounding at every node; keep in FP32 what parts them; tell whether they agree."""
+    with contextlib.suppress(Exception):  # the evaluator's errors share no base: what it cannot run is not rehearsed
+        original = source.filled()
+        given = list(samples) or list(feeds(source, REHEARSED_SIZE))
+        expected = [evaluate(original, one) for one in given]
+        for _round in range(ROUNDS):
+            writer = Writer(source, halves, constants)
+            written = writer.write()
+            runs = [(one, evaluate(written, sample)) for one, sample in zip(expected, given, strict=True)]
+            found = blamed(source, halves, writer.names, runs)
+            if not found:
+                return True
+            for step in found:
+                why[step] = "rounding it changes the result"
+                del halves[step]
+    return False

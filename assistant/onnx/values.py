@@ -1,0 +1,294 @@
+"""A model as values and steps: who makes what, who takes it, of which element type, in which scope."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+import onnx
+import onnx.inliner
+from onnx import GraphProto, ModelProto, NodeProto, SparseTensorProto, TensorProto, helper, shape_inference
+
+from assistant.onnx.graph import opsets, ordered, plain_domain, subgraphs
+
+__all__ = ["FLOAT", "HALF", "Program", "Scope", "Step", "Value", "attribute", "program", "skeleton"]
+
+FLOAT, HALF = TensorProto.FLOAT, TensorProto.FLOAT16
+UNKNOWN, NO_TENSOR = 0, -1
+SMALL_BYTES = 4096  # a larger tensor says nothing about shapes, so shape inference need not see it
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """The types of an operator's inputs and outputs as its definition names them; the last one repeats."""
+
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    halves: frozenset[str]  # the type variables that may be FP16
+
+    def input(self, index: int) -> str:
+        """Give the type of one input."""
+        return self.inputs[min(index, len(self.inputs) - 1)]
+
+    def output(self, index: int) -> str:
+        """Give the type of one output."""
+        return self.outputs[min(index, len(self.outputs) - 1)]
+
+
+@dataclass(eq=False, slots=True)
+class Value:
+    """One value of one scope; `kind` is its element type, 0 unknown, -1 for what is no tensor (sequences, maps).
+
+    `tensor` is set for constants. `shape` holds None for sizes that are not known, and is None itself likewise.
+    """
+
+    name: str
+    kind: int
+    scope: Scope
+    tensor: TensorProto | None = None
+    shape: tuple[int | None, ...] | None = None
+    maker: Step | None = None
+    takers: list[Step] = field(default_factory=list)
+    output: bool = False
+
+
+@dataclass(eq=False, slots=True)
+class Step:
+    """A node with its values; absent optional inputs and outputs are None; `inner` are the scopes of its subgraphs."""
+
+    node: NodeProto
+    scope: Scope
+    op: str  # with its domain where that is not ONNX's own
+    inputs: list[Value | None]
+    outputs: list[Value | None] = field(default_factory=list)
+    inner: list[Scope] = field(default_factory=list)
+    signature: Signature | None = None  # None where ONNX does not define the operator
+
+    def floats(self) -> Iterator[Value]:
+        """Give the FP32 tensors that it takes and makes."""
+        for value in (*self.inputs, *self.outputs):
+            if value is not None and value.kind == FLOAT:
+                yield value
+
+
+@dataclass(eq=False, slots=True)
+class Scope:
+    """One graph with its values by name; a name that it lacks is its parent's."""
+
+    graph: GraphProto
+    parent: Scope | None = None
+    values: dict[str, Value] = field(default_factory=dict)
+    steps: list[Step] = field(default_factory=list)
+
+    def find(self, name: str) -> Value:
+        """Find a value here or outside; one that nothing makes is of unknown type."""
+        scope: Scope | None = self
+        while scope is not None:
+            if name in scope.values:
+                return scope.values[name]
+            scope = scope.parent
+        return self.values.setdefault(name, Value(name, UNKNOWN, self))
+
+
+@dataclass(eq=False, slots=True)
+class Program:
+    """A model whose large weights stay where they were: `weights` are the main graph's tensors by name."""
+
+    model: ModelProto
+    weights: Mapping[str, TensorProto]
+    main: Scope
+
+    def scopes(self) -> Iterator[Scope]:
+        """Give every graph's scope, outer ones first."""
+        todo = [self.main]
+        while todo:
+            scope = todo.pop()
+            yield scope
+            todo.extend(inner for step in scope.steps for inner in step.inner)
+
+    def steps(self) -> Iterator[Step]:
+        """Give the steps of all graphs."""
+        for scope in self.scopes():
+            yield from scope.steps
+
+    def filled(self) -> ModelProto:
+        """Give the model with its weights put back."""
+        whole = ModelProto()
+        whole.CopyFrom(self.model)
+        for tensor in whole.graph.initializer:
+            if tensor.name in self.weights:
+                tensor.CopyFrom(self.weights[tensor.name])
+        return whole
+
+
+@lru_cache(maxsize=4096)
+def signature_of(op: str, version: int, domain: str) -> Signature | None:
+    """Look up an operator's definition at an opset; None where ONNX has none."""
+    try:
+        schema = onnx.defs.get_schema(op, version, domain)
+    except onnx.defs.SchemaError:
+        return None
+    halves = {entry.type_param_str for entry in schema.type_constraints if "tensor(float16)" in entry.allowed_type_strs}
+    inputs, outputs = (tuple(one.type_str for one in side) for side in (schema.inputs, schema.outputs))
+    return Signature(inputs, outputs, frozenset(halves))
+
+
+def attribute(node: NodeProto, name: str, default: object = None) -> object:
+    """Give the value of a node's attribute, or `default`."""
+    for entry in node.attribute:
+        if entry.name == name:
+            return helper.get_attribute_value(entry)
+    return default
+
+
+def program(model: ModelProto) -> Program:
+    """Take a model apart; functions are put in place of their calls, nodes sorted, types inferred. `model` stays."""
+    bare = skeleton(model)
+    if bare.functions:
+        bare = onnx.inliner.inline_local_functions(bare)
+    for graph in _all_graphs(bare.graph):
+        _sort(graph)
+    bare = _inferred(bare)
+    weights = {tensor.name: tensor for tensor in model.graph.initializer}
+    versions = opsets(bare)
+    main = _scope(bare.graph, None, versions, weights)
+    made = Program(bare, weights, main)
+    for step in made.steps():
+        _complete(step)
+    return made
+
+
+def skeleton(model: ModelProto) -> ModelProto:
+    """Copy a model without the contents of its large weights."""
+    bare = ModelProto()
+    for name in ("ir_version", "producer_name", "producer_version", "domain", "model_version", "doc_string"):
+        setattr(bare, name, getattr(model, name))
+    for name in ("opset_import", "metadata_props", "functions", "training_info"):
+        getattr(bare, name).extend(getattr(model, name))
+    graph = bare.graph
+    graph.name, graph.doc_string = model.graph.name, model.graph.doc_string
+    for name in ("node", "input", "output", "value_info", "sparse_initializer", "quantization_annotation"):
+        getattr(graph, name).extend(getattr(model.graph, name))
+    for tensor in model.graph.initializer:
+        if tensor.data_type == FLOAT and (len(tensor.raw_data) > SMALL_BYTES or len(tensor.float_data) > SMALL_BYTES):
+            graph.initializer.add(name=tensor.name, dims=tensor.dims, data_type=tensor.data_type)
+        else:
+            graph.initializer.add().CopyFrom(tensor)
+    return bare
+
+
+def _all_graphs(graph: GraphProto) -> Iterable[GraphProto]:
+    yield graph
+    for node in graph.node:
+        for inner in subgraphs(node):
+            yield from _all_graphs(inner)
+
+
+def _sort(graph: GraphProto) -> None:
+    given = list(graph.node)
+    nodes = ordered(given)
+    if nodes is not None and any(one is not other for one, other in zip(nodes, given, strict=True)):
+        copies = [NodeProto.FromString(node.SerializeToString()) for node in nodes]
+        del graph.node[:]
+        graph.node.extend(copies)
+
+
+def _inferred(bare: ModelProto) -> ModelProto:
+    """Infer types and shapes; declared inner shapes are forgotten first, as a stale one misleads every runtime."""
+    for graph in _all_graphs(bare.graph):
+        for value in graph.value_info:
+            if value.type.HasField("tensor_type"):
+                value.type.tensor_type.ClearField("shape")
+    try:
+        return shape_inference.infer_shapes(bare)
+    except (onnx.shape_inference.InferenceError, RuntimeError, ValueError):
+        return bare
+
+
+def _scope(
+    graph: GraphProto, parent: Scope | None, versions: dict[str, int], weights: Mapping[str, TensorProto]
+) -> Scope:
+    scope = Scope(graph, parent)
+    declared = {info.name: info for info in (*graph.value_info, *graph.output, *graph.input)}
+    outputs = {info.name for info in graph.output}
+
+    def value(name: str, **more: object) -> Value:
+        kind, shape = _type(declared[name]) if name in declared else (UNKNOWN, None)
+        made = Value(name, kind, scope, shape=shape, output=name in outputs)
+        for key, content in more.items():
+            setattr(made, key, content)
+        scope.values[name] = made
+        return made
+
+    for info in graph.input:
+        value(info.name)
+    for tensor in graph.initializer:
+        whole = weights.get(tensor.name, tensor) if parent is None else tensor
+        value(tensor.name, kind=tensor.data_type, tensor=whole, shape=tuple(tensor.dims))
+    for sparse in graph.sparse_initializer:
+        value(sparse.values.name, kind=sparse.values.data_type, shape=tuple(sparse.dims))
+    for node in graph.node:
+        inputs = [scope.find(name) if name else None for name in node.input]
+        domain = plain_domain(node.domain)
+        op = f"{domain}.{node.op_type}" if domain else node.op_type
+        step = Step(node, scope, op, inputs, signature=signature_of(node.op_type, versions.get(domain, 1), domain))
+        step.inner = [_scope(inner, scope, versions, weights) for inner in subgraphs(node)]
+        for taken in {id(taken): taken for taken in inputs if taken is not None}.values():
+            taken.takers.append(step)
+        step.outputs = [value(name, maker=step) if name else None for name in node.output]
+        if node.op_type == "Constant" and step.outputs and step.outputs[0] is not None:
+            _constant(node, step.outputs[0])
+        scope.steps.append(step)
+    return scope
+
+
+def _type(info: onnx.ValueInfoProto) -> tuple[int, tuple[int | None, ...] | None]:
+    which = info.type.WhichOneof("value")
+    if which != "tensor_type":
+        return (UNKNOWN if which is None else NO_TENSOR), None
+    tensor = info.type.tensor_type
+    if not tensor.HasField("shape"):
+        return tensor.elem_type, None
+    return tensor.elem_type, tuple(dim.dim_value if dim.HasField("dim_value") else None for dim in tensor.shape.dim)
+
+
+def _constant(node: NodeProto, value: Value) -> None:
+    """Read the content of a Constant node; a sparse one stays a value like any other."""
+    for entry in node.attribute:
+        content = helper.get_attribute_value(entry)
+        if isinstance(content, TensorProto):
+            value.tensor = content
+        elif entry.name in {"value_float", "value_floats"}:
+            dims = [] if entry.name == "value_float" else [len(content)]
+            values = [content] if entry.name == "value_float" else content
+            value.tensor = helper.make_tensor(value.name, FLOAT, dims, values)
+        if value.tensor is not None:
+            value.kind, value.shape = value.tensor.data_type, tuple(value.tensor.dims)
+        elif isinstance(content, SparseTensorProto):
+            value.kind = content.values.data_type
+
+
+def _complete(step: Step) -> None:
+    """Give outputs that inference left open the type of the first input, where the definition says that they share it.
+
+    ONNX Runtime's own operators, which ONNX does not define, are taken to make what they take.
+    """
+    open_ = [index for index, value in enumerate(step.outputs) if value is not None and value.kind == UNKNOWN]
+    if not open_:
+        return
+    form = step.signature
+    bound: dict[str, int] = {}
+    if form is not None:
+        for index, value in enumerate(step.inputs):
+            if value is not None and value.kind > 0:
+                bound.setdefault(form.input(index), value.kind)
+    first = next((value.kind for value in step.inputs if value is not None), UNKNOWN)
+    for index in open_:
+        value = step.outputs[index]
+        if value is None:
+            continue
+        if form is not None:
+            value.kind = bound.get(form.output(index), UNKNOWN)
+        elif step.node.domain == "com.microsoft" and index == 0:
+            value.kind = first
