@@ -9,15 +9,14 @@ import re
 import string
 import subprocess
 import sys
-import tomllib
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 import pytest
 from babel.messages.catalog import Catalog, Message
-from babel.messages.extract import extract_from_dir
 from babel.messages.mofile import write_mo
 from babel.messages.pofile import read_po
+from made_up import LATIN_WORD, escaped, sentences, without_filled, write_made_up
 
 from assistant.catalog import load_catalog
 from assistant.cli.draw import draw_detection, draw_planning
@@ -65,19 +64,6 @@ def assistant(tmp_path: Path) -> Assistant:
         return subprocess.run(command, capture_output=True, encoding="utf-8", env=environment, check=False)
 
     return run
-
-
-def sentences() -> set[str]:
-    """Extract every sentence of the code, as `pybabel extract -F pyproject.toml .` does."""
-    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["babel"]
-    own = settings["extractors"]
-    methods = [
-        (pattern, own.get(mapping["method"], mapping["method"]))
-        for mapping in settings["mappings"]
-        for pattern in mapping["pattern"]
-    ]
-    found = extract_from_dir(ROOT, method_map=methods)
-    return {text if isinstance(text, str) else text[0] for _file, _line, text, _comments, _context in found}
 
 
 def translations(message: Message) -> list[str]:
@@ -217,42 +203,15 @@ def test_a_diagnosis_is_chinese(assistant: Assistant, tmp_path: Path) -> None:
     assert CHINESE.search(told.stdout)
 
 
-# A made-up language shows what escapes: it writes every sentence in Cyrillic and puts «» around what is filled in.
-# Whatever stays in Latin letters outside of «» did not pass through gettext.
-
-
 @pytest.fixture(scope="module")
 def made_up_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Write the made-up language's catalogue."""
-    catalog = Catalog("zh_CN")
-    for text in sentences():
-        marked = re.sub(r"\{[^}]*\}", lambda found: f"«{found[0]}»", text)
-        catalog.add(text, re.sub(r"(\{[^}]*\})|[A-Za-z]", lambda found: found[1] or "Ж", marked))
-    root = tmp_path_factory.mktemp("made-up")
-    (root / "zh_CN" / "LC_MESSAGES").mkdir(parents=True)
-    with (root / "zh_CN" / "LC_MESSAGES" / "assistant.mo").open("wb") as file:
-        write_mo(file, catalog)
-    return root
+    return write_made_up(tmp_path_factory.mktemp("made-up"))
 
 
 @pytest.fixture
 def _made_up(made_up_folder: Path) -> None:
     use_language("zh_CN", made_up_folder)
-
-
-LATIN_WORD = re.compile(r"[A-Za-z]{2,}")
-ENGLISH_WORDS = re.compile(r"\b[a-z]{2,} [a-z]{2,}\b")  # two words in small letters: no product is called so
-
-
-def escaped(texts: Iterable[str]) -> set[str]:
-    """Give the texts that hold words of no translation: any outside of «», or two English ones within."""
-    return {text for text in texts if LATIN_WORD.search(without_filled(text)) or ENGLISH_WORDS.search(text)}
-
-
-def without_filled(text: str) -> str:
-    """Cut what stands in «», innermost first."""
-    shorter = re.sub(r"«[^«»]*»", "", text)
-    return shorter if shorter == text else without_filled(shorter)
 
 
 def told_by(findings: Iterable[Finding]) -> Iterator[str]:

@@ -139,10 +139,9 @@ class SetupWizard(widgets.VBox):  # type: ignore[misc]  # the library has no typ
         step = state.current
         old = self._replaced.pop(step, None)
         if step not in self._panels:
-            panel = self._panels[step] = PANELS[step](self.session.dispatch)
-            panel.step = step
+            self._panels[step] = PANELS[step](self.session.dispatch)
             if old:
-                panel.adopt(old)
+                self._panels[step].adopt(old)
         panel = self._panels[step]
         panel.update(state)
         if self.panel.children != (panel.box,):

@@ -6,7 +6,7 @@ import html
 from collections.abc import Iterable
 
 from assistant.i18n import _
-from assistant.model.finding import Finding, Remedy, Severity
+from assistant.model.finding import Finding, Launch, Remedy, Severity
 
 __all__ = [
     "ICONS",
@@ -20,6 +20,7 @@ __all__ = [
     "heading",
     "icon",
     "note",
+    "paragraph",
     "remedies",
     "section",
     "table",
@@ -106,8 +107,20 @@ def remedies(ways: Iterable[Remedy]) -> str:
         f'<p class="ptsa-way">{icon("next")}{esc(way.text)}</p>'
         + code("\n".join(way.commands)) * bool(way.commands)
         + code("\n".join(f"{name}={value}" for name, value in way.env.items())) * bool(way.env)
+        + "".join(map(_launch, way.launch))
         for way in ways
     )
+
+
+def _launch(launch: Launch) -> str:
+    signed = (("-", launch.drop), ("+", launch.add), ("=", (launch.line,) if launch.line else ()))
+    changes = "\n".join(f"{sign} {' '.join(words)}" for sign, words in signed if words)
+    return f"<p>{esc(', '.join(filter(None, (launch.app, launch.file))))}</p>{code(changes)}"
+
+
+def paragraph(text: str, sign: str = "") -> str:
+    """Give a sentence, with a sign before it where one is named; nothing for no text."""
+    return f"<p>{icon(sign) if sign else ''}{esc(text)}</p>" if text else ""
 
 
 def code(text: str) -> str:

@@ -21,3 +21,5 @@ PANELS: dict[Step, type[Panel]] = {
     Step.DIAGNOSE: DiagnosePanel,
     Step.EXPORT: ExportPanel,
 }
+for _step, _kind in PANELS.items():
+    _kind.step = _step

@@ -95,13 +95,16 @@ class Panel:
 
 def changes() -> str:
     """Give the heading of the controls."""
-    return f'<h3 class="ptsa-changes">{html.esc(_("What you can change"))}</h3>'
+    title = _("What you can change")
+    return f'<h3 class="ptsa-changes">{html.esc(title)}</h3>'
 
 
 def log_view(lines: Iterable[str], file: str = "") -> str:
     """Give the last lines of a running job, the newest in sight, and the file that holds all of them."""
     text = "\n".join(lines)
-    where = _("The last lines; all of them are in {path}.").format(path=file) if file else ""
-    box = f'<div class="ptsa-logbox" tabindex="0" role="log" aria-label="{html.esc(_("Log"))}">'
+    name, where = _("Log"), ""
+    if file:
+        where = _("The last lines; all of them are in {path}.").format(path=file)
+    box = f'<div class="ptsa-logbox" tabindex="0" role="log" aria-label="{html.esc(name)}">'
     told = f'{box}<pre class="ptsa-log">{html.esc(text)}</pre></div><p class="ptsa-lead">{html.esc(where)}</p>'
     return told if text else ""

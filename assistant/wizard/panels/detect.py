@@ -44,7 +44,8 @@ class DetectPanel(Panel):
         """Show the facts once there are any."""
         top = html.heading(_("What is this machine?"), _("This step only looks; it changes nothing."))
         if state.detection is None:
-            return top + f'<div class="ptsa-waiting">{html.icon("running")}{html.esc(_("Looking…"))}</div>'
+            waiting = html.paragraph(_("Looking…"), "running")
+            return top + f'<div class="ptsa-waiting">{waiting}</div>'
         machine = state.detection.machine
         sources = html.table((item.fact, item.source, item.text) for item in machine.evidence)
         found = (
@@ -60,7 +61,7 @@ class DetectPanel(Panel):
             top
             + html.section(_("What was found"), found)
             + html.section(_("What the NVIDIA driver opens"), ruler)
-            + html.section(_("What will happen"), f"<p>{html.esc(following)}</p>")
+            + html.section(_("What will happen"), html.paragraph(following))
         )
 
     def follow(self, state: State) -> None:
@@ -112,7 +113,7 @@ def _card(seen: CardOutlook, count: int) -> str:
         )
         for plan in seen.plans
     ]
-    runs = f"<p>{html.esc(_('It can run:'))}</p>" + html.bullets(dict.fromkeys(can), "ok") if can else ""
+    runs = html.paragraph(_("It can run:")) + html.bullets(dict.fromkeys(can), "ok") if can else ""
     cannot = [line for line in (seen.why or _("No PyTorch build uses it."), seen.would_help) if line]
     told = runs or html.bullets(cannot[:1], "no") + html.bullets(cannot[1:], "next")
     name = gpu.name or gpu.vendor.value

@@ -37,7 +37,7 @@ class ExportPanel(Panel):
         return (
             top
             + html.section(_("What was found"), f'<ul class="ptsa-files">{files}</ul>' if files else "")
-            + html.section(_("What will happen"), f"<p>{html.esc(following)}</p>" if not files else "")
+            + html.section(_("What will happen"), "" if files else html.paragraph(following))
         )
 
     def follow(self, state: State) -> None:

@@ -51,7 +51,7 @@ class InstallPanel(Panel):
         known = state.detection.findings if state.detection else ()
         raised = "".join(html.finding(finding) for finding in state.findings if finding not in known)
         following = _("First every package is worked out; you then see commands, folder and size, and decide.")
-        agreement = _agreement(state.preview) if state.preview else f"<p>{html.esc(following)}</p>"
+        agreement = _agreement(state.preview) if state.preview else html.paragraph(following)
         return top + html.section(_("What was found"), raised) + html.section(_("What will happen"), agreement)
 
     def follow(self, state: State) -> None:
@@ -91,6 +91,6 @@ def _agreement(preview: Preview) -> str:
     ready = html.note(Severity.OK, _("This environment is there already and holds exactly these packages."))
     return (
         html.table(rows)
-        + (ready if preview.ready else f"<p>{html.esc(_('These commands will run:'))}</p>{commands}")
+        + (ready if preview.ready else html.paragraph(_("These commands will run:")) + commands)
         + html.details(_("Every package"), every)
     )

@@ -111,7 +111,7 @@ def _pythons(state: State) -> str:
         text = _("The target is this kernel's own environment; after the installation the kernel must restart.")
     else:
         text = _("The target is an environment of its own; notebooks use it through a kernel that is added for it.")
-    return (told if target else "") + f"<p>{html.icon('info')}{html.esc(text)}</p>"
+    return (told if target else "") + html.paragraph(text, "info")
 
 
 def _alternatives(planning: Planning, chosen: Plan) -> str:

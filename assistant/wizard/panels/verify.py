@@ -48,7 +48,7 @@ class VerifyPanel(Panel):
         report = state.report
         following = _("The checks run in a process of their own, each with a time limit. Nothing is changed.")
         if report is None:
-            return top + html.section(_("What will happen"), f"<p>{html.esc(following)}</p>")
+            return top + html.section(_("What will happen"), html.paragraph(following))
         severity = Severity.OK if report.passed else Severity.WARNING if report.usable else Severity.ERROR
         headings = (_("Check"), _("Result"), _("Time"), _("Error"), _("Detail"))
         found = html.note(severity, verdict(report)) + html.table((_row(check) for check in report.checks), headings)

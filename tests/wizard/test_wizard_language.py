@@ -1,0 +1,203 @@
+"""No word of the wizard escapes translation: every step is walked in a made-up language."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from html.parser import HTMLParser
+from pathlib import Path
+
+import ipywidgets as widgets
+import pytest
+from made_up import ENGLISH_WORDS, LATIN_WORD, without_filled, write_made_up
+
+from assistant.host.recording import ReplayHost
+from assistant.i18n import use_language
+from assistant.install.resolution import Package, Resolution
+from assistant.machines import load
+from assistant.model.event import JobFailed, Progress, Step
+from assistant.model.record import replace, to_json
+from assistant.model.report import Check, Environment, Report, Status
+from assistant.session.runner import InlineRunner
+from assistant.session.session import Session
+from assistant.session.sources import Sources
+from assistant.session.state import Paste, Phase, Preview, SetFact, Show, State, StepStatus, Task, Told
+from assistant.session.store import Store
+from assistant.wizard.app import SetupWizard
+
+ASSISTANT = Path(__file__).parents[2] / "assistant"
+MACHINES = ["linux-mint22-laptop-780m-rtx4070", "windows11-rx7800xt", "macos14-m1", "linux-debian12-cpu-container"]
+# Names that are the same in every language, and what stands in a hint as an example to type.
+NAMES = {"PyTorch", "Python", "ROCm", "GB", "MB", "NVIDIA", "English", "SetupWizard", "torch", "CPU", "CUDA", "ROCM"}
+NAMES |= {"ms", "XPU", "MPS", "DIRECTML", "PyPI", "nvidia", "driver"}
+DONE = StepStatus(phase=Phase.DONE)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Write the made-up language's catalogue."""
+    return write_made_up(tmp_path_factory.mktemp("made-up"))
+
+
+@pytest.fixture(autouse=True)
+def _made_up(folder: Path) -> Iterator[None]:
+    use_language("zh_CN", folder)
+    yield
+    use_language("en")
+
+
+class Texts(HTMLParser):
+    """Collects the texts of some HTML, those that are only heard included, and leaves out what is typed as code."""
+
+    def __init__(self, source: str) -> None:
+        super().__init__()
+        self.found: list[str] = []
+        self._code = 0
+        self.feed(source)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Keep names for those who do not see."""
+        self._code += tag in {"pre", "code", "svg"}
+        self.found += [value for name, value in attrs if name in {"aria-label", "title", "alt"} and value]
+
+    def handle_endtag(self, tag: str) -> None:
+        """Leave code."""
+        self._code -= tag in {"pre", "code", "svg"}
+
+    def handle_data(self, data: str) -> None:
+        """Keep what is seen."""
+        self.found += [data] if not self._code else []
+
+
+def texts_of(widget: widgets.Widget) -> Iterator[str]:
+    """Give every text of a widget and of those below it."""
+    if isinstance(widget, widgets.HTML):
+        yield from Texts(widget.value).found
+    yield from (getattr(widget, name, "") for name in ("description", "placeholder"))
+    yield from (str(option[0]) for option in getattr(widget, "options", ()))
+    for child in getattr(widget, "children", ()):
+        yield from texts_of(child)
+
+
+def said_by(shown: SetupWizard) -> list[str]:
+    """Give every text in sight, the stepper's included."""
+    stepper = shown.stepper
+    own = [
+        stepper.status,
+        *stepper.words.values(),
+        *(step[name] for step in stepper.steps for name in ("title", "word")),
+    ]
+    return [*own, stepper.progress["text"], stepper.progress["figures"], *texts_of(shown)]
+
+
+def walked(shown: SetupWizard) -> set[str]:
+    """Show every step and gather what is said."""
+    found: set[str] = set()
+    for step in Step:
+        shown.session.dispatch(Show(step=step))
+        found |= set(said_by(shown))
+    return found
+
+
+def strange(texts: set[str], state: State) -> set[str]:
+    """Give the words that neither a translation nor a fact of the state explains."""
+    known = NAMES | set(LATIN_WORD.findall(to_json(state)))
+    outside = {text: without_filled(text) for text in texts}
+    words = {word for text in outside.values() for word in LATIN_WORD.findall(text)} - known
+    return words | {text for text in outside.values() if ENGLISH_WORDS.search(text) and text not in to_json(state)}
+
+
+@pytest.mark.parametrize("name", MACHINES)
+def test_no_word_of_a_simulation_escapes(name: str) -> None:
+    """Facts, cards, the ruler, the plan with its alternatives, the banner, and why nothing can be installed."""
+    shown = SetupWizard(Session(ReplayHost(load(name)), InlineRunner(), state=State(machine=name)))
+    for task in (Task.DETECT, Task.PLAN, Task.DIAGNOSE):
+        shown.session.begin(task)
+    recording = load(name)
+    found = {text for text in walked(shown) if recording.source not in text}
+    assert strange(found, shown.session.state) == set()
+    shown.close()
+
+
+def whole(state: State) -> State:
+    """Give the state of a setup that was gone through to its end."""
+    made = Environment(path="/env", python="/env/bin/python", kernel="name")
+    checks = tuple(Check(key="matmul", status=status, seconds=0.1) for status in Status)
+    preview = Preview(
+        target="/env",
+        commands=(("uv", "venv"),),
+        resolution=Resolution(lock="", packages=(Package(name="p", version="1", url="u"),)),
+    )
+    return replace(
+        state,
+        statuses=dict.fromkeys(Step, DONE),
+        environment=made,
+        preview=preview,
+        target="/env",
+        report=Report(device="cpu", checks=checks),
+        exported=(__file__,),
+        log=("line",),
+        log_file="/log",
+    )
+
+
+@pytest.mark.parametrize("phase", [Phase.DONE, Phase.STALE, Phase.READY])
+def test_no_word_of_a_whole_setup_escapes(phase: Phase, tmp_path: Path) -> None:
+    """Agreement, result, verification, causes and files; done, to be repeated, and before anything was done."""
+    host = ReplayHost(load(MACHINES[0]))
+    session = Session(host, InlineRunner(), Store(tmp_path), sources=Sources(host, offline=True))
+    session.begin(Task.DETECT)
+    session.dispatch(SetFact(fact="glibc", value="2.40"))
+    session.begin(Task.DETECT)
+    session.begin(Task.PLAN)
+    session.dispatch(Paste(log="OSError: libd3d12.so: cannot open shared object file: No such file or directory"))
+    session.begin(Task.DIAGNOSE)
+    state = replace(whole(session.state), statuses=dict.fromkeys(Step, StepStatus(phase=phase)))
+    shown = SetupWizard(Session(host, InlineRunner(), state=state))
+    assert strange(walked(shown), shown.session.state) == set()
+    shown.close()
+
+
+def test_no_word_of_work_and_failure_escapes(tmp_path: Path) -> None:
+    """What is said while something runs, when it stops, when it fails, and when an older setup is offered."""
+    host = ReplayHost(load(MACHINES[0]))
+    store = Store(tmp_path)
+    session = Session(host, InlineRunner(), store, sources=Sources(host, offline=True))
+    session.begin(Task.DETECT)
+    session.begin(Task.PLAN)
+    store.save(replace(whole(session.state), environment=None))
+    running = replace(whole(session.state), running=Task.INSTALL, stopping=True)
+    shown = SetupWizard(Session(host, InlineRunner(), state=running))
+    told = set(said_by(shown))
+    progress = Progress(step=Step.INSTALL, text="", done=5e6, total=9e6, unit="bytes", rate=1e6)
+    shown.session.dispatch(Told(events=(progress,)))
+    told |= set(said_by(shown))
+    shown.session.dispatch(JobFailed(step=Step.INSTALL, message=""))
+    told |= walked(shown)
+    shown.close()
+    for seen in (host, ReplayHost(load("macos14-m1"))):
+        shown = SetupWizard(Session(seen, InlineRunner(), store, sources=Sources(seen, offline=True)))
+        shown.session.begin(Task.DETECT)
+        assert shown.offers.layout.display is None or shown.session.state.planning
+        known = replace(shown.session.state, log=(to_json(whole(session.state)),))
+        assert strange(told | set(said_by(shown)), known) == set()
+        shown.close()
+
+
+def test_what_was_not_translated_would_be_seen() -> None:
+    """The tests above find what they look for."""
+    assert strange({"Nobody translated this."}, State()) >= {"Nobody", "translated"}
+
+
+def test_no_sentence_hides_in_an_f_string() -> None:
+    """The extractor does not look into f-strings, so a sentence there would never be translated."""
+    hidden = [
+        f"{path.relative_to(ASSISTANT)}:{call.lineno}"
+        for path in ASSISTANT.rglob("*.py")
+        for text in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(text, ast.JoinedStr)
+        for call in ast.walk(text)
+        if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id in {"_", "ngettext"}
+        if isinstance(call.args[0], ast.Constant)  # a sentence that comes from data is extracted from there
+    ]
+    assert hidden == []
