@@ -26,7 +26,7 @@ def export(  # noqa: PLR0913 - what each of the other steps gave, and how to wri
     folder: Path,
     formats: Sequence[str] = (),
     *,
-    figures: Mapping[str, str] | None = None,
+    figures: Mapping[str, str | bytes] | None = None,
     lock: str = "",
     hashes: Mapping[str, str] | None = None,
     secrets: Iterable[str] = (),
@@ -35,9 +35,10 @@ def export(  # noqa: PLR0913 - what each of the other steps gave, and how to wri
 ) -> tuple[Path, ...]:
     """Write the chosen formats into `folder`, all or none; answer the paths written. No choice means all that suit.
 
-    `figures` maps file names to SVG texts that the report shows; `lock` and `hashes` are as in `Bundle`, `secrets` and
-    `names` as in `clean`. Raises `BadInput` for an unknown format or one that this setup cannot have, and `WorkFailed`
-    when files of somebody else stand in the way (unless `overwrite` agrees) or the folder cannot be written.
+    `figures` maps file names to SVG texts that the report shows, and to PNGs for elsewhere; `lock` and `hashes` are as
+    in `Bundle`, `secrets` and `names` as in `clean`. Raises `BadInput` for an unknown format or one that this setup
+    cannot have, and `WorkFailed` when files of somebody else stand in the way (unless `overwrite` agrees) or the folder
+    cannot be written.
     """
     unknown = [name for name in formats if name not in FORMATS]
     if unknown:
@@ -53,7 +54,7 @@ def export(  # noqa: PLR0913 - what each of the other steps gave, and how to wri
             plan=plan,
             environment=environment,
             report=report,
-            figures=tuple(pictures),
+            figures=tuple(name for name, picture in pictures.items() if isinstance(picture, str)),
             lock=lock,
             hashes=dict(hashes or {}),
         ),
@@ -75,5 +76,9 @@ def texts(bundle: Bundle, formats: Sequence[str] = ()) -> dict[str, str]:
     return written
 
 
-def _marked(pictures: Mapping[str, str]) -> dict[str, str]:
-    return {name: f"<!-- {MARKER} -->\n{svg}" for name, svg in pictures.items()}
+def _marked(pictures: Mapping[str, str | bytes]) -> dict[str, str | bytes]:
+    """Mark the SVG texts as ours; a PNG names what wrote it already."""
+    return {
+        name: picture if isinstance(picture, bytes) else f"<!-- {MARKER} -->\n{picture}"
+        for name, picture in pictures.items()
+    }

@@ -17,25 +17,26 @@ _HEAD_BYTES = 400  # the marker stands in the first line, or after an XML declar
 
 
 def write_all(
-    folder: Path, texts: Mapping[str, str], overwrite: Callable[[tuple[Path, ...]], bool]
+    folder: Path, files: Mapping[str, str | bytes], overwrite: Callable[[tuple[Path, ...]], bool]
 ) -> tuple[Path, ...]:
-    """Write each text under its name in `folder` as UTF-8; answer the paths.
+    """Write each file under its name in `folder`, texts as UTF-8; answer the paths.
 
     Files of those names that were not written by us are replaced only where `overwrite`, told their paths, agrees.
     Raises `WorkFailed` where it does not, where a link leads out of the folder, and when the folder cannot be written;
     nothing has changed then.
     """
-    foreign = tuple(folder / name for name, text in texts.items() if _foreign(folder, folder / name, text))
+    contents = {name: file if isinstance(file, bytes) else file.encode() for name, file in files.items()}
+    foreign = tuple(folder / name for name, content in contents.items() if _foreign(folder, folder / name, content))
     if foreign and not overwrite(foreign):
         raise WorkFailed(
             _("{path} exists and was not written by the assistant.").format(path=foreign[0]),
             hint=_("Choose another folder with --to, move that file away, or replace it with --force."),
         )
-    with _told(folder), _made(folder, texts):
-        drafts = {folder / name: folder / name for name in texts}
+    with _told(folder), _made(folder, contents):
+        drafts = {folder / name: folder / name for name in contents}
         try:
-            for name, text in texts.items():
-                drafts[folder / name] = _draft(folder / name, text)
+            for name, content in contents.items():
+                drafts[folder / name] = _draft(folder / name, content)
             for path, draft in drafts.items():
                 draft.replace(path)
         finally:
@@ -45,7 +46,7 @@ def write_all(
     return tuple(drafts)
 
 
-def _foreign(folder: Path, path: Path, text: str) -> bool:
+def _foreign(folder: Path, path: Path, content: bytes) -> bool:
     """Tell whether a file of somebody else stands there; raise `WorkFailed` for what no file can replace."""
     if path.is_dir():
         raise WorkFailed(
@@ -62,8 +63,8 @@ def _foreign(folder: Path, path: Path, text: str) -> bool:
             )
         if path.is_symlink():
             return True
-        found = path.read_bytes() if path.exists() else text.encode()
-    return MARKER.encode() not in found[:_HEAD_BYTES] and found != text.encode()
+        found = path.read_bytes() if path.exists() else content
+    return MARKER.encode() not in found[:_HEAD_BYTES] and found != content
 
 
 @contextmanager
@@ -96,10 +97,10 @@ def _made(folder: Path, names: Iterable[str]) -> Iterator[None]:
         raise
 
 
-def _draft(path: Path, text: str) -> Path:
+def _draft(path: Path, content: bytes) -> Path:
     draft = path.with_name(f".{path.name}.{os.getpid()}.draft")
-    with draft.open("w", encoding="utf-8", newline="\n") as file:
-        file.write(text)
+    with draft.open("wb") as file:
+        file.write(content)
         file.flush()
         os.fsync(file.fileno())
     return draft

@@ -133,7 +133,9 @@ def check_onnxruntime(target: Target) -> Result:
         return {"status": "skipped", **target.say("no provider", **facts)}
     found, results, ran = onnx_run(target, ort, provider)
     strayed = [node for node, where in ran.items() if where != provider]
-    if strayed or not ran:
+    if not ran:
+        return {"status": "failed", **target.say("no node", provider=provider)}
+    if strayed:
         nodes, places = ", ".join(strayed), ", ".join(sorted({ran[node] for node in strayed}))
         return {"status": "failed", **target.say("other provider", nodes=nodes, found=places, provider=provider)}
     if found["status"] == "passed" and target.kind != "cpu":

@@ -26,7 +26,6 @@ def _of_results() -> dict[str, str]:
     return {
         "shape": _("The result has shape {shape}, not {expected}."),
         "off": _("{off} of {size} elements are off; element [{place}] is {value}, not {expected}."),
-        "type": _("Computing in {asked} gave {got}."),
         "seed": _("The same seed gave other numbers."),
         "constant": _("Another seed gave the same numbers."),
         "slower than the CPU": _(
@@ -63,6 +62,7 @@ def _of_software() -> dict[str, str]:
         "not installed": _("{name} is not installed in this environment."),
         "no provider": _("onnxruntime {version} has no provider for {device}, only {there}."),
         "other provider": _("ONNX Runtime ran {nodes} on {found} instead of {provider}."),
+        "no node": _("ONNX Runtime's profile names no node that {provider} ran."),
         "no autocast": _("Autocast is not supported on {device}."),
         "no compile": _("torch {torch} has no torch.compile."),
         "no backend": _("torch.compile has no finished backend for {device}."),

@@ -121,6 +121,18 @@ def test_the_report_shows_no_home_folder(tmp_path):
         assert 'source "$HOME/env/bin/activate"' in text
 
 
+def test_a_png_is_written_as_it_is_and_replaced_when_ours(tmp_path):
+    """The report shows the SVG; the PNG lies beside it, and a second export may replace it."""
+    ours = b"\x89PNG\r\n" + MARKER.encode()
+    for content in (ours, ours + b" again"):
+        texts = {"speed.svg": "<svg></svg>", "speed.png": content}
+        export(DETECTION, PLAN, ENVIRONMENT, REPORT, tmp_path, ["report"], figures=texts)
+        assert (tmp_path / "speed.png").read_bytes() == content
+    told = (tmp_path / "report.md").read_text("utf-8")
+    assert "](speed.svg)" in told
+    assert "speed.png" not in told
+
+
 def test_the_report_tells_machine_choice_packages_checks_and_use(tmp_path):
     """Each part of the setup is in the report, with the figure linked."""
     text = run(tmp_path, figures={"verification.svg": "<svg></svg>"})["report.md"]

@@ -54,7 +54,7 @@ FAULTS = [
     ("missing", "workload.tts", Status.UNSUPPORTED, "'aten::_weight_norm' is not currently implemented"),
     ("slow", "small_kernels", Status.SLOW, "A small operator takes"),
     ("provider", "onnxruntime", Status.FAILED, "ran MatMul, Relu on OtherExecutionProvider instead of CPU"),
-    ("unplaced", "onnxruntime", Status.FAILED, "instead of CPUExecutionProvider"),
+    ("unplaced", "onnxruntime", Status.FAILED, "names no node that CPUExecutionProvider ran"),
     ("no float64", "float64", Status.UNSUPPORTED, "doesn't support float64"),
     ("no compiler", "compile", Status.UNSUPPORTED, "needs a C++ compiler on the CPU, and none is found"),
 ]
