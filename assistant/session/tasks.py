@@ -11,7 +11,7 @@ from typing import TypeVar
 from assistant.catalog import load_catalog
 from assistant.detect import detect
 from assistant.diagnose import read_log
-from assistant.export import export
+from assistant.export import MARKER, export
 from assistant.host.base import Host
 from assistant.host.process import CancelToken
 from assistant.host.recording import ReplayHost
@@ -41,7 +41,7 @@ from assistant.session.mend import carry_out, way_chosen
 from assistant.session.sources import Sources, settled
 from assistant.session.state import Preview, State, Task, failures
 from assistant.verify.ahead import compile_ahead
-from assistant.verify.plots import figures, warm_up
+from assistant.verify.plots import figures, pictures, warm_up
 from assistant.verify.run import check_title, device_for, raised, verify
 
 __all__ = ["TASKS", "Tools", "retold"]
@@ -221,7 +221,7 @@ def _export(state: State, tools: Tools) -> Changes:
         _known(state.report),
         folder,
         formats=state.formats,
-        figures=state.figures,
+        figures={**state.figures, **pictures(_known(state.report), MARKER)},
         lock=taken.lock,
         hashes=taken.hashes,
         secrets=taken.secrets,
