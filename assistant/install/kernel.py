@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Mapping
-from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from assistant.i18n import _
 from assistant.install.protect import constraint_variables
@@ -28,18 +28,14 @@ def kernel_name(plan: Plan, python: Path) -> tuple[str, bool]:
 
     A name that leads to another interpreter is left to it; one that leads to this one is taken again.
     """
-    from jupyter_client.kernelspec import KernelSpecManager  # noqa: PLC0415 - 100 ms that only this step pays
-
-    known = KernelSpecManager().find_kernel_specs()
+    known: dict[str, str] = _manager().find_kernel_specs()
     name = _free_name(known, f"torch-{plan.variant}-{plan.torch}".replace("/", "-").lower(), python)
     return name, name not in known
 
 
 def kernel_folder(name: str) -> Path:
     """Name the folder of this user's kernelspec of a name."""
-    from jupyter_client.kernelspec import KernelSpecManager  # noqa: PLC0415
-
-    return Path(KernelSpecManager().user_kernel_dir) / name
+    return Path(_manager().user_kernel_dir) / name
 
 
 def register_kernel(plan: Plan, python: Path, name: str) -> None:
@@ -82,24 +78,23 @@ def _write(name: str, spec: Mapping[str, object]) -> None:
 
 
 def remove_kernel(name: str) -> None:
-    """Take a kernelspec out of JupyterLab's launcher; one that is gone already is no failure."""
-    from jupyter_client.kernelspec import KernelSpecManager, NoSuchKernel  # noqa: PLC0415
-
-    manager = KernelSpecManager()
-    with suppress(NoSuchKernel, KeyError, OSError):
-        manager.remove_kernel_spec(name)
-    shutil.rmtree(kernel_folder(name), ignore_errors=True)  # half written, it is no kernel
+    """Take a kernelspec of this user out of JupyterLab's launcher; one that is gone already is no failure."""
+    shutil.rmtree(kernel_folder(name), ignore_errors=True)
 
 
 def environments_with_kernels() -> dict[Path, list[str]]:
     """Give the names of the registered kernels by the folder of the environment that each leads to."""
-    from jupyter_client.kernelspec import KernelSpecManager  # noqa: PLC0415
-
     found: dict[Path, list[str]] = {}
-    for name, folder in sorted(KernelSpecManager().find_kernel_specs().items()):
+    for name, folder in sorted(_manager().find_kernel_specs().items()):
         if program := _interpreter(Path(folder)):
             found.setdefault(Path(program).parent.parent, []).append(name)
     return found
+
+
+def _manager() -> Any:  # noqa: ANN401 - the library has no types
+    from jupyter_client.kernelspec import KernelSpecManager  # noqa: PLC0415 - 100 ms that only this room pays
+
+    return KernelSpecManager()
 
 
 def _free_name(known: dict[str, str], wanted: str, python: Path) -> str:

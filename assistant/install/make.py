@@ -16,7 +16,7 @@ from assistant.install.project import environment_of
 from assistant.install.protect import guards, protect
 from assistant.install.resolution import Package, Resolution
 from assistant.install.site import Site, installed_files, is_environment, look_at
-from assistant.install.swap import change_for, swap
+from assistant.install.swap import Change, change_for, swap
 from assistant.install.target import MARKER, check_disk, check_path, check_target, default_target, is_ours
 from assistant.install.uv import interpreter
 from assistant.install.wheels import fetch, missing, places, requirement_lines
@@ -29,9 +29,8 @@ __all__ = [
     "Marker",
     "Verify",
     "aimed_at",
-    "change_environment",
     "delta",
-    "make_environment",
+    "install",
     "read_marker",
     "reusable",
     "writes",
@@ -91,64 +90,40 @@ def read_marker(target: Path) -> Marker | None:
     return marker if interpreter(target).exists() and marker.environment.path == str(target) else None
 
 
-def make_environment(
+def install(
     plan: Plan,
     resolution: Resolution,
     target: Path,
+    site: Site | None,
     host: Host,
     installer: Installer,
     verify: Verify,
 ) -> Environment:
-    """Make `target` a finished environment holding the resolution, known to JupyterLab as a kernel.
+    """Bring a resolution into a new environment, or into the one that stands there (`site`), as a kernel of JupyterLab.
 
-    Everything is downloaded before the environment is begun; `verify` may refuse the result by raising.
+    Everything is downloaded before anything changes. Where an environment stands, all is unpacked beside it; then old
+    files step aside and new ones step in, by renames alone. `verify` may refuse the result by raising.
     Raises `BadInput` or `WorkFailed` before anything is touched when the target cannot be used, and
-    `WorkFailed` or `Cancelled` with everything taken back when the work stops midway.
+    `WorkFailed` or `Cancelled` with everything as it was, file for file, when the work stops midway.
     """
-    check_target(target)
-    check_disk(host, target, resolution.download)
-    python = interpreter(target)
-    with transaction(target, "new") as work:
-        lines = requirement_lines(resolution.packages, fetch(resolution.packages, installer, plan.index_url))
-        installer.make_venv(target, work.lock)
-        installer.install(lines, python, work.lock, total=len(resolution.packages))
-        protect(target, resolution.versions)
-        made, free = _environment(plan, target, python, resolution)
-        _write_marker(target, plan, made)
-        work.note(kernel=free)
-        register_kernel(plan, python, str(made.kernel))
-        verify(made)
-    return made
-
-
-def change_environment(
-    plan: Plan,
-    resolution: Resolution,
-    site: Site,
-    host: Host,
-    installer: Installer,
-    verify: Verify,
-) -> Environment:
-    """Bring a resolution into an environment that stands; packages that it names already in that version stay.
-
-    All is downloaded and unpacked beside the environment first; then old files step aside and new ones step in, by
-    renames alone. `verify` may refuse the result by raising: the environment is then as it was, file for file.
-    """
-    check_site(site)
-    prefix, python = Path(site.prefix), Path(site.python)
     packages = delta(site, resolution)
-    check_disk(host, prefix, sum(package.size or 0 for package in packages))
-    with transaction(prefix, "existing") as work:
-        made, free = _environment(plan, prefix, python, resolution)
-        _stage(plan, made, packages, site, installer, work)
-        change = change_for(prefix, work.staged, installed_files(site, [package.name for package in packages]))
-        check_folders(prefix, change.goes)
+    check_site(site) if site else check_target(target)
+    check_disk(host, target, sum(package.size or 0 for package in packages))
+    python = Path(site.python) if site else interpreter(target)
+    name, free = kernel_name(plan, python)
+    made = Environment(path=str(target), python=str(python), kernel=name, packages=resolution.versions)
+    with transaction(target, "existing" if site else "new") as work:
+        _unpack(plan, made, packages, site, installer, work)
+        change = Change()
+        if site:
+            change = change_for(target, work.staged, installed_files(site, [package.name for package in packages]))
+            check_folders(target, change.goes)
         installer.cancel.check()
-        work.note(change=change, kernel=free)
-        swap(change, prefix, work.staged, work.aside)
-        register_kernel(plan, python, str(made.kernel))
+        work.note(change=change, kernel=name if free else "")
+        swap(change, target, work.staged, work.aside)
+        register_kernel(plan, python, name)
         verify(made)
-        if hasattr(os, "sync"):
+        if site and hasattr(os, "sync"):
             os.sync()  # the old files go only when the new ones are on the disk itself
     return made
 
@@ -192,27 +167,16 @@ def check_folders(prefix: Path, names: Sequence[str]) -> None:
             )
 
 
-def _stage(
-    plan: Plan, made: Environment, packages: list[Package], site: Site, installer: Installer, work: Transaction
+def _unpack(
+    plan: Plan, made: Environment, packages: list[Package], site: Site | None, installer: Installer, work: Transaction
 ) -> None:
-    """Unpack what is missing beside the environment, as it will lie inside."""
-    prefix = Path(site.prefix)
-    work.staged.mkdir()
+    """Put what is missing into a new environment, or beside one that stands, as it will lie inside."""
+    lines = requirement_lines(packages, fetch(packages, installer, plan.index_url))
+    folder = work.staged if site else work.target
+    folder.mkdir(exist_ok=True) if site else installer.make_venv(work.target, work.lock)
     if packages:
-        lines = requirement_lines(packages, fetch(packages, installer, plan.index_url))
-        installer.install(lines, Path(site.python), work.lock, total=len(packages), staged=work.staged)
-    protect(prefix, made.packages, work.staged)
-    if is_ours(prefix):
-        _write_marker(work.staged, plan, made)
-
-
-def _environment(plan: Plan, target: Path, python: Path, resolution: Resolution) -> tuple[Environment, str]:
-    """Say what is about to stand, and name its kernel once more where that was not there before."""
-    name, free = kernel_name(plan, python)
-    return Environment(
-        path=str(target), python=str(python), kernel=name, packages=resolution.versions
-    ), name if free else ""
-
-
-def _write_marker(folder: Path, plan: Plan, made: Environment) -> None:
-    (folder / MARKER).write_text(to_json(Marker(plan=plan, environment=made), indent=1), encoding="utf-8")
+        staged = work.staged if site else None
+        installer.install(lines, Path(made.python), work.lock, total=len(packages), staged=staged)
+    protect(work.target, made.packages, folder)
+    if not site or is_ours(work.target):
+        (folder / MARKER).write_text(to_json(Marker(plan=plan, environment=made), indent=1), encoding="utf-8")

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
-
-import msgspec
 
 from assistant.install.uv import KERNEL
 from assistant.model.plan import Plan
@@ -33,44 +32,21 @@ def report_command(python: str, plan: Plan, report: Path, by: str = "") -> list[
     return [*asked, *index, "--", *plan.requirements, KERNEL]
 
 
-class _Archive(msgspec.Struct):
-    hashes: dict[str, str] = {}
-
-
-class _Download(msgspec.Struct):
-    url: str
-    archive_info: _Archive = msgspec.field(default_factory=_Archive)
-
-
-class _Metadata(msgspec.Struct):
-    name: str
-    version: str
-
-
-class _Item(msgspec.Struct):
-    download_info: _Download
-    metadata: _Metadata
-
-
-class _Report(msgspec.Struct):
-    install: list[_Item] = []
-
-
 def read_report(text: str) -> list[tuple[str, str, str, str]]:
     """Read name, version, address and SHA-256 of each package that `pip install --report` told; [] for another text."""
     try:
-        report = msgspec.json.decode(text, type=_Report)
-    except msgspec.DecodeError:
+        items = json.loads(text)["install"]
+        return [
+            (
+                item["metadata"]["name"],
+                item["metadata"]["version"],
+                item["download_info"]["url"],
+                item["download_info"].get("archive_info", {}).get("hashes", {}).get("sha256", ""),
+            )
+            for item in items
+        ]
+    except (ValueError, LookupError, TypeError, AttributeError):
         return []
-    return [
-        (
-            item.metadata.name,
-            item.metadata.version,
-            item.download_info.url,
-            item.download_info.archive_info.hashes.get("sha256", ""),
-        )
-        for item in report.install
-    ]
 
 
 def _pip(python: str, by: str) -> list[str]:

@@ -13,9 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 __all__ = [
-    "IndexSources",
     "PipSettings",
-    "index_sources",
     "pip_environment",
     "read_pip_settings",
     "uv_arguments",
@@ -38,13 +36,11 @@ class PipSettings:
     trusted_hosts: tuple[str, ...] = ()
     timeout: str = ""
 
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class IndexSources:
-    """Where pip looks for wheels: indexes, pip's own default first, then folders or pages of links."""
-
-    index_urls: tuple[str, ...] = field(default=(), repr=False)
-    find_links: tuple[str, ...] = field(default=(), repr=False)
+    @property
+    def index_urls(self) -> tuple[str, ...]:
+        """Name the configured indexes; pip's default index is not among them, as it needs no name."""
+        first = (self.index_url,) if self.index_url else ()
+        return () if self.no_index else (*first, *self.extra_index_urls)
 
 
 # One line of `pip config list`; the value is a Python literal:
@@ -72,12 +68,6 @@ def read_pip_settings(config_list_text: str) -> PipSettings:
         trusted_hosts=tuple(values.get("trusted-host", "").split()),
         timeout=values.get("timeout", ""),
     )
-
-
-def index_sources(settings: PipSettings) -> IndexSources:
-    """Name the configured indexes and find-links; pip's default index is not among them, as it needs no name."""
-    indexes = (*((settings.index_url,) if settings.index_url else ()), *settings.extra_index_urls)
-    return IndexSources(index_urls=() if settings.no_index else indexes, find_links=settings.find_links)
 
 
 def uv_arguments(settings: PipSettings) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from assistant.catalog import load_catalog
 from assistant.detect import detect
-from assistant.diagnose import read_log
+from assistant.diagnose import nearest, read_log
 from assistant.export import MARKER, export
 from assistant.host.base import Host
 from assistant.host.process import CancelToken
@@ -35,7 +35,7 @@ from assistant.model.report import RIGHT, Environment, Report, Status
 from assistant.plan import make_plans, nothing_fits
 from assistant.plan.settle import Case
 from assistant.session.carry import take_along
-from assistant.session.diagnosis import diagnosed, machine_of_log, with_ways_out
+from assistant.session.diagnosis import diagnosed, inquiry, machine_of_log, with_ways_out
 from assistant.session.interpreters import interpreters
 from assistant.session.mend import carry_out, way_chosen
 from assistant.session.sources import Sources, settled
@@ -179,11 +179,19 @@ def _diagnose(state: State, tools: Tools) -> Changes:
     machine = _known(state.detection).machine
     told = state.pasted or "\n".join(failures(state))
     if not (told or state.findings):
-        return {"diagnoses": (), "mended": {}, "elsewhere": False}
+        return {"diagnoses": (), "mended": {}, "elsewhere": False, "near": (), "inquiry": ""}
     log = read_log(told)
     known = machine_of_log(log, machine) if state.pasted else machine
-    changes: Changes = {"findings": with_ways_out(state.findings, machine), "diagnoses": diagnosed(log, known)}
-    return {**changes, "mended": {}, "elsewhere": known.os != machine.os}
+    found = diagnosed(log, known)
+    unknown = bool(told and not found)
+    return {
+        "findings": with_ways_out(state.findings, machine),
+        "diagnoses": found,
+        "mended": {},
+        "elsewhere": known.os != machine.os,
+        "near": tuple(_(rule.title) for rule in nearest(log)) if unknown else (),
+        "inquiry": inquiry(log, known, ()) if unknown else "",
+    }
 
 
 def _mend(state: State, tools: Tools) -> Changes:

@@ -24,7 +24,7 @@ from assistant.host.download import Patience
 from assistant.host.live import LiveHost
 from assistant.host.process import CancelToken
 from assistant.install.installer import Installer
-from assistant.install.make import Verify, change_environment, make_environment
+from assistant.install.make import Verify, install
 from assistant.install.resolution import Resolution, resolve
 from assistant.install.site import look_at
 from assistant.model.event import Event
@@ -190,12 +190,13 @@ class Ground:
 
     def change(self, resolution: Resolution, verify: Verify = imports_torch, target: Path | None = None) -> Environment:
         """Bring the resolution into the environment that stands."""
-        site = look_at(target or self.standing, LiveHost())
-        return change_environment(self.plan, resolution, site, LiveHost(), self.installer(), verify)
+        target = target or self.standing
+        site = look_at(target, LiveHost())
+        return install(self.plan, resolution, target, site, LiveHost(), self.installer(), verify)
 
     def make(self, resolution: Resolution) -> Environment:
         """Make a new environment of it."""
-        return make_environment(self.plan, resolution, self.new, LiveHost(), self.installer(), imports_torch)
+        return install(self.plan, resolution, self.new, None, LiveHost(), self.installer(), imports_torch)
 
     def debris(self) -> list[str]:
         """List what an installation must not leave: work folders and pointers; half downloads wait to be resumed."""

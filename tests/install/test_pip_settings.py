@@ -11,7 +11,6 @@ from uv import find_uv_bin
 
 from assistant.install.pip_settings import (
     PipSettings,
-    index_sources,
     read_pip_settings,
     uv_arguments,
     uv_environment,
@@ -95,13 +94,13 @@ class TestSources:
 
     def test_the_default_index_needs_no_name(self):
         """Only what is configured is named: pip and uv know their default index themselves."""
-        assert index_sources(PipSettings(extra_index_urls=("file:///a",))).index_urls == ("file:///a",)
-        assert index_sources(PipSettings(index_url="https://m")).index_urls == ("https://m",)
+        assert PipSettings(extra_index_urls=("file:///a",)).index_urls == ("file:///a",)
+        assert PipSettings(index_url="https://m").index_urls == ("https://m",)
 
     def test_no_index_leaves_find_links_only(self):
         """With `no-index` pip looks at find-links alone."""
-        sources = index_sources(PipSettings(no_index=True, index_url="https://m", find_links=("/w",)))
-        assert (sources.index_urls, sources.find_links) == ((), ("/w",))
+        told = PipSettings(no_index=True, index_url="https://m", find_links=("/w",))
+        assert (told.index_urls, told.find_links) == ((), ("/w",))
 
 
 class TestUv:

@@ -18,7 +18,7 @@ from loopback import LoopbackIndex
 
 from assistant.host.live import LiveHost
 from assistant.install.conflicts import conflicts
-from assistant.install.make import aimed_at, change_environment
+from assistant.install.make import aimed_at, install
 from assistant.install.project import environment_of, kept_by, snippet, undone
 from assistant.install.resolution import resolve
 from assistant.install.site import look_at
@@ -72,7 +72,7 @@ class Project:
         told = {**installer.environment, "UV_DEFAULT_INDEX": self.told["UV_DEFAULT_INDEX"]}
         installer = dataclasses.replace(installer, environment=told)
         resolution = resolve(self.bench.plan, installer, site.versions)
-        change_environment(self.bench.plan, resolution, site, host, installer, lambda _made: None)
+        install(self.bench.plan, resolution, target, site, host, installer, lambda _made: None)
         return resolution.versions
 
 
@@ -165,6 +165,6 @@ def test_a_conda_environment_is_a_target_and_its_packages_are_told(bench: Bench,
     found = next(finding for finding in conflicts(site, bench.resolution().versions) if finding.key == "conda-owned")
     assert found.remedies[0].commands == (f"conda remove --force --prefix '{target}' numpy",)
     meta = {path.name: path.read_bytes() for path in (folder / "conda-meta").iterdir()}
-    change_environment(bench.plan, bench.resolution(), site, LiveHost(), bench.installer(), lambda _made: None)
+    install(bench.plan, bench.resolution(), target, site, LiveHost(), bench.installer(), lambda _made: None)
     assert look_at(folder, LiveHost()).versions["torch"] == "9.0"
     assert {path.name: path.read_bytes() for path in (folder / "conda-meta").iterdir()} == meta

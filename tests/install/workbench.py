@@ -12,7 +12,7 @@ from assistant.host.download import Patience
 from assistant.host.live import LiveHost
 from assistant.host.process import CancelToken
 from assistant.install.installer import Installer
-from assistant.install.make import make_environment
+from assistant.install.make import install
 from assistant.install.resolution import Resolution, resolve
 from assistant.model.event import Event
 from assistant.model.plan import Backend, Plan
@@ -64,4 +64,4 @@ class Bench:
 
     def make(self, resolution: Resolution) -> Environment:
         """Make the environment, its torch imported before it counts as made."""
-        return make_environment(self.plan, resolution, self.target, LiveHost(), self.installer(), imports_torch)
+        return install(self.plan, resolution, self.target, None, LiveHost(), self.installer(), imports_torch)
