@@ -6,7 +6,7 @@ import sys
 from jupyter_client.manager import start_new_kernel
 
 CODE = "import torch; assert torch.ones(2).sum() == 2; print('torch computes in this kernel')"
-manager, client = start_new_kernel(kernel_name=sys.argv[1], startup_timeout=60)
+manager, client = start_new_kernel(60, sys.argv[1], extra_arguments=["--log-level=ERROR"])
 try:
     said = []
     client.execute_interactive(CODE, timeout=90, output_hook=lambda message: said.append(message["content"]))
