@@ -7,10 +7,15 @@ from dataclasses import dataclass
 
 from assistant.export.bundle import Bundle
 from assistant.export.config import config_text
-from assistant.export.dotenv import dotenv_text
+from assistant.export.containers import devcontainer_text, dockerfile_text
+from assistant.export.editors import kernelspec_text, runtime_text, verify_text, vscode_text
+from assistant.export.launch import launch_files
 from assistant.export.markdown import report_text
+from assistant.export.projects import conda_text, pixi_text, pyproject_text
 from assistant.export.pylock import lock_text
-from assistant.export.requirements import requirements_text
+from assistant.export.requirements import constraints_text, requirements_text
+from assistant.export.shells import dotenv_text, fish_text, powershell_text
+from assistant.export.workflow import workflow_text
 from assistant.i18n import _
 
 __all__ = ["FORMATS", "Format"]
@@ -20,7 +25,7 @@ __all__ = ["FORMATS", "Format"]
 class Format:
     """One kind of export: `files` gives its texts by path below the export folder, `told` says what they are for.
 
-    The first line of each text holds `MARKER`. `files` raises `Unsuited` for a setup that cannot have the format.
+    `MARKER` stands at the beginning of each text. `files` raises `Unsuited` for a setup that cannot have the format.
     """
 
     files: Callable[[Bundle], dict[str, str]]
@@ -32,16 +37,39 @@ class Format:
         return self.told()
 
 
-def _one(name: str, text: Callable[[Bundle], str], told: Callable[[], str]) -> tuple[str, Format]:
-    return name, Format(lambda bundle: {name: text(bundle)}, told)
+def _one(path: str, text: Callable[[Bundle], str], told: Callable[[], str]) -> Format:
+    return Format(lambda bundle: {path: text(bundle)}, told)
 
 
-FORMATS: dict[str, Format] = dict(
-    (
-        _one("assistant.toml", config_text, lambda: _("the whole setup, for `assistant apply` and `assistant check`")),
-        _one(".env", dotenv_text, lambda: _("variables for bash, Docker and VS Code")),
-        _one("requirements.txt", requirements_text, lambda: _("every package pinned, for pip")),
-        _one("pylock.toml", lock_text, lambda: _("every package with its address and hash, for uv and pip (PEP 751)")),
-        _one("report.md", report_text, lambda: _("what was found, chosen and verified, for people")),
-    )
-)
+def _copy(name: str, told: Callable[[], str]) -> Format:
+    return _one(name, lambda _bundle: runtime_text(name), told)
+
+
+def _rows() -> dict[str, Format]:
+    every = {
+        "assistant.toml": (config_text, lambda: _("the whole setup, for `assistant apply` and `assistant check`")),
+        ".env": (dotenv_text, lambda: _("variables for bash, Docker and VS Code")),
+        "env.ps1": (powershell_text, lambda: _("variables for PowerShell")),
+        "env.fish": (fish_text, lambda: _("variables for fish")),
+        "requirements.txt": (requirements_text, lambda: _("every package pinned, for pip and uv")),
+        "constraints.txt": (constraints_text, lambda: _("keeps later installations to these versions")),
+        "pylock.toml": (lock_text, lambda: _("every package with its address and hash, for uv and pip (PEP 751)")),
+        "pyproject.toml": (pyproject_text, lambda: _("a project for uv, torch tied to its own index")),
+        "pixi.toml": (pixi_text, lambda: _("a workspace for pixi")),
+        "environment.yml": (conda_text, lambda: _("an environment for conda and mamba")),
+        "Dockerfile": (dockerfile_text, lambda: _("a container that reaches the same device")),
+        ".devcontainer/devcontainer.json": (devcontainer_text, lambda: _("the same container in VS Code")),
+        "kernelspec/kernel.json": (kernelspec_text, lambda: _("a Jupyter kernel that travels with the environment")),
+        ".vscode/settings.json": (vscode_text, lambda: _("VS Code's interpreter and variables")),
+        ".github/workflows/torch.yml": (workflow_text, lambda: _("a GitHub job that installs and verifies")),
+        "verify.py": (verify_text, lambda: _("computes on the device and compares with the CPU")),
+        "report.md": (report_text, lambda: _("what was found, chosen and verified, for people and bug reports")),
+    }
+    return {path: _one(path, text, told) for path, (text, told) in every.items()} | {
+        "device.py": _copy("device.py", lambda: _("picks the device in your own code")),
+        "fallback.py": _copy("fallback.py", lambda: _("runs on the CPU what the device cannot")),
+        "launch": Format(launch_files, lambda: _("start settings for image applications such as ComfyUI")),
+    }
+
+
+FORMATS: dict[str, Format] = _rows()

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
+from collections.abc import Callable
 
-from assistant.export.bundle import MARKER, Bundle
+from assistant.export.bundle import Bundle
+from assistant.export.collect_env import collect_env_text
+from assistant.export.templates import filled
 from assistant.i18n import _
 from assistant.model.machine import Gpu, Machine
 from assistant.model.report import duration, status_word, verdict
@@ -13,7 +15,6 @@ from assistant.model.speed import limit_rows, speed_headings, speed_rows
 
 __all__ = ["report_text"]
 
-TEMPLATES = Path(__file__).with_name("templates")
 _HOME = re.compile(
     r"(?<![\w.-])(?:/home/[^/\s:\"']+|/Users/[^/\s:\"']+|/root|[A-Za-z]:[\\/]Users[\\/][^\\/\s:\"']+)(?![\w-])"
 )
@@ -22,17 +23,14 @@ _SPECIAL = re.compile(r"([\\`*_\[\]|#~])")
 
 def report_text(bundle: Bundle) -> str:
     """Write the report as Markdown; what came from outside is escaped, home folders are written `~`."""
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined  # noqa: PLC0415 - 60 ms, needed only here
-
-    templates = Environment(  # noqa: S701 - this is Markdown; the filters escape it
-        loader=FileSystemLoader(TEMPLATES),
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-    )
-    templates.filters.update(text=escaped, code=code, seconds=duration, word=status_word, ratio=_ratio)
-    return templates.get_template("report.md.j2").render(_=_, **_content(bundle))
+    filters: dict[str, Callable[..., str]] = {
+        "text": escaped,
+        "code": code,
+        "seconds": duration,
+        "word": status_word,
+        "ratio": _ratio,
+    }
+    return filled("report.md", filters, **_content(bundle))
 
 
 def escaped(value: object) -> str:
@@ -58,7 +56,6 @@ def shortened(text: str) -> str:
 def _content(bundle: Bundle) -> dict[str, object]:
     report = bundle.report
     return {
-        "marker": MARKER,
         "bundle": bundle,
         "plan": bundle.plan,
         "report": report,
@@ -74,6 +71,8 @@ def _content(bundle: Bundle) -> dict[str, object]:
             "roofline.svg": _("Speeds below what memory and arithmetic can reach"),
         },
         "activate": _activation(bundle.environment.path, bundle.environment.python),
+        "collect_env": (block := collect_env_text(bundle)),
+        "fence": "`" * max(3, 1 + max(map(len, re.findall("`+", block)), default=0)),
         "target": _shell_path(bundle.environment.path),
     }
 

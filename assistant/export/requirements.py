@@ -6,30 +6,49 @@ page of one project offers that project's files only; and versions with a label 
 
 from __future__ import annotations
 
+import re
+
 from assistant.export.bundle import MARKER, Bundle
 from assistant.i18n import _
 from assistant.model.plan import of_torch_family
 
-__all__ = ["requirements_text"]
+__all__ = ["asked", "constraints_text", "pages", "pins", "requirements_text"]
 
 _INSTALLERS = ("pip", "uv")  # pip does not replace itself on Windows
 
 
 def requirements_text(bundle: Bundle) -> str:
     """Write pins for `python -m pip install -r requirements.txt`."""
-    index, packages = bundle.plan.index_url, bundle.environment.packages
-    pins = {name: version for name, version in sorted(packages.items()) if name not in _INSTALLERS}
-    lines = [f"{name}=={version}" for name, version in pins.items()] or list(bundle.plan.requirements)
-    pages = [_page(index, name) for name, version in pins.items() if _from_index(name, version)] if index else []
-    return "\n".join([f"# {MARKER}", *_notes(bundle), *pages, *lines, ""])
+    return "\n".join([f"# {MARKER}", *_notes(bundle), *pages(bundle), *(pins(bundle) or bundle.plan.requirements), ""])
 
 
-def _from_index(name: str, version: str) -> bool:
-    return "+" in version or of_torch_family(name)
+def constraints_text(bundle: Bundle) -> str:
+    """Write pins that install nothing: `pip install -c constraints.txt NAME` keeps to these versions."""
+    note = _("Keeps what is installed: python -m pip install -c constraints.txt NAME")
+    return "\n".join([f"# {MARKER}", f"# {note}", *pins(bundle), ""])
 
 
-def _page(index: str, name: str) -> str:
-    return f"--find-links {index.rstrip('/')}/{name}/"
+def pins(bundle: Bundle) -> list[str]:
+    """List every installed package with its version."""
+    return [f"{name}=={version}" for name, version in _packages(bundle)]
+
+
+def pages(bundle: Bundle) -> list[str]:
+    """List the pages of torch's own index, one for each package that comes from there."""
+    index = bundle.plan.index_url
+    wanted = [name for name, version in _packages(bundle) if "+" in version or of_torch_family(name)]
+    return [f"--find-links {index.rstrip('/')}/{name}/" for name in wanted] if index else []
+
+
+def asked(bundle: Bundle) -> dict[str, str]:
+    """Give the packages that the plan asks for, and torch's whole family, with the versions that are installed."""
+    names = {found[0].lower() for line in bundle.plan.requirements if (found := re.match(r"[\w.-]+", line))}
+    wanted = {re.sub(r"[-_.]+", "-", name) for name in names}
+    return {name: version for name, version in _packages(bundle) if name in wanted or of_torch_family(name)}
+
+
+def _packages(bundle: Bundle) -> list[tuple[str, str]]:
+    return [item for item in sorted(bundle.environment.packages.items()) if item[0] not in _INSTALLERS]
 
 
 def _notes(bundle: Bundle) -> list[str]:

@@ -1,0 +1,87 @@
+"""The setup in the words of `python -m torch.utils.collect_env`, which every PyTorch issue asks for."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from assistant.export.bundle import Bundle
+from assistant.model.machine import Machine, Vendor
+from assistant.model.plan import Backend, of_torch_family
+
+__all__ = ["collect_env_text"]
+
+_NONE = "Could not collect"
+_BESIDE = re.compile(r"numpy|onnx.*|torch.*|nvidia-.*|intel-.*|optree|mypy.*")
+
+
+def collect_env_text(bundle: Bundle) -> str:
+    """Write the block; what the assistant never looks at is "Could not collect", as the tool itself says it."""
+    machine, facts, plan = bundle.machine, bundle.report.facts, bundle.plan
+    cuda, hip = re.fullmatch(r"cu(\d+)(\d)", plan.variant), re.fullmatch(r"rocm([\d.]+)", plan.variant)
+    works = bundle.report.usable
+    libc = f"glibc-{machine.glibc}" if machine.glibc else machine.libc or "N/A"
+    rows = (
+        ("PyTorch version", facts.get("torch") or bundle.environment.packages.get("torch", plan.torch)),
+        ("Is debug build", "False"),
+        ("CUDA used to build PyTorch", f"{cuda[1]}.{cuda[2]}" if cuda else _NONE),
+        ("ROCM used to build PyTorch", hip[1] if hip else "N/A"),
+        ("OS", f"{machine.os_version or machine.os or _NONE} ({machine.arch or 'unknown'})"),
+        ("GCC version", _NONE),
+        ("Clang version", _NONE),
+        ("CMake version", _NONE),
+        ("Libc version", libc),
+        ("Python version", f"{facts.get('python') or plan.python} ({machine.python_bits or 64}-bit runtime)"),
+        ("Python platform", _platform(machine, libc)),
+        ("Is CUDA available", str(works and plan.backend in {Backend.CUDA, Backend.ROCM})),
+        ("CUDA runtime version", _NONE),
+        ("CUDA_MODULE_LOADING set to", plan.env.get("CUDA_MODULE_LOADING", "N/A")),
+        ("GPU models and configuration", "\n".join(_gpus(machine)) or _NONE),
+        ("Nvidia driver version", machine.nvidia_driver or _NONE),
+        ("cuDNN version", _NONE),
+        ("Is XPU available", str(works and plan.backend is Backend.XPU)),
+        *(("Intel GPU models detected", f"\n{models}") for models in ["\n".join(_intel(machine))] if models),
+        ("HIP runtime version", machine.rocm_version or "N/A"),
+        ("MIOpen runtime version", "N/A"),
+        ("Is XNNPACK available", _NONE),
+        ("CPU", "\n" + (_of(machine, Vendor.APPLE) or [_NONE])[0]),
+        ("Versions of relevant libraries", "\n" + "\n".join(_libraries(bundle))),
+    )
+    return "\n".join(f"{name}: {value}" if not value.startswith("\n") else f"{name}:{value}" for name, value in rows)
+
+
+def _platform(machine: Machine, libc: str) -> str:
+    if machine.os == "windows":
+        build = re.search(r"10\.0\.\d+", machine.os_version or "")
+        return f"Windows-{build[0] if build else '10'}-SP0"
+    if machine.os == "macos":
+        number = re.search(r"[\d.]+", machine.os_version or "")
+        return f"macOS-{number[0] if number else '0'}-{machine.arch}-{machine.arch}-64bit"
+    kernel = "Linux-microsoft-standard-WSL2" if machine.wsl else "Linux"
+    return f"{kernel}-{machine.arch}-with-{libc.replace('-', '')}"
+
+
+def _gpus(machine: Machine) -> Iterable[str]:
+    told = [gpu for gpu in machine.gpus if gpu.vendor in {Vendor.NVIDIA, Vendor.AMD}]
+    for number, gpu in enumerate(told):
+        name = gpu.name or gpu.pci_id or gpu.vendor.value
+        yield f"GPU {number}: {name}" + (f" ({gpu.gfx})" if gpu.gfx else "")
+
+
+def _intel(machine: Machine) -> Iterable[str]:
+    for number, gpu in enumerate(gpu for gpu in machine.gpus if gpu.vendor is Vendor.INTEL):
+        name = (gpu.name or "Intel GPU").replace("'", "")
+        device = f", device_id=0x{gpu.pci_id[5:].upper()}" if gpu.pci_id else ""
+        memory = f", total_memory={round(gpu.vram_gb * 1024)}MB" if gpu.vram_gb else ""
+        yield f"* [{number}] _XpuDeviceProperties(name='{name}'{device}{memory})"
+
+
+def _of(machine: Machine, vendor: Vendor) -> list[str]:
+    return [gpu.name for gpu in machine.gpus if gpu.vendor is vendor and gpu.name]
+
+
+def _libraries(bundle: Bundle) -> Iterable[str]:
+    for name, version in sorted(bundle.environment.packages.items()):
+        if of_torch_family(name) or _BESIDE.fullmatch(name):
+            yield f"[pip3] {name}=={version}"
+    yield f"[conda] {_NONE}"

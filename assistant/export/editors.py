@@ -1,0 +1,51 @@
+"""For editors and notebooks: a kernelspec that travels with its environment, VS Code's settings, files to copy."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import assistant.runtime
+from assistant.export.bundle import MARKER, Bundle
+from assistant.export.shells import variables
+from assistant.export.templates import filled
+
+__all__ = ["kernelspec_text", "runtime_text", "verify_text", "vscode_text"]
+
+_HOME = re.compile(r"^(?:/home/[^/]+|/Users/[^/]+|/root|[A-Za-z]:[\\/]Users[\\/][^\\/]+)(?=[\\/])")
+
+
+def kernelspec_text(bundle: Bundle) -> str:
+    """Write `kernel.json` for `jupyter kernelspec install --prefix ENV kernelspec`, naming no path of this machine.
+
+    Installed there, the interpreter lies four folders above it.
+    """
+    inside = re.split(r"[\\/]", bundle.environment.python)[-2:]
+    python = "/".join(inside if inside[0] in {"bin", "Scripts"} else inside[-1:])
+    spec = {
+        "metadata": {"origin": MARKER, "debugger": True},
+        "argv": [f"{{resource_dir}}/../../../../{python}", "-m", "ipykernel_launcher", "-f", "{connection_file}"],
+        "display_name": f"PyTorch {bundle.plan.torch} ({bundle.plan.backend.value.upper()})",
+        "language": "python",
+        "env": variables(bundle),
+    }
+    return json.dumps(spec, ensure_ascii=False, indent=1) + "\n"
+
+
+def vscode_text(bundle: Bundle) -> str:
+    """Write VS Code's settings; a home folder is written as VS Code's own variable for it."""
+    python = _HOME.sub("${userHome}", bundle.environment.python)
+    told = {"python.defaultInterpreterPath": python, "python.envFile": "${workspaceFolder}/.env"}
+    return filled("settings.json", told=told)
+
+
+def verify_text(bundle: Bundle) -> str:
+    """Write a program that computes on the device and compares with the CPU."""
+    return filled("verify.py", torch=bundle.plan.torch)
+
+
+def runtime_text(name: str) -> str:
+    """Give one of the files that programs take along (`device.py`, `fallback.py`), marked."""
+    text = (Path(assistant.runtime.__path__[0]) / name).read_text(encoding="utf-8")
+    return f"# {MARKER}\n{text}"

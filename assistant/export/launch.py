@@ -1,0 +1,76 @@
+"""Launch settings of image applications: arguments that choose the backend, and the torch build to be installed."""
+
+from __future__ import annotations
+
+import json
+import re
+
+from assistant.catalog.launchers import Launcher, launchers, written
+from assistant.export.bundle import MARKER, Bundle, Unsuited
+from assistant.export.requirements import asked
+from assistant.export.shells import variables
+from assistant.export.templates import filled
+from assistant.i18n import _
+from assistant.model.plan import of_torch_family
+
+__all__ = ["launch_files"]
+
+_KEEPER = "stabilitymatrix"  # starts the others, and keeps their arguments as JSON
+_SAFE = re.compile(r"[\w.,:/+@=-]*", re.ASCII)
+
+
+def launch_files(bundle: Bundle) -> dict[str, str]:
+    """Write a script for each application that runs on this backend and system; raise `Unsuited` where none does."""
+    system, backend = bundle.machine.os or "linux", bundle.plan.backend
+    known = [
+        (launcher, launcher.backends[backend])
+        for launcher in launchers()
+        if backend in launcher.backends and system in launcher.lines
+    ]
+    files: dict[str, str] = {}
+    for launcher, arguments in known:
+        files |= _files(launcher, arguments, system, bundle)
+    if not files:
+        raise Unsuited(
+            _("No known application runs on the backend {backend} on this system.").format(backend=backend.value),
+            hint=_("Choose another format."),
+        )
+    told = {launcher.name: _options(arguments) for launcher, arguments in known if launcher.key != _KEEPER}
+    return files | {f"launch/{_KEEPER}/LaunchArgs.json": json.dumps({"//": MARKER, **told}, indent=2) + "\n"}
+
+
+def _files(launcher: Launcher, arguments: tuple[str, ...], system: str, bundle: Bundle) -> dict[str, str]:
+    named, line = launcher.files.get(system, ""), written(launcher, arguments, system) or ""
+    if launcher.key == _KEEPER:
+        return {}
+    if named.endswith(".yaml"):
+        return {f"launch/{launcher.key}/{named}": f"# {MARKER}\n{line}\n"}
+    kind = "bat" if system == "windows" else "sh"
+    text = filled(
+        f"launch.{kind}",
+        app=launcher.name,
+        line=line,
+        settings={name: value for name, value in variables(bundle).items() if _SAFE.fullmatch(value)},
+        torch=_torch_command(bundle),
+        installs="COMMANDLINE_ARGS" in line,
+    )
+    return {f"launch/{launcher.key}/{named or f'start-{launcher.key}.{kind}'}": text}
+
+
+def _options(arguments: tuple[str, ...]) -> list[dict[str, object]]:
+    """Write arguments as StabilityMatrix keeps them: a word that follows an option without dashes is its value."""
+    told: list[dict[str, object]] = []
+    for word in arguments:
+        if word.startswith("-") or not told:
+            told.append({"Name": word, "Type": "Bool", "OptionValue": True})
+        else:
+            told[-1] |= {"Type": "String", "OptionValue": word}
+    return told
+
+
+def _torch_command(bundle: Bundle) -> str:
+    """Give the command that installs the same torch build where the application installs torch itself."""
+    family = [f"{name}=={version}" for name, version in asked(bundle).items() if of_torch_family(name)]
+    index = ["--index-url", bundle.plan.index_url] if bundle.plan.index_url else []
+    words = ["pip", "install", *(family or [f"torch=={bundle.plan.torch}"]), *index]
+    return " ".join(words) if all(_SAFE.fullmatch(word) for word in words) else ""
