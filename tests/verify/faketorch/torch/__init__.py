@@ -41,6 +41,10 @@ def misbehave(where):
 
 
 misbehave("import")
+if FAULT == "symbol":
+    raise ImportError(f"{__file__}/_C.so: undefined symbol: _ZN3c104cuda9SetDeviceEi")
+if FAULT == "gone":
+    raise ModuleNotFoundError("No module named 'torch'")
 if FAULT == "abi":
     missing = OSError("libcudart.so.12: cannot open shared object file: No such file or directory")
     raise ImportError("Could not load this library: libtorch_cuda.so") from missing
