@@ -55,8 +55,10 @@ def request_options(command: click.decorators.FC) -> click.decorators.FC:
     command = click.option("--python", metavar="V", help="Version of Python, such as 3.12.")(command)
     command = click.option("--nightly", is_flag=True, help="Take last night's build of torch, not a release.")(command)
     pins = _each(check_requirement)
-    said = "A requirement that must hold."
-    command = click.option("--pin", "pins", multiple=True, metavar="REQ", callback=pins, help=said)(command)
+    pin = click.option(
+        "--pin", "pins", multiple=True, metavar="REQ", callback=pins, help="A requirement that must hold."
+    )
+    command = pin(command)
     return click.option("--backend", type=backends, help="Choose the backend yourself.")(command)
 
 

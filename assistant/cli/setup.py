@@ -31,12 +31,16 @@ WORK = (Task.INSTALL, Task.VERIFY, Task.DIAGNOSE, Task.EXPORT)
 
 def agreement_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add the options that say how to install, and that agree beforehand."""
-    text = "Take PyPI's default build for the CPU where no CPU build can be had: several GB of CUDA come along."
-    command = click.option("--with-cuda-libraries", "with_cuda", is_flag=True, help=text)(command)
-    keeps = "Keep the installation even when its verification fails."
-    command = click.option("--keep", is_flag=True, help=keeps)(command)
-    by = click.Choice(["uv", "pip"])
-    command = click.option("--installer", type=by, default="uv", help="Which program installs.")(command)
+    cuda = click.option(
+        "--with-cuda-libraries",
+        "with_cuda",
+        is_flag=True,
+        help="Take PyPI's default build for the CPU where no CPU build can be had: several GB of CUDA come along.",
+    )
+    keep = click.option("--keep", is_flag=True, help="Keep the installation even when its verification fails.")
+    program = click.Choice(["uv", "pip"])
+    installer = click.option("--installer", type=program, default="uv", help="Which program installs.")
+    command = cuda(keep(installer(command)))
     return click.option("--yes", is_flag=True, help="Answer every question with yes.")(command)
 
 

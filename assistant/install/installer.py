@@ -110,6 +110,7 @@ class Installer:
                 on_line(line)
 
         told = {**self.environment, **dict.fromkeys(("TMPDIR", "TEMP", "TMP"), str(scratch))}
+        told["PYTHONDONTWRITEBYTECODE"] = "1"  # pip would compile itself, and a failure must leave no trace
         return stream(argv, each, cancel=self.cancel, environment=told, lock=lock)
 
     def _venv(self, target: Path) -> list[str]:

@@ -103,7 +103,7 @@ def is_environment(target: Path) -> bool:
 def look_at(target: Path, host: Host) -> Site:
     """Ask an environment's Python what stands there; raise `BadInput` when it does not answer."""
     python = python_of(target)
-    answer = host.run(str(python), "-c", PROBE)
+    answer = host.run(str(python), "-B", "-c", PROBE)  # -B: looking leaves no trace
     if not answer:
         reason = (answer.text.strip().splitlines() or [answer.status])[-1]
         raise BadInput(

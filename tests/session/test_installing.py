@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 import threading
 import zipfile
@@ -102,15 +103,17 @@ def test_an_installation_ends_verified(make: Make, installer: str) -> None:
     assert state.proof is None
 
 
-@pytest.mark.parametrize("kind", ["new", "existing"])
+@pytest.mark.parametrize(("kind", "installer"), [("new", "uv"), ("existing", "uv"), ("existing", "pip")])
 def test_a_failed_verification_leaves_everything_as_it_was(
-    make: Make, kind: str, monkeypatch: pytest.MonkeyPatch
+    make: Make, kind: str, installer: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nobody is there to ask: the sentence names the check, and not a byte differs."""
-    session = make()
+    session = make(installer=installer)
     place = Path(session.state.target).parent
     if kind == "existing":
-        session.state = make_standing(make)
+        session.state = make_standing(make, installer)
+        for cache in place.rglob("__pycache__"):
+            shutil.rmtree(cache)
     before = picture(place) if place.exists() else None
     monkeypatch.setenv("FAKE_TORCH_FAULT", "exit:matmul")
     status = run(session, Task.PREPARE, Task.INSTALL).status(Step.INSTALL)
@@ -122,9 +125,9 @@ def test_a_failed_verification_leaves_everything_as_it_was(
     assert any("exit status 7" in line for line in session.state.log)
 
 
-def make_standing(make: Make) -> State:
+def make_standing(make: Make, installer: str) -> State:
     """Make an environment whose torch then turns into another one; give the state to go on from."""
-    session = make()
+    session = make(installer=installer)
     run(session, Task.PREPARE, Task.INSTALL)
     info = next(Path(session.state.target).glob("lib/*/site-packages/torch-9.0.dist-info/METADATA"))
     text = info.read_text().replace("9.0", "8.0")

@@ -7,7 +7,7 @@ import pytest
 from assistant.model.event import JobFailed, Step
 from assistant.model.machine import Detection, Machine
 from assistant.model.plan import Backend, Plan, Planning
-from assistant.session.state import Begin, Finished, Show, State, Task, reduce
+from assistant.session.state import Answer, Asked, Begin, Finished, Show, State, Task, reduce
 from assistant.wizard.flow import footer, press
 
 PLAN = Plan(backend=Backend.CPU, variant="cpu", torch="2.13.0", python="3.12")
@@ -31,6 +31,14 @@ def test_while_something_runs_only_cancel_is_offered() -> None:
     assert offered.why
     assert offered.back is None
     assert press(state) == ()
+
+
+def test_a_question_of_a_running_task_is_answered_by_the_main_button() -> None:
+    """Yes goes on, Cancel takes back; the question is gone with the answer."""
+    state = reduce(reduce(State(), Begin(task=Task.DETECT)), Asked(question="Keep it?"))
+    assert footer(state).cancel
+    assert press(state) == (Answer(yes=True),)
+    assert reduce(state, Answer(yes=True)).question == ""
 
 
 def test_after_detection_a_press_makes_the_plan() -> None:
