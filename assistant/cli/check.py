@@ -39,8 +39,9 @@ def check(
     host = host_of(replay)
     here = detect(host).machine
     last = Store().load()
-    folder = environment_of(told, target, last.environment.path if last and last.environment else "")
-    report = None if no_verify or replay or folder is None else _verified(told, folder)
+    known = last.environment.path if last and last.environment else ""
+    folder = None if replay else environment_of(told, target, known)
+    report = None if no_verify or folder is None else _verified(told, folder)
     found = drifts(told, here, folder, report, host)
     if as_json:
         rows = [{"kind": one.kind, "name": one.name, "was": one.was, "now": one.now, "text": one.text} for one in found]

@@ -28,12 +28,12 @@ class Drift(Record, frozen=True, omit_defaults=False):
     @property
     def text(self) -> str:
         """Say it in one line."""
-        kind, name, was, now = (plain(part) for part in (self.kind, self.name, self.was, self.now))
+        what, was, now = (plain(part) for part in (f"{self.kind} {self.name}".strip(), self.was, self.now))
         if self.was is None:
-            return _("{kind} {name}: {now} came in addition").format(kind=kind, name=name, now=now)
+            return _("{what}: {now} came in addition").format(what=what, now=now)
         if self.now is None:
-            return _("{kind} {name}: {was} is gone").format(kind=kind, name=name, was=was)
-        return _("{kind} {name}: was {was}, is {now}").format(kind=kind, name=name, was=was, now=now)
+            return _("{what}: {was} is gone").format(what=what, was=was)
+        return _("{what}: was {was}, is {now}").format(what=what, was=was, now=now)
 
 
 def machine_drift(was: Machine, now: Machine) -> tuple[Drift, ...]:
@@ -44,7 +44,11 @@ def machine_drift(was: Machine, now: Machine) -> tuple[Drift, ...]:
         ("driver", "ROCm", was.rocm_version, now.rocm_version),
         ("system", "os", was.os_version or was.os, now.os_version or now.os),
         ("system", "arch", was.arch, now.arch),
-        ("system", "WSL", _yes(was.wsl), _yes(now.wsl)),
+        (
+            "system",
+            "WSL",
+            *((_yes(was.wsl), _yes(now.wsl)) if was.wsl != now.wsl and now.wsl is not None else (None, None)),
+        ),
     )
     told = [Drift(kind=kind, name=name, was=a, now=b) for kind, name, a, b in facts if a != b and a is not None]
     came = [Drift(kind=kind, name=name, now=b) for kind, name, a, b in facts if a is None and b and kind == "driver"]
@@ -58,7 +62,7 @@ def plan_drift(was: Plan, now: Plan) -> tuple[Drift, ...]:
         "variant": (was.variant, now.variant),
         "torch": (was.torch, now.torch),
         "python": (was.python, now.python),
-        "index": (was.index_url or "", now.index_url or ""),
+        "index": (was.index_url or _("pip's own"), now.index_url or _("pip's own")),
     }
     names = sorted({*was.env, *now.env})
     told = [Drift(kind="plan", name=name, was=a, now=b) for name, (a, b) in facts.items() if a != b]

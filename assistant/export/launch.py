@@ -35,7 +35,11 @@ def launch_files(bundle: Bundle) -> dict[str, str]:
             _("No known application runs on the backend {backend} on this system.").format(backend=backend.value),
             hint=_("Choose another format."),
         )
-    told = {launcher.name: _options(arguments) for launcher, arguments in known if launcher.key != _KEEPER}
+    told = {
+        launcher.name: _options(arguments)
+        for launcher, arguments in known
+        if f"launch/{launcher.key}/" in "".join(files) and not launcher.files.get(system, "").endswith(".yaml")
+    }
     return files | {f"launch/{_KEEPER}/LaunchArgs.json": json.dumps({"//": MARKER, **told}, indent=2) + "\n"}
 
 
@@ -54,7 +58,11 @@ def _files(launcher: Launcher, arguments: tuple[str, ...], system: str, bundle: 
         torch=_torch_command(bundle),
         installs="COMMANDLINE_ARGS" in line,
     )
-    return {f"launch/{launcher.key}/{named or f'start-{launcher.key}.{kind}'}": text}
+    return {f"launch/{launcher.key}/{named or f'start-{launcher.key}.{kind}'}": _for(kind, text)}
+
+
+def _for(kind: str, text: str) -> str:
+    return text.replace("\n", "\r\n") if kind == "bat" else text
 
 
 def _options(arguments: tuple[str, ...]) -> list[dict[str, object]]:
@@ -70,7 +78,11 @@ def _options(arguments: tuple[str, ...]) -> list[dict[str, object]]:
 
 def _torch_command(bundle: Bundle) -> str:
     """Give the command that installs the same torch build where the application installs torch itself."""
-    family = [f"{name}=={version}" for name, version in asked(bundle).items() if of_torch_family(name)]
-    index = ["--index-url", bundle.plan.index_url] if bundle.plan.index_url else []
+    family = [
+        f"{name}=={version}"
+        for name, version in asked(bundle).items()
+        if of_torch_family(name) or name == "torch-directml"
+    ]
+    index = ["--extra-index-url", bundle.plan.index_url] if bundle.plan.index_url else []
     words = ["pip", "install", *(family or [f"torch=={bundle.plan.torch}"]), *index]
     return " ".join(words) if all(_SAFE.fullmatch(word) for word in words) else ""

@@ -112,8 +112,13 @@ def environment_of(config: Config, target: str, last: str) -> Path | None:
 
 
 def drifts(config: Config, here: Machine, target: Path | None, report: Report | None, host: Host) -> tuple[Drift, ...]:
-    """Name all that differs: driver, system and GPUs, the environment's packages, device and checks."""
+    """Name all that differs: driver, system and GPUs, the environment's packages, device and checks.
+
+    Of a recorded machine only itself is compared.
+    """
     found = machine_drift(config.machine, here)
+    if host.replayed:
+        return found  # the environments here are not that machine's
     if target is None:
         return (*found, Drift(kind="environment", name="", was=config.environment.path))
     found += package_drift(config.environment.packages, look_at(target, host).versions)
