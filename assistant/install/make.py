@@ -56,15 +56,12 @@ def aimed_at(text: str, plan: Plan, host: Host) -> tuple[Path, Site | None]:
     another Python than the plan's.
     """
     if text == "kernel":
-        target = Path(str(host.facts("platform").get("prefix", "")))
+        target = Path(str(host.facts("platform").get("executable", "")))
     else:
-        named = text not in {"", "new"}
-        target = environment_of(Path(text).expanduser().absolute()) if named else default_target(plan)
+        target = Path(text).expanduser().absolute() if text not in {"", "new"} else default_target(plan)
     check_path(target)
-    if text == "kernel":
-        site: Site | None = look_at(Path(str(host.facts("platform").get("executable", ""))), host)
-    else:
-        site = look_at(target, host) if is_environment(target) else None
+    target = environment_of(target)
+    site = look_at(target, host) if is_environment(target) else None
     if site and not site.version.startswith(f"{plan.python}."):
         raise BadInput(
             _("The plan is for Python {plan}, and {path} has Python {version}.").format(

@@ -96,8 +96,9 @@ def python_of(target: Path) -> Path:
 
 def is_environment(target: Path) -> bool:
     """Tell whether a target is an environment that stands: made by venv, virtualenv, uv, conda, or a Python named."""
-    folder_of_one = (target / "pyvenv.cfg").is_file() or (target / "conda-meta").is_dir()
-    return python_of(target).is_file() and (folder_of_one or target.is_file())
+    if target.is_file():
+        return os.access(target, os.X_OK)
+    return python_of(target).is_file() and ((target / "pyvenv.cfg").is_file() or (target / "conda-meta").is_dir())
 
 
 def look_at(target: Path, host: Host) -> Site:

@@ -68,7 +68,7 @@ def check_path(path: Path) -> None:
             reason = _("its links lead in a circle, or a part of it is too long")
     if reason:
         raise BadInput(
-            _("{path} cannot hold an environment: {reason}.").format(path=ascii(text)[1:81], reason=reason),
+            _("{path} cannot hold an environment: {reason}.").format(path=ascii(text)[1:-1][:80], reason=reason),
             hint=_("Choose another folder with --target."),
         )
 

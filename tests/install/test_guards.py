@@ -292,6 +292,16 @@ def test_what_stands_is_kept_where_it_fits(bench: Bench) -> None:
     assert [package.name for package in delta(site("numpy==1.0"), resolution)] == ["ipykernel", "torch"]
 
 
+def test_a_target_that_no_folder_can_have_is_refused_before_it_is_looked_at(bench: Bench, tmp_path: Path) -> None:
+    """Three hundred characters, a loop, a file that is no Python: one sentence each."""
+    (tmp_path / "loop").symlink_to(tmp_path / "loop")
+    for name in ("x" * 300, "loop/env", "a\nb"):
+        with pytest.raises(BadInput, match="cannot hold an environment"):
+            aimed_at(str(tmp_path / name), bench.plan, LiveHost())
+    (tmp_path / "thesis.tex").touch()
+    assert aimed_at(str(tmp_path / "thesis.tex"), bench.plan, LiveHost())[1] is None
+
+
 def test_a_target_is_read_as_it_is_meant(bench: Bench) -> None:
     """The plan's own folder, a path, an environment, the kernel's own environment; another Python is refused."""
     host = LiveHost()

@@ -1,0 +1,56 @@
+"""What `assistant install` refuses as its options are read, and what it tells before it does anything."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from refused import refused
+
+
+def install(tmp_path: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    """Run the command in a home of its own, without a terminal to ask."""
+    home = {name: str(tmp_path / name) for name in ("XDG_DATA_HOME", "XDG_STATE_HOME", "JUPYTER_DATA_DIR")}
+    command = [sys.executable, "-m", "assistant", "install", "--backend", "cpu", *words]
+    return subprocess.run(
+        command,
+        env={**os.environ, **home, "LANGUAGE": "en"},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("--index-url", "wheels.txt"), "not the address of a package index"),
+        (("--index-url", "javascript:alert(1)"), "not the address of a package index"),
+        (("--pin", "torch; rm -rf ~"), "is not a requirement"),
+        (("--pin", "--extra-index-url=https://a.example"), "is not a requirement"),
+        (("--installer", "conda"), "is not one of 'uv', 'pip'"),
+    ],
+)
+def test_options_that_are_none_are_refused_at_once(tmp_path: Path, words: tuple[str, ...], told: str) -> None:
+    """One sentence and exit code 2, before anything is looked at."""
+    refused(install(tmp_path, *words), 2, told)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_dry_run_writes_nothing_and_tells_all(tmp_path: Path) -> None:
+    """Commands, packages with their sizes, files and bytes, as text and as JSON; the target is not made."""
+    target = tmp_path / "env"
+    told = json.loads(install(tmp_path, "--dry-run", "--json", "--target", str(target)).stdout)
+    assert told["commands"][0][-1] == str(target)
+    assert {"torch", "numpy"} <= {package["name"] for package in told["resolution"]["packages"]}
+    assert f"{target}{os.sep}" in told["writes"]
+    shown = install(tmp_path, "--dry-run", "--target", str(target)).stdout
+    assert "requirements.txt" in shown
+    assert f"writes {target}{os.sep}" in shown
+    assert "nothing was changed" in shown
+    assert not target.exists()
