@@ -25,14 +25,15 @@ KEPT_BYTES = 2**20  # a smaller tensor is always read: its values may decide whe
 INLINE_BYTES = 1024  # a smaller tensor stays in the model file
 ALIGNMENT = 4096  # so that ONNX Runtime can map the weights instead of reading them
 FIRST_IMPORTING_IR = 3
-PACKED_BITS: dict[int, int] = {
-    TensorProto.INT4: 4,
-    TensorProto.UINT4: 4,
-    TensorProto.FLOAT4E2M1: 4,
-    TensorProto.INT2: 2,
-    TensorProto.UINT2: 2,
+# By name, as older releases of onnx lack the newest types; what is not here is as large as NumPy says.
+PACKED_BITS = {"INT4": 4, "UINT4": 4, "FLOAT4E2M1": 4, "INT2": 2, "UINT2": 2}
+UNSIZED = {"UNDEFINED", "STRING", "FLOAT6E2M3", "FLOAT6E3M2"}
+TYPE_NAMES: dict[int, str] = {number: name for name, number in TensorProto.DataType.items()}
+LISTED: dict[int, str] = {
+    TensorProto.FLOAT: "float_data",
+    TensorProto.INT64: "int64_data",
+    TensorProto.DOUBLE: "double_data",
 }
-UNSIZED = (TensorProto.UNDEFINED, TensorProto.STRING, TensorProto.FLOAT6E2M3, TensorProto.FLOAT6E3M2)
 MOST_NAMES = 5
 
 # The domains whose operators ONNX Runtime brings along; any other needs a library of its own.
@@ -194,7 +195,7 @@ def _complete(tensor: TensorProto, path: Path, *, weights: bool) -> None:
     """Read a tensor's external data, and refuse a tensor whose data are not as long as its shape says."""
     size = _size(tensor)
     if not uses_external_data(tensor):
-        if tensor.HasField("raw_data") and size is not None and len(tensor.raw_data) != size:
+        if size is not None and _held(tensor, size) != size:
             raise _damaged(tensor, path)
         return
     entries = _entries(tensor)
@@ -214,10 +215,19 @@ def _complete(tensor: TensorProto, path: Path, *, weights: bool) -> None:
 
 def _size(tensor: TensorProto) -> int | None:
     """Give the bytes that a tensor's shape and type ask for; None where a type has no fixed size."""
-    if tensor.data_type in UNSIZED or tensor.data_type not in TensorProto.DataType.values():
+    name = TYPE_NAMES.get(tensor.data_type, "UNDEFINED")
+    if name in UNSIZED:
         return None
-    whole = 8 * int(onnx.helper.tensor_dtype_to_np_dtype(tensor.data_type).itemsize)
-    return -(-int(math.prod(tensor.dims)) * PACKED_BITS.get(tensor.data_type, whole) // 8)
+    bits = PACKED_BITS.get(name) or 8 * int(onnx.helper.tensor_dtype_to_np_dtype(tensor.data_type).itemsize)
+    return -(-int(math.prod(tensor.dims)) * bits // 8)
+
+
+def _held(tensor: TensorProto, size: int) -> int:
+    """Give the bytes that a tensor holds in itself; of rarer types only raw data are looked at."""
+    if tensor.HasField("raw_data") or tensor.data_type not in LISTED:
+        return len(tensor.raw_data) if tensor.HasField("raw_data") else size
+    held = getattr(tensor, LISTED[tensor.data_type])
+    return len(held) * onnx.helper.tensor_dtype_to_np_dtype(tensor.data_type).itemsize
 
 
 def _entries(tensor: TensorProto) -> dict[str, str]:

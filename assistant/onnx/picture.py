@@ -15,7 +15,7 @@ __all__ = ["draw"]
 
 MOST_BOXES = 24
 MOST_OPERATORS = 4
-WIDTH, MARGIN, GAP, BOX_HEIGHT, STEP, TOP = 760, 20, 20, 46, 70, 84
+WIDTH, MARGIN, GAP, BOX_HEIGHT, STEP, TOP = 760, 20, 20, 46, 78, 84
 
 # Both colour schemes, each on a card of its own, so that any page behind it will do.
 STYLE = """
@@ -98,7 +98,8 @@ def _arrow(before: Stretch, after: Stretch, top: float, lanes: dict[str, tuple[f
     if not after.copies:
         return path
     text = _("{count} copied").format(count=after.copies)
-    return path + _text(end + 8, top - 2, text, "soft")
+    aside, anchor = (8, "start") if end > start else (-8, "end")
+    return path + _text(end + aside, top - 5, text, "soft", anchor=anchor)
 
 
 def _operators(nodes: list[Node]) -> str:
