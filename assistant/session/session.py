@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 
+from assistant.diagnose.decode import without_colours
 from assistant.host.base import Host
 from assistant.host.process import CancelToken
 from assistant.host.recording import RecordingHost
@@ -179,8 +180,10 @@ class Session:
 
     def _heard(self, emit: Sink) -> Sink:
         def sink(event: Event) -> None:
-            if isinstance(event, LogLine) and self._store:
-                self._store.write_log(event.text)
+            if isinstance(event, LogLine):
+                event = replace(event, text=without_colours(event.text))  # JupyterLab makes programs believe in colours
+                if self._store:
+                    self._store.write_log(event.text)
             for listener in self._sinks:
                 listener(event)
             emit(event)

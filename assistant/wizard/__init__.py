@@ -17,7 +17,7 @@ def open_wizard(machine: str = "", *, language: str | None = None) -> SetupWizar
     A second call in the same kernel shows a wizard that is at work as it stands, and replaces one that is not.
     """
     from assistant.i18n import use_language  # noqa: PLC0415
-    from assistant.wizard.app import show  # noqa: PLC0415 - widgets are loaded only where a wizard is wanted
+    from assistant.wizard.app import open_here  # noqa: PLC0415 - widgets are loaded only where a wizard is wanted
 
     use_language(language)
-    return show(machine)
+    return open_here(machine)

@@ -24,9 +24,10 @@ from assistant.session.store import Store
 from assistant.wizard import html
 from assistant.wizard.flow import SIGNS, footer, press, titles, word
 from assistant.wizard.panels import PANELS, Panel
+from assistant.wizard.parts import made, show
 from assistant.wizard.stepper import Stepper
 
-__all__ = ["SetupWizard", "show"]
+__all__ = ["SetupWizard", "open_here"]
 
 
 class SetupWizard(widgets.VBox):  # type: ignore[misc]  # the library has no types
@@ -44,19 +45,21 @@ class SetupWizard(widgets.VBox):  # type: ignore[misc]  # the library has no typ
         self._seen: int | None = None
         self.stepper = Stepper()
         self.stepper.on_msg(self._on_stepper)
-        self.language = widgets.Dropdown(options=[(name, code) for code, name in LANGUAGES.items()], value=language())
+        self.language = made(
+            widgets.Dropdown, options=[(name, code) for code, name in LANGUAGES.items()], value=language()
+        )
         self.language.add_class("ptsa-language")
         self.language.observe(lambda change: self.speak(change["new"]), "value")
-        self.banner, self.offer, self.why = widgets.HTML(), widgets.HTML(), widgets.HTML()
-        self.panel = widgets.VBox()
+        self.banner, self.offer, self.why = made(widgets.HTML), made(widgets.HTML), made(widgets.HTML)
+        self.panel = made(widgets.VBox)
         self.back = _button(self._on_back)
         self.main = _button(self._on_main, button_style="primary")
         self.main.add_class("ptsa-main")
         self.stop = _button(session.cancel)
-        buttons = widgets.HBox([self.back, self.main, self.stop])
+        buttons = made(widgets.HBox, children=[self.back, self.main, self.stop])
         buttons.add_class("ptsa-footer")
         self.resume, self.drop = _button(self._on_resume), _button(self._on_drop)
-        self.offers = widgets.HBox([self.offer, self.resume, self.drop])
+        self.offers = made(widgets.HBox, children=[self.offer, self.resume, self.drop])
         self.offers.add_class("ptsa-offers")
         self.children = (self.stepper, self.language, self.banner, self.offers, self.panel, self.why, buttons)
         session.watch(self._follow)
@@ -83,7 +86,7 @@ class SetupWizard(widgets.VBox):  # type: ignore[misc]  # the library has no typ
         self._draw(new)
         looked_at = (new.machine, new.overrides)
         if (old.machine, old.overrides) != looked_at and new.status(Step.DETECT).phase is not Phase.DONE:
-            threading.Thread(target=self.session.begin, args=(Task.DETECT,), daemon=True).start()
+            self.session.begin(Task.DETECT)
 
     def _draw(self, state: State) -> None:
         with self._lock, self.hold_sync():
@@ -123,7 +126,7 @@ class SetupWizard(widgets.VBox):  # type: ignore[misc]  # the library has no typ
         saved, found = self._saved, state.detection
         told = saved and (saved.state is None or worth_telling(saved.state))
         open_ = bool(told and found and not state.machine and state.planning is None and state.running is None)
-        self.offers.layout.display = None if open_ else "none"
+        show(self.offers, visible=open_)
         if not (open_ and saved and found):
             return
         reason = obstacle(saved, found.machine)
@@ -132,8 +135,8 @@ class SetupWizard(widgets.VBox):  # type: ignore[misc]  # the library has no typ
         lines = [text.format(when=saved.at, step=step), *([reason] if reason else remarks(saved))]
         self.offer.value = html.note(Severity.WARNING if reason else Severity.INFO, " ".join(lines))
         self.resume.description, self.drop.description = _("Go on from there"), _("Drop it")
-        self.resume.layout.display = "none" if reason else None
-        self.drop.layout.display = "none" if saved.in_use else None
+        show(self.resume, visible=not reason)
+        show(self.drop, visible=not saved.in_use)
 
     def _draw_panel(self, state: State) -> None:
         step = state.current
@@ -144,8 +147,8 @@ class SetupWizard(widgets.VBox):  # type: ignore[misc]  # the library has no typ
                 self._panels[step].adopt(old)
         panel = self._panels[step]
         panel.update(state)
-        if self.panel.children != (panel.box,):
-            self.panel.children = (panel.box,)
+        if self.panel.children != panel.parts:
+            self.panel.children = panel.parts
         if old:
             old.close()
 
@@ -219,7 +222,7 @@ def _simulation(machine: str) -> str:
     return html.note(Severity.WARNING, text, f'<p class="ptsa-lead">{html.esc(told)}</p>')
 
 
-def show(machine: str = "", runner: Runner | None = None) -> SetupWizard:
+def open_here(machine: str = "", runner: Runner | None = None) -> SetupWizard:
     """Show this kernel's wizard: one that is at work as it stands, else a new one, which begins by looking."""
     if _current and _current[-1].session.state.running and _current[-1].comm is not None:
         return _current[-1]
@@ -239,7 +242,7 @@ _current: list[SetupWizard] = []  # one wizard per kernel: closing a widget free
 
 
 def _button(pressed: Callable[[], None], **traits: Any) -> widgets.Button:  # noqa: ANN401
-    button = widgets.Button(**traits)
+    button = made(widgets.Button, **traits)
 
     @wraps(pressed)
     def on_click(_button: widgets.Button) -> None:

@@ -12,6 +12,7 @@ from assistant.model.event import Step
 from assistant.model.finding import Severity
 from assistant.session.state import Action, Phase, State
 from assistant.wizard import html
+from assistant.wizard.parts import made
 
 __all__ = ["Panel", "changes", "log_view"]
 
@@ -21,16 +22,17 @@ Dispatch = Callable[[Action], None]
 class Panel:
     """A step's view in three parts: what was found and what will happen (`draw`), what can be changed (`controls`).
 
-    `views` come below: pictures and logs, which are sent on their own. `follow` brings controls and views up to date.
+    `views` come between: pictures and logs, which are sent on their own. `follow` brings controls and views up to date.
     """
 
     step: Step
 
     def __init__(self, dispatch: Dispatch) -> None:
         self.dispatch = dispatch
-        self.body = widgets.HTML()
+        self.body, self.heading = made(widgets.HTML), made(widgets.HTML)
         self._quiet = False
-        self.box = widgets.VBox([self.body, *self.controls(), *self.views()])
+        controls = list(self.controls())
+        self.parts = (self.body, *self.views(), self.heading, *controls)
 
     def controls(self) -> Iterable[widgets.Widget]:
         """Make the panel's own controls, once."""
@@ -49,7 +51,8 @@ class Panel:
 
     def update(self, state: State) -> None:
         """Show a state; values that the state sets do not come back as actions of the user."""
-        self.body.value = self.draw(state) + self.failure(state) + changes()
+        self.body.value = self.draw(state) + self.failure(state)
+        self.heading.value = changes()
         self._quiet = True
         try:
             self.follow(state)
@@ -65,11 +68,9 @@ class Panel:
         self._quiet = False
 
     def close(self) -> None:
-        """Free every model of the panel."""
-        for widget in (*self.box.children, self.box):
-            for model in (getattr(widget, "style", None), widget.layout, widget):
-                if model is not None:
-                    model.close()
+        """Free the panel's models."""
+        for widget in self.parts:
+            widget.close()
 
     def failure(self, state: State) -> str:
         """Give the sentence and the next step of a failed or outdated step, or the question of a running one."""

@@ -14,6 +14,7 @@ from assistant.session.outlook import CardOutlook, outlook
 from assistant.session.state import Begin, SetFact, Simulate, State, Task
 from assistant.wizard import html
 from assistant.wizard.panels.base import Panel
+from assistant.wizard.parts import made
 from assistant.wizard.ruler import driver_ruler
 
 __all__ = ["DetectPanel"]
@@ -25,13 +26,13 @@ class DetectPanel(Panel):
     def controls(self) -> Iterable[widgets.Widget]:
         """Offer this machine and every recorded one, a fact to set, and another look."""
         recorded = sorted((label(name), name) for name in shipped())
-        self.machine = widgets.Dropdown(options=[(_("This machine"), ""), *recorded], description=_("Machine"))
+        self.machine = made(widgets.Dropdown, options=[(_("This machine"), ""), *recorded], description=_("Machine"))
         self.on_value(self.machine, lambda name: Simulate(machine=name))
-        self.fact = widgets.Text(
-            description=_("Set a fact"), placeholder="nvidia_driver=580.95.05", continuous_update=False
+        self.fact = made(
+            widgets.Text, description=_("Set a fact"), placeholder="nvidia_driver=580.95.05", continuous_update=False
         )
         self.on_value(self.fact, self._set)
-        self.again = widgets.Button(description=_("Look again"))
+        self.again = made(widgets.Button, description=_("Look again"))
         self.again.on_click(lambda _button: self.dispatch(Begin(task=Task.DETECT)))
         return [self.machine, self.fact, self.again]
 

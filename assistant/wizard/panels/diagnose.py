@@ -1,62 +1,138 @@
-"""Diagnose: the causes of what failed or of a pasted log, and what else is worth mending."""
+"""Diagnose: the causes of what failed or of a pasted log, what else is worth mending, and the mending itself."""
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable
 
 import ipywidgets as widgets
 
 from assistant.i18n import _
 from assistant.model.event import Step
-from assistant.model.finding import Diagnosis, Severity
-from assistant.session.state import Begin, Paste, Phase, State, Task
+from assistant.model.finding import Diagnosis, Remedy, Severity
+from assistant.model.record import replace
+from assistant.session.mend import commands_for, named, ways
+from assistant.session.state import Begin, Mend, Outcome, Paste, Phase, State, Task, Wish
 from assistant.wizard import html
-from assistant.wizard.panels.base import Panel
+from assistant.wizard.panels.base import Panel, log_view
+from assistant.wizard.parts import made, show
 
 __all__ = ["DiagnosePanel"]
 
 SURE = 0.8  # confidence from which a cause is told as a problem, below it as a note
+LABEL = 100  # characters of a way out that a list shows
 
 
 class DiagnosePanel(Panel):
-    """Causes with their ways out, findings, and a place to paste a log from anywhere."""
+    """Causes with their ways out, findings, a place to paste a log from anywhere, and a press that mends."""
 
     def controls(self) -> Iterable[widgets.Widget]:
-        """Let the user paste a log."""
-        self.log = widgets.Textarea(
-            description=_("A log"), placeholder=_("Paste an error message or a whole log."), rows=6
+        """Let the user paste a log and choose a way out; show what the press will do, and the press itself."""
+        self.log = made(
+            widgets.Textarea, description=_("A log"), placeholder=_("Paste an error message or a whole log."), rows=6
         )
-        self.find = widgets.Button(description=_("Find the cause"))
+        self.find = made(widgets.Button, description=_("Find the cause"))
         self.find.on_click(lambda _button: self._find())
-        return [self.log, self.find]
+        self.way = made(widgets.Dropdown, description=_("A way out"))
+        self.on_value(self.way, lambda way: Mend(way=way or ""))
+        self.preview, self.mend = made(widgets.HTML), made(widgets.Button)
+        self.mend.on_click(lambda _button: self._mend())
+        return [self.log, self.find, self.way, self.preview, self.mend]
+
+    def views(self) -> Iterable[widgets.Widget]:
+        """Show the log of what a press does."""
+        self.lines = made(widgets.HTML)
+        return [self.lines]
 
     def _find(self) -> None:
         self.dispatch(Paste(log=self.log.value))
         self.dispatch(Begin(task=Task.DIAGNOSE))
 
+    def _mend(self) -> None:
+        """Carry out the chosen way; one that is a plan becomes the wish that the plan step works on."""
+        way = self.offered.get(self.way.value)
+        if way and way.plan:
+            self.dispatch(Wish(request=replace(self.request, backend=way.plan.backend, python=way.plan.python)))
+            self.dispatch(Begin(task=Task.PLAN))
+        elif way:
+            self.dispatch(Mend(way=self.way.value))
+            self.dispatch(Begin(task=Task.MEND))
+
     def draw(self, state: State) -> str:
-        """Show causes and findings, or that there is none."""
+        """Show causes and findings, or that there is none, and how what was tried ended."""
         top = html.heading(_("Is anything to mend?"), _("What detection and verification noticed, and what failed."))
         worth = [finding for finding in state.findings if finding.severity in {Severity.WARNING, Severity.ERROR}]
         told = "".join(map(_cause, state.diagnoses)) + "".join(map(html.finding, worth))
-        following = _("What is pasted is read here, in this kernel, and sent nowhere. Nothing is changed.")
+        following = _("What is pasted is read here, in this kernel, and sent nowhere.")
+        if _offered(state):
+            following += " " + _("A way out is carried out only when you press its button.")
         return (
             top
+            + html.section(_("What was tried"), _tried(state))
             + html.section(_("What was found"), told or _nothing(state))
-            + html.section(_("What will happen"), f"<p>{html.esc(following)}</p>")
+            + html.section(_("What will happen"), html.paragraph(following))
         )
 
     def follow(self, state: State) -> None:
-        """Keep the controls still while something runs."""
-        self.log.disabled = self.find.disabled = state.running is not None
+        """Offer the ways that can be gone here, and keep still while something runs."""
+        self.offered, self.request = _offered(state), state.request
+        options = [(_label(way), name) for name, way in self.offered.items()]
+        if list(self.way.options) != options:
+            self.way.options = options
+        if self.offered:
+            self.way.value = state.way if state.way in self.offered else self.way.value or next(iter(self.offered))
+        chosen = self.offered.get(self.way.value)
+        self.mend.description = _("Make this plan") if chosen and chosen.plan else _("Do it, then check")
+        self.preview.value = _preview(chosen, state) if chosen else ""
+        for widget in (self.way, self.mend):
+            show(widget, visible=bool(chosen))
+        for widget in (self.log, self.find, self.way, self.mend):
+            widget.disabled = state.running is not None
+        self.lines.value = log_view(state.log, state.log_file) if state.running is Task.MEND or state.mended else ""
+
+
+def _offered(state: State) -> dict[str, Remedy]:
+    """Give the ways that one press can go: a plan to make, or commands that need no shell and no other rights."""
+    able = ways(state)
+    plans = {} if state.elsewhere else named(state)
+    return {name: way for name, way in named(state).items() if name in able or (name in plans and way.plan)}
+
+
+def _label(way: Remedy) -> str:
+    return way.text if len(way.text) <= LABEL else f"{way.text[: LABEL - 1]}…"
+
+
+def _preview(way: Remedy, state: State) -> str:
+    if way.plan:
+        text = _("The plan step takes up {backend} with Python {python}; nothing is installed before you agree.")
+        return f"<p>{html.esc(text.format(backend=way.plan.backend.value, python=way.plan.python))}</p>"
+    commands = commands_for(way, state.environment) if state.environment else ()
+    typed = [shlex.join(words) for words in commands or ()]
+    settings = [f"{name}={value}" for name, value in way.env.items()]
+    parts = ((_("These commands will run:"), typed), (_("These variables will be set in the kernel:"), settings))
+    return "".join(f"<p>{html.esc(told)}</p>" + html.code("\n".join(lines)) for told, lines in parts if lines)
+
+
+def _tried(state: State) -> str:
+    known = named(state)
+    words = {
+        Outcome.FIXED: (Severity.OK, _("Fixed: {way}")),
+        Outcome.NOT_FIXED: (Severity.WARNING, _("Done, but not fixed: {way}")),
+        Outcome.DONE: (Severity.INFO, _("Done; nothing here can tell whether it helped: {way}")),
+    }
+    told = ((*words[outcome], known[name].text) for name, outcome in state.mended.items() if name in known)
+    return "".join(html.note(severity, text.format(way=way)) for severity, text, way in told)
 
 
 def _nothing(state: State) -> str:
     if state.status(Step.DIAGNOSE).phase is not Phase.DONE:
         return ""
-    if state.pasted:
-        return html.note(Severity.INFO, _("Nothing in this log points to a cause that is known here."))
-    return html.note(Severity.OK, _("Nothing needs mending."))
+    if not state.inquiry:
+        return html.note(Severity.OK, _("Nothing needs mending."))
+    nearest = html.paragraph(_("What comes nearest:")) + html.bullets(state.near) if state.near else ""
+    report = html.details(_("A report to paste into an issue, private things removed"), html.code(state.inquiry))
+    told = _("Nothing in this log points to a cause that is known here.")
+    return html.note(Severity.INFO, told, nearest + report)
 
 
 def _cause(diagnosis: Diagnosis) -> str:

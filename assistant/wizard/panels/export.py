@@ -12,6 +12,7 @@ from assistant.session.downloads import Download, downloads
 from assistant.session.state import Fill, State
 from assistant.wizard import html
 from assistant.wizard.panels.base import Panel
+from assistant.wizard.parts import made
 
 __all__ = ["ExportPanel"]
 
@@ -21,8 +22,8 @@ class ExportPanel(Panel):
 
     def controls(self) -> Iterable[widgets.Widget]:
         """Let the user choose another folder."""
-        self.folder = widgets.Text(
-            description=_("Folder"), placeholder=_("beside the environment"), continuous_update=False
+        self.folder = made(
+            widgets.Text, description=_("Folder"), placeholder=_("beside the environment"), continuous_update=False
         )
         self.on_value(self.folder, lambda folder: Fill(field="folder", value=folder.strip()))
         return [self.folder]

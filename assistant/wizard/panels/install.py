@@ -13,6 +13,7 @@ from assistant.model.finding import Severity
 from assistant.session.state import Aim, Phase, Preview, State
 from assistant.wizard import html
 from assistant.wizard.panels.base import Panel, log_view
+from assistant.wizard.parts import made
 
 __all__ = ["InstallPanel"]
 
@@ -26,23 +27,31 @@ class InstallPanel(Panel):
     def controls(self) -> Iterable[widgets.Widget]:
         """Let the user choose between a new environment and this kernel's own."""
         options = [(_("A new environment"), ""), (_("The environment of this kernel"), KERNEL)]
-        self.where = widgets.Dropdown(options=options, description=_("Where"))
+        self.where = made(widgets.Dropdown, options=options, description=_("Where"))
         self.on_value(self.where, lambda where: Aim(target=where))
-        self.target = widgets.Text(
-            description=_("Folder"), placeholder=_("a folder of its own, chosen for you"), continuous_update=False
+        self.target = made(
+            widgets.Text,
+            description=_("Folder"),
+            placeholder=_("a folder of its own, chosen for you"),
+            continuous_update=False,
         )
         self.on_value(self.target, lambda target: Aim(target=target.strip()))
         return [self.where, self.target]
 
     def views(self) -> Iterable[widgets.Widget]:
         """Show the log below."""
-        self.log = widgets.HTML()
+        self.log = made(widgets.HTML)
         return [self.log]
 
     def draw(self, state: State) -> str:
         """Show what will happen, or what has."""
         if state.target == KERNEL:
             lead = _("This kernel's own environment is changed; should anything fail, it is put back as it was.")
+        elif state.target:
+            lead = _(
+                "The folder gets a new environment; one that stands there already is changed, and put back as it was "
+                "should anything fail."
+            )
         else:
             lead = _("A new environment is made; nothing that exists is touched.")
         top = html.heading(_("Install"), lead)
@@ -82,15 +91,20 @@ def _ready(state: State) -> str:
 
 def _agreement(preview: Preview) -> str:
     packages = preview.resolution.packages
-    size = _("{size:.0f} MB at most; what is in the cache is not fetched again").format(
-        size=preview.resolution.download / 10**6
+    size = _("{size:.1f} MB, of {total:.1f} MB in all").format(
+        size=preview.download / 1e6, total=preview.resolution.download / 1e6
     )
     rows = ((_("Folder"), preview.target), (_("Packages"), str(len(packages))), (_("Download"), size))
     commands = html.code("\n".join(shlex.join(command) for command in preview.commands))
-    every = html.table(((p.name, p.version, p.url) for p in packages), (_("Package"), _("Version"), _("Source")))
+    sizes = {package.name: f"{package.size / 1e6:.2f} MB" if package.size else "" for package in packages}
+    every = html.table(
+        ((package.name, package.version, sizes[package.name], package.url) for package in packages),
+        (_("Package"), _("Version"), _("Size"), _("Source")),
+    )
     ready = html.note(Severity.OK, _("This environment is there already and holds exactly these packages."))
     return (
         html.table(rows)
         + (ready if preview.ready else html.paragraph(_("These commands will run:")) + commands)
         + html.details(_("Every package"), every)
+        + html.details(_("Every file and folder that is written"), html.bullets(preview.writes))
     )

@@ -15,6 +15,7 @@ from assistant.session.interpreters import target_python
 from assistant.session.state import Choose, State, Wish
 from assistant.wizard import html
 from assistant.wizard.panels.base import Panel
+from assistant.wizard.parts import made
 
 __all__ = ["PlanPanel", "plan_title"]
 
@@ -24,10 +25,10 @@ class PlanPanel(Panel):
 
     def controls(self) -> Iterable[widgets.Widget]:
         """Let the user take another plan, or ask for a backend."""
-        self.choice = widgets.Dropdown(description=_("Plan"))
+        self.choice = made(widgets.Dropdown, description=_("Plan"))
         self.on_value(self.choice, lambda index: Choose(index=index or 0))
         backends = [(_("Choose for me"), ""), *((backend.value.upper(), backend.value) for backend in Backend)]
-        self.backend = widgets.Dropdown(options=backends, description=_("Backend"))
+        self.backend = made(widgets.Dropdown, options=backends, description=_("Backend"))
         self._request = State().request
         self.on_value(self.backend, self._wish)
         return [self.choice, self.backend]
@@ -44,7 +45,7 @@ class PlanPanel(Panel):
         chosen = html.card(
             _("PyTorch {torch} for {backend}").format(torch=plan.torch, backend=plan.backend.value.upper()),
             html.chips([plan.variant, _("Python {version}").format(version=plan.python), _size(plan)])
-            + html.bullets(plan.reasons, "ok"),
+            + html.bullets(plan.reasons, "next"),
             mark="ptsa-card-chosen",
         )
         return (

@@ -14,6 +14,7 @@ from assistant.session.state import Fill, State
 from assistant.verify.run import check_title
 from assistant.wizard import html
 from assistant.wizard.panels.base import Panel, log_view
+from assistant.wizard.parts import made
 
 __all__ = ["VerifyPanel"]
 
@@ -29,14 +30,14 @@ class VerifyPanel(Panel):
             (_("The most important operations (seconds)"), "quick"),
             (_("Everything, and speed (a minute)"), "full"),
         ]
-        self.level = widgets.Dropdown(options=options, description=_("How much"))
+        self.level = made(widgets.Dropdown, options=options, description=_("How much"))
         self.on_value(self.level, lambda level: Fill(field="level", value=level))
         return [self.level]
 
     def views(self) -> Iterable[widgets.Widget]:
         """Keep the plot apart: it is drawn once per report."""
-        self.plot = widgets.HTML()
-        self.log = widgets.HTML()
+        self.plot = made(widgets.HTML)
+        self.log = made(widgets.HTML)
         return [self.plot, self.log]
 
     def draw(self, state: State) -> str:
