@@ -34,7 +34,7 @@ Result = Dict[str, Any]  # noqa: UP006 - evaluated by Python 3.8
 Compute = Callable[[], List[Tensor]]  # noqa: UP006 - evaluated by Python 3.8
 Checks = Dict[str, Tuple[Callable[["Target"], Result], Tuple[str, ...]]]  # noqa: UP006 - evaluated by Python 3.8
 
-FILES = ("checks.py", "checks_full.py", "limits.py", "workloads.py")
+FILES = ("checks_first.py", "checks.py", "checks_full.py", "limits.py", "workloads.py")
 REPEATS = 3
 LEAST, MOST = 5, 30  # repeats of a measured work
 MEGABYTE = 1 << 20
@@ -63,6 +63,12 @@ def say(reason: str, **values: object) -> Result:
     return {"reason": reason, "values": values}
 
 
+def statm(field: int) -> int:
+    """Give Linux's count of this process's bytes: of its address space (field 0) or in memory (1)."""
+    with open("/proc/self/statm", encoding="ascii") as file:  # noqa: PTH123 - quicker
+        return int(file.read().split()[field]) * int(os.sysconf("SC_PAGE_SIZE"))
+
+
 class Target:
     """What is under test: the device as asked for and, once the first checks have passed, torch and torch's device."""
 
@@ -85,7 +91,16 @@ class Target:
         """Copy a NumPy array to the device."""
         return self.torch.from_numpy(array).to(self.device, copy=True)
 
-    say, refuse = staticmethod(say), Refused
+    say, refuse, statm = (
+        staticmethod(say),
+        Refused,
+        staticmethod(statm),
+    )  # for the files of the checks, which cannot import this one
+
+    @staticmethod
+    def tell_facts(**facts: object) -> None:
+        """Tell those facts that are known."""
+        tell(facts={key: str(value).strip("\x00 ") for key, value in facts.items() if value})
 
     @staticmethod
     def wide(array: Array) -> Array:
@@ -176,11 +191,6 @@ class Target:
         most = getattr(self.accelerator(), "max_memory_allocated", None)
         return self.allocated() if most is None else int(most(self.device))
 
-    @staticmethod
-    def address_space() -> int:
-        """Count the bytes of this process's address space; Linux only."""
-        return statm(0)
-
     def taken(self) -> int:
         """Count the bytes that the process holds in the machine's memory and on the device."""
         there = self.device is not None and self.device.type != "cpu"
@@ -238,12 +248,6 @@ def most_resident() -> int:
     return int(usage.getrusage(usage.RUSAGE_SELF).ru_maxrss) * (1 if sys.platform == "darwin" else 1024)
 
 
-def statm(field: int) -> int:
-    """Give Linux's count of this process's bytes: of its address space (field 0) or in memory (1)."""
-    with open("/proc/self/statm", encoding="ascii") as file:  # noqa: PTH123 - quicker
-        return int(file.read().split()[field]) * int(os.sysconf("SC_PAGE_SIZE"))
-
-
 def watch_memory(limit: int, running: list[str], target: Target) -> None:
     """End the process when one check takes more than `limit` bytes, here or on the device, before they run out."""
     start, seen = target.taken(), ""
@@ -256,70 +260,9 @@ def watch_memory(limit: int, running: list[str], target: Target) -> None:
         time.sleep(0.1)
 
 
-def check_import(target: Target) -> Result:
-    """Import torch; a missing library or another ABI shows in the exception's chain."""
-    started = time.perf_counter()
-    target.torch = torch = importlib.import_module("torch")
-    seconds = time.perf_counter() - started
-    facts = {"torch": torch.__version__, "cuda": torch.version.cuda, "hip": getattr(torch.version, "hip", None)}
-    tell_facts(**facts, threads=torch.get_num_threads())
-    return {"status": "passed", "seconds": seconds, "first_seconds": seconds}
-
-
-def check_device(target: Target) -> Result:
-    """Allocate on the device and see that the memory was taken there."""
-    started = time.perf_counter()
-    target.device = find_device(target)
-    for settings in (target.torch.backends.cuda.matmul, target.torch.backends.cudnn):
-        if hasattr(settings, "allow_tf32"):
-            settings.allow_tf32 = False  # its 10 bits would look like a wrong device
-    before = target.allocated()
-    tensor = target.torch.ones(MEGABYTE // 4, device=target.device)
-    target.wait([tensor])
-    seconds = time.perf_counter() - started
-    target.require(tensor)
-    after = target.allocated()
-    if before is not None and after is not None and after - before < MEGABYTE:
-        raise Refused("no memory taken", size=MEGABYTE, taken=after - before, device=target.asked)
-    tell_facts(**device_facts(target))
-    return {"status": "passed", "seconds": seconds, "first_seconds": seconds}
-
-
-def find_device(target: Target) -> Any:  # noqa: ANN401 - a torch.device of the target
-    """Turn the name asked for into torch's device; raise as torch does where there is none."""
-    torch = target.torch
-    if target.kind == "directml":
-        directml = importlib.import_module("torch_directml")
-        return directml.device(int(target.index)) if target.index else directml.device()
-    if target.kind == "rocm":
-        if not getattr(torch.version, "hip", None):
-            raise Refused("no rocm", torch=torch.__version__)
-        return torch.device("cuda" + (":" + target.index if target.index else ""))
-    return torch.device(target.asked)
-
-
-def device_facts(target: Target) -> dict[str, object]:
-    """Tell the device's name, memory and architecture, as far as torch knows them."""
-    facts: dict[str, object] = {"device": target.device}
-    if target.kind == "directml":
-        directml = importlib.import_module("torch_directml")
-        facts["device name"] = directml.device_name(int(target.index or directml.default_device()))
-    elif target.device.type == "cpu":
-        capability = getattr(getattr(target.torch.backends, "cpu", None), "get_cpu_capability", str)
-        facts.update({"device name": platform.processor() or platform.machine(), "cpu capability": capability()})
-    elif target.device.type == "mps":
-        facts["device name"] = getattr(target.torch.backends.mps, "get_name", str)()
-    elif hasattr(target.accelerator(), "get_device_properties"):
-        seen = target.accelerator().get_device_properties(target.device)
-        facts.update({"device name": seen.name, "device memory": f"{seen.total_memory / 2**30:.1f} GiB"})
-        facts["compute capability"] = f"{seen.major}.{seen.minor}" if hasattr(seen, "major") else None
-        facts["architecture"] = getattr(seen, "gcnArchName", None)
-    return facts
-
-
 def known_checks() -> Checks:
     """Give all checks: key to function and the keys of the checks that must have passed before."""
-    checks: Checks = {"import": (check_import, ()), "device": (check_device, ("import",))}
+    checks: Checks = {}
     for name in FILES:
         path = os.path.join(os.path.dirname(os.path.abspath(__file__)), name)  # noqa: PTH100, PTH118, PTH120 - quicker
         spec = importlib.util.spec_from_file_location("verify_" + name.split(".")[0], path)
@@ -390,11 +333,6 @@ def tell_result(key: str, result: Result) -> None:
     tell(check={"key": key, **result}, **said)
 
 
-def tell_facts(**facts: object) -> None:
-    """Tell those facts that are known."""
-    tell(facts={key: str(value).strip("\x00 ") for key, value in facts.items() if value})
-
-
 def watch_for_crashes() -> None:
     """Have Python's stack written to stderr when a library crashes or the parent ends a check that hangs."""
     faulthandler.enable()
@@ -411,7 +349,7 @@ def main() -> int:
     running = ["start"]
     if request.get("memory"):
         threading.Thread(target=watch_memory, args=(request["memory"], running, target), daemon=True).start()
-    tell_facts(python=platform.python_version(), executable=sys.executable)
+    target.tell_facts(python=platform.python_version(), executable=sys.executable)
     for key in [key for key in ("import", "device") if key in passed]:
         perform(target, checks, key, {"import"})
     for key in request["checks"]:

@@ -59,11 +59,12 @@ def memory_limiter(target: Target) -> Callable[[int | None], None] | None:
     if not (hasattr(module, "set_per_process_memory_fraction") and hasattr(module, "get_device_properties")):
         return None
     total = module.get_device_properties(target.device).total_memory
+    place = module.current_device() if target.device.index is None else target.device.index
 
     def limit(room: int | None) -> None:
         module.empty_cache()
         part = 1.0 if room is None else min((target.held() + room) / total, 1.0)
-        module.set_per_process_memory_fraction(part, target.device)
+        module.set_per_process_memory_fraction(part, place)
 
     return limit
 
@@ -72,7 +73,7 @@ def limit_process(target: Target, room: int | None) -> None:
     """Let this process's address space grow by so many bytes, or as far as it may for None."""
     resource = importlib.import_module("resource")
     most = resource.getrlimit(resource.RLIMIT_AS)[1]
-    limit = most if room is None else target.address_space() + room
+    limit = most if room is None else target.statm(0) + room
     resource.setrlimit(resource.RLIMIT_AS, (limit if most == resource.RLIM_INFINITY else min(limit, most), most))
 
 

@@ -59,34 +59,22 @@ def pictures(report: Report, software: str) -> dict[str, bytes]:
 
 def _wanted(report: Report) -> list[tuple[str, Callable[[Report], Figure], str, str]]:
     """Name the pictures of a report, with a title and words for those who cannot see them."""
-    wanted = [
-        (
-            "verification",
-            _timing,
-            _("Seconds of each check on {device}"),
-            _("Pale bars are first runs, which may compile; full bars are later runs; the scale is logarithmic."),
-        )
+    checks = [
+        " ".join(filter(None, (f"{check.key}: {check.status.value}", duration(check.seconds))))
+        for check in report.checks
     ]
-    if report.speeds:
-        wanted += [
-            ("speed", _bars, _("Speed of {device} beside the CPU"), _("Each rate is the median of its runs.")),
-            (
-                "roofline",
-                _roofline,
-                _("Roofline of {device}"),
-                _("Solid lines are published limits, dashed ones the best of this run."),
-            ),
-        ]
-    rows = {"verification": [_row_in_words(check) for check in report.checks]}
     speeds = [" ".join(filter(None, row)) for row in speed_rows(report.speeds, report.limits)]
+    pale = _("Pale bars are first runs, which may compile; full bars are later runs; the scale is logarithmic.")
+    solid = _("Solid lines are published limits, dashed ones the best of this run.")
+    wanted = (
+        ("verification", _timing, _("Seconds of each check on {device}"), pale, checks),
+        ("speed", _bars, _("Speed of {device} beside the CPU"), _("Each rate is the median of its runs."), speeds),
+        ("roofline", _roofline, _("Roofline of {device}"), solid, speeds),
+    )
     return [
-        (name, draw, title.format(device=report.device), f"{said} {'; '.join(rows.get(name, speeds))}.")
-        for name, draw, title, said in wanted
+        (name, draw, title.format(device=report.device), f"{said} {'; '.join(rows)}.")
+        for name, draw, title, said, rows in wanted[: 3 if speeds else 1]
     ]
-
-
-def _row_in_words(check: Check) -> str:
-    return f"{check.key}: {check.status.value}" + ("" if check.seconds is None else f", {duration(check.seconds)}")
 
 
 def _svg(make: Callable[[], Figure], title: str, description: str) -> str:

@@ -1,14 +1,18 @@
 """The child's files can run in older targets, and parent and child know the same checks."""
 
+# ruff: noqa: D102 - the names of `Gpu` are torch's and mean what torch's mean
+
 import ast
 import re
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from assistant.verify import run
-from assistant.verify.child import FILES, known_checks
+from assistant.verify.child import FILES, Target, known_checks
+from assistant.verify.limits import memory_limiter
 from assistant.verify.sentences import sentence, sentences
 
 FOLDER = Path(run.__file__).parent
@@ -32,6 +36,53 @@ def test_parent_and_child_know_the_same_checks():
     for place, key in enumerate(run.FULL):
         assert set(checks[key][1]) <= set(run.FULL[:place])
         assert run.check_title(key) != key
+
+
+class Gpu:
+    """What torch's module for CUDA does with memory: 8 GiB, of which blocks are granted up to the limit that is set."""
+
+    def __init__(self):
+        self.held, self.parts, self.waited = 1 << 30, [], []
+
+    def get_device_properties(self, _device):
+        return SimpleNamespace(total_memory=8 << 30)
+
+    def memory_allocated(self, _device):
+        return self.held
+
+    def current_device(self):
+        return 1
+
+    def empty_cache(self):
+        pass
+
+    def synchronize(self, device):
+        self.waited.append(device)
+
+    def set_per_process_memory_fraction(self, part, place):
+        if not isinstance(place, int):
+            raise TypeError(f"Expected an integer, but got: {place}")  # as torch does for a device without an index
+        self.parts.append((part, place))
+
+
+@pytest.mark.parametrize(("index", "place"), [(None, 1), (0, 0)])
+def test_memory_is_limited_and_work_awaited_on_the_gpu_that_was_asked_for(index, place):
+    """A little more than is held, then all of it again, by the GPU's number."""
+    gpu, target = Gpu(), Target("cuda")
+    target.torch, target.device = SimpleNamespace(cuda=gpu), SimpleNamespace(type="cuda", index=index)
+    limit = memory_limiter(target)
+    limit(1 << 30)
+    limit(None)
+    target.wait([])
+    assert gpu.parts == [(0.25, place), (1.0, place)]
+    assert gpu.waited == [target.device]
+
+
+def test_memory_that_cannot_be_limited_is_left_alone():
+    """MPS and DirectML have nothing that limits them to a part of one device."""
+    target = Target("mps")
+    target.torch, target.device = SimpleNamespace(mps=SimpleNamespace()), SimpleNamespace(type="mps", index=0)
+    assert memory_limiter(target) is None
 
 
 def spoken():
