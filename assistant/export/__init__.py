@@ -8,6 +8,7 @@ from pathlib import Path
 from assistant.export.bundle import MARKER, Bundle, Names, Unsuited, clean
 from assistant.export.config import Config, read_config
 from assistant.export.formats import FORMATS
+from assistant.export.trust import plain
 from assistant.export.write import write_all
 from assistant.i18n import _
 from assistant.model.errors import BadInput
@@ -40,12 +41,7 @@ def export(  # noqa: PLR0913 - what each of the other steps gave, and how to wri
     cannot have, and `WorkFailed` when files of somebody else stand in the way (unless `overwrite` agrees) or the folder
     cannot be written.
     """
-    unknown = [name for name in formats if name not in FORMATS]
-    if unknown:
-        raise BadInput(
-            _("There is no format called {format}.").format(format=unknown[0]),
-            hint=_("Choose from: {formats}.").format(formats=", ".join(FORMATS)),
-        )
+    chosen = [_named(name) for name in formats]
     pictures = figures or {}
     bundle = clean(
         Bundle(
@@ -61,7 +57,7 @@ def export(  # noqa: PLR0913 - what each of the other steps gave, and how to wri
         secrets,
         names,
     )
-    return write_all(folder, {**texts(bundle, formats), **_marked(pictures)}, overwrite)
+    return write_all(folder, {**texts(bundle, chosen), **_marked(pictures)}, overwrite)
 
 
 def texts(bundle: Bundle, formats: Sequence[str] = ()) -> dict[str, str]:
@@ -74,6 +70,21 @@ def texts(bundle: Bundle, formats: Sequence[str] = ()) -> dict[str, str]:
             if formats:
                 raise
     return written
+
+
+def _named(name: str) -> str:
+    """Find a format by its path, its file's name, or that without its ending: `dockerfile`, `report`, `env`."""
+    wanted = name.lower()
+    spelled = {path: (path.lower(), path.lower().strip("."), Path(path.lower()).name) for path in FORMATS}
+    exact = [path for path, names in spelled.items() if wanted in names]
+    loose = [path for path, names in spelled.items() if wanted in {names[2].partition(".")[0], *Path(names[1]).parts}]
+    found = exact[:1] or (loose if len(loose) == 1 else [])
+    if not found:
+        raise BadInput(
+            _("There is no format called {format}.").format(format=plain(name)),
+            hint=_("Choose from: {formats}.").format(formats=", ".join(FORMATS)),
+        )
+    return found[0]
 
 
 def _marked(pictures: Mapping[str, str | bytes]) -> dict[str, str | bytes]:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable
 
 from assistant.export.bundle import Bundle
+from assistant.export.trust import plain
 from assistant.model.machine import Machine, Vendor
 from assistant.model.plan import Backend, of_torch_family
 
@@ -22,11 +23,11 @@ def collect_env_text(bundle: Bundle) -> str:
     works = bundle.report.usable
     libc = f"glibc-{machine.glibc}" if machine.glibc else machine.libc or "N/A"
     rows = (
-        ("PyTorch version", facts.get("torch") or bundle.environment.packages.get("torch", plan.torch)),
+        ("PyTorch version", plain(facts.get("torch") or bundle.environment.packages.get("torch", plan.torch))),
         ("Is debug build", "False"),
         ("CUDA used to build PyTorch", f"{cuda[1]}.{cuda[2]}" if cuda else _NONE),
         ("ROCM used to build PyTorch", hip[1] if hip else "N/A"),
-        ("OS", f"{machine.os_version or machine.os or _NONE} ({machine.arch or 'unknown'})"),
+        ("OS", f"{plain(machine.os_version or machine.os or _NONE)} ({machine.arch or 'unknown'})"),
         ("GCC version", _NONE),
         ("Clang version", _NONE),
         ("CMake version", _NONE),
@@ -64,24 +65,24 @@ def _platform(machine: Machine, libc: str) -> str:
 def _gpus(machine: Machine) -> Iterable[str]:
     told = [gpu for gpu in machine.gpus if gpu.vendor in {Vendor.NVIDIA, Vendor.AMD}]
     for number, gpu in enumerate(told):
-        name = gpu.name or gpu.pci_id or gpu.vendor.value
+        name = plain(gpu.name or gpu.pci_id or gpu.vendor.value)
         yield f"GPU {number}: {name}" + (f" ({gpu.gfx})" if gpu.gfx else "")
 
 
 def _intel(machine: Machine) -> Iterable[str]:
     for number, gpu in enumerate(gpu for gpu in machine.gpus if gpu.vendor is Vendor.INTEL):
-        name = (gpu.name or "Intel GPU").replace("'", "")
+        name = plain(gpu.name or "Intel GPU").replace("'", "")
         device = f", device_id=0x{gpu.pci_id[5:].upper()}" if gpu.pci_id else ""
         memory = f", total_memory={round(gpu.vram_gb * 1024)}MB" if gpu.vram_gb else ""
         yield f"* [{number}] _XpuDeviceProperties(name='{name}'{device}{memory})"
 
 
 def _of(machine: Machine, vendor: Vendor) -> list[str]:
-    return [gpu.name for gpu in machine.gpus if gpu.vendor is vendor and gpu.name]
+    return [plain(gpu.name) for gpu in machine.gpus if gpu.vendor is vendor and gpu.name]
 
 
 def _libraries(bundle: Bundle) -> Iterable[str]:
     for name, version in sorted(bundle.environment.packages.items()):
         if of_torch_family(name) or _BESIDE.fullmatch(name):
-            yield f"[pip3] {name}=={version}"
+            yield f"[pip3] {name}=={plain(version)}"
     yield f"[conda] {_NONE}"

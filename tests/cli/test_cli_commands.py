@@ -117,6 +117,7 @@ def test_an_unknown_option_is_refused(run: Run) -> None:
         ("plan", "--machines", "/no/such/file"),
         ("diagnose", "/no/such/file"),
         ("apply", "/no/such/file"),
+        ("check", "/no/such/file"),
         ("onnx", "check", "/no/such/file"),
     ],
     ids=" ".join,
@@ -156,13 +157,6 @@ def test_export_without_a_setup_says_what_to_do(run: Run) -> None:
 def test_verify_refuses_what_is_no_environment(run: Run, tmp_path: Path) -> None:
     """A folder without a Python is named."""
     refused(run("verify", "--target", tmp_path), 2, str(tmp_path))
-
-
-@pytest.mark.parametrize("arguments", [("apply",), ("check",), ("onnx", "check")], ids=" ".join)
-def test_an_unfinished_command_claims_no_success(run: Run, tmp_path: Path, arguments: tuple[str, ...]) -> None:
-    """What cannot be done yet says so and fails."""
-    (tmp_path / "file").write_text("x")
-    refused(run(*arguments, tmp_path / "file"), 1, "yet")
 
 
 def test_setup_refuses_a_folder_of_other_things(run: Run, tmp_path: Path) -> None:

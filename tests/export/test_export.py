@@ -15,21 +15,24 @@ from assistant.export.markdown import code, escaped
 from assistant.model.errors import BadInput, WorkFailed
 
 change = msgspec.structs.replace
+LOCK = '# by uv: uv pip compile /tmp/x\nlock-version = "1.0"\ncreated-by = "uv"\n\npackages = []\n'
 
 
 def run(folder, detection=DETECTION, plan=PLAN, environment=ENVIRONMENT, report=REPORT, **options):
     """Export the setup of these tests; give the texts by file name."""
     written = export(detection, plan, environment, report, folder, **options)
-    return {path.name: path.read_text("utf-8") for path in written}
+    return {path.relative_to(folder).as_posix(): path.read_text("utf-8") for path in written}
 
 
 def test_every_format_is_written_with_our_marker_in_front(tmp_path):
     """All formats and figures are written, marked in the first line, and nothing else is left in the folder."""
-    texts = run(tmp_path / "new" / "folder", figures={"verification.svg": "<svg></svg>"})
-    assert (
-        set(texts) == {*FORMATS, "verification.svg"} == {path.name for path in (tmp_path / "new" / "folder").iterdir()}
-    )
-    assert all(MARKER in text.splitlines()[0] for text in texts.values())
+    folder = tmp_path / "new" / "folder"
+    texts = run(folder, figures={"verification.svg": "<svg></svg>"}, lock=LOCK)
+    launch = {name for name in texts if name.startswith("launch/")}
+    assert launch
+    assert set(texts) - launch == {*FORMATS, "verification.svg"} - {"launch"}
+    assert set(texts) == {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
+    assert all(MARKER in text[:400] for text in texts.values())
 
 
 def test_the_same_setup_gives_the_same_bytes_over_our_own_files(tmp_path):
@@ -59,14 +62,14 @@ def test_a_file_of_somebody_else_is_never_replaced_unasked(tmp_path):
     assert caught.value.hint
     assert [path.name for path in tmp_path.iterdir()] == ["requirements.txt"]
     assert foreign.read_text("utf-8") == "torch\n"
-    assert "torch==2.6.0+cu126" in run(tmp_path, overwrite=True)["requirements.txt"]
+    assert "torch==2.6.0+cu126" in run(tmp_path, overwrite=lambda _foreign: True)["requirements.txt"]
 
 
 def test_a_folder_in_a_files_place_is_refused(tmp_path):
     """A folder named like a file of ours stops the export in one sentence."""
     (tmp_path / "report.md").mkdir()
     with pytest.raises(WorkFailed, match="is a folder"):
-        run(tmp_path, overwrite=True)
+        run(tmp_path, overwrite=lambda _foreign: True)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="/proc refuses new folders, even to root")
@@ -197,7 +200,9 @@ def test_a_hostile_name_adds_no_column_and_no_markup(tmp_path):
     text = run(tmp_path, detection=detection, report=report, environment=environment, formats=("report.md",))[
         "report.md"
     ]
+    text = re.sub(r"^(`{3,})text\n.*?^\1$", "", text, flags=re.DOTALL | re.MULTILINE)  # what is fenced is no markup
     rows = [re.sub(r"\\.", "", line) for line in text.splitlines() if line.startswith("| matmul")]
     assert [row.count("|") for row in rows] == [9]
     assert "](http" not in re.sub(r"\\.", "", re.sub(r"`.*`", "", text))
     assert not re.search(r"<script", re.sub(r"(`+).*?\1", "", text))
+    assert not [line for line in HOSTILE.splitlines()[1:] if line in text.splitlines()]

@@ -18,8 +18,8 @@ from loopback import LoopbackIndex
 from assistant.export import read_config
 from assistant.export.bundle import Bundle
 from assistant.export.config import config_text
-from assistant.export.dotenv import dotenv_text
 from assistant.export.requirements import requirements_text
+from assistant.export.shells import dotenv_text
 from assistant.model.errors import BadInput
 
 change = msgspec.structs.replace
@@ -27,11 +27,11 @@ BUNDLE = Bundle(machine=DETECTION.machine, plan=PLAN, environment=ENVIRONMENT, r
 
 
 def test_the_configuration_reads_back_into_the_same_records():
-    """`assistant.toml` keeps machine, plan, environment and verification exactly."""
+    """`assistant.toml` keeps machine, plan, environment and verification; of the environment's path only the name."""
     config = read_config(config_text(BUNDLE))
     assert config.machine == BUNDLE.machine
     assert config.plan == BUNDLE.plan
-    assert config.environment == BUNDLE.environment
+    assert config.environment == change(ENVIRONMENT, path="torch env", python="bin/python")
     assert config.verification == BUNDLE.report
     assert config.versions["torch"] == "2.6.0"
 

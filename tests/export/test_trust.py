@@ -1,0 +1,174 @@
+"""A configuration from somebody else is data: every value of it is of a plain form, or it is refused by name."""
+
+import re
+from pathlib import Path
+
+import msgspec
+import pytest
+from export.setups import DETECTION, ENVIRONMENT, PLAN, REPORT
+
+from assistant.catalog import load_catalog
+from assistant.export import read_config
+from assistant.export.bundle import Bundle
+from assistant.export.config import config_text
+from assistant.model.errors import BadInput
+from assistant.session.apply import known_index
+
+change = msgspec.structs.replace
+TEXT = config_text(Bundle(machine=DETECTION.machine, plan=PLAN, environment=ENVIRONMENT, report=REPORT))
+PATH = 'path = "torch env"'
+PYTHON = 'python = "bin/python"'
+INDEX = 'index_url = "https://download.pytorch.org/whl/cu126"'
+NEED = '"numpy",'
+
+
+def test_what_was_exported_is_accepted():
+    """The plain text reads back; so do a byte order mark and Windows line ends."""
+    assert read_config(TEXT) == read_config(b"\xef\xbb\xbf" + TEXT.replace("\n", "\r\n").encode())
+
+
+@pytest.mark.parametrize(
+    "path", ["../up", "..", ".", "/etc", "a/b", "C:\\x", "C:x", "\\\\server\\share", "nul", "a\u0000", ""]
+)
+def test_a_path_that_could_lead_out_is_refused(path):
+    """The environment's folder is one plain name: nothing absolute, no parent, no drive, no device of Windows."""
+    with pytest.raises(BadInput, match=r"environment\.path"):
+        read_config(TEXT.replace(PATH, "path = " + msgspec.json.encode(path).decode()))
+
+
+@pytest.mark.parametrize(
+    "path", ["/bin/sh", "../../bin/sh", "bin/../../sh", "a/b/c", "C:/python.exe", "\\\\\\\\s\\\\x"]
+)
+def test_an_interpreter_outside_of_the_environment_is_refused(path):
+    """The interpreter lies inside of the folder."""
+    with pytest.raises(BadInput, match=r"environment\.python"):
+        read_config(TEXT.replace(PYTHON, f'python = "{path}"'))
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "numpy; rm -rf /",
+        "--index-url https://evil.example/simple",
+        "-r /etc/passwd",
+        "-e .",
+        "numpy @ https://evil.example/numpy-1-py3-none-any.whl",
+        "./local",
+        "$(id)",
+        "`id`",
+        "numpy\\nos",
+    ],
+)
+def test_a_requirement_with_options_addresses_or_a_shell_is_refused(line):
+    """A requirement is a name and versions."""
+    with pytest.raises(BadInput, match=r"plan\.requirements|cannot be read"):
+        read_config(TEXT.replace(NEED, f'"{line}",'))
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("LD_PRELOAD", "x.so"),
+        ("PYTHONPATH", "x"),
+        ("CUDA_INJECTION64_PATH", "x.so"),
+        ("PIP_INDEX_URL", "x"),
+        ("PATH", "x"),
+    ],
+)
+def test_a_variable_that_no_plan_sets_is_refused(name, value):
+    """Variables that load libraries, code or other indexes never reach a program."""
+    with pytest.raises(BadInput, match=rf"plan\.env\.{name}"):
+        read_config(TEXT.replace('CUDA_MODULE_LOADING = "LAZY"', f'{name} = "{value}"'))
+
+
+@pytest.mark.parametrize("value", ["/lib/x.so", "$(id)", "a b", "${HOME}", "%PATH%", "'; id"])
+def test_a_variable_with_a_path_or_a_shells_signs_is_refused(value):
+    """Nothing is expanded, because nothing that could be is accepted."""
+    with pytest.raises(BadInput, match=r"plan\.env\.CUDA_MODULE_LOADING"):
+        read_config(TEXT.replace('"LAZY"', f'"{value}"'))
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "ftp://x/y",
+        "javascript:alert(1)",
+        "https://user:pw@x/y",
+        "https://x/../y",
+        "https://x/$(id)",
+        "//x/y",
+        "file://server/share",
+    ],
+)
+def test_an_index_of_another_form_is_refused(url):
+    """An index is the plain address of a server or a local folder."""
+    with pytest.raises(BadInput, match=r"plan\.index_url"):
+        read_config(TEXT.replace(INDEX, f'index_url = "{url}"'))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ('variant = "cu126"', 'variant = "../../x"', r"plan\.variant"),
+        ('python = "3.12"', 'python = "3.12; id"', r"plan\.python"),
+        ('device = "cuda"', 'device = "cuda; id"', r"verification\.device"),
+        ('kernel = "torch-cu126"', 'kernel = "../x"', r"environment\.kernel"),
+        ('numpy = "2.1.0"', 'numpy = "2.1.0 --index-url x"', r"environment\.packages\.numpy"),
+        ('numpy = "2.1.0"', '"../numpy" = "2.1.0"', r"environment\.packages"),
+        ("[hashes]", '[hashes]\nnumpy = "abc"', r"hashes\.numpy"),
+        ("[hashes]", f'[hashes]\nother = "{"0" * 64}"', r"hashes\.other"),
+    ],
+)
+def test_each_other_value_has_its_form(old, new, said):
+    """The place at fault is named."""
+    assert old in TEXT
+    with pytest.raises(BadInput, match=said) as caught:
+        read_config(TEXT.replace(old, new, 1))
+    assert caught.value.hint
+    assert "\n" not in caught.value.message
+
+
+@pytest.mark.parametrize("data", [b"\xff\xfes\x00c\x00", b"\x00\x01\x02", b"", b"[" * 10**5])
+def test_other_bytes_are_refused_in_one_line(data):
+    """UTF-16, binary, nothing at all and deep nesting end in one sentence."""
+    with pytest.raises(BadInput) as caught:
+        read_config(data, "mine.toml")
+    assert "mine.toml" in caught.value.message
+    assert caught.value.message.isprintable()
+
+
+def test_a_refusal_cannot_steer_the_terminal():
+    """Escape sequences of a configuration are written as text."""
+    with pytest.raises(BadInput) as caught:
+        read_config(TEXT.replace(PATH, 'path = "\\u001b[2J/x"'))
+    assert "\x1b" not in caught.value.message
+
+
+@pytest.mark.parametrize(
+    ("url", "known"),
+    [
+        ("https://download.pytorch.org/whl/cu126", True),
+        ("https://download.pytorch.org/whl/nightly/cu132", True),
+        ("https://repo.amd.com/rocm/whl-multi-arch/", True),
+        ("https://own.example/simple/", True),
+        ("http://download.pytorch.org/whl/cu126", False),
+        ("https://download.pytorch.org.evil.example/whl/cu126", False),
+        ("https://evil.example/whl/cu126", False),
+        ("https://download.pytorch.org/other", False),
+        ("https://download.pytorch.org/whl/%2e%2e/x", False),
+        ("file:///tmp/wheels", False),
+    ],
+)
+def test_only_listed_indexes_and_ones_own_are_known(url, known):
+    """An index is known by server, scheme and folder, not by how it looks."""
+    assert known_index(url, load_catalog(), ("https://own.example/simple", "")) is known
+
+
+def test_no_template_reads_what_it_fills_in():
+    """Values are never templates themselves: no exported text is rendered twice."""
+    folder = Path(__file__).parents[2] / "assistant" / "export"
+    assert not [
+        file
+        for file in folder.glob("*.py")
+        if re.search(r"from_string|\.format_map|eval\(|exec\(", file.read_text("utf-8"))
+    ]
