@@ -18,6 +18,7 @@ from assistant.catalog.limits import LimitTables
 from assistant.catalog.rows import CudaTables, DirectmlTables, IndexTables, RocmTables, SystemTables, TorchTables
 from assistant.catalog.tables import read_tables
 from assistant.model.errors import BadInput
+from assistant.session.support import SupportTables
 
 KINDS = {
     "torch": TorchTables,
@@ -31,6 +32,7 @@ KINDS = {
     "gpus_intel": CardTables,
     "launchers": LauncherTables,
     "limits": LimitTables,
+    "support": SupportTables,
 }
 CATALOG = load_catalog()
 

@@ -1,0 +1,106 @@
+"""The support matrix: for each family of GPUs on each system the best plan, and what is known of workloads on it."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Literal
+
+from assistant.catalog import load_catalog
+from assistant.catalog.tables import Table, read_tables
+from assistant.i18n import _
+from assistant.model.machine import Gpu, Machine, Vendor
+from assistant.model.plan import Backend, Plan
+from assistant.model.record import Record
+from assistant.plan import make_plans
+
+__all__ = ["SYSTEMS", "WORKLOADS", "Cell", "Family", "Known", "SupportTables", "matrix", "state_word", "workloads"]
+
+System = Literal["linux", "wsl", "windows", "macos"]
+SYSTEMS: dict[System, Machine] = {
+    "linux": Machine(os="linux", arch="x86_64", glibc="2.39", python="3.12"),
+    "wsl": Machine(os="linux", arch="x86_64", glibc="2.39", python="3.12", wsl=True),
+    "windows": Machine(os="windows", os_version="Windows 11 (build 26100)", arch="x86_64", python="3.12"),
+    "macos": Machine(os="macos", os_version="macOS 15.5", arch="arm64", python="3.12"),
+}
+WORKLOADS = ("llm", "tts", "vocoder", "fine-tuning")
+
+
+class Family(Record, frozen=True):
+    """GPUs that are served alike, stood for by one card; `vendor` is "" for a machine without a GPU."""
+
+    family: str
+    vendor: str
+    name: str
+    systems: tuple[System, ...]
+    compute_capability: str | None = None
+    gfx: str | None = None
+    pci_id: str | None = None
+    integrated: bool = False
+
+    @property
+    def gpus(self) -> tuple[Gpu, ...]:
+        """The card as a machine has it."""
+        if not self.vendor:
+            return ()
+        facts = {name: getattr(self, name) for name in ("name", "compute_capability", "gfx", "pci_id", "integrated")}
+        return (Gpu(vendor=Vendor(self.vendor), **facts),)
+
+
+class Known(Record, frozen=True):
+    """What is known of one workload on one backend: `verified` by us, `published` by others, or with `gaps`."""
+
+    backend: Backend
+    workload: str
+    state: Literal["verified", "published", "gaps", "experimental"]
+    source: str
+    note: str = ""
+
+
+class SupportTables(Record, frozen=True):
+    families: Table[Family]
+    workloads: Table[Known]
+
+
+class Cell(Record, frozen=True):
+    """The best plan for a family on a system with a current driver; None where that system never has such a card."""
+
+    family: Family
+    system: System
+    plan: Plan | None = None
+
+
+@cache
+def _tables() -> SupportTables:
+    return read_tables("support", SupportTables)
+
+
+def matrix() -> tuple[Cell, ...]:
+    """Plan for every family on every system, drivers as new as can be; families in order, then systems."""
+    return tuple(_cell(family, system) for family in _tables().families.rows for system in SYSTEMS)
+
+
+def _cell(family: Family, system: System) -> Cell:
+    if system not in family.systems:
+        return Cell(family=family, system=system)
+    base = SYSTEMS[system]
+    fields = {name: getattr(base, name) for name in base.__struct_fields__}
+    driver = "999.0" if family.vendor == Vendor.NVIDIA.value else None
+    machine = Machine(**{**fields, "gpus": family.gpus, "nvidia_driver": driver})
+    return Cell(family=family, system=system, plan=make_plans(machine, load_catalog()).choice)
+
+
+def workloads() -> dict[tuple[Backend, str], Known]:
+    """Tell what is known of each workload on each backend."""
+    rows = _tables().workloads.rows
+    return {(row.backend, row.workload): row for row in rows}
+
+
+def state_word(state: str) -> str:
+    """Say a workload's state in a word."""
+    words = {
+        "verified": _("verified"),
+        "published": _("published"),
+        "gaps": _("with gaps"),
+        "experimental": _("experimental"),
+    }
+    return words[state]

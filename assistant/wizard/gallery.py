@@ -1,0 +1,131 @@
+"""The gallery: every recorded machine as a card, one of them in full, and what one changed fact does to its plan."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import ipywidgets as widgets
+
+from assistant.i18n import _, use_language
+from assistant.model.errors import AssistantError
+from assistant.model.finding import Severity
+from assistant.model.plan import Plan, Planning
+from assistant.session.gallery import Exhibit, changed, exhibits, fitting
+from assistant.wizard import html, open_wizard
+from assistant.wizard.panels.detect import facts
+from assistant.wizard.panels.plan import plan_title
+from assistant.wizard.stepper import STATIC
+
+__all__ = ["Gallery", "open_gallery"]
+
+OSES = {"linux": "Linux", "windows": "Windows", "macos": "macOS", "wsl": "WSL"}
+VENDORS = {"nvidia": "NVIDIA", "amd": "AMD", "intel": "Intel", "apple": "Apple"}
+
+
+def open_gallery(machine: str = "", *, language: str | None = None) -> Gallery:
+    """Show every recorded machine; call it as the last line of a cell. `machine` is the one that is shown in full."""
+    use_language(language)
+    return Gallery(machine)
+
+
+class Gallery(widgets.VBox):  # type: ignore[misc]  # the library has no types
+    """Filters above, cards below, and one machine in full beside a fact to change."""
+
+    def __init__(self, machine: str = "") -> None:
+        super().__init__()
+        self.add_class("ptsa-wizard")
+        self._all = exhibits()
+        anything = (_("Any"), "")
+        nothing = (_("No GPU"), "none")
+        vendors = [anything, *((name, key) for key, name in VENDORS.items()), nothing]
+        self.vendor = widgets.Dropdown(options=vendors, description=_("Maker"))
+        self.os = widgets.Dropdown(
+            options=[anything, *((name, key) for key, name in OSES.items())], description=_("OS")
+        )
+        self.text = widgets.Text(description=_("Search"), placeholder="RX 6700", continuous_update=False)
+        self.machine = widgets.Dropdown(description=_("Machine"))
+        self.fact = widgets.Text(
+            description=_("Set a fact"), placeholder="nvidia_driver=580.95.05", continuous_update=False
+        )
+        self.open = widgets.Button(description=_("Open in the wizard"), button_style="primary")
+        self.look, self.head, self.detail, self.cards = (widgets.HTML() for _number in range(4))
+        self.wizard = widgets.VBox()
+        self.look.value = f"<style>{(STATIC / 'wizard.css').read_text(encoding='utf-8')}</style>"
+        self.head.value = html.heading(_("Recorded machines"), _("Choose one, change a fact, and see what it gets."))
+        filters, choice = (
+            widgets.HBox([self.vendor, self.os, self.text]),
+            widgets.HBox([self.machine, self.fact, self.open]),
+        )
+        self.children = (self.look, self.head, filters, choice, self.detail, self.cards, self.wizard)
+        for control in (self.vendor, self.os, self.text):
+            control.observe(_told(self._filter), "value")
+        self.machine.observe(_told(self._choose), "value")
+        self.fact.observe(_told(self._draw), "value")
+        self.open.on_click(lambda _button: self._open())
+        self._filter()
+        if machine:
+            self.machine.value = machine
+
+    def __repr__(self) -> str:
+        """Stay the same in every run: notebooks are compared by what their cells print."""
+        return "Gallery()"
+
+    def _filter(self) -> None:
+        shown = fitting(self._all, vendor=self.vendor.value, os=self.os.value, text=self.text.value)
+        self.machine.options = [(exhibit.label, exhibit.name) for exhibit in shown]
+        self.cards.value = (
+            f'<div class="ptsa-cards">{"".join(map(_card, shown))}</div>'
+            if shown
+            else html.note(Severity.INFO, _("No recorded machine is like that."))
+        )
+        self._draw()
+
+    def _choose(self) -> None:
+        self.fact.value = ""
+        self._draw()
+
+    def _draw(self) -> None:
+        exhibit = next((item for item in self._all if item.name == self.machine.value), None)
+        self.open.disabled = exhibit is None
+        if exhibit is None:
+            self.detail.value = ""
+            return
+        own = html.card(exhibit.label, html.table(facts(exhibit.machine)) + _planned(exhibit.planning), "gpu")
+        self.detail.value = f'<div class="ptsa-cards">{own}{self._with_fact(exhibit)}</div>'
+
+    def _with_fact(self, exhibit: Exhibit) -> str:
+        """Draw the same machine with one fact changed; nothing while none is named."""
+        fact, _sign, value = self.fact.value.partition("=")
+        if not fact.strip():
+            return ""
+        try:
+            machine, planning = changed(exhibit.name, fact.strip(), value.strip())
+        except AssistantError as error:
+            return html.note(Severity.WARNING, f"{error.message} {error.hint}")
+        title = _("{fact} = {value}: set by you.").format(fact=fact.strip(), value=value.strip())
+        return html.card(title, html.table(facts(machine)) + _planned(planning), "next")
+
+    def _open(self) -> None:
+        self.wizard.children = (open_wizard(self.machine.value),)
+
+
+def _told(draw: Callable[[], None]) -> Callable[[object], None]:
+    return lambda _change: draw()
+
+
+def _card(exhibit: Exhibit) -> str:
+    gpus = [gpu.name or gpu.vendor.value for gpu in exhibit.machine.gpus] or [_("no GPU")]
+    origin = _("recorded") if exhibit.origin == "recorded" else _("composed")
+    choice = exhibit.planning.choice
+    gets = plan_title(choice) if choice else _("No PyTorch wheel fits.")
+    return html.card(
+        exhibit.label, html.chips([*dict.fromkeys(gpus), origin]) + html.paragraph(gets, "ok" if choice else "no")
+    )
+
+
+def _planned(planning: Planning) -> str:
+    """Draw the best plan with its reasons, and the best that was rejected."""
+    choice: Plan | None = planning.choice
+    chosen = html.paragraph(plan_title(choice), "ok") + html.bullets(choice.reasons) if choice else ""
+    against = [f"{row.why} {row.would_help}".strip() for row in planning.rejected[:3]]
+    return chosen + html.bullets(choice.warnings if choice else (), "warning") + html.bullets(against, "no")

@@ -1,0 +1,91 @@
+"""The gallery's machines, its filters, one changed fact, and the support matrix."""
+
+from __future__ import annotations
+
+import pytest
+
+from assistant.machines import shipped
+from assistant.model.errors import BadInput
+from assistant.model.plan import Backend
+from assistant.session.gallery import changed, exhibits, fitting
+from assistant.session.support import SYSTEMS, WORKLOADS, matrix, workloads
+from assistant.wizard.gallery import open_gallery
+from assistant.wizard.support import draw_support, draw_workloads
+
+BLACKWELL = "linux-ubuntu2404-rtx5070ti-driver570"
+
+
+def test_every_shipped_machine_is_shown():
+    """One exhibit each, with its plans."""
+    assert sorted(exhibit.name for exhibit in exhibits()) == sorted(shipped())
+
+
+def test_filters_narrow_the_choice():
+    """Maker, system and words each keep those that fit, together those that fit all."""
+    everything = exhibits()
+    assert {exhibit.machine.wsl for exhibit in fitting(everything, os="wsl")} == {True}
+    assert all("amd" in exhibit.vendors for exhibit in fitting(everything, vendor="amd"))
+    assert all(not exhibit.machine.gpus for exhibit in fitting(everything, vendor="none"))
+    names = [exhibit.name for exhibit in fitting(everything, vendor="amd", os="linux", text="6700 xt")]
+    assert names == ["linux-arch-rx6700xt-directml"]
+
+
+def test_a_changed_fact_changes_the_plan():
+    """Blackwell with driver 570 gets CUDA 12.8; with 580 the newest release opens. A fact that is none is refused."""
+    _machine, planning = changed(BLACKWELL, "nvidia_driver", "580.95.05")
+    before = next(exhibit for exhibit in exhibits() if exhibit.name == BLACKWELL).planning
+    assert (before.choice.variant, planning.choice.variant) == ("cu128", "cu130")
+    with pytest.raises(BadInput, match="does not fit"):
+        changed(BLACKWELL, "banana", "3")
+
+
+def test_the_gallery_shows_both_plans_and_opens_the_wizard():
+    """The machine as it is stands beside the one with the fact; a press opens the wizard's simulation of it."""
+    gallery = open_gallery(BLACKWELL)
+    gallery.fact.value = "nvidia_driver=580.95.05"
+    assert "cu128" in gallery.detail.value
+    assert "cu130" in gallery.detail.value
+    gallery.open.click()
+    assert gallery.wizard.children[0].session.state.machine == BLACKWELL
+    gallery.text.value = "no such machine"
+    assert gallery.open.disabled
+    assert "No recorded machine" in gallery.cards.value
+
+
+def test_hostile_text_is_shown_as_text():
+    """What is typed as a fact reaches the page escaped."""
+    gallery = open_gallery(BLACKWELL)
+    gallery.fact.value = "gpus[0].name=<img src=x onerror=alert(1)>"
+    assert "<img" not in gallery.detail.value
+    gallery.fact.value = "<script>=1"
+    assert "<script>" not in gallery.detail.value
+
+
+def test_the_matrix_answers_every_place():
+    """Each family has a plan on each system where its cards are found, and a GPU's plan is nobody else's backend."""
+    cells = {(cell.family.family, cell.system): cell for cell in matrix()}
+    assert len(cells) == len({family for family, _system in cells}) * len(SYSTEMS)
+    assert all((cell.plan is None) == (system not in cell.family.systems) for (_f, system), cell in cells.items())
+    own = {"nvidia": Backend.CUDA, "amd": Backend.ROCM, "intel": Backend.XPU, "apple": Backend.MPS}
+    found = {cell.plan.backend for cell in cells.values() if cell.plan}
+    assert found == set(Backend)
+    for cell in cells.values():
+        allowed = {own.get(cell.family.vendor), Backend.DIRECTML, Backend.CPU}
+        assert cell.plan is None or cell.plan.backend in allowed
+
+
+def test_every_workload_on_every_backend_has_a_state_with_its_source():
+    """Nothing is left out, and whatever has gaps says which."""
+    known = workloads()
+    assert set(known) == {(backend, workload) for backend in Backend for workload in WORKLOADS}
+    assert all(row.source for row in known.values())
+    assert all(row.note for row in known.values() if row.state in {"gaps", "experimental"})
+
+
+@pytest.mark.parametrize("language", ["en", "zh_CN"])
+def test_the_pictures_name_what_they_show(language):
+    """Words, not colours alone, tell the backends and the states, in both languages."""
+    drawn = {text.get_text() for axes in draw_support(language).figure.axes for text in axes.texts}
+    assert any("CUDA" in text for text in drawn)
+    assert len({text.get_text() for axes in draw_workloads(language).figure.axes for text in axes.texts}) == 4
+    assert draw_support("en")._repr_png_()[0].startswith(b"\x89PNG")
