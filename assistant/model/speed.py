@@ -68,7 +68,7 @@ def speed_rows(speeds: Mapping[str, Speed], limits: Mapping[str, Limit]) -> tupl
         (
             key,
             f"{figure(speed.rate)} {speed.unit}",
-            f"{speed.rate / speed.cpu_rate:.3g} ×" if speed.cpu_rate else "",
+            f"{figure(speed.rate / speed.cpu_rate)} ×" if speed.cpu_rate else "",
             _share(speed.share(limits)),
             f"±{50 * speed.spread:.0f} % ({speed.repeats})",
             f"{speed.peak_bytes / 2**20:.0f} MiB" if speed.peak_bytes else "",
@@ -85,16 +85,14 @@ def _share(found: tuple[float, Limit] | None) -> str:
     return text.format(percent=100 * found[0])
 
 
-def limit_rows(limits: Mapping[str, Limit]) -> tuple[tuple[str, ...], ...]:
-    """Give one row per limit: memory or type, the most that it can reach, and who says so."""
-    return tuple(
-        (
-            _("memory") if name == BANDWIDTH else name,
-            f"{figure(limit.value)} {'GB/s' if name == BANDWIDTH else 'GFLOP/s'}",
-            limit.source or _("the best of this run"),
-        )
-        for name, limit in limits.items()
-    )
+def limit_rows(limits: Mapping[str, Limit]) -> tuple[tuple[str, str], ...]:
+    """Give one row per source: the limits that it names, and the source."""
+    found: dict[str, list[str]] = {}
+    for name, limit in limits.items():
+        named = _("memory {rate} GB/s") if name == BANDWIDTH else _("{type} {rate} GFLOP/s")
+        told = named.format(type=name, rate=figure(limit.value))
+        found.setdefault(limit.source or _("the best of this run"), []).append(told)
+    return tuple((", ".join(told), source) for source, told in found.items())
 
 
 def figure(value: float) -> str:

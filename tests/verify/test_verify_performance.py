@@ -6,7 +6,7 @@ import pytest
 
 from assistant.model.record import from_json, replace, to_json
 from assistant.model.report import Check, Report, Status
-from assistant.model.speed import Limit, Speed, speed_headings, speed_rows
+from assistant.model.speed import Limit, Speed, limit_rows, speed_headings, speed_rows
 from assistant.verify.plots import figures, pictures
 from assistant.verify.roofs import roofs
 
@@ -45,6 +45,10 @@ def test_the_table_tells_rate_ratio_limit_spread_and_noise():
     assert [row[3] for row in rows] == ["45 %, published", "80 %, measured", "40 %, published", "30 %, published", ""]
     assert [row[-1] for row in rows] == ["", "", "", "", "noisy"]
     assert len(speed_headings()) == len(rows[0])
+    assert limit_rows(REPORT.limits) == (
+        ("memory 1,000 GB/s, float16 50,000 GFLOP/s", "a data sheet (2026-11-21)"),
+        ("float32 25,000 GFLOP/s", "the best of this run"),
+    )
 
 
 @pytest.mark.parametrize("report", [REPORT, Report(device='<&"')], ids=["measured", "empty"])

@@ -66,7 +66,7 @@ class VerifyPanel(Panel):
 def _speeds(report: Report) -> str:
     """Show what was measured, beside this machine's CPU and what the device can reach; nothing after a quick look."""
     rows = [(check_title(key), *cells) for key, *cells in speed_rows(report.speeds, report.limits)]
-    limits = html.bullets(", ".join(row) for row in limit_rows(report.limits))
+    limits = html.bullets(": ".join(row) for row in limit_rows(report.limits))
     told = html.table(rows, speed_headings()) + html.details(_("The limits"), limits)
     return html.section(_("How fast it is"), told) if rows else ""
 
