@@ -8,7 +8,7 @@ import tomllib
 from collections.abc import Iterator
 from typing import IO, Any
 
-__all__ = ["boards", "commands", "labels", "labs", "of_click", "rules"]
+__all__ = ["boards", "commands", "gaps", "labels", "labs", "of_click", "rules"]
 
 
 def commands(file: IO[bytes], keywords: Any, comment_tags: Any, options: Any) -> Iterator[tuple[Any, ...]]:  # noqa: ANN401 - as Babel calls every extractor
@@ -47,6 +47,13 @@ def boards(file: IO[bytes], *_babel: Any, **_options: Any) -> Iterator[tuple[Any
     """Give what the catalogue says of NVIDIA's boards and of where their wheels are."""
     for row in json.load(file)["jetson"]["rows"]:
         yield from ((0, None, row[column], []) for column in ("board", "wheels"))
+
+
+def gaps(file: IO[bytes], *_babel: Any, **_options: Any) -> Iterator[tuple[Any, ...]]:  # noqa: ANN401 - as above
+    """Give what the support matrix says of workloads that have gaps."""
+    for row in json.load(file)["workloads"]["rows"]:
+        if row["note"]:
+            yield 0, None, row["note"], []
 
 
 def of_click(file: IO[bytes], *_babel: Any, **_options: Any) -> Iterator[tuple[Any, ...]]:  # noqa: ANN401 - as above

@@ -10,7 +10,7 @@ from assistant.catalog.tables import Table, read_tables
 from assistant.i18n import _
 from assistant.model.machine import Gpu, Machine, Vendor
 from assistant.model.plan import Backend, Plan
-from assistant.model.record import Record
+from assistant.model.record import Record, replace
 from assistant.plan import make_plans
 
 __all__ = ["SYSTEMS", "WORKLOADS", "Cell", "Family", "Known", "SupportTables", "matrix", "state_word", "workloads"]
@@ -57,6 +57,8 @@ class Known(Record, frozen=True):
 
 
 class SupportTables(Record, frozen=True):
+    """The families and what is known of workloads, as data."""
+
     families: Table[Family]
     workloads: Table[Known]
 
@@ -92,7 +94,7 @@ def _cell(family: Family, system: System) -> Cell:
 def workloads() -> dict[tuple[Backend, str], Known]:
     """Tell what is known of each workload on each backend."""
     rows = _tables().workloads.rows
-    return {(row.backend, row.workload): row for row in rows}
+    return {(row.backend, row.workload): replace(row, note=_(row.note) if row.note else "") for row in rows}
 
 
 def state_word(state: str) -> str:
