@@ -12,6 +12,9 @@ from assistant.model.record import Record
 __all__ = ["Event", "FindingRaised", "JobFailed", "LogLine", "Progress", "Sink", "Step", "StepFinished", "StepStarted"]
 
 
+MINUTE = 60.0
+
+
 class Step(Enum):
     """The six steps, in order; the same word in folder, command, wizard and documentation."""
 
@@ -50,13 +53,17 @@ class Progress(Record, frozen=True, tag=True):
     @property
     def figures(self) -> str:
         """Say how far it is: how much of how much, how fast, how long still; only what is known."""
-        size, unit = (1e6, "MB") if self.unit == "bytes" else (1, "")
-        told = f"{self.done / size:.0f}" + (f" / {self.total / size:.0f}" if self.total else "") + f" {unit}"
-        words = [told.strip()] if self.unit and (self.total or self.done) else []
-        if self.rate and unit:
-            words.append(f"{self.rate / size:.1f} {unit}/s")
-        if self.seconds_left:
-            words.append(_("{seconds:.0f} s left").format(seconds=self.seconds_left))
+        if not (self.unit and (self.total or self.done)):
+            return ""
+        if self.unit != "bytes":
+            return f"{self.done:.0f}" + (f" / {self.total:.0f}" if self.total else "")
+        words = [f"{self.done / 1e6:.1f}" + (f" / {self.total / 1e6:.1f}" if self.total else "") + " MB"]
+        if self.rate:
+            words.append(f"{self.rate / 1e6:.1f} MB/s")
+        if (left := self.seconds_left or 0) > MINUTE:
+            words.append(_("{minutes:.0f} min left").format(minutes=left / MINUTE))
+        elif left:
+            words.append(_("{seconds:.0f} s left").format(seconds=left))
         return ", ".join(words)
 
 

@@ -32,7 +32,7 @@ from assistant.install.target import check_path, interpreter
 from assistant.install.validate import check_index_url, check_requirement
 from assistant.install.wheels import missing
 from assistant.model.errors import BadInput, WorkFailed
-from assistant.model.event import Progress
+from assistant.model.event import Progress, Step
 from assistant.model.record import replace
 
 
@@ -259,6 +259,21 @@ def test_bytes_are_counted_with_speed_and_time_left(bench: Bench) -> None:
     assert told[-1].done == told[-1].total == resolution.download
     assert told[-1].rate
     assert told[-1].seconds_left == 0
+
+
+@pytest.mark.parametrize(
+    ("told", "figures"),
+    [
+        ({"done": 5e6, "total": 2e8, "unit": "bytes", "rate": 5e6}, "5.0 / 200.0 MB, 5.0 MB/s, 39 s left"),
+        ({"done": 5e6, "total": 2e9, "unit": "bytes", "rate": 5e6}, "5.0 / 2000.0 MB, 5.0 MB/s, 7 min left"),
+        ({"done": 1e6, "unit": "bytes", "rate": 1e6}, "1.0 MB, 1.0 MB/s"),
+        ({"done": 3, "total": 44, "unit": "packages"}, "3 / 44"),
+        ({}, ""),
+    ],
+)
+def test_progress_is_told_as_far_as_it_is_known(told: dict[str, float], figures: str) -> None:
+    """How much of how much, how fast, how long still; nothing that would be a guess."""
+    assert Progress(step=Step.INSTALL, text="", **told).figures == figures
 
 
 def test_a_password_is_in_no_line_and_no_record(bench: Bench) -> None:
