@@ -12,7 +12,7 @@ from assistant.cli.inputs import request_of, request_options, source_options
 from assistant.cli.journey import Journey, draw_preview
 from assistant.host.live import LiveHost
 from assistant.i18n import _
-from assistant.install.make import read_marker
+from assistant.install.make import read_marker, standing
 from assistant.install.target import interpreter
 from assistant.model.errors import BadInput, Cancelled, NothingFits, WorkFailed
 from assistant.model.machine import Detection, Machine
@@ -102,10 +102,19 @@ def verify(target: str, device: str, *, full: bool, as_json: bool) -> None:
 
 
 def _journey(target: str, folder: str, wishes: dict[str, Any], *, quiet: bool, asks: bool) -> Journey:
-    request = request_of(wishes["backend"], wishes["pins"], wishes["python"], nightly=wishes["nightly"])
+    python = wishes["python"] or _python_of(target)
+    request = request_of(wishes["backend"], wishes["pins"], python, nightly=wishes["nightly"])
     named = {name: wishes[name] for name in ("index_url", "find_links", "offline", "installer")}
     state = State(target=target, folder=folder, request=request, keep=wishes["keep"])
     return Journey(state, Sources(LiveHost(), **named), quiet=quiet, asks=asks)
+
+
+def _python_of(target: str) -> str | None:
+    """Give the Python of the environment that a target names, where it is another than ours."""
+    host = LiveHost()
+    site = standing(target, host)[1] if target not in {"", "kernel"} else None
+    own = str(host.facts("platform").get("python", ""))
+    return site.minor if site and not own.startswith(f"{site.minor}.") else None
 
 
 def _look(journey: Journey, *, with_cuda: bool) -> None:

@@ -33,6 +33,7 @@ __all__ = [
     "install",
     "read_marker",
     "reusable",
+    "standing",
     "writes",
 ]
 
@@ -55,21 +56,24 @@ def aimed_at(text: str, plan: Plan, host: Host) -> tuple[Path, Site | None]:
     Answers the folder, and what stands there when it is an environment. Raises `BadInput` for an environment of
     another Python than the plan's.
     """
-    if text == "kernel":
-        target = Path(str(host.facts("platform").get("executable", "")))
-    else:
-        target = Path(text).expanduser().absolute() if text not in {"", "new"} else default_target(plan)
-    check_path(target)
-    target = environment_of(target)
-    site = look_at(target, host) if is_environment(target) else None
-    if site and not site.version.startswith(f"{plan.python}."):
+    target, site = standing(str(default_target(plan)) if text in {"", "new"} else text, host)
+    if site and site.minor != plan.python:
         raise BadInput(
             _("The plan is for Python {plan}, and {path} has Python {version}.").format(
                 plan=plan.python, path=target, version=site.version
             ),
-            hint=_("Plan with --python {version}.").format(version=".".join(site.version.split(".")[:2])),
+            hint=_("Plan with --python {version}.").format(version=site.minor),
         )
     return Path(site.prefix) if site else target, site
+
+
+def standing(text: str, host: Host) -> tuple[Path, Site | None]:
+    """Give the folder that a target names, and what stands there when it is an environment."""
+    own = Path(str(host.facts("platform").get("executable", "")))
+    target = own if text == "kernel" else Path(text).expanduser().absolute()
+    check_path(target)
+    target = environment_of(target)
+    return target, look_at(target, host) if is_environment(target) else None
 
 
 def reusable(target: Path, site: Site | None, resolution: Resolution) -> Environment | None:

@@ -46,6 +46,11 @@ class Site(Record, frozen=True):
     distributions: tuple[Distribution, ...] = ()
 
     @property
+    def minor(self) -> str:
+        """Give the Python as plans name it, such as "3.12", or "3.13t" where it runs threads freely."""
+        return ".".join(self.version.split(".")[:2]) + ("t" if self.version.endswith("t") else "")
+
+    @property
     def versions(self) -> dict[str, str]:
         """Give what is installed in the environment itself, by canonical name."""
         return {canonicalize_name(one.name): one.version for one in self.own}
@@ -79,7 +84,8 @@ if pip:
     except (OSError, UnicodeDecodeError):
         pass
 print(json.dumps({"prefix": sys.prefix, "base_prefix": sys.base_prefix, "python": sys.executable,
-    "version": "%d.%d.%d" % sys.version_info[:3], "purelib": sysconfig.get_path("purelib"),
+    "version": "%d.%d.%d" % sys.version_info[:3] + "t" * bool(sysconfig.get_config_var("Py_GIL_DISABLED")),
+    "purelib": sysconfig.get_path("purelib"),
     "user_site": site.getusersitepackages() if site.ENABLE_USER_SITE else "",
     "managed": sys.prefix == sys.base_prefix and os.path.exists(
         os.path.join(sysconfig.get_path("stdlib"), "EXTERNALLY-MANAGED")),

@@ -13,7 +13,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
-from install.workbench import Bench
+from install.workbench import PYTHON, Bench
 from packaging.utils import canonicalize_name
 
 from assistant.host.live import LiveHost
@@ -23,7 +23,7 @@ from assistant.install.installer import Installer
 from assistant.install.journal import WORK
 from assistant.install.kernel import remove_kernel
 from assistant.install.made import made_environments, prune, remove_environment, replaced_builds
-from assistant.install.make import aimed_at, delta
+from assistant.install.make import aimed_at, delta, standing
 from assistant.install.project import Project, snippet
 from assistant.install.protect import pip_settings, replaced
 from assistant.install.resolution import resolve
@@ -327,6 +327,8 @@ def test_a_target_is_read_as_it_is_meant(bench: Bench) -> None:
     made = bench.make(bench.resolution())
     assert is_environment(Path(made.path))
     assert aimed_at(made.path, bench.plan, host)[1].versions["torch"] == "9.0"
+    assert standing(made.path, host)[1].minor == PYTHON
+    assert site(version="3.13.2t").minor == "3.13t"
     with pytest.raises(BadInput, match=r"The plan is for Python 2\.7"):
         aimed_at(made.path, replace(bench.plan, python="2.7"), host)
 
