@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import click
@@ -40,6 +41,82 @@ def check(model: str, provider: str, svg: str | None, *, as_json: bool) -> None:
         from assistant.cli.draw_onnx import draw_check  # noqa: PLC0415 - --json needs no drawing
 
         draw_check(answer)
+
+
+@onnx.command()
+@click.argument("model")
+@click.option("--to", "output", metavar="FILE", help="Where the result goes; by default beside the model.")
+@click.option("--fp16/--no-fp16", default=True, help="Convert to FP16 (the default) or leave the types alone.")
+@click.option("--opset", type=click.IntRange(7, 21), default=None, help="Lower the opset to this one, not to the best.")
+@click.option("--npu", is_flag=True, help="Also run 1-D convolutions and pools as 2-D ones, as NPUs know no other.")
+@click.option("--keep", multiple=True, metavar="NODE|OPERATOR", help="Keep a node, or every node of an operator, FP32.")
+@click.option("--fp16-io", is_flag=True, help="Let inputs and outputs be FP16 too.")
+@click.option("--inputs", metavar="FILE.npz", help="Real inputs, an array for each input's name.")
+@click.option("--force", is_flag=True, help="Replace a result that is there.")
+@click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
+def convert(  # noqa: PLR0913 - each is an option
+    model: str,
+    output: str | None,
+    opset: int | None,
+    keep: tuple[str, ...],
+    inputs: str | None,
+    *,
+    fp16: bool,
+    npu: bool,
+    fp16_io: bool,
+    force: bool,
+    as_json: bool,
+) -> None:
+    """Convert a model to what DirectML runs well; the result and a log of every change lie beside it."""
+    from assistant.onnx.conversion import Wishes, read_samples  # noqa: PLC0415 - draws in onnx and NumPy
+    from assistant.onnx.conversion import convert as converted  # noqa: PLC0415 - likewise
+    from assistant.onnx.rewrites import ALWAYS, FLAT_OPS  # noqa: PLC0415 - likewise
+
+    structure = (*ALWAYS, *(FLAT_OPS if npu else ()))
+    wishes = Wishes(fp16=fp16, opset=opset or 0, structure=structure, keep=keep, keep_io_types=not fp16_io)
+    samples = read_samples(inputs) if inputs else []
+    done = converted(model, output, wishes, samples=samples, force=force)
+    if as_json:
+        click.echo(to_json(done, indent=2))
+    else:
+        from assistant.cli.draw_onnx import draw_conversion  # noqa: PLC0415 - --json needs no drawing
+
+        draw_conversion(done)
+
+
+@onnx.command(name="try")
+@click.argument("model")
+@click.option("--against", metavar="FILE", help="The model to agree with; by default the one it was converted from.")
+@click.option("--provider", type=click.Choice(["dml", "cpu"]), default="dml", help="Where to run it.")
+@click.option("--inputs", metavar="FILE.npz", help="Real inputs, an array for each input's name.")
+@click.option("--python", "interpreter", metavar="PATH", help="The Python whose ONNX Runtime is used.")
+@click.option("--limit", type=float, default=300.0, metavar="SECONDS", help="How long one run may take.")
+@click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
+def try_(
+    model: str,
+    against: str | None,
+    provider: str,
+    inputs: str | None,
+    interpreter: str | None,
+    limit: float,
+    *,
+    as_json: bool,
+) -> None:
+    """Run a model in a process of its own and compare it with FP32 on the CPU."""
+    from assistant.onnx.attempt import try_model  # noqa: PLC0415 - draws in onnx and NumPy
+    from assistant.onnx.conversion import read_samples  # noqa: PLC0415 - likewise
+
+    samples = read_samples(inputs) if inputs else []
+    python = interpreter or sys.executable
+    answer = try_model(model, against, provider, samples=samples, limit=limit, python=python)
+    if as_json:
+        click.echo(to_json(answer, indent=2))
+    else:
+        from assistant.cli.draw_onnx import draw_attempt  # noqa: PLC0415 - --json needs no drawing
+
+        draw_attempt(answer)
+    if not answer.passed:
+        raise WorkFailed(answer.verdict, hint=_("`assistant onnx check` tells what stands in the way."))
 
 
 def _write(name: str, text: str) -> None:

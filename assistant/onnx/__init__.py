@@ -9,8 +9,13 @@ import importlib
 from typing import Any
 
 MODULES = {
+    "check_model": "examine",
     "load_model": "load",
     "save_model": "load",
+    "try_model": "attempt",
+    "convert": "conversion",
+    "lowered": "opset",
+    "rewritten": "rewrites",
     "to_fp16": "fp16",
 }
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from onnx import ModelProto, TensorProto, TypeProto, helper
 
 from assistant.model.record import Record
-from assistant.onnx.ranges import LARGEST, ROUNDED_AWAY, SMALLEST
+from assistant.onnx.ranges import LARGEST, ROUNDED_AWAY
 from assistant.onnx.values import FLOAT, Program, Step, Value, attribute
 
 __all__ = ["Feeds", "Measured", "evaluate", "feeds", "is_small", "measure", "open_session"]
@@ -23,6 +23,8 @@ Feeds = dict[str, Any]  # an array per input, or a list of arrays for a sequence
 
 SIZES = (3, 8, 64, 224, 1)  # tried in turn for sizes that the model leaves open
 GUESSED_MARGIN, GIVEN_MARGIN = 8.0, 2.0  # real inputs may be so much larger than made-up, or given, ones
+OPEN = 8  # taken for an open size where work is estimated
+FADED = 2.0**-17  # a value whose largest number is below has lost more than its last two digits in FP16
 RUN_BYTES = 2**30  # of values kept at a time
 RUNTIME_IR = 10  # every ONNX Runtime since 1.18 reads it
 IN_MEMORY = 1_500_000_000  # bytes of a model that may be handed over in one piece
@@ -150,7 +152,7 @@ def _examined(batch: Mapping[Value, NDArray[Any]], margin: float) -> Measured:
         peak = float(sizes.max(initial=0))
         largest = max(largest, peak)
         divisor = any(_divides(step, value) for step in value.takers)
-        if peak * margin > LARGEST or 0 < peak < SMALLEST or (divisor and _has_tiny(sizes)):
+        if peak * margin > LARGEST or 0 < peak < FADED or (divisor and _has_tiny(sizes)):
             outside.add(value)
         crowded |= {step for step in value.takers if _crowds(step, value, numbers, margin)}
     return Measured(outside=frozenset(outside), crowded=frozenset(crowded), seen=frozenset(batch), largest=largest)
@@ -217,11 +219,11 @@ def _made(kind: TypeProto, size: int, seed: int, *, ones: bool = True) -> Any:  
 
 
 def _work(step: Step) -> float:
-    """Estimate the multiplications of a step; an unknown size counts as 64."""
-    sizes = [math.prod(length or 64 for length in value.shape or ()) for value in step.outputs if value is not None]
+    """Estimate the multiplications of a step; an open size counts as the largest that is tried first."""
+    sizes = [math.prod(length or OPEN for length in value.shape or ()) for value in step.outputs if value is not None]
     weights = step.inputs[1] if len(step.inputs) > 1 else None
     if step.op in {"Conv", "ConvTranspose", "Gemm", "MatMul"} and weights is not None and weights.shape:
-        row = math.prod(length or 64 for length in weights.shape[1:])
+        row = math.prod(length or OPEN for length in weights.shape[1:])
         return sum(sizes) * (
             row if step.op.startswith("Conv") else weights.shape[-2 if len(weights.shape) > 1 else 0] or 64
         )

@@ -31,7 +31,7 @@ class Writer:
         if not keep_io_types:
             self.narrow |= {value for value in self._inputs() if value.kind == FLOAT}
         self.wants: dict[Value, set[bool]] = defaultdict(set)
-        for step in program.steps():
+        for step in sorted(program.steps(), key=lambda step: step.op in FOLLOWS):
             for index, value in enumerate(step.inputs):
                 if value is not None and value.kind == FLOAT:
                     self.wants[value].add(self._wanted(step, index, value))
@@ -67,8 +67,10 @@ class Writer:
                 yield value
 
     def _wanted(self, step: Step, index: int, value: Value) -> bool:
+        """Tell whether a step takes a value in FP16; one that only measures it takes what is there for others."""
         if step.op in FOLLOWS:
-            return value in self.narrow
+            only_half = self.wants[value] == {True} and not value.output and step.op != "Cast"
+            return value in self.narrow or only_half
         return step in self.halves and index in self.halves[step].inputs
 
     def _output_half(self, value: Value) -> bool:

@@ -35,7 +35,7 @@ INTEGER_KINDS = {2, 3, 4, 5, 6, 7, 12, 13}  # TensorProto's
 
 
 class Kept(Record, frozen=True):
-    """An operation that stays FP32, and why."""
+    """An operation that stays FP32; `why` is a key that `reasons.reason` puts into a sentence."""
 
     node: str
     op: str
@@ -104,7 +104,7 @@ def _converted(
         calibration = "weights" if calm else "none" if measured is None else "run"
     if measured is not None:
         wide |= measured.outside
-        why |= dict.fromkeys(measured.crowded, "its inner sums leave the range of FP16")
+        why |= dict.fromkeys(measured.crowded, "sums")
         why |= _unseen(source, measured.seen)
     halves = _chosen(source, wide, why)
     rehearsed = is_small(source) and _rehearsed(source, halves, why, constants, samples)
@@ -119,9 +119,9 @@ def _by_definition(source: Program, asked: frozenset[str]) -> dict[Step, str]:
     for step in source.steps():
         epsilon = attribute(step.node, "epsilon") if "Norm" in step.op else None
         if asked.intersection((step.node.name, step.op, step.node.op_type)):
-            found[step] = "you asked for it"
+            found[step] = "asked"
         elif isinstance(epsilon, float) and epsilon < TINY_EPSILON:
-            found[step] = "its epsilon is nothing in FP16"
+            found[step] = "epsilon"
         elif why := kept_op(step):
             found[step] = why
     return found
@@ -134,7 +134,7 @@ def _exact(source: Program) -> dict[Step, str]:
     while todo:
         step = todo.pop().maker
         if step is not None and step not in found and step.op in ARITHMETIC:
-            found[step] = "an integer, a size or a threshold is computed from it"
+            found[step] = "exact"
             todo.extend(value for value in step.inputs if value is not None and value.kind == FLOAT)
     return found
 
@@ -159,7 +159,7 @@ def _unseen(source: Program, seen: frozenset[Value]) -> dict[Step, str]:
     if is_small(source):
         return {}
     return {
-        step: "its values could not be observed"
+        step: "unseen"
         for step in source.steps()
         if step.scope is not source.main and not seen.issuperset(value for value in step.outputs if value is not None)
     }
@@ -174,12 +174,12 @@ def _chosen(source: Program, wide: set[Value], why: dict[Step, str]) -> dict[Ste
             continue
         touched = [step.inputs[index] for index in part.inputs] + [step.outputs[index] for index in part.outputs]
         if wide.intersection(touched):
-            why[step] = "a value of it is beyond FP16's range, or lost below it"
+            why[step] = "beyond"
         else:
             halves[step] = part
     for step in [*halves, *reversed(halves)]:
         if step in halves and step.op in MOVES and _between(step, halves):
-            why[step] = "it stands between operations in FP32"
+            why[step] = "between"
             del halves[step]
     return halves
 
@@ -209,6 +209,6 @@ def _rehearsed(
             if not found:
                 return True
             for step in found:
-                why[step] = "rounding it changes the result"
+                why[step] = "rehearsal"
                 del halves[step]
     return False

@@ -26,14 +26,14 @@ MOVES = frozenset(
         "Slice", "SpaceToDepth", "Split", "Squeeze", "Tile", "Transpose", "Unsqueeze",
     }
 )  # fmt: skip
-# Why an operator stays FP32 whatever it is given.
+# Why an operator stays FP32 whatever it is given: a key of `reasons`.
 KEPT = {
-    "BitCast": "it reads bits",
-    "DequantizeLinear": "scales lose precision, and quantised models are fused as they are",
-    "IsInf": "a value beyond FP16 would count as infinite",
-    "MeanVarianceNormalization": "its squares leave the range of FP16",
-    "QuantizeLinear": "scales lose precision, and quantised models are fused as they are",
-    "Range": "DirectML has it in FP32 alone, and FP16 loses integers above 2048",
+    "BitCast": "bits",
+    "DequantizeLinear": "quantised",
+    "IsInf": "infinite",
+    "MeanVarianceNormalization": "sums",
+    "QuantizeLinear": "quantised",
+    "Range": "range",
 }
 EXTRA = {"BatchNormalization", "LayerNormalization"}  # statistics, or what training updates
 # ONNX Runtime's own operators that take and make one type, and have an FP16 kernel in DirectML.
@@ -47,21 +47,21 @@ RUNTIME_OPS = frozenset(
 
 
 def kept_op(step: Step) -> str:  # noqa: PLR0911 - a reason each
-    """Say why a step stays FP32 whatever its values are; "" where nothing stands against FP16."""
+    """Give the reason for which a step stays FP32 whatever its values are; "" where nothing stands against FP16."""
     if any(value is not None and value.kind == NO_TENSOR for value in (*step.inputs, *step.outputs)):
-        return "it holds sequences or optional values"
+        return "sequence"
     if step.inner:
-        return "it passes values to its subgraphs and back"
+        return "subgraph"
     if step.op.startswith("ai.onnx.ml."):
-        return "its thresholds decide on the last digit"
+        return "threshold"
     if step.op in KEPT:
         return KEPT[step.op]
     if step.op.startswith("Scatter") and attribute(step.node, "reduction", b"none") != b"none":
-        return "it adds many values into one"
+        return "scatter"
     if step.op in EXTRA and any(value is not None for value in step.outputs[1:]):
-        return "its further outputs are FP32, and no GPU kernel makes them"
+        return "outputs"
     if step.inputs and _dequantized(step):
-        return "it is quantised"
+        return "quantised"
     return ""
 
 

@@ -26,6 +26,7 @@ class Signature:
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
     halves: frozenset[str]  # the type variables that may be FP16
+    since: int
 
     def input(self, index: int) -> str:
         """Give the type of one input."""
@@ -63,6 +64,7 @@ class Step:
     inputs: list[Value | None]
     outputs: list[Value | None] = field(default_factory=list)
     inner: list[Scope] = field(default_factory=list)
+    version: int = 1  # of the operator's domain in the model
     signature: Signature | None = None  # None where ONNX does not define the operator
 
     def floats(self) -> Iterator[Value]:
@@ -131,7 +133,7 @@ def signature_of(op: str, version: int, domain: str) -> Signature | None:
         return None
     halves = {entry.type_param_str for entry in schema.type_constraints if "tensor(float16)" in entry.allowed_type_strs}
     inputs, outputs = (tuple(one.type_str for one in side) for side in (schema.inputs, schema.outputs))
-    return Signature(inputs, outputs, frozenset(halves))
+    return Signature(inputs, outputs, frozenset(halves), schema.since_version)
 
 
 def attribute(node: NodeProto, name: str, default: object = None) -> object:
@@ -232,7 +234,8 @@ def _scope(
         inputs = [scope.find(name) if name else None for name in node.input]
         domain = plain_domain(node.domain)
         op = f"{domain}.{node.op_type}" if domain else node.op_type
-        step = Step(node, scope, op, inputs, signature=signature_of(node.op_type, versions.get(domain, 1), domain))
+        version = versions.get(domain, 1)
+        step = Step(node, scope, op, inputs, version=version, signature=signature_of(node.op_type, version, domain))
         step.inner = [_scope(inner, scope, versions, weights) for inner in subgraphs(node)]
         for taken in {id(taken): taken for taken in inputs if taken is not None}.values():
             taken.takers.append(step)

@@ -1,0 +1,162 @@
+"""Runs one model in a process of its own: `python -m assistant.onnx.child` with a request on stdin, a JSON line out."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import statistics
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+PROVIDERS = {"cpu": "CPUExecutionProvider", "dml": "DmlExecutionProvider"}
+NEWEST_IR = 10  # what every ONNX Runtime of the last years loads
+
+
+def main() -> None:
+    """Answer the request; whatever fails is told in the answer."""
+    request = json.loads(sys.stdin.read())
+    with contextlib.redirect_stdout(sys.stderr):
+        try:
+            answer = strictly(request) if request["strict"] else run(request)
+        except Exception as error:  # noqa: BLE001 - the runtime's errors share no base, and the parent tells this one
+            answer = {"error": f"{type(error).__name__}: {error}"}
+    sys.stdout.write(json.dumps(answer) + "\n")
+
+
+def run(request: dict[str, Any]) -> dict[str, Any]:
+    """Load and run the model on a provider: placement of the nodes, seconds, memory; outputs go to a file."""
+    started = time.perf_counter()
+    session = _session(request["model"], request["provider"])
+    loaded = time.perf_counter() - started
+    given = _given(request, session)
+    outputs, first = _timed(session, given)
+    times = [_timed(session, given)[1] for _number in range(request["runs"])]
+    _save(request["outputs"], outputs)
+    return {
+        "load_seconds": loaded,
+        "first_seconds": first,
+        "seconds": statistics.median(times) if times else first,
+        "peak_bytes": _peak_bytes(),
+        "placement": _placement(session),
+        "provider": next(short for short, name in PROVIDERS.items() if name == session.get_providers()[0]),
+    }
+
+
+def strictly(request: dict[str, Any]) -> dict[str, Any]:
+    """Run the model in ONNX's own evaluator, in which every node rounds its result to its type."""
+    import onnx  # noqa: PLC0415 - likewise
+
+    from assistant.onnx.calibrate import evaluate  # noqa: PLC0415 - after the request is read
+
+    model = onnx.load(request["model"])
+    with np.load(request["inputs"], allow_pickle=False) as archive:
+        given = {name: archive[name] for name in archive.files}
+    started = time.perf_counter()
+    found = evaluate(model, given)
+    _save(request["outputs"], {info.name: found[info.name] for info in model.graph.output})
+    return {"seconds": time.perf_counter() - started}
+
+
+def _session(model: str, provider: str) -> Any:  # noqa: ANN401 - the library has no types
+    import onnxruntime  # noqa: PLC0415 - only a child loads it
+
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 4
+    options.enable_mem_pattern = False  # DirectML's memory has no addresses to plan with
+    options.execution_mode = onnxruntime.ExecutionMode.ORT_SEQUENTIAL
+    with contextlib.suppress(Exception):  # runtimes before 1.24 do not know it
+        options.add_session_config_entry("session.record_ep_graph_assignment_info", "1")
+    wanted = [PROVIDERS[provider]] if PROVIDERS[provider] in onnxruntime.get_available_providers() else []
+    providers = list(dict.fromkeys([*wanted, PROVIDERS["cpu"]]))
+    # Level 1 would make a Gelu of opset 20, which DirectML has no kernel for.
+    return onnxruntime.InferenceSession(
+        _content(model), options, providers=providers, disabled_optimizers=["GeluFusionL1"] * (provider == "dml")
+    )
+
+
+def _content(model: str) -> str | bytes:
+    """Give the file's name, or a model that is too new for the runtime by its stamp alone with an older stamp."""
+    import onnx  # noqa: PLC0415 - only a child loads it
+
+    bare = onnx.load(model, load_external_data=False)
+    if bare.ir_version <= NEWEST_IR:
+        return model
+    whole = onnx.load(model)
+    whole.ir_version = NEWEST_IR
+    return bytes(whole.SerializeToString())
+
+
+def _given(request: dict[str, Any], session: Any) -> dict[str, Any]:  # noqa: ANN401
+    """Take the inputs that are there, in the types that the session takes; else make some that the model accepts."""
+    kinds = {"tensor(float16)": np.float16, "tensor(float)": np.float32}
+    wanted = {info.name: kinds.get(info.type) for info in session.get_inputs()}
+    if Path(request["inputs"]).exists():
+        with np.load(request["inputs"], allow_pickle=False) as archive:
+            given = {name: archive[name] for name in archive.files if name in wanted}
+        return {n: a.astype(wanted[n]) if wanted[n] and a.dtype.kind == "f" else a for n, a in given.items()}
+    given = _accepted(request["model"], session, set(wanted))
+    _save(request["inputs"], given)
+    return given
+
+
+def _accepted(model: str, session: Any, wanted: set[str]) -> dict[str, Any]:  # noqa: ANN401
+    import onnx  # noqa: PLC0415 - only a child loads it
+
+    from assistant.onnx.calibrate import SIZES, feeds  # noqa: PLC0415 - likewise
+    from assistant.onnx.values import program  # noqa: PLC0415 - likewise
+
+    source = program(onnx.load(model, load_external_data=False))
+    failure: Exception = ValueError()
+    for size in SIZES:
+        for made in feeds(source, size):
+            given = {name: value for name, value in made.items() if name in wanted}
+            try:
+                session.run(None, given)
+            except Exception as error:  # noqa: BLE001 - the next size may do
+                failure = error
+            else:
+                return given
+    raise failure
+
+
+def _save(path: str, arrays: dict[str, Any]) -> None:
+    """Write arrays by name; raises `ValueError` for what is none."""
+    contents: dict[str, Any] = {name: np.asarray(content) for name, content in arrays.items()}
+    np.savez(path, **contents)
+
+
+def _timed(session: Any, given: dict[str, Any]) -> tuple[dict[str, Any], float]:  # noqa: ANN401
+    started = time.perf_counter()
+    found = session.run(None, given)
+    seconds = time.perf_counter() - started
+    return dict(zip((info.name for info in session.get_outputs()), found, strict=True)), seconds
+
+
+def _placement(session: Any) -> dict[str, dict[str, int]]:  # noqa: ANN401
+    """Count the operators that each provider runs, as the session recorded them; {} for runtimes before 1.24."""
+    found: dict[str, Counter[str]] = {}
+    with contextlib.suppress(Exception):
+        for part in session.get_provider_graph_assignment_info():
+            found.setdefault(part.ep_name, Counter()).update(node.op_type for node in part.get_nodes())
+    return {name: dict(count) for name, count in found.items()}
+
+
+def _peak_bytes() -> int:
+    """Give the most memory that this process held."""
+    import psutil  # noqa: PLC0415 - only here
+
+    on_windows = getattr(psutil.Process().memory_info(), "peak_wset", None)
+    if on_windows is not None:
+        return int(on_windows)
+    import resource  # noqa: PLC0415 - not on Windows
+
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+
+
+if __name__ == "__main__":
+    main()

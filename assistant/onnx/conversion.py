@@ -1,0 +1,204 @@
+"""Converts a model's file for DirectML: opset, structure, FP16; the result and a log of every change lie beside it."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+import onnx
+from onnx import ModelProto
+
+from assistant.i18n import _
+from assistant.model.errors import BadInput, WorkFailed
+from assistant.model.record import Record, to_json
+from assistant.onnx.calibrate import Feeds
+from assistant.onnx.fp16 import Half, convert_to_fp16
+from assistant.onnx.graph import opsets
+from assistant.onnx.load import load_model, save_model
+from assistant.onnx.opset import KNOWN_IR, CannotLower, best_opsets, lowered
+from assistant.onnx.reasons import reason
+from assistant.onnx.rewrites import ALWAYS, rewritten
+
+__all__ = ["Change", "Conversion", "Wishes", "convert", "convert_model", "read_samples", "rows_of_changes"]
+
+MOST_NAMED = 4
+CHECKED_BYTES = 2**31 - 2**27  # the checker takes no model in memory that is larger
+
+
+class Wishes(Record, frozen=True):
+    """What to do: convert to FP16 or not, to which opset (0: the best), structure to rewrite, what stays FP32."""
+
+    fp16: bool = True
+    opset: int = 0
+    structure: tuple[str, ...] = ALWAYS
+    keep: tuple[str, ...] = ()
+    keep_io_types: bool = True
+
+
+class Change(Record, frozen=True):
+    """One change, or one thing left as it was and why: `kind` is its sort, `what` an operation, `why` a sentence."""
+
+    kind: Literal["ir", "opset", "structure", "fp16", "kept"]
+    what: str
+    why: str = ""
+
+
+class Conversion(Record, frozen=True, omit_defaults=False):
+    """How the conversion of a file went."""
+
+    source: str
+    output: str
+    changes: tuple[Change, ...]
+    half: Half | None
+    opset: int
+    ir_version: int
+    seconds: float
+
+
+def convert(
+    source: str | Path,
+    output: str | Path | None = None,
+    wishes: Wishes | None = None,
+    *,
+    samples: Sequence[Feeds] = (),
+    force: bool = False,
+) -> Conversion:
+    """Convert a file and write the result and its log beside it, `NAME.dml.onnx` unless `output` says otherwise.
+
+    The source is never written to. Raises `BadInput` for what cannot be read and, unless `force`, for an output that
+    exists; `WorkFailed` when the result is not valid.
+    """
+    started = time.monotonic()
+    source = Path(source)
+    output = Path(output) if output else source.with_name(f"{source.stem}.dml.onnx")
+    if output.exists() and not force:
+        message = _("{file} exists already.").format(file=output)
+        raise BadInput(message, hint=_("Name another file with --to, or replace it with --force."))
+    model = load_model(source)
+    result, changes, half = convert_model(model, wishes or Wishes(), samples)
+    _validate(result)
+    save_model(result, output, source=source)
+    done = Conversion(
+        source=str(source),
+        output=str(output),
+        changes=changes,
+        half=half,
+        opset=opsets(result).get("", 0),
+        ir_version=result.ir_version,
+        seconds=time.monotonic() - started,
+    )
+    _log(done, output)
+    return done
+
+
+def convert_model(
+    model: ModelProto, wishes: Wishes, samples: Sequence[Feeds] = ()
+) -> tuple[ModelProto, tuple[Change, ...], Half | None]:
+    """Convert a model in memory, which stays as it is; answer the result, every change, and how FP16 went."""
+    changes: list[Change] = []
+    result = _at_opset(model, wishes, changes)
+    result, told = rewritten(result, wishes.structure)
+    changes += [Change(kind="structure", what=what) for what in told]
+    half = None
+    if wishes.fp16:
+        result, half = convert_to_fp16(
+            result, keep_io_types=wishes.keep_io_types, calibrate="always", samples=samples, keep=wishes.keep
+        )
+        changes.append(Change(kind="fp16", what=_("{count} operations").format(count=half.converted)))
+        changes += [
+            Change(kind="kept", what=f"{kept.op} {kept.node}".strip(), why=reason(kept.why)) for kept in half.kept
+        ]
+    elif result is model:
+        result = ModelProto()
+        result.CopyFrom(model)
+    result.ir_version = min(result.ir_version, KNOWN_IR)
+    if result.ir_version != model.ir_version:
+        changes.append(Change(kind="ir", what=f"{model.ir_version} → {result.ir_version}"))
+    return result, tuple(changes), half
+
+
+def read_samples(path: str | Path) -> list[Feeds]:
+    """Read inputs to calibrate and compare with: an .npz file that holds an array for each input's name."""
+    try:
+        with np.load(path, allow_pickle=False) as archive:
+            return [{name: archive[name] for name in archive.files}]
+    except (OSError, ValueError, EOFError) as error:
+        message = _("{file} holds no arrays that NumPy could read.").format(file=path)
+        raise BadInput(message, hint=_("Write it with numpy.savez, an array for each input.")) from error
+
+
+def _at_opset(model: ModelProto, wishes: Wishes, changes: list[Change]) -> ModelProto:
+    """Lower the opset as far as was asked or is best; keep it, and say why, where an operator resists."""
+    current = opsets(model).get("", 0)
+    targets = (wishes.opset,) if wishes.opset else best_opsets(model)
+    for target in targets:
+        if target >= current:
+            continue
+        try:
+            result, told = lowered(model, target)
+        except CannotLower as error:
+            changes.append(Change(kind="opset", what=f"{current} → {target} ✗", why=error.message))
+            continue
+        changes.append(Change(kind="opset", what=f"{current} → {target}", why=", ".join(told)))
+        return result
+    if wishes.opset and wishes.opset != current:
+        message = _("The model cannot be brought from opset {current} to {target}.")
+        raise WorkFailed(
+            message.format(current=current, target=wishes.opset), hint=_("Export it again with that opset_version.")
+        )
+    return model
+
+
+def _validate(model: ModelProto) -> None:
+    if model.ByteSize() > CHECKED_BYTES:
+        return
+    try:
+        onnx.checker.check_model(model)
+    except (onnx.checker.ValidationError, RuntimeError) as error:
+        reason = str(error).strip().splitlines()[0]
+        raise WorkFailed(
+            _("The converted model is not valid, so it was not written: {reason}.").format(reason=reason.rstrip(".")),
+            hint=_("Check the model itself with `assistant onnx check`."),
+        ) from error
+
+
+def _log(done: Conversion, output: Path) -> None:
+    lines = [f"{done.source} → {done.output}", ""]
+    lines += [f"{change.kind:10} {change.what}" + (f": {change.why}" if change.why else "") for change in done.changes]
+    for suffix, text in ((".log.json", to_json(done, indent=2)), (".log.txt", "\n".join(lines))):
+        path = output.with_name(output.name + suffix)
+        part = path.with_name(f".{path.name}.{os.getpid()}.part")
+        try:
+            part.write_text(text + "\n", encoding="utf-8")
+            part.replace(path)
+        except OSError as error:
+            message = _("{file} cannot be written: {reason}.").format(file=path, reason=error.strerror or error)
+            raise WorkFailed(message, hint=_("Choose another place.")) from error
+        finally:
+            part.unlink(missing_ok=True)
+
+
+def rows_of_changes(done: Conversion) -> list[tuple[str, ...]]:
+    """Give a table's rows: each change with its reason; operations that stay FP32 for one reason stand together."""
+    rows: list[tuple[str, ...]] = [
+        (_kind(change), change.what, change.why) for change in done.changes if change.kind != "kept"
+    ]
+    kept = [change for change in done.changes if change.kind == "kept"]
+    for why in dict.fromkeys(change.why for change in kept):
+        same = [change.what for change in kept if change.why == why]
+        rows.append((_("stays FP32"), ", ".join(same[:MOST_NAMED]) + " …" * (len(same) > MOST_NAMED), why))
+    return rows
+
+
+def _kind(change: Change) -> str:
+    return {
+        "ir": _("IR version"),
+        "opset": _("opset"),
+        "structure": _("structure"),
+        "fp16": _("FP16"),
+        "kept": _("stays FP32"),
+    }[change.kind]
