@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import json
+import shlex
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Literal
 
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
 from assistant.i18n import _
 from assistant.install.protect import guarded
+from assistant.install.uv import KERNEL
 from assistant.model.finding import Finding, Remedy, Severity
 from assistant.model.plan import Plan, of_torch_family
 from assistant.model.record import Record
@@ -61,9 +66,9 @@ def undone(project: Project, plan: Plan, coming: Mapping[str, str]) -> Finding:
         )
     ]
     if project.tool == "uv":
-        wanted = [f"'{name}=={coming[name]}'" for name in ("torch", "torchvision", "torchaudio") if name in coming]
-        folder = Path(project.file).parent
-        again = " ".join(["uv", "add", "--project", f"'{folder}'", *wanted])
+        asked = [canonicalize_name(Requirement(line).name) for line in (*plan.requirements, KERNEL)]
+        wanted = [f"{name}=={coming[name]}" if guarded(name) and name in coming else name for name in asked]
+        again = shlex.join(["uv", "add", "--project", str(Path(project.file).parent), *wanted])
         remedies.append(Remedy(text=_("Then make them a part of the project."), commands=(again,)))
     text = _("{tool} makes this environment from {file}, so the next `{command}` would undo what is installed here.")
     return Finding(

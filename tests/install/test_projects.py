@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
+import shlex
 import subprocess
 import sys
 import tomllib
@@ -98,11 +99,11 @@ def test_the_lines_that_are_offered_keep_the_build(project: Project) -> None:
     lines, again = finding.remedies[0].commands[0], finding.remedies[1].commands[0]
     with project.file.open("a", encoding="utf-8") as file:
         file.write(f"\n{lines}")
-    assert again.startswith("uv add --project ")
-    project.uv("add", f"torch=={BUILD}")
+    project.uv(*shlex.split(again)[1:])
     for words in (("sync",), ("sync", "--upgrade"), ("pip", "install", "--upgrade", "torch")):
         project.uv(*words)
         assert project.torch() == BUILD, words
+    assert {"torch", "numpy", "ipykernel"} <= {*look_at(project.folder / ".venv", LiveHost()).versions}
 
 
 def test_the_offered_command_can_be_typed(project: Project) -> None:
