@@ -1,0 +1,18 @@
+"""How the documentation is built: `sphinx-build -W docs site`; the reference pages are written from the data itself."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+project = "PyTorch setup assistant"
+copyright = "the authors of the PyTorch setup assistant"  # noqa: A001 - Sphinx's own name
+extensions = ["myst_parser", "written_reference"]
+exclude_patterns = ["reference/written/README.md"]
+html_theme = "alabaster"
+html_theme_options = {"description": "Which PyTorch fits your machine, and why.", "page_width": "70rem"}
+myst_heading_anchors = 3
+nitpicky = True
+suppress_warnings = ["myst.xref_missing_source"]
