@@ -50,10 +50,11 @@ def course(config: Config, here: Machine, catalog: Catalog, *, anew: bool = Fals
         return Course(request=pinned, plan=_with_extras(config), differs=differs)
     then = _plans(config.machine, catalog, pinned)
     deliberate = bool(then) and not _alike(plan, then[0]) and any(plan.backend is other.backend for other in offered)
-    wished = replace(pinned, backend=plan.backend) if deliberate else pinned
-    tried = (wished, Request(python=plan.python), Request())
-    request = next((request for request in tried if _plans(here, catalog, request)), tried[-1])
-    return Course(request=request, differs=differs)
+    wished = Request(backend=plan.backend if deliberate else None)
+    best = next((other.backend for other in _plans(here, catalog, wished)), None)
+    tried = (replace(wished, python=pinned.python, pins=pinned.pins), replace(wished, python=pinned.python), wished)
+    kept = (request for request in tried for other in _plans(here, catalog, request)[:1] if other.backend is best)
+    return Course(request=next(kept, wished), differs=differs)  # no pin is worth a GPU
 
 
 def known_index(url: str, catalog: Catalog, own: Iterable[str] = ()) -> bool:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from export.setups import DETECTION, ENVIRONMENT, PLAN, REPORT
+from export.setups import DETECTION, ENVIRONMENT, LOCK, PLAN, REPORT
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -15,7 +15,6 @@ from assistant.export.markdown import code, escaped
 from assistant.model.errors import BadInput, WorkFailed
 
 change = msgspec.structs.replace
-LOCK = '# by uv: uv pip compile /tmp/x\nlock-version = "1.0"\ncreated-by = "uv"\n\npackages = []\n'
 
 
 def run(folder, detection=DETECTION, plan=PLAN, environment=ENVIRONMENT, report=REPORT, **options):

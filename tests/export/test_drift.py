@@ -1,0 +1,177 @@
+"""What differs between a setup and what is there is named, one line each, and nothing else is."""
+
+import msgspec
+import pytest
+from export.setups import DETECTION, ENVIRONMENT, GPU, PLAN, REPORT
+
+from assistant.catalog import load_catalog
+from assistant.detect import detect
+from assistant.export.config import Config
+from assistant.export.drift import file_drift, machine_drift, package_drift, plan_drift, report_drift, same_hardware
+from assistant.host.recording import ReplayHost
+from assistant.install.resolution import Package, Resolution
+from assistant.machines import load, shipped
+from assistant.model.errors import WorkFailed
+from assistant.model.machine import Machine
+from assistant.model.plan import Backend, Request
+from assistant.model.report import Status
+from assistant.plan import make_plans
+from assistant.session.apply import changes, check_lock, course
+
+change = msgspec.structs.replace
+MACHINE = DETECTION.machine
+
+
+def texts(found):
+    """Give the lines."""
+    return [drift.text for drift in found]
+
+
+@pytest.mark.parametrize(
+    ("now", "said"),
+    [
+        ({"nvidia_driver": "570.1"}, ["driver NVIDIA: was 580.95.05, is 570.1"]),
+        ({"nvidia_driver": None}, ["driver NVIDIA: 580.95.05 is gone"]),
+        ({"rocm_version": "7.2"}, ["driver ROCm: 7.2 came in addition"]),
+        ({"gpus": ()}, ["gpu: NVIDIA GeForce RTX 4090 is gone"]),
+        ({"os_version": "Ubuntu 26.04"}, ["system os: was Ubuntu 24.04, is Ubuntu 26.04"]),
+        ({"arch": "aarch64"}, ["system arch: was x86_64, is aarch64"]),
+        ({"gpus": (change(GPU, driver="2"),)}, []),
+        ({"memory_gb": 8, "disk_free_gb": 1, "env": {}, "evidence": ()}, []),
+        ({}, []),
+    ],
+)
+def test_driver_system_and_gpus_are_compared(now, said):
+    """What computes is compared; memory, free space and evidence are not."""
+    assert texts(machine_drift(MACHINE, change(MACHINE, **now))) == said
+
+
+def test_a_driver_of_a_gpu_is_compared():
+    """On Windows each GPU has a driver of its own."""
+    old, new = (change(MACHINE, gpus=(change(GPU, driver=version),)) for version in ("31.0.1", "32.0.2"))
+    assert texts(machine_drift(old, new)) == ["driver NVIDIA GeForce RTX 4090: was 31.0.1, is 32.0.2"]
+
+
+def test_packages_gone_changed_and_added_are_named():
+    """Each package that differs has a line."""
+    assert texts(package_drift({"torch": "2.6.0+cu126", "a": "1"}, {"torch": "2.6.0", "b": "2"})) == [
+        "package a: 1 is gone",
+        "package b: 2 came in addition",
+        "package torch: was 2.6.0+cu126, is 2.6.0",
+    ]
+
+
+def test_files_are_compared_where_both_hashes_are_known():
+    """The same version with another file is another package."""
+    assert texts(file_drift({"a": "1", "b": "2", "c": "3"}, {"a": "1", "b": "9"})) == ["file b: was 2, is 9"]
+
+
+def test_a_check_that_was_right_and_is_not_is_named():
+    """A failure that was there before, and a check that was not run, are no drift."""
+    wrong = change(REPORT.checks[1], status=Status.WRONG)
+    assert texts(report_drift(REPORT, change(REPORT, checks=(wrong,)))) == ["check matmul: was passed, is wrong"]
+    assert not report_drift(change(REPORT, checks=(wrong,)), change(REPORT, checks=(wrong,)))
+    assert not report_drift(REPORT, change(REPORT, checks=()))
+    assert texts(report_drift(REPORT, change(REPORT, device="cpu"))) == ["device: was cuda, is cpu"]
+    assert texts(report_drift(REPORT, change(REPORT, facts={"python": "3.13.1"}))) == ["python: was 3.12.4, is 3.13.1"]
+
+
+def test_what_steers_a_terminal_is_not_printed():
+    """Text of a configuration is made printable."""
+    assert all(line.isprintable() for line in texts(machine_drift(change(MACHINE, os_version="\x1b[2J\n"), MACHINE)))
+
+
+def config(name: str, backend: Backend | None = None) -> Config:
+    """Give the configuration of a recorded machine that took the best plan, or that of a backend."""
+    machine = detect(ReplayHost(load(name))).machine
+    plan = make_plans(machine, load_catalog(), Request(backend=backend)).choice
+    return Config(
+        plan=plan,
+        environment=change(ENVIRONMENT, path="env", python="bin/python"),
+        verification=REPORT,
+        machine=machine,
+    )
+
+
+@pytest.mark.parametrize("name", shipped())
+def test_on_the_same_machine_a_configuration_is_applied_to_the_letter(name):
+    """Every shipped machine that has a plan keeps it."""
+    machine = detect(ReplayHost(load(name))).machine
+    if make_plans(machine, load_catalog()).choice is None:
+        return
+    told = config(name)
+    way = course(told, machine, load_catalog())
+    assert way.plan is not None
+    assert (way.plan.variant, way.plan.torch, way.differs) == (told.plan.variant, told.plan.torch, ())
+
+
+@pytest.mark.parametrize(
+    ("there", "here", "backend"),
+    [
+        ("linux-ubuntu2404-rtx4090", "linux-arch-rx9070xt", Backend.ROCM),
+        ("linux-ubuntu2404-rtx4090", "linux-debian12-cpu-container", Backend.CPU),
+        ("linux-arch-rx9070xt", "macos15-m3max", Backend.MPS),
+        ("linux-debian12-cpu-container", "windows11-arc-b580", Backend.XPU),
+        ("macos15-m3max", "windows10-rx580", Backend.DIRECTML),
+        ("windows10-rx580", "linux-ubuntu2404-rtx4090", Backend.CUDA),
+    ],
+)
+def test_other_hardware_gets_the_plan_of_its_own_backend(there, here, backend):
+    """Elsewhere the configuration is planned anew, for the GPU that is there, and says what changed."""
+    told, machine = config(there), detect(ReplayHost(load(here))).machine
+    way = course(told, machine, load_catalog())
+    assert way.plan is None
+    assert way.differs
+    plan = make_plans(machine, load_catalog(), way.request).choice
+    assert plan.backend is backend
+    assert any("backend" in line for line in texts(changes(told, plan, None)))
+
+
+def test_who_chose_the_cpu_beside_a_gpu_gets_the_cpu_again():
+    """A plan that was not the best then was meant."""
+    machine = detect(ReplayHost(load("linux-arch-rx9070xt"))).machine
+    way = course(config("linux-ubuntu2404-rtx4090", Backend.CPU), machine, load_catalog())
+    assert make_plans(machine, load_catalog(), way.request).choice.backend is Backend.CPU
+
+
+def test_a_driver_that_is_too_old_now_is_planned_anew():
+    """The same GPU behind an older driver does not get a build that it cannot run."""
+    told = config("linux-ubuntu2404-rtx4090")
+    way = course(told, change(told.machine, nvidia_driver="535.54", cuda_driver_api="12.2"), load_catalog())
+    assert way.plan is None
+    assert way.request.backend is None
+
+
+def test_a_machine_that_is_unknown_is_no_error():
+    """A configuration on a machine of which nothing is known is planned anew or refused later, in a sentence."""
+    assert course(config("linux-ubuntu2404-rtx4090"), Machine(), load_catalog()).plan is None
+
+
+def test_hardware_is_the_same_by_system_processor_and_gpus():
+    """The order of GPUs says nothing."""
+    two = change(MACHINE, gpus=(GPU, change(GPU, name="B")))
+    assert same_hardware(two, change(two, gpus=two.gpus[::-1]))
+    assert not same_hardware(two, MACHINE)
+
+
+def test_another_file_of_the_same_version_is_refused():
+    """The lock holds by hash; a package that cannot be had is named."""
+    told = change(config("linux-ubuntu2404-rtx4090"), hashes={"torch": "a" * 64})
+    told = change(told, environment=change(told.environment, packages={"torch": "2.6.0"}))
+    found = Resolution(lock="", packages=(Package(name="torch", version="2.6.0", url="x", sha256="b" * 64),))
+    with pytest.raises(WorkFailed, match="file torch: was aaa"):
+        check_lock(told, found)
+    check_lock(change(told, hashes={"torch": "b" * 64}), found)
+    with pytest.raises(WorkFailed, match=r"package torch: 2\.6\.0 is gone"):
+        check_lock(told, Resolution(lock="", packages=()))
+
+
+def test_plans_differ_in_what_they_install():
+    """Backend, variant, versions, index and variables; not reasons."""
+    other = change(PLAN, variant="cu130", env={"A": "1"}, reasons=(), index_url=None)
+    assert texts(plan_drift(PLAN, other)) == [
+        "plan variant: was cu126, is cu130",
+        "plan index: was https://download.pytorch.org/whl/cu126, is pip's own",
+        "plan A: 1 came in addition",
+        "plan CUDA_MODULE_LOADING: LAZY is gone",
+    ]
