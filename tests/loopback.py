@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import json
 import threading
@@ -34,7 +35,7 @@ class LoopbackIndex:
 
     `trouble` maps a project to an HTTP status, to "stall" (no answer until the test ends), to "page" (no index) or to
     "hash" (its pages tell wrong hashes). `upstream` makes pages name files absolutely, as those of a leaking mirror do;
-    `delay` are seconds before each answer.
+    `delay` are seconds before each answer; `login` ("user:password") is asked for where it is set.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -42,6 +43,7 @@ class LoopbackIndex:
         self.speaks_json = False
         self.upstream = ""
         self.delay = 0.0
+        self.login = ""
         self.trouble: dict[str, int | str] = {}
         self.over = threading.Event()
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
@@ -98,6 +100,9 @@ class LoopbackIndex:
         class Handler(BaseHTTPRequestHandler):
             def do_GET(self) -> None:
                 status, kind, body = index.answer(self.path)
+                given = self.headers.get("Authorization", "").removeprefix("Basic ")
+                if index.login and base64.b64decode(given).decode() != index.login:
+                    status, kind, body = 401, "text/plain", b"who are you"
                 self.send_response(status)
                 self.send_header("Content-Type", kind)
                 self.send_header("Content-Length", str(len(body)))

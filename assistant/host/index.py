@@ -139,9 +139,14 @@ def wheel_version(wheel: Wheel) -> Version:
     return parse_wheel_filename(wheel.filename)[1]
 
 
-def wheel_sizes(urls: Sequence[str], *, timeout: float = 5.0, network: Network = DIRECT) -> dict[str, int]:
-    """Give the sizes in bytes of files on servers (asked by HEAD) and on disk; what cannot be told is left out."""
-    with _client(network, timeout, []) as client:
+def wheel_sizes(
+    urls: Sequence[str], *, timeout: float = 5.0, network: Network = DIRECT, index_urls: Iterable[str] = ()
+) -> dict[str, int]:
+    """Give the sizes in bytes of files on servers (asked by HEAD) and on disk; what cannot be told is left out.
+
+    `index_urls` lend their user names and passwords.
+    """
+    with _client(network, timeout, index_urls) as client:
         sizes = _each(lambda url: _size(client, url), list(dict.fromkeys(urls)), timeout)
     return {url: size for url, size in sizes.items() if size is not None}
 

@@ -28,7 +28,7 @@ class Installer:
     """Which installer runs, for which base interpreter, told what, heard by whom, stopped by what.
 
     `environment` are the variables that it is told; `settings` are those of the user's pip; `pip` is the Python whose
-    pip works where `python` has none of its own.
+    pip works where `python` has none of its own; `uv_indexes` are those of uv's own configuration.
     """
 
     python: str
@@ -36,6 +36,7 @@ class Installer:
     sink: Sink
     cancel: CancelToken
     settings: PipSettings = field(default_factory=PipSettings)
+    uv_indexes: tuple[str, ...] = field(default=(), repr=False)
     arguments: tuple[str, ...] = ()
     program: Literal["uv", "pip"] = "uv"
     pip: str = ""
@@ -56,7 +57,7 @@ class Installer:
     def index_urls(self) -> tuple[str, ...]:
         """Give the indexes that were told, whose user names and passwords their files need too."""
         told = (self.environment.get(name, "") for name in ("UV_DEFAULT_INDEX", "UV_INDEX", "UV_INDEX_URL"))
-        own = (self.settings.index_url, *self.settings.extra_index_urls)
+        own = (self.settings.index_url, *self.settings.extra_index_urls, *self.uv_indexes)
         return tuple(url for url in dict.fromkeys([*" ".join(told).split(), *own]) if "://" in url)
 
     def commands(self, target: Path, python: Path | None, work: Path) -> tuple[tuple[str, ...], ...]:

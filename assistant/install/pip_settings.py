@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import re
+import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,6 +19,7 @@ __all__ = [
     "read_pip_settings",
     "uv_arguments",
     "uv_environment",
+    "uv_indexes",
     "without_credentials",
 ]
 
@@ -103,6 +105,18 @@ def pip_environment(find_links: Iterable[str]) -> dict[str, str]:
     """Give the variable that makes pip look into folders or pages: addresses, as a space would end a path."""
     named = " ".join(link if "://" in link else Path(link).absolute().as_uri() for link in find_links)
     return {"PIP_FIND_LINKS": named} if named else {}
+
+
+def uv_indexes(configuration: str) -> tuple[str, ...]:
+    """Read the addresses of the indexes, passwords and all, in the text of a `uv.toml`; () for another text."""
+    try:
+        told = tomllib.loads(configuration)
+    except tomllib.TOMLDecodeError:
+        return ()
+    tables = [table for table in told.get("index", ()) if isinstance(table, dict)]
+    more = told.get("extra-index-url", ())
+    urls = [*(table.get("url") for table in tables), told.get("index-url"), *(more if isinstance(more, list) else ())]
+    return tuple(url for url in urls if isinstance(url, str))
 
 
 def without_credentials(text: str) -> str:

@@ -64,7 +64,11 @@ def resolve(plan: Plan, installer: Installer, keep: Mapping[str, str] | None = N
     with scratch() as folder:
         by = _by_uv if installer.program == "uv" else _by_pip
         found = by(plan, installer, folder, keep or {})
-    return replace(found, packages=_with_sizes(found.packages, installer))
+    asked = [package.url for package in found.packages if package.size is None]
+    indexes = (*installer.index_urls, *filter(None, [plan.index_url]))
+    sizes = wheel_sizes(asked, network=installer.network, index_urls=indexes)
+    known = (replace(package, size=package.size or sizes.get(package.url)) for package in found.packages)
+    return replace(found, packages=tuple(known))
 
 
 def _by_uv(plan: Plan, installer: Installer, folder: Path, keep: Mapping[str, str]) -> Resolution:
@@ -124,9 +128,3 @@ _CREDENTIALS = re.compile(r"(?<=://)[^/@\s\"']+@")
 
 def _address(file: Mapping[str, object]) -> str:
     return str(file.get("url") or Path(str(file["path"])).absolute().as_uri())
-
-
-def _with_sizes(packages: tuple[Package, ...], installer: Installer) -> tuple[Package, ...]:
-    asked = [package.url for package in packages if package.size is None]
-    sizes = wheel_sizes(asked, network=installer.network)
-    return tuple(replace(package, size=package.size or sizes.get(package.url)) for package in packages)

@@ -16,6 +16,7 @@ from assistant.install.pip_settings import (
     pip_environment,
     read_pip_settings,
     uv_environment,
+    uv_indexes,
 )
 from assistant.model.plan import Planning
 from assistant.model.record import replace
@@ -79,6 +80,14 @@ class Sources:
         known = {name: answer.text for name, answer in said.items() if answer}
         told = uv_environment(self.settings, known) | pip_environment(self._find_links and self.settings.find_links)
         return told | ({"UV_OFFLINE": "1", "PIP_NO_INDEX": "1"} if self.offline else {})
+
+    @cached_property
+    def uv_indexes(self) -> tuple[str, ...]:
+        """Name the indexes of uv's own configuration: their files need the passwords that stand there."""
+        told = self._host.variable("UV_CONFIG_FILE").text
+        home = self._host.variable("APPDATA").text or self._host.variable("XDG_CONFIG_HOME").text
+        folder = home or f"{self._host.variable('HOME').text}/.config"
+        return uv_indexes(self._host.read(told or f"{folder}/uv/uv.toml").text)
 
     def look(self, index_url: str | None, python: str, case: Case) -> Look:
         """Look for torch wheels that fit the machine and a Python in one index, or in pip's own sources (None)."""

@@ -282,6 +282,7 @@ def _installer(plan: Plan, tools: Tools, site: Site | None) -> Installer:
         environment=sources.environment,
         arguments=uv_arguments(sources.settings),
         settings=sources.settings,
+        uv_indexes=sources.uv_indexes,
         sink=tools.sink,
         cancel=tools.cancel,
     )

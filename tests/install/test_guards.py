@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import configparser
+import dataclasses
 import errno
 import fcntl
 import json
@@ -24,6 +25,7 @@ from assistant.install.journal import WORK
 from assistant.install.kernel import remove_kernel
 from assistant.install.made import made_environments, prune, remove_environment, replaced_builds
 from assistant.install.make import aimed_at, delta, standing
+from assistant.install.pip_settings import uv_indexes
 from assistant.install.project import Project, snippet
 from assistant.install.protect import pip_settings, replaced
 from assistant.install.resolution import resolve
@@ -284,6 +286,35 @@ def test_a_password_is_in_no_line_and_no_record(bench: Bench) -> None:
     bench.make(resolution)
     assert "s3cret" not in repr(resolution)
     assert "s3cret" not in repr(bench.events)
+
+
+def test_a_password_of_uvs_own_configuration_is_used(bench: Bench, tmp_path: Path) -> None:
+    """An index that only uv knows of and that asks for a password: sizes, files and hashes come, and no word of it."""
+    bench.index.login = "joe:s3cret"
+    secret = bench.index.url.replace("http://", "http://joe:s3cret@")
+    file = tmp_path / "uv.toml"
+    file.write_text(f'[[index]]\nurl = "{secret}"\ndefault = true\n', encoding="utf-8")
+    told = {"UV_CONFIG_FILE": str(file), "UV_CACHE_DIR": str(tmp_path / "cache")}
+    plain = bench.installer()
+    installer = dataclasses.replace(plain, environment=told, uv_indexes=uv_indexes(file.read_text()))
+    bench.installer, bench.plan = (lambda: installer), replace(bench.plan, index_url=None)
+    resolution = bench.resolution()
+    assert resolution.download > 0
+    bench.make(resolution)
+    assert "s3cret" not in repr((resolution, bench.events, installer.settings, installer))
+    bench.index.login = "joe:another"
+    prune()
+    bench.target = tmp_path / "second"
+    with pytest.raises(WorkFailed, match="HTTP 401"):
+        bench.make(resolution)
+
+
+def test_what_is_no_configuration_of_uv_names_no_index() -> None:
+    """Every way to name an index counts; a broken file is uv's own to complain of."""
+    text = 'index-url = "https://a"\nextra-index-url = ["https://b"]\n[[index]]\nname = "c"\nurl = "https://c"\n'
+    assert uv_indexes(text) == ("https://c", "https://a", "https://b")
+    for odd in ("not toml [", "", "extra-index-url = 3", "[[index]]\nname = 'x'\n"):
+        assert uv_indexes(odd) == ()
 
 
 def test_offline_without_the_files_says_so(bench: Bench) -> None:
