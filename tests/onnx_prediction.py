@@ -1,0 +1,59 @@
+"""Holds what `check` predicts against what ONNX Runtime does, on the node tests of the installed onnx."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+
+from onnx import ModelProto
+from onnx.backend.test.case.node import collect_testcases
+
+from assistant.onnx.examine import examine
+from assistant.onnx.findings import obstacle
+from assistant.onnx.placement import Node
+
+PLACES = Path(__file__).parent / "onnx" / "places.py"
+
+
+def node_tests() -> dict[str, ModelProto]:
+    """Make onnx's own test models, most of them of one node."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the cases overflow and divide by zero on purpose
+        return {case.name: case.model for case in collect_testcases(None) if case.model is not None}
+
+
+def disagreements(models: dict[str, ModelProto], folder: Path) -> dict[str, str]:
+    """Give the models that ONNX Runtime places otherwise than predicted, each with both answers."""
+    for name, model in models.items():
+        (folder / f"{name}.onnx").write_bytes(model.SerializeToString())
+    command = [sys.executable, str(PLACES), str(folder)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    real = {answer.pop("name"): answer for answer in map(json.loads, done.stdout.splitlines())}
+    found = {name: predicted(model) for name, model in models.items()}
+    return {
+        name: f"predicted {found[name]}, was {real[name]}"
+        for name in models
+        if found[name] != real[name].get("ops") and not (found[name] is None and "error" in real[name])
+    }
+
+
+def predicted(model: ModelProto) -> list[str] | None:
+    """Give the operators that the CPU provider is predicted to run; None for a model that is refused."""
+    look = examine(model, "cpu")
+    nodes = list(_opened(look.nodes))
+    if obstacle(look) or any(node.device == "none" for node in nodes):
+        return None
+    return sorted(node.op for node in nodes)
+
+
+def _opened(nodes: list[Node]) -> Iterator[Node]:
+    """Give what is run: the pieces of a function in its place, and no constants."""
+    for node in nodes:
+        if node.pieces:
+            yield from _opened(node.pieces)
+        elif node.op != "Constant":
+            yield node
