@@ -8,19 +8,17 @@ import click
 
 from assistant.cli.inputs import host_of, read_file
 from assistant.detect import detect
-from assistant.diagnose import Log, nearest, read_log
-from assistant.host.redact import redact_text
+from assistant.diagnose import Log, check_up, nearest, read_log
 from assistant.i18n import _
 from assistant.model.errors import AssistantError, BadInput, WorkFailed
 from assistant.model.finding import Diagnosis
 from assistant.model.machine import Machine
 from assistant.model.record import Record, from_json, to_json
-from assistant.session.diagnosis import diagnosed, diagnosed_lines, machine_of_log
+from assistant.session.diagnosis import diagnosed, diagnosed_lines, inquiry, machine_of_log, with_ways_out
 
 __all__ = ["diagnose"]
 
 MOST = 3  # causes that are drawn
-REPORTED = 80  # last lines of a log that go into a report
 
 
 class Case(Record, frozen=True):
@@ -51,11 +49,12 @@ def diagnose(
     facts = _machine(read, machine, replay)
     found = diagnosed_lines(read, facts)
     if report:
-        _write_report(report, read, facts, [diagnosis for diagnosis, _line in found])
+        _write_report(report, inquiry(read, facts, [diagnosis for diagnosis, _line in found]))
     if as_json:
         click.echo(to_json(_answer(tuple(diagnosis for diagnosis, _line in found)), indent=2))
     else:
         _draw(read, found)
+        _draw_also(facts if machine or replay else None, {diagnosis.key for diagnosis, _line in found})
 
 
 def _machine(log: Log, machine: str | None, replay: str | None) -> Machine:
@@ -92,13 +91,17 @@ def _draw(log: Log, found: tuple[tuple[Diagnosis, int | None], ...]) -> None:
         draw_unknown(nearest(log))
 
 
-def _write_report(name: str, log: Log, machine: Machine, found: list[Diagnosis]) -> None:
-    lines = "\n".join(line for _number, line in log.lines[-REPORTED:]).replace("```", "'''")
-    facts = to_json(machine, indent=2)
-    keys = ", ".join(f"{diagnosis.key} ({diagnosis.confidence:g})" for diagnosis in found) or "none"
-    text = f"Causes found: {keys}\n\n## Machine\n\n```json\n{facts}\n```\n\n## Log\n\n```text\n{lines}\n```\n"
+def _draw_also(machine: Machine | None, told: set[str]) -> None:
+    """Say what else is wrong on a machine that was given with the log."""
+    from assistant.cli.draw import draw_findings  # noqa: PLC0415 - likewise
+
+    found = with_ways_out(check_up(machine), machine) if machine else ()
+    draw_findings([each for each in found if each.severity.value in {"warning", "error"} and each.key not in told])
+
+
+def _write_report(name: str, text: str) -> None:
     try:
-        Path(name).write_text(redact_text(text), encoding="utf-8")
+        Path(name).write_text(text, encoding="utf-8")
     except OSError as error:
         message = _("{file} cannot be written: {reason}.").format(file=name, reason=error.strerror)
         raise WorkFailed(message, hint=_("Choose another place.")) from error

@@ -7,7 +7,7 @@ import click
 from assistant.cli.inputs import host_of
 from assistant.detect import detect
 from assistant.diagnose import check_up
-from assistant.diagnose.checks import PROXIES
+from assistant.diagnose.checks import PROXIES, passed
 from assistant.host.base import Host
 from assistant.i18n import _, ngettext
 from assistant.install.made import replaced_builds
@@ -47,7 +47,8 @@ def examine(host: Host) -> tuple[Finding, ...]:
     told = {finding.key for finding in found.findings}
     checks = [check for check in check_up(found.machine, proxies) if check.key not in told]
     replaced = () if host.replayed else replaced_builds(host)
-    return with_ways_out((*checks, *found.findings, *replaced), found.machine)
+    news = passed(found.machine, told, live=not host.replayed)
+    return with_ways_out((*checks, *news, *found.findings, *replaced), found.machine)
 
 
 def _folded(finding: Finding) -> Finding:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 
 from packaging.version import InvalidVersion, Version
 
@@ -10,7 +10,7 @@ from assistant.i18n import _
 from assistant.model.finding import Finding, Severity
 from assistant.model.machine import Machine, Vendor
 
-__all__ = ["PROXIES", "check_up"]
+__all__ = ["PROXIES", "check_up", "passed"]
 
 PROXIES = ("HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy")
 LEAST_DISK_GB = 10  # PyTorch with CUDA: 3 GB to download, 7 GB unpacked
@@ -82,7 +82,9 @@ def _driver(machine: Machine, _proxies: Mapping[str, str]) -> Finding | None:
         text = _("NVIDIA driver {driver} is older than {floor}, which current PyTorch builds (CUDA 13) want.")
         told = text.format(driver=machine.nvidia_driver, floor=floor)
         return _finding("nvidia-driver-too-old", Severity.WARNING, told)
-    return _good("nvidia-driver-too-old", _("NVIDIA driver {driver} is new enough.").format(driver=driver))
+    return _good(
+        "nvidia-driver-too-old", _("NVIDIA driver {driver} is new enough.").format(driver=machine.nvidia_driver)
+    )
 
 
 def _numpy(machine: Machine, _proxies: Mapping[str, str]) -> Finding | None:
@@ -135,6 +137,27 @@ def _proxy(_machine: Machine, proxies: Mapping[str, str]) -> Finding | None:
         if named
         else None
     )
+
+
+def passed(machine: Machine, told: Container[str], *, live: bool) -> tuple[Finding, ...]:
+    """Tell the good news of what detection checks: what it would have raised and did not (`told` are its keys).
+
+    What a recording or a description may not know is only told of a machine at hand (`live`).
+    """
+    gpus, amd = bool(machine.gpus), any(gpu.vendor is Vendor.AMD for gpu in machine.gpus)
+    linux = machine.os == "linux" and not machine.wsl
+    ort = any(name.startswith("onnxruntime") for name in machine.packages)
+    news = (
+        ("kernel-broken", live, _("Every Jupyter kernel leads to a Python that is there.")),
+        ("onnxruntime-packages-conflict", ort, _("One flavour of ONNX Runtime is installed.")),
+        ("directml-on-native-linux", live and linux, _("No DirectML package is installed, which Linux could not run.")),
+        ("amdgpu-driver-not-loaded", live and linux and amd, _("AMD's kernel driver is loaded.")),
+        ("kfd-permission", live and linux and amd, _("This user may open the AMD GPU.")),
+        ("vc-runtime-missing", live and machine.os == "windows", _("The Visual C++ run-time is installed.")),
+        ("devices-hidden", live and gpus, _("No variable hides a GPU.")),
+        ("hsa-override-set", live and amd, _("No variable overrides the GPU's target.")),
+    )
+    return tuple(_good(key, text) for key, applies, text in news if applies and key not in told)
 
 
 def _version(text: str | None) -> Version | None:

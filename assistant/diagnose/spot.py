@@ -10,7 +10,7 @@ __all__ = ["Spotter"]
 MOST_HITS = 200  # lines with the same text that are looked at in one piece
 ENOUGH = 60  # lines of different shapes after which a text is no longer looked for
 NEAR = 150  # characters before and after a text that make the shape of its line
-MANY_WORDS = 300_000  # bytes of different words in a piece above which parts of words are no longer looked for
+MANY_WORDS = 30_000  # different words in a piece above which parts of words are no longer looked for
 _LETTERS = bytes(
     code + 32 if 65 <= code <= 90 else code if 97 <= code <= 122 or code >= 128 else 32  # noqa: PLR2004 - ASCII
     for code in range(256)
@@ -38,8 +38,8 @@ class Spotter:
     def _present(self, low: str) -> Iterator[str]:
         """Give the texts that occur, judged first by the piece's different words, which are few in a real log."""
         words = set(low.encode("utf-8", "replace").translate(_LETTERS).split())
-        joined = b"\n".join(words)
-        few = len(joined) <= MANY_WORDS
+        few = len(words) <= MANY_WORDS
+        joined = b"\n".join(words) if few else b""
         for text, (whole, edge) in self._parts.items():
             edge_there = not edge or (edge in joined if few else edge in words)
             if edge_there and words.issuperset(whole) and text in low:

@@ -21,6 +21,7 @@ from assistant.diagnose import (
     remedy,
     ways_out,
 )
+from assistant.host.redact import redact_text
 from assistant.i18n import _
 from assistant.model.errors import BadInput
 from assistant.model.finding import Diagnosis, Finding, Remedy
@@ -29,8 +30,9 @@ from assistant.model.plan import Plan, Request
 from assistant.model.record import from_json, replace, to_json
 from assistant.plan import make_plans
 
-__all__ = ["diagnosed", "diagnosed_lines", "machine_of_log", "with_ways_out"]
+__all__ = ["diagnosed", "diagnosed_lines", "inquiry", "machine_of_log", "with_ways_out"]
 
+REPORTED = 80  # last lines of a log that go into a report
 REPORTS = ("pytorch version:", "nvidia-smi", "hsa agents", "dxdiag", "spdisplaysdatatype", "graphics/displays")
 
 
@@ -52,6 +54,15 @@ def machine_of_log(log: Log, here: Machine) -> Machine:
     """
     told = merged(_reported(log), facts_in(log))
     return told if told.os and here.os and told.os != here.os else merged(told, here)
+
+
+def inquiry(log: Log, machine: Machine, found: Iterable[Diagnosis]) -> str:
+    """Write a report to paste into an issue: causes, machine, the log's last lines, private things out."""
+    lines = "\n".join(line for _number, line in log.lines[-REPORTED:]).replace("```", "'''")
+    keys = ", ".join(f"{diagnosis.key} ({diagnosis.confidence:g})" for diagnosis in found) or "none"
+    facts = to_json(replace(machine, evidence=()), indent=2)
+    text = f"Causes found: {keys}\n\n## Machine\n\n```json\n{facts}\n```\n\n## Log\n\n```text\n{lines}\n```\n"
+    return redact_text(text)
 
 
 def with_ways_out(findings: Iterable[Finding], machine: Machine) -> tuple[Finding, ...]:

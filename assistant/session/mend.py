@@ -16,7 +16,7 @@ from assistant.model.finding import Diagnosis, Finding, Remedy
 from assistant.model.report import Environment
 from assistant.session.nouns import Outcome, State
 
-__all__ = ["carry_out", "commands_for", "way_chosen", "ways"]
+__all__ = ["carry_out", "commands_for", "named", "way_chosen", "ways"]
 
 Words = tuple[str, ...]
 LIMIT = 3600.0  # seconds for one command: PyTorch over a slow line
@@ -25,14 +25,20 @@ _SHELL = frozenset("();<>|&")  # a word of nothing but these was not quoted
 _FLAGS = {"-y": (), "--no-cache-dir": ("--no-cache",), "--force-reinstall": ("--reinstall",)}  # pip's word, uv's words
 
 
+def named(state: State) -> dict[str, Remedy]:
+    """Give every way out by the cause's key and its number among its ways, as in "oom#1"."""
+    causes: list[Diagnosis | Finding] = [*state.diagnoses, *state.findings]
+    return {f"{cause.key}#{number}": way for cause in causes for number, way in enumerate(cause.remedies, 1)}
+
+
 def ways(state: State) -> dict[str, Remedy]:
-    """Give the ways out that can be carried out here, by the cause's key and their number among its ways."""
+    """Give those of the `named` ways out that can be carried out here; one that is a plan is for the install step."""
     environment = state.environment
     if environment is None or state.machine or state.elsewhere:
         return {}
-    causes: list[Diagnosis | Finding] = [*state.diagnoses, *state.findings]
-    every = {f"{cause.key}#{number}": way for cause in causes for number, way in enumerate(cause.remedies, 1)}
-    return {name: way for name, way in every.items() if commands_for(way, environment) is not None}
+    return {
+        name: way for name, way in named(state).items() if not way.plan and commands_for(way, environment) is not None
+    }
 
 
 def way_chosen(state: State) -> Remedy:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from assistant.diagnose import check_up
+from assistant.diagnose.checks import passed
 from assistant.model.finding import Severity
 from assistant.model.machine import Gpu, Machine, Vendor
 from assistant.session.diagnosis import with_ways_out
@@ -60,3 +61,18 @@ def test_a_machine_in_order_gets_good_news() -> None:
         packages={"torch": "2.14.1+cu130", "numpy": "2.3.0"},
     )
     assert {finding.severity for finding in check_up(machine)} == {Severity.OK}
+
+
+def test_versions_are_told_as_they_were_read() -> None:
+    """A driver keeps the zeros of its number."""
+    (news,) = [each for each in check_up(Machine(os="linux", nvidia_driver="580.95.05")) if "NVIDIA" in each.text]
+    assert "580.95.05" in news.text
+
+
+def test_what_detection_checks_is_told_as_good_news_too() -> None:
+    """Each of its checks has a line on a machine at hand; of a described one only what its facts can tell."""
+    machine = Machine(os="linux", wsl=False, gpus=(AMD,), packages={"onnxruntime": "1.20"})
+    here = {finding.key for finding in passed(machine, {"kfd-permission"}, live=True)}
+    assert {"kernel-broken", "devices-hidden", "hsa-override-set", "onnxruntime-packages-conflict"} <= here
+    assert "kfd-permission" not in here
+    assert {finding.key for finding in passed(machine, set(), live=False)} == {"onnxruntime-packages-conflict"}
