@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -78,7 +79,14 @@ class Installer:
         file = lock.path.parent / REQUIREMENTS
         file.write_text(lines, encoding="utf-8")
         self.sink(Progress(step=Step.INSTALL, text=_("Installing"), total=total, unit="packages"))
-        self.run(self._install(python, file, staged), lock, _Counted(total, self.sink).line)
+        done = itertools.count(1)
+
+        def count(line: str) -> None:
+            for name in placed(line):
+                text = _("Installed {package}").format(package=name)
+                self.sink(Progress(step=Step.INSTALL, text=text, done=next(done), total=total, unit="packages"))
+
+        self.run(self._install(python, file, staged), lock, count)
 
     def run(self, argv: Sequence[str], lock: Lock, on_line: Callable[[str], None] | None = None) -> None:
         """Run a command, each line logged; raise `WorkFailed` with its last words when it fails."""
@@ -135,17 +143,3 @@ def placed(line: str) -> tuple[str, ...]:
     if found := _ALL.match(line):
         return tuple(name.rpartition("-")[0] for name in found["names"].split())
     return ()
-
-
-class _Counted:
-    """Counts packages while they are put in place."""
-
-    def __init__(self, total: int, sink: Sink) -> None:
-        self._total, self._sink, self._done = total, sink, 0
-
-    def line(self, line: str) -> None:
-        """Take one line of the installer's output."""
-        for name in placed(line):
-            self._done += 1
-            text = _("Installed {package}").format(package=name)
-            self._sink(Progress(step=Step.INSTALL, text=text, done=self._done, total=self._total, unit="packages"))

@@ -13,7 +13,7 @@ import os
 import shutil
 import tempfile
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -70,11 +70,10 @@ class Transaction:
         _empty(self.work, keep={LOCK})
         self._write(Journal(kind=kind))
 
-    def note(self, *, change: Change | None = None, kernel: str = "") -> None:
+    def note(self, change: Change, kernel: str = "") -> None:
         """Write what comes next, before it is done."""
         if self.journal:
-            said = self.journal
-            self._write(replace(said, change=change or said.change, kernel=kernel or said.kernel))
+            self._write(replace(self.journal, change=change, kernel=kernel))
 
     def undo(self) -> None:
         """Put everything back as it was; stopped midway, it can be done again."""
@@ -109,13 +108,14 @@ class Transaction:
 
 
 @contextmanager
-def transaction(target: Path, kind: Kind) -> Iterator[Transaction]:
+def transaction(target: Path, kind: Kind, made: Sequence[str] = ()) -> Iterator[Transaction]:
     """Hold a target for one installation; leaving well commits it, any failure takes everything back.
 
+    `made` names folders to be taken away as well once they are empty, beside those that are not there yet.
     Raises `WorkFailed` naming who works there already, or when the target cannot be written.
     """
     recover(only=target)
-    pointer = _point(target)
+    pointer = _point(target, made)
     try:
         opened = _open(target)
     except BaseException:
@@ -135,17 +135,13 @@ def transaction(target: Path, kind: Kind) -> Iterator[Transaction]:
 
 
 def remove(target: Path) -> None:
-    """Remove a whole environment; killed midway, the next start goes on with it."""
-    recover(only=target)
-    pointer = _point(target, made=[str(target)])
-    try:
-        opened = _open(target)
-        opened.begin("new")
-        opened.undo()
-        opened.close()
-    finally:
-        if not (target / WORK).exists():
-            _forget(pointer)
+    """Remove a whole environment, as one that was begun and failed; killed midway, the next start goes on with it."""
+    with suppress(_Removed), transaction(target, "new", [str(target)]):
+        raise _Removed
+
+
+class _Removed(Exception):
+    """Ends a transaction whose way back is the purpose."""
 
 
 def pointers() -> dict[Path, Pointer]:
@@ -236,9 +232,9 @@ def _folder() -> Path:
     return platformdirs.user_state_path("pytorch-setup-assistant", appauthor=False) / "installs"
 
 
-def _point(target: Path, made: list[str] | None = None) -> Path | None:
+def _point(target: Path, made: Sequence[str]) -> Path | None:
     """Leave word of where we are about to work; without a writable state folder only the target tells."""
-    made = made or [str(folder) for folder in (*reversed(target.parents), target) if not folder.exists()]
+    made = [*made, *(str(folder) for folder in (*reversed(target.parents), target) if not folder.exists())]
     path = _folder() / f"{hashlib.sha256(str(target).encode()).hexdigest()[:12]}-{uuid.uuid4().hex[:8]}.json"
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -120,7 +120,7 @@ def install(
             change = change_for(target, work.staged, installed_files(site, [package.name for package in packages]))
             check_folders(target, change.goes)
         installer.cancel.check()
-        work.note(change=change, kernel=name if free else "")
+        work.note(change, name if free else "")
         swap(change, target, work.staged, work.aside)
         register_kernel(plan, python, name)
         verify(made)

@@ -48,7 +48,7 @@ def timed(prefix: Path, old: list[str], *, fails: bool) -> tuple[float, float]:
             fill(work.staged)
             begun = time.perf_counter()
             change = change_for(prefix, work.staged, old)
-            work.note(change=change)
+            work.note(change)
             swap(change, prefix, work.staged, work.aside)
             ends = time.perf_counter()
             end(fails=fails)
