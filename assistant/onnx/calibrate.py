@@ -22,7 +22,9 @@ __all__ = ["Feeds", "Measured", "evaluate", "feeds", "is_small", "measure", "ope
 Feeds = dict[str, Any]  # an array per input, or a list of arrays for a sequence
 
 SIZES = (3, 8, 64, 224, 1)  # tried in turn for sizes that the model leaves open
-GUESSED_MARGIN, GIVEN_MARGIN = 8.0, 2.0  # real inputs may be so much larger than made-up, or given, ones
+# Real values may be so much larger than those of normally distributed, wide, or given inputs.
+GUESSED_MARGINS, GIVEN_MARGIN = (8.0, 1.5), 2.0
+WIDE = 4.0  # standard deviations
 OPEN = 8  # taken for an open size where work is estimated
 FADED = 2.0**-17  # a value whose largest number is below has lost more than its last two digits in FP16
 RUN_BYTES = 2**30  # of values kept at a time
@@ -50,7 +52,7 @@ class Measured(Record, frozen=True):
 
 def measure(program: Program, samples: Sequence[Feeds] = ()) -> Measured | None:
     """Run a program on `samples`, else on made-up inputs; None where no run succeeds."""
-    margin = GIVEN_MARGIN if samples else GUESSED_MARGIN
+    margins = [GIVEN_MARGIN] * len(samples) if samples else GUESSED_MARGINS
     model = program.filled()
     wanted = [
         value for step in program.main.steps for value in step.outputs if value is not None and value.kind == FLOAT
@@ -59,17 +61,17 @@ def measure(program: Program, samples: Sequence[Feeds] = ()) -> Measured | None:
         for size in SIZES[: 1 if samples else None]:
             with contextlib.suppress(Exception):  # the runtime's own errors share no base
                 given = samples or list(feeds(program, size))
-                return _merged([_examined(batch, margin) for sample in given for batch in run(sample)])
+                pairs = zip(given, margins, strict=True)
+                return _merged([_examined(batch, margin) for sample, margin in pairs for batch in run(sample)])
     return None
 
 
 def feeds(program: Program, size: int) -> Iterator[Feeds]:
-    """Make inputs: normally distributed numbers, integers and truths of 0 and 1; then once more with zeros."""
+    """Make inputs twice: normally distributed numbers, integers and truths; then wide ones, and the reverse."""
     weights = {tensor.name for tensor in program.model.graph.initializer}
     inputs = [info for info in program.model.graph.input if info.name not in weights]
-    yield {info.name: _made(info.type, size, seed) for seed, info in enumerate(inputs)}
-    if any(info.type.tensor_type.elem_type != FLOAT for info in inputs):
-        yield {info.name: _made(info.type, size, seed, ones=False) for seed, info in enumerate(inputs)}
+    for wide in (False, True):
+        yield {info.name: _made(info.type, size, seed, wide=wide) for seed, info in enumerate(inputs)}
 
 
 def is_small(program: Program) -> bool:
@@ -201,21 +203,21 @@ def _merged(found: list[Measured]) -> Measured:
     )
 
 
-def _made(kind: TypeProto, size: int, seed: int, *, ones: bool = True) -> Any:  # noqa: ANN401 - an array, or a list
+def _made(kind: TypeProto, size: int, seed: int, *, wide: bool) -> Any:  # noqa: ANN401 - an array, or a list
     """Make one input; raise `ValueError` for a kind of which nothing can be made up."""
     which = kind.WhichOneof("value")
     if which == "optional_type":
-        return _made(kind.optional_type.elem_type, size, seed, ones=ones)
+        return _made(kind.optional_type.elem_type, size, seed, wide=wide)
     if which == "sequence_type":
-        return [_made(kind.sequence_type.elem_type, size, seed + number, ones=ones) for number in range(3)]
+        return [_made(kind.sequence_type.elem_type, size, seed + number, wide=wide) for number in range(3)]
     if which != "tensor_type" or kind.tensor_type.elem_type == TensorProto.STRING:
         raise ValueError(which)
     lengths = [dim.dim_value if dim.HasField("dim_value") else None for dim in kind.tensor_type.shape.dim]
     shape = [length if length is not None else size if axis else 1 for axis, length in enumerate(lengths)]
     random, dtype = np.random.default_rng(seed), helper.tensor_dtype_to_np_dtype(kind.tensor_type.elem_type)
     if np.dtype(dtype).kind in "iub":
-        return random.integers(0, 1 + ones, shape).astype(dtype)
-    return random.standard_normal(shape).astype(dtype)
+        return (random.integers(0, 2, shape) ^ wide).astype(dtype)
+    return (random.uniform(-WIDE, WIDE, shape) if wide else random.standard_normal(shape)).astype(dtype)
 
 
 def _work(step: Step) -> float:

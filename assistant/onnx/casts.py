@@ -27,6 +27,7 @@ class Writer:
         self.program, self.constants, self.keep_io_types = program, constants, keep_io_types
         self.halves = halves
         self.taken = {name for scope in program.scopes() for name in scope.values}
+        self.taken |= {step.node.name for step in program.steps()}
         self.narrow = {v for step, part in halves.items() for i in part.outputs if (v := step.outputs[i]) is not None}
         if not keep_io_types:
             self.narrow |= {value for value in self._inputs() if value.kind == FLOAT}

@@ -10,6 +10,7 @@ from typing import Literal
 
 import numpy as np
 import onnx
+import onnx.version_converter
 from onnx import ModelProto
 
 from assistant.i18n import _
@@ -26,6 +27,7 @@ from assistant.onnx.rewrites import ALWAYS, rewritten
 __all__ = ["Change", "Conversion", "Wishes", "convert", "convert_model", "read_samples", "rows_of_changes"]
 
 MOST_NAMED = 4
+FIRST_OPSET = 7  # of those that ONNX Runtime guarantees to run
 CHECKED_BYTES = 2**31 - 2**27  # the checker takes no model in memory that is larger
 
 
@@ -134,6 +136,8 @@ def read_samples(path: str | Path) -> list[Feeds]:
 def _at_opset(model: ModelProto, wishes: Wishes, changes: list[Change]) -> ModelProto:
     """Lower the opset as far as was asked or is best; keep it, and say why, where an operator resists."""
     current = opsets(model).get("", 0)
+    if 0 < current < FIRST_OPSET:
+        model, current = _raised(model, current, changes), FIRST_OPSET
     targets = (wishes.opset,) if wishes.opset else best_opsets(model)
     for target in targets:
         if target >= current:
@@ -151,6 +155,19 @@ def _at_opset(model: ModelProto, wishes: Wishes, changes: list[Change]) -> Model
             message.format(current=current, target=wishes.opset), hint=_("Export it again with that opset_version.")
         )
     return model
+
+
+def _raised(model: ModelProto, current: int, changes: list[Change]) -> ModelProto:
+    """Bring a model that is too old for ONNX Runtime up, as ONNX's own converter does."""
+    try:
+        result: ModelProto = onnx.version_converter.convert_version(model, FIRST_OPSET)
+    except (RuntimeError, ValueError) as error:
+        message = _("The model cannot be brought from opset {current} to {target}.")
+        raise WorkFailed(
+            message.format(current=current, target=FIRST_OPSET), hint=_("Export it again with a newer opset_version.")
+        ) from error
+    changes.append(Change(kind="opset", what=f"{current} → {FIRST_OPSET}"))
+    return result
 
 
 def _validate(model: ModelProto) -> None:

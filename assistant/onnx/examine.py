@@ -10,7 +10,7 @@ from onnx import ModelProto
 from assistant.i18n import _
 from assistant.model.finding import Finding
 from assistant.model.record import Record
-from assistant.onnx.findings import Look, find, obstacle
+from assistant.onnx.findings import Look, count_nodes, find, obstacle
 from assistant.onnx.load import load_model
 from assistant.onnx.operators import runtime
 from assistant.onnx.placement import place
@@ -108,10 +108,11 @@ def _verdict(look: Look, stop: str) -> str:
     if stop:
         return _("It does not load as it is: {why}").format(why=stop)
     if counts["none"]:
-        return _("It does not load: of {all} nodes, {count} run nowhere.").format(count=counts["none"], all=total)
+        message = _("It does not load: nothing runs {nodes} of {all}.")
+        return message.format(nodes=count_nodes(counts["none"]), all=total)
     if counts[look.provider] == total:
         device = {"dml": "DirectML", "cpu": _("ONNX Runtime's CPU provider")}[look.provider]
-        return _("{device} takes all {all} nodes that compute.").format(device=device, all=total)
+        return _("{device} takes every node that computes ({nodes}).").format(device=device, nodes=count_nodes(total))
     message = _(
         "DirectML takes {count} of {all} nodes that compute, the CPU {rest}, with {copies} copies in every run."
     )

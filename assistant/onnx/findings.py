@@ -19,7 +19,7 @@ from assistant.onnx.partition import copies
 from assistant.onnx.placement import Node
 from assistant.onnx.values import Program, Value, attribute
 
-__all__ = ["Look", "find", "obstacle"]
+__all__ = ["Look", "count_nodes", "find", "obstacle"]
 
 MOST_NAMES = 5
 ORDER = (Severity.ERROR, Severity.WARNING, Severity.INFO)
@@ -291,8 +291,13 @@ def _convert(look: Look) -> Remedy:
     return _advice(text, f"assistant onnx convert {shlex.quote(look.file)}")
 
 
+def count_nodes(count: int) -> str:
+    """Write a number of nodes: "1 node", "2 nodes"."""
+    return ngettext("{count} node", "{count} nodes", count).format(count=count)
+
+
 def _count(nodes: Sequence[Node]) -> str:
-    return ngettext("{count} node", "{count} nodes", len(nodes)).format(count=len(nodes))
+    return count_nodes(len(nodes))
 
 
 def _operators(nodes: Sequence[Node]) -> str:

@@ -7,7 +7,7 @@ from html import escape
 from pathlib import Path
 
 from assistant.i18n import _
-from assistant.onnx.findings import Look, obstacle
+from assistant.onnx.findings import Look, count_nodes, obstacle
 from assistant.onnx.partition import Stretch, stretches
 from assistant.onnx.placement import Node
 
@@ -65,7 +65,7 @@ def _lanes(provider: str, found: list[Stretch]) -> dict[str, tuple[float, float,
 
 def _heading(look: Look, stop: str) -> str:
     nodes = [node for node in look.nodes if node.op != "Constant"]
-    title = _("{file}: {count} nodes").format(file=Path(look.file).name, count=len(nodes))
+    title = f"{Path(look.file).name}: {count_nodes(len(nodes))}"
     return _text(MARGIN, 30, title, "lane") + _text(MARGIN, 50, stop, "soft")
 
 
@@ -82,7 +82,7 @@ def _box(stretch: Stretch, index: int, shown: list[Stretch], lanes: dict[str, tu
     parts.append(
         f'<rect class="{stretch.device}" x="{left:g}" y="{top}" width="{width:g}" height="{BOX_HEIGHT}" rx="6"/>'
     )
-    head = _("{count} nodes").format(count=len(stretch.nodes)) if len(stretch.nodes) > 1 else stretch.nodes[0].name
+    head = count_nodes(len(stretch.nodes)) if len(stretch.nodes) > 1 else stretch.nodes[0].name
     for line, (text, kind) in enumerate(((head, ""), (_operators(stretch.nodes), "soft"))):
         most = int(width / 7.2)
         cut = text if len(text) <= most else text[: most - 1] + "…"

@@ -15,7 +15,9 @@ from assistant.onnx.graph import opsets, ordered, plain_domain, subgraphs
 __all__ = ["FLOAT", "HALF", "Program", "Scope", "Step", "Value", "attribute", "program", "skeleton"]
 
 FLOAT, HALF = TensorProto.FLOAT, TensorProto.FLOAT16
+LISTED: dict[type, int] = {int: TensorProto.INT64, float: TensorProto.FLOAT}  # of a number written as an attribute
 UNKNOWN, NO_TENSOR = 0, -1
+RUNTIME = "com.microsoft"
 SMALL_BYTES = 4096  # a larger tensor says nothing about shapes, so shape inference need not see it
 
 
@@ -149,6 +151,7 @@ def program(model: ModelProto) -> Program:
     bare = skeleton(model)
     if bare.functions:
         bare = onnx.inliner.inline_local_functions(bare)
+    _imported(bare)
     for graph in _all_graphs(bare.graph):
         _sort(graph)
     bare = _inferred(bare)
@@ -185,6 +188,18 @@ def _all_graphs(graph: GraphProto) -> Iterable[GraphProto]:
     for node in graph.node:
         for inner in subgraphs(node):
             yield from _all_graphs(inner)
+
+
+def _imported(bare: ModelProto) -> None:
+    """Call ONNX's own domain by its short name, as the checker wants it, and import ONNX Runtime's where it is used."""
+    for entry in bare.opset_import:
+        entry.domain = plain_domain(entry.domain)
+    for graph in _all_graphs(bare.graph):
+        for node in graph.node:
+            if node.domain == "ai.onnx":
+                node.domain = ""
+            elif node.domain == RUNTIME and RUNTIME not in opsets(bare):
+                bare.opset_import.add(domain=RUNTIME, version=1)
 
 
 def _sort(graph: GraphProto) -> None:
@@ -262,10 +277,11 @@ def _constant(node: NodeProto, value: Value) -> None:
         content = helper.get_attribute_value(entry)
         if isinstance(content, TensorProto):
             value.tensor = content
-        elif entry.name in {"value_float", "value_floats"}:
-            dims = [] if entry.name == "value_float" else [len(content)]
-            values = [content] if entry.name == "value_float" else content
-            value.tensor = helper.make_tensor(value.name, FLOAT, dims, values)
+        elif isinstance(content, int | float):
+            value.tensor = helper.make_tensor(value.name, LISTED[type(content)], [], [content])
+        elif entry.name in {"value_floats", "value_ints"}:
+            kind = FLOAT if entry.name == "value_floats" else TensorProto.INT64
+            value.tensor = helper.make_tensor(value.name, kind, [len(content)], content)
         if value.tensor is not None:
             value.kind, value.shape = value.tensor.data_type, tuple(value.tensor.dims)
         elif isinstance(content, SparseTensorProto):
@@ -293,5 +309,5 @@ def _complete(step: Step) -> None:
             continue
         if form is not None:
             value.kind = bound.get(form.output(index), UNKNOWN)
-        elif step.node.domain == "com.microsoft" and index == 0:
+        elif step.node.domain == RUNTIME and index == 0:
             value.kind = first
