@@ -10,6 +10,7 @@ from typing import Any
 
 import ipywidgets as widgets
 
+from assistant.host.base import Host
 from assistant.host.live import LiveHost
 from assistant.i18n import LANGUAGES, _, language, use_language
 from assistant.machines import label, load
@@ -17,7 +18,7 @@ from assistant.model.event import Step
 from assistant.model.finding import Severity
 from assistant.model.record import replace
 from assistant.session.resume import furthest, obstacle, remarks, worth_telling
-from assistant.session.runner import Runner, ThreadRunner
+from assistant.session.runner import ThreadRunner
 from assistant.session.session import Session
 from assistant.session.state import Phase, Resume, Show, Simulate, State, Task
 from assistant.session.store import Store
@@ -222,13 +223,13 @@ def _simulation(machine: str) -> str:
     return html.note(Severity.WARNING, text, f'<p class="ptsa-lead">{html.esc(told)}</p>')
 
 
-def open_here(machine: str = "", runner: Runner | None = None) -> SetupWizard:
+def open_here(machine: str = "", host: Host | None = None) -> SetupWizard:
     """Show this kernel's wizard: one that is at work as it stands, else a new one, which begins by looking."""
     if _current and _current[-1].session.state.running and _current[-1].comm is not None:
         return _current[-1]
     if _current:
         _current.pop().close()
-    session = Session(LiveHost(), runner or ThreadRunner(), Store(), asks=True)
+    session = Session(host or LiveHost(), ThreadRunner(), Store(), asks=True)
     wizard = SetupWizard(session)
     _current.append(wizard)
     if machine:

@@ -59,7 +59,8 @@ def word(phase: Phase) -> str:
 def footer(state: State) -> Footer:
     """Tell what the footer offers."""
     step = state.current
-    back = STEPS[STEPS.index(step) - 1] if step is not Step.DETECT and not state.running else None
+    earlier = [before for before in STEPS[: STEPS.index(step)] if state.status(before).phase is not Phase.LOCKED]
+    back = earlier[-1] if earlier and not state.running else None
     if state.question and not state.stopping:
         return Footer(label=_("Yes"), actions=(Answer(yes=True),), cancel=True)
     if state.running:
