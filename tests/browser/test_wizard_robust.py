@@ -1,0 +1,191 @@
+"""The wizard under rough hands in a real JupyterLab: many clicks, reloads, two tabs, a kernel that dies, long words."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import psutil
+import pytest
+from made_up import write_made_up
+from playwright.sync_api import Locator, Page, expect
+
+SHIPPED = "linux-mint22-laptop-780m-rtx4070"
+# A machine that answers only once a file is there: a task that lasts as long as a test wants.
+HELD = """
+import time
+from pathlib import Path
+from assistant.host.live import LiveHost
+from assistant.wizard.app import open_here
+
+class Held(LiveHost):
+    def ask(self, kind, *arguments):
+        while not Path({gate!r}).exists():
+            time.sleep(0.05)
+        return super().ask(kind, *arguments)
+
+open_here(host=Held())
+"""
+# Elements of ours whose text is wider or taller than they are, and that neither scroll nor wrap.
+CLIPPED = """root => [...root.querySelectorAll("*")]
+    .filter(e => [...e.childNodes].some(n => n.nodeType === 3 && n.data.trim()) && e.offsetParent
+        && !e.closest("pre, select, svg") && getComputedStyle(e).overflowX !== "visible"
+        && (e.scrollWidth > e.clientWidth + 1 || e.scrollHeight > e.clientHeight + 1))
+    .map(e => `${e.className}: ${e.textContent.slice(0, 60)}`)"""
+
+
+@pytest.fixture
+def notebook(jupyter_server) -> Callable[[str, str], str]:
+    """Give a function that writes a notebook of one cell and answers its name."""
+
+    def written(name: str, source: str) -> str:
+        cell = {"cell_type": "code", "id": "one", "metadata": {}, "execution_count": None, "outputs": []}
+        kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
+        content = {"nbformat": 4, "nbformat_minor": 5, "metadata": kernel, "cells": [{**cell, "source": source}]}
+        (jupyter_server.root_dir / name).write_text(json.dumps(content))
+        return name
+
+    return written
+
+
+def run(page: Page) -> Locator:
+    """Run the notebook's cell; give the wizard that it shows."""
+    page.locator(".jp-CodeCell").first.locator(".cm-content").click()
+    page.keyboard.press("Control+Enter")
+    return page.locator(".ptsa-wizard")
+
+
+def main_button(wizard: Locator, name: str) -> Locator:
+    """Find the main button once it bears a name and can be pressed."""
+    button = wizard.get_by_role("button", name=name, exact=True)
+    expect(button).to_be_enabled(timeout=60_000)
+    return button
+
+
+def storm(button: Locator) -> None:
+    """Click twenty times, as fast as the browser can."""
+    button.evaluate("button => { for (let n = 0; n < 20; n++) button.click(); }")
+
+
+def steps(wizard: Locator) -> Locator:
+    """Find the stepper's buttons."""
+    return wizard.locator(".ptsa-step-button")
+
+
+def test_a_storm_of_clicks_is_one_press(open_notebook, notebook) -> None:
+    """Twenty clicks on Continue lead one step on; on Back, on Cancel, on every step and control they do no harm."""
+    page = open_notebook(notebook("storm.ipynb", f"from assistant.wizard import open_wizard\nopen_wizard('{SHIPPED}')"))
+    wizard = run(page)
+    storm(main_button(wizard, "Continue"))
+    expect(wizard.locator('[aria-current="step"]')).to_contain_text("Plan")
+    expect(wizard.get_by_text("so nothing can be installed")).to_be_visible()
+    storm(wizard.get_by_role("button", name="Cancel", exact=True))
+    for number in (0, 1, 4):
+        storm(steps(wizard).nth(number))
+    expect(wizard.get_by_role("heading", name="Is anything to mend?")).to_be_visible()
+    storm(wizard.get_by_role("button", name="Find the cause"))
+    expect(steps(wizard).nth(4)).to_contain_text("done")
+    storm(wizard.get_by_role("button", name="Back", exact=True))
+    expect(wizard.locator('[aria-current="step"]')).to_contain_text("Detect")
+    storm(wizard.get_by_role("button", name="Look again"))
+    main_button(wizard, "Continue")
+    expect(steps(wizard).nth(2)).not_to_contain_text("done")
+
+
+def test_a_reload_and_a_second_tab_show_the_same_work(open_notebook, notebook, jupyter_server, tmp_path: Path) -> None:
+    """Work goes on through a reload, a second tab shows it, and a cancel there is over before the machine answers."""
+    gate = tmp_path / "gate"
+    page = open_notebook(notebook("tabs.ipynb", HELD.format(gate=str(gate))))
+    wizard = run(page)
+    expect(steps(wizard).first).to_contain_text("running")
+    page.keyboard.press("Control+s")
+    page.wait_for_function("() => !window.jupyterapp.shell.currentWidget.context.model.dirty")
+
+    page.reload()
+    expect(steps(wizard).first).to_contain_text("running", timeout=60_000)
+    second = page.context.new_page()
+    second.goto(jupyter_server.document("tabs.ipynb"))
+    other = second.locator(".ptsa-wizard")
+    expect(steps(other).first).to_contain_text("running", timeout=60_000)
+    expect(other.locator(".ptsa-time")).to_have_text(re.compile(r"\d:\d\d so far"), timeout=30_000)
+
+    other.get_by_role("button", name="Cancel", exact=True).click()
+    for shown in (wizard, other):
+        expect(shown.get_by_text("You cancelled the work.")).to_be_visible()
+    assert not gate.exists()
+    gate.touch()
+    main_button(wizard, "Try again").click()
+    main_button(other, "Continue").click()
+    expect(wizard.get_by_role("heading", name="What will be installed?")).to_be_visible()
+
+
+def test_a_kernel_that_dies_is_told_and_the_cell_brings_the_wizard_back(
+    open_notebook, notebook, jupyter_server, tmp_path: Path
+) -> None:
+    """What is left of the old wizard is greyed, says why, and cannot be pressed; running the cell again starts anew."""
+    gate = tmp_path / "gate"
+    page = open_notebook(notebook("dying.ipynb", HELD.format(gate=str(gate))))
+    wizard = run(page)
+    expect(steps(wizard).first).to_contain_text("running")
+    (session,) = jupyter_server.ask("sessions")
+    kernel = session["kernel"]["id"]
+    (process,) = (
+        process
+        for process in psutil.process_iter(["cmdline"])
+        if any(kernel in word for word in process.info["cmdline"] or ())
+    )
+    process.kill()
+    expect(wizard.get_by_role("alert")).to_be_visible(timeout=60_000)
+    expect(wizard.get_by_role("alert")).to_contain_text("Run the cell above again")
+    gate.touch()
+    page.wait_for_function(
+        "() => window.jupyterapp.shell.currentWidget.sessionContext.session?.kernel?.status === 'idle'", timeout=60_000
+    )
+    dialog = page.get_by_role("button", name=re.compile("^(Ok|OK|Dismiss)$"))
+    if dialog.is_visible():
+        dialog.click()
+    run(page)
+    main_button(wizard, "Continue")
+    expect(wizard.get_by_role("alert")).to_be_hidden()
+
+
+def test_the_language_is_switched_in_the_page(open_notebook, notebook) -> None:
+    """Every word changes at once, the page says which language it is in, and the plan is still there."""
+    page = open_notebook(notebook("speak.ipynb", f"from assistant.wizard import open_wizard\nopen_wizard('{SHIPPED}')"))
+    wizard = run(page)
+    main_button(wizard, "Continue").click()
+    expect(wizard.get_by_role("heading", name="What will be installed?")).to_be_visible()
+    wizard.locator(".ptsa-language select").select_option("简体中文")
+    expect(wizard.get_by_role("heading", name="将安装什么")).to_be_visible()
+    expect(wizard.get_by_text("包含适用于").first).to_be_visible()
+    expect(wizard).to_have_attribute("lang", "zh-CN")
+    expect(steps(wizard).nth(1)).to_contain_text("完成")
+    wizard.locator(".ptsa-language select").select_option("English")
+    expect(wizard.get_by_role("heading", name="What will be installed?")).to_be_visible()
+    expect(wizard).to_have_attribute("lang", "en")
+
+
+@pytest.mark.parametrize("width", [1280, 480])
+def test_long_words_are_not_clipped(open_notebook, notebook, tmp_path: Path, width: int) -> None:
+    """In a language that is a third longer everything is still to be read, on a wide page and on a narrow one."""
+    folder = write_made_up(tmp_path / "made-up", slack=0.35)
+    speak = f"from assistant.i18n import use_language\nuse_language('zh_CN', Path({str(folder)!r}))\n"
+    source = f"from pathlib import Path\n{speak}from assistant.wizard.app import open_here\nopen_here('{SHIPPED}')"
+    page = open_notebook(notebook("long.ipynb", source))
+    page.set_viewport_size({"width": width, "height": 1000})
+    wizard = run(page)
+    heading = wizard.locator(".ptsa-heading")
+    for number in (0, 1, 4):
+        button = steps(wizard).nth(number)
+        if number == 1:
+            expect(wizard.locator(".ptsa-main")).to_be_enabled(timeout=60_000)
+            wizard.locator(".ptsa-main").click()
+        else:
+            expect(button).to_be_enabled(timeout=60_000)
+            button.click()
+        expect(button).to_have_attribute("aria-current", "step")
+        expect(heading).to_contain_text("Ж")
+        assert wizard.evaluate(CLIPPED) == []
+        assert wizard.evaluate("root => root.scrollWidth <= root.clientWidth + 1")
