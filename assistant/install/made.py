@@ -67,19 +67,23 @@ def replaced_builds(host: Host) -> tuple[Finding, ...]:
 def remove_environment(name: str) -> Path:
     """Remove an environment by its name, its path or its kernel's name, with all of its kernels.
 
-    Raises `BadInput` for one that is not ours.
+    Raises `BadInput` for one that is not ours, and for a name that several have.
     """
     kernels, path = _with_kernels(), Path(name).expanduser().absolute()
-    for folder in [*(folder for folder, _marker in marked_environments()), path]:
-        if name in {folder.name, *kernels.get(folder, ())} or (folder == path and read_marker(path)):
-            remove(folder)
-            for kernel in kernels.get(folder, ()):
-                remove_kernel(kernel)
-            return folder
-    raise BadInput(
-        _("'{name}' is no environment that the assistant made.").format(name=name),
-        hint=_("`assistant envs` lists them."),
-    )
+    ours = dict(marked_environments())
+    named = [folder for folder in ours if name in {folder.name, *kernels.get(folder, ())}]
+    found = [path] if read_marker(path) else named
+    if len(found) != 1:
+        text = (
+            _("{count} environments are called '{name}'.") if found else _("'{name}' is none that the assistant made.")
+        )
+        raise BadInput(
+            text.format(name=name, count=len(found)), hint=_("Name it by its folder; `assistant envs` lists them.")
+        )
+    remove(found[0])
+    for kernel in kernels.get(found[0], ()):
+        remove_kernel(kernel)
+    return found[0]
 
 
 def marked_environments() -> Iterator[tuple[Path, Marker]]:

@@ -376,7 +376,7 @@ def test_made_environments_are_listed_and_removed(bench: Bench) -> None:
     remove_environment(made.path)
     assert not bench.target.exists()
     assert made_environments(LiveHost()) == ()
-    with pytest.raises(BadInput, match="no environment that the assistant made"):
+    with pytest.raises(BadInput, match="is none that the assistant made"):
         remove_environment(made.path)
 
 
@@ -391,6 +391,23 @@ def test_an_environment_goes_by_the_name_of_its_kernel(bench: Bench) -> None:
     assert made_environments(LiveHost()) == ()
     remove_environment(made.path)
     assert not bench.target.exists()
+
+
+def test_only_what_the_assistant_made_is_removed(bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A folder of the user's that happens to bear the name stays, and a name that two have is no name."""
+    resolution, folder = bench.resolution(), tmp_path / "work"
+    (folder / "thesis").mkdir(parents=True)
+    monkeypatch.chdir(folder)
+    with pytest.raises(BadInput, match="none that the assistant made"):
+        remove_environment("thesis")
+    assert (folder / "thesis").is_dir()
+    for parent in ("one", "two"):
+        bench.target = tmp_path / parent / "env"
+        bench.make(resolution)
+    with pytest.raises(BadInput, match="2 environments are called 'env'"):
+        remove_environment("env")
+    assert remove_environment(str(tmp_path / "one" / "env")) == tmp_path / "one" / "env"
+    assert remove_environment("env") == tmp_path / "two" / "env"
 
 
 def test_a_build_that_was_replaced_is_told(bench: Bench) -> None:
