@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 import onnx.inliner
@@ -50,14 +51,8 @@ def place(model: ModelProto, provider: str) -> tuple[Program, list[Node]]:
 
     The model stays as it is. A node without a name is called after its operator and its place in its graph.
     """
-    unnamed = [(body, index) for body in bodies(model) for index, node in enumerate(body.node) if not node.name]
-    for body, index in unnamed:
-        body.node[index].name = f"{body.node[index].op_type}#{index}"
-    try:
+    with _readied(model):
         whole = program(model)
-    finally:
-        for body, index in unnamed:
-            body.node[index].ClearField("name")
     placer = _Placer(provider, whole.model)
     nodes = [placer.place(step) for scope in whole.scopes() for step in scope.steps]
     if provider == "dml":
@@ -65,6 +60,25 @@ def place(model: ModelProto, provider: str) -> tuple[Program, list[Node]]:
         for scope in whole.scopes():
             _prefer_cpu([by_step[id(step)] for step in scope.steps])
     return whole, nodes
+
+
+@contextmanager
+def _readied(model: ModelProto) -> Iterator[None]:
+    """For a while, name the nodes that have none, and give functions the model's opsets, so that all can be opened."""
+    unnamed = [(body, index) for body in bodies(model) for index, node in enumerate(body.node) if not node.name]
+    versions = opsets(model)
+    entries = [(entry, entry.version) for function in model.functions for entry in function.opset_import]
+    for body, index in unnamed:
+        body.node[index].name = f"{body.node[index].op_type}#{index}"
+    for entry, version in entries:
+        entry.version = versions.get(plain_domain(entry.domain), version)
+    try:
+        yield
+    finally:
+        for body, index in unnamed:
+            body.node[index].ClearField("name")
+        for entry, version in entries:
+            entry.version = version
 
 
 def type_name(kind: TypeProto) -> str:
