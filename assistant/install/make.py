@@ -29,6 +29,7 @@ __all__ = [
     "Marker",
     "Verify",
     "aimed_at",
+    "check_site",
     "delta",
     "install",
     "read_marker",

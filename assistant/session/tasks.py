@@ -19,7 +19,7 @@ from assistant.i18n import _
 from assistant.install.conflicts import conflicts
 from assistant.install.installer import Installer
 from assistant.install.journal import WORK
-from assistant.install.make import aimed_at, delta, install, reusable, writes
+from assistant.install.make import aimed_at, check_site, delta, install, reusable, writes
 from assistant.install.pip_settings import uv_arguments
 from assistant.install.project import kept_by, undone
 from assistant.install.resolution import resolve
@@ -88,8 +88,7 @@ def _planning(state: State, tools: Tools, *, again: bool = False) -> Planning:
 def _prepare(state: State, tools: Tools) -> Changes:
     plan = _known(state.plan)
     target, site = aimed_at(state.target, plan, tools.host)
-    if site is None:
-        check_target(target)
+    check_site(site) if site else check_target(target)
     installer = _installer(plan, tools, site)
     tools.sink(Progress(step=Step.INSTALL, text=_("Working out every package that is needed")))
     resolution = resolve(plan, installer, {**(site.versions if site else {}), **tools.sources.keep})
