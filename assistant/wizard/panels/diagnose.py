@@ -15,6 +15,7 @@ from assistant.session.mend import commands_for, named, ways
 from assistant.session.state import Begin, Mend, Outcome, Paste, Phase, State, Task, Wish
 from assistant.wizard import html
 from assistant.wizard.panels.base import Panel, log_view
+from assistant.wizard.panels.onnx import OnnxPage
 from assistant.wizard.parts import made, show
 
 __all__ = ["DiagnosePanel"]
@@ -37,7 +38,9 @@ class DiagnosePanel(Panel):
         self.on_value(self.way, lambda way: Mend(way=way or ""))
         self.preview, self.mend = made(widgets.HTML), made(widgets.Button)
         self.mend.on_click(lambda _button: self._mend())
-        return [self.log, self.find, self.way, self.preview, self.mend]
+        self.model, self.page = made(widgets.Button, description=_("Examine an ONNX model")), made(widgets.VBox)
+        self.model.on_click(lambda _button: self._open_page())
+        return [self.log, self.find, self.way, self.preview, self.mend, self.model, self.page]
 
     def views(self) -> Iterable[widgets.Widget]:
         """Show the log of what a press does."""
@@ -47,6 +50,11 @@ class DiagnosePanel(Panel):
     def _find(self) -> None:
         self.dispatch(Paste(log=self.log.value))
         self.dispatch(Begin(task=Task.DIAGNOSE))
+
+    def _open_page(self) -> None:
+        """Show the page for a model, once; a second press leaves it as it is."""
+        if not self.page.children:
+            self.page.children = (OnnxPage(),)
 
     def _mend(self) -> None:
         """Carry out the chosen way; one that is a plan becomes the wish that the plan step works on."""

@@ -1,0 +1,161 @@
+"""An ONNX model in the wizard: given as a file, then checked, converted and tried, each in a process of its own."""
+
+from __future__ import annotations
+
+import base64
+import sys
+import tempfile
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, TypeVar
+
+import ipywidgets as widgets
+
+from assistant.host.process import CancelToken, stream
+from assistant.i18n import _, language
+from assistant.model.errors import AssistantError, WorkFailed
+from assistant.model.finding import Severity
+from assistant.model.record import from_json
+from assistant.wizard import html
+from assistant.wizard.parts import made, show
+
+__all__ = ["OnnxPage"]
+
+DOWNLOAD_BYTES = 30 * 10**6  # a larger result is named, not sent through the browser
+R = TypeVar("R")
+
+
+class OnnxPage(widgets.VBox):  # type: ignore[misc]  # the library has no types
+    """A place to give a model, one button, and what came out; `run` is what the button does."""
+
+    def __init__(self, folder: Path | None = None) -> None:
+        super().__init__()
+        self.add_class("ptsa-wizard")
+        self._folder = folder or Path(tempfile.mkdtemp(prefix="onnx-doctor-"))
+        self._cancel = CancelToken()
+        self.head, self.result, self.status = made(widgets.HTML), made(widgets.HTML), made(widgets.HTML)
+        lead = _(
+            "Which nodes DirectML runs, a converted model, and the proof that it agrees. The model stays as it is."
+        )
+        self.head.value = html.heading(_("An ONNX model"), lead)
+        self.upload = made(widgets.FileUpload, multiple=True, description=_("Upload"))
+        self.path = made(
+            widgets.Text, description=_("Or a file here"), placeholder="model.onnx", continuous_update=False
+        )
+        self.go = made(widgets.Button, description=_("Check, convert and try"), button_style="primary")
+        self.stop = made(widgets.Button, description=_("Cancel"))
+        self.go.on_click(lambda _button: self.begin())
+        self.stop.on_click(lambda _button: self._cancel.set())
+        show(self.stop, visible=False)
+        buttons = made(widgets.HBox, children=[self.go, self.stop])
+        self.children = (self.head, self.upload, self.path, buttons, self.status, self.result)
+
+    def __repr__(self) -> str:
+        """Stay the same in every run: notebooks are compared by what their cells print."""
+        return "OnnxPage()"
+
+    def begin(self) -> threading.Thread:
+        """Start the work on a thread of its own and answer it."""
+        self._cancel = CancelToken()
+        self.go.disabled = True
+        show(self.stop, visible=True)
+        self.result.value = ""
+        work = threading.Thread(target=self._work, daemon=True, name="onnx-doctor")
+        work.start()
+        return work
+
+    def _work(self) -> None:
+        try:
+            for part in self.run(self._given()):
+                self.result.value += part
+        except AssistantError as error:
+            self.result.value += html.note(Severity.ERROR, error.message, html.bullets([error.hint] * bool(error.hint)))
+        finally:
+            self.status.value = ""
+            self.go.disabled = False
+            show(self.stop, visible=False)
+
+    def run(self, model: Path) -> Iterator[str]:
+        """Check, convert and try a model; give each part's HTML when it is there."""
+        from assistant.onnx.attempt import Attempt  # noqa: PLC0415 - NumPy and onnx only when a model is given
+        from assistant.onnx.conversion import Conversion  # noqa: PLC0415 - likewise
+        from assistant.onnx.examine import Checked  # noqa: PLC0415 - likewise
+
+        picture, output = self._folder / "picture.svg", self._folder / f"{model.stem}.dml.onnx"
+        yield from self._part(_("Checking"), _checked, Checked, "check", str(model), "--svg", str(picture))
+        if picture.is_file():
+            yield html.details(_("Picture"), f'<div class="ptsa-plot">{picture.read_text(encoding="utf-8")}</div>')
+        convert = ("convert", str(model), "--to", str(output), "--force")
+        yield from self._part(_("Converting"), _converted, Conversion, *convert)
+        yield from self._part(_("Trying"), _tried, Attempt, "try", str(output), "--against", str(model))
+
+    def _part(self, told: str, draw: Callable[[R], str], kind: type[R], *arguments: str) -> Iterator[str]:
+        """Run one command in a child, its answer as JSON, and draw it."""
+        self.status.value = f'<p class="ptsa-lead">{html.esc(told)}…</p>'
+        lines: list[str] = []
+        argv = [sys.executable, "-m", "assistant", "--lang", language(), "onnx", *arguments, "--json"]
+        code = stream(argv, lines.append, cancel=self._cancel)
+        text = "\n".join(lines)
+        start, end = text.find("{"), text.rfind("}")
+        if start < 0:
+            raise WorkFailed(lines[-1] if lines else _("The process died with code {code}.").format(code=code))
+        yield draw(from_json(text[start : end + 1], kind, told))
+
+    def _given(self) -> Path:
+        """Write what was uploaded into a folder of its own, or take the file that was named."""
+        for item in self.upload.value:
+            (self._folder / Path(item["name"]).name).write_bytes(bytes(item["content"]))
+        names = [Path(item["name"]).name for item in self.upload.value]
+        models = [name for name in names if name.endswith(".onnx")] or names
+        if models:
+            return self._folder / models[0]
+        if not self.path.value.strip():
+            raise WorkFailed(_("No model was given."), hint=_("Upload one, with its weights, or name a file."))
+        return Path(self.path.value.strip()).expanduser()
+
+
+def _checked(answer: Any) -> str:  # noqa: ANN401 - a record of a room that is not imported before it is needed
+    from assistant.onnx.examine import operator_rows  # noqa: PLC0415 - as above
+
+    rows = [
+        (row.op, *(str(count or "") for count in (row.device, row.cpu, row.nowhere)), row.why)
+        for row in operator_rows(answer)
+    ]
+    table = html.table(rows, (_("Operator"), "DirectML", "CPU", _("Nowhere"), _("Why")))
+    findings = "".join(map(html.finding, answer.findings))
+    return html.section(
+        _("Check"), html.paragraph(answer.verdict) + findings + html.details(_("Every operator"), table)
+    )
+
+
+def _converted(answer: Any) -> str:  # noqa: ANN401 - likewise
+    from assistant.onnx.conversion import rows_of_changes  # noqa: PLC0415 - as above
+
+    table = html.table(rows_of_changes(answer), (_("Change"), _("What"), _("Why")))
+    return html.section(_("Conversion"), table + _download(Path(answer.output)))
+
+
+def _tried(answer: Any) -> str:  # noqa: ANN401 - likewise
+    from assistant.onnx.attempt import rows_of_agreement, rows_of_runs  # noqa: PLC0415 - as above
+
+    runs = (_("Run"), _("Provider"), _("Load"), _("First run"), _("Run again"), _("Memory"))
+    outputs = (_("Output"), _("Result"), _("Error"), _("Cosine"), _("Same largest"))
+    severity = Severity.OK if answer.passed else Severity.ERROR
+    body = (
+        html.note(severity, answer.verdict)
+        + "".join(html.note(Severity.INFO, note) for note in answer.notes)
+        + html.table(rows_of_runs(answer), runs)
+        + html.table(rows_of_agreement(answer), outputs)
+    )
+    return html.section(_("Trial"), body)
+
+
+def _download(path: Path) -> str:
+    """Offer a result whose weights are in it and that is not too large; else say where it lies."""
+    whole = path.stat().st_size <= DOWNLOAD_BYTES and not path.with_name(f"{path.name}.data").exists()
+    if not whole:
+        return f"<p>{html.esc(path)}</p>"
+    data = base64.b64encode(path.read_bytes()).decode()
+    link = f'<a download="{html.esc(path.name)}" href="data:application/octet-stream;base64,{data}">'
+    return f"<p>{link}{html.esc(_('Download {name}').format(name=path.name))}</a></p>"
