@@ -96,10 +96,10 @@ class SetFact(Record, frozen=True):
 
 
 class Fill(Record, frozen=True):
-    """Say how thoroughly to verify (`level`), or into which folder to export ("" for the default)."""
+    """Say how thoroughly to verify (`level`), into which folder to export ("" for the default), or what (`formats`)."""
 
-    field: Literal["level", "folder"]
-    value: str
+    field: Literal["level", "folder", "formats"]
+    value: str | tuple[str, ...]
 
 
 class Paste(Record, frozen=True):

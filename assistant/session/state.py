@@ -211,6 +211,6 @@ _WISHES: dict[type[Action], Change] = {
     Aim: lambda state, aim: _stale(replace(state, target=aim.target, preview=None), Step.PLAN),
     Choose: lambda state, choice: _chosen(state, choice.index),
     Fill: lambda state, fill: _stale(
-        replace(state, **{fill.field: fill.value}), Step.EXPORT if fill.field == "folder" else Step.VERIFY, itself=True
+        replace(state, **{fill.field: fill.value}), Step.VERIFY if fill.field == "level" else Step.EXPORT, itself=True
     ),
 }

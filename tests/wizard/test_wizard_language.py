@@ -11,6 +11,7 @@ import ipywidgets as widgets
 import pytest
 from made_up import ENGLISH_WORDS, LATIN_WORD, without_filled, write_made_up
 
+from assistant.export import FORMATS
 from assistant.host.recording import ReplayHost
 from assistant.i18n import use_language
 from assistant.install.resolution import Package, Resolution
@@ -101,7 +102,7 @@ def walked(shown: SetupWizard) -> set[str]:
 
 def strange(texts: set[str], state: State) -> set[str]:
     """Give the words that neither a translation nor a fact of the state explains."""
-    known = NAMES | set(LATIN_WORD.findall(to_json(state)))
+    known = NAMES | set(LATIN_WORD.findall(" ".join([*FORMATS, to_json(state)])))
     outside = {text: without_filled(text) for text in texts}
     words = {word for text in outside.values() for word in LATIN_WORD.findall(text)} - known
     return words | {text for text in outside.values() if ENGLISH_WORDS.search(text) and text not in to_json(state)}

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 import ipywidgets as widgets
 
+from assistant.export import FORMATS
 from assistant.i18n import _
 from assistant.session.downloads import Download, downloads
 from assistant.session.state import Fill, State
@@ -21,12 +22,15 @@ class ExportPanel(Panel):
     """The list of files, each to be read here or downloaded."""
 
     def controls(self) -> Iterable[widgets.Widget]:
-        """Let the user choose another folder."""
+        """Let the user choose another folder, and some of the formats."""
         self.folder = made(
             widgets.Text, description=_("Folder"), placeholder=_("beside the environment"), continuous_update=False
         )
         self.on_value(self.folder, lambda folder: Fill(field="folder", value=folder.strip()))
-        return [self.folder]
+        rows = [(f"{name}: {kind.description}", name) for name, kind in FORMATS.items()]
+        self.formats = made(widgets.SelectMultiple, description=_("Formats"), options=rows, rows=8)
+        self.on_value(self.formats, lambda names: Fill(field="formats", value=tuple(names)))
+        return [self.folder, self.formats]
 
     def draw(self, state: State) -> str:
         """Show the files once they are written, and before that where they will be."""
@@ -34,7 +38,7 @@ class ExportPanel(Panel):
             _("Take it with you"), _("The configuration as files: for you, for your project, for a bug report.")
         )
         files = "".join(map(_file, downloads(state.exported)))
-        following = _("The settings, the list of packages, a report with pictures and a setup to share are written.")
+        following = _("Every format that suits this setup is written, or those that you choose.")
         return (
             top
             + html.section(_("What was found"), f'<ul class="ptsa-files">{files}</ul>' if files else "")
@@ -42,9 +46,9 @@ class ExportPanel(Panel):
         )
 
     def follow(self, state: State) -> None:
-        """Show the folder; it cannot be changed while something runs."""
-        self.folder.value = state.folder
-        self.folder.disabled = state.running is not None
+        """Show the choices; they cannot be changed while something runs."""
+        self.folder.value, self.formats.value = state.folder, state.formats
+        self.folder.disabled = self.formats.disabled = state.running is not None
 
 
 def _file(file: Download) -> str:
