@@ -2,10 +2,12 @@
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
 import sysconfig
+import tomllib
 import venv
 from contextlib import suppress
 from pathlib import Path
@@ -13,13 +15,16 @@ from pathlib import Path
 import msgspec
 import pytest
 from export.setups import DETECTION, ENVIRONMENT, PLAN, REPORT
+from hypothesis import given
+from hypothesis import strategies as st
 from loopback import LoopbackIndex
 
 from assistant.export import read_config
 from assistant.export.bundle import Bundle
 from assistant.export.config import config_text
-from assistant.export.requirements import requirements_text
-from assistant.export.shells import dotenv_text
+from assistant.export.projects import pyproject_text
+from assistant.export.requirements import constraints_text, requirements_text
+from assistant.export.shells import dotenv_text, fish_text, powershell_text
 from assistant.model.errors import BadInput
 
 change = msgspec.structs.replace
@@ -143,3 +148,89 @@ def test_pip_takes_torchs_family_from_its_index_and_nothing_else_from_there(pip,
     taken = {row["metadata"]["name"]: row["download_info"]["url"] for row in json.loads(told.read_text())["install"]}
     assert {name for name, url in taken.items() if url.startswith(loopback_index.url)} == {"torch", "triton"}
     assert {name for name, url in taken.items() if url.startswith(pypi.url)} == {"numpy", "torchmetrics"}
+
+
+def test_uv_locks_the_project_with_torch_from_its_own_index(tmp_path, loopback_index):
+    """`uv lock` solves `pyproject.toml`: torch from its own index, all else not, decoys on either side."""
+    (tmp_path / "pypi").mkdir()
+    pypi = LoopbackIndex(tmp_path / "pypi")
+    loopback_index.add("torch", "2.6.0+cu126", requires=("numpy",))
+    loopback_index.add("triton", "3.2.0")
+    loopback_index.add("numpy", "2.1.0")
+    for name, version in {"torch": "2.6.0", "triton": "3.2.0", "numpy": "2.1.0", "torchmetrics": "1.6.0"}.items():
+        pypi.add(name, version)
+    plan = change(PLAN, index_url=loopback_index.url, requirements=("torch==2.6.0", "numpy", "torchmetrics"))
+    (tmp_path / "pyproject.toml").write_text(pyproject_text(change(BUNDLE, plan=plan)), "utf-8")
+    clean = {name: value for name, value in os.environ.items() if not name.startswith(("UV_", "PIP_"))}
+    command = [
+        sys.executable,
+        "-m",
+        "uv",
+        "lock",
+        "--no-config",
+        "--default-index",
+        pypi.url,
+        "--python",
+        sys.executable,
+    ]
+    text = (
+        (tmp_path / "pyproject.toml")
+        .read_text("utf-8")
+        .replace("==3.12.*", f"=={sys.version_info[0]}.{sys.version_info[1]}.*")
+    )
+    (tmp_path / "pyproject.toml").write_text(text, "utf-8")
+    done = subprocess.run(command, cwd=tmp_path, env=clean, capture_output=True, text=True, check=False)
+    pypi.close()
+    assert done.returncode == 0, done.stderr
+    rows = {row["name"]: row for row in tomllib.loads((tmp_path / "uv.lock").read_text("utf-8"))["package"]}
+    assert rows["torch"]["version"] == "2.6.0+cu126"
+    taken = {name for name, row in rows.items() if row["source"].get("registry") == loopback_index.url}
+    assert taken == {"torch", "triton"}
+
+
+def test_pip_keeps_to_the_constraints(pip, tmp_path, loopback_index):
+    """`pip install -c constraints.txt` takes the version that was installed, not the newest."""
+    for version in ("2.1.0", "2.9.9"):
+        loopback_index.add("numpy", version)
+    (tmp_path / "constraints.txt").write_text(constraints_text(BUNDLE), "utf-8")
+    clean = {name: value for name, value in os.environ.items() if not name.upper().startswith("PIP_")}
+    asked = [
+        "install",
+        "--dry-run",
+        "--index-url",
+        loopback_index.url,
+        "-c",
+        str(tmp_path / "constraints.txt"),
+        "numpy",
+    ]
+    done = subprocess.run(
+        [*pip, *asked], env={**clean, "PIP_CONFIG_FILE": os.devnull}, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert "Would install numpy-2.1.0" in done.stdout
+
+
+POWERSHELL_LINE = re.compile(r"\$env:([A-Za-z_]\w*) = '((?:[^'\u2018-\u201b]|(['\u2018-\u201b])\3)*)'")
+FISH_LINE = re.compile(r"set -gx ([A-Za-z_]\w*) '((?:[^'\\]|\\['\\])*)'")
+
+
+@given(st.dictionaries(st.sampled_from(["A", "B", "C_1"]), st.text(max_size=40)))
+def test_powershell_and_fish_can_read_every_value_as_one_literal(values):
+    """By the rules of their manuals, each line is one assignment of one literal that gives the value back."""
+    bundle = change(BUNDLE, plan=change(PLAN, env=values))
+    expected = {name: " ".join(value.splitlines()) for name, value in values.items()} | {"INFERENCE_DEVICE": "cuda"}
+    lines = powershell_text(bundle).split("\n")[1:-1], fish_text(bundle).split("\n")[1:-1]
+    shells = [POWERSHELL_LINE.fullmatch(line) for line in lines[0]], [FISH_LINE.fullmatch(line) for line in lines[1]]
+    assert {found[1]: re.sub("(['\u2018-\u201b])\\1", r"\1", found[2]) for found in shells[0]} == expected
+    assert {found[1]: re.sub(r"\\(['\\])", r"\1", found[2]) for found in shells[1]} == expected
+
+
+@pytest.mark.heavy
+def test_fish_reads_the_variables_back_and_runs_nothing(tmp_path):
+    """Sourced by the real fish, every value arrives as it was."""
+    (tmp_path / "env.fish").write_text(fish_text(change(BUNDLE, plan=change(PLAN, env=VALUES))), "utf-8")
+    program = "import json, os; print(json.dumps(dict(os.environ)))"
+    script = f"source {tmp_path}/env.fish; '{sys.executable}' -c '{program}'"
+    done = subprocess.run(["fish", "-N", "-c", script], capture_output=True, text=True, check=True)
+    seen = json.loads(done.stdout)
+    assert {name: seen[name] for name in VALUES} == {**VALUES, "LINES": "one two"}
