@@ -37,7 +37,8 @@ class ExportPanel(Panel):
         top = html.heading(
             _("Take it with you"), _("The configuration as files: for you, for your project, for a bug report.")
         )
-        files = "".join(map(_file, downloads(state.exported)))
+        written = [*downloads(state.exported), *([_page(state)] if state.exported else [])]
+        files = "".join(map(_file, written))
         following = _("Every format that suits this setup is written, or those that you choose.")
         return (
             top
@@ -51,6 +52,14 @@ class ExportPanel(Panel):
         self.folder.disabled = self.formats.disabled = state.running is not None
 
 
+def _page(state: State) -> Download:
+    from assistant.wizard.page import page  # noqa: PLC0415 - the page shows this panel among the others
+
+    return Download(
+        name="setup.html", path=_("the whole setup as a page to read, without scripts"), content=page(state).encode()
+    )
+
+
 def _file(file: Download) -> str:
     """Offer a file's content as a download; the address holds the content, so that no server need reach the file."""
     if file.fault:
@@ -58,7 +67,7 @@ def _file(file: Download) -> str:
     data = base64.b64encode(file.content).decode()
     link = f'<a download="{html.esc(file.name)}" href="data:application/octet-stream;base64,{data}">'
     words = html.esc(_("Download {name}").format(name=file.name))
-    shown = "" if file.name.endswith((".svg", ".png")) else html.code(file.content.decode("utf-8", "replace"))
+    shown = "" if file.name.endswith((".svg", ".png", ".html")) else html.code(file.content.decode("utf-8", "replace"))
     return (
         f"<li>{html.icon('file')}{link}{words}</a><p class='ptsa-lead'>{html.esc(file.path)}</p>"
         + html.details(_("Read it here"), shown)

@@ -96,6 +96,25 @@ function when_attached(el, then, tries = 200) {
   else if (tries) requestAnimationFrame(() => when_attached(el, then, tries - 1));
 }
 
+// A letter typed on a button is no command of the notebook: there, `d d` would delete the cell that holds the wizard.
+function keep_letters(root) {
+  root.addEventListener("keydown", (event) => {
+    if (!event.ctrlKey && !event.metaKey && !event.altKey) event.stopPropagation();
+  });
+}
+
+// A node that is redrawn or disabled takes the focus away with it: the heading takes it up, until the user goes elsewhere.
+function keep_focus(root, signal) {
+  let inside = false;
+  const leaves = (target) => target && !root.contains(target) && (inside = false);
+  root.addEventListener("focusin", () => (inside = true));
+  root.addEventListener("focusout", (event) => leaves(event.relatedTarget));
+  document.addEventListener("pointerdown", (event) => leaves(event.target), { capture: true, signal });
+  const take_up = () => inside && document.activeElement === document.body && focus_heading(root);
+  const changes = { childList: true, subtree: true, attributeFilter: ["disabled"] };
+  new MutationObserver(() => setTimeout(take_up)).observe(root, changes);
+}
+
 function render({ model, el }) {
   const title = element("div", "ptsa-title");
   const gone = element("div", "ptsa-gone", { role: "alert" });
@@ -133,9 +152,14 @@ function render({ model, el }) {
   steps();
   progress();
   say();
-  when_attached(el, (root) => guard(root, model));
+  const over = new AbortController();
+  when_attached(el, (root) => {
+    guard(root, model);
+    keep_letters(root);
+    keep_focus(root, over.signal);
+  });
   const ticking = setInterval(() => draw_time(time, model), 1000);
-  return () => clearInterval(ticking);
+  return () => (clearInterval(ticking), over.abort());
 }
 
 export default { render };
