@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
 from typing import Protocol
 
@@ -11,6 +12,7 @@ from assistant.model.event import Event, Sink
 __all__ = ["InlineRunner", "Job", "Runner", "ThreadRunner"]
 
 PUMP_SECONDS = 0.1
+YIELD_SECONDS = 0.005  # lets the callback that started the job return first; both would share one interpreter lock
 
 Job = Callable[[Sink], None]
 Deliver = Callable[[tuple[Event, ...]], None]
@@ -39,6 +41,7 @@ class ThreadRunner:
         threading.Thread(target=self._work, args=(job, deliver), daemon=True, name="assistant-job").start()
 
     def _work(self, job: Job, deliver: Deliver) -> None:
+        time.sleep(YIELD_SECONDS)
         pump = _Pump(deliver)
         pump.start()
         try:

@@ -129,9 +129,11 @@ class Session:
         """Say every result again in the language now in force; nothing is looked at or done anew."""
         if self.state.running is None:
             state, tools = self.state, self._tools(lambda _event: None, CancelToken())
-            self._runner.start(
-                lambda _emit: self.dispatch(Retold(changes=retold(state, tools, self._looked))), lambda _events: None
-            )
+            self.aside(lambda: self.dispatch(Retold(changes=retold(state, tools, self._looked))))
+
+    def aside(self, work: Callable[[], object]) -> None:
+        """Do something short beside the tasks, so that who asked for it need not wait."""
+        self._runner.start(lambda _emit: work() and None, lambda _events: None)
 
     def _start(self, task: Task, cancel: CancelToken) -> None:
         def tell(action: Action) -> None:

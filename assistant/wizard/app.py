@@ -50,7 +50,7 @@ class SetupWizard(widgets.VBox):  # type: ignore[misc]  # the library has no typ
             widgets.Dropdown, options=[(name, code) for code, name in LANGUAGES.items()], value=language()
         )
         self.language.add_class("ptsa-language")
-        self.language.observe(lambda change: self.speak(change["new"]), "value")
+        self.language.observe(lambda change: session.aside(lambda: self.speak(change["new"])), "value")
         self.banner, self.offer, self.why = made(widgets.HTML), made(widgets.HTML), made(widgets.HTML)
         self.panel = made(widgets.VBox)
         self.back = _button(self._on_back)

@@ -15,6 +15,13 @@ from playwright.sync_api import Locator, Page, expect
 INSTALL_MS = 300_000
 ANSWER_SECONDS = 0.2
 IMAGES = Path(__file__).parents[2] / "notebooks" / "images"
+# Pictures tell nothing of the machine that they were taken on: of each path they keep the last part.
+HIDE_PATHS = r"""root => {
+    const shorter = text => text.replace(/(?<![\w:/.…])(?:file:\/\/)?(?:\/[\w.+%@-]+)+(?=\/[\w.+%@-]+)/g, "/home/ada");
+    const walker = document.createTreeWalker(root, NodeFilter.SHOW_TEXT);
+    while (walker.nextNode()) walker.currentNode.data = shorter(walker.currentNode.data);
+    for (const field of root.querySelectorAll("input")) field.value = shorter(field.value);
+}"""
 
 
 @pytest.fixture
@@ -30,12 +37,20 @@ def wizard(open_notebook) -> Locator:
 
 @pytest.fixture
 def picture(wizard: Locator, request: pytest.FixtureRequest) -> Callable[[str], None]:
-    """Give a function that renews one of the README's pictures, when the run was asked to."""
+    """Give a function that renews the README's pictures of one step, in both languages, when the run was asked to."""
+    language = wizard.locator(".ptsa-language select")
 
     def take(name: str) -> None:
-        if request.config.getoption("--screenshots"):
-            wizard.page.set_viewport_size({"width": 1280, "height": 1800})
-            wizard.screenshot(path=IMAGES / f"wizard-{name}.png")
+        if not request.config.getoption("--screenshots"):
+            return
+        wizard.page.set_viewport_size({"width": 1180, "height": 2200})
+        for code, words, suffix in (("zh-CN", "简体中文", "-zh"), ("en", "English", "")):
+            language.select_option(words)
+            expect(wizard).to_have_attribute("lang", code)
+            expect(language).to_be_enabled()
+            wizard.page.wait_for_timeout(2000)  # the results are told again in that language
+            wizard.evaluate(HIDE_PATHS)
+            wizard.screenshot(path=IMAGES / f"wizard-{name}{suffix}.png", animations="disabled")
 
     return take
 
@@ -67,12 +82,12 @@ def to_install(wizard: Locator, target: Path) -> None:
 
 
 def test_a_click_through_ends_with_files_on_disk(
-    wizard: Locator, page: Page, tmp_path: Path, jupyter_server, picture: Callable[[str], None], request
+    wizard: Locator, page: Page, tmp_path: Path, jupyter_server, picture: Callable[[str], None]
 ) -> None:
     """Detect runs by itself; every further step is one press; the environment computes and the files are there."""
     expect(wizard.get_by_role("heading", name="What is this machine?")).to_be_visible()
     expect(wizard.get_by_role("rowheader", name="Python")).to_be_visible()
-    target = (Path.home() if request.config.getoption("--screenshots") else tmp_path) / "pytorch"
+    target = tmp_path / "pytorch"
     to_install(wizard, target)
     expect(wizard.locator("pre").filter(has_text="uv venv")).to_contain_text(str(target))
     expect(wizard.get_by_role("row").filter(has_text="Download")).to_contain_text("MB")
@@ -88,6 +103,7 @@ def test_a_click_through_ends_with_files_on_disk(
     picture("verify")
     main_button(wizard, "Continue").click()
     expect(wizard.get_by_text("Nothing needs mending.")).to_be_visible()
+    picture("diagnose")
     main_button(wizard, "Continue").click()
     main_button(wizard, "Write the files").click()
     expect(wizard.get_by_role("link", name="Download report.md")).to_be_visible()
@@ -140,7 +156,9 @@ def test_a_closed_tab_does_not_stop_an_installation(wizard: Locator, page: Page,
     assert not (target / "assistant-building").exists()
 
 
-def test_a_recorded_machine_can_be_looked_at_and_never_installed(wizard: Locator) -> None:
+def test_a_recorded_machine_can_be_looked_at_and_never_installed(
+    wizard: Locator, picture: Callable[[str], None]
+) -> None:
     """Choosing a recorded machine replays it, says so, and stops before the installation."""
     main_button(wizard, "Continue")
     wizard.get_by_label("Machine").select_option("Arch Linux, Radeon RX 6700 XT, torch-directml installed")
@@ -149,3 +167,12 @@ def test_a_recorded_machine_can_be_looked_at_and_never_installed(wizard: Locator
     main_button(wizard, "Continue").click()
     expect(wizard.get_by_role("heading", name="What will be installed?")).to_be_visible()
     expect(wizard.get_by_text("so nothing can be installed")).to_be_visible()
+
+    wizard.get_by_role("button", name="Back", exact=True).click()
+    wizard.get_by_label("Machine").select_option("Linux Mint 22 laptop, Radeon 780M and RTX 4070 Laptop")
+    expect(wizard.get_by_role("img", name="Driver 580 or newer opens")).to_be_visible()
+    expect(wizard.locator(".ptsa-card")).to_have_count(2)
+    picture("detect")
+    main_button(wizard, "Continue").click()
+    expect(wizard.get_by_role("heading", name="The alternatives")).to_be_visible()
+    picture("plan")

@@ -1,0 +1,217 @@
+"""Time and weigh the wizard: how soon it is seen, how long callbacks take, how many models and bytes a journey needs.
+
+The journey is a real one in a real JupyterLab, with an installation into a folder that is removed afterwards. Bytes are
+those of the kernel's websocket in both directions; messages that carry the log are counted apart.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import secrets
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import ModuleType
+
+from ipywidgets.widgets.widget import _instances
+from playwright.sync_api import Locator, Page, expect, sync_playwright
+
+from assistant.host.recording import ReplayHost
+from assistant.machines import load
+from assistant.model.event import Step
+from assistant.session.runner import ThreadRunner
+from assistant.session.session import Session
+from assistant.session.sources import Sources
+from assistant.wizard.app import SetupWizard
+
+LIMITS = {"visible_s": 1.0, "callback_ms": 10.0, "models": 60, "kilobytes": 300.0}
+BROWSER = Path(__file__).parents[1] / "browser"
+MACHINE = "linux-mint22-laptop-780m-rtx4070"
+SOURCE = "from assistant.wizard import open_wizard\nopen_wizard()"
+
+
+def lab_helpers() -> ModuleType:
+    """Load what the browser tests start JupyterLab with."""
+    spec = importlib.util.spec_from_file_location("lab", BROWSER / "conftest.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["lab"] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def callbacks() -> list[tuple[float, str]]:
+    """Time what runs in the kernel for each thing that a user can do, as (milliseconds, what)."""
+    host = ReplayHost(load(MACHINE))
+    wizard = SetupWizard(Session(host, ThreadRunner(), sources=Sources(host, offline=True)))
+    times: list[tuple[float, str]] = []
+
+    def timed(what: str, act: Callable[[], object]) -> None:
+        begun = time.perf_counter()
+        act()
+        times.append((1000 * (time.perf_counter() - begun), what))
+        time.sleep(0.1)
+        while wizard.session.state.running:
+            time.sleep(0.1)
+
+    def show(step: Step) -> Callable[[], object]:
+        return lambda: wizard.stepper._handle_custom_msg({"show": step.value}, [])
+
+    def choose(widget: object, value: str) -> Callable[[], object]:
+        return lambda: setattr(widget, "value", value)
+
+    timed("look again", wizard._panels[Step.DETECT].again.click)
+    timed("continue", wizard.main.click)
+    panel = wizard._panels[Step.PLAN]
+    timed("another backend", choose(panel.backend, "cpu"))
+    timed("try again", wizard.main.click)
+    timed("show diagnosis", show(Step.DIAGNOSE))
+    wizard._panels[Step.DIAGNOSE].log.value = "RuntimeError: CUDA error: no kernel image is available"
+    timed("find the cause", wizard._panels[Step.DIAGNOSE].find.click)
+    timed("back", wizard.back.click)
+    timed("show detection", show(Step.DETECT))
+    timed("set a fact", choose(wizard._panels[Step.DETECT].fact, "nvidia_driver=580.95"))
+    timed("another machine", choose(wizard._panels[Step.DETECT].machine, "macos14-m1"))
+    timed("this machine", choose(wizard._panels[Step.DETECT].machine, ""))
+    timed("Chinese", choose(wizard.language, "zh_CN"))
+    timed("English", choose(wizard.language, "en"))
+    timed("cancel", wizard.stop.click)
+    for step in Step:
+        show(step)()
+    wizard.close()
+    return times
+
+
+@contextmanager
+def jupyterlab(lab: ModuleType, state: Path) -> Iterator[object]:
+    """Serve one notebook from a JupyterLab whose state lies in a temporary folder."""
+    url = f"http://127.0.0.1:{lab._free_port()}"
+    server = lab.Server(url=url, token=secrets.token_hex(16), root_dir=state / "notebooks", state_dir=state)
+    server.root_dir.mkdir()
+    kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
+    cell = {"cell_type": "code", "id": "one", "metadata": {}, "execution_count": None, "outputs": [], "source": SOURCE}
+    notebook = {"nbformat": 4, "nbformat_minor": 5, "metadata": kernel, "cells": [cell]}
+    (server.root_dir / "wizard.ipynb").write_text(json.dumps(notebook))
+    lab._keep_quiet(state / "settings")
+    log = state / "server.log"
+    with log.open("wb") as output:
+        child = subprocess.Popen(lab._command(server), env=lab._environment(state), stdout=output, stderr=output)
+    try:
+        lab._wait_for(server, child, log)
+        yield server
+        server.end_sessions()
+    finally:
+        child.terminate()
+        child.wait(30)
+
+
+def count_frames(page: Page) -> Counter[str]:
+    """Count the bytes of the kernel's websocket from now on, those of the log apart."""
+    counted: Counter[str] = Counter()
+
+    def add(payload: str | bytes) -> None:
+        data = payload.encode() if isinstance(payload, str) else payload
+        counted["log" if b"ptsa-logbox" in data else "journey"] += len(data)
+
+    def opened(socket: object) -> None:
+        if "/channels" in socket.url:
+            socket.on("framereceived", add)
+            socket.on("framesent", add)
+
+    page.on("websocket", opened)
+    return counted
+
+
+def press(wizard: Locator, name: str) -> None:
+    """Press the main button once it bears a name and can be pressed."""
+    button = wizard.get_by_role("button", name=name, exact=True)
+    expect(button).to_be_enabled(timeout=120_000)
+    button.click()
+
+
+def run_cell(page: Page) -> float:
+    """Run the cell; answer the seconds until the wizard shows its heading."""
+    page.locator(".jp-CodeCell").first.locator(".cm-content").click()
+    begun = time.perf_counter()
+    page.keyboard.press("Control+Enter")
+    page.locator(".ptsa-wizard .ptsa-heading").wait_for(timeout=60_000)
+    return time.perf_counter() - begun
+
+
+def go_through(page: Page, target: Path) -> None:
+    """Do all six steps, with a real installation."""
+    wizard = page.locator(".ptsa-wizard")
+    press(wizard, "Continue")
+    press(wizard, "Continue")
+    expect(wizard.get_by_role("button", name="Install", exact=True)).to_be_enabled(timeout=120_000)
+    folder = wizard.get_by_label("Folder")
+    folder.fill(str(target))
+    folder.press("Enter")
+    press(wizard, "Work out the packages")
+    press(wizard, "Install")
+    wizard.get_by_text("The environment is ready").wait_for(timeout=300_000)
+    press(wizard, "Continue")
+    wizard.get_by_text("All checks passed").wait_for(timeout=120_000)
+    press(wizard, "Continue")
+    press(wizard, "Continue")
+    press(wizard, "Write the files")
+    wizard.get_by_role("link", name="Download report.md").wait_for(timeout=60_000)
+
+
+def journey() -> tuple[list[float], Counter[str]]:
+    """Open the notebook and go through it; answer the seconds until it was seen, in turn, and the bytes."""
+    lab = lab_helpers()
+    found = subprocess.run([sys.executable, BROWSER / "obtain.py"], capture_output=True, text=True, check=True)
+    state = Path(tempfile.mkdtemp(prefix="wizard-benchmark-"))
+    try:
+        with jupyterlab(lab, state) as server, sync_playwright() as playwright:
+            browser = playwright.chromium.launch(executable_path=found.stdout.strip(), args=lab.BROWSER_ARGUMENTS)
+            page = browser.new_page(viewport={"width": 1280, "height": 1000})
+            counted = count_frames(page)
+            page.goto(server.document("wizard.ipynb"))
+            page.wait_for_function(lab.KERNEL_IS_READY, timeout=60_000)
+            seen = [run_cell(page)]
+            go_through(page, state / "env")
+            total = Counter(counted)
+            for _run in range(5):
+                page.evaluate("window.jupyterapp.commands.execute('notebook:clear-all-cell-outputs')")
+                page.locator(".ptsa-wizard").wait_for(state="detached")
+                seen.append(run_cell(page))
+            browser.close()
+    finally:
+        shutil.rmtree(state, ignore_errors=True)
+    return seen, total
+
+
+def main() -> None:
+    """Print the figures; fail when a limit is missed."""
+    rounds = [callbacks()]
+    models = len(_instances)
+    rounds += [callbacks() for _round in range(4)]
+    times = sorted(((min(turns)[0], turns[0][1]) for turns in zip(*rounds, strict=True)), reverse=True)
+    seen, total = journey()
+    warm = statistics.median(seen[1:])
+    figures = {"visible_s": warm, "callback_ms": times[0][0], "models": models, "kilobytes": total["journey"] / 1000}
+    print(
+        f"visible {warm:.2f} s after its cell runs on a warm kernel, {seen[0]:.2f} s in a kernel that had run nothing"
+    )
+    print(f"callbacks, best of five: median {statistics.median(ms for ms, _what in times):.1f} ms; the slowest:")
+    print(*(f"  {what}: {ms:.1f} ms" for ms, what in times[:5]), sep="\n")
+    print(f"{models} widget models with every panel shown")
+    print(f"{figures['kilobytes']:.0f} kB for a whole journey, and {total['log'] / 1000:.0f} kB of log")
+    missed = [name for name, limit in LIMITS.items() if figures[name] >= limit]
+    print(f"missed: {', '.join(missed)}" if missed else "all within their limits")
+    sys.exit(bool(missed))
+
+
+if __name__ == "__main__":
+    main()
