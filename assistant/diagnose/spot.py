@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from itertools import compress, pairwise
 
 __all__ = ["Spotter"]
 
 MOST_HITS = 200  # lines with the same text that are looked at in one piece
 ENOUGH = 60  # lines of different shapes after which a text is no longer looked for
 NEAR = 150  # characters before and after a text that make the shape of its line
-MANY_WORDS = 30_000  # different words in a piece above which parts of words are no longer looked for
+FIRST = 20_000  # words of a piece that tell of what kind it is
+MANY_WORDS = 10_000  # different words among those above which parts of words are no longer looked for
 _LETTERS = bytes(
     code + 32 if 65 <= code <= 90 else code if 97 <= code <= 122 or code >= 128 else 32  # noqa: PLR2004 - ASCII
     for code in range(256)
@@ -37,12 +39,24 @@ class Spotter:
 
     def _present(self, low: str) -> Iterator[str]:
         """Give the texts that occur, judged first by the piece's different words, which are few in a real log."""
-        words = set(low.encode("utf-8", "replace").translate(_LETTERS).split())
-        few = len(words) <= MANY_WORDS
-        joined = b"\n".join(words) if few else b""
+        every = low.encode("utf-8", "replace").translate(_LETTERS).split()
+        if len(set(every[:FIRST])) > MANY_WORDS:
+            yield from self._paired(low, every)
+            return
+        words = set(every)
+        joined = b"\n".join(words)
         for text, (whole, edge) in self._parts.items():
-            edge_there = not edge or (edge in joined if few else edge in words)
-            if edge_there and words.issuperset(whole) and text in low:
+            if (not edge or edge in joined) and words.issuperset(whole) and text in low:
+                yield text
+
+    def _paired(self, low: str, every: list[bytes]) -> Iterator[str]:
+        """Do so in text that has nearly every short word: its words must stand beside one another, and be whole."""
+        runs = {text: tuple(filter(None, _runs(text))) for text in self._parts}
+        words = {one for text in runs.values() for one in text}.intersection(every)
+        first = words.intersection(one for text in runs.values() for one in text[:-1])
+        pairs = set(compress(pairwise(every), map(first.__contains__, every)))
+        for text, wanted in runs.items():
+            if words.issuperset(wanted) and pairs.issuperset(pairwise(wanted)) and text in low:
                 yield text
 
     def _fresh(self, low: str, text: str) -> Iterator[int]:
@@ -63,5 +77,9 @@ class Spotter:
 
 def _parts(text: str) -> tuple[frozenset[bytes], bytes]:
     """Split a text into the words that it holds whole and the longest of its two ends, which may be parts."""
-    runs = re.split(rb"[^a-z\x80-\xff]+", text.encode())
+    runs = _runs(text)
     return frozenset(runs[1:-1]) - {b""}, max(runs[0], runs[-1], key=len)
+
+
+def _runs(text: str) -> list[bytes]:
+    return re.split(rb"[^a-z\x80-\xff]+", text.encode())
