@@ -14,6 +14,7 @@ from assistant.cli.journey import Journey
 from assistant.detect import detect
 from assistant.export import Config, read_config
 from assistant.export.drift import Drift
+from assistant.export.trust import plain
 from assistant.host.live import LiveHost
 from assistant.i18n import _
 from assistant.install.validate import check_index_url
@@ -25,10 +26,20 @@ from assistant.plan import make_plans, nothing_fits
 from assistant.session.apply import Course, changes, check_lock, course, known_index
 from assistant.session.sources import Sources
 from assistant.session.state import Resume, State, Task
+from assistant.session.store import Store
 
 __all__ = ["CONFIG_LIMIT", "apply", "draw_drifts"]
 
 CONFIG_LIMIT = 10**7
+
+
+class OnlyFinished(Store):
+    """Keeps the last setup until another environment stands: what is refused or only tried replaces nothing."""
+
+    def save(self, state: State) -> None:
+        """Write a state that has an environment."""
+        if state.environment:
+            super().save(state)
 
 
 @click.command()
@@ -58,7 +69,8 @@ def apply(  # noqa: PLR0913 - one for each option
     """Rebuild an environment from an exported configuration."""
     told = read_config(read_file(config, CONFIG_LIMIT), config)
     sources = Sources(LiveHost(), find_links=find_links, offline=offline)
-    journey = Journey(State(target="" if target == "new" else target), sources, quiet=as_json)
+    state = State(target="" if target == "new" else target)
+    journey = Journey(state, sources, quiet=as_json, asks=not yes, store=OnlyFinished())
     if replay is None:
         detection = journey.run(Task.DETECT).detection
         found = detection.machine if detection else Machine()
@@ -96,6 +108,7 @@ def _draw_way(way: Course) -> None:
     draw_drifts(way.differs)
     if way.plan:
         console.print(Text(_("The configuration is applied to the letter: the same packages, file by file.")))
+        console.print(Text(f"    {', '.join(map(plain, way.plan.requirements))}", style="dim"))
     else:
         console.print(Text(_("The configuration does not fit this machine as it is, so it is planned anew.")))
 

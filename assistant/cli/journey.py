@@ -36,14 +36,25 @@ CAUSES = 3  # of a failure, best first
 
 
 class Journey:
-    """A session in the terminal; `quiet` draws nothing (for --json), `asks` puts a task's questions to the user."""
+    """A session in the terminal; `quiet` draws nothing (for --json), `asks` puts a task's questions to the user.
+
+    `store` keeps the state, where that is not the usual one.
+    """
 
     def __init__(
-        self, state: State, sources: Sources | None = None, *, quiet: bool = False, asks: bool = False
+        self,
+        state: State,
+        sources: Sources | None = None,
+        *,
+        quiet: bool = False,
+        asks: bool = False,
+        store: Store | None = None,
     ) -> None:
         host = LiveHost()
         asks = asks and not quiet and sys.stdin.isatty()
-        self.session = Session(host, InlineRunner(), Store(), state, sources=sources or Sources(host), asks=asks)
+        self.session = Session(
+            host, InlineRunner(), store or Store(), state, sources=sources or Sources(host), asks=asks
+        )
         self.session.listen(self._hear)
         self.session.watch(self._answer)
         self._quiet = quiet

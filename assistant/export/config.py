@@ -30,7 +30,8 @@ class Config(Record, frozen=True, omit_defaults=False):
     """A setup as it was: machine, plan, environment, verification, and the versions that wrote it.
 
     `environment` names its folder alone and the interpreter inside of it: nobody else has that path. `hashes` holds
-    the SHA-256 of each package's file, `lock` that of the `pylock.toml`, "" where there is none.
+    the SHA-256 of each package's file (`locked` of them, so that a file without its end is noticed), `lock` that of the
+    `pylock.toml`, "" where there is none.
     """
 
     plan: Plan
@@ -40,6 +41,7 @@ class Config(Record, frozen=True, omit_defaults=False):
     versions: dict[str, str] = {}
     hashes: dict[str, str] = {}
     lock: str = ""
+    locked: int = 0
     schema: Literal[1] = 1
 
 
@@ -53,6 +55,7 @@ def config_text(bundle: Bundle) -> str:
         verification=bundle.report,
         machine=bundle.machine,
         hashes=bundle.hashes,
+        locked=len(bundle.hashes),
         lock=hashlib.sha256(lock_text(bundle).encode()).hexdigest() if bundle.lock else "",
     )
     plain = _without_none(to_plain(config))
@@ -77,7 +80,14 @@ def read_config(data: str | bytes, file: str = NAME) -> Config:
             hint=_("Update the assistant, or export the file anew."),
         )
     config = from_plain(plain, Config, file)
-    check_values(config.plan, config.environment, config.verification.device, config.hashes)
+    if len(config.hashes) != config.locked:
+        raise BadInput(
+            _("{file} announces {locked} hashes and holds {found}: its end may be missing.").format(
+                file=file, locked=config.locked, found=len(config.hashes)
+            ),
+            hint=_("Get the whole file, or export it anew."),
+        )
+    check_values(file, config.plan, config.environment, config.verification.device, config.hashes)
     return config
 
 

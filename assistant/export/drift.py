@@ -13,6 +13,8 @@ from assistant.model.report import RIGHT, Report, status_word
 
 __all__ = ["Drift", "file_drift", "machine_drift", "package_drift", "plan_drift", "report_drift", "same_hardware"]
 
+_DIGITS = 16  # of a hash: enough to tell files apart, and to be read
+
 
 class Drift(Record, frozen=True, omit_defaults=False):
     """One difference: of which kind (driver, system, gpu, plan, package, python, device, check), in what, was and is.
@@ -85,8 +87,8 @@ def package_drift(was: Mapping[str, str], now: Mapping[str, str], kind: str = "p
 
 def file_drift(was: Mapping[str, str], now: Mapping[str, str]) -> tuple[Drift, ...]:
     """Compare the SHA-256 of packages' files where both are known."""
-    both = {name: digest for name, digest in was.items() if now.get(name)}
-    return package_drift(both, {name: now[name] for name in both}, "file")
+    both = {name: digest[:_DIGITS] for name, digest in was.items() if now.get(name)}
+    return package_drift(both, {name: now[name][:_DIGITS] for name in both}, "file")
 
 
 def report_drift(was: Report, now: Report) -> tuple[Drift, ...]:

@@ -42,8 +42,8 @@ _INDEX = re.compile(
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
-def check_values(plan: Plan, environment: Environment, device: str, hashes: dict[str, str]) -> None:
-    """Raise `BadInput` naming the first value that is not of the plain form that this program writes."""
+def check_values(file: str, plan: Plan, environment: Environment, device: str, hashes: dict[str, str]) -> None:
+    """Raise `BadInput` naming `file` and the first value that is not of the plain form that this program writes."""
     texts = {
         "plan.variant": plan.variant,
         "plan.python": plan.python,
@@ -52,12 +52,12 @@ def check_values(plan: Plan, environment: Environment, device: str, hashes: dict
     }
     for place, text in texts.items():
         if not _FORMS[place].fullmatch(text) or ".." in text:
-            raise _refusal(place, text, _("it is not of the form that the assistant writes"))
+            raise _refusal(file, place, text, _("it is not of the form that the assistant writes"))
     for place, text, why in (*_addresses(plan), *_paths(environment), *_packages(plan, environment), *_others(plan)):
-        raise _refusal(place, text, why)
+        raise _refusal(file, place, text, why)
     for name, digest in hashes.items():
         if not _SHA256.fullmatch(digest) or name not in environment.packages:
-            raise _refusal(f"hashes.{name}", digest, _("it is not the SHA-256 of a package that is listed"))
+            raise _refusal(file, f"hashes.{name}", digest, _("it is not the SHA-256 of a package that is listed"))
 
 
 def plain(text: object) -> str:
@@ -118,10 +118,10 @@ def _fault_of_requirement(line: str) -> str | None:
     return None if line.isprintable() and line.isascii() else _("it is not a requirement")
 
 
-def _refusal(place: str, text: str, why: str) -> BadInput:
+def _refusal(file: str, place: str, text: str, why: str) -> BadInput:
     return BadInput(
-        _("The configuration is refused at {place}: {why} ({text}).").format(
-            place=plain(place), why=why, text=ascii(text)[1:81]
+        _("{file} is refused at {place}: {why} ({text}).").format(
+            file=file, place=plain(place), why=why, text=ascii(text)[1:-1][:80]
         ),
         hint=_("Export it anew where it came from, and do not edit that place."),
     )

@@ -115,8 +115,6 @@ def test_an_index_of_another_form_is_refused(url):
         ('kernel = "torch-cu126"', 'kernel = "../x"', r"environment\.kernel"),
         ('numpy = "2.1.0"', 'numpy = "2.1.0 --index-url x"', r"environment\.packages\.numpy"),
         ('numpy = "2.1.0"', '"../numpy" = "2.1.0"', r"environment\.packages"),
-        ("[hashes]", '[hashes]\nnumpy = "abc"', r"hashes\.numpy"),
-        ("[hashes]", f'[hashes]\nother = "{"0" * 64}"', r"hashes\.other"),
     ],
 )
 def test_each_other_value_has_its_form(old, new, said):
@@ -126,6 +124,20 @@ def test_each_other_value_has_its_form(old, new, said):
         read_config(TEXT.replace(old, new, 1))
     assert caught.value.hint
     assert "\n" not in caught.value.message
+
+
+@pytest.mark.parametrize(
+    ("row", "said"),
+    [
+        ('numpy = "abc"', r"hashes\.numpy"),
+        (f'other = "{"0" * 64}"', r"hashes\.other"),
+        ("", "announces 1 hashes and holds 0"),
+    ],
+)
+def test_each_hash_is_one_of_a_package_and_none_is_missing(row, said):
+    """A hash that is none, one of a package that is not listed, and an end that was cut off are refused."""
+    with pytest.raises(BadInput, match=said):
+        read_config(TEXT.replace("locked = 0", "locked = 1").replace("[hashes]", f"[hashes]\n{row}"))
 
 
 @pytest.mark.parametrize("data", [b"\xff\xfes\x00c\x00", b"\x00\x01\x02", b"", b"[" * 10**5])
