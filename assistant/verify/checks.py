@@ -40,29 +40,32 @@ def check_copy(target: Target) -> Result:
 
 def check_matmul(target: Target) -> Result:
     """Multiply two matrices whose sides are no powers of two."""
-    left, right = target.data(2, 200, 150), target.data(3, 150, 170)
-    a, b = target.put(left), target.put(right)
-    return target.measure(lambda: [a @ b], [target.wide(left) @ target.wide(right)])
+    arrays = [target.data(2, 200, 150), target.data(3, 150, 170)]
+    return target.compare(arrays, lambda a, b: [a @ b], lambda a, b: [a @ b])
 
 
 def check_solve(target: Target, square: tuple[int, ...], right: tuple[int, ...]) -> Result:
     """Solve random systems with a heavy diagonal; the reference is LAPACK in float64."""
     np, sides = target.numpy, target.data(5, *right)
     matrices = target.data(4, *square) + 0.5 * square[-1] * np.eye(square[-1], dtype="float32")
-    expected = np.linalg.solve(target.wide(matrices), np.broadcast_to(target.wide(sides), (*square[:-2], *right[-2:])))
-    a, b = target.put(matrices), target.put(sides)
-    return target.measure(lambda: [target.torch.linalg.solve(a, b)], [expected])
+
+    def known(a: Array, b: Array) -> list[Array]:
+        return [np.linalg.solve(a, np.broadcast_to(b, (*square[:-2], *right[-2:])))]
+
+    return target.compare([matrices, sides], lambda a, b: [target.torch.linalg.solve(a, b)], known)
 
 
 def check_conv2d(target: Target) -> Result:
     """Convolve a small batch of images with padding, stride and bias."""
-    np = target.numpy
-    images, kernels, bias = target.data(6, 2, 3, 17, 19), target.data(7, 8, 3, 3, 3), target.data(8, 8)
-    padded = np.pad(target.wide(images), ((0, 0), (0, 0), (1, 1), (1, 1)))
-    windows = np.lib.stride_tricks.sliding_window_view(padded, (3, 3), axis=(2, 3))[:, :, ::2, ::2]
-    expected = np.einsum("nchwij,ocij->nohw", windows, target.wide(kernels)) + target.wide(bias)[:, None, None]
-    a, b, c = target.put(images), target.put(kernels), target.put(bias)
-    return target.measure(lambda: [target.torch.nn.functional.conv2d(a, b, c, stride=2, padding=1)], [expected])
+    np, convolve = target.numpy, target.torch.nn.functional.conv2d
+
+    def known(images: Array, kernels: Array, bias: Array) -> list[Array]:
+        padded = np.pad(images, ((0, 0), (0, 0), (1, 1), (1, 1)))
+        windows = np.lib.stride_tricks.sliding_window_view(padded, (3, 3), axis=(2, 3))[:, :, ::2, ::2]
+        return [np.einsum("nchwij,ocij->nohw", windows, kernels) + bias[:, None, None]]
+
+    arrays = [target.data(6, 2, 3, 17, 19), target.data(7, 8, 3, 3, 3), target.data(8, 8)]
+    return target.compare(arrays, lambda a, b, c: [convolve(a, b, c, stride=2, padding=1)], known)
 
 
 def check_training(target: Target) -> Result:
@@ -93,16 +96,17 @@ def training_reference(target: Target, inputs: Array, goal: Array, first: Array,
 
 def check_reductions(target: Target) -> Result:
     """Reduce along each side: sum, mean, spread, largest value and its place, softmax."""
-    np, array = target.numpy, target.data(13, 37, 53)
-    full, there = target.wide(array), target.put(array)
-    powers = np.exp(full - full.max(axis=1, keepdims=True))
 
-    def compute() -> list[Tensor]:
+    def reduced(there: Tensor) -> list[Tensor]:
         rows = [there.mean(1), there.std(1), there.amax(1), there.argmax(1)]
         return [there.sum(), there.sum(0), *rows, target.torch.softmax(there, 1)]
 
-    rows = [full.mean(1), full.std(1, ddof=1), full.max(1), full.argmax(1)]
-    return target.measure(compute, [full.sum(), full.sum(0), *rows, powers / powers.sum(1, keepdims=True)])
+    def known(full: Array) -> list[Array]:
+        powers = target.numpy.exp(full - full.max(axis=1, keepdims=True))
+        rows = [full.mean(1), full.std(1, ddof=1), full.max(1), full.argmax(1)]
+        return [full.sum(), full.sum(0), *rows, powers / powers.sum(1, keepdims=True)]
+
+    return target.compare([target.data(13, 37, 53)], reduced, known)
 
 
 def check_onnxruntime(target: Target) -> Result:

@@ -16,29 +16,27 @@ ROUNDING = {"float16": 2e-3, "bfloat16": 1.5e-2, "float64": 1e-11}  # of a dot p
 
 def check_svd(target: Target) -> Result:
     """Decompose a batch of matrices: singular values, orthogonal vectors, and the matrices again."""
-    np, matrices = target.numpy, target.data(20, 3, 24, 16)
-    there = target.put(matrices)
+    np = target.numpy
 
-    def compute() -> list[Tensor]:
+    def parts(there: Tensor) -> list[Tensor]:
         left, values, right = target.torch.linalg.svd(there, full_matrices=False)
         return [values, (left * values.unsqueeze(-2)) @ right, left.transpose(-1, -2) @ left]
 
-    unit = np.broadcast_to(np.eye(16), (3, 16, 16))
-    return target.measure(
-        compute, [np.linalg.svd(target.wide(matrices), compute_uv=False), target.wide(matrices), unit]
-    )
+    def known(matrices: Array) -> list[Array]:
+        return [np.linalg.svd(matrices, compute_uv=False), matrices, np.broadcast_to(np.eye(16), (3, 16, 16))]
+
+    return target.compare([target.data(20, 3, 24, 16)], parts, known)
 
 
 def check_qr(target: Target) -> Result:
     """Decompose a batch of matrices into an orthogonal and a triangular one."""
-    np, matrices = target.numpy, target.data(21, 3, 24, 16)
-    there = target.put(matrices)
+    unit = target.numpy.broadcast_to(target.numpy.eye(16), (3, 16, 16))
 
-    def compute() -> list[Tensor]:
+    def parts(there: Tensor) -> list[Tensor]:
         left, right = target.torch.linalg.qr(there)
         return [left @ right.triu(), left.transpose(-1, -2) @ left]
 
-    return target.measure(compute, [target.wide(matrices), np.broadcast_to(np.eye(16), (3, 16, 16))])
+    return target.compare([target.data(21, 3, 24, 16)], parts, lambda matrices: [matrices, unit])
 
 
 def positive(target: Target, seed: int) -> Array:
@@ -49,79 +47,76 @@ def positive(target: Target, seed: int) -> Array:
 
 def check_cholesky(target: Target) -> Result:
     """Find the triangular root of a batch of positive matrices."""
-    matrices = positive(target, 22)
-    there = target.put(matrices)
-    return target.measure(
-        lambda: [target.torch.linalg.cholesky(there)], [target.numpy.linalg.cholesky(target.wide(matrices))]
-    )
+    there, here = target.torch.linalg.cholesky, target.numpy.linalg.cholesky
+    return target.compare([positive(target, 22)], lambda matrix: [there(matrix)], lambda matrix: [here(matrix)])
 
 
 def check_eigh(target: Target) -> Result:
     """Find eigenvalues and eigenvectors of a batch of symmetric matrices."""
-    matrices = positive(target, 23)
-    there = target.put(matrices)
 
-    def compute() -> list[Tensor]:
+    def parts(there: Tensor) -> list[Tensor]:
         values, vectors = target.torch.linalg.eigh(there)
         return [values, (vectors * values.unsqueeze(-2)) @ vectors.transpose(-1, -2)]
 
-    return target.measure(compute, [target.numpy.linalg.eigvalsh(target.wide(matrices)), target.wide(matrices)])
+    values = target.numpy.linalg.eigvalsh
+    return target.compare([positive(target, 23)], parts, lambda matrices: [values(matrices), matrices])
 
 
 def check_conv1d(target: Target) -> Result:
     """Convolve sequences with dilation and in two groups, as vocoders do."""
-    np, signal, kernels = target.numpy, target.data(24, 2, 4, 40), target.data(25, 6, 2, 3)
-    windows = np.lib.stride_tricks.sliding_window_view(target.wide(signal), 5, axis=2)[..., ::2]
-    groups = [np.einsum("nctk,ock->not", windows[:, 2 * g : 2 * g + 2], kernels[3 * g : 3 * g + 3]) for g in (0, 1)]
-    a, b = target.put(signal), target.put(kernels)
-    convolve = target.torch.nn.functional.conv1d
-    return target.measure(lambda: [convolve(a, b, dilation=2, groups=2)], [np.concatenate(groups, axis=1)])
+    np, convolve = target.numpy, target.torch.nn.functional.conv1d
+
+    def known(signal: Array, kernels: Array) -> list[Array]:
+        windows = np.lib.stride_tricks.sliding_window_view(signal, 5, axis=2)[..., ::2]
+        pairs = [(windows[:, 2 * group : 2 * group + 2], kernels[3 * group : 3 * group + 3]) for group in (0, 1)]
+        return [np.concatenate([np.einsum("nctk,ock->not", part, taps) for part, taps in pairs], axis=1)]
+
+    arrays = [target.data(24, 2, 4, 40), target.data(25, 6, 2, 3)]
+    return target.compare(arrays, lambda a, b: [convolve(a, b, dilation=2, groups=2)], known)
 
 
 def check_conv_transposed(target: Target) -> Result:
     """Convolve transposed, in one and in two dimensions, with stride and padding."""
-    np, signal, images = target.numpy, target.data(26, 2, 3, 11), target.data(27, 2, 3, 7, 6)
-    line, square = target.data(28, 3, 5, 4), target.data(29, 3, 4, 3, 3)
-    spread = np.zeros((2, 5, 2 * 10 + 4))
-    for tap in range(4):
-        spread[:, :, tap : tap + 21 : 2] += np.einsum("nct,co->not", target.wide(signal), target.wide(line[:, :, tap]))
-    plane = np.zeros((2, 4, 2 * 6 + 3, 2 * 5 + 3))
-    for row in range(3):
-        for column in range(3):
-            part = np.einsum("nchw,co->nohw", target.wide(images), target.wide(square[:, :, row, column]))
+    np, call = target.numpy, target.torch.nn.functional
+
+    def known(signal: Array, line: Array, images: Array, square: Array) -> list[Array]:
+        spread, plane = np.zeros((2, 5, 2 * 10 + 4)), np.zeros((2, 4, 2 * 6 + 3, 2 * 5 + 3))
+        for tap in range(4):
+            spread[:, :, tap : tap + 21 : 2] += np.einsum("nct,co->not", signal, line[:, :, tap])
+        for row, column in np.ndindex(3, 3):
+            part = np.einsum("nchw,co->nohw", images, square[:, :, row, column])
             plane[:, :, row : row + 13 : 2, column : column + 11 : 2] += part
-    a, b, c, d = (target.put(array) for array in (signal, line, images, square))
-    call = target.torch.nn.functional
+        return [spread[:, :, 1:-1], plane[:, :, 1:-1, 1:-1]]
 
-    def compute() -> list[Tensor]:
-        return [
-            call.conv_transpose1d(a, b, stride=2, padding=1),
-            call.conv_transpose2d(c, d, stride=2, padding=1),
-        ]
+    def spread_out(a: Tensor, b: Tensor, c: Tensor, d: Tensor) -> list[Tensor]:
+        options = {"stride": 2, "padding": 1}
+        return [call.conv_transpose1d(a, b, **options), call.conv_transpose2d(c, d, **options)]
 
-    return target.measure(compute, [spread[:, :, 1:-1], plane[:, :, 1:-1, 1:-1]])
+    shapes = [(2, 3, 11), (3, 5, 4), (2, 3, 7, 6), (3, 4, 3, 3)]
+    return target.compare([target.data(26 + place, *shape) for place, shape in enumerate(shapes)], spread_out, known)
 
 
 def check_attention(target: Target) -> Result:
     """Attend over a sequence, each place to those before it."""
-    np = target.numpy
-    query, key, value = (target.data(30 + number, 2, 4, 33, 16) for number in range(3))
-    scores = target.wide(query) @ target.wide(key).swapaxes(-1, -2) / 4.0
-    scores = np.where(np.tril(np.ones((33, 33), dtype=bool)), scores, -np.inf)
-    powers = np.exp(scores - scores.max(axis=-1, keepdims=True))
-    expected = powers / powers.sum(axis=-1, keepdims=True) @ target.wide(value)
-    a, b, c = (target.put(array) for array in (query, key, value))
-    attend = target.torch.nn.functional.scaled_dot_product_attention
-    return target.measure(lambda: [attend(a, b, c, is_causal=True)], [expected])
+    np, attend = target.numpy, target.torch.nn.functional.scaled_dot_product_attention
+
+    def known(query: Array, key: Array, value: Array) -> list[Array]:
+        scores = np.where(np.tri(33, dtype=bool), query @ key.swapaxes(-1, -2) / 4.0, -np.inf)
+        powers = np.exp(scores - scores.max(axis=-1, keepdims=True))
+        return [powers / powers.sum(axis=-1, keepdims=True) @ value]
+
+    arrays = [target.data(30 + number, 2, 4, 33, 16) for number in range(3)]
+    return target.compare(arrays, lambda a, b, c: [attend(a, b, c, is_causal=True)], known)
 
 
 def check_indexing(target: Target) -> Result:
     """Gather, scatter and add at places, mask, sort and sum up."""
     np, array = target.numpy, target.data(33, 40, 12)
     places = np.random.default_rng(34).integers(0, 40, (40, 12))
-    added, copied = np.zeros((40, 12)), target.wide(array).copy()
-    np.add.at(added, (places, np.arange(12)), target.wide(array))
-    np.add.at(copied, places[:, 0], target.wide(array))
+    full = target.wide(array)
+    added, copied = np.zeros((40, 12)), full.copy()
+    np.add.at(added, (places, np.arange(12)), full)
+    np.add.at(copied, places[:, 0], full)
     there, at = target.put(array), target.put(places)
 
     def compute() -> list[Tensor]:
@@ -130,7 +125,6 @@ def check_indexing(target: Target) -> Result:
         changed = [there.clone().index_add_(0, at[:, 0], there), there.masked_fill(there > 0.5, -1.0)]  # noqa: PLR2004
         return [*chosen, *changed, there.sort(0)[0], there.topk(5, 0)[0], there.cumsum(0), there[there > 0]]
 
-    full = target.wide(array)
     picked = [np.take_along_axis(full, places, 0), full[places[:, 0]], added, copied, np.where(array > 0.5, -1.0, full)]  # noqa: PLR2004
     ordered = np.sort(full, 0)
     return target.measure(compute, [*picked, ordered, ordered[::-1][:5], full.cumsum(0), full[array > 0]])

@@ -32,6 +32,7 @@ Array = Any
 Module = Any
 Result = Dict[str, Any]  # noqa: UP006 - evaluated by Python 3.8
 Compute = Callable[[], List[Tensor]]  # noqa: UP006 - evaluated by Python 3.8
+Run = Callable[..., List[Any]]  # noqa: UP006 - likewise
 Checks = Dict[str, Tuple[Callable[["Target"], Result], Tuple[str, ...]]]  # noqa: UP006 - evaluated by Python 3.8
 
 FILES = ("checks_first.py", "checks.py", "checks_full.py", "limits.py", "workloads.py")
@@ -116,6 +117,11 @@ class Target:
         fetched = [[tensor.cpu().numpy() for tensor in results] for results in (first, runs[-1][1])]
         seconds = statistics.median(seconds for seconds, _ in runs)
         return {**self.judge(fetched, expected, tolerance), "seconds": seconds, "first_seconds": first_seconds}
+
+    def compare(self, arrays: Sequence[Array], there: Run, here: Run, tolerance: float = TOLERANCE) -> Result:
+        """Work with the arrays on the device; the results must be those of `here` with the same numbers in float64."""
+        mine = [self.put(array) for array in arrays]
+        return self.measure(lambda: there(*mine), here(*map(self.wide, arrays)), tolerance)
 
     def judge(self, runs: Sequence[Sequence[Array]], expected: Sequence[Array], tolerance: float = TOLERANCE) -> Result:
         """Compare each run's results with their references: "passed" or "wrong", and the largest error."""
