@@ -1,0 +1,36 @@
+"""What comes out of a verification: right, usable though something is missing, or not."""
+
+import pytest
+
+from assistant.model.report import Check, Report, Status, verdict
+
+RIGHT = {"import": Status.PASSED, "device": Status.PASSED, "copy": Status.PASSED, "matmul": Status.PASSED}
+MISSING = Status.UNSUPPORTED
+
+
+def report(**others):
+    """Make a report in which everything is right but what is named."""
+    statuses = {**RIGHT, **{key.replace("__", "."): status for key, status in others.items()}}
+    checks = (Check(key=key, status=status, error=1e-7) for key, status in statuses.items())
+    return Report(device="mps", checks=tuple(checks))
+
+
+CASES = [
+    (report(), True, True, "All checks passed on the device mps."),
+    (report(speed__softmax=Status.SLOW), True, True, "All checks passed on the device mps."),
+    (report(onnxruntime=Status.SKIPPED), True, True, "All checks passed on the device mps."),
+    (report(float64=MISSING), True, True, "Usable on the device mps, but it lacks: float64."),
+    (report(float64=MISSING, compile=MISSING), True, True, "but it lacks: float64, compile."),
+    (report(linalg__svd=MISSING), False, True, "but it lacks: linalg.svd."),
+    (report(matmul=MISSING), False, False, "3 of 4 checks passed on the device mps."),
+    (report(float64=Status.WRONG), False, False, "4 of 5 checks passed on the device mps."),
+    (report(linalg__qr=Status.TIMEOUT, float64=MISSING), False, False, "4 of 6 checks passed on the device mps."),
+    (Report(device="mps"), False, False, "0 of 0 checks passed on the device mps."),
+]
+
+
+@pytest.mark.parametrize(("found", "passed", "usable", "words"), CASES, ids=[case[3] for case in CASES])
+def test_missing_wrong_and_slow_are_told_apart(found, passed, usable, words):
+    """A type that is missing fails nothing, an operator that is missing leaves the device usable, a wrong one does not."""
+    assert (found.passed, found.usable) == (passed, usable)
+    assert words in verdict(found)
