@@ -133,7 +133,11 @@ class Session:
 
     def aside(self, work: Callable[[], object]) -> None:
         """Do something short beside the tasks, so that who asked for it need not wait."""
-        self._runner.start(lambda _emit: work() and None, lambda _events: None)
+
+        def job(_emit: Sink) -> None:
+            work()
+
+        self._runner.start(job, lambda _events: None)
 
     def _start(self, task: Task, cancel: CancelToken) -> None:
         def tell(action: Action) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import html
 from collections.abc import Iterable
 
@@ -15,6 +16,7 @@ __all__ = [
     "chips",
     "code",
     "details",
+    "download",
     "esc",
     "finding",
     "heading",
@@ -121,6 +123,14 @@ def _launch(launch: Launch) -> str:
 def paragraph(text: str, sign: str = "") -> str:
     """Give a sentence, with a sign before it where one is named; nothing for no text."""
     return f"<p>{icon(sign) if sign else ''}{esc(text)}</p>" if text else ""
+
+
+def download(name: str, content: bytes) -> str:
+    """Give a link that holds the content of a file, so that no server need reach it."""
+    words = _("Download {name}").format(name=name)
+    data = base64.b64encode(content).decode()
+    link = f'<a download="{esc(name)}" href="data:application/octet-stream;base64,{data}">'
+    return f"{icon('file')}{link}{esc(words)}</a>"
 
 
 def code(text: str) -> str:

@@ -10,13 +10,14 @@ import pytest
 
 from assistant.host.base import Answer, Host
 from assistant.host.recording import ReplayHost
+from assistant.i18n import use_language
 from assistant.machines import load
 from assistant.model.event import Event, LogLine, Step
 from assistant.model.plan import Backend, Request
 from assistant.session.runner import InlineRunner, Runner, ThreadRunner
 from assistant.session.session import Session
 from assistant.session.sources import Sources
-from assistant.session.state import Phase, Simulate, State, Task, Wish
+from assistant.session.state import Choose, Phase, Simulate, State, Task, Wish
 from assistant.session.store import Store
 
 MACHINE = "linux-arch-rx6700xt-directml"
@@ -118,3 +119,69 @@ def test_a_chatty_job_is_delivered_whole_and_in_order() -> None:
     assert over.wait(5)
     assert [event.text for event in got] == [*map(str, range(LINES)), "last"]
     assert len(calls) <= 4
+
+
+class Deaf(ReplayHost):
+    """A recorded machine that answers nothing until it may."""
+
+    def __init__(self) -> None:
+        super().__init__(load(MACHINE))
+        self.may = threading.Event()
+
+    def ask(self, kind: str, *arguments: str) -> Answer:
+        """Wait, then answer."""
+        self.may.wait(30)
+        return super().ask(kind, *arguments)
+
+
+def test_a_look_that_hangs_is_cancelled_at_once_and_its_answer_is_not_heard() -> None:
+    """A cancel does not wait for a machine that does not answer, and what that says later changes nothing."""
+    host = Deaf()
+    session = Session(host, ThreadRunner(), sources=Sources(host, offline=True))
+    session.begin(Task.DETECT)
+    assert session.state.running is Task.DETECT
+    session.cancel()
+    state = session.state
+    assert state.running is None
+    assert state.status(Step.DETECT).exit_code == 130
+    host.may.set()
+    deadline = time.monotonic() + 10
+    while any(thread.name == "assistant-job" for thread in threading.enumerate()) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert session.state is state
+    session.begin(Task.DETECT)
+    wait_until_idle(session)
+    assert session.state.detection is not None
+
+
+def test_results_are_told_again_in_another_language() -> None:
+    """Findings and reasons change their language; the machine is not asked again, and the choice stays."""
+    host = ReplayHost(load(MACHINE))
+    session = Session(host, InlineRunner(), sources=Sources(host, offline=True))
+    for task in (Task.DETECT, Task.PLAN):
+        session.begin(task)
+    session.dispatch(Choose(index=1))
+    before = session.state
+    try:
+        use_language("zh_CN")
+        session.retell()
+        after = session.state
+    finally:
+        use_language("en")
+    assert after.planning is not None
+    assert after.planning != before.planning
+    assert (after.chosen, after.statuses) == (1, before.statuses)
+    assert [finding.key for finding in after.findings] == [finding.key for finding in before.findings]
+    session.retell()
+    assert session.state == before
+
+
+def test_colours_do_not_reach_the_log(tmp_path: Path) -> None:
+    """A child that was made to believe in a terminal leaves plain words, in the state and in the file."""
+    store = Store(tmp_path)
+    heard: list[Event] = []
+    session = Session(NoHost(), InlineRunner(), store)
+    session._heard(heard.append)(LogLine(step=Step.INSTALL, text="\x1b[32m+\x1b[39m torch"))
+    assert heard == [LogLine(step=Step.INSTALL, text="+ torch")]
+    assert store.log.read_text(encoding="utf-8") == "+ torch\n"
+    assert session.state.log_file == str(store.log)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Iterable
 
 import ipywidgets as widgets
@@ -61,15 +60,12 @@ def _page(state: State) -> Download:
 
 
 def _file(file: Download) -> str:
-    """Offer a file's content as a download; the address holds the content, so that no server need reach the file."""
+    """Offer a file to be downloaded or read."""
     if file.fault:
         return f"<li>{html.icon('error')}{html.esc(file.path)}: {html.esc(file.fault)}</li>"
-    data = base64.b64encode(file.content).decode()
-    link = f'<a download="{html.esc(file.name)}" href="data:application/octet-stream;base64,{data}">'
-    words = html.esc(_("Download {name}").format(name=file.name))
     shown = "" if file.name.endswith((".svg", ".png", ".html")) else html.code(file.content.decode("utf-8", "replace"))
     return (
-        f"<li>{html.icon('file')}{link}{words}</a><p class='ptsa-lead'>{html.esc(file.path)}</p>"
+        f"<li>{html.download(file.name, file.content)}<p class='ptsa-lead'>{html.esc(file.path)}</p>"
         + html.details(_("Read it here"), shown)
         + "</li>"
     )
