@@ -87,8 +87,10 @@ def _draw(log: Log, found: tuple[tuple[Diagnosis, int | None], ...]) -> None:
 
     if found:
         draw_diagnoses(log, found[:MOST])
-    else:
+    elif log.text.strip():
         draw_unknown(nearest(log))
+    else:
+        click.echo(_("This log is empty."))
 
 
 def _draw_also(machine: Machine | None, told: set[str]) -> None:

@@ -100,3 +100,25 @@ def test_the_cause_is_found_among_many_other_errors() -> None:
 def test_one_endless_line_is_read() -> None:
     """A log without a line break is cut into pieces, not refused."""
     assert diagnose((b"x" * 3_000_000) + b"\n" + LINE.encode())[0].key == "libomp140-missing"
+
+
+@pytest.mark.parametrize(
+    ("text", "key"),
+    [
+        (
+            "ImportError: DLL load failed while importing onnxruntime_pybind11_state: 找不到指定的模块。",
+            "vc-redist-missing",
+        ),
+        (
+            "错误：找不到满足要求的版本\nERROR: No matching distribution found for pytorch-directml",
+            "obsolete-package-name",
+        ),
+        ("错误: [Errno 28] 设备上没有空间: '/tmp/pip-unpack'", "disk-full"),
+        ("OSError: [WinError 1455] 页面文件太小，无法完成操作。", "paging-file-too-small"),
+        ("pip 安装 torch 时\n已杀死", "pip-out-of-ram"),
+    ],
+)
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16", "gb18030"])
+def test_translated_messages_are_read_in_every_encoding(text: str, key: str, encoding: str) -> None:
+    """Chinese pip and Windows messages are told from what they keep in English, or from their own words."""
+    assert diagnose(text.encode(encoding))[0].key == key
