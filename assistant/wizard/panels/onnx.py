@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import sys
 import tempfile
 import threading
@@ -156,6 +155,4 @@ def _download(path: Path) -> str:
     whole = path.stat().st_size <= DOWNLOAD_BYTES and not path.with_name(f"{path.name}.data").exists()
     if not whole:
         return f"<p>{html.esc(path)}</p>"
-    data = base64.b64encode(path.read_bytes()).decode()
-    link = f'<a download="{html.esc(path.name)}" href="data:application/octet-stream;base64,{data}">'
-    return f"<p>{link}{html.esc(_('Download {name}').format(name=path.name))}</a></p>"
+    return f"<p>{html.download(path.name, path.read_bytes())}</p>"
