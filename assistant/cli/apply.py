@@ -80,9 +80,10 @@ def apply(  # noqa: PLR0913 - one for each option
     if not as_json:
         _draw_way(way)
     if replay is not None:
-        other = changes(told, way.plan or _planned(found, way), None)
+        planned = way.plan or _planned(found, way)
+        other = changes(told, planned, None)
         draw_drifts(() if as_json else other)
-        _end(journey, way, other, as_json=as_json)
+        _end(journey.state, way, planned, other, as_json=as_json)
         return
     _plan(journey, told, way, sources, trust_index, yes=yes)
     journey.run(Task.PREPARE)
@@ -95,7 +96,7 @@ def apply(  # noqa: PLR0913 - one for each option
     if not dry_run:
         _agree(journey.state, yes=yes)
         journey.run(Task.INSTALL, Task.VERIFY)
-    _end(journey, way, other, as_json=as_json)
+    _end(journey.state, way, plan, other, as_json=as_json)
 
 
 def draw_drifts(found: Iterable[Drift]) -> None:
@@ -155,14 +156,13 @@ def _planned(machine: Machine, way: Course) -> Plan:
     return planning.choice
 
 
-def _end(journey: Journey, way: Course, other: Iterable[Drift], *, as_json: bool) -> None:
-    state = journey.state
+def _end(state: State, way: Course, plan: Plan | None, other: Iterable[Drift], *, as_json: bool) -> None:
     if as_json:
         answer = {
             "exact": way.plan is not None,
             "machine": way.differs,
             "changes": tuple(other),
-            "plan": state.plan,
+            "plan": plan,
             "environment": state.environment,
             "report": state.report,
         }

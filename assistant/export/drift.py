@@ -30,7 +30,7 @@ class Drift(Record, frozen=True, omit_defaults=False):
     @property
     def text(self) -> str:
         """Say it in one line."""
-        what, was, now = (plain(part) for part in (f"{self.kind} {self.name}".strip(), self.was, self.now))
+        what, was, now = (plain(part) for part in (f"{_kind(self.kind)} {self.name}".strip(), self.was, self.now))
         if self.was is None:
             return _("{what}: {now} came in addition").format(what=what, now=now)
         if self.now is None:
@@ -108,6 +108,21 @@ def report_drift(was: Report, now: Report) -> tuple[Drift, ...]:
 def same_hardware(was: Machine, now: Machine) -> bool:
     """Tell whether a lock of one machine fits the other: the same kind of system and the same GPUs."""
     return (was.os, was.arch, _names(was.gpus)) == (now.os, now.arch, _names(now.gpus))
+
+
+def _kind(kind: str) -> str:
+    return {
+        "driver": _("driver"),
+        "system": _("system"),
+        "gpu": _("GPU"),
+        "plan": _("plan"),
+        "package": _("package"),
+        "file": _("file of the package"),
+        "python": _("Python"),
+        "device": _("device"),
+        "check": _("check"),
+        "environment": _("environment"),
+    }.get(kind, kind)
 
 
 def _gpus(was: tuple[Gpu, ...], now: tuple[Gpu, ...]) -> Iterable[Drift]:

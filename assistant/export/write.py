@@ -37,13 +37,27 @@ def write_all(
         try:
             for name, content in contents.items():
                 drafts[folder / name] = _draft(folder / name, content)
-            for path, draft in drafts.items():
-                draft.replace(path)
+            _step_in(drafts)
         finally:
             for path, draft in drafts.items():
                 if draft != path:
                     draft.unlink(missing_ok=True)
     return tuple(drafts)
+
+
+def _step_in(drafts: Mapping[Path, Path]) -> None:
+    """Put every draft in its place; where one cannot go there, those before it are taken back."""
+    old = {path: path.read_bytes() if path.is_file() and not path.is_symlink() else None for path in drafts}
+    done: list[Path] = []
+    try:
+        for path, draft in drafts.items():
+            draft.replace(path)
+            done.append(path)
+    except OSError:
+        for path in done:
+            content = old[path]
+            path.unlink() if content is None else path.write_bytes(content)
+        raise
 
 
 def _foreign(folder: Path, path: Path, content: bytes) -> bool:

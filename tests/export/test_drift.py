@@ -33,7 +33,7 @@ def texts(found):
         ({"nvidia_driver": "570.1"}, ["driver NVIDIA: was 580.95.05, is 570.1"]),
         ({"nvidia_driver": None}, ["driver NVIDIA: 580.95.05 is gone"]),
         ({"rocm_version": "7.2"}, ["driver ROCm: 7.2 came in addition"]),
-        ({"gpus": ()}, ["gpu: NVIDIA GeForce RTX 4090 is gone"]),
+        ({"gpus": ()}, ["GPU: NVIDIA GeForce RTX 4090 is gone"]),
         ({"os_version": "Ubuntu 26.04"}, ["system os: was Ubuntu 24.04, is Ubuntu 26.04"]),
         ({"arch": "aarch64"}, ["system arch: was x86_64, is aarch64"]),
         ({"gpus": (change(GPU, driver="2"),)}, []),
@@ -63,7 +63,9 @@ def test_packages_gone_changed_and_added_are_named():
 
 def test_files_are_compared_where_both_hashes_are_known():
     """The same version with another file is another package."""
-    assert texts(file_drift({"a": "1", "b": "2", "c": "3"}, {"a": "1", "b": "9"})) == ["file b: was 2, is 9"]
+    assert texts(file_drift({"a": "1", "b": "2", "c": "3"}, {"a": "1", "b": "9"})) == [
+        "file of the package b: was 2, is 9"
+    ]
 
 
 def test_a_check_that_was_right_and_is_not_is_named():
@@ -73,7 +75,7 @@ def test_a_check_that_was_right_and_is_not_is_named():
     assert not report_drift(change(REPORT, checks=(wrong,)), change(REPORT, checks=(wrong,)))
     assert not report_drift(REPORT, change(REPORT, checks=()))
     assert texts(report_drift(REPORT, change(REPORT, device="cpu"))) == ["device: was cuda, is cpu"]
-    assert texts(report_drift(REPORT, change(REPORT, facts={"python": "3.13.1"}))) == ["python: was 3.12.4, is 3.13.1"]
+    assert texts(report_drift(REPORT, change(REPORT, facts={"python": "3.13.1"}))) == ["Python: was 3.12.4, is 3.13.1"]
 
 
 def test_what_steers_a_terminal_is_not_printed():
@@ -159,7 +161,7 @@ def test_another_file_of_the_same_version_is_refused():
     told = change(config("linux-ubuntu2404-rtx4090"), hashes={"torch": "a" * 64})
     told = change(told, environment=change(told.environment, packages={"torch": "2.6.0"}))
     found = Resolution(lock="", packages=(Package(name="torch", version="2.6.0", url="x", sha256="b" * 64),))
-    with pytest.raises(WorkFailed, match="file torch: was aaa"):
+    with pytest.raises(WorkFailed, match="file of the package torch: was aaa"):
         check_lock(told, found)
     check_lock(change(told, hashes={"torch": "b" * 64}), found)
     with pytest.raises(WorkFailed, match=r"package torch: 2\.6\.0 is gone"):

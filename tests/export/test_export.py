@@ -1,5 +1,6 @@
 """Exporting writes all files or none, never over somebody else's, and nothing secret."""
 
+import os
 import re
 import sys
 from pathlib import Path
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 
 from assistant.export import FORMATS, MARKER, export
 from assistant.export.markdown import code, escaped
+from assistant.export.write import _step_in
 from assistant.model.errors import BadInput, WorkFailed
 
 change = msgspec.structs.replace
@@ -93,6 +95,34 @@ def test_a_failure_midway_takes_back_what_was_begun(tmp_path):
     with pytest.raises(WorkFailed, match="cannot be written to"):
         run(tmp_path / "new", figures={long_name: "<svg></svg>"})
     assert not list(tmp_path.iterdir())
+
+
+def test_a_file_that_cannot_step_in_takes_all_back(tmp_path):
+    """Where one of the files cannot go to its place, those before it are as they were."""
+    run(tmp_path, formats=(".env", "requirements.txt"))
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    (tmp_path / "draft").write_text("new", "utf-8")
+    with pytest.raises(FileNotFoundError):
+        _step_in({tmp_path / ".env": tmp_path / "draft", tmp_path / "requirements.txt": tmp_path / "none"})
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+@pytest.mark.skipif(os.name == "nt", reason="links need rights on Windows")
+def test_nothing_is_written_through_a_link(tmp_path):
+    """A link in a file's place is somebody else's; a folder that links out of the chosen one is refused."""
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / ".vscode").symlink_to(tmp_path / "outside")
+    with pytest.raises(WorkFailed, match="leads out of the folder"):
+        run(tmp_path / "in", overwrite=lambda _foreign: True)
+    (tmp_path / "in" / ".vscode").unlink()
+    (tmp_path / "outside" / "env").write_text("mine", "utf-8")
+    (tmp_path / "in" / ".env").symlink_to(tmp_path / "outside" / "env")
+    with pytest.raises(WorkFailed, match=r"\.env exists"):
+        run(tmp_path / "in", formats=(".env",))
+    run(tmp_path / "in", formats=(".env",), overwrite=lambda _foreign: True)
+    assert (tmp_path / "outside" / "env").read_text("utf-8") == "mine"
+    assert not (tmp_path / "in" / ".env").is_symlink()
 
 
 SECRETS = ("hunter2", "tok3n", "ghp_0123456789abcdef0123")
