@@ -18,6 +18,7 @@ def check_import(target: Target) -> Result:
     started = time.perf_counter()
     target.torch = torch = importlib.import_module("torch")
     seconds = time.perf_counter() - started
+    getattr(torch, "set_warn_always", bool)(True)  # else torch tells of the first operator only that ran on the CPU
     facts = {"torch": torch.__version__, "cuda": torch.version.cuda, "hip": getattr(torch.version, "hip", None)}
     target.tell_facts(**facts, threads=torch.get_num_threads())
     return {"status": "passed", "seconds": seconds, "first_seconds": seconds}

@@ -291,7 +291,7 @@ def perform(target: Target, checks: Checks, key: str, passed: set[str]) -> Resul
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         result = attempt(function, target)
-    return own_work(target, result, [str(warning.message) for warning in caught])
+    return own_work(target, result, list(dict.fromkeys(str(warning.message) for warning in caught)))
 
 
 def attempt(function: Callable[[Target], Result], target: Target) -> Result:

@@ -92,6 +92,14 @@ def test_a_device_is_measured_beside_the_cpu(fake_python, fault, status, detail)
         assert found.speed.repeats >= 5
 
 
+def test_every_operator_that_falls_back_is_told(fake_python):
+    """Torch warns of the first one only, unless it is told to warn always."""
+    checks = run(fake_python, "fallbacks", "cuda")[1]
+    for key, operator in (("matmul", "aten::matmul"), ("conv2d", "aten::conv2d")):
+        assert checks[key].status is Status.UNSUPPORTED
+        assert operator in checks[key].detail
+
+
 def test_a_hang_names_its_line_and_skips_what_comes_after(fake_python):
     """A check that hangs keeps the earlier results, skips the later ones, and its stack reaches detail and log."""
     report, checks, events = run(fake_python, "hang:matmul", limit_per_check=3.0)

@@ -31,6 +31,6 @@ CASES = [
 
 @pytest.mark.parametrize(("found", "passed", "usable", "words"), CASES, ids=[case[3] for case in CASES])
 def test_missing_wrong_and_slow_are_told_apart(found, passed, usable, words):
-    """A type that is missing fails nothing, an operator that is missing leaves the device usable, a wrong one does not."""
+    """A missing type fails nothing, a missing operator leaves the device usable, a wrong one does not."""
     assert (found.passed, found.usable) == (passed, usable)
     assert words in verdict(found)

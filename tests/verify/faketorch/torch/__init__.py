@@ -18,6 +18,11 @@ __version__ = "2.9.9+fake"
 version = types.SimpleNamespace(cuda="12.6", hip=None)
 _calls = {"matmul": 0}
 _memory = {"bytes": 0}
+_warned = {"always": False, "once": False}
+
+
+def set_warn_always(always):
+    _warned["always"] = always
 
 
 def misbehave(where):
@@ -30,7 +35,10 @@ def misbehave(where):
         os._exit(7)
     if f"missing:{where}" == FAULT:
         raise NotImplementedError(f"The operator 'aten::{where}' is not currently implemented for the MPS device.")
-    if f"fallback:{where}" == FAULT:
+    if f"fallback:{where}" == FAULT or (
+        FAULT == "fallbacks" and where != "import" and (_warned["always"] or not _warned["once"])
+    ):
+        _warned["once"] = True
         warnings.warn(
             f"The operator 'aten::{where}' is not currently supported on the DML backend and will fall back to run "
             "on the CPU.",
