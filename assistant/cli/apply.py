@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 import click
 from rich.text import Text
 
 from assistant.catalog import load_catalog
 from assistant.cli.draw import console
-from assistant.cli.inputs import host_of, read_file
+from assistant.cli.inputs import host_of, read_file, request_of, request_options
 from assistant.cli.journey import Journey
 from assistant.detect import detect
 from assistant.export import Config, read_config
@@ -20,7 +21,7 @@ from assistant.i18n import _
 from assistant.install.validate import check_index_url
 from assistant.model.errors import BadInput, Cancelled, WorkFailed
 from assistant.model.machine import Machine
-from assistant.model.plan import Plan, Planning
+from assistant.model.plan import Plan, Planning, Request
 from assistant.model.record import replace, to_json
 from assistant.plan import make_plans, nothing_fits
 from assistant.session.apply import Course, changes, check_lock, course, known_index
@@ -49,6 +50,7 @@ class OnlyFinished(Store):
 @click.option("--find-links", multiple=True, metavar="DIR", help="A folder of wheels.")
 @click.option("--offline", is_flag=True, help="Use nothing but caches and local folders.")
 @click.option("--trust-index", multiple=True, metavar="URL", help="Accept this index that the configuration names.")
+@request_options
 @click.option("--anew", is_flag=True, help="Plan anew even where the configuration fits as it is.")
 @click.option("--dry-run", is_flag=True, help="Print what would be done, and do nothing.")
 @click.option("--yes", is_flag=True, help="Answer every question with yes, but for unknown indexes.")
@@ -65,6 +67,7 @@ def apply(  # noqa: PLR0913 - one for each option
     dry_run: bool,
     yes: bool,
     as_json: bool,
+    **wishes: Any,  # noqa: ANN401 - the options of `request_options`
 ) -> None:
     """Rebuild an environment from an exported configuration."""
     told = read_config(read_file(config, CONFIG_LIMIT), config)
@@ -76,7 +79,8 @@ def apply(  # noqa: PLR0913 - one for each option
         found = detection.machine if detection else Machine()
     else:
         found = detect(host_of(replay)).machine
-    way = course(told, found, load_catalog(), anew=anew)
+    way = course(told, found, load_catalog(), anew=anew or any(wishes.values()))
+    way = replace(way, request=_with(way.request, request_of(**wishes)))
     if not as_json:
         _draw_way(way)
     if replay is not None:
@@ -97,6 +101,13 @@ def apply(  # noqa: PLR0913 - one for each option
         _agree(journey.state, yes=yes)
         journey.run(Task.INSTALL, Task.VERIFY)
     _end(journey.state, way, plan, other, as_json=as_json)
+
+
+def _with(request: Request, own: Request) -> Request:
+    """Put the command line's wishes before the configuration's, whose torch version is not kept then."""
+    if own == Request():
+        return request
+    return replace(own, backend=own.backend or request.backend, python=own.python or request.python)
 
 
 def draw_drifts(found: Iterable[Drift]) -> None:
