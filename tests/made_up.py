@@ -23,7 +23,12 @@ ENGLISH_WORDS = re.compile(r"\b[a-z]{2,} [a-z]{2,}\b")  # two words in small let
 
 
 def sentences() -> set[str]:
-    """Extract every sentence of the code, as `pybabel extract -F pyproject.toml .` does."""
+    """Extract every sentence of the code, the singular where it has a plural."""
+    return {forms[0] for forms in _messages()}
+
+
+def _messages() -> set[tuple[str, ...]]:
+    """Extract every message with its plural, as `pybabel extract -F pyproject.toml .` does."""
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["babel"]
     own = settings["extractors"]
     methods = [
@@ -32,16 +37,17 @@ def sentences() -> set[str]:
         for pattern in mapping["pattern"]
     ]
     found = extract_from_dir(ROOT, method_map=methods)
-    return {text if isinstance(text, str) else text[0] for _file, _line, text, _comments, _context in found}
+    return {(text,) if isinstance(text, str) else tuple(text[:2]) for _file, _line, text, _comments, _context in found}
 
 
 def write_made_up(root: Path, slack: float = 0.0) -> Path:
     """Write the language's catalogue, each sentence longer by a share `slack`; answer `root`, for `use_language`."""
     catalog = Catalog("zh_CN")
-    for text in sentences():
-        marked = re.sub(r"\{[^}]*\}", lambda found: f"«{found[0]}»", text)
+    for forms in _messages():
+        marked = re.sub(r"\{[^}]*\}", lambda found: f"«{found[0]}»", forms[-1])
         strange = re.sub(r"(\{[^}]*\})|[A-Za-z]", lambda found: found[1] or "Ж", marked)
-        catalog.add(text, strange + " Ж" * round(slack * len(text) / 2))
+        longer = strange + " Ж" * round(slack * len(forms[-1]) / 2)
+        catalog.add(forms if len(forms) > 1 else forms[0], (longer,) if len(forms) > 1 else longer)
     (root / "zh_CN" / "LC_MESSAGES").mkdir(parents=True)
     with (root / "zh_CN" / "LC_MESSAGES" / "assistant.mo").open("wb") as file:
         write_mo(file, catalog)
