@@ -23,6 +23,7 @@ from assistant.onnx.values import program
 __all__ = ["Agreement", "Attempt", "Run", "rows_of_agreement", "rows_of_runs", "source_of", "try_model"]
 
 TOLERANCE = 1e-2  # of the largest number, as the rounding of FP16 makes it in deep networks
+SMALLEST_SCALE = 1e-3  # outputs that are all smaller count as this large: their last digits are noise
 FEW_CHANGED = 0.01  # of integers and truths
 CLASSES = 5  # from so many numbers in the last dimension on, their order is compared as well
 LIMIT_SECONDS = 300.0
@@ -174,7 +175,7 @@ def _agreement(name: str, one: NDArray[Any], other: NDArray[Any]) -> Agreement:
         return Agreement(output=name, agrees=False, note=_("NaN or infinity where there was none, or the reverse"))
     fine = np.isfinite(expected)
     pair = expected[fine], found[fine]
-    scale = max(1.0, float(np.abs(pair[0]).max(initial=0)))
+    scale = max(SMALLEST_SCALE, float(np.abs(pair[0]).max(initial=0)))
     error = float(np.abs(pair[0] - pair[1]).max(initial=0)) / scale
     return Agreement(
         output=name, agrees=error <= TOLERANCE, error=error, cosine=_cosine(*pair), top=_top(expected, found)

@@ -25,6 +25,8 @@ SIZES = (3, 8, 64, 224, 1)  # tried in turn for sizes that the model leaves open
 # Real values may be so much larger than those of normally distributed, wide, or given inputs.
 GUESSED_MARGINS, GIVEN_MARGIN = (8.0, 1.5), 2.0
 WIDE = 4.0  # standard deviations
+# Evaluated in Python, number by number: each costs as much as so many multiplications.
+LOOPS, LOOPED = {"AveragePool", "DeformConv", "GridSample", "LpPool", "MaxPool", "Resize", "RoiAlign", "Upsample"}, 400
 OPEN = 8  # taken for an open size where work is estimated
 FADED = 2.0**-17  # a value whose largest number is below has lost more than its last two digits in FP16
 RUN_BYTES = 2**30  # of values kept at a time
@@ -229,4 +231,4 @@ def _work(step: Step) -> float:
         return sum(sizes) * (
             row if step.op.startswith("Conv") else weights.shape[-2 if len(weights.shape) > 1 else 0] or 64
         )
-    return float(sum(sizes))
+    return float(sum(sizes)) * (LOOPED if step.op in LOOPS else 1)

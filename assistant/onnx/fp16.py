@@ -14,7 +14,7 @@ from assistant.onnx.calibrate import Feeds, evaluate, feeds, is_small, measure
 from assistant.onnx.casts import Writer
 from assistant.onnx.halves import MOVES, Slots, kept_op, slots
 from assistant.onnx.ranges import LARGEST, Constants, bound, outside
-from assistant.onnx.rehearse import blamed
+from assistant.onnx.rehearse import CLOSE, CLOSE_WIDE, blamed
 from assistant.onnx.values import FLOAT, Program, Step, Value, attribute, program
 
 __all__ = ["Half", "Kept", "convert_to_fp16", "to_fp16"]
@@ -200,11 +200,13 @@ def _rehearsed(
     with contextlib.suppress(Exception):  # the evaluator's errors share no base: what it cannot run is not rehearsed
         original = source.filled()
         given = list(samples) or list(feeds(source, REHEARSED_SIZE))
+        limits = [CLOSE] * len(samples) or [CLOSE, CLOSE_WIDE]
         expected = [evaluate(original, one) for one in given]
         for _round in range(ROUNDS):
             writer = Writer(source, halves, constants)
             written = writer.write()
-            runs = [(one, evaluate(written, sample)) for one, sample in zip(expected, given, strict=True)]
+            found_now = [evaluate(written, sample) for sample in given]
+            runs = list(zip(expected, found_now, limits, strict=True))
             found = blamed(source, halves, writer.names, runs)
             if not found:
                 return True

@@ -10,9 +10,10 @@ from numpy.typing import NDArray
 
 from assistant.onnx.values import Program, Step, Value
 
-__all__ = ["blamed", "differs"]
+__all__ = ["CLOSE", "CLOSE_WIDE", "blamed", "differs"]
 
 CLOSE = 4e-3  # of the largest number: what an output may differ by
+CLOSE_WIDE = 5e-2  # the same for inputs that are there to find what overflows
 PARTED = 2e-3  # of its own largest: from here on a value inside counts as having gone astray
 MOST_CHANGED = 0.005  # of integers and truths, which change as a whole
 
@@ -46,19 +47,24 @@ def blamed(
     program: Program,
     halves: Mapping[Step, object],
     names: Mapping[Value, str],
-    runs: list[tuple[dict[str, Any], dict[str, Any]]],
+    runs: list[tuple[dict[str, Any], dict[str, Any], float]],
 ) -> set[Step]:
-    """Give the FP16 steps to keep in FP32 after all, from runs of original and conversion; none when all agree.
+    """Give the FP16 steps to keep in FP32 after all, from runs of original and conversion.
 
-    Blamed are steps that stray though what they take did not, then whatever made their inputs, then everything that
-    leads to an output that differs.
+    A run is what both gave and how far they may differ. Where all agree nothing is blamed; else those steps that stray
+    though what they take did not, then whatever made their inputs, then everything that leads to a wrong output.
     """
     outputs = [info.name for info in program.model.graph.output]
-    wrong = {name for expected, found in runs for name in outputs if differs(expected.get(name), found.get(name))}
+    wrong = {
+        name
+        for expected, found, limit in runs
+        for name in outputs
+        if differs(expected.get(name), found.get(name), limit)
+    }
     if not wrong:
         return set()
     steps: set[Step] = set()
-    for expected, found in runs:
+    for expected, found, _limit in runs:
         steps |= _astray(program, halves, names, expected, found)
     return steps or _leading_to(program, wrong, halves)
 
