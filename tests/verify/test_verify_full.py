@@ -50,7 +50,7 @@ FAULTS = [
     ("generous", "out_of_memory", Status.FAILED, "bytes were granted"),
     ("hoard", "out_of_memory", Status.WRONG, "MiB stayed taken after the refusal"),
     ("hollow", "out_of_memory", Status.FAILED, "1073741824 bytes were granted"),
-    ("hang", "linalg.qr", Status.TIMEOUT, "within 10 seconds"),
+    ("hang", "linalg.qr", Status.TIMEOUT, "within 25 seconds"),
     ("missing", "workload.tts", Status.UNSUPPORTED, "'aten::_weight_norm' is not currently implemented"),
     ("slow", "small_kernels", Status.SLOW, "A small operator takes"),
     ("provider", "onnxruntime", Status.FAILED, "ran MatMul, Relu on OtherExecutionProvider instead of CPU"),
@@ -71,7 +71,7 @@ def test_a_fault_planted_in_the_real_torch_is_caught(planted_python, fault, key,
         "cpu",
         events.append,
         level=(*FIRST, "matmul", key, "reductions"),
-        limit_per_check=10.0,
+        limit_per_check=25.0 if fault == "hang" else 120.0,  # a busy machine takes its time to import torch
         memory_limit=1 << 30,
         environment={"PLANTED_FAULT": fault},
     )
