@@ -17,6 +17,7 @@ from assistant.catalog.launchers import LauncherTables
 from assistant.catalog.limits import LimitTables
 from assistant.catalog.rows import CudaTables, DirectmlTables, IndexTables, RocmTables, SystemTables, TorchTables
 from assistant.catalog.tables import read_tables
+from assistant.export.containers import ContainerTables
 from assistant.model.errors import BadInput
 from assistant.session.support import SupportTables
 
@@ -30,6 +31,7 @@ KINDS = {
     "gpus_nvidia": CardTables,
     "gpus_amd": CardTables,
     "gpus_intel": CardTables,
+    "containers": ContainerTables,
     "launchers": LauncherTables,
     "limits": LimitTables,
     "support": SupportTables,
