@@ -58,12 +58,12 @@ class Texts(HTMLParser):
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         """Keep names for those who do not see."""
-        self._code += tag in {"pre", "code", "svg"}
+        self._code += tag in {"pre", "code", "svg", "style"}
         self.found += [value for name, value in attrs if name in {"aria-label", "title", "alt"} and value]
 
     def handle_endtag(self, tag: str) -> None:
         """Leave code."""
-        self._code -= tag in {"pre", "code", "svg"}
+        self._code -= tag in {"pre", "code", "svg", "style"}
 
     def handle_data(self, data: str) -> None:
         """Keep what is seen."""
