@@ -23,12 +23,13 @@ from assistant.session.session import Session
 from assistant.session.state import Phase, Resume, Show, Simulate, State, Task
 from assistant.session.store import Store
 from assistant.wizard import html
+from assistant.wizard.fallback import instead_of_steps, instead_of_wizard
 from assistant.wizard.flow import SIGNS, footer, press, titles, word
 from assistant.wizard.panels import PANELS, Panel
 from assistant.wizard.parts import made, show
 from assistant.wizard.stepper import Stepper
 
-__all__ = ["SetupWizard", "open_here"]
+__all__ = ["SetupWizard", "open_here", "simulation"]
 
 
 class SetupWizard(widgets.VBox):  # type: ignore[misc]  # the library has no types
@@ -70,6 +71,9 @@ class SetupWizard(widgets.VBox):  # type: ignore[misc]  # the library has no typ
         """Stay the same in every run: notebooks are compared by what their cells print."""
         return "SetupWizard()"
 
+    def _repr_mimebundle_(self, **options: Any) -> dict[str, Any]:  # noqa: ANN401 - the library's own signature
+        return {**super()._repr_mimebundle_(**options), "text/plain": instead_of_wizard()}
+
     def speak(self, code: str) -> None:
         """Go on in another language: every word is drawn anew, and results are told again; nothing is done again."""
         if code == language() and self.language.value == code:
@@ -93,7 +97,7 @@ class SetupWizard(widgets.VBox):  # type: ignore[misc]  # the library has no typ
         with self._lock, self.hold_sync():
             with self.stepper.hold_sync():
                 self._draw_stepper(state)
-            self.banner.value = _simulation(state.machine) if state.machine else ""
+            self.banner.value = instead_of_steps() + (simulation(state.machine) if state.machine else "")
             self.language.description = _("Language")
             self.language.disabled = state.running is not None
             self._draw_offer(state)
@@ -211,7 +215,8 @@ def _words() -> dict[str, str]:
     }
 
 
-def _simulation(machine: str) -> str:
+def simulation(machine: str) -> str:
+    """Say whose machine is looked at, and where it is known from."""
     recording = load(machine)
     text = _("Simulation of {machine}: nothing can be installed.").format(machine=label(machine))
     origin = (

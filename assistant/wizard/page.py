@@ -8,6 +8,7 @@ from assistant.model.event import Step
 from assistant.model.record import from_plain, to_plain
 from assistant.session.state import Phase, State
 from assistant.wizard import html
+from assistant.wizard.app import simulation
 from assistant.wizard.flow import titles, word
 from assistant.wizard.panels import PANELS, Panel
 from assistant.wizard.panels.base import log_view
@@ -29,12 +30,13 @@ def page(state: State) -> str:
     title = html.esc(_("Set up PyTorch"))
     style = (STATIC / "wizard.css").read_text(encoding="utf-8")
     steps = "".join(_step(shown, step, PANELS[step]) for step in Step if shown.status(step).phase in SIGNS)
+    banner = simulation(state.machine) if state.machine else ""
     return (
         f'<!doctype html>\n<html lang="{language().replace("_", "-")}"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width">'
         f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">'
         f"<title>{title}</title><style>{style}{OUTSIDE}</style></head>"
-        f'<body><main class="ptsa-wizard"><h1>{title}</h1>{steps}</main></body></html>\n'
+        f'<body><main class="ptsa-wizard"><h1>{title}</h1>{banner}{steps}</main></body></html>\n'
     )
 
 
