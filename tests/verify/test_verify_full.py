@@ -87,7 +87,7 @@ def test_a_fault_planted_in_the_real_torch_is_caught(planted_python, fault, key,
 
 
 def test_a_real_cpu_passes_in_full(cpu_environment):
-    """Nothing is wrong, missing or failed; progress is told; speeds are measured; it takes less than 90 seconds."""
+    """Nothing is wrong or failed; progress is told; speeds are measured (how long it takes, `verify_time.py` tells)."""
     events = []
     report = verify(cpu_environment.python, "cpu", events.append, level="full", limit_per_check=120.0)
     statuses = {check.key: check.status for check in report.checks}
@@ -102,4 +102,3 @@ def test_a_real_cpu_passes_in_full(cpu_environment):
     rows = {row[0]: row for row in speed_rows(report.speeds, report.limits)}
     assert {"workload.llm", "workload.tts", "workload.vocoder", "workload.lora", "speed.bandwidth"} <= set(rows)
     assert rows["workload.llm"][1].endswith("tokens/s")
-    assert report.seconds < 90

@@ -5,13 +5,12 @@ from assistant.verify.run import verify
 
 
 def test_a_real_cpu_environment_passes_every_check(cpu_environment):
-    """All checks pass, none is skipped, errors are measured, and the whole is quick."""
+    """All checks pass, none is skipped, and errors are measured."""
     report = verify(cpu_environment.python, "cpu", lambda _: None)
     assert {check.status for check in report.checks} == {Status.PASSED}, report.checks
     assert report.passed
     assert report.facts["device"] == "cpu"
     assert all(0 < check.error < check.tolerance for check in report.checks[3:])
-    assert sum(check.first_seconds for check in report.checks if check.key != "import") < 10
 
 
 def test_a_cpu_build_does_not_pass_for_a_gpu(cpu_environment):
