@@ -12,11 +12,24 @@ from assistant.diagnose.rules import Rule, Rules, Sign, Way, load_rules
 from assistant.i18n import _
 from assistant.model.finding import Diagnosis, Remedy
 from assistant.model.machine import Machine
+from assistant.model.record import replace
 
 __all__ = ["Match", "diagnose", "matches", "nearest", "remedy", "ways_out"]
 
 UNKNOWN_COSTS = 0.1  # confidence lost for each fact that could not be told
 CLOSE = 0.3  # share of a rule's words that a log must hold to come near it
+# What is typed on some systems alone; any other program is on all of them.
+PROGRAMS: dict[tuple[str, ...], frozenset[str]] = {
+    ("windows",): frozenset({"winget", "reg", "set", "dism", "py"}),
+    ("windows", "wsl"): frozenset({"wsl"}),
+    ("macos",): frozenset({"open"}),
+    ("linux", "macos"): frozenset(
+        {"export", "unset", "source", "test", "mkdir", "rm", "echo", "ls", "!", ".venv/bin/python"}
+    ),
+    ("linux",): frozenset(
+        {"sudo", "apt", "apt-file", "dnf", "ldconfig", "lsmod", "dkms", "mokutil", "rocminfo", "amdgpu-install"}
+    ),
+}
 SHOWN = 300  # characters of a line that is shown as evidence
 
 
@@ -123,12 +136,34 @@ def _match(rule: Rule, fit: Fit, log: Log, machine: Machine) -> Match:
 
 
 def ways_out(rule: Rule, machine: Machine) -> tuple[Way, ...]:
-    """Give the remedies of a rule that can work on a machine: what they need is not known to fail."""
-    return tuple(
-        way
+    """Give the remedies of a rule that can work on a machine, each that does something with a check."""
+    able = [
+        replace(way, check=tuple(check for check in way.check if _typed(check, machine)))
         for way in rule.remedy
-        if False not in ask(machine, way.facts).values() and not any(ask(machine, way.unless).values())
+        if False not in ask(machine, way.facts).values()
+        and not any(ask(machine, way.unless).values())
+        and all(_typed(command, machine) for command in way.commands)
+    ]
+    usual = next((way.check for way in able if way.check), ())
+    told = tuple(replace(way, commands=(), check=()) for way in rule.remedy[:1])
+    return tuple(_checked(way, usual) for way in able) or told
+
+
+def _typed(command: str, machine: Machine) -> bool:
+    """Tell whether a command is of a system that this machine may be."""
+    first = command.partition(" ")[0]
+    systems = next((list(systems) for systems, programs in PROGRAMS.items() if first in programs), None)
+    return systems is None or ask(machine, {"os": systems})["os"] is not False
+
+
+def _checked(way: Way, usual: tuple[str, ...]) -> Way:
+    """Give a way that does something a check: the usual one of its rule, or that its variables are set."""
+    if way.check or not (way.commands or way.env or way.plan or way.launch):
+        return way
+    told = (
+        f'python -c "import os; assert os.environ[\\"{name}\\"] == \\"{value}\\""' for name, value in way.env.items()
     )
+    return replace(way, check=usual or tuple(told))
 
 
 def remedy(way: Way) -> Remedy:

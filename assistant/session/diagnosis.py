@@ -26,12 +26,20 @@ from assistant.i18n import _
 from assistant.model.errors import BadInput
 from assistant.model.finding import Diagnosis, Finding, Remedy
 from assistant.model.machine import Machine
-from assistant.model.plan import Plan, Request
+from assistant.model.plan import Backend, Plan, Request
 from assistant.model.record import from_json, replace, to_json
 from assistant.plan import make_plans
 
 __all__ = ["diagnosed", "diagnosed_lines", "inquiry", "machine_of_log", "with_ways_out"]
 
+CHECKS = {
+    Backend.CUDA: 'python -c "import torch; assert torch.cuda.is_available()"',
+    Backend.ROCM: 'python -c "import torch; assert torch.cuda.is_available()"',
+    Backend.XPU: 'python -c "import torch; assert torch.xpu.is_available()"',
+    Backend.MPS: 'python -c "import torch; assert torch.backends.mps.is_available()"',
+    Backend.DIRECTML: 'python -c "import torch, torch_directml as d; torch.ones(2, device=d.device()).sum()"',
+    Backend.CPU: 'python -c "import torch; torch.ones(2).sum()"',
+}
 REPORTED = 80  # last lines of a log that go into a report
 REPORTS = ("pytorch version:", "nvidia-smi", "hsa agents", "dxdiag", "spdisplaysdatatype", "graphics/displays")
 
@@ -97,7 +105,7 @@ def _filled(ways: Iterable[Way], machine: Machine) -> tuple[Remedy, ...]:
 
 def _kept(remedies: Iterable[tuple[Remedy, Way | None]], machine: Machine, log: Log) -> tuple[Remedy, ...]:
     """Put plans and launch arguments in, and leave out a remedy that is only a plan which this machine cannot have."""
-    every = [(replace(told, plan=_plan(way.plan if way else None, machine)), way) for told, way in remedies]
+    every = [(_with_plan(told, way, machine), way) for told, way in remedies]
     plan = next((told.plan for told, _way in every if told.plan), None)
     possible = tuple(
         replace(told, launch=relaunched(log, plan.backend, machine.os or ""))
@@ -107,6 +115,12 @@ def _kept(remedies: Iterable[tuple[Remedy, Way | None]], machine: Machine, log: 
         if way is None or way.plan is None or told.plan or told.commands or told.env
     )
     return possible or tuple(told for told, _way in every)
+
+
+def _with_plan(told: Remedy, way: Way | None, machine: Machine) -> Remedy:
+    """Put in the plan that a way wishes for, with the check of its device where the way has none."""
+    plan = _plan(way.plan, machine) if way and way.plan else None
+    return replace(told, plan=plan, check=told.check or (CHECKS[plan.backend],)) if plan else told
 
 
 def _plan(wish: Wish | None, machine: Machine) -> Plan | None:

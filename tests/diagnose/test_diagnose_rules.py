@@ -138,3 +138,43 @@ def test_every_command_for_linux_is_shell() -> None:
     text = "\n".join(command for way in ways for command in (*way.commands, *way.check) if ":\\" not in command)
     done = subprocess.run(["sh", "-n"], input=text, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("machine", "foreign"),
+    [
+        (Machine(os="windows"), r"(?:sudo|apt|export|unset|ldconfig|modprobe|source|lsmod|dnf|open) "),
+        (Machine(os="macos"), r"(?:sudo apt|sudo modprobe|apt|ldconfig|reg|set|dism|wsl|winget|py) "),
+        (Machine(os="linux", wsl=False), r"(?:reg|set|dism|wsl|winget|py|open) "),
+        (Machine(os="linux", wsl=True), r"(?:reg|set|dism|winget|py|open|sudo modprobe|sudo reboot) "),
+    ],
+)
+def test_no_command_belongs_to_another_system(machine: Machine, foreign: str) -> None:
+    """Whatever rule fires on a system, it tells nobody to type another system's commands."""
+    for rule in load_rules().rules:
+        for command in (command for way in ways_out(rule, machine) for command in (*way.commands, *way.check)):
+            assert not re.match(foreign, command), (rule.key, command)
+
+
+def test_every_way_that_does_something_has_a_check() -> None:
+    """What is set, installed or typed can be checked afterwards, or a plan brings its device's check."""
+    unchecked = {
+        (rule.key, way.text)
+        for rule in load_rules().rules
+        for way in ways_out(rule, Machine())
+        if (way.commands or way.env) and not way.check and not way.plan
+    }
+    # These ask, or are for tools that have no exit code: which package has a file, which nodes a model has.
+    asking = {
+        "missing-system-library",
+        "dml-npu-unsupported-model",
+        "directml-dll-version-mismatch",
+        "kernel-env-mismatch",
+    }
+    others = {
+        "dml-debug-layer-missing",
+        "folder-not-writable",
+        "rocm-apt-unsupported-distro",
+        "device-index-out-of-range",
+    }
+    assert {key for key, _text in unchecked} <= asking | others
