@@ -42,7 +42,7 @@ from assistant.session.sources import Sources, settled
 from assistant.session.state import Preview, State, Task, failures
 from assistant.verify.ahead import compile_ahead
 from assistant.verify.plots import figures, pictures, warm_up
-from assistant.verify.run import check_title, device_for, raised, verify
+from assistant.verify.run import check_title, raised, verify
 
 __all__ = ["TASKS", "Tools", "retold"]
 
@@ -153,7 +153,7 @@ def _verify(state: State, tools: Tools) -> Changes:
 
 def _verified(state: State, made: Environment, tools: Tools, *, traceless: bool = False) -> Report:
     """Run the checks in another process, and meanwhile on another core what will be needed soon."""
-    device = state.device or device_for(_known(state.plan).backend)
+    device = state.device or _known(state.plan).backend.value
     settings = state.plan.env if state.plan else {}
     over = CancelToken()
     ahead = _ahead(*(() if traceless else (lambda: compile_ahead(made.python, over),)), warm_up)

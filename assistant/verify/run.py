@@ -24,7 +24,7 @@ from assistant.verify.names import CHECKS, FULL, QUICK, Level, check_title
 from assistant.verify.roofs import roofs
 from assistant.verify.sentences import sentence
 
-__all__ = ["FULL", "QUICK", "check_title", "device_for", "raised", "verify"]
+__all__ = ["FULL", "QUICK", "check_title", "raised", "verify"]
 
 CHILD = Path(__file__).with_name("child.py")
 FIRST = ("import", "device", "copy")  # a device that dies at these will not do better in another process
@@ -32,11 +32,6 @@ MEMORY_EXIT = 75  # what child.py ends with when a check took too much memory
 STRAY_LINES = 20
 LINE_LIMIT = 2000
 _DEVICE = re.compile(r"(?:{})(?::\d+)?".format("|".join(backend.value for backend in Backend)))
-
-
-def device_for(backend: Backend) -> str:
-    """Name the device that `verify` and `INFERENCE_DEVICE` take for a plan's backend."""
-    return backend.value
 
 
 def verify(  # noqa: PLR0913 - what runs it, on what, who hears it; the rest are limits with defaults

@@ -122,5 +122,5 @@ def test_an_unknown_reason_is_shown_as_it_came():
 
 
 def test_every_backend_names_a_device_that_can_be_verified():
-    """`device_for` gives what `verify` takes."""
-    assert all(run._DEVICE.fullmatch(run.device_for(backend)) for backend in run.Backend)
+    """`verify` and `INFERENCE_DEVICE` take the plan's word."""
+    assert all(run._DEVICE.fullmatch(backend.value) for backend in run.Backend)
