@@ -19,6 +19,10 @@ from assistant.wizard.parts import made
 __all__ = ["VerifyPanel"]
 
 SIGNS = {Status.PASSED: "✓", Status.SLOW: "!", Status.SKIPPED: "–"}
+ICONS = {Status.PASSED: "ok", Status.SLOW: "warning", Status.SKIPPED: "info", Status.UNSUPPORTED: "no"}
+BASE = {"import", "device", "copy", "memory", "out_of_memory", "small_kernels", "random", "indexing", "compile"}
+ALGEBRA = {"matmul", "reductions", "complex", "integers", "float16", "bfloat16", "float64"}
+NETWORKS = {"conv2d", "conv1d", "conv_transposed", "attention", "training", "autocast"}
 
 
 class VerifyPanel(Panel):
@@ -52,7 +56,8 @@ class VerifyPanel(Panel):
             return top + html.section(_("What will happen"), html.paragraph(following))
         severity = Severity.OK if report.passed else Severity.WARNING if report.usable else Severity.ERROR
         headings = (_("Check"), _("Result"), _("Time"), _("Error"), _("Detail"))
-        found = html.note(severity, verdict(report)) + html.table((_row(check) for check in report.checks), headings)
+        every = html.table((_row(check) for check in report.checks), headings)
+        found = html.note(severity, verdict(report)) + _matrix(report) + html.details(_("Times and errors"), every)
         return top + html.section(_("What was found"), found) + _speeds(report)
 
     def follow(self, state: State) -> None:
@@ -61,6 +66,35 @@ class VerifyPanel(Panel):
         self.level.disabled = state.running is not None
         self.log.value = log_view(state.log, state.log_file)
         self.plot.value = "".join(f'<div class="ptsa-plot">{figure}</div>' for figure in state.figures.values())
+
+
+def _matrix(report: Report) -> str:
+    """Draw a row per kind of check, with a field for each that says how it ended by sign and word."""
+    rows: dict[str, str] = {}
+    for check in report.checks:
+        sign = html.icon(ICONS.get(check.status, "error"), status_word(check.status))
+        told = check_title(check.key) if check.status is Status.PASSED else _told(check)
+        rows[_kind(check)] = (
+            rows.get(_kind(check), "") + f'<li class="ptsa-check-{check.status.value}">{sign}{html.esc(told)}</li>'
+        )
+    cells = (f'<tr><th scope="row">{html.esc(kind)}</th><td><ul>{row}</ul></td></tr>' for kind, row in rows.items())
+    return f'<table class="ptsa-table ptsa-matrix"><tbody>{"".join(cells)}</tbody></table>'
+
+
+def _told(check: Check) -> str:
+    return f"{check_title(check.key)}: {' '.join(filter(None, (status_word(check.status), check.detail)))}"
+
+
+def _kind(check: Check) -> str:
+    """Name the row that a check belongs to."""
+    family = check.key.partition(".")[0]
+    if family in BASE:
+        return _("The device itself")
+    if family in ALGEBRA or family == "linalg":
+        return _("Arithmetic and linear algebra")
+    if family in NETWORKS:
+        return _("Parts of networks")
+    return _("Speed") if family == "speed" else _("Whole models")
 
 
 def _speeds(report: Report) -> str:
