@@ -48,6 +48,7 @@ def _copy(name: str, told: Callable[[], str]) -> Format:
 def _rows() -> dict[str, Format]:
     every = {
         "assistant.toml": (config_text, lambda: _("the whole setup, for `assistant apply` and `assistant check`")),
+        "report.md": (report_text, lambda: _("what was found, chosen and verified, for people and bug reports")),
         ".env": (dotenv_text, lambda: _("variables for bash, Docker and VS Code")),
         "env.ps1": (powershell_text, lambda: _("variables for PowerShell")),
         "env.fish": (fish_text, lambda: _("variables for fish")),
@@ -63,7 +64,6 @@ def _rows() -> dict[str, Format]:
         ".vscode/settings.json": (vscode_text, lambda: _("VS Code's interpreter and variables")),
         ".github/workflows/torch.yml": (workflow_text, lambda: _("a GitHub job that installs and verifies")),
         "verify.py": (verify_text, lambda: _("computes on the device and compares with the CPU")),
-        "report.md": (report_text, lambda: _("what was found, chosen and verified, for people and bug reports")),
     }
     return {path: _one(path, text, told) for path, (text, told) in every.items()} | {
         "device.py": _copy("device.py", lambda: _("picks the device in your own code")),
