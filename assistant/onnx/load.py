@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 import os
 from collections import Counter
+from collections.abc import Iterator
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import onnx
 from google.protobuf.message import DecodeError
-from onnx import ModelProto, TensorProto
+from onnx import FunctionProto, GraphProto, ModelProto, TensorProto
 from onnx.external_data_helper import set_external_data, uses_external_data
 
 from assistant.i18n import _
@@ -61,6 +62,7 @@ def load_model(path: str | Path, *, weights: bool = True) -> ModelProto:
     """
     path = Path(path)
     model = _parsed(path)
+    _refuse_garbled(model, path)
     _refuse_newer(model, path)
     _refuse_unknown(model, path)
     _refuse_broken(model, path)
@@ -125,6 +127,34 @@ def _unreadable(path: Path, error: OSError) -> BadInput:
 def _not_onnx(path: Path) -> BadInput:
     message = _("{file} is not an ONNX model, or only a part of one.").format(file=path)
     return BadInput(message, hint=_("Download or export it again."))
+
+
+def _refuse_garbled(model: ModelProto, path: Path) -> None:
+    """Refuse names that are no text, which protobuf lets through until they are read."""
+    try:
+        own = (model.producer_name, model.producer_version, model.domain, model.doc_string)
+        domains = [entry.domain for holder in (model, *model.functions) for entry in holder.opset_import]
+        domains += [function.domain for function in model.functions]
+        names = (name for body in bodies(model) for name in _names(body))
+        if all(isinstance(name, str) for name in (*own, *domains, *names)):
+            return
+    except UnicodeDecodeError as error:
+        raise _not_onnx(path) from error
+    raise _not_onnx(path)
+
+
+def _names(body: GraphProto | FunctionProto) -> Iterator[object]:
+    yield from (body.name, body.doc_string)
+    infos = (*body.input, *body.output, *body.value_info) if isinstance(body, GraphProto) else body.value_info
+    for info in infos:
+        yield from (info.name, *(dim.dim_param for dim in info.type.tensor_type.shape.dim))
+    for node in body.node:
+        yield from (node.name, node.op_type, node.domain, *node.input, *node.output)
+        for attribute in node.attribute:
+            yield from (attribute.name, attribute.ref_attr_name)
+    yield from (
+        (tensor.name for tensor in body.initializer) if isinstance(body, GraphProto) else (*body.input, *body.output)
+    )
 
 
 def _refuse_newer(model: ModelProto, path: Path) -> None:

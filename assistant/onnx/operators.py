@@ -32,6 +32,7 @@ __all__ = [
 ]
 
 Types = tuple[str | None, ...]  # "" for an argument that is left out, None for a type that is not known
+ELEMENTS: dict[int, str] = {number: name.lower() for name, number in onnx.TensorProto.DataType.items()}
 FLAVOURS = ("onnxruntime", "onnxruntime-gpu", "onnxruntime-directml", "onnxruntime-windowsml")
 PROVIDERS = {"dml": "DirectML", "cpu": "ONNX Runtime's CPU provider"}
 
@@ -138,9 +139,9 @@ def _installed(flavours: Sequence[str]) -> Iterator[str]:
             continue
 
 
-def tensor_type(kind: int) -> str:
-    """Write the type of a tensor as ONNX Runtime's tables do: "tensor(float)" for FP32."""
-    return f"tensor({onnx.TensorProto.DataType.Name(kind).lower()})"
+def tensor_type(kind: int, form: str = "tensor") -> str:
+    """Write the type of a tensor as ONNX Runtime's tables do: "tensor(float)" for FP32; `form` for its like."""
+    return f"{form}({ELEMENTS.get(kind, 'undefined')})"
 
 
 @cache

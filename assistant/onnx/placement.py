@@ -85,11 +85,10 @@ def type_name(kind: TypeProto) -> str:
     """Write a type as ONNX Runtime's tables do, such as "seq(tensor(float))"."""
     which = kind.WhichOneof("value")
     if which in {"tensor_type", "sparse_tensor_type"}:
-        element = TensorProto.DataType.Name(getattr(kind, which).elem_type).lower()
-        return f"{which.removesuffix('_type')}({element})"
+        return tensor_type(getattr(kind, which).elem_type, which.removesuffix("_type"))
     if which == "map_type":
-        key = TensorProto.DataType.Name(kind.map_type.key_type).lower()
-        return f"map({key},{type_name(kind.map_type.value_type)})"
+        key = tensor_type(kind.map_type.key_type).removeprefix("tensor(")
+        return f"map({key[:-1]},{type_name(kind.map_type.value_type)})"
     if which in {"sequence_type", "optional_type"}:
         return f"{which[:3] if which[0] == 's' else 'optional'}({type_name(getattr(kind, which).elem_type)})"
     return ""

@@ -107,6 +107,16 @@ def test_what_no_runtime_could_load_is_refused(saved: Callable[..., Path], graph
     refuse(saved(graph, **more), *words)
 
 
+@pytest.mark.parametrize("text", [b"Relu", b"name_of_x", b"the maker"])
+def test_garbled_names_are_refused(written: Written, tmp_path: Path, text: bytes):
+    """Bytes that are no text, in the place of an operator, a value or the producer, make no model."""
+    model = written("g (float[2] name_of_x) => (float[2] y) { y = Relu(name_of_x) }")
+    model.producer_name = "the maker"
+    whole = model.SerializeToString()
+    (tmp_path / "model.onnx").write_bytes(whole.replace(text, b"\xff\xfe" + text[2:]))
+    refuse(tmp_path / "model.onnx", "not an ONNX model")
+
+
 def test_unknown_domains_that_no_node_uses_do_no_harm(saved: Callable[..., Path]):
     """Exporters leave imports behind that nothing uses."""
     load_model(saved("g (float[2] x) => (float[2] y) { y = Relu(x) }", imports=', "pkg.torch" : 1'))
