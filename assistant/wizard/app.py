@@ -58,12 +58,12 @@ class SetupWizard(widgets.VBox):  # type: ignore[misc]  # the library has no typ
         self.main = _button(self._on_main, button_style="primary")
         self.main.add_class("ptsa-main")
         self.stop = _button(session.cancel)
-        buttons = made(widgets.HBox, children=[self.back, self.main, self.stop])
-        buttons.add_class("ptsa-footer")
+        self._buttons = made(widgets.HBox, children=[self.back, self.main, self.stop])
+        self._buttons.add_class("ptsa-footer")
         self.resume, self.drop = _button(self._on_resume), _button(self._on_drop)
         self.offers = made(widgets.HBox, children=[self.offer, self.resume, self.drop])
         self.offers.add_class("ptsa-offers")
-        self.children = (self.stepper, self.language, self.banner, self.offers, self.panel, self.why, buttons)
+        self.children = (self.stepper, self.language, self.banner, self.offers, self.panel, self.why, self._buttons)
         session.watch(self._follow)
         self._draw(session.state)
 
@@ -73,6 +73,15 @@ class SetupWizard(widgets.VBox):  # type: ignore[misc]  # the library has no typ
 
     def _repr_mimebundle_(self, **options: Any) -> dict[str, Any]:  # noqa: ANN401 - the library's own signature
         return {**super()._repr_mimebundle_(**options), "text/plain": instead_of_wizard()}
+
+    def close(self) -> None:
+        """Free every model; closing the root alone would leave the others."""
+        for panel in (*self._panels.values(), *self._replaced.values()):
+            panel.close()
+        for box in (self, self.offers, self._buttons):
+            for child in box.children:
+                child.close()
+        super().close()
 
     def speak(self, code: str) -> None:
         """Go on in another language: every word is drawn anew, and results are told again; nothing is done again."""
@@ -244,7 +253,7 @@ def open_here(machine: str = "", host: Host | None = None) -> SetupWizard:
     return wizard
 
 
-_current: list[SetupWizard] = []  # one wizard per kernel: closing a widget frees only its root
+_current: list[SetupWizard] = []  # one wizard per kernel
 
 
 def _button(pressed: Callable[[], None], **traits: Any) -> widgets.Button:  # noqa: ANN401

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import ipywidgets as widgets
 import pytest
+from ipywidgets.widgets.widget import _instances
 
 from assistant.host.base import Answer, Host
 from assistant.host.recording import ReplayHost
@@ -371,3 +372,18 @@ def test_every_step_says_what_was_found_what_will_happen_and_what_can_be_changed
         assert "What you can change" in text
         assert "What w" in text or "What fits" in text
     shown.close()
+
+
+def test_a_closed_wizard_leaves_nothing_behind(wizard: SetupWizard) -> None:
+    """Running the cell again does not pile up models in the kernel; what widgets share stays."""
+    before = set(_instances)
+    shown = SetupWizard(Session(NoHost(), InlineRunner(), state=State(machine=MACHINE)))
+    shown.session.begin(Task.DETECT)
+    shown.main.click()
+    shown.language.value = "zh_CN"
+    shown.language.value = "en"
+    assert len(set(_instances) - before) < 60
+    shown.close()
+    left = {type(_instances[key]).__name__ for key in set(_instances) - before}
+    assert left <= {"Layout"}
+    assert wizard.comm is not None
