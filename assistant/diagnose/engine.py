@@ -18,18 +18,16 @@ __all__ = ["Match", "diagnose", "matches", "nearest", "remedy", "ways_out"]
 
 UNKNOWN_COSTS = 0.1  # confidence lost for each fact that could not be told
 CLOSE = 0.3  # share of a rule's words that a log must hold to come near it
-# What is typed on some systems alone; any other program is on all of them.
-PROGRAMS: dict[tuple[str, ...], frozenset[str]] = {
-    ("windows",): frozenset({"winget", "reg", "set", "dism", "py"}),
-    ("windows", "wsl"): frozenset({"wsl"}),
-    ("macos",): frozenset({"open"}),
-    ("linux", "macos"): frozenset(
-        {"export", "unset", "source", "test", "mkdir", "rm", "echo", "ls", "!", ".venv/bin/python"}
-    ),
-    ("linux",): frozenset(
-        {"sudo", "apt", "apt-file", "dnf", "ldconfig", "lsmod", "dkms", "mokutil", "rocminfo", "amdgpu-install"}
-    ),
-}
+# What is typed on some systems alone; any other program is on all of them, and after sudo on Linux.
+_TYPED = (
+    (["windows"], "winget reg set dism py"),
+    (["windows", "wsl"], "wsl"),
+    (["macos"], "open"),
+    (["linux", "macos"], "export unset source test mkdir rm echo ls ! .venv/bin/python"),
+    (["linux"], "sudo apt apt-file dnf ldconfig rocminfo amdgpu-install"),
+    (["native-linux"], "modprobe rmmod lsmod reboot dkms update-initramfs mokutil ubuntu-drivers"),
+)
+PROGRAMS = {program: systems for systems, programs in _TYPED for program in programs.split()}
 SHOWN = 300  # characters of a line that is shown as evidence
 
 
@@ -151,8 +149,8 @@ def ways_out(rule: Rule, machine: Machine) -> tuple[Way, ...]:
 
 def _typed(command: str, machine: Machine) -> bool:
     """Tell whether a command is of a system that this machine may be."""
-    first = command.partition(" ")[0]
-    systems = next((list(systems) for systems, programs in PROGRAMS.items() if first in programs), None)
+    program = command.removeprefix("sudo ").partition(" ")[0]
+    systems = PROGRAMS.get(program, ["linux"] if command.startswith("sudo ") else None)
     return systems is None or ask(machine, {"os": systems})["os"] is not False
 
 
