@@ -82,7 +82,7 @@ def _matrix(report: Report) -> str:
 
 
 def _told(check: Check) -> str:
-    return f"{check_title(check.key)}: {' '.join(filter(None, (status_word(check.status), check.detail)))}"
+    return f"{check_title(check.key)}: {'; '.join(filter(None, (status_word(check.status), check.detail)))}"
 
 
 def _kind(check: Check) -> str:
