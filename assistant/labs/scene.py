@@ -168,8 +168,12 @@ class Scene:
         return text
 
     def _filled(self, text: str) -> str:
-        """Put the scene's own places into a text: the python of `work`, the address of the index `upstream`."""
-        places = {"{work}": str(self.python("work")), "{upstream}": (self.folder / "upstream" / "simple").as_uri()}
+        """Put the scene's own places into a text: its folder, the python of `work`, the address of `upstream`."""
+        places = {
+            "{lab}": str(self.folder),
+            "{work}": str(self.python("work")),
+            "{upstream}": (self.folder / "upstream" / "simple").as_uri(),
+        }
         for name, value in places.items():
             text = text.replace(name, value)
         return text

@@ -7,7 +7,7 @@ import io
 import sys
 import zipfile
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from assistant.catalog import load_catalog
 from assistant.detect import detect
@@ -185,6 +185,38 @@ def _mirror_fault(scene: Scene) -> str:
     return "" if value.last == "42" else _("What is installed is not the file that the index promises.")
 
 
+def _break_model(scene: Scene) -> None:
+    """Write a model whose inner values do not fit FP16, at an opset past DirectML's kernels, and a naive conversion."""
+    import onnx  # noqa: PLC0415 - only this lab needs it
+
+    for name, half in (("model.onnx", False), ("naive.onnx", True)):
+        onnx.save(_model(half=half), str(scene.folder / name))
+
+
+def _model(*, half: bool) -> Any:  # noqa: ANN401 - onnx is imported only by its lab
+    import numpy as np  # noqa: PLC0415 - as above
+    from onnx import TensorProto, helper, numpy_helper  # noqa: PLC0415 - as above
+
+    kind, made = (TensorProto.FLOAT16, np.float16) if half else (TensorProto.FLOAT, np.float32)
+    chance = np.random.default_rng(0)
+    wide = numpy_helper.from_array((40 * chance.standard_normal((16, 8))).astype(made), "wide")
+    narrow = numpy_helper.from_array((1e-3 * chance.standard_normal((8, 4))).astype(made), "narrow")
+    steps = (
+        ("MatMul", ["x", "wide"], "a"),
+        ("Mul", ["a", "a"], "b"),
+        ("MatMul", ["b", "narrow"], "c"),
+        ("Gelu", ["c"], "y"),
+    )
+    nodes = [helper.make_node(operator, inputs, [output]) for operator, inputs, output in steps]
+    x, y = (helper.make_tensor_value_info(name, kind, ["batch", size]) for name, size in (("x", 16), ("y", 4)))
+    graph = helper.make_graph(nodes, "lab", [x], [y], [wide, narrow])
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 22)], ir_version=10)
+
+
+def _run_model(scene: Scene, name: str) -> Outcome:
+    return scene.program("run_model.py", str(scene.folder), name, python=scene.torch)
+
+
 _OLD_DRIVER = "linux-ubuntu2404-rtx5070ti-driver570"
 _CPU_BUILD = "linux-ubuntu2404-rtx2080ti"
 
@@ -199,6 +231,11 @@ SCENES = {
     ),
     "silent-cpu": Play(
         _break_silently, lambda scene: _on_device(scene, "silent"), lambda scene: _fails(_on_device(scene, "silent"))
+    ),
+    "onnx-overflow": Play(
+        _break_model,
+        lambda scene: _run_model(scene, "naive.onnx"),
+        lambda scene: _fails(_run_model(scene, "fixed.onnx")),
     ),
     "wrong-hash": Play(_break_mirror, _install_demo, _mirror_fault),
     "driver-too-old": Play(

@@ -50,7 +50,7 @@ def place(tmp_path_factory):
     (folder / "machines.jsonl").write_text(f"{machine}\n{machine}\n")
     (folder / "failure.log").write_text("AssertionError: Torch not compiled with CUDA enabled\n")
     (folder / "learners").mkdir()
-    learner = (ROOT / "notebooks" / "labs" / "09-driver-too-old.ipynb").read_text("utf-8")
+    learner = (ROOT / "notebooks" / "labs" / "10-driver-too-old.ipynb").read_text("utf-8")
     (folder / "learners" / "ann.ipynb").write_text(learner)
     values = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [1, 4]) for name in "xy"]
     graph = helper.make_graph([helper.make_node("Relu", ["x"], ["y"])], "small", values[:1], values[1:])
