@@ -25,6 +25,7 @@ MOST_NAMES = 5
 ORDER = (Severity.ERROR, Severity.WARNING, Severity.INFO)
 CONVOLUTIONS = {"Conv", "ConvTranspose", "MaxPool", "AveragePool", "LpPool"}
 FLAT = 3  # dimensions of what a 1-D convolution takes: batch, channels, length
+FIX = "onnxruntime.tools.make_dynamic_shape_fixed --dim_param"
 GELU_OPSET = 20  # from here on, ONNX Runtime's optimiser makes a Gelu that DirectML has not
 NOT_SUPPORTED = "The specified device interface or feature level is not supported on this system"
 
@@ -152,10 +153,12 @@ def _shapes(look: Look) -> Iterator[Found]:
     names = _open_sizes(look)
     if names:
         text = _("DirectML compiles nothing whose size is open ({names}), and is several times slower without.")
-        fix = "python -m onnxruntime.tools.make_dynamic_shape_fixed --dim_param"
-        fix += f" {shlex.quote(names[0])} --dim_value 1 {shlex.quote(look.file)} fixed.onnx"
+        named = [name for name in names if name != "?"][:1]
+        fix = [
+            f"python -m {FIX} {shlex.quote(name)} --dim_value 1 {shlex.quote(look.file)} fixed.onnx" for name in named
+        ]
         ways = (
-            _advice(_("Fix each size in the model, one model for each size that is needed."), fix),
+            _advice(_("Fix each size in the model, one model for each size that is needed."), *fix),
             _advice(_("Or fix it for the session, by SessionOptions.add_free_dimension_override_by_name.")),
         )
         told = _told(Severity.WARNING, "dynamic-shape", text.format(names=", ".join(names[:MOST_NAMES])), (), *ways)
