@@ -86,6 +86,21 @@ def test_a_fault_planted_in_the_real_torch_is_caught(planted_python, fault, key,
     assert report.checks[-1].status is (Status.SKIPPED if status is Status.TIMEOUT else Status.PASSED)
 
 
+@pytest.mark.parametrize(
+    ("fault", "status", "detail"),
+    [
+        ("silent", Status.FAILED, "ran MatMul, Relu on CPUExecutionProvider instead of CUDAExecutionProvider"),
+        ("pretended", Status.PASSED, ""),
+    ],
+)
+def test_the_intended_provider_must_run_the_nodes(planted_python, fault, status, detail):
+    """A session that silently took the CPU's provider is found out; one that did not is compared with the CPU's."""
+    settings = {"PLANTED_FAULT": fault}
+    report = verify(planted_python, "cuda", lambda _: None, level=("onnxruntime",), environment=settings)
+    assert report.checks[0].status is status, report
+    assert detail in report.checks[0].detail
+
+
 def test_a_real_cpu_passes_in_full(cpu_environment):
     """Nothing is wrong or failed; progress is told; speeds are measured (how long it takes, `verify_time.py` tells)."""
     events = []
