@@ -63,5 +63,8 @@ def written(launcher: Launcher, arguments: tuple[str, ...], system: str) -> str 
     Words with spaces are quoted as that system's shell reads them.
     """
     line = launcher.lines.get(system)
-    quoted = (f'"{word}"' if " " in word else word for word in arguments)
-    return line.format(arguments=" ".join(quoted)).rstrip() if line else None
+    if line is None:
+        return None
+    mark = '\\"' if '="' in line else '"'  # inside the quotes of an assignment
+    quoted = (f"{mark}{word}{mark}" if " " in word else word for word in arguments)
+    return line.format(arguments=" ".join(quoted)).rstrip()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from typing import TYPE_CHECKING
 
 from assistant.catalog.launchers import Launcher, corrected, launchers, written
@@ -19,16 +20,26 @@ _ARGUMENTS = re.compile(
     r"(?:launching web ui with arguments|command.?line arg(?:ument)?s?) ?[:=] ?(.{1,600})|main\.py (-.{1,600})",
     re.IGNORECASE,
 )
-_TRIMMINGS = str.maketrans("", "", "[]'\",")
+_TRIMMINGS = re.compile(r"[\[\]]|,(?=\s)")
 
 
 def launched(log: Log) -> tuple[Launcher | None, tuple[str, ...]]:
     """Tell which application wrote a log, None for none that is known, and with which arguments it was started."""
     known = {mark: launcher for launcher in launchers() for mark in launcher.marks if mark in log.text}
-    launcher = known[max(known, key=len)] if known else None
+    # A folder's name says more than a sentence, and a long one more than a short one.
+    launcher = known[max(known, key=lambda mark: (" " not in mark, len(mark)))] if known else None
     found = (_ARGUMENTS.search(line) for _number, line in log.lines)
     told = next((match[1] or match[2] for match in found if match), "")
-    return launcher, tuple(told.translate(_TRIMMINGS).split())
+    return launcher, _words(_TRIMMINGS.sub("", told))
+
+
+def _words(told: str) -> tuple[str, ...]:
+    """Read arguments as they were printed: quoted words stay one, a backslash is a backslash."""
+    try:
+        words = shlex.split(told, posix=False)
+    except ValueError:  # a quote that is never closed
+        words = told.split()
+    return tuple(word.strip("'\"") for word in words)
 
 
 def relaunched(log: Log, backend: Backend, system: str) -> tuple[Launch, ...]:

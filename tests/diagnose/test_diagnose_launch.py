@@ -78,6 +78,12 @@ def test_the_line_is_written_as_its_file_wants_it() -> None:
             "",
             "./webui.sh --debug --use-rocm",
         ),
+        (
+            "webui-forge\nLaunching Web UI with arguments: --directml --gradio-allowed-path '/home/u/my images'",
+            "Stable Diffusion WebUI Forge",
+            "webui-user.sh",
+            'export COMMANDLINE_ARGS="--gradio-allowed-path \\"/home/u/my images\\""',
+        ),
         ("$ python main.py --directml --listen\n** ComfyUI startup time", "ComfyUI", "", "python main.py --listen"),
     ],
 )
