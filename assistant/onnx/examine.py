@@ -12,7 +12,7 @@ from assistant.model.finding import Finding
 from assistant.model.record import Record
 from assistant.onnx.findings import Look, count_nodes, find, obstacle
 from assistant.onnx.load import load_model
-from assistant.onnx.operators import runtime
+from assistant.onnx.operators import provider_name, runtime
 from assistant.onnx.placement import place
 
 __all__ = ["Checked", "OperatorRow", "Placed", "check_model", "checked", "examine", "operator_rows"]
@@ -111,8 +111,8 @@ def _verdict(look: Look, stop: str) -> str:
         message = _("It does not load: nothing runs {nodes} of {all}.")
         return message.format(nodes=count_nodes(counts["none"]), all=total)
     if counts[look.provider] == total:
-        device = {"dml": "DirectML", "cpu": _("ONNX Runtime's CPU provider")}[look.provider]
-        return _("{device} takes every node that computes ({nodes}).").format(device=device, nodes=count_nodes(total))
+        message = _("{device} takes every node that computes ({nodes}).")
+        return message.format(device=provider_name(look.provider), nodes=count_nodes(total))
     message = _(
         "DirectML takes {count} of {all} nodes that compute, the CPU {rest}, with {copies} copies in every run."
     )

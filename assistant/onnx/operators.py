@@ -24,6 +24,7 @@ __all__ = [
     "formals",
     "is_function",
     "match",
+    "provider_name",
     "runtime",
     "runtimes",
     "since",
@@ -34,7 +35,7 @@ __all__ = [
 Types = tuple[str | None, ...]  # "" for an argument that is left out, None for a type that is not known
 ELEMENTS: dict[int, str] = {number: name.lower() for name, number in onnx.TensorProto.DataType.items()}
 FLAVOURS = ("onnxruntime", "onnxruntime-gpu", "onnxruntime-directml", "onnxruntime-windowsml")
-PROVIDERS = {"dml": "DirectML", "cpu": "ONNX Runtime's CPU provider"}
+PROVIDERS = ("dml", "cpu")
 
 
 class Kernel(Record, frozen=True):
@@ -110,6 +111,11 @@ class Formal(Record, frozen=True):
 def table(provider: str) -> Table:
     """Read the kernel table of a provider: "dml" or "cpu"."""
     return from_json((files(__package__) / "data" / f"{provider}.json").read_bytes(), Table, provider)
+
+
+def provider_name(provider: str) -> str:
+    """Name a provider for people."""
+    return {"dml": "DirectML", "cpu": _("ONNX Runtime's CPU provider")}[provider]
 
 
 @cache
@@ -191,7 +197,7 @@ def match(
 
     A type that is not known denies no kernel.
     """
-    known, provider = table(provider), PROVIDERS[provider]
+    known, provider = table(provider), provider_name(provider)
     rows = known.operators.get(domain, {}).get(op, ())
     if not rows:
         return None, _("{provider} has no kernel for {op}.").format(provider=provider, op=op)
