@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from playwright.sync_api import Locator, Page, expect
@@ -31,3 +32,19 @@ def aim_at(wizard: Locator, target: Path) -> None:
     folder = wizard.get_by_label("Folder")
     folder.fill(str(target))
     folder.press("Enter")
+
+
+def jupyter_environment(state: Path) -> dict[str, str]:
+    """Name the variables that keep all of Jupyter's state, and the assistant's, in a folder."""
+    folders = {
+        "JUPYTER_CONFIG_DIR": "config",
+        "JUPYTER_DATA_DIR": "data",
+        "JUPYTER_RUNTIME_DIR": "runtime",
+        "JUPYTERLAB_SETTINGS_DIR": "settings",
+        "JUPYTERLAB_WORKSPACES_DIR": "workspaces",
+        "IPYTHONDIR": "ipython",
+        "XDG_DATA_HOME": "share",
+        "XDG_STATE_HOME": "state",
+    }
+    own = {name: str(state / folder) for name, folder in folders.items()}
+    return {**os.environ, **own, "JUPYTER_PREFER_ENV_PATH": "1", "LANGUAGE": "en"}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import secrets
 import shutil
@@ -12,11 +11,13 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 import httpx
 import pytest
+from guided import jupyter_environment
 from playwright.sync_api import Browser, ConsoleMessage, Page, sync_playwright
 
 ROOT = Path(__file__).parents[2]
@@ -88,7 +89,20 @@ def browser(browser_path: Path) -> Iterator[Browser]:
 @pytest.fixture(scope="session")
 def jupyter_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """Serve a copy of the notebooks from this environment's JupyterLab, with all its state in a temporary folder."""
-    state = tmp_path_factory.mktemp("jupyter")
+    with _running("lab", tmp_path_factory.mktemp("jupyter")) as server:
+        yield server
+
+
+@pytest.fixture
+def notebook_server(tmp_path: Path) -> Iterator[Server]:
+    """Serve a copy of the notebooks from this environment's Jupyter Notebook 7."""
+    with _running("notebook", tmp_path / "jupyter") as server:
+        yield server
+
+
+@contextmanager
+def _running(app: str, state: Path) -> Iterator[Server]:
+    state.mkdir(exist_ok=True)
     server = Server(
         url=f"http://127.0.0.1:{_free_port()}",
         token=secrets.token_hex(16),
@@ -100,7 +114,11 @@ def jupyter_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]
     log = state / "server.log"
     with log.open("wb") as output:
         child = subprocess.Popen(
-            _command(server), env=_environment(state), stdin=subprocess.DEVNULL, stdout=output, stderr=output
+            _command(app, server),
+            env=jupyter_environment(state),
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
         )
     try:
         _wait_for(server, child, log)
@@ -170,7 +188,7 @@ def _keep_quiet(settings: Path) -> None:
     file.write_text(json.dumps({"fetchNews": "false", "checkForUpdates": False}))
 
 
-def _command(server: Server) -> list[str]:
+def _command(app: str, server: Server) -> list[str]:
     options = {
         "ServerApp.ip": "127.0.0.1",
         "ServerApp.port": server.url.rpartition(":")[2],
@@ -179,24 +197,9 @@ def _command(server: Server) -> list[str]:
         "ServerApp.open_browser": "False",
         "ServerApp.allow_root": "True",
         "IdentityProvider.token": server.token,
-        "LabApp.expose_app_in_browser": "True",
+        {"lab": "LabApp", "notebook": "JupyterNotebookApp"}[app] + ".expose_app_in_browser": "True",
     }
-    return [sys.executable, "-m", "jupyter", "lab", *(f"--{name}={value}" for name, value in options.items())]
-
-
-def _environment(state: Path) -> dict[str, str]:
-    folders = {
-        "JUPYTER_CONFIG_DIR": "config",
-        "JUPYTER_DATA_DIR": "data",
-        "JUPYTER_RUNTIME_DIR": "runtime",
-        "JUPYTERLAB_SETTINGS_DIR": "settings",
-        "JUPYTERLAB_WORKSPACES_DIR": "workspaces",
-        "IPYTHONDIR": "ipython",
-        "XDG_DATA_HOME": "share",
-        "XDG_STATE_HOME": "state",
-    }
-    own = {name: str(state / folder) for name, folder in folders.items()}
-    return {**os.environ, **own, "JUPYTER_PREFER_ENV_PATH": "1", "LANGUAGE": "en"}
+    return [sys.executable, "-m", "jupyter", app, *(f"--{name}={value}" for name, value in options.items())]
 
 
 def _wait_for(server: Server, child: subprocess.Popen[bytes], log: Path) -> None:

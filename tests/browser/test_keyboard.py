@@ -83,3 +83,54 @@ def test_keys_pressed_in_the_wizard_are_not_commands_of_the_notebook(page: Page,
         page.keyboard.press(key)
     assert page.locator(".jp-Cell").count() == 2
     expect(main_button(wizard, "Continue")).to_be_focused()
+
+
+OVERFLOWING = """root => {
+    const edge = root.getBoundingClientRect();
+    const scrolls = (node) => node.closest(".ptsa-logbox, pre, .ptsa-plot, .ptsa-scroll") !== null;
+    const out = [...root.querySelectorAll("*")].filter((node) => {
+        const box = node.getBoundingClientRect();
+        return box.width > 0 && !scrolls(node) && (box.right > edge.right + 1 || box.left < edge.left - 1);
+    });
+    return out.map((node) => node.outerHTML.slice(0, 120));
+}"""
+
+
+@pytest.mark.parametrize("width", [360, 640], ids=["a phone's width", "1280 px at 200 % zoom"])
+def test_nothing_is_lost_in_a_narrow_window(page: Page, open_notebook, width: int) -> None:
+    """Detection, plan and diagnosis fit their column: nothing sticks out, every control can be pressed."""
+    page.set_viewport_size({"width": width, "height": 800})
+    wizard = run_first_cell(open_notebook("setup.ipynb"))
+    main_button(wizard, "Continue")
+    wizard.get_by_label("Machine").select_option("Ubuntu 24.04, RTX 3060 and GTX 1060, driver 580")
+    expect(wizard.get_by_text("Simulation of")).to_be_visible()
+    found = {"detect": _sticking_out(wizard)}
+    main_button(wizard, "Continue").click()
+    main_button(wizard, "Continue").or_(wizard.get_by_text("nothing can be installed")).first.wait_for()
+    found["plan"] = _sticking_out(wizard)
+    wizard.get_by_role("button", name="Diagnose").click()
+    expect(wizard.get_by_role("heading", name="Is anything to mend?")).to_be_visible()
+    found["diagnose"] = _sticking_out(wizard)
+    assert found == {"detect": [], "plan": [], "diagnose": []}
+    edge = page.viewport_size["width"]
+    assert wizard.bounding_box()["x"] + wizard.bounding_box()["width"] <= edge
+
+
+def _sticking_out(wizard: Locator) -> list[str]:
+    expect(wizard.get_by_role("button", name="Cancel")).to_be_disabled(timeout=TASK_MS)
+    return wizard.evaluate(OVERFLOWING)
+
+
+def test_nothing_moves_for_who_asked_for_stillness(page: Page, open_notebook) -> None:
+    """With `prefers-reduced-motion` no part of the wizard is animated, the progress bar of unknown length included."""
+    page.emulate_media(reduced_motion="reduce")
+    wizard = run_first_cell(open_notebook("setup.ipynb"))
+    main_button(wizard, "Continue")
+    bar = wizard.locator(".ptsa-progress")
+    bar.evaluate("bar => bar.classList.add('ptsa-progress-unknown')")
+    moving = """root => [...root.querySelectorAll("*")].filter((node) => {
+        const style = getComputedStyle(node);
+        const fades = style.transitionDuration.split(",").some((time) => parseFloat(time) > 0);
+        return node.closest(".ptsa-wizard [class*=ptsa]") && (style.animationName !== "none" || fades);
+    }).map((node) => node.outerHTML.slice(0, 120))"""
+    assert wizard.evaluate(moving) == []

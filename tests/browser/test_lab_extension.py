@@ -1,0 +1,80 @@
+"""JupyterLab's launcher tile and command: from a click to the wizard, without a path to know."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from guided import main_button
+from playwright.sync_api import Page, expect
+
+import assistant
+
+ROOT = Path(__file__).parents[2]
+NOTEBOOK = "set-up-pytorch.ipynb"
+
+
+@pytest.fixture
+def folder(jupyter_server) -> Iterator[Path]:
+    """Give the server's folder without the notebook that the tile makes."""
+    notebook = jupyter_server.root_dir / NOTEBOOK
+    notebook.unlink(missing_ok=True)
+    yield jupyter_server.root_dir
+    notebook.unlink(missing_ok=True)
+
+
+@pytest.fixture
+def launcher(page: Page, jupyter_server, folder: Path) -> Page:
+    """Show JupyterLab with its launcher, in a workspace of its own."""
+    assert not (folder / NOTEBOOK).exists()
+    page.goto(f"{jupyter_server.url}/lab/workspaces/tile?reset&token={jupyter_server.token}")
+    page.locator(".jp-Launcher").wait_for(timeout=60_000)
+    return page
+
+
+def test_the_tile_opens_the_wizard(launcher: Page, folder: Path) -> None:
+    """One click on the tile makes the notebook in the folder at hand, runs it and shows the wizard."""
+    launcher.locator(".jp-LauncherCard").filter(has_text="Set up PyTorch").click()
+    wizard = launcher.locator(".ptsa-wizard")
+    wizard.wait_for(timeout=60_000)
+    main_button(wizard, "Continue")
+    cells = json.loads((folder / NOTEBOOK).read_text(encoding="utf-8"))["cells"]
+    assert "open_wizard" in "".join(cells[-1]["source"])
+
+
+def test_the_command_opens_a_notebook_that_is_there_as_it_is(launcher: Page, folder: Path) -> None:
+    """The palette's command shows an existing notebook of that name, neither changed nor run."""
+    cell = {"cell_type": "markdown", "id": "mine", "metadata": {}, "source": "# My own words"}
+    kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
+    text = json.dumps({"nbformat": 4, "nbformat_minor": 5, "metadata": kernel, "cells": [cell]})
+    (folder / NOTEBOOK).write_text(text)
+    launcher.keyboard.press("Control+Shift+C")
+    launcher.get_by_role("textbox", name="Command Palette Section").or_(
+        launcher.locator(".lm-CommandPalette-input")
+    ).first.fill("Set up PyTorch")
+    launcher.locator(".lm-CommandPalette-item", has_text="Set up PyTorch").click()
+    expect(launcher.get_by_role("heading", name="My own words")).to_be_visible(timeout=30_000)
+    assert (folder / NOTEBOOK).read_text() == text
+
+
+def test_a_folder_that_cannot_be_written_is_said(launcher: Page) -> None:
+    """Where the notebook cannot be made, a dialog says so, and nothing is left behind."""
+    launcher.route(
+        "**/api/contents/**", lambda route: route.abort() if route.request.method == "PUT" else route.continue_()
+    )
+    launcher.locator(".jp-LauncherCard").filter(has_text="Set up PyTorch").click()
+    expect(launcher.get_by_role("dialog")).to_contain_text("The guided notebook could not be made")
+    launcher.keyboard.press("Escape")
+
+
+def test_the_extension_bears_the_projects_version() -> None:
+    """What JupyterLab lists as installed is the assistant's version, and the wheel brings the files along."""
+    described = json.loads((ROOT / "labextension" / "package.json").read_text(encoding="utf-8"))
+    assert described["version"] == assistant.__version__
+    wheel = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["hatch"]["build"]["targets"]
+    places = wheel["wheel"]["shared-data"]
+    assert places["labextension"] == f"share/jupyter/labextensions/{described['name']}"
+    assert places["notebooks/setup.ipynb"].startswith(f"{places['labextension']}/static/")
