@@ -14,7 +14,7 @@ from assistant.host.base import Host
 from assistant.host.live import LiveHost
 from assistant.i18n import LANGUAGES, _, language, use_language
 from assistant.machines import label, load
-from assistant.model.event import Step
+from assistant.model.event import Progress, Step
 from assistant.model.finding import Severity
 from assistant.model.record import replace
 from assistant.session.resume import furthest, obstacle, remarks, worth_telling
@@ -43,7 +43,7 @@ class SetupWizard(widgets.VBox):  # type: ignore[misc]  # the library has no typ
         self._panels: dict[Step, Panel] = {}
         self._replaced: dict[Step, Panel] = {}  # those of another language, until their step is shown again
         self._saved = session.saved()
-        self._since = time.time()
+        self._since, self._told_at = time.time(), 0.0
         self._seen: int | None = None
         self.stepper = Stepper()
         self.stepper.on_msg(self._on_stepper)
@@ -123,17 +123,21 @@ class SetupWizard(widgets.VBox):  # type: ignore[misc]  # the library has no typ
             {"key": step.value, "title": names[step], "phase": phase.value, "word": word(phase), "icon": SIGNS[phase]}
             for step, phase in phases.items()
         ]
-        self.stepper.progress = {
-            "running": state.running is not None,
-            "done": progress.done if progress else 0,
-            "total": progress.total if progress else None,
-            "text": text,
-            "since": self._since,
-            "figures": progress.figures if progress else "",
-        }
+        self._draw_progress(progress, running=state.running is not None)
         stopping = _("Stopping; what has been begun is taken back.") if state.stopping else ""
         self.stepper.status = f"{names[state.current]}: {stopping or text or word(phases[state.current])}"
         self.stepper.current = state.current.value
+
+    def _draw_progress(self, progress: Progress | None, *, running: bool) -> None:
+        """Tell whole percents and new texts at once, smaller steps once a second: every message has its price."""
+        share = min(100, int(100 * progress.done / progress.total)) if progress and progress.total else 0
+        told = {"running": running, "share": share, "text": progress.text if progress else "", "since": self._since}
+        told["total"] = bool(progress and progress.total)
+        same = {key: self.stepper.progress.get(key) for key in told} == told
+        if same and time.monotonic() - self._told_at < 1:
+            return
+        self._told_at = time.monotonic()
+        self.stepper.progress = {**told, "figures": progress.figures if progress else ""}
 
     def _draw_offer(self, state: State) -> None:
         """Say where the saved setup stood, until the user has gone on by himself."""

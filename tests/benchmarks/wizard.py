@@ -120,7 +120,7 @@ def count_frames(page: Page) -> Counter[str]:
 
     def add(payload: str | bytes) -> None:
         data = payload.encode() if isinstance(payload, str) else payload
-        counted["log" if b"ptsa-logbox" in data else "journey"] += len(data)
+        counted["log" if b'role=\\"log\\"' in data else "journey"] += len(data)
 
     def opened(socket: object) -> None:
         if "/channels" in socket.url:

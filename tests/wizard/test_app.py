@@ -23,7 +23,7 @@ from assistant.model.report import Check, Environment, Report, Status
 from assistant.session.runner import InlineRunner
 from assistant.session.session import Session
 from assistant.session.sources import Sources
-from assistant.session.state import Phase, Preview, Show, Simulate, State, StepStatus, Task, Wish
+from assistant.session.state import Phase, Preview, Show, Simulate, State, StepStatus, Task, Told, Wish
 from assistant.session.store import Store
 from assistant.wizard.app import SetupWizard
 
@@ -387,3 +387,16 @@ def test_a_closed_wizard_leaves_nothing_behind(wizard: SetupWizard) -> None:
     left = {type(_instances[key]).__name__ for key in set(_instances) - before}
     assert left <= {"Layout"}
     assert wizard.comm is not None
+
+
+def test_a_lively_download_sends_a_message_per_percent() -> None:
+    """A thousand steps of progress become a hundred for the browser, and the last one is told."""
+    shown = SetupWizard(Session(NoHost(), InlineRunner(), state=State(running=Task.DETECT)))
+    told: list[object] = []
+    shown.stepper.observe(lambda change: told.append(change["new"]["share"]), "progress")
+    for number in range(1001):
+        progress = Progress(step=Step.DETECT, text="", done=number, total=1000, unit="packages")
+        shown.session.dispatch(Told(events=(progress,)))
+    assert 100 <= len(told) < 400
+    assert told[-1] == 100
+    shown.close()

@@ -45,10 +45,9 @@ function draw_steps(list, model) {
 }
 
 function draw_progress(bar, model) {
-  const { running, done, total, text, figures } = model.get("progress");
+  const { running, share, total, text, figures } = model.get("progress");
   bar.hidden = !running;
   bar.classList.toggle("ptsa-progress-unknown", !total);
-  const share = total ? Math.min(100, Math.round((100 * done) / total)) : 0;
   bar.firstChild.style.width = total ? `${share}%` : "";
   if (total) bar.setAttribute("aria-valuenow", String(share));
   else bar.removeAttribute("aria-valuenow");
