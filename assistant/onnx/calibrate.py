@@ -31,6 +31,7 @@ OPEN = 8  # taken for an open size where work is estimated
 FADED = 2.0**-17  # a value whose largest number is below has lost more than its last two digits in FP16
 RUN_BYTES = 2**30  # of values kept at a time
 RUNTIME_IR = 10  # every ONNX Runtime since 1.18 reads it
+MOST_PROBED = 30_000  # values: the time in which ONNX Runtime opens a model grows with their square
 IN_MEMORY = 1_500_000_000  # bytes of a model that may be handed over in one piece
 SMALL_STEPS, SMALL_WORK = 2000, 2e7  # what the slow reference evaluator can do in a moment
 
@@ -110,7 +111,7 @@ def open_session(model: ModelProto, *, optimise: bool = True) -> Any:  # noqa: A
 def _engines(model: ModelProto, wanted: list[Value], *, small: bool) -> Iterator[Any]:
     """Give the ways to run a model: ONNX Runtime, and for a small one ONNX's own evaluator."""
     names = {value.name: value for value in wanted}
-    if importlib.util.find_spec("onnxruntime") and model.ByteSize() < IN_MEMORY:
+    if importlib.util.find_spec("onnxruntime") and model.ByteSize() < IN_MEMORY and len(names) < MOST_PROBED:
         with contextlib.suppress(Exception):
             yield _on_runtime(model, names)
     if small:

@@ -110,7 +110,8 @@ def convert_model(
         result, half = convert_to_fp16(
             result, keep_io_types=wishes.keep_io_types, calibrate="always", samples=samples, keep=wishes.keep
         )
-        changes.append(Change(kind="fp16", what=_("{count} operations").format(count=half.converted)))
+        why = _("no run was possible, so the weights alone decided") if half.calibration == "none" else ""
+        changes.append(Change(kind="fp16", what=_("{count} operations").format(count=half.converted), why=why))
         changes += [
             Change(kind="kept", what=f"{kept.op} {kept.node}".strip(), why=reason(kept.why)) for kept in half.kept
         ]
