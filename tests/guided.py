@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 from playwright.sync_api import Locator, Page, expect
 
-TASK_MS = 120_000
+from assistant.host.live import LiveHost
+from assistant.session.sources import Sources
+
+TASK_MS = 60_000
+ROOT = Path(__file__).parents[1]
 
 
 def run_first_cell(page: Page) -> Locator:
@@ -32,6 +39,39 @@ def aim_at(wizard: Locator, target: Path) -> None:
     folder = wizard.get_by_label("Folder")
     folder.fill(str(target))
     folder.press("Enter")
+
+
+def walk_in_simulation(wizard: Locator) -> None:
+    """Look at a recorded machine and see its plan."""
+    main_button(wizard, "Continue")
+    wizard.get_by_label("Machine").select_option("Arch Linux, Radeon RX 6700 XT, torch-directml installed")
+    expect(wizard.get_by_text("Simulation of")).to_be_visible()
+    main_button(wizard, "Continue").click()
+    expect(wizard.get_by_role("heading", name="What will be installed?")).to_be_visible()
+    expect(wizard.get_by_text("HSA_OVERRIDE_GFX_VERSION=10.3.0").first).to_be_visible()
+
+
+def make_kernel(folder: Path, data: Path, name: str, *packages: str | Path) -> Path:
+    """Make an environment with the assistant and other packages; make it known as a kernel; give its Python."""
+    python = folder / "bin" / "python"
+    environment = {**os.environ, **Sources(LiveHost()).environment}
+    for command in (
+        ["venv", "--quiet", "--python", sys.executable, folder],
+        ["pip", "install", "--quiet", "--python", python, "--editable", ROOT, *packages],
+    ):
+        subprocess.run([sys.executable, "-m", "uv", *map(str, command)], env=environment, check=True)
+    spec = data / "kernels" / name / "kernel.json"
+    spec.parent.mkdir(parents=True)
+    argv = [str(python), "-m", "ipykernel_launcher", "-f", "{connection_file}"]
+    spec.write_text(json.dumps({"argv": argv, "display_name": name, "language": "python"}))
+    return python
+
+
+def notebook_for(kernel: str) -> dict[str, object]:
+    """Give the guided notebook as one that asks for a kernel."""
+    notebook = json.loads((ROOT / "notebooks" / "setup.ipynb").read_text(encoding="utf-8"))
+    notebook["metadata"]["kernelspec"] = {"name": kernel, "display_name": kernel, "language": "python"}
+    return notebook
 
 
 def jupyter_environment(state: Path) -> dict[str, str]:

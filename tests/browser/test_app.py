@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from guided import jupyter_environment, main_button, run_first_cell
-from playwright.sync_api import Browser, Locator, Page, expect
+from guided import jupyter_environment, run_first_cell, walk_in_simulation
+from playwright.sync_api import Browser, Page, expect
 
 
 @pytest.fixture
@@ -39,16 +39,6 @@ def visitor(browser: Browser) -> Iterator[Page]:
     """Give a page that may complain in its console: Voilà loads extensions that expect a whole JupyterLab."""
     with browser.new_context(viewport={"width": 1280, "height": 900}, locale="en-US") as context:
         yield context.new_page()
-
-
-def walk_in_simulation(wizard: Locator) -> None:
-    """Look at a recorded machine and see its plan."""
-    main_button(wizard, "Continue")
-    wizard.get_by_label("Machine").select_option("Arch Linux, Radeon RX 6700 XT, torch-directml installed")
-    expect(wizard.get_by_text("Simulation of")).to_be_visible()
-    main_button(wizard, "Continue").click()
-    expect(wizard.get_by_role("heading", name="What will be installed?")).to_be_visible()
-    expect(wizard.get_by_text("HSA_OVERRIDE_GFX_VERSION=10.3.0").first).to_be_visible()
 
 
 def test_the_app_shows_the_wizard_and_no_code(visitor: Page, address: str) -> None:

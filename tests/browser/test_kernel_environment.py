@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from guided import make_kernel, notebook_for
 from loopback import make_wheel
 from playwright.sync_api import Locator, Page, expect
-
-from assistant.host.live import LiveHost
-from assistant.session.sources import Sources
 
 ROOT = Path(__file__).parents[2]
 READY = "() => window.jupyterapp.shell.currentWidget.sessionContext.session?.kernel?.status === 'idle'"
@@ -23,19 +19,8 @@ READY = "() => window.jupyterapp.shell.currentWidget.sessionContext.session?.ker
 def scratch_kernel(jupyter_server, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Give the Python of an environment that holds the assistant and an old torch, known to JupyterLab as a kernel."""
     folder = tmp_path_factory.mktemp("kernel")
-    python = folder / "env" / "bin" / "python"
     old = make_wheel(folder, "torch", "0.1", "py3-none-any")
-    environment = {**os.environ, **Sources(LiveHost()).environment}
-    for command in (
-        ["venv", "--quiet", "--python", sys.executable, folder / "env"],
-        ["pip", "install", "--quiet", "--python", python, "--editable", ROOT, old],
-    ):
-        subprocess.run([sys.executable, "-m", "uv", *map(str, command)], env=environment, check=True)
-    spec = jupyter_server.state_dir / "data" / "kernels" / "scratch" / "kernel.json"
-    spec.parent.mkdir(parents=True)
-    argv = [str(python), "-m", "ipykernel_launcher", "-f", "{connection_file}"]
-    spec.write_text(json.dumps({"argv": argv, "display_name": "scratch", "language": "python"}))
-    return python
+    return make_kernel(folder / "env", jupyter_server.state_dir / "data", "scratch", old)
 
 
 def run_cell(page: Page, number: int) -> None:
@@ -55,8 +40,7 @@ def test_the_kernels_own_environment_is_changed_and_gone_on_with(
     open_notebook, jupyter_server, scratch_kernel: Path
 ) -> None:
     """The old torch is replaced, the wizard asks for a restart, and after it goes on to a verified end."""
-    notebook = json.loads((ROOT / "notebooks" / "setup.ipynb").read_text(encoding="utf-8"))
-    notebook["metadata"]["kernelspec"] = {"name": "scratch", "display_name": "scratch", "language": "python"}
+    notebook = notebook_for("scratch")
     look = {"cell_type": "code", "id": "look", "metadata": {}, "execution_count": None, "outputs": []}
     notebook["cells"].append({**look, "source": "import torch; print('torch', torch.__version__)"})
     (jupyter_server.root_dir / "own.ipynb").write_text(json.dumps(notebook))

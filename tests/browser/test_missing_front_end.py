@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from guided import main_button, run_first_cell
 from playwright.sync_api import Browser, Page, expect
 
 COMMAND = "python -m pip install ipywidgets anywidget"
@@ -52,3 +53,12 @@ def test_without_anywidget_the_panel_says_what_is_missing(lacking: Page) -> None
     expect(lacking.get_by_text("lacks anywidget")).to_be_visible(timeout=30_000)
     expect(lacking.locator(".ptsa-late")).to_contain_text(COMMAND)
     expect(lacking.get_by_role("heading", name="What is this machine?")).to_be_visible()
+
+
+def test_a_notebook_that_is_not_trusted_says_what_will_appear(open_notebook) -> None:
+    """Opened by somebody who never ran it, the notebook shows words in the wizard's place; run, it shows the wizard."""
+    page = open_notebook("setup.ipynb")
+    assert not page.evaluate("window.jupyterapp.shell.currentWidget.content.model.cells.get(1).trusted")
+    expect(page.locator(".jp-OutputArea-output")).to_contain_text("Here the guided setup appears")
+    main_button(run_first_cell(page), "Continue")
+    expect(page.get_by_text("Here the guided setup appears")).to_have_count(0)

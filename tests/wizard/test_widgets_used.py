@@ -36,3 +36,11 @@ def test_severity_is_a_word_a_sign_and_a_border(severity: Severity) -> None:
 def test_each_severity_has_its_own_sign() -> None:
     """No two severities share a sign, so that they differ without colour."""
     assert len({html.ICONS[severity.value] for severity in Severity}) == len(Severity)
+
+
+def test_nothing_is_kept_in_the_browser() -> None:
+    """The wizard's own scripts use no storage of the browser, which some forbid: all that lasts is on disk."""
+    scripts = [*(WIZARD / "static").glob("*.js"), *(WIZARD.parents[1] / "labextension").rglob("*.js")]
+    storage = re.compile(r"localStorage|sessionStorage|indexedDB|document\.cookie|caches\.")
+    assert len(scripts) >= 2
+    assert [script.name for script in scripts if storage.search(script.read_text(encoding="utf-8"))] == []
