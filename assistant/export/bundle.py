@@ -14,7 +14,7 @@ from assistant.model.plan import Plan
 from assistant.model.record import Record, from_plain, replace, to_plain
 from assistant.model.report import Environment, Report
 
-__all__ = ["MARKER", "Bundle", "Unsuited", "clean"]
+__all__ = ["MARKER", "Bundle", "Unsuited", "clean", "without_path"]
 
 # The first line of every file that we write holds this; a file without it is somebody else's.
 MARKER = "Written by torch-setup-assistant"
@@ -36,6 +36,14 @@ class Bundle(Record, frozen=True):
     lock: str = ""
     hashes: dict[str, str] = {}
     version: str = __version__
+
+
+def without_path(environment: Environment) -> Environment:
+    """Keep a folder's name, and its interpreter relative to it: nobody else has that path."""
+    parts = re.split(r"[\\/]", environment.python)[-2:]
+    folder = re.split(r"[\\/]", environment.path.rstrip("\\/"))[-1].strip(". ").replace(":", "")
+    inside = parts if parts[0] in {"bin", "Scripts"} else parts[-1:]
+    return replace(environment, path=folder or "environment", python="/".join(inside))
 
 
 class Unsuited(BadInput):

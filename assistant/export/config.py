@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-import re
 import tomllib
 from typing import Literal
 
 import tomli_w
 
-from assistant.export.bundle import MARKER, Bundle
+from assistant.export.bundle import MARKER, Bundle, without_path
 from assistant.export.pylock import lock_text
 from assistant.export.trust import check_values
 from assistant.export.trust import plain as plain_line
@@ -51,7 +50,7 @@ def config_text(bundle: Bundle) -> str:
     config = Config(
         versions={name: version for name, version in named.items() if version},
         plan=replace(bundle.plan, wheel=None),
-        environment=_without_path(bundle.environment),
+        environment=without_path(bundle.environment),
         verification=bundle.report,
         machine=bundle.machine,
         hashes=bundle.hashes,
@@ -102,14 +101,6 @@ def _toml(data: str | bytes, file: str) -> dict[str, object]:
         _("{file} is not valid TOML: {reason}.").format(file=file, reason=plain_line(reason)),
         hint=_("Correct that place, or export the file anew."),
     )
-
-
-def _without_path(environment: Environment) -> Environment:
-    """Keep a folder's name, and its interpreter relative to it."""
-    parts = re.split(r"[\\/]", environment.python)[-2:]
-    folder = re.split(r"[\\/]", environment.path.rstrip("\\/"))[-1].strip(". ").replace(":", "")
-    inside = parts if parts[0] in {"bin", "Scripts"} else parts[-1:]
-    return replace(environment, path=folder or "environment", python="/".join(inside))
 
 
 def _without_none(value: object) -> object:

@@ -7,13 +7,12 @@ import re
 from pathlib import Path
 
 import assistant.runtime
-from assistant.export.bundle import MARKER, Bundle
+from assistant.export.bundle import MARKER, Bundle, without_path
+from assistant.export.markdown import shortened
 from assistant.export.shells import variables
 from assistant.export.templates import filled
 
 __all__ = ["kernelspec_text", "runtime_text", "verify_text", "vscode_text"]
-
-_HOME = re.compile(r"^(?:/home/[^/]+|/Users/[^/]+|/root|[A-Za-z]:[\\/]Users[\\/][^\\/]+)(?=[\\/])")
 
 
 def kernelspec_text(bundle: Bundle) -> str:
@@ -21,8 +20,7 @@ def kernelspec_text(bundle: Bundle) -> str:
 
     Installed there, the interpreter lies four folders above it.
     """
-    inside = re.split(r"[\\/]", bundle.environment.python)[-2:]
-    python = "/".join(inside if inside[0] in {"bin", "Scripts"} else inside[-1:])
+    python = without_path(bundle.environment).python
     spec = {
         "metadata": {"origin": MARKER, "debugger": True},
         "argv": [f"{{resource_dir}}/../../../../{python}", "-m", "ipykernel_launcher", "-f", "{connection_file}"],
@@ -35,7 +33,7 @@ def kernelspec_text(bundle: Bundle) -> str:
 
 def vscode_text(bundle: Bundle) -> str:
     """Write VS Code's settings; a home folder is written as VS Code's own variable for it."""
-    python = _HOME.sub("${userHome}", bundle.environment.python)
+    python = re.sub("^~", "${userHome}", shortened(bundle.environment.python))
     told = {"python.defaultInterpreterPath": python, "python.envFile": "${workspaceFolder}/.env"}
     return filled("settings.json", told=told)
 

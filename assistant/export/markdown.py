@@ -13,7 +13,7 @@ from assistant.model.machine import Gpu, Machine
 from assistant.model.report import duration, status_word, verdict
 from assistant.model.speed import limit_rows, speed_headings, speed_rows
 
-__all__ = ["report_text"]
+__all__ = ["report_text", "shortened"]
 
 _HOME = re.compile(
     r"(?<![\w.-])(?:/home/[^/\s:\"']+|/Users/[^/\s:\"']+|/root|[A-Za-z]:[\\/]Users[\\/][^\\/\s:\"']+)(?![\w-])"

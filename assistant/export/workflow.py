@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 from assistant.export.bundle import Bundle
 from assistant.export.shells import variables
 from assistant.export.templates import filled
@@ -25,7 +23,7 @@ def workflow_text(bundle: Bundle) -> str:
     return filled(
         "workflow.yml",
         runner=hosted if alone else ["self-hosted", _LABELS[system], "ARM64" if arm else "X64"],
-        python=re.sub(r"[^\dt.]", "", bundle.plan.python),
+        python=bundle.plan.python,
         variables=variables(bundle),
         device=bundle.report.device,
     )
