@@ -24,6 +24,32 @@ UNDECIDED = (
     "due to a background image",  # the arrow in a drop-down list of ipywidgets
 )
 
+# What a screen reader is told of the plan of a simulated machine, from top to bottom.
+AS_HEARD = """
+- navigation "Steps of the setup":
+  - list:
+    - listitem:
+      - button "Detect done"
+    - listitem:
+      - button "Plan done"
+    - listitem:
+      - button "Install ready"
+    - listitem:
+      - button "Verify not yet" [disabled]
+    - listitem:
+      - button "Diagnose ready"
+    - listitem:
+      - button "Export not yet" [disabled]
+- status: "Plan: done"
+- heading "What will be installed?" [level=2]
+- heading "What will happen" [level=3]
+- heading "What you can change" [level=3]
+- combobox "Plan"
+- combobox "Backend"
+- button "Back"
+- button "Cancel" [disabled]
+"""
+
 
 def wear(page: Page, theme: str) -> None:
     """Put a theme on JupyterLab and wait until it is there."""
@@ -107,6 +133,7 @@ def test_axe_finds_nothing_in_warnings_and_causes(wizard: Locator, look: Callabl
     look("What is this machine?")
     main_button(wizard, "Continue").click()
     look("What will be installed?")
+    expect(wizard).to_match_aria_snapshot(AS_HEARD)
     wizard.get_by_role("button", name="Diagnose").click()
     wizard.get_by_label("A log").fill("ImportError: libd3d12.so: cannot open shared object file: No such file")
     wizard.get_by_role("button", name="Find the cause").click()

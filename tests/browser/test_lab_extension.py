@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
@@ -33,6 +34,13 @@ def launcher(page: Page, jupyter_server, folder: Path) -> Page:
     page.goto(f"{jupyter_server.url}/lab/workspaces/tile?reset&token={jupyter_server.token}")
     page.locator(".jp-Launcher").wait_for(timeout=60_000)
     return page
+
+
+def test_the_installed_extension_is_this_one() -> None:
+    """What JupyterLab loads here is the file of this checkout; after it changed, the project must be installed anew."""
+    installed = Path(sys.prefix) / "share" / "jupyter" / "labextensions" / "torch-setup-assistant"
+    for file in ("package.json", "static/remoteEntry.js"):
+        assert (installed / file).read_bytes() == (ROOT / "labextension" / file).read_bytes()
 
 
 def test_the_tile_opens_the_wizard(launcher: Page, folder: Path) -> None:
