@@ -149,7 +149,8 @@ LOWERED = {
         17,
         (
             "g (float[2,3] x) => (float[2,3] y) { c = Constant<value = bool {1}>() y = If (c) "
-            "<then_branch = t () => (float[2,3] o) { o = Gelu(x) }, else_branch = e () => (float[2,3] p) { p = Elu(x) }> }"
+            "<then_branch = t () => (float[2,3] o) { o = Gelu(x) }, "
+            "else_branch = e () => (float[2,3] p) { p = Elu(x) }> }"
         ),
     ),
 }
