@@ -7,8 +7,6 @@ those of the kernel's websocket in both directions; messages that carry the log 
 from __future__ import annotations
 
 import importlib.util
-import json
-import secrets
 import shutil
 import statistics
 import subprocess
@@ -16,13 +14,12 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 
 from ipywidgets.widgets.widget import _instances
-from playwright.sync_api import Locator, Page, expect, sync_playwright
+from playwright.sync_api import Page, sync_playwright
 
 from assistant.host.recording import ReplayHost
 from assistant.machines import load
@@ -35,7 +32,6 @@ from assistant.wizard.app import SetupWizard
 LIMITS = {"visible_s": 1.0, "callback_ms": 10.0, "models": 60, "kilobytes": 300.0, "cancel_s": 0.5}
 BROWSER = Path(__file__).parents[1] / "browser"
 MACHINE = "linux-mint22-laptop-780m-rtx4070"
-SOURCE = "from assistant.wizard import open_wizard\nopen_wizard()"
 
 
 def lab_helpers() -> ModuleType:
@@ -45,6 +41,7 @@ def lab_helpers() -> ModuleType:
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules["lab"] = module
+    sys.path.insert(0, str(BROWSER.parent))  # where the helpers of all tests lie
     spec.loader.exec_module(module)
     return module
 
@@ -91,29 +88,6 @@ def callbacks() -> list[tuple[float, str]]:
     return times
 
 
-@contextmanager
-def jupyterlab(lab: ModuleType, state: Path) -> Iterator[object]:
-    """Serve one notebook from a JupyterLab whose state lies in a temporary folder."""
-    url = f"http://127.0.0.1:{lab._free_port()}"
-    server = lab.Server(url=url, token=secrets.token_hex(16), root_dir=state / "notebooks", state_dir=state)
-    server.root_dir.mkdir()
-    kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
-    cell = {"cell_type": "code", "id": "one", "metadata": {}, "execution_count": None, "outputs": [], "source": SOURCE}
-    notebook = {"nbformat": 4, "nbformat_minor": 5, "metadata": kernel, "cells": [cell]}
-    (server.root_dir / "wizard.ipynb").write_text(json.dumps(notebook))
-    lab._keep_quiet(state / "settings")
-    log = state / "server.log"
-    with log.open("wb") as output:
-        child = subprocess.Popen(lab._command(server), env=lab._environment(state), stdout=output, stderr=output)
-    try:
-        lab._wait_for(server, child, log)
-        yield server
-        server.end_sessions()
-    finally:
-        child.terminate()
-        child.wait(30)
-
-
 def count_frames(page: Page) -> Counter[str]:
     """Count the bytes of the kernel's websocket from now on, those of the log apart."""
     counted: Counter[str] = Counter()
@@ -131,13 +105,6 @@ def count_frames(page: Page) -> Counter[str]:
     return counted
 
 
-def press(wizard: Locator, name: str) -> None:
-    """Press the main button once it bears a name and can be pressed."""
-    button = wizard.get_by_role("button", name=name, exact=True)
-    expect(button).to_be_enabled(timeout=120_000)
-    button.click()
-
-
 def run_cell(page: Page) -> float:
     """Run the cell; answer the seconds until the wizard shows its heading."""
     page.locator(".jp-CodeCell").first.locator(".cm-content").click()
@@ -149,27 +116,26 @@ def run_cell(page: Page) -> float:
 
 def go_through(page: Page, target: Path) -> float:
     """Do all six steps, with a real installation; answer the seconds from a cancel in its middle to its end."""
+    from guided import aim_at, main_button  # noqa: PLC0415 - found once the tests' own helpers are
+
     wizard = page.locator(".ptsa-wizard")
-    press(wizard, "Continue")
-    press(wizard, "Continue")
-    expect(wizard.get_by_role("button", name="Install", exact=True)).to_be_enabled(timeout=120_000)
-    folder = wizard.get_by_label("Folder")
-    folder.fill(str(target))
-    folder.press("Enter")
-    press(wizard, "Work out the packages")
-    press(wizard, "Install")
+    main_button(wizard, "Continue").click()
+    main_button(wizard, "Continue").click()
+    aim_at(wizard, target)
+    main_button(wizard, "Work out the packages").click()
+    main_button(wizard, "Install").click()
     wizard.locator(".ptsa-log").first.wait_for(timeout=60_000)
     begun = time.perf_counter()
     wizard.get_by_role("button", name="Cancel", exact=True).click()
     wizard.get_by_text("You cancelled the work.").wait_for(timeout=60_000)
     cancelled = time.perf_counter() - begun
-    press(wizard, "Try again")
+    main_button(wizard, "Try again").click()
     wizard.get_by_text("The environment is ready").wait_for(timeout=300_000)
-    press(wizard, "Continue")
+    main_button(wizard, "Continue").click()
     wizard.get_by_text("All checks passed").wait_for(timeout=120_000)
-    press(wizard, "Continue")
-    press(wizard, "Continue")
-    press(wizard, "Write the files")
+    main_button(wizard, "Continue").click()
+    main_button(wizard, "Continue").click()
+    main_button(wizard, "Write the files").click()
     wizard.get_by_role("link", name="Download report.md").wait_for(timeout=60_000)
     return cancelled
 
@@ -180,11 +146,11 @@ def journey() -> tuple[list[float], Counter[str], float]:
     found = subprocess.run([sys.executable, BROWSER / "obtain.py"], capture_output=True, text=True, check=True)
     state = Path(tempfile.mkdtemp(prefix="wizard-benchmark-"))
     try:
-        with jupyterlab(lab, state) as server, sync_playwright() as playwright:
+        with lab._running("lab", state) as server, sync_playwright() as playwright:
             browser = playwright.chromium.launch(executable_path=found.stdout.strip(), args=lab.BROWSER_ARGUMENTS)
             page = browser.new_page(viewport={"width": 1280, "height": 1000})
             counted = count_frames(page)
-            page.goto(server.document("wizard.ipynb"))
+            page.goto(server.document("setup.ipynb"))
             page.wait_for_function(lab.KERNEL_IS_READY, timeout=60_000)
             seen = [run_cell(page)]
             cancelled = go_through(page, state / "env")

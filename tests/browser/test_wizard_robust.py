@@ -9,8 +9,9 @@ from pathlib import Path
 
 import psutil
 import pytest
+from guided import main_button, run_first_cell
 from made_up import write_made_up
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Locator, expect
 
 SHIPPED = "linux-mint22-laptop-780m-rtx4070"
 # A machine that answers only once a file is there: a task that lasts as long as a test wants.
@@ -50,20 +51,6 @@ def notebook(jupyter_server) -> Callable[[str, str], str]:
     return written
 
 
-def run(page: Page) -> Locator:
-    """Run the notebook's cell; give the wizard that it shows."""
-    page.locator(".jp-CodeCell").first.locator(".cm-content").click()
-    page.keyboard.press("Control+Enter")
-    return page.locator(".ptsa-wizard")
-
-
-def main_button(wizard: Locator, name: str) -> Locator:
-    """Find the main button once it bears a name and can be pressed."""
-    button = wizard.get_by_role("button", name=name, exact=True)
-    expect(button).to_be_enabled(timeout=60_000)
-    return button
-
-
 def storm(button: Locator) -> None:
     """Click twenty times, as fast as the browser can."""
     button.evaluate("button => { for (let n = 0; n < 20; n++) button.click(); }")
@@ -77,7 +64,7 @@ def steps(wizard: Locator) -> Locator:
 def test_a_storm_of_clicks_is_one_press(open_notebook, notebook) -> None:
     """Twenty clicks on Continue lead one step on; on Back, on Cancel, on every step and control they do no harm."""
     page = open_notebook(notebook("storm.ipynb", f"from assistant.wizard import open_wizard\nopen_wizard('{SHIPPED}')"))
-    wizard = run(page)
+    wizard = run_first_cell(page)
     storm(main_button(wizard, "Continue"))
     expect(wizard.locator('[aria-current="step"]')).to_contain_text("Plan")
     expect(wizard.get_by_text("so nothing can be installed")).to_be_visible()
@@ -98,7 +85,7 @@ def test_a_reload_and_a_second_tab_show_the_same_work(open_notebook, notebook, j
     """Work goes on through a reload, a second tab shows it, and a cancel there is over before the machine answers."""
     gate = tmp_path / "gate"
     page = open_notebook(notebook("tabs.ipynb", HELD.format(gate=str(gate))))
-    wizard = run(page)
+    wizard = run_first_cell(page)
     expect(steps(wizard).first).to_contain_text("running")
     page.keyboard.press("Control+s")
     page.wait_for_function("() => !window.jupyterapp.shell.currentWidget.context.model.dirty")
@@ -127,7 +114,7 @@ def test_a_kernel_that_dies_is_told_and_the_cell_brings_the_wizard_back(
     """What is left of the old wizard is greyed, says why, and cannot be pressed; running the cell again starts anew."""
     gate = tmp_path / "gate"
     page = open_notebook(notebook("dying.ipynb", HELD.format(gate=str(gate))))
-    wizard = run(page)
+    wizard = run_first_cell(page)
     expect(steps(wizard).first).to_contain_text("running")
     (session,) = jupyter_server.ask("sessions")
     kernel = session["kernel"]["id"]
@@ -146,7 +133,7 @@ def test_a_kernel_that_dies_is_told_and_the_cell_brings_the_wizard_back(
     dialog = page.get_by_role("button", name=re.compile("^(Ok|OK|Dismiss)$"))
     if dialog.is_visible():
         dialog.click()
-    run(page)
+    run_first_cell(page)
     main_button(wizard, "Continue")
     expect(wizard.get_by_role("alert")).to_be_hidden()
 
@@ -154,7 +141,7 @@ def test_a_kernel_that_dies_is_told_and_the_cell_brings_the_wizard_back(
 def test_the_language_is_switched_in_the_page(open_notebook, notebook) -> None:
     """Every word changes at once, the page says which language it is in, and the plan is still there."""
     page = open_notebook(notebook("speak.ipynb", f"from assistant.wizard import open_wizard\nopen_wizard('{SHIPPED}')"))
-    wizard = run(page)
+    wizard = run_first_cell(page)
     main_button(wizard, "Continue").click()
     expect(wizard.get_by_role("heading", name="What will be installed?")).to_be_visible()
     wizard.locator(".ptsa-language select").select_option("简体中文")
@@ -175,7 +162,7 @@ def test_long_words_are_not_clipped(open_notebook, notebook, tmp_path: Path, wid
     source = f"from pathlib import Path\n{speak}from assistant.wizard.app import open_here\nopen_here('{SHIPPED}')"
     page = open_notebook(notebook("long.ipynb", source))
     page.set_viewport_size({"width": width, "height": 1000})
-    wizard = run(page)
+    wizard = run_first_cell(page)
     heading = wizard.locator(".ptsa-heading")
     for number in (0, 1, 4):
         button = steps(wizard).nth(number)
