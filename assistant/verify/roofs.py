@@ -11,7 +11,10 @@ __all__ = ["roofs"]
 
 def roofs(report: Report) -> dict[str, Limit]:
     """Give the limits of memory and of each type of a device whose speed was measured."""
-    seen = {speed.dtype: speed.flops / speed.best for key, speed in report.speeds.items() if "matmul" in key}
+    seen: dict[str, float] = {}
+    for speed in report.speeds.values():
+        if speed.flops:
+            seen[speed.dtype] = max(seen.get(speed.dtype, 0.0), speed.flops / speed.best)
     copying = report.speeds.get("speed.bandwidth")
     if copying is not None:
         seen["bandwidth"] = copying.bytes / copying.best
