@@ -26,6 +26,7 @@ from assistant.wizard import html
 from assistant.wizard.fallback import instead_of_steps, instead_of_wizard
 from assistant.wizard.flow import SIGNS, footer, press, titles, word
 from assistant.wizard.panels import PANELS, Panel
+from assistant.wizard.panels.export import fetched
 from assistant.wizard.parts import made, show
 from assistant.wizard.stepper import Stepper
 
@@ -187,9 +188,17 @@ class SetupWizard(widgets.VBox):  # type: ignore[misc]  # the library has no typ
         told = content if isinstance(content, dict) else {}
         if isinstance(told.get("seen"), int):
             self._seen = told["seen"]
+        if isinstance(told.get("file"), str):
+            self.session.aside(lambda: self._hand_over(told["file"], str(told.get("view"))))
         for step in Step:
             if step.value == told.get("show"):
                 self.session.dispatch(Show(step=step))
+
+    def _hand_over(self, key: str, view: str) -> None:
+        """Send the file that a link stands for to the page in which the link was pressed."""
+        file = fetched(self.session.state, key)
+        if file:
+            self.stepper.send({"name": file[0], "view": view}, buffers=[file[1]])
 
     def _on_back(self) -> None:
         step = footer(self.session.state).back

@@ -18,6 +18,7 @@ __all__ = [
     "details",
     "download",
     "esc",
+    "fetch",
     "finding",
     "heading",
     "icon",
@@ -131,6 +132,12 @@ def download(name: str, content: bytes) -> str:
     data = base64.b64encode(content).decode()
     link = f'<a download="{esc(name)}" href="data:application/octet-stream;base64,{data}">'
     return f"{icon('file')}{link}{esc(words)}</a>"
+
+
+def fetch(name: str, key: str) -> str:
+    """Give a link that asks the wizard for a file's content only when it is pressed."""
+    words = _("Download {name}").format(name=name)
+    return f'{icon("file")}<a href="#" data-file="{esc(key)}">{esc(words)}</a>'
 
 
 def code(text: str) -> str:

@@ -17,6 +17,7 @@ class Stepper(anywidget.AnyWidget):
 
     `words` are all texts of its own; `offer` counts what the main button has offered: a press on it is announced by the
     message `{"seen": offer}`, so that a press which meant something else by now can be told.
+    `{"file": key, "view": id}` asks for a file, which is sent to that view alone.
     """
 
     _esm = STATIC / "stepper.js"

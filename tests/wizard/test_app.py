@@ -26,6 +26,7 @@ from assistant.session.sources import Sources
 from assistant.session.state import Phase, Preview, Show, Simulate, State, StepStatus, Task, Told, Wish
 from assistant.session.store import Store
 from assistant.wizard.app import SetupWizard
+from assistant.wizard.panels.export import fetched
 
 HOSTILE = '<img src=x onerror="alert(1)"><script>alert(2)</script>'
 MACHINE = "linux-arch-rx6700xt-directml"
@@ -237,7 +238,7 @@ def test_a_finished_installation_names_its_kernel() -> None:
 
 
 def test_exported_files_are_offered_as_downloads(tmp_path: Path) -> None:
-    """The link holds the file's content; a file that is gone is named with the reason."""
+    """A link asks for its file and for no other; a file that is gone is named with the reason."""
     (tmp_path / "report.md").write_text("# Report & more")
     state = State(
         current=Step.EXPORT,
@@ -246,9 +247,16 @@ def test_exported_files_are_offered_as_downloads(tmp_path: Path) -> None:
     )
     shown = SetupWizard(Session(NoHost(), InlineRunner(), state=replace(state)))
     text = html_of(shown)
-    assert 'download="report.md"' in text
+    assert "Download report.md" in text
+    assert 'data-file="0"' in text
     assert "# Report &amp; more" in text
     assert "gone.md" in text
+    assert fetched(state, "0") == ("report.md", b"# Report & more")
+    page = fetched(state, "setup.html")
+    assert page is not None
+    assert page[1].startswith(b"<!doctype html>")
+    for key in ("1", "2", "-1", str(tmp_path / "report.md"), "../report.md"):
+        assert fetched(state, key) is None
     shown.close()
 
 

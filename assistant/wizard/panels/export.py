@@ -14,7 +14,10 @@ from assistant.wizard import html
 from assistant.wizard.panels.base import Panel
 from assistant.wizard.parts import made
 
-__all__ = ["ExportPanel"]
+__all__ = ["ExportPanel", "fetched"]
+
+PAGE = "setup.html"
+SHOWN_BYTES = 4_000  # of a file that can be read in the panel; every byte is sent each time the panel is drawn
 
 
 class ExportPanel(Panel):
@@ -36,8 +39,9 @@ class ExportPanel(Panel):
         top = html.heading(
             _("Take it with you"), _("The configuration as files: for you, for your project, for a bug report.")
         )
-        written = [*downloads(state.exported), *([_page(state)] if state.exported else [])]
-        files = "".join(map(_file, written))
+        files = "".join(_file(file, str(key)) for key, file in enumerate(downloads(state.exported)))
+        whole = Download(name=PAGE, path=_("the whole setup as a page to read, without scripts"))
+        files += _file(whole, PAGE) if files else ""
         following = _("Every format that suits this setup is written, or those that you choose.")
         return (
             top
@@ -51,21 +55,24 @@ class ExportPanel(Panel):
         self.folder.disabled = self.formats.disabled = state.running is not None
 
 
-def _page(state: State) -> Download:
-    from assistant.wizard.page import page  # noqa: PLC0415 - the page shows this panel among the others
+def fetched(state: State, key: str) -> tuple[str, bytes] | None:
+    """Give the name and the content of a file that a link of the panel stands for; None for any other key."""
+    if key == PAGE and state.exported:
+        from assistant.wizard.page import page  # noqa: PLC0415 - the page shows this panel among the others
 
-    return Download(
-        name="setup.html", path=_("the whole setup as a page to read, without scripts"), content=page(state).encode()
-    )
+        return PAGE, page(state).encode()
+    wanted = [path for number, path in enumerate(state.exported) if str(number) == key]
+    return next(((file.name, file.content) for file in downloads(wanted) if not file.fault), None)
 
 
-def _file(file: Download) -> str:
-    """Offer a file to be downloaded or read."""
+def _file(file: Download, key: str) -> str:
+    """Offer a file to be downloaded, and a small one to be read."""
     if file.fault:
         return f"<li>{html.icon('error')}{html.esc(file.path)}: {html.esc(file.fault)}</li>"
-    shown = "" if file.name.endswith((".svg", ".png", ".html")) else html.code(file.content.decode("utf-8", "replace"))
+    small = 0 < len(file.content) <= SHOWN_BYTES
+    shown = html.code(file.content.decode("utf-8", "replace")) if small else ""
     return (
-        f"<li>{html.download(file.name, file.content)}<p class='ptsa-lead'>{html.esc(file.path)}</p>"
+        f"<li>{html.fetch(file.name, key)}<p class='ptsa-lead'>{html.esc(file.path)}</p>"
         + html.details(_("Read it here"), shown)
         + "</li>"
     )

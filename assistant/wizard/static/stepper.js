@@ -89,6 +89,25 @@ function guard(root, model) {
   });
 }
 
+// A file comes when its link is pressed, to the page where that was.
+function offer_files(root, model) {
+  const view = Math.random().toString(36).slice(2);
+  const asked = (event) => {
+    const link = event.target.closest?.("a[data-file]");
+    if (!link) return;
+    event.preventDefault();
+    event.stopPropagation();
+    model.send({ file: link.dataset.file, view });
+  };
+  root.addEventListener("click", asked, true);
+  model.on("msg:custom", (told, buffers) => {
+    if (told.view !== view) return;
+    const address = URL.createObjectURL(new Blob(buffers));
+    element("a", "", { href: address, download: told.name }).click();
+    setTimeout(() => URL.revokeObjectURL(address), 60_000);
+  });
+}
+
 function when_attached(el, then, tries = 200) {
   const root = el.closest(".ptsa-wizard");
   if (root) then(root);
@@ -154,6 +173,7 @@ function render({ model, el }) {
   const over = new AbortController();
   when_attached(el, (root) => {
     guard(root, model);
+    offer_files(root, model);
     keep_letters(root);
     keep_focus(root, over.signal);
   });
