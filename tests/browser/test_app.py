@@ -31,7 +31,7 @@ def address(tmp_path: Path) -> Iterator[str]:
             pytest.fail("no address was printed:\n" + "".join(printed), pytrace=False)
     finally:
         child.terminate()
-        child.wait(30)
+        child.communicate(timeout=30)  # reads and closes what it printed
 
 
 @pytest.fixture
