@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from pathlib import Path
 
 import ipywidgets as widgets
 
@@ -39,13 +40,16 @@ class ExportPanel(Panel):
         top = html.heading(
             _("Take it with you"), _("The configuration as files: for you, for your project, for a bug report.")
         )
-        files = "".join(_file(file, str(key)) for key, file in enumerate(downloads(state.exported)))
-        whole = Download(name=PAGE, path=_("the whole setup as a page to read, without scripts"))
-        files += _file(whole, PAGE) if files else ""
+        folder = min((str(Path(path).parent) for path in state.exported), key=len, default="")
+        files = "".join(_file(file, str(key), folder) for key, file in enumerate(downloads(state.exported)))
+        if files:
+            whole = Download(name=PAGE, path=PAGE, content=b"")
+            files += _file(whole, PAGE, "", _("the whole setup as a page to read, without scripts"))
+            files = html.table([(_("Folder"), folder)]) + f'<ul class="ptsa-files">{files}</ul>'
         following = _("Every format that suits this setup is written, or those that you choose.")
         return (
             top
-            + html.section(_("What was found"), f'<ul class="ptsa-files">{files}</ul>' if files else "")
+            + html.section(_("What was found"), files)
             + html.section(_("What will happen"), "" if files else html.paragraph(following))
         )
 
@@ -65,14 +69,16 @@ def fetched(state: State, key: str) -> tuple[str, bytes] | None:
     return next(((file.name, file.content) for file in downloads(wanted) if not file.fault), None)
 
 
-def _file(file: Download, key: str) -> str:
-    """Offer a file to be downloaded, and a small one to be read."""
+def _file(file: Download, key: str, folder: str, lead: str = "") -> str:
+    """Offer a file to be downloaded, by its place in the folder, and a small one to be read."""
     if file.fault:
         return f"<li>{html.icon('error')}{html.esc(file.path)}: {html.esc(file.fault)}</li>"
     small = 0 < len(file.content) <= SHOWN_BYTES
+    place = file.path.removeprefix(folder).lstrip("/\\")
     shown = html.code(file.content.decode("utf-8", "replace")) if small else ""
     return (
-        f"<li>{html.fetch(file.name, key)}<p class='ptsa-lead'>{html.esc(file.path)}</p>"
+        f"<li>{html.fetch(place, key)}"
+        + f"<p class='ptsa-lead'>{html.esc(lead)}</p>" * bool(lead)
         + html.details(_("Read it here"), shown)
         + "</li>"
     )
