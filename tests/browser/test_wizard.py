@@ -17,7 +17,8 @@ ANSWER_SECONDS = 0.2
 IMAGES = Path(__file__).parents[2] / "notebooks" / "images"
 # Pictures tell nothing of the machine that they were taken on: of each path they keep the last part.
 HIDE_PATHS = r"""root => {
-    const shorter = text => text.replace(/(?<![\w:/.…])(?:file:\/\/)?(?:\/[\w.+%@-]+)+(?=\/[\w.+%@-]+)/g, "/home/ada");
+    const path = /(?<![\w:/.…])(?:file:\/\/)?(?!\/(?:proc|sys)\/)(?:\/[\w.+%@-]+)+(?=\/[\w.+%@-]+)/g;
+    const shorter = text => text.replace(path, "/home/ada");
     const walker = document.createTreeWalker(root, NodeFilter.SHOW_TEXT);
     while (walker.nextNode()) walker.currentNode.data = shorter(walker.currentNode.data);
     for (const field of root.querySelectorAll("input")) field.value = shorter(field.value);
