@@ -96,7 +96,13 @@ OVERFLOWING = """root => {
 }"""
 
 
-@pytest.mark.parametrize("width", [360, 640], ids=["a phone's width", "1280 px at 200 % zoom"])
+@pytest.mark.parametrize(
+    "width",
+    [
+        pytest.param(360, id="a phone's width"),
+        pytest.param(640, id="1280 px at 200 % zoom", marks=pytest.mark.heavy),
+    ],
+)
 def test_nothing_is_lost_in_a_narrow_window(page: Page, open_notebook, width: int) -> None:
     """Detection, plan and diagnosis fit their column: nothing sticks out, every control can be pressed."""
     page.set_viewport_size({"width": width, "height": 800})
