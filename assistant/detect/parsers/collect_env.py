@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable
 
 from assistant.detect.parsers.guess import arch_of, system_of, vendor_of_name
+from assistant.detect.parsers.nvidia import smi_complaint
 from assistant.model.machine import Gpu, Vendor
 from assistant.model.record import Record
 
@@ -36,13 +37,26 @@ _LABELS = frozenset(
         "vllm build flags", "gpu topology", "nccl version", "environment variables",
     )
 )  # fmt: skip
-# Where a line begins in a dump whose line ends were lost on the way.
-_RUN_ON = re.compile(
-    rf"[ \t]+(?=(?:{'|'.join(sorted(map(re.escape, _LABELS), key=len, reverse=True))}):[ \t]"
-    r"|GPU \d{1,3}: |MIG \d|\[(?:pip3?|conda)\] )",
-    re.IGNORECASE,
-)
+# What `transformers env` and `accelerate env` call the same.
+_ALSO = {"platform": "python platform", "gpu type": _GPUS}
+# A dump whose first line is lost is known by these.
+_TELLING = {_START, "cuda used to build pytorch", "python platform"}
+# A label may be bold, a cell of a table, or say more in brackets: `OS (e.g., Linux)`.
+_LINE = re.compile(r"([^:|(]{2,40})(?:\([^()]{0,30}\)[ \t*]*)?[:|](.*)", re.DOTALL)
+_BARE = re.compile(r"(PyTorch version)[ \t]+(\d.*)", re.DOTALL | re.IGNORECASE)
+
+
+def _run_on(least: int) -> re.Pattern[str]:
+    """Find where a line begins in a dump whose line ends were lost on the way, behind so many blanks or more."""
+    labels = "|".join(sorted(map(re.escape, _LABELS), key=len, reverse=True))
+    begins = rf"(?:{labels}):[ \t]|GPU \d{{1,3}}: |MIG \d|\[(?:pip3?|conda)\] "
+    return re.compile(rf"(?<![ \t])[ \t]{{{least},}}(?![ \t])(?={begins})", re.IGNORECASE)
+
+
+_GAP, _RUN_ON = _run_on(2), _run_on(1)
 _UNTOLD = re.compile(r"(?:no cuda|could not collect|n/?a|none|unknown)?", re.IGNORECASE)
+# IPEX's script lists properties there, and drivers right behind.
+_NO_MODEL = re.compile(rf"(?:{_UNTOLD.pattern})$|MIG |\[\d|[^:]{{3,40}} version:", re.IGNORECASE)
 _LEAST_LABELS = 4
 _LONGEST_NAME = 300
 _LONGEST_RUN_ON = 10**6
@@ -50,8 +64,10 @@ _LONGEST_RUN_ON = 10**6
 
 def collect_env(text: str) -> CollectEnv | None:
     """Read the fullest dump that the text holds; quote marks, bullets and prose around it are let by."""
-    if _START not in text.lower():
+    lower = text.lower()
+    if not any(label in lower for label in _TELLING):
         return None
+    text = _GAP.sub("\n", re.sub("<br ?/?>", "\n", text.replace("\uff1a", ":")))
     dump = _fullest_dump(text)
     if dump is None and len(text) < _LONGEST_RUN_ON:
         dump = _fullest_dump(_RUN_ON.sub("\n", text))
@@ -73,8 +89,7 @@ def _fullest_dump(text: str) -> Dump | None:
     stale: set[str] = set()
     for raw in text.splitlines():
         line = raw.strip(">*-`|# \t\ufeff")
-        head, colon, tail = line.partition(":")
-        label = head.rstrip("* \t").lower() if colon else ""
+        label, tail = _label(line)
         if label not in _LABELS:
             lines.append(line)
             continue
@@ -87,7 +102,14 @@ def _fullest_dump(text: str) -> Dump | None:
             stale.discard(label)
             dump[label] = lines
     fullest = max(fullest, dump, key=len)
-    return fullest if _START in fullest and len(fullest) >= _LEAST_LABELS else None
+    return fullest if fullest.keys() & _TELLING and len(fullest) >= _LEAST_LABELS else None
+
+
+def _label(line: str) -> tuple[str, str]:
+    """Part a line into the label that it begins with, in this module's words, and the rest."""
+    found = _LINE.match(line) if ":" in line or "|" in line else _BARE.match(line)
+    label = found[1].rstrip("* `\t").lower() if found else ""
+    return _ALSO.get(label, label), found[2] if found else ""
 
 
 def _value(dump: Dump, label: str) -> str:
@@ -116,6 +138,7 @@ def _facts(dump: Dump) -> dict[str, object]:
         "rosetta": True if family == "macos" and arch == "x86_64" and _apple_chip(dump) else None,
         "glibc": glibc[1] if glibc else None,
         "nvidia_driver": driver[0] if driver else None,
+        "nvidia_driver_state": smi_complaint(" ".join(dump.get(_GPUS, ())[:2])),
         "packages": _packages(dump),
     }
 
@@ -135,25 +158,25 @@ def _packages(dump: Dump) -> dict[str, str]:
     told: dict[str, str] = {}
     for name, version in listed:
         told.setdefault(name.lower().replace("_", "-"), version)
-    running = _value(dump, _START).split()
-    torch = running[0] if running else told.get("torch") or told.get("pytorch")
+    running = re.match(r"v?(\d[\w.+-]{0,80})", _value(dump, _START))
+    torch = running[1] if running else told.get("torch") or told.get("pytorch")
     return {**told, "torch": torch} if torch else told
 
 
 def _gpus(dump: Dump) -> tuple[Gpu, ...]:
     built_for_amd = bool(_value(dump, "rocm used to build pytorch"))
     named = [_named(line, Vendor.AMD if built_for_amd else Vendor.NVIDIA) for line in _models(dump.get(_GPUS, ()))]
-    detected, onboard = (list(_intel_gpus(dump.get(label, ()))) for label in _INTEL)
-    named += detected if len(detected) >= len(onboard) else onboard
+    listed = [dump.get(label, []) for label in _INTEL] + [[line for line in dump.get(_GPUS, ()) if line[:1] == "["]]
+    intel = max([list(_intel_gpus(lines)) for lines in listed], key=len)
     chip = _apple_chip(dump)
-    return (*named, *([Gpu(vendor=Vendor.APPLE, name=chip, integrated=True)] if chip else []))
+    return (*named, *intel, *([Gpu(vendor=Vendor.APPLE, name=chip, integrated=True)] if chip else []))
 
 
 def _models(lines: Iterable[str]) -> Iterable[str]:
-    """Give one text per GPU: the first line, or the lines `GPU 0: …`; slices of a card (MIG) are no cards."""
+    """Give one text per GPU: the first line, or the lines `GPU 0: …`; slices (MIG) and complaints are no cards."""
     told = [line for line in lines if line]
     many = [line for line in told if re.match(r"GPU \d{1,3}: ", line)]
-    return many or [line for line in told[:1] if not _UNTOLD.fullmatch(line) and not line.startswith("MIG ")]
+    return many or [line for line in told[:1] if not _NO_MODEL.match(line) and not smi_complaint(line)]
 
 
 def _named(line: str, vendor: Vendor) -> Gpu:
