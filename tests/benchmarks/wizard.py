@@ -120,6 +120,7 @@ def go_through(page: Page, target: Path) -> float:
 
     wizard = page.locator(".ptsa-wizard")
     main_button(wizard, "Continue").click()
+    wizard.get_by_role("heading", name="What will be installed?").wait_for(timeout=60_000)
     main_button(wizard, "Continue").click()
     aim_at(wizard, target)
     main_button(wizard, "Work out the packages").click()
@@ -134,6 +135,7 @@ def go_through(page: Page, target: Path) -> float:
     main_button(wizard, "Continue").click()
     wizard.get_by_text("All checks passed").wait_for(timeout=120_000)
     main_button(wizard, "Continue").click()
+    wizard.get_by_role("heading", name="Is anything to mend?").wait_for(timeout=60_000)
     main_button(wizard, "Continue").click()
     main_button(wizard, "Write the files").click()
     wizard.get_by_role("link", name="Download report.md").wait_for(timeout=60_000)
