@@ -67,7 +67,7 @@ def beside_torch(plain: Path, cpu_environment: Environment) -> Path:
     where = "import sysconfig; print(sysconfig.get_path('purelib'))"
     mine, other = (sh(python, "-c", where).stdout.strip() for python in (plain, cpu_environment.python))
     if Path(mine).parent.name != Path(other).parent.name:
-        pytest.skip("the CPU environment has another Python")
+        pytest.fail("the CPU environment has another Python", pytrace=False)
     Path(mine, "beside.pth").write_text(other)
     return plain
 
@@ -153,7 +153,7 @@ def test_externally_managed_python(tmp_path: Path) -> None:
     system = shutil.which("python3", path="/usr/bin")
     where = sh(system, "-c", "import sysconfig; print(sysconfig.get_path('stdlib'))").stdout.strip() if system else ""
     if not Path(where, "EXTERNALLY-MANAGED").exists():
-        pytest.skip("no externally managed Python here")
+        pytest.fail("this needs a system with an externally managed Python, such as Debian 12", pytrace=False)
     best = cause(sh(sys.executable, "-m", "uv", "pip", "install", "--python", system, "--dry-run", "six"))
     assert best.key == "externally-managed-env"
     uv("venv", "--python", system, tmp_path / ".venv")
@@ -161,9 +161,9 @@ def test_externally_managed_python(tmp_path: Path) -> None:
     assert sh(tmp_path / ".venv" / "bin" / "python", "-c", "import six").returncode == 0
 
 
-@pytest.mark.skipif(not shutil.which("cc"), reason="no C compiler to make a library with")
 def test_missing_shared_library(tmp_path: Path) -> None:
     """A library whose own library is gone fails to load, and loads once the loader finds that."""
+    assert shutil.which("cc"), "this needs a C compiler to make a library with"
     (tmp_path / "gone.c").write_text("int gone(void) { return 1; }")
     (tmp_path / "user.c").write_text("int gone(void); int user(void) { return gone(); }")
     for name, soname, extra in (("gone", "libgone.so.1", ()), ("user", "libuser.so.1", ("-L.", "-l:libgone.so.1"))):
@@ -180,7 +180,7 @@ def test_a_full_disk(tmp_path: Path, plain: Path) -> None:
     small = tmp_path / "small"
     small.mkdir()
     if sh("mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", small).returncode:
-        pytest.skip("no drive can be mounted here")
+        pytest.fail("this needs the right to mount a small drive: run it as root", pytrace=False)
     try:
         best = cause(sh(sys.executable, "-m", "uv", "pip", "install", "--python", plain, "--target", small, "numpy"))
         assert best.key == "disk-full"

@@ -371,6 +371,22 @@ def test_stale_steps_are_told_by_word_and_sign(wizard: SetupWizard) -> None:
     assert "PyTorch" in html_of(wizard)
 
 
+def test_nightly_builds_are_asked_for_in_the_plan_step(tmp_path: Path) -> None:
+    """The choice becomes a wish; the plan that follows is last night's build, and says what that is."""
+    host = ReplayHost(load("macos15-m3max"))
+    session = Session(host, InlineRunner(), Store(tmp_path), sources=Sources(host, offline=True))
+    shown = SetupWizard(session)
+    session.begin(Task.DETECT)
+    session.begin(Task.PLAN)
+    panel = shown._panels[Step.PLAN]
+    panel.builds.value = True
+    session.begin(Task.PLAN)
+    assert session.state.plan.variant == "nightly/cpu"
+    session.dispatch(Show(step=Step.PLAN))
+    assert "A nightly build is made each night" in html_of(shown)
+    shown.close()
+
+
 def test_every_step_says_what_was_found_what_will_happen_and_what_can_be_changed(tmp_path: Path) -> None:
     """The three questions are answered under headings of their own."""
     shown = SetupWizard(Session(NoHost(), InlineRunner(), state=replace(hostile_state(tmp_path), report=None)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 import ipywidgets as widgets
 
@@ -24,17 +25,20 @@ class PlanPanel(Panel):
     """The plan in plain words."""
 
     def controls(self) -> Iterable[widgets.Widget]:
-        """Let the user take another plan, or ask for a backend."""
+        """Let the user take another plan, or ask for a backend or for nightly builds."""
         self.choice = made(widgets.Dropdown, description=_("Plan"))
         self.on_value(self.choice, lambda index: Choose(index=index or 0))
         backends = [(_("Choose for me"), ""), *((backend.value.upper(), backend.value) for backend in Backend)]
         self.backend = made(widgets.Dropdown, options=backends, description=_("Backend"))
         self._request = State().request
-        self.on_value(self.backend, self._wish)
-        return [self.choice, self.backend]
+        self.on_value(self.backend, lambda name: self._wish(backend=Backend(name) if name else None))
+        builds = [(_("Releases"), False), (_("Nightly, little tested"), True)]
+        self.builds = made(widgets.Dropdown, options=builds, description=_("Builds"))
+        self.on_value(self.builds, lambda nightly: self._wish(nightly=nightly))
+        return [self.choice, self.backend, self.builds]
 
-    def _wish(self, backend: str) -> Wish:
-        return Wish(request=replace(self._request, backend=Backend(backend) if backend else None))
+    def _wish(self, **changed: Any) -> Wish:  # noqa: ANN401 - fields of the request
+        return Wish(request=replace(self._request, **changed))
 
     def draw(self, state: State) -> str:
         """Show the chosen plan."""
@@ -67,7 +71,9 @@ class PlanPanel(Panel):
             self.choice.value = state.chosen
         self._request = state.request
         self.backend.value = state.request.backend.value if state.request.backend else ""
-        self.choice.disabled = self.backend.disabled = state.running is not None
+        self.builds.value = state.request.nightly
+        for control in (self.choice, self.backend, self.builds):
+            control.disabled = state.running is not None
 
 
 def plan_title(plan: Plan) -> str:
