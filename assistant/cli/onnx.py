@@ -120,8 +120,9 @@ def try_(
 
 
 def _write(name: str, text: str) -> None:
+    from assistant.onnx.load import unwritable  # noqa: PLC0415 - draws in onnx
+
     try:
         Path(name).write_text(text, encoding="utf-8")
     except OSError as error:
-        message = _("{file} cannot be written: {reason}.").format(file=name, reason=error.strerror)
-        raise WorkFailed(message, hint=_("Choose another place.")) from error
+        raise unwritable(Path(name), error) from error

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from onnx import ModelProto, TensorProto, TypeProto, helper
 
 from assistant.model.record import Record
+from assistant.onnx.graph import given_inputs
 from assistant.onnx.ranges import LARGEST, ROUNDED_AWAY
 from assistant.onnx.values import FLOAT, Program, Step, Value, attribute
 
@@ -71,8 +72,7 @@ def measure(program: Program, samples: Sequence[Feeds] = ()) -> Measured | None:
 
 def feeds(program: Program, size: int) -> Iterator[Feeds]:
     """Make inputs twice: normally distributed numbers, integers and truths; then wide ones, and the reverse."""
-    weights = {tensor.name for tensor in program.model.graph.initializer}
-    inputs = [info for info in program.model.graph.input if info.name not in weights]
+    inputs = given_inputs(program.model.graph)
     for wide in (False, True):
         yield {info.name: _made(info.type, size, seed, wide=wide) for seed, info in enumerate(inputs)}
 

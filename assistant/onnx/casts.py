@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto, helper, numpy_helper
 
-from assistant.onnx.graph import opsets, subgraphs
+from assistant.onnx.graph import given_inputs, opsets, subgraphs
 from assistant.onnx.halves import FOLLOWS, MAKES, Slots
 from assistant.onnx.ranges import Constants
 from assistant.onnx.values import FLOAT, HALF, Program, Scope, Step, Value, attribute
@@ -30,7 +30,8 @@ class Writer:
         self.taken |= {step.node.name for step in program.steps()}
         self.narrow = {v for step, part in halves.items() for i in part.outputs if (v := step.outputs[i]) is not None}
         if not keep_io_types:
-            self.narrow |= {value for value in self._inputs() if value.kind == FLOAT}
+            inputs = (program.main.values[info.name] for info in given_inputs(program.model.graph))
+            self.narrow |= {value for value in inputs if value.kind == FLOAT}
         self.wants: dict[Value, set[bool]] = defaultdict(set)
         for step in sorted(program.steps(), key=lambda step: step.op in FOLLOWS):
             for index, value in enumerate(step.inputs):
@@ -60,12 +61,6 @@ class Writer:
                 if info.type.tensor_type.elem_type == FLOAT:
                     info.type.tensor_type.elem_type = HALF
         return model
-
-    def _inputs(self) -> Iterator[Value]:
-        for info in self.program.model.graph.input:
-            value = self.program.main.values[info.name]
-            if value.tensor is None:
-                yield value
 
     def _wanted(self, step: Step, index: int, value: Value) -> bool:
         """Tell whether a step takes a value in FP16; one that only measures it takes what is there for others."""
@@ -152,7 +147,7 @@ class Writer:
     def _weights(self, scope: Scope, graph: GraphProto) -> None:
         """Put the weights in, each in the types that are wanted, and take them from the list of inputs."""
         held = {tensor.name for tensor in graph.initializer}
-        inputs = [info for info in graph.input if info.name not in held]
+        inputs = given_inputs(graph)
         if len(inputs) < len(graph.input):
             del graph.input[:]
             graph.input.extend(inputs)

@@ -19,7 +19,7 @@ from assistant.model.record import Record, to_json
 from assistant.onnx.calibrate import Feeds
 from assistant.onnx.fp16 import Half, convert_to_fp16
 from assistant.onnx.graph import opsets
-from assistant.onnx.load import load_model, save_model
+from assistant.onnx.load import load_model, save_model, unwritable
 from assistant.onnx.opset import KNOWN_IR, CannotLower, best_opsets, lowered
 from assistant.onnx.reasons import reason
 from assistant.onnx.rewrites import ALWAYS, rewritten
@@ -194,8 +194,7 @@ def _log(done: Conversion, output: Path) -> None:
             part.write_text(text + "\n", encoding="utf-8")
             part.replace(path)
         except OSError as error:
-            message = _("{file} cannot be written: {reason}.").format(file=path, reason=error.strerror or error)
-            raise WorkFailed(message, hint=_("Choose another place.")) from error
+            raise unwritable(path, error) from error
         finally:
             part.unlink(missing_ok=True)
 

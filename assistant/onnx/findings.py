@@ -13,7 +13,7 @@ from onnx import ModelProto, TensorProto, numpy_helper
 
 from assistant.i18n import _, ngettext
 from assistant.model.finding import Finding, Remedy, Severity
-from assistant.onnx.graph import opsets, plain_domain, tensors
+from assistant.onnx.graph import given_inputs, opsets, plain_domain, tensors
 from assistant.onnx.operators import Release, Types, match, runtimes, since, tensor_type
 from assistant.onnx.partition import copies
 from assistant.onnx.placement import Node
@@ -310,9 +310,7 @@ def _operators(nodes: Sequence[Node]) -> str:
 
 def _open_sizes(look: Look) -> list[str]:
     """Name the sizes of the model's inputs that are left open; "?" for one without a name."""
-    graph = look.program.model.graph
-    weights = {tensor.name for tensor in graph.initializer}
-    shapes = [info.type.tensor_type.shape.dim for info in graph.input if info.name not in weights]
+    shapes = [info.type.tensor_type.shape.dim for info in given_inputs(look.program.model.graph)]
     return list(dict.fromkeys(dim.dim_param or "?" for dims in shapes for dim in dims if not dim.HasField("dim_value")))
 
 

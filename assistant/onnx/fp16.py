@@ -210,7 +210,7 @@ def _rehearsed(
             found = blamed(source, halves, writer.names, runs)
             if not found:
                 return True
-            for step in found:
+            for step in [step for step in halves if step in found]:
                 why[step] = "rehearsal"
                 del halves[step]
     return False

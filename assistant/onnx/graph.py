@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from graphlib import CycleError, TopologicalSorter
 
-from onnx import AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto
+from onnx import AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto
 
 __all__ = [
     "bodies",
     "consumed",
-    "graphs",
-    "initializers",
+    "given_inputs",
     "missing",
+    "nested",
     "opsets",
     "ordered",
     "plain_domain",
@@ -43,28 +43,22 @@ def subgraphs(node: NodeProto) -> Iterator[GraphProto]:
 
 def bodies(model: ModelProto) -> Iterator[GraphProto | FunctionProto]:
     """Give everything that holds nodes: the main graph, the local functions, and the graphs inside their nodes."""
-    yield from graphs(model.graph)
-    for function in model.functions:
-        yield function
-        for node in function.node:
-            for graph in subgraphs(node):
-                yield from graphs(graph)
+    for body in (model.graph, *model.functions):
+        yield from nested(body)
 
 
-def graphs(graph: GraphProto) -> Iterator[GraphProto]:
-    """Give a graph, and all graphs inside its nodes, however deep."""
-    yield graph
-    for node in graph.node:
+def nested(body: GraphProto | FunctionProto) -> Iterator[GraphProto | FunctionProto]:
+    """Give a graph or function, and all graphs inside its nodes, however deep."""
+    yield body
+    for node in body.node:
         for inner in subgraphs(node):
-            yield from graphs(inner)
+            yield from nested(inner)
 
 
-def initializers(graph: GraphProto) -> Iterator[tuple[str, TensorProto]]:
-    """Give a graph's own weights by name; a sparse one by its values."""
-    for tensor in graph.initializer:
-        yield tensor.name, tensor
-    for sparse in graph.sparse_initializer:
-        yield sparse.values.name, sparse.values
+def given_inputs(graph: GraphProto) -> list[ValueInfoProto]:
+    """Give the inputs that a run must be given: older models list their weights among them."""
+    weights = {tensor.name for tensor in graph.initializer}
+    return [info for info in graph.input if info.name not in weights]
 
 
 def tensors(model: ModelProto) -> Iterator[TensorProto]:
@@ -83,48 +77,39 @@ def consumed(node: NodeProto) -> set[str]:
     """Give the names that a node takes: its inputs, and what its subgraphs take from outside themselves."""
     names = {name for name in node.input if name}
     for graph in subgraphs(node):
-        names |= _outer(graph)
+        names |= missing(graph)
     return names
 
 
-def ordered(nodes: Sequence[NodeProto], known: Iterable[str] = ()) -> list[NodeProto] | None:
+def ordered(nodes: Sequence[NodeProto]) -> list[NodeProto] | None:
     """Sort nodes so that each stands after the nodes whose outputs it takes; None where they form a cycle.
 
-    Nodes that are in order stay as they are. `known` are names that need no node: inputs and weights.
+    Nodes that are in order stay as they are.
     """
-    given = set(known)
-    makers = {name: index for index, node in enumerate(nodes) for name in node.output if name and name not in given}
+    makers = {name: index for index, node in enumerate(nodes) for name in node.output if name}
     needs = [{makers[name] for name in consumed(node) if name in makers} for node in nodes]
     if all(not need or max(need) < index for index, need in enumerate(needs)):
         return list(nodes)
-    takers: list[list[int]] = [[] for _node in nodes]
+    sorter = TopologicalSorter(
+        dict.fromkeys(range(len(nodes)), ())
+    )  # as listed first: of several, the earlier stays so
     for index, need in enumerate(needs):
-        for maker in need:
-            takers[maker].append(index)
-    waiting = [len(need) for need in needs]
-    ready = deque(index for index, count in enumerate(waiting) if not count)
-    order = []
-    while ready:
-        order.append(ready.popleft())
-        for taker in takers[order[-1]]:
-            waiting[taker] -= 1
-            if not waiting[taker]:
-                ready.append(taker)
-    return [nodes[index] for index in order] if len(order) == len(nodes) else None
+        sorter.add(index, *need)
+    try:
+        return [nodes[index] for index in sorter.static_order()]
+    except CycleError:
+        return None
 
 
 def missing(body: GraphProto | FunctionProto) -> set[str]:
     """Give the names that a body uses and neither takes as inputs nor makes itself."""
     if isinstance(body, GraphProto):
-        return _outer(body)
-    taken = set(body.output).union(*(consumed(node) for node in body.node))
-    return taken - set(body.input) - {name for node in body.node for name in node.output}
-
-
-def _outer(graph: GraphProto) -> set[str]:
-    inside = {value.name for value in graph.input} | {name for name, _tensor in initializers(graph)}
-    taken = {value.name for value in graph.output}
-    for node in graph.node:
+        inside, taken = ({value.name for value in side} for side in (body.input, body.output))
+        inside |= {tensor.name for tensor in body.initializer}
+        inside |= {sparse.values.name for sparse in body.sparse_initializer}
+    else:
+        inside, taken = set(body.input), set(body.output)
+    for node in body.node:
         taken |= consumed(node)
         inside.update(node.output)
     return taken - inside - {""}

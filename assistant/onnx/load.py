@@ -10,15 +10,16 @@ from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import onnx
-from google.protobuf.message import DecodeError
-from onnx import FunctionProto, GraphProto, ModelProto, TensorProto
+from google.protobuf.message import DecodeError, Message
+from onnx import ModelProto, TensorProto
 from onnx.external_data_helper import set_external_data, uses_external_data
 
 from assistant.i18n import _
 from assistant.model.errors import BadInput, WorkFailed
-from assistant.onnx.graph import bodies, graphs, missing, opsets, ordered, plain_domain, subgraphs, tensors
+from assistant.onnx.graph import bodies, missing, nested, opsets, ordered, plain_domain, tensors
+from assistant.onnx.operators import runtimes
 
-__all__ = ["KNOWN_DOMAINS", "load_model", "save_model"]
+__all__ = ["load_model", "save_model", "unwritable"]
 
 LIMIT = 2**31 - 1  # protobuf reads and writes no more in one piece
 ROOM = 2**27  # left for everything in a model but its weights
@@ -30,28 +31,8 @@ FIRST_IMPORTING_IR = 3
 PACKED_BITS = {"INT4": 4, "UINT4": 4, "FLOAT4E2M1": 4, "INT2": 2, "UINT2": 2}
 UNSIZED = {"UNDEFINED", "STRING", "FLOAT6E2M3", "FLOAT6E3M2"}
 TYPE_NAMES: dict[int, str] = {number: name for name, number in TensorProto.DataType.items()}
-LISTED: dict[int, str] = {
-    TensorProto.FLOAT: "float_data",
-    TensorProto.INT64: "int64_data",
-    TensorProto.DOUBLE: "double_data",
-}
+LISTED = {TensorProto.FLOAT, TensorProto.INT64, TensorProto.DOUBLE}  # each number in a field of its own
 MOST_NAMES = 5
-
-# The domains whose operators ONNX Runtime brings along; any other needs a library of its own.
-KNOWN_DOMAINS = frozenset(
-    {
-        "",
-        "ai.onnx.ml",
-        "ai.onnx.preview",
-        "ai.onnx.preview.training",
-        "ai.onnx.training",
-        "com.microsoft",
-        "com.microsoft.dml",
-        "com.microsoft.experimental",
-        "com.microsoft.nchwc",
-        "com.ms.internal.nhwc",
-    }
-)
 
 
 def load_model(path: str | Path, *, weights: bool = True) -> ModelProto:
@@ -89,9 +70,14 @@ def save_model(
     try:
         _write(model, path, data)
     except OSError as error:
-        message = _("{file} cannot be written: {reason}.").format(file=path, reason=error.strerror or error)
-        raise WorkFailed(message, hint=_("Choose another place.")) from error
+        raise unwritable(path, error) from error
     return path
+
+
+def unwritable(path: Path, error: OSError) -> WorkFailed:
+    """Say that a file cannot be written."""
+    message = _("{file} cannot be written: {reason}.").format(file=path, reason=error.strerror or error)
+    return WorkFailed(message, hint=_("Choose another place."))
 
 
 def _parsed(path: Path) -> ModelProto:
@@ -132,29 +118,25 @@ def _not_onnx(path: Path) -> BadInput:
 def _refuse_garbled(model: ModelProto, path: Path) -> None:
     """Refuse names that are no text, which protobuf lets through until they are read."""
     try:
-        own = (model.producer_name, model.producer_version, model.domain, model.doc_string)
-        domains = [entry.domain for holder in (model, *model.functions) for entry in holder.opset_import]
-        domains += [function.domain for function in model.functions]
-        names = (name for body in bodies(model) for name in _names(body))
-        if all(isinstance(name, str) for name in (*own, *domains, *names)):
+        if all(isinstance(text, str) for text in _texts(model)):
             return
     except UnicodeDecodeError as error:
         raise _not_onnx(path) from error
     raise _not_onnx(path)
 
 
-def _names(body: GraphProto | FunctionProto) -> Iterator[object]:
-    yield from (body.name, body.doc_string)
-    infos = (*body.input, *body.output, *body.value_info) if isinstance(body, GraphProto) else body.value_info
-    for info in infos:
-        yield from (info.name, *(dim.dim_param for dim in info.type.tensor_type.shape.dim))
-    for node in body.node:
-        yield from (node.name, node.op_type, node.domain, *node.input, *node.output)
-        for attribute in node.attribute:
-            yield from (attribute.name, attribute.ref_attr_name)
-    yield from (
-        (tensor.name for tensor in body.initializer) if isinstance(body, GraphProto) else (*body.input, *body.output)
-    )
+def _texts(message: Message) -> Iterator[object]:
+    """Give every text that a message holds; of a tensor only its name, as to read its fields copies the weights."""
+    if isinstance(message, TensorProto):
+        yield message.name
+        return
+    for field, content in message.ListFields():
+        parts = (content,) if isinstance(content, str | bytes | Message) else content
+        if field.type == field.TYPE_STRING:
+            yield from parts
+        elif field.type == field.TYPE_MESSAGE:
+            for part in parts:
+                yield from _texts(part)
 
 
 def _refuse_newer(model: ModelProto, path: Path) -> None:
@@ -175,7 +157,7 @@ def _refuse_unknown(model: ModelProto, path: Path) -> None:
         f"{node.domain}::{node.op_type}"
         for body in bodies(model)
         for node in body.node
-        if plain_domain(node.domain) not in KNOWN_DOMAINS and (node.domain, node.op_type) not in local
+        if plain_domain(node.domain) not in runtimes().domains and (node.domain, node.op_type) not in local
     }
     if unknown:
         names = ", ".join(sorted(unknown)[:MOST_NAMES])
@@ -210,12 +192,7 @@ def _calls(model: ModelProto) -> dict[tuple[str, str], set[tuple[str, str]]]:
     """Give for each local function what it calls."""
     return {
         (function.domain, function.name): {
-            (node.domain, node.op_type)
-            for body in (
-                function,
-                *(inner for node in function.node for graph in subgraphs(node) for inner in graphs(graph)),
-            )
-            for node in body.node
+            (node.domain, node.op_type) for body in nested(function) for node in body.node
         }
         for function in model.functions
     }
@@ -233,7 +210,7 @@ def _complete(tensor: TensorProto, path: Path, *, weights: bool) -> None:
     offset, length = entries.get("offset", "0"), entries.get("length", str(size or 0))
     if not (offset.isdecimal() and length.isdecimal() and int(offset) + int(length) <= file.stat().st_size):
         raise _damaged(tensor, path)
-    if size is not None and int(length) != size:
+    if size not in {None, int(length)}:
         raise _damaged(tensor, path)
     if weights or int(length) <= KEPT_BYTES:
         with file.open("rb") as data:
@@ -254,9 +231,11 @@ def _size(tensor: TensorProto) -> int | None:
 
 def _held(tensor: TensorProto, size: int) -> int:
     """Give the bytes that a tensor holds in itself; of rarer types only raw data are looked at."""
-    if tensor.HasField("raw_data") or tensor.data_type not in LISTED:
-        return len(tensor.raw_data) if tensor.HasField("raw_data") else size
-    held = getattr(tensor, LISTED[tensor.data_type])
+    if tensor.HasField("raw_data"):
+        return len(tensor.raw_data)
+    if tensor.data_type not in LISTED:
+        return size
+    held = getattr(tensor, onnx.helper.tensor_dtype_to_field(tensor.data_type))
     return len(held) * onnx.helper.tensor_dtype_to_np_dtype(tensor.data_type).itemsize
 
 

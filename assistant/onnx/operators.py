@@ -90,12 +90,16 @@ class Release(Record, frozen=True):
 
 
 class Runtimes(Record, frozen=True):
-    """What releases of ONNX Runtime load, oldest first; DirectML is best served within `best_opsets`."""
+    """What releases of ONNX Runtime load, oldest first; DirectML is best served within `best_opsets`.
+
+    `domains` are those whose operators it brings along; any other needs a library of its own.
+    """
 
     source: str
     as_of: str
     last_directml: str
     best_opsets: tuple[int, int]
+    domains: frozenset[str]
     releases: tuple[Release, ...]
 
 

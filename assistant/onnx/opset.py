@@ -7,10 +7,11 @@ from typing import Any
 
 import onnx
 import onnx.inliner
-from onnx import FunctionProto, ModelProto, NodeProto, TensorProto, TypeProto, helper, numpy_helper
+from onnx import FunctionProto, ModelProto, NodeProto, TypeProto, helper, numpy_helper
 
 from assistant.model.errors import WorkFailed
 from assistant.onnx.graph import opsets
+from assistant.onnx.operators import described, tensor_type
 from assistant.onnx.values import Program, Step, Value, attribute, program
 
 __all__ = ["KNOWN_IR", "best_opsets", "lowered"]
@@ -57,13 +58,6 @@ def lowered(model: ModelProto, target: int) -> tuple[ModelProto, list[str]]:
     return result, told
 
 
-def _schema(step: Step, version: int) -> onnx.defs.OpSchema | None:
-    try:
-        return onnx.defs.get_schema(step.node.op_type, version, "")
-    except onnx.defs.SchemaError:
-        return None
-
-
 def _expanded(source: Program, target: int) -> list[str]:
     """Put the definition of operators newer than `target` in place of them, as local functions to be inlined."""
     current = opsets(source.model)[""]
@@ -71,7 +65,7 @@ def _expanded(source: Program, target: int) -> list[str]:
     for number, step in enumerate(source.steps()):
         if step.node.domain not in {"", "ai.onnx"}:
             continue
-        now, then = _schema(step, current), _schema(step, target)
+        now, then = described("", step.op, current), described("", step.op, target)
         if now is None or (then is not None and (step.op not in CHANGED or now.since_version == then.since_version)):
             continue
         body = _definition(step, now, current)
@@ -94,7 +88,7 @@ def _definition(step: Step, schema: Any, current: int) -> FunctionProto:  # noqa
     versions = [one for one in schema.function_opset_versions if one <= current]
     dependent = [one for one in schema.context_dependent_function_opset_versions if one <= current]
     if dependent:
-        types = [_type_of(value) for value in step.inputs]
+        types = [_type_of(value).SerializeToString() for value in step.inputs]
         content = schema.get_context_dependent_function_with_opset_version(
             dependent[-1], step.node.SerializeToString(), types
         )
@@ -106,22 +100,14 @@ def _definition(step: Step, schema: Any, current: int) -> FunctionProto:  # noqa
     return body
 
 
-def _type_of(value: Value | None) -> bytes:
-    kind = TypeProto()
-    if value is not None and value.kind > 0:
-        kind.tensor_type.elem_type = value.kind
-        if value.shape is not None:
-            for length in value.shape:
-                dim = kind.tensor_type.shape.dim.add()
-                if length is not None:
-                    dim.dim_value = length
-    return bytes(kind.SerializeToString())
+def _type_of(value: Value | None) -> TypeProto:
+    return helper.make_tensor_type_proto(value.kind, value.shape) if value and value.kind > 0 else TypeProto()
 
 
 def _lower(step: Step, target: int) -> str:
     """Give one node the form of an older opset; say what changed, "" where nothing had to."""
     current = step.signature
-    then = _schema(step, target) if current is not None and step.node.domain in {"", "ai.onnx"} else None
+    then = described("", step.op, target) if current is not None and step.node.domain in {"", "ai.onnx"} else None
     if then is None or current is None or then.since_version == current.since:
         return ""
     adapted = ADAPTERS[step.op](step) if step.op in ADAPTERS and _reshaped(step, then) else ""
@@ -160,7 +146,7 @@ def _obstacles(step: Step, then: onnx.defs.OpSchema) -> Iterator[str]:
         if value is None or value.kind <= 0 or not then.inputs:
             continue
         formal = then.inputs[min(index, len(then.inputs) - 1)].type_str
-        name = f"tensor({TensorProto.DataType.Name(value.kind).lower()})"
+        name = tensor_type(value.kind)
         if formal in allowed and name not in allowed[formal]:
             yield name
 

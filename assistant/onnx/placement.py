@@ -94,10 +94,6 @@ def type_name(kind: TypeProto) -> str:
     return ""
 
 
-def _tensor(kind: int, form: str = "tensor") -> str:
-    return f"{form}({TensorProto.DataType.Name(kind).lower()})"
-
-
 class _Placer:
     """Places one node after another by the tables of one provider."""
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from onnx import ModelProto, NodeProto, helper, numpy_helper
 
-from assistant.onnx.graph import subgraphs
+from assistant.onnx.graph import bodies
 from assistant.onnx.values import Program, Scope, Step, Value, attribute, program
 
 __all__ = ["ALWAYS", "FLAT_OPS", "REWRITES", "rewritten"]
@@ -85,11 +85,8 @@ def _rule(step: Step, wanted: Sequence[str] | None) -> Rule | None:
 def _cleared(source: Program) -> ModelProto:
     """Forget inner shapes, which the new nodes may contradict."""
     whole = source.filled()
-    todo = [whole.graph]
-    while todo:
-        graph = todo.pop()
+    for graph in bodies(whole):
         del graph.value_info[:]
-        todo.extend(inner for node in graph.node for inner in subgraphs(node))
     return whole
 
 

@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 
 import onnx
 import onnx.inliner
-from onnx import GraphProto, ModelProto, NodeProto, SparseTensorProto, TensorProto, helper, shape_inference
+from onnx import (
+    FunctionProto,
+    GraphProto,
+    ModelProto,
+    NodeProto,
+    SparseTensorProto,
+    TensorProto,
+    helper,
+    shape_inference,
+)
 
-from assistant.onnx.graph import opsets, ordered, plain_domain, subgraphs
+from assistant.onnx.graph import bodies, opsets, ordered, plain_domain, subgraphs
 
 __all__ = ["FLOAT", "HALF", "Program", "Scope", "Step", "Value", "attribute", "program", "skeleton"]
 
@@ -152,7 +161,7 @@ def program(model: ModelProto) -> Program:
     if bare.functions:
         bare = onnx.inliner.inline_local_functions(bare)
     _imported(bare)
-    for graph in _all_graphs(bare.graph):
+    for graph in bodies(bare):
         _sort(graph)
     bare = _inferred(bare)
     weights = {tensor.name: tensor for tensor in model.graph.initializer}
@@ -183,18 +192,11 @@ def skeleton(model: ModelProto) -> ModelProto:
     return bare
 
 
-def _all_graphs(graph: GraphProto) -> Iterable[GraphProto]:
-    yield graph
-    for node in graph.node:
-        for inner in subgraphs(node):
-            yield from _all_graphs(inner)
-
-
 def _imported(bare: ModelProto) -> None:
     """Call ONNX's own domain by its short name, as the checker wants it, and import ONNX Runtime's where it is used."""
     for entry in bare.opset_import:
         entry.domain = plain_domain(entry.domain)
-    for graph in _all_graphs(bare.graph):
+    for graph in bodies(bare):
         for node in graph.node:
             if node.domain == "ai.onnx":
                 node.domain = ""
@@ -202,7 +204,7 @@ def _imported(bare: ModelProto) -> None:
                 bare.opset_import.add(domain=RUNTIME, version=1)
 
 
-def _sort(graph: GraphProto) -> None:
+def _sort(graph: GraphProto | FunctionProto) -> None:
     given = list(graph.node)
     nodes = ordered(given)
     if nodes is not None and any(one is not other for one, other in zip(nodes, given, strict=True)):
@@ -213,7 +215,7 @@ def _sort(graph: GraphProto) -> None:
 
 def _inferred(bare: ModelProto) -> ModelProto:
     """Infer types and shapes; declared inner shapes are forgotten first, as a stale one misleads every runtime."""
-    for graph in _all_graphs(bare.graph):
+    for graph in bodies(bare):
         for value in graph.value_info:
             if value.type.HasField("tensor_type"):
                 value.type.tensor_type.ClearField("shape")
