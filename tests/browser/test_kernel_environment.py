@@ -51,6 +51,7 @@ def test_the_kernels_own_environment_is_changed_and_gone_on_with(
     run_cell(page, 0)
     wizard = page.locator(".ptsa-wizard")
     press(wizard, "Continue")
+    expect(wizard.get_by_role("heading", name="What will be installed?")).to_be_visible()
     press(wizard, "Continue")
     wizard.get_by_label("Where").select_option("The environment of this kernel")
     press(wizard, "Work out the packages")
