@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from onnx import ModelProto, TensorProto, TypeProto, helper
 
 from assistant.model.record import Record
-from assistant.onnx.graph import given_inputs
+from assistant.onnx.graph import KNOWN_IR, given_inputs
 from assistant.onnx.ranges import LARGEST, ROUNDED_AWAY
 from assistant.onnx.values import FLOAT, Program, Step, Value, attribute
 
@@ -31,7 +31,6 @@ LOOPS, LOOPED = {"AveragePool", "DeformConv", "GridSample", "LpPool", "MaxPool",
 OPEN = 8  # taken for an open size where work is estimated
 FADED = 2.0**-17  # a value whose largest number is below has lost more than its last two digits in FP16
 RUN_BYTES = 2**30  # of values kept at a time
-RUNTIME_IR = 10  # every ONNX Runtime since 1.18 reads it
 MOST_PROBED = 30_000  # values: the time in which ONNX Runtime opens a model grows with their square
 IN_MEMORY = 1_500_000_000  # bytes of a model that may be handed over in one piece
 SMALL_STEPS, SMALL_WORK = 2000, 2e7  # what the slow reference evaluator can do in a moment
@@ -51,7 +50,6 @@ class Measured(Record, frozen=True):
     outside: frozenset[Value] = frozenset()
     crowded: frozenset[Step] = frozenset()
     seen: frozenset[Value] = frozenset()
-    largest: float = 0.0
 
 
 def measure(program: Program, samples: Sequence[Feeds] = ()) -> Measured | None:
@@ -104,7 +102,7 @@ def open_session(model: ModelProto, *, optimise: bool = True) -> Any:  # noqa: A
     options.log_severity_level = 4
     levels = onnxruntime.GraphOptimizationLevel
     options.graph_optimization_level = levels.ORT_ENABLE_BASIC if optimise else levels.ORT_DISABLE_ALL
-    model.ir_version = min(model.ir_version, RUNTIME_IR)
+    model.ir_version = min(model.ir_version, KNOWN_IR)
     return onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
 
 
@@ -148,19 +146,18 @@ def _batches(names: Mapping[str, Value]) -> Iterator[list[str]]:
 
 
 def _examined(batch: Mapping[Value, NDArray[Any]], margin: float) -> Measured:
-    outside, crowded, largest = set(), set(), 0.0
+    outside, crowded = set(), set()
     for value, numbers in batch.items():
         if not isinstance(numbers, np.ndarray) or numbers.dtype != np.float32:
             continue
         sizes = np.abs(numbers)
         sizes = sizes if np.isfinite(sizes).all() else sizes[np.isfinite(sizes)]
         peak = float(sizes.max(initial=0))
-        largest = max(largest, peak)
         divisor = any(_divides(step, value) for step in value.takers)
         if peak * margin > LARGEST or 0 < peak < FADED or (divisor and _has_tiny(sizes)):
             outside.add(value)
         crowded |= {step for step in value.takers if _crowds(step, value, numbers, margin)}
-    return Measured(outside=frozenset(outside), crowded=frozenset(crowded), seen=frozenset(batch), largest=largest)
+    return Measured(outside=frozenset(outside), crowded=frozenset(crowded), seen=frozenset(batch))
 
 
 def _divides(step: Step, value: Value) -> bool:
@@ -202,7 +199,6 @@ def _merged(found: list[Measured]) -> Measured:
         outside=frozenset().union(*(one.outside for one in found)),
         crowded=frozenset().union(*(one.crowded for one in found)),
         seen=frozenset().union(*(one.seen for one in found)),
-        largest=max((one.largest for one in found), default=0.0),
     )
 
 

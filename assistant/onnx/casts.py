@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto, helper, numpy_helper
 
-from assistant.onnx.graph import given_inputs, opsets, subgraphs
+from assistant.onnx.graph import fresh, given_inputs, opsets, subgraphs
 from assistant.onnx.halves import FOLLOWS, MAKES, Slots
 from assistant.onnx.ranges import Constants
 from assistant.onnx.values import FLOAT, HALF, Program, Scope, Step, Value, attribute
@@ -86,12 +86,7 @@ class Writer:
         self.named[value, not owner] = self._fresh(f"{value.name}_{'fp32' if owner else 'fp16'}")
 
     def _fresh(self, name: str) -> str:
-        found, number = name, 1
-        while found in self.taken:
-            number += 1
-            found = f"{name}_{number}"
-        self.taken.add(found)
-        return found
+        return fresh(name, self.taken)
 
     def _graph(self, scope: Scope, graph: GraphProto) -> None:
         self._weights(scope, graph)

@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 
 PROVIDERS = {"cpu": "CPUExecutionProvider", "dml": "DmlExecutionProvider"}
-NEWEST_IR = 10  # what every ONNX Runtime of the last years loads
 
 
 def main() -> None:
@@ -83,11 +82,13 @@ def _content(model: str) -> str | bytes:
     """Give the file's name, or a model that is too new for the runtime by its stamp alone with an older stamp."""
     import onnx  # noqa: PLC0415 - only a child loads it
 
+    from assistant.onnx.graph import KNOWN_IR  # noqa: PLC0415 - likewise
+
     bare = onnx.load(model, load_external_data=False)
-    if bare.ir_version <= NEWEST_IR:
+    if bare.ir_version <= KNOWN_IR:
         return model
     whole = onnx.load(model)
-    whole.ir_version = NEWEST_IR
+    whole.ir_version = KNOWN_IR
     return bytes(whole.SerializeToString())
 
 

@@ -18,9 +18,9 @@ from assistant.model.errors import BadInput, WorkFailed
 from assistant.model.record import Record, to_json
 from assistant.onnx.calibrate import Feeds
 from assistant.onnx.fp16 import Half, convert_to_fp16
-from assistant.onnx.graph import opsets
+from assistant.onnx.graph import KNOWN_IR, opsets
 from assistant.onnx.load import load_model, save_model, unwritable
-from assistant.onnx.opset import KNOWN_IR, CannotLower, best_opsets, lowered
+from assistant.onnx.opset import CannotLower, best_opsets, lowered
 from assistant.onnx.reasons import reason
 from assistant.onnx.rewrites import ALWAYS, rewritten
 

@@ -161,8 +161,8 @@ def _shapes(look: Look) -> Iterator[Found]:
             _advice(_("Fix each size in the model, one model for each size that is needed."), *fix),
             _advice(_("Or fix it for the session, by SessionOptions.add_free_dimension_override_by_name.")),
         )
-        told = _told(Severity.WARNING, "dynamic-shape", text.format(names=", ".join(names[:MOST_NAMES])), (), *ways)
-        yield len(look.on_device) / 2, told[1]
+        text = text.format(names=", ".join(names[:MOST_NAMES]))
+        yield _told(Severity.WARNING, "dynamic-shape", text, (), *ways, gain=len(look.on_device) / 2)
 
 
 def _control_flow(look: Look) -> Iterator[Found]:
@@ -170,8 +170,8 @@ def _control_flow(look: Look) -> Iterator[Found]:
     if flow:
         text = _("Branches and loops ({operators}) keep DirectML from compiling the graph that holds them.")
         way = _advice(_("Unroll loops of fixed length, keep the one branch that is used, or export without them."))
-        told = _told(Severity.WARNING, "control-flow", text.format(operators=_operators(flow)), flow, way)
-        yield len(look.on_device) / 3, told[1]
+        text = text.format(operators=_operators(flow))
+        yield _told(Severity.WARNING, "control-flow", text, flow, way, gain=len(look.on_device) / 3)
 
 
 def _fallbacks(look: Look) -> Iterator[Found]:
@@ -236,7 +236,7 @@ def _integers(look: Look) -> Iterator[Found]:
 def _copied(look: Look) -> Iterator[Found]:
     if look.copies:
         text = _("Copied between device and CPU in every run, apart from inputs and outputs: {count} values.")
-        yield look.copies, _told(Severity.INFO, "copies", text.format(count=look.copies))[1]
+        yield _told(Severity.INFO, "copies", text.format(count=look.copies), gain=look.copies)
 
 
 def _npu(look: Look) -> Iterator[Found]:
@@ -246,9 +246,9 @@ def _npu(look: Look) -> Iterator[Found]:
     if single:
         text = _("An NPU computes in FP16 and integers: FP32 ({nodes}) ends with {error}.")
         text = text.format(nodes=_count(single), error=f'"{NOT_SUPPORTED}" (887A0004)')
-        yield -1, _told(Severity.INFO, "npu-fp32", text, single, _convert(look), gpu)[1]
+        yield _told(Severity.INFO, "npu-fp32", text, single, _convert(look), gpu, gain=-1)
     if _open_sizes(look):
-        yield -2, _told(Severity.INFO, "npu-dynamic-shape", _("An NPU takes fixed sizes only."), (), gpu)[1]
+        yield _told(Severity.INFO, "npu-dynamic-shape", _("An NPU takes fixed sizes only."), (), gpu, gain=-2)
     flat = [
         node
         for node in look.ops(*CONVOLUTIONS)
@@ -256,12 +256,12 @@ def _npu(look: Look) -> Iterator[Found]:
     ]
     if flat:
         text = _("NPU drivers refuse 1-D convolutions and pools ({nodes}).").format(nodes=_count(flat))
-        yield -3, _told(Severity.INFO, "npu-conv1d", text, flat, _convert(look), gpu)[1]
+        yield _told(Severity.INFO, "npu-conv1d", text, flat, _convert(look), gpu, gain=-3)
     odd = [node for node in look.computing if not node.preferred and not (node.device == "dml" and _is_fused(node))]
     if odd:
         text = _("{nodes} ({operators}) stay outside the graph that an NPU would be given.")
         text = text.format(nodes=_count(odd), operators=_operators(odd))
-        yield -4, _told(Severity.INFO, "npu-operators", text, odd, gpu)[1]
+        yield _told(Severity.INFO, "npu-operators", text, odd, gpu, gain=-4)
 
 
 DIRECTML = (
@@ -279,9 +279,13 @@ DIRECTML = (
 )
 
 
-def _told(severity: Severity, key: str, text: str, nodes: Sequence[Node] = (), *remedies: Remedy) -> Found:
+def _told(
+    severity: Severity, key: str, text: str, nodes: Sequence[Node] = (), *remedies: Remedy, gain: float | None = None
+) -> Found:
     names = tuple(node.name for node in nodes[:MOST_NAMES])
-    return len(nodes), Finding(key=key, severity=severity, text=text, evidence=names, remedies=remedies)
+    return len(nodes) if gain is None else gain, Finding(
+        key=key, severity=severity, text=text, evidence=names, remedies=remedies
+    )
 
 
 def _advice(text: str, *commands: str) -> Remedy:

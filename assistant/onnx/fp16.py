@@ -68,6 +68,19 @@ def to_fp16(
     return convert_to_fp16(model, keep_io_types=keep_io_types, calibrate=calibrate, samples=samples, keep=keep)[0]
 
 
+@contextlib.contextmanager
+def _uncollected() -> Iterator[None]:
+    """Collect no rubbish: among many small objects that are none it would take a third of the time."""
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collects:
+            gc.enable()
+
+
+@_uncollected()
 def convert_to_fp16(
     model: ModelProto,
     *,
@@ -77,24 +90,8 @@ def convert_to_fp16(
     keep: Iterable[str] = (),
 ) -> tuple[ModelProto, Half]:
     """Convert as `to_fp16` does, and tell how it went."""
-    collects = gc.isenabled()
-    gc.disable()  # many small objects and no rubbish among them: collecting would take a third of the time
-    try:
-        return _converted(model, keep_io_types, calibrate, samples, frozenset(keep))
-    finally:
-        if collects:
-            gc.enable()
-
-
-def _converted(
-    model: ModelProto,
-    keep_io_types: bool,  # noqa: FBT001 - passed on as it came
-    calibrate: Calibrate,
-    samples: Sequence[Feeds],
-    keep: frozenset[str],
-) -> tuple[ModelProto, Half]:
     source, constants = program(model), Constants()
-    why = _by_definition(source, keep) | _exact(source)
+    why = _by_definition(source, frozenset(keep)) | _exact(source)
     wide = outside(source, constants)
     measured = None
     calibration: Literal["run", "weights", "none"] = "none"

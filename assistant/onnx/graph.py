@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from graphlib import CycleError, TopologicalSorter
+from itertools import chain, count
 
 from onnx import AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto
 
 __all__ = [
+    "KNOWN_IR",
     "bodies",
     "consumed",
+    "fresh",
     "given_inputs",
     "missing",
     "nested",
@@ -19,6 +22,8 @@ __all__ = [
     "subgraphs",
     "tensors",
 ]
+
+KNOWN_IR = 10  # every ONNX Runtime since 1.18 reads it
 
 
 def plain_domain(domain: str) -> str:
@@ -59,6 +64,13 @@ def given_inputs(graph: GraphProto) -> list[ValueInfoProto]:
     """Give the inputs that a run must be given: older models list their weights among them."""
     weights = {tensor.name for tensor in graph.initializer}
     return [info for info in graph.input if info.name not in weights]
+
+
+def fresh(name: str, taken: set[str]) -> str:
+    """Give a name, with a number where it is taken, and add it to what is taken."""
+    found = next(one for one in chain([name], (f"{name}_{number}" for number in count(2))) if one not in taken)
+    taken.add(found)
+    return found
 
 
 def tensors(model: ModelProto) -> Iterator[TensorProto]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib.metadata
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache, lru_cache
 from importlib.resources import files
 
@@ -14,19 +14,19 @@ from assistant.i18n import _
 from assistant.model.record import Record, from_json
 
 __all__ = [
-    "Formal",
     "Kernel",
     "Release",
     "Runtimes",
+    "Signature",
     "Table",
     "Types",
     "described",
-    "formals",
     "is_function",
     "match",
     "provider_name",
     "runtime",
     "runtimes",
+    "signature",
     "since",
     "table",
     "tensor_type",
@@ -62,7 +62,7 @@ class Kernel(Record, frozen=True):
 
 
 class Signature(Record, frozen=True):
-    """The arguments of an operator that onnx does not describe: names with type variables or types."""
+    """The arguments of an operator: names with type variables or types; the last one may repeat."""
 
     inputs: tuple[tuple[str, str], ...]
     outputs: tuple[tuple[str, str], ...]
@@ -101,14 +101,6 @@ class Runtimes(Record, frozen=True):
     best_opsets: tuple[int, int]
     domains: frozenset[str]
     releases: tuple[Release, ...]
-
-
-class Formal(Record, frozen=True):
-    """A described argument: its name, its type or type variable, and whether it stands for all that follow."""
-
-    name: str
-    type: str
-    variadic: bool = False
 
 
 @cache
@@ -178,19 +170,14 @@ def is_function(schema: onnx.defs.OpSchema) -> bool:
 
 
 @cache
-def formals(domain: str, op: str, version: int) -> tuple[tuple[Formal, ...], tuple[Formal, ...]]:
-    """Give the described inputs and outputs of an operator's version; none where it is not described."""
-    for provider in PROVIDERS:
-        own = table(provider).signatures.get(domain, {}).get(op)
-        if own is not None and described(domain, op, version) is None:
-            pair = (own.inputs, own.outputs)
-            return tuple(tuple(Formal(name=name, type=kind) for name, kind in args) for args in pair)  # type: ignore[return-value]
-    schema = onnx.defs.get_schema(op, version, domain)
-    variadic = onnx.defs.OpSchema.FormalParameterOption.Variadic
-    return tuple(
-        tuple(Formal(name=formal.name, type=formal.type_str, variadic=formal.option == variadic) for formal in args)
-        for args in (schema.inputs, schema.outputs)
-    )  # type: ignore[return-value]
+def signature(domain: str, op: str, version: int) -> Signature:
+    """Give the arguments of an operator's version; none where it is not described."""
+    schema = described(domain, op, version)
+    if schema is None:
+        own = (table(provider).signatures.get(domain, {}).get(op) for provider in PROVIDERS)
+        return next(filter(None, own), Signature(inputs=(), outputs=()))
+    inputs, outputs = (tuple((one.name, one.type_str) for one in side) for side in (schema.inputs, schema.outputs))
+    return Signature(inputs=inputs, outputs=outputs)
 
 
 @lru_cache(maxsize=2**16)
@@ -210,33 +197,23 @@ def match(
         message = _("{op} changed in opset {since}; {provider} has kernels for the versions of {versions} only.")
         versions = ", ".join(str(row.since) for row in sorted(rows, key=lambda row: row.since))
         return None, message.format(op=op, since=version, provider=provider, versions=versions)
-    bound = _bound(formals(domain, op, version), (inputs, outputs))
+    bound = _bound(signature(domain, op, version), inputs, outputs)
     why = ""
     for row in fitting:
-        wrong = next(
-            (
-                kind
-                for name, number in row.types.items()
-                if (kind := bound.get(name)) and kind not in known.type_sets[number]
-            ),
-            None,
-        )
-        if wrong is None:
+        kinds = [(bound.get(name), known.type_sets[number]) for name, number in row.types.items()]
+        wrong = [kind for kind, allowed in kinds if kind and kind not in allowed]
+        if not wrong:
             return row, ""
-        why = _("{provider} has no kernel of {op} for {type}.").format(provider=provider, op=op, type=wrong)
+        why = _("{provider} has no kernel of {op} for {type}.").format(provider=provider, op=op, type=wrong[0])
     return None, why
 
 
-def _bound(
-    described: tuple[tuple[Formal, ...], tuple[Formal, ...]], actual: tuple[Types, Types]
-) -> Mapping[str, str | None]:
+def _bound(form: Signature, inputs: Types, outputs: Types) -> dict[str, str | None]:
     """Give the type of each type variable and argument: that of the first argument which is there."""
     bound: dict[str, str | None] = {}
-    for formal_list, types in zip(described, actual, strict=True):
-        for index, formal in enumerate(formal_list):
-            here = types[index:] if formal.variadic else types[index : index + 1]
-            present = [kind for kind in here if kind != ""]
-            if present:
-                bound.setdefault(formal.type, present[0])
-                bound.setdefault(formal.name, present[0])
+    for formals, types in ((form.inputs, inputs), (form.outputs, outputs)):
+        for index, kind in enumerate(types):
+            if formals and kind != "":
+                for name in formals[min(index, len(formals) - 1)]:
+                    bound.setdefault(name, kind)
     return bound

@@ -10,13 +10,12 @@ import onnx.inliner
 from onnx import FunctionProto, ModelProto, NodeProto, TypeProto, helper, numpy_helper
 
 from assistant.model.errors import WorkFailed
-from assistant.onnx.graph import opsets
+from assistant.onnx.graph import KNOWN_IR, opsets
 from assistant.onnx.operators import described, tensor_type
 from assistant.onnx.values import Program, Step, Value, attribute, program
 
-__all__ = ["KNOWN_IR", "best_opsets", "lowered"]
+__all__ = ["best_opsets", "lowered"]
 
-KNOWN_IR = 10  # every ONNX Runtime since 1.18 reads it
 LAST_MATCHED = 21  # DirectML's newest kernel rows
 WITHOUT_SCATTER, WITH_SCATTER = (19, 18, 17, 21), (17, 16, 19, 18, 21)
 SCATTERS = {"ScatterElements", "ScatterND"}  # DirectML has them up to opset 17

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from graphlib import TopologicalSorter
 
 from assistant.onnx.operators import Kernel
 from assistant.onnx.placement import Node
@@ -31,28 +32,21 @@ def copies(nodes: Sequence[Node]) -> int:
 def stretches(nodes: Sequence[Node]) -> list[Stretch]:
     """Order the nodes of one graph so that few stretches result: a node follows where its device is in turn."""
     owners = {id(step): node for node in nodes for step in _within(node.step)}
-    takers = {id(node): _followers(node, owners) for node in nodes}
-    waiting = dict.fromkeys(map(id, nodes), 0)
-    for followers in takers.values():
-        for follower in followers:
-            waiting[id(follower)] += 1
-    ready: dict[str, deque[Node]] = {}
+    sorter = TopologicalSorter[Node](dict.fromkeys(nodes, ()))
     for node in nodes:
-        if not waiting[id(node)]:
-            ready.setdefault(node.device, deque()).append(node)
+        for follower in _followers(node, owners):
+            sorter.add(follower, node)
+    sorter.prepare()
+    ready: dict[str, deque[Node]] = {node.device: deque() for node in nodes}
     found: list[Stretch] = []
-    while any(ready.values()):
-        device = (
-            found[-1].device if found and ready.get(found[-1].device) else max(ready, key=lambda one: len(ready[one]))
-        )
-        node = ready[device].popleft()
+    while sorter.is_active():
+        for node in sorter.get_ready():
+            ready[node.device].append(node)
+        device = found[-1].device if found and ready[found[-1].device] else max(ready, key=lambda one: len(ready[one]))
         if not found or found[-1].device != device:
             found.append(Stretch(device, []))
-        found[-1].nodes.append(node)
-        for follower in takers[id(node)]:
-            waiting[id(follower)] -= 1
-            if not waiting[id(follower)]:
-                ready.setdefault(follower.device, deque()).append(follower)
+        found[-1].nodes.append(ready[device].popleft())
+        sorter.done(found[-1].nodes[-1])
     _count_copies(found, owners)
     return found
 

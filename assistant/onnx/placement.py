@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import onnx.inliner
@@ -14,7 +13,7 @@ from onnx import ModelProto, TensorProto, TypeProto, ValueInfoProto, helper
 from assistant.i18n import _
 from assistant.onnx.graph import bodies, opsets, plain_domain
 from assistant.onnx.operators import Kernel, Types, described, is_function, match, since, table, tensor_type
-from assistant.onnx.values import NO_TENSOR, UNKNOWN, Program, Step, Value, attribute, program
+from assistant.onnx.values import NO_TENSOR, UNKNOWN, Program, Step, Value, attribute, program, skeleton
 
 __all__ = ["Node", "place", "type_name"]
 
@@ -51,8 +50,7 @@ def place(model: ModelProto, provider: str) -> tuple[Program, list[Node]]:
 
     The model stays as it is. A node without a name is called after its operator and its place in its graph.
     """
-    with _readied(model):
-        whole = program(model)
+    whole = program(_readied(model))
     placer = _Placer(provider, whole.model)
     nodes = [placer.place(step) for scope in whole.scopes() for step in scope.steps]
     if provider == "dml":
@@ -62,23 +60,16 @@ def place(model: ModelProto, provider: str) -> tuple[Program, list[Node]]:
     return whole, nodes
 
 
-@contextmanager
-def _readied(model: ModelProto) -> Iterator[None]:
-    """For a while, name the nodes that have none, and give functions the model's opsets, so that all can be opened."""
-    unnamed = [(body, index) for body in bodies(model) for index, node in enumerate(body.node) if not node.name]
-    versions = opsets(model)
-    entries = [(entry, entry.version) for function in model.functions for entry in function.opset_import]
-    for body, index in unnamed:
-        body.node[index].name = f"{body.node[index].op_type}#{index}"
-    for entry, version in entries:
-        entry.version = versions.get(plain_domain(entry.domain), version)
-    try:
-        yield
-    finally:
-        for body, index in unnamed:
-            body.node[index].ClearField("name")
-        for entry, version in entries:
-            entry.version = version
+def _readied(model: ModelProto) -> ModelProto:
+    """Copy a model, name the nodes that have no name, and give functions its opsets, so that all can be opened."""
+    bare = skeleton(model)
+    for body in bodies(bare):
+        for index, node in enumerate(body.node):
+            node.name = node.name or f"{node.op_type}#{index}"
+    versions = opsets(bare)
+    for entry in (entry for function in bare.functions for entry in function.opset_import):
+        entry.version = versions.get(plain_domain(entry.domain), entry.version)
+    return bare
 
 
 def type_name(kind: TypeProto) -> str:
@@ -114,10 +105,7 @@ class _Placer:
         elif not any(domain in table(provider).operators for provider in ("cpu", "dml")):
             node.device, node.why = "none", _("ONNX Runtime does not know the domain {domain}.").format(domain=domain)
         elif version is None:
-            node.device, node.why = (
-                "none",
-                _("{op} is not an operator of opset {opset}.").format(op=op, opset=opset),
-            )
+            node.device, node.why = "none", _("{op} is not an operator of opset {opset}.").format(op=op, opset=opset)
         else:
             inputs, outputs = (tuple(self.type_of(value) for value in side) for side in (step.inputs, step.outputs))
             if self.provider == "cpu" or not _on_device(node, domain, version, inputs, outputs):
@@ -163,9 +151,8 @@ class _Placer:
         if schema is None or not is_function(schema) or None in infos:
             return []
         outputs = [onnx.ValueInfoProto(name=name) for name in step.node.output if name]
-        graph = helper.make_graph(
-            [step.node], "one", list({info.name: info for info in infos if info}.values()), outputs
-        )
+        inputs = list({info.name: info for info in infos if info}.values())
+        graph = helper.make_graph([step.node], "one", inputs, outputs)
         imports = [helper.make_opsetid(name, version) for name, version in self.imports.items()]
         alone = helper.make_model(graph, opset_imports=imports)
         try:
@@ -262,6 +249,10 @@ def _batch_normalization(step: Step) -> str:
     return _("DirectML's BatchNormalization takes five inputs of one type.") if len(kinds) > 1 else ""
 
 
+def _layer_normalization(step: Step) -> str:
+    return _("DirectML's layer normalisation has one output only.") if _given(step.outputs, 1, 2) else ""
+
+
 def _attention(step: Step) -> str:
     flags = ("unidirectional", "do_rotary", "past_present_share_buffer")
     bad = _given(step.inputs, 4, 6) or _given(step.outputs, 1) or any(_attribute(step, flag) for flag in flags)
@@ -284,9 +275,7 @@ CONDITIONS: dict[str, Callable[[Step], str]] = {
     "Attention": _attention,
     "BatchNormalization": _batch_normalization,
     "EinSum": _einsum,
-    "LayerNormalization": lambda step: (
-        _("DirectML's layer normalisation has one output only.") if _given(step.outputs, 1, 2) else ""
-    ),
+    "LayerNormalization": _layer_normalization,
     "MatMulNBits": _n_bits,
     "MaxPool": lambda step: (
         _("DirectML's MaxPool counts in row-major order only.") if _attribute(step, "storage_order") else ""
@@ -307,9 +296,7 @@ CONDITIONS: dict[str, Callable[[Step], str]] = {
     ),
     "Resize": _resize,
     "Scatter": _scatter,
-    "SkipLayerNormalization": lambda step: (
-        _("DirectML's layer normalisation has one output only.") if _given(step.outputs, 1, 2) else ""
-    ),
+    "SkipLayerNormalization": _layer_normalization,
     "Slice": lambda step: _("DirectML's Slice takes five inputs at most.") if len(step.inputs) > 5 else "",  # noqa: PLR2004
 }
 
@@ -347,9 +334,7 @@ def _prefer_cpu(nodes: Sequence[Node]) -> None:
 def _is_light(node: Node, place: int, at_home: set[Value]) -> bool:
     """Tell whether an input stays on the CPU anyway."""
     value = node.step.inputs[place]
-    if value is None:
-        return False
-    if value.kind in HALVES:
+    if value is None or value.kind in HALVES:
         return False
     if value.tensor is not None:
         return int(math.prod(value.tensor.dims)) <= SMALL_ELEMENTS

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from onnx import ModelProto, NodeProto, helper, numpy_helper
 
-from assistant.onnx.graph import bodies
-from assistant.onnx.values import Program, Scope, Step, Value, attribute, program
+from assistant.onnx.graph import bodies, fresh
+from assistant.onnx.values import FLOAT, Program, Scope, Step, Value, attribute, program
 
 __all__ = ["ALWAYS", "FLAT_OPS", "REWRITES", "rewritten"]
 
@@ -28,13 +28,7 @@ class Bench:
 
     def name(self, hint: str) -> str:
         """Give a name that nothing has."""
-        base = f"{self.step.node.output[0]}_{hint}"
-        found, number = base, 1
-        while found in self.taken:
-            number += 1
-            found = f"{base}_{number}"
-        self.taken.add(found)
-        return found
+        return fresh(f"{self.step.node.output[0]}_{hint}", self.taken)
 
     def constant(self, numbers: Sequence[int], hint: str) -> str:
         """Add a constant of 64-bit integers."""
@@ -146,7 +140,8 @@ def _pairwise(step: Step, bench: Bench) -> bool:
         last = number == len(inputs) and not mean
         result = bench.add(op, [result, other], f"of{number}", step.node.output[0] if last else "")
     if mean:
-        kind = np.float16 if _kind(step) == 10 else np.float64 if _kind(step) == 11 else np.float32  # noqa: PLR2004
+        made = step.outputs[0]
+        kind = helper.tensor_dtype_to_np_dtype(made.kind if made is not None and made.kind > 0 else FLOAT)
         count = numpy_helper.from_array(np.asarray(len(inputs), kind), "count")
         bench.add("Div", [result, bench.add("Constant", [], "count", value=count)], "mean", step.node.output[0])
     return True
@@ -173,10 +168,6 @@ def _reduced_by_parts(step: Step, bench: Bench) -> bool:
 
 def _rank(value: Value | None) -> int | None:
     return None if value is None or value.shape is None else len(value.shape)
-
-
-def _kind(step: Step) -> int:
-    return step.outputs[0].kind if step.outputs and step.outputs[0] is not None else 0
 
 
 REWRITES: dict[str, Rule] = {

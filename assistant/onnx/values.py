@@ -20,6 +20,7 @@ from onnx import (
 )
 
 from assistant.onnx.graph import bodies, opsets, ordered, plain_domain, subgraphs
+from assistant.onnx.operators import described
 
 __all__ = ["FLOAT", "HALF", "Program", "Scope", "Step", "Value", "attribute", "program", "skeleton"]
 
@@ -138,9 +139,8 @@ class Program:
 @lru_cache(maxsize=4096)
 def signature_of(op: str, version: int, domain: str) -> Signature | None:
     """Look up an operator's definition at an opset; None where ONNX has none."""
-    try:
-        schema = onnx.defs.get_schema(op, version, domain)
-    except onnx.defs.SchemaError:
+    schema = described(domain, op, version)
+    if schema is None:
         return None
     halves = {entry.type_param_str for entry in schema.type_constraints if "tensor(float16)" in entry.allowed_type_strs}
     inputs, outputs = (tuple(one.type_str for one in side) for side in (schema.inputs, schema.outputs))
