@@ -72,7 +72,11 @@ _SHARED = ("generation", "integrated", "xpu", "since", "since_linux", "directx12
 
 def vendor_of(pci_id: str | None) -> Vendor:
     """Tell the vendor from a PCI id `vendor:device`; `UNKNOWN` for None, `OTHER` for anyone else."""
-    return VENDORS.get(pci_id.partition(":")[0].lower(), Vendor.OTHER) if pci_id else Vendor.UNKNOWN
+    return VENDORS.get(_hex(pci_id.partition(":")[0]), Vendor.OTHER) if pci_id else Vendor.UNKNOWN
+
+
+def _hex(text: str) -> str:
+    return text.lower().removeprefix("0x")
 
 
 def identify(pci_id: str | None, revision: str | None = None) -> GpuIdentity | None:
@@ -80,10 +84,10 @@ def identify(pci_id: str | None, revision: str | None = None) -> GpuIdentity | N
     vendor = vendor_of(pci_id)
     if pci_id is None or vendor not in _FILES:
         return None
-    rows = _by_device(vendor).get(pci_id.partition(":")[2].lower().removeprefix("0x"))
+    rows = _by_device(vendor).get(_hex(pci_id.partition(":")[2]))
     if not rows:
         return None
-    wanted = (revision or "").lower().removeprefix("0x").zfill(2)
+    wanted = _hex(revision or "").zfill(2)
     exact = [row for row, revisions in rows if wanted in revisions]
     return _merged(vendor, exact or [row for row, _revisions in rows])
 
@@ -103,8 +107,12 @@ def identify_name(vendor: Vendor, name: str | None) -> GpuIdentity | None:
 
 
 def identified(gpu: Gpu) -> GpuIdentity | None:
-    """Identify a GPU of a machine: by PCI id where it has one, else by name."""
-    return identify(gpu.pci_id) or identify_name(gpu.vendor, gpu.name)
+    """Identify a GPU of a machine: by PCI id where it has one, else by name, which tells an unknown vendor too."""
+    found = identify(gpu.pci_id) or identify_name(gpu.vendor, gpu.name)
+    if found or gpu.vendor is not Vendor.UNKNOWN or gpu.pci_id:
+        return found
+    told = [identity for vendor in _FILES if (identity := identify_name(vendor, gpu.name))]
+    return told[0] if len(told) == 1 else None
 
 
 _FILES = {Vendor.NVIDIA: "gpus_nvidia", Vendor.AMD: "gpus_amd", Vendor.INTEL: "gpus_intel"}
@@ -142,7 +150,15 @@ def _by_name(vendor: Vendor) -> dict[str, list[CardRow]]:
             continue
         for key in {name_key(name) for name in row.names}:
             found[key].append(row)
-    return dict(found)
+    return {**_without_mobile(found), **found}
+
+
+def _without_mobile(found: dict[str, list[CardRow]]) -> dict[str, list[CardRow]]:
+    """Give the names of laptop cards as drivers write them, without the "Mobile" of pci.ids."""
+    plain: dict[str, list[CardRow]] = defaultdict(list)
+    for key, rows in found.items():
+        plain[key.partition(" mobile")[0]] += rows
+    return plain
 
 
 def _merged(vendor: Vendor, rows: Iterable[CardRow], name: str | None = None) -> GpuIdentity:
@@ -169,12 +185,18 @@ _NOISE = re.compile(
 # "GA104M" and "GM204GL" are packages of the chips GA104 and GM204; "Navi 21 GL-XL" is a cut of Navi 21.
 _CHIP = re.compile(r"^(?:[a-z]{2}\d{3}(?=[a-z]+$)|(?:navi|vega|polaris) \d+(?= ))")
 
+# What lspci and OpenGL write around a name: maker, revision, driver.
+_AROUND = re.compile(
+    r"^(?:advanced micro devices, inc\.|nvidia corporation|intel corporation)(?: \[amd/ati\])?"
+    r"|\(rev [0-9a-f]{2}\)$|/pcie/sse2$|\((?:radv |navi|[^()]{0,40}\bllvm )[^()]{0,60}\)$",
+    re.IGNORECASE,
+)
 _MEMORY = re.compile(r" \d+ ?gb$")
 
 
 def name_key(name: str) -> str:
     """Reduce a product name to what tells it from others: no vendor, no trademarks, no dashes, lower case."""
-    plain = " ".join(_NOISE.sub(" ", name.replace("-", " ")).split())
+    plain = " ".join(_NOISE.sub(" ", name.replace("-", " ").replace("/", " / ")).split())
     return _NOISE.sub(" ", plain).strip().lower()
 
 
@@ -183,6 +205,7 @@ def _spellings(name: str) -> list[str]:
 
     lspci writes "GA104 [GeForce RTX 3070]", processors "Ryzen AI 9 HX 370 w/ Radeon 890M", some drivers add the memory.
     """
+    name = _AROUND.sub("", name.strip()).strip()
     chip, bracket, product = name.partition("[")
     if not bracket:
         whole, within = name_key(name), name_key(name.partition(" w/ ")[2])

@@ -126,12 +126,20 @@ class Jetson(Record, frozen=True):
     wheels: str
 
 
+class Family(Record, frozen=True):
+    """The compute capability to assume of a card that no table lists, where its name matches; the first row counts."""
+
+    words: str
+    capability: str
+
+
 class CudaTables(Record, frozen=True):
-    """Drivers, code and boards of NVIDIA."""
+    """Drivers, code, families and boards of NVIDIA."""
 
     drivers: Table[Driver]
     code: Table[CudaCode]
     branches: Table[Branch]
+    families: Table[Family]
     jetson: Table[Jetson]
 
 

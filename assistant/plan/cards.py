@@ -46,6 +46,8 @@ def _card(gpu: Gpu) -> Card:
         vendor = vendor_of(gpu.pci_id)
     needs = {Vendor.NVIDIA: not gpu.compute_capability, Vendor.AMD: not gpu.gfx or gpu.integrated is None}
     identity = identified(gpu) if needs.get(vendor, True) else None
+    if vendor is Vendor.UNKNOWN and identity:
+        vendor = identity.vendor
     capability = gpu.compute_capability or (identity and (identity.compute_capability or identity.candidates[-1:]))
     return Card(
         vendor=vendor,
@@ -89,19 +91,21 @@ def driver_of(machine: Machine) -> Driver:
     """Read the driver off the machine's facts, or off nvidia-smi's own text ("CUDA UMD Version" since driver 610)."""
     text = machine.nvidia_smi_output or ""
     cards = " ".join(gpu.driver or "" for gpu in machine.gpus if gpu.vendor is Vendor.NVIDIA)
-    version = machine.nvidia_driver or _after(r"Driver Version|KMD Version|NVIDIA-SMI", text) or _of_card(cards)
+    version = _plain(machine.nvidia_driver or "") or _after(r"Driver Version|KMD Version|NVIDIA-SMI", text)
+    version = version or _of_card(cards)
     api = machine.cuda_driver_api or _after(r"CUDA(?: UMD)? Version", text)
     state = machine.nvidia_driver_state or ("nouveau" if "nouveau" in cards else "")
     known = version or (api and f"CUDA {api}") or ""
     return Driver(number(version), number(api), _state(state, text, known=bool(known)), known)
 
 
+def _plain(text: str) -> str:
+    """Turn the way Windows numbers drivers into NVIDIA's own: 32.0.15.7652 is 576.52."""
+    return re.sub(r"\b\d+\.\d+\.\d*(\d)\.(\d{2})(\d{2})\b", r"\1\2.\3", text)
+
+
 def _of_card(text: str) -> str | None:
-    """Read "580.95.05", or the way Windows numbers the same driver: 32.0.15.7652 is 576.52."""
-    windows = re.search(r"\b\d+\.\d+\.\d*(\d)\.(\d{2})(\d{2})\b", text)
-    if windows:
-        return f"{windows[1]}{windows[2]}.{windows[3]}"
-    plain = re.search(r"\b\d{3}\.[\d.]+", text)
+    plain = re.search(r"\b\d{3}\.[\d.]+", _plain(text))
     return plain[0] if plain else None
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from functools import lru_cache
 
@@ -18,7 +19,7 @@ __all__ = ["offers"]
 # Kepler and older: one retired build at most still serves them, so they never decide over a newer card.
 _DECIDES = (5, 0)
 _NEWEST = (12, 9)
-_UNKNOWN = (8, 6)  # the capability to assume of an NVIDIA card that no table knows: any current build serves it
+_UNKNOWN = (8, 6)  # the capability to assume of an NVIDIA card that no name tells: any current build serves it
 
 
 def offers(question: Question) -> Offers:
@@ -29,7 +30,7 @@ def offers(question: Question) -> Offers:
     stop = _stopped(question)
     if stop:
         return Offers(rejected=(stop,))
-    wanted = _deciding(cards)
+    wanted = _deciding(cards, question.catalog)
     fitting = _fitting(question)
     chosen = _best(fitting, wanted, question)
     if chosen is None:
@@ -75,11 +76,20 @@ def _no(why: str, would_help: str = "", variant: str = "") -> Rejection:
     return Rejection(backend=Backend.CUDA, variant=variant, why=why, would_help=would_help)
 
 
-def _deciding(cards: Iterable[Card]) -> list[Card]:
+def _deciding(cards: Iterable[Card], catalog: Catalog) -> list[Card]:
     """Keep the cards whose code must be in the build: old ones decide only when no newer one is there."""
-    known = [card if card.capability else card._replace(capability=_UNKNOWN) for card in cards]
+    known = [
+        card if card.capability else card._replace(capability=_by_family(card.name, catalog) or _UNKNOWN)
+        for card in cards
+    ]
     newer = [card for card in known if card.capability >= _DECIDES]
     return newer or known
+
+
+def _by_family(name: str, catalog: Catalog) -> Number:
+    """Read the compute capability that a card's name lets one assume; () for none."""
+    rows = catalog.cuda.families.rows
+    return next((number(row.capability) for row in rows if re.search(row.words, name)), ())
 
 
 def _fitting(question: Question) -> list[TorchWheel]:
@@ -95,12 +105,19 @@ def _reaches(least: Number, question: Question) -> bool:
     driver = question.driver
     if driver.version:
         return driver.version >= least
-    return not driver.api or driver.api >= (_major(least), 0)
+    return not driver.api or driver.api >= _api(least, question.catalog)
 
 
-def _major(least: Number) -> int:
-    """Answer the CUDA major that a driver floor stands for."""
-    return 13 if least >= (580,) else 12 if least >= (525,) else 11
+def _api(least: Number, catalog: Catalog) -> Number:
+    """Answer the CUDA that a driver speaks: at least its major, and the newest that a build names for that branch."""
+    major = 13 if least >= (580,) else 12 if least >= (525,) else 11
+    named = [_cuda(build) for (build, _on), floor in catalog.drivers.items() if floor.own and floor.own[:1] <= least]
+    return max([(major, 0), *named])
+
+
+def _cuda(variant: str) -> Number:
+    """Read (12, 8) off "cu128"."""
+    return int(variant[2:-1]), int(variant[-1])
 
 
 def _floor(variant: str, question: Question) -> Number:
@@ -188,7 +205,7 @@ def _choices(fitting: list[TorchWheel], chosen: TorchWheel, wanted: list[Card], 
 
 
 def _option(wheel: TorchWheel, cards: list[Card], question: Question) -> Option:
-    served = [card for card in _deciding(cards) if _runs(wheel, card, question)]
+    served = [card for card in _deciding(cards, question.catalog) if _runs(wheel, card, question)]
     return Option(
         Backend.CUDA,
         wheel.variant,
@@ -223,7 +240,10 @@ def _warnings(wheel: TorchWheel, served: list[Card], cards: list[Card], question
         if not any(card.name == other.name for other in served):
             yield _("{name} is not served by this build and stays unused.").format(name=card.name)
         if not card.capability:
-            yield _("{name} is in no table; a current card was assumed.").format(name=card.name)
+            code = _by_family(card.name, question.catalog)
+            told = _("{name} is in no table; compute capability {code} was assumed from its name.")
+            told = told if code else _("{name} is in no table; a current card was assumed.")
+            yield told.format(name=card.name, code=_text(code))
     if question.driver.state == "unknown":
         yield _("The driver version is not known; this build needs {floor} or newer.").format(
             floor=_needed(wheel, served, question)

@@ -79,3 +79,27 @@ def test_vendor_and_unknown_ids():
     assert identify("1002:ffff") is None
     assert identify(None) is None
     assert identified(Gpu(vendor=Vendor.INTEL, name="Intel(R) Arc(TM) A770 Graphics")).xpu == "supported"
+
+
+@pytest.mark.parametrize(
+    ("name", "known"),
+    [
+        ("NVIDIA Corporation GA104 [GeForce RTX 3070] (rev a1)", "8.6"),
+        ("GeForce RTX 3090/PCIe/SSE2", "8.6"),
+        ("Quadro P5200", "6.1"),  # pci.ids: "Quadro P5200 Mobile"
+        ("Advanced Micro Devices, Inc. [AMD/ATI] Navi 31 [Radeon RX 7900 XT/7900 XTX] (rev c8)", "gfx1100"),
+        ("AMD Radeon RX 7900 XTX (RADV NAVI31)", "gfx1100"),
+        ("AMD Instinct MI250X/MI250", "gfx90a"),
+    ],
+)
+def test_what_tools_write_around_a_name_is_let_by(name, known):
+    """Maker, revision and driver around an exact name hide no card, and its vendor need not be told."""
+    identity = identified(Gpu(name=name))
+    assert identity is not None
+    assert (identity.compute_capability or identity.gfx) == known
+
+
+def test_a_name_in_no_table_stays_unknown():
+    """A name that only resembles known ones is no card of the tables."""
+    assert identified(Gpu(name="AMD Radeon RX 7999 XTX")) is None
+    assert identified(Gpu(name="Radeon Graphics")) is None

@@ -1,0 +1,49 @@
+"""Machines of every kind, each judged by hand from what the makers publish: the plan must be one that works there."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import msgspec
+import pytest
+from packaging.specifiers import SpecifierSet
+
+from assistant.catalog import load_catalog
+from assistant.model.machine import Machine
+from assistant.model.plan import Request
+from assistant.plan import make_plans
+
+LINES = (Path(__file__).parent / "judged_machines.jsonl").read_text(encoding="utf-8").splitlines()
+CASES = {case["name"]: case for case in map(json.loads, LINES)}
+
+
+def choice_for(told):
+    """Plan for a line of `plan --machines`: a machine with its pins and its request."""
+    told = dict(told)
+    pins, request = tuple(told.pop("pins", ())), told.pop("request", {})
+    wish = msgspec.convert({**request, "pins": pins}, Request)
+    return make_plans(msgspec.convert(told, Machine), load_catalog(), wish).choice
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_choice_works_on_the_machine(name):
+    """Backend, index, release and environment are allowed ones; where no wheel fits, there is no choice."""
+    wanted = CASES[name]["wanted"]
+    choice = choice_for(CASES[name]["machine"])
+    assert (choice is None) is wanted.get("refused", False)
+    if choice is None:
+        return
+    assert choice.backend.value in wanted["backends"]
+    if choice.backend.value != wanted["backends"][0]:
+        return
+    assert choice.variant in wanted.get("variants", [choice.variant])
+    assert choice.variant not in wanted.get("never", [])
+    assert SpecifierSet(_specifier(wanted.get("torch", ""))).contains(choice.torch)
+    assert not set(choice.env) & set(wanted.get("unset", ()))
+    if choice.variant != "amd-index":  # its wheels hold the card's own code
+        assert choice.env.items() >= wanted.get("env", {}).items()
+
+
+def _specifier(text):
+    return f"=={text}" if text[:1].isdigit() else text
