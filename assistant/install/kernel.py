@@ -92,9 +92,11 @@ def environments_with_kernels() -> dict[Path, list[str]]:
 
 
 def _manager() -> Any:  # noqa: ANN401 - the library has no types
+    """Look where Jupyter does, but for IPython's old folder: asking for that makes it, or warns that it cannot."""
     from jupyter_client.kernelspec import KernelSpecManager  # noqa: PLC0415 - 100 ms that only this room pays
+    from jupyter_core.paths import jupyter_path  # noqa: PLC0415 - likewise
 
-    return KernelSpecManager()
+    return KernelSpecManager(kernel_dirs=jupyter_path("kernels"), ensure_native_kernel=False)
 
 
 def _free_name(known: dict[str, str], wanted: str, python: Path) -> str:
