@@ -27,20 +27,10 @@ from assistant.plan import make_plans, nothing_fits
 from assistant.session.apply import Course, changes, check_lock, course, known_index
 from assistant.session.sources import Sources
 from assistant.session.state import Resume, State, Task
-from assistant.session.store import Store
 
 __all__ = ["CONFIG_LIMIT", "apply", "draw_drifts"]
 
 CONFIG_LIMIT = 10**7
-
-
-class OnlyFinished(Store):
-    """Keeps the last setup until another environment stands: what is refused or only tried replaces nothing."""
-
-    def save(self, state: State) -> None:
-        """Write a state that has an environment."""
-        if state.environment:
-            super().save(state)
 
 
 @click.command()
@@ -73,7 +63,7 @@ def apply(  # noqa: PLR0913 - one for each option
     told = read_config(read_file(config, CONFIG_LIMIT), config)
     sources = Sources(LiveHost(), find_links=find_links, offline=offline)
     state = State(target="" if target == "new" else target)
-    journey = Journey(state, sources, quiet=as_json, asks=not yes, store=OnlyFinished())
+    journey = Journey(state, sources, quiet=as_json, asks=not yes)
     if replay is None:
         detection = journey.run(Task.DETECT).detection
         found = detection.machine if detection else Machine()

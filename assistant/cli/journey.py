@@ -35,6 +35,15 @@ __all__ = ["Journey", "draw_preview"]
 CAUSES = 3  # of a failure, best first
 
 
+class OnlyFinished(Store):
+    """Keeps the last setup until another environment stands: what is refused or only tried replaces nothing."""
+
+    def save(self, state: State) -> None:
+        """Write a state that has an environment."""
+        if state.environment:
+            super().save(state)
+
+
 class Journey:
     """A session in the terminal; `quiet` draws nothing (for --json), `asks` puts a task's questions to the user.
 
@@ -53,7 +62,7 @@ class Journey:
         host = LiveHost()
         asks = asks and not quiet and sys.stdin.isatty()
         self.session = Session(
-            host, InlineRunner(), store or Store(), state, sources=sources or Sources(host), asks=asks
+            host, InlineRunner(), store or OnlyFinished(), state, sources=sources or Sources(host), asks=asks
         )
         self.session.listen(self._hear)
         self.session.watch(self._answer)

@@ -90,8 +90,9 @@ def verify(target: str, device: str, *, full: bool, as_json: bool) -> None:
     """Check that an environment really computes on its device."""
     state = _standing(Path(target).expanduser().absolute()) if target else last_setup()
     if not (device or state.plan):
+        path = state.environment.path if state.environment else target
         raise BadInput(
-            _("Nothing says which device {path} is for.").format(path=target), hint=_("Name it, as in --device cpu.")
+            _("Nothing says which device {path} is for.").format(path=path), hint=_("Name it, as in --device cpu.")
         )
     level: Literal["quick", "full"] = "full" if full else "quick"
     journey = Journey(replace(state, device=device, level=level, report=None, proof=None), quiet=as_json)
@@ -157,14 +158,16 @@ def _refuse_failed(state: State) -> None:
 def last_setup() -> State:
     """Give the state of the last setup; raise `BadInput` where there is none."""
     state = Store().load()
-    if state is None:
+    if state is None or state.environment is None:
         raise BadInput(_("There is no setup to go on from."), hint=_("Run `assistant setup` first."))
     return state
 
 
 def _standing(target: Path) -> State:
     """Start from an environment that is there; one of ours says what it was planned for."""
-    marker = read_marker(target)
+    marker, last = read_marker(target), Store().load()
+    if marker and last and last.environment == marker.environment:
+        return last
     if marker:
         planning = Planning(choice=marker.plan, plans=(marker.plan,))
         return State(detection=Detection(machine=Machine()), planning=planning, environment=marker.environment)
