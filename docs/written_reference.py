@@ -30,7 +30,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
 def write_all() -> None:
     """Write each page, and only where it changed."""
     use_language("en")
-    HERE.mkdir(exist_ok=True)
+    HERE.mkdir(parents=True, exist_ok=True)
     pages = {
         "commands": commands(),
         "catalogue": catalogue(),
