@@ -9,14 +9,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import onnx
 from numpy.typing import NDArray
 from onnx import ModelProto, TensorProto, TypeProto, helper
 
 from assistant.model.record import Record
 from assistant.onnx.graph import KNOWN_IR, given_inputs
 from assistant.onnx.ranges import LARGEST, ROUNDED_AWAY
-from assistant.onnx.values import FLOAT, Program, Step, Value, attribute
+from assistant.onnx.values import FLOAT, Program, Step, Value, attribute, constant_input
 
 __all__ = ["Feeds", "Measured", "evaluate", "feeds", "is_small", "measure", "open_session"]
 
@@ -185,10 +184,7 @@ def _reduced(step: Step, rank: int) -> tuple[int, ...]:
     if step.op == "GroupNormalization":
         return tuple(range(1, rank))
     if step.op.startswith("Reduce"):
-        axes = attribute(step.node, "axes")
-        given = step.inputs[1] if len(step.inputs) > 1 else None
-        if axes is None and given is not None and given.tensor is not None:
-            axes = onnx.numpy_helper.to_array(given.tensor).ravel().tolist()
+        axes = attribute(step.node, "axes", constant_input(step, 1))
         return tuple(int(axis) % rank for axis in axes) if isinstance(axes, Iterable) else tuple(range(rank))
     first = attribute(step.node, "axis", -1)
     return tuple(range(int(first) % rank, rank)) if isinstance(first, int) else (rank - 1,)

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from onnx import ModelProto, TensorProto, numpy_helper
+from onnx import ModelProto, TensorProto
 
 from assistant.i18n import _, ngettext
 from assistant.model.finding import Finding, Remedy, Severity
@@ -17,7 +17,7 @@ from assistant.onnx.graph import given_inputs, opsets, plain_domain, tensors
 from assistant.onnx.operators import Release, Types, match, runtimes, since, tensor_type
 from assistant.onnx.partition import copies
 from assistant.onnx.placement import Node
-from assistant.onnx.values import Program, Value, attribute
+from assistant.onnx.values import Program, Value, attribute, constant_input
 
 __all__ = ["Look", "count_nodes", "find", "obstacle"]
 
@@ -319,10 +319,7 @@ def _open_sizes(look: Look) -> list[str]:
 
 
 def _has_negative_pads(node: Node) -> bool:
-    pads = attribute(node.step.node, "pads")
-    given = node.step.inputs[1].tensor if len(node.step.inputs) > 1 and node.step.inputs[1] else None
-    if given is not None:
-        pads = numpy_helper.to_array(given).tolist()
+    pads = constant_input(node.step, 1) or attribute(node.step.node, "pads")
     return isinstance(pads, list) and min(pads, default=0) < 0
 
 

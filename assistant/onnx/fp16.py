@@ -138,7 +138,7 @@ def _exact(source: Program) -> dict[Step, str]:
 
 def _exact_inputs(step: Step) -> Iterator[Value]:
     form, made = step.signature, step.outputs[0] if step.outputs else None
-    if form is None or not (FIXED in form.inputs or step.op in {"Range", "Cast"}):
+    if form is None or not (any(kind == FIXED for _name, kind in form.inputs) or step.op in {"Range", "Cast"}):
         return
     whole = step.op == "Range" or (step.op == "Cast" and made is not None and made.kind in INTEGER_KINDS)
     for index, value in enumerate(step.inputs):

@@ -62,10 +62,23 @@ class Kernel(Record, frozen=True):
 
 
 class Signature(Record, frozen=True):
-    """The arguments of an operator: names with type variables or types; the last one may repeat."""
+    """The arguments of an operator: names with type variables or types; the last one may repeat.
+
+    `halves` are the type variables that may be FP16, `since` is the version in which ONNX last changed it.
+    """
 
     inputs: tuple[tuple[str, str], ...]
     outputs: tuple[tuple[str, str], ...]
+    halves: frozenset[str] = frozenset()
+    since: int = 1
+
+    def input(self, index: int) -> str:
+        """Give the type of one input."""
+        return self.inputs[min(index, len(self.inputs) - 1)][1]
+
+    def output(self, index: int) -> str:
+        """Give the type of one output."""
+        return self.outputs[min(index, len(self.outputs) - 1)][1]
 
 
 class Table(Record, frozen=True):
@@ -177,7 +190,8 @@ def signature(domain: str, op: str, version: int) -> Signature:
         own = (table(provider).signatures.get(domain, {}).get(op) for provider in PROVIDERS)
         return next(filter(None, own), Signature(inputs=(), outputs=()))
     inputs, outputs = (tuple((one.name, one.type_str) for one in side) for side in (schema.inputs, schema.outputs))
-    return Signature(inputs=inputs, outputs=outputs)
+    halves = {one.type_param_str for one in schema.type_constraints if "tensor(float16)" in one.allowed_type_strs}
+    return Signature(inputs=inputs, outputs=outputs, halves=frozenset(halves), since=schema.since_version)
 
 
 @lru_cache(maxsize=2**16)

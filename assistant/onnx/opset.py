@@ -7,12 +7,12 @@ from typing import Any
 
 import onnx
 import onnx.inliner
-from onnx import FunctionProto, ModelProto, NodeProto, TypeProto, helper, numpy_helper
+from onnx import FunctionProto, ModelProto, NodeProto, TypeProto, helper
 
 from assistant.model.errors import WorkFailed
 from assistant.onnx.graph import KNOWN_IR, opsets
 from assistant.onnx.operators import described, tensor_type
-from assistant.onnx.values import Program, Step, Value, attribute, program
+from assistant.onnx.values import Program, Step, Value, attribute, constant_input, program
 
 __all__ = ["best_opsets", "lowered"]
 
@@ -152,12 +152,10 @@ def _obstacles(step: Step, then: onnx.defs.OpSchema) -> Iterator[str]:
 
 def _axes_to_attribute(step: Step) -> str:
     """Move a reduction's axes from an input into an attribute, where they stood before opset 18."""
-    if len(step.inputs) < 2:  # noqa: PLR2004 - data and axes
+    axes = constant_input(step, 1)
+    if axes is None:
         return ""
-    axes = step.inputs[1]
-    if axes is None or axes.tensor is None:
-        return ""
-    step.node.attribute.append(helper.make_attribute("axes", numpy_helper.to_array(axes.tensor).ravel().tolist()))
+    step.node.attribute.append(helper.make_attribute("axes", axes))
     del step.node.input[1:]
     return f"{step.op}: axes"
 

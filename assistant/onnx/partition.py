@@ -37,11 +37,11 @@ def stretches(nodes: Sequence[Node]) -> list[Stretch]:
         for follower in _followers(node, owners):
             sorter.add(follower, node)
     sorter.prepare()
-    ready: dict[str, deque[Node]] = {node.device: deque() for node in nodes}
+    ready: dict[str, deque[Node]] = {}
     found: list[Stretch] = []
     while sorter.is_active():
         for node in sorter.get_ready():
-            ready[node.device].append(node)
+            ready.setdefault(node.device, deque()).append(node)
         device = found[-1].device if found and ready[found[-1].device] else max(ready, key=lambda one: len(ready[one]))
         if not found or found[-1].device != device:
             found.append(Stretch(device, []))

@@ -9,7 +9,7 @@ import numpy as np
 from onnx import ModelProto, NodeProto, helper, numpy_helper
 
 from assistant.onnx.graph import bodies, fresh
-from assistant.onnx.values import FLOAT, Program, Scope, Step, Value, attribute, program
+from assistant.onnx.values import FLOAT, Program, Scope, Step, Value, attribute, constant_input, program
 
 __all__ = ["ALWAYS", "FLAT_OPS", "REWRITES", "rewritten"]
 
@@ -110,10 +110,9 @@ def _flat_to_plane(step: Step, bench: Bench) -> bool:
 
 def _negative_pads(step: Step, bench: Bench) -> bool:
     """Cut with Slice what negative pads cut off: DirectML computes them wrongly."""
-    pads = step.inputs[1] if len(step.inputs) > 1 else None
-    if pads is None or pads.tensor is None or (len(step.inputs) > FLAT and step.inputs[3] is not None):
+    numbers = constant_input(step, 1)
+    if numbers is None or (len(step.inputs) > FLAT and step.inputs[3] is not None):
         return False
-    numbers = numpy_helper.to_array(pads.tensor).ravel().tolist()
     if min(numbers) >= 0 or attribute(step.node, "mode", b"constant") != b"constant":
         return False
     half = len(numbers) // 2

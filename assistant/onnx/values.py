@@ -4,49 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
+from typing import Any
 
 import onnx
 import onnx.inliner
 from onnx import (
-    FunctionProto,
     GraphProto,
     ModelProto,
     NodeProto,
     SparseTensorProto,
     TensorProto,
     helper,
+    numpy_helper,
     shape_inference,
 )
 
 from assistant.onnx.graph import bodies, opsets, ordered, plain_domain, subgraphs
-from assistant.onnx.operators import described
+from assistant.onnx.operators import Signature, described, signature
 
-__all__ = ["FLOAT", "HALF", "Program", "Scope", "Step", "Value", "attribute", "program", "skeleton"]
+__all__ = ["FLOAT", "HALF", "Program", "Scope", "Step", "Value", "attribute", "constant_input", "program", "skeleton"]
 
 FLOAT, HALF = TensorProto.FLOAT, TensorProto.FLOAT16
 LISTED: dict[type, int] = {int: TensorProto.INT64, float: TensorProto.FLOAT}  # of a number written as an attribute
 UNKNOWN, NO_TENSOR = 0, -1
 RUNTIME = "com.microsoft"
 SMALL_BYTES = 4096  # a larger tensor says nothing about shapes, so shape inference need not see it
-
-
-@dataclass(frozen=True, slots=True)
-class Signature:
-    """The types of an operator's inputs and outputs as its definition names them; the last one repeats."""
-
-    inputs: tuple[str, ...]
-    outputs: tuple[str, ...]
-    halves: frozenset[str]  # the type variables that may be FP16
-    since: int
-
-    def input(self, index: int) -> str:
-        """Give the type of one input."""
-        return self.inputs[min(index, len(self.inputs) - 1)]
-
-    def output(self, index: int) -> str:
-        """Give the type of one output."""
-        return self.outputs[min(index, len(self.outputs) - 1)]
 
 
 @dataclass(eq=False, slots=True)
@@ -136,23 +118,20 @@ class Program:
         return whole
 
 
-@lru_cache(maxsize=4096)
-def signature_of(op: str, version: int, domain: str) -> Signature | None:
-    """Look up an operator's definition at an opset; None where ONNX has none."""
-    schema = described(domain, op, version)
-    if schema is None:
-        return None
-    halves = {entry.type_param_str for entry in schema.type_constraints if "tensor(float16)" in entry.allowed_type_strs}
-    inputs, outputs = (tuple(one.type_str for one in side) for side in (schema.inputs, schema.outputs))
-    return Signature(inputs, outputs, frozenset(halves), schema.since_version)
-
-
 def attribute(node: NodeProto, name: str, default: object = None) -> object:
     """Give the value of a node's attribute, or `default`."""
     for entry in node.attribute:
         if entry.name == name:
             return helper.get_attribute_value(entry)
     return default
+
+
+def constant_input(step: Step, index: int) -> list[Any] | None:
+    """Give the numbers of an input that is a constant; None where it is computed or left out."""
+    value = step.inputs[index] if len(step.inputs) > index else None
+    return (
+        numpy_helper.to_array(value.tensor).ravel().tolist() if value is not None and value.tensor is not None else None
+    )
 
 
 def program(model: ModelProto) -> Program:
@@ -204,7 +183,7 @@ def _imported(bare: ModelProto) -> None:
                 bare.opset_import.add(domain=RUNTIME, version=1)
 
 
-def _sort(graph: GraphProto | FunctionProto) -> None:
+def _sort(graph: GraphProto | onnx.FunctionProto) -> None:
     given = list(graph.node)
     nodes = ordered(given)
     if nodes is not None and any(one is not other for one, other in zip(nodes, given, strict=True)):
@@ -252,7 +231,8 @@ def _scope(
         domain = plain_domain(node.domain)
         op = f"{domain}.{node.op_type}" if domain else node.op_type
         version = versions.get(domain, 1)
-        step = Step(node, scope, op, inputs, version=version, signature=signature_of(node.op_type, version, domain))
+        step = Step(node, scope, op, inputs, version=version)
+        step.signature = signature(domain, node.op_type, version) if described(domain, node.op_type, version) else None
         step.inner = [_scope(inner, scope, versions, weights) for inner in subgraphs(node)]
         for taken in {id(taken): taken for taken in inputs if taken is not None}.values():
             taken.takers.append(step)
