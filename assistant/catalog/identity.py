@@ -188,7 +188,7 @@ _CHIP = re.compile(r"^(?:[a-z]{2}\d{3}(?=[a-z]+$)|(?:navi|vega|polaris) \d+(?= )
 # What lspci and OpenGL write around a name: maker, revision, driver.
 _AROUND = re.compile(
     r"^(?:advanced micro devices, inc\.|nvidia corporation|intel corporation)(?: \[amd/ati\])?"
-    r"|\(rev [0-9a-f]{2}\)$|/pcie/sse2$|\((?:radv |navi|[^()]{0,40}\bllvm )[^()]{0,60}\)$",
+    r"|\(rev [0-9a-f]{2}\)$|/pcie/sse2$|\(nvgpu\)$|\((?:radv |navi|[^()]{0,40}\bllvm )[^()]{0,60}\)$",
     re.IGNORECASE,
 )
 _MEMORY = re.compile(r" \d+ ?gb$")

@@ -108,8 +108,10 @@ def _fullest_dump(text: str) -> Dump | None:
 def _label(line: str) -> tuple[str, str]:
     """Part a line into the label that it begins with, in this module's words, and the rest."""
     found = _LINE.match(line) if ":" in line or "|" in line else _BARE.match(line)
-    label = found[1].rstrip("* `\t").lower() if found else ""
-    return _ALSO.get(label, label), found[2] if found else ""
+    label, tail = (found[1].rstrip("* `\t").lower(), found[2]) if found else ("", "")
+    if label == "platform" and " " in tail.strip():  # people fill that in by hand as well
+        return "", ""
+    return _ALSO.get(label, label), tail
 
 
 def _value(dump: Dump, label: str) -> str:
@@ -127,7 +129,7 @@ def _facts(dump: Dump) -> dict[str, object]:
     free = version and "free-threading" in python and not version[0].endswith("t")
     bits = re.search(r"(\d\d)-bit runtime", python)
     glibc = re.search(r"glibc-([\d.]{1,10})", _value(dump, "libc version"))
-    driver = re.search(r"\d{2,4}\.\d{1,3}(?:\.\d{1,3})?", _value(dump, "nvidia driver version"))
+    driver = re.search(r"\d{1,4}(?:\.\d{1,3}){1,5}", _value(dump, "nvidia driver version"))
     return {
         "os": family,
         "os_version": system or None,
@@ -186,7 +188,7 @@ def _named(line: str, vendor: Vendor) -> Gpu:
     told = vendor_of_name(name)
     return Gpu(
         vendor=vendor if told is Vendor.UNKNOWN else told,
-        name=(name[: gfx.start()] if gfx else name).strip() or None,
+        name=None if name.endswith("...") else (name[: gfx.start()] if gfx else name).strip() or None,
         gfx=gfx[1] if gfx else None,
     )
 

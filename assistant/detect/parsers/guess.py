@@ -16,7 +16,7 @@ _SYSTEMS = (
         re.compile(
             r"linux|/usr/|/lib/|\b(?:ubuntu|debian|fedora|centos|red hat|rhel|rocky|alma|arch|manjaro|gentoo|mint|"
             r"pop!_os|nixos|opensuse|suse|sles|steamos|endeavouros|kali|raspbian|alpine|void|slackware|mariner|photon|amzn|"
-            r"glibc|zorin|elementary|neon|garuda|nobara|deepin|pardus|flatcar|euleros|openeuler|kylin|uos|anolis)\b",
+            r"glibc|zorin|elementary|neon|garuda|nobara|deepin|pardus|flatcar|euleros|openeuler|kylin|uos|uniontech|anolis|tencentos|parrot|solus|springdale)\b",
             re.IGNORECASE,
         ),
     ),
