@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
 from typing import TypeVar
 
 import msgspec
@@ -10,7 +12,7 @@ import msgspec.structs
 from assistant.i18n import _
 from assistant.model.errors import BadInput
 
-__all__ = ["Record", "from_json", "from_plain", "replace", "to_json", "to_plain"]
+__all__ = ["Record", "from_json", "from_plain", "reason_of", "replace", "to_json", "to_plain"]
 
 
 class Record(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -49,6 +51,24 @@ def to_plain(value: object) -> object:
     return msgspec.to_builtins(value)
 
 
+def reason_of(error: Exception) -> str:
+    """Say in the user's language why msgspec refused something; what it says beyond these few stays as it is."""
+    text, _sign, place = str(error).rstrip(".").partition(" - at ")
+    for pattern, words in _REASONS.items():
+        if found := re.fullmatch(pattern, text):
+            text = words().format(**found.groupdict())
+    return _("{reason} (at {place})").format(reason=text, place=place.strip("`").removeprefix("$.")) if place else text
+
+
+_REASONS: dict[str, Callable[[], str]] = {
+    r"Object contains unknown field `(?P<name>.+)`": lambda: _("unknown field `{name}`"),
+    r"Expected `(?P<wanted>.+)`, got `(?P<given>.+)`": lambda: _("Expected `{wanted}`, got `{given}`"),
+    r"Invalid enum value '?(?P<value>.+?)'?": lambda: _("'{value}' is none of the possible values"),
+    r"Input data was truncated": lambda: _("it is empty or truncated"),
+    r"JSON is malformed: .*\(byte (?P<byte>\d+)\)": lambda: _("no JSON, or malformed from byte {byte} on"),
+}
+
+
 def _refusal(what: str, error: Exception) -> BadInput:
     if str(error).endswith("`$.schema`"):
         return BadInput(
@@ -56,6 +76,6 @@ def _refusal(what: str, error: Exception) -> BadInput:
             hint=_("Update the assistant, or make the file anew with this one."),
         )
     return BadInput(
-        _("{what} cannot be read: {reason}.").format(what=what, reason=str(error).rstrip(".")),
+        _("{what} cannot be read: {reason}.").format(what=what, reason=reason_of(error)),
         hint=_("Correct that place, or make the file anew with the command that wrote it."),
     )
