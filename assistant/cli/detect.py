@@ -40,7 +40,9 @@ def detect(
 
 
 def _read(report: str) -> Detection:
-    return read_report(read_file(report).decode("utf-8", "replace"))
+    from assistant.diagnose.decode import text_pieces  # noqa: PLC0415 - looking at the machine itself needs no decoder
+
+    return read_report("".join(text_pieces(read_file(report))))
 
 
 def _look(record: str | None, replay: str | None, overrides: dict[str, str]) -> Detection:
