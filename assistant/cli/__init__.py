@@ -13,7 +13,7 @@ from types import FrameType
 import click
 
 from assistant import __version__
-from assistant.i18n import FOLDER, LANGUAGES, _, use_language
+from assistant.i18n import FOLDER, LANGUAGES, _, sentences, use_language
 from assistant.model.errors import AssistantError, Cancelled, WorkFailed
 
 __all__ = ["main"]
@@ -107,7 +107,11 @@ def _run() -> int:
         pass  # whoever read our output has gone
     except click.ClickException as error:
         return _tell_usage(error)
-    except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - even a fault of ours ends in one sentence
+    except KeyboardInterrupt as error:
+        code = _tell(_failure(error))
+        sys.stdout.flush()
+        os._exit(code)  # Python would take half a second to tidy up, and somebody waits for the prompt
+    except Exception as error:  # noqa: BLE001 - even a fault of ours ends in one sentence
         return _tell(_failure(error))
     return 0
 
@@ -115,6 +119,9 @@ def _run() -> int:
 def _failure(error: BaseException) -> AssistantError:
     if isinstance(error, AssistantError):
         return error
+    if isinstance(error, click.Abort) and isinstance(error.__context__, EOFError):
+        click.echo()  # ends the line of the question
+        return Cancelled(_("Nobody answered, so nothing was done."), hint=_("Answer beforehand with --yes."))
     if isinstance(error, click.Abort | KeyboardInterrupt):
         return Cancelled(_("Stopped; what had been begun was taken back."))
     return _fault(error)
@@ -133,7 +140,7 @@ def _fault(error: BaseException) -> WorkFailed:
 
 
 def _tell(error: AssistantError) -> int:
-    click.echo(f"{error.message} {error.hint}".strip(), err=True)
+    click.echo(sentences((error.message, error.hint)), err=True)
     return error.exit_code
 
 
@@ -141,7 +148,7 @@ def _tell_usage(error: click.ClickException) -> int:
     context = getattr(error, "ctx", None)
     command = context.command_path if context else "assistant"
     hint = _("`{command} --help` lists what is possible.").format(command=command)
-    click.echo(f"{error.format_message()} {hint}", err=True)
+    click.echo(sentences((error.format_message(), hint)), err=True)
     return 2
 
 

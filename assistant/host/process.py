@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn, Self
 
@@ -19,9 +19,9 @@ from assistant.model.errors import Cancelled, WorkFailed
 if TYPE_CHECKING:
     from assistant.host.lock import Lock
 
-__all__ = ["CancelToken", "alive", "become", "end_left_behind", "is_root", "stream"]
+__all__ = ["CancelToken", "alive", "become", "end_left_behind", "is_root", "leave_running", "stream", "uninterrupted"]
 
-GRACE_SECONDS = 5.0
+GRACE_SECONDS = 0.2  # what our children were writing is thrown away, or done again by the next try
 
 
 class CancelToken:
@@ -64,8 +64,10 @@ def stream(
     Raises `Cancelled` after the whole process group has ended on request, `TimeoutError` past `limit` seconds,
     and `WorkFailed` when the child cannot be started.
     """
-    child = _start(argv, environment, stdin, lock)
-    with _watched(child, CancelToken() if cancel is None else cancel, limit) as watch:
+    with contextlib.ExitStack() as stack:
+        with uninterrupted():  # or Ctrl-C could leave a child that nobody ends
+            child = _start(argv, environment, stdin, lock)
+            watch = stack.enter_context(_watched(child, CancelToken() if cancel is None else cancel, limit))
         for line in child.stdout or ():
             on_line(line.rstrip("\r\n"))
         child.wait()
@@ -157,6 +159,23 @@ def _signal(child: subprocess.Popen[str], *, kill: bool) -> None:
             os.killpg(child.pid, signal.SIGKILL if kill else signal.SIGTERM)
 
 
+@contextlib.contextmanager
+def uninterrupted() -> Iterator[None]:
+    """Let Ctrl-C and a polite request to end wait until a short block is over; only the main thread hears of them."""
+    heard: list[int] = []
+    old = {}
+    if threading.current_thread() is threading.main_thread():
+        for number in (signal.SIGINT, signal.SIGTERM):
+            old[number] = signal.signal(number, lambda number, _frame: heard.append(number)) or signal.SIG_DFL
+    try:
+        yield
+    finally:
+        for number, handler in old.items():
+            signal.signal(number, handler)
+        if heard:
+            signal.raise_signal(heard[0])
+
+
 def alive(pid: int) -> bool:
     """Tell whether a process of this machine is there; one that may not be asked is."""
     if sys.platform == "win32":
@@ -179,6 +198,19 @@ def end_left_behind(group: int) -> None:
             subprocess.run(["taskkill", "/T", "/F", "/PID", str(group)], capture_output=True, check=False)
         else:
             os.killpg(group, signal.SIGKILL)
+
+
+def leave_running(argv: Sequence[str | Path]) -> None:
+    """Start a program that goes on by itself, also when this process ends; nobody hears what it says."""
+    child = subprocess.Popen(
+        [str(part) for part in argv],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=sys.platform != "win32",
+        creationflags=getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0),
+    )
+    threading.Thread(target=child.wait, daemon=True).start()  # or it would stay in the list of processes
 
 
 def become(argv: Sequence[str | Path]) -> NoReturn:

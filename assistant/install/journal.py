@@ -3,7 +3,8 @@
 In the target stands a work folder (`WORK`) with the lock, the journal, what is to come (`staged`) and what went
 (`aside`); it is on the target's own file system, so each change is a rename. A pointer in the user's state folder
 leads to it, so that the next start finds what was killed. As long as the journal is there, everything is to be taken
-back: deleting it is the commit, and needs no room on a full disk.
+back: deleting it is the commit, and needs no room on a full disk. Who cancels does not wait for files to be deleted:
+they are moved to where the pointer says (`gone`), and another process deletes them, then the pointer.
 """
 
 from __future__ import annotations
@@ -11,10 +12,11 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
+import sys
 import tempfile
 import uuid
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
@@ -22,17 +24,23 @@ from typing import Literal
 import platformdirs
 
 from assistant.host.lock import Holder, Lock
-from assistant.host.process import alive
+from assistant.host.process import alive, leave_running, uninterrupted
 from assistant.i18n import _
 from assistant.install.kernel import remove_kernel
 from assistant.install.swap import Change, put_back
-from assistant.model.errors import BadInput, WorkFailed
+from assistant.model.errors import BadInput, Cancelled, WorkFailed
 from assistant.model.record import Record, from_json, replace, to_json
 
 __all__ = ["WORK", "Journal", "Pointer", "Transaction", "pointers", "recover", "remove", "scratch", "transaction"]
 
 WORK = ".assistant-install"
 LOCK, JOURNAL = "lock", "journal.json"
+DELETE = """
+import os, shutil, sys
+gone, pointer = sys.argv[1:]
+shutil.rmtree(gone, ignore_errors=True)
+os.path.lexists(gone) or os.unlink(pointer)
+"""
 Kind = Literal["new", "existing"]
 
 
@@ -49,10 +57,11 @@ class Journal(Record, frozen=True, kw_only=True):
 
 
 class Pointer(Record, frozen=True):
-    """Where an installation was begun, and which folders were made for it, outermost first."""
+    """Where an installation was begun, which folders were made for it, outermost first, and where its rubbish goes."""
 
     target: str
     made: tuple[str, ...] = ()
+    gone: str = ""
 
 
 class Transaction:
@@ -62,12 +71,13 @@ class Transaction:
         self.target, self.lock = target, lock
         self.work = target / WORK
         self.staged, self.aside = self.work / "staged", self.work / "aside"
+        self.gone: Path | None = None  # where to move what is to be deleted; None: delete it at once
         self.journal = read_journal(self.work)
 
     def begin(self, kind: Kind) -> None:
         """Write the journal's first words; what a killed run left here is taken back before."""
         self.undo()
-        _empty(self.work, keep={LOCK})
+        _empty(self.work, {LOCK})
         self._write(Journal(kind=kind))
 
     def note(self, change: Change, kernel: str = "") -> None:
@@ -82,7 +92,7 @@ class Transaction:
         if self.journal.kernel:
             remove_kernel(self.journal.kernel)
         if self.journal.kind == "new":
-            _empty(self.target, keep={WORK})
+            _empty(self.target, {WORK}, self.gone)
         else:
             put_back(self.journal.change, self.target, self.staged, self.aside)
         self.commit()
@@ -97,7 +107,7 @@ class Transaction:
         """Take the work folder away; what the system does not let go now is taken at the next start."""
         if self.journal is None:
             with suppress(WorkFailed):
-                _empty(self.work, keep={LOCK})
+                _empty(self.work, {LOCK}, self.gone)
         self.lock.release()
         with suppress(OSError):
             self.work.rmdir()
@@ -114,24 +124,35 @@ def transaction(target: Path, kind: Kind, made: Sequence[str] = ()) -> Iterator[
     `made` names folders to be taken away as well once they are empty, beside those that are not there yet.
     Raises `WorkFailed` naming who works there already, or when the target cannot be written.
     """
-    recover(only=target)
-    pointer = _point(target, made)
+    recover(only=target, later=True)
+    pointer, opened = None, None
+    shield: Callable[[], AbstractContextManager[None]] = nullcontext
     try:
-        opened = _open(target)
-    except BaseException:
-        _forget(pointer)
-        raise
-    try:
+        with uninterrupted():
+            pointer = _point(target, made)
+            opened = _open(target)
         opened.begin(kind)
         yield opened
         opened.commit()
-    except BaseException:
-        opened.undo()
+    except BaseException as error:
+        if isinstance(error, Cancelled | KeyboardInterrupt):
+            shield = uninterrupted  # who is impatient asks twice
+        with shield():
+            if opened:
+                opened.gone = _gone(pointer) if shield is uninterrupted else None
+                opened.undo()
         raise
     finally:
-        opened.close()
-        if not opened.work.exists():
-            _forget(pointer)
+        with shield():
+            if opened:
+                opened.close()
+            if not (opened and opened.work.exists()):
+                _forget(pointer, later=bool(opened and opened.gone))
+
+
+def _gone(pointer: Path | None) -> Path | None:
+    """Say where to move what a cancelled installation leaves."""
+    return Path(from_json(pointer.read_bytes(), Pointer, pointer.name).gone) if pointer else None
 
 
 def remove(target: Path) -> None:
@@ -153,10 +174,13 @@ def pointers() -> dict[Path, Pointer]:
     return found
 
 
-def recover(only: Path | None = None, told: Callable[[Path, Holder | None], None] | None = None) -> None:
+def recover(
+    only: Path | None = None, told: Callable[[Path, Holder | None], None] | None = None, *, later: bool = False
+) -> None:
     """Take back what killed installations left (in one target, or in all); harmless when repeated.
 
-    `told` hears of each target, with the holder where somebody is still at work there.
+    `told` hears of each target, with the holder where somebody is still at work there. With `later` another process
+    deletes what a cancelled installation moved away.
     """
     _sweep()
     known = {path: pointer for path, pointer in pointers().items() if only in {None, Path(pointer.target)}}
@@ -166,7 +190,7 @@ def recover(only: Path | None = None, told: Callable[[Path, Holder | None], None
             told(target, holder)
         if holder is None:
             for path in [path for path, pointer in known.items() if Path(pointer.target) == target]:
-                _forget(path)
+                _forget(path, later=later)
 
 
 def _recover(target: Path) -> Holder | None:
@@ -235,10 +259,14 @@ def _folder() -> Path:
 def _point(target: Path, made: Sequence[str]) -> Path | None:
     """Leave word of where we are about to work; without a writable state folder only the target tells."""
     made = [*made, *(str(folder) for folder in (*reversed(target.parents), target) if not folder.exists())]
+    stands = next(folder for folder in (target, *target.parents) if folder.exists())
     path = _folder() / f"{hashlib.sha256(str(target).encode()).hexdigest()[:12]}-{uuid.uuid4().hex[:8]}.json"
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(path, to_json(Pointer(target=str(target), made=tuple(made))))
+        near = path.parent if path.parent.stat().st_dev == stands.stat().st_dev else stands
+        near = stands.parent if near == target else near
+        gone = near / f".{path.stem}.gone"
+        write_whole(path, to_json(Pointer(target=str(target), made=tuple(made), gone=str(gone))))
     except OSError:
         return None
     return path
@@ -267,21 +295,30 @@ def _sweep() -> None:
             shutil.rmtree(part, ignore_errors=True) if part.is_dir() else part.unlink(missing_ok=True)
 
 
-def _forget(path: Path | None) -> None:
-    """Take a pointer away, and the folders made for it where nothing is in them."""
+def _forget(path: Path | None, *, later: bool = False) -> None:
+    """Take a pointer away, the folders made for it where nothing is in them, and (maybe later) what was moved away."""
     if path is None:
         return
+    pointer = Pointer(target="")
     with suppress(OSError, BadInput):
-        for folder in reversed(from_json(path.read_bytes(), Pointer, path.name).made):
-            with suppress(OSError):  # it holds something, or was not made yet when the run was killed
-                Path(folder).rmdir()
-    path.unlink(missing_ok=True)
+        pointer = from_json(path.read_bytes(), Pointer, path.name)
+    for folder in reversed(pointer.made):
+        with suppress(OSError):  # it holds something, or was not made yet when the run was killed
+            Path(folder).rmdir()
+    left = bool(pointer.gone) and Path(pointer.gone).exists()
+    if left and later:
+        leave_running([sys.executable, "-I", "-S", "-c", DELETE, pointer.gone, path])
+        return
+    if left:
+        shutil.rmtree(pointer.gone, ignore_errors=True)
+    if not (left and Path(pointer.gone).exists()):  # what the system does not let go yet waits for the next start
+        path.unlink(missing_ok=True)
 
 
-def _empty(folder: Path, keep: set[str]) -> None:
-    """Delete what is in a folder; a file that the system does not let go raises `WorkFailed`."""
+def _empty(folder: Path, keep: set[str], gone: Path | None = None) -> None:
+    """Delete what is in a folder, or move it to `gone`; a file that the system does not let go raises `WorkFailed`."""
     for entry in list(folder.iterdir()) if folder.is_dir() else ():
-        if entry.name in keep:
+        if entry.name in keep or (gone and _moved(entry, gone)):
             continue
         try:
             shutil.rmtree(entry) if entry.is_dir() and not entry.is_symlink() else entry.unlink()
@@ -290,3 +327,12 @@ def _empty(folder: Path, keep: set[str]) -> None:
                 _("{path} cannot be removed: {reason}.").format(path=entry, reason=error.strerror or error),
                 hint=_("Close what uses it, then run `assistant recover`."),
             ) from error
+
+
+def _moved(entry: Path, gone: Path) -> bool:
+    """Move an entry out of the way by one rename; tell whether the system could (another disk, a file in use: no)."""
+    with suppress(OSError):
+        gone.mkdir(exist_ok=True)
+        entry.rename(gone / uuid.uuid4().hex)
+        return True
+    return False

@@ -156,7 +156,7 @@ def _verified(state: State, made: Environment, tools: Tools, *, traceless: bool 
     device = state.device or _known(state.plan).backend.value
     settings = state.plan.env if state.plan else {}
     over = CancelToken()
-    ahead = _ahead(*(() if traceless else (lambda: compile_ahead(made.python, over),)), warm_up)
+    ahead = _ahead(*(() if traceless else (lambda: compile_ahead(made.python, over),)), lambda: over or _ahead(warm_up))
     try:
         return verify(
             made.python,
@@ -169,7 +169,7 @@ def _verified(state: State, made: Environment, tools: Tools, *, traceless: bool 
         )
     finally:
         over.set()
-        ahead.join()  # nothing may write there any more when all is taken back
+        ahead.join()  # nothing may write there any more when all is taken back; what warms up is left to itself
 
 
 def _diagnose(state: State, tools: Tools) -> Changes:

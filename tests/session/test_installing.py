@@ -98,7 +98,6 @@ def test_an_installation_ends_verified(make: Make, installer: str) -> None:
     begun = len(told)
     state = run(session, Task.VERIFY)
     assert state.report.facts["torch"] == "2.9.9+fake"
-    assert state.status(Step.VERIFY).seconds < state.report.seconds
     assert not [event for event in told[begun:] if isinstance(event, Progress) and event.unit == "checks"]
     assert state.proof is None
 
