@@ -31,7 +31,7 @@ def copies(nodes: Sequence[Node]) -> int:
 
 def stretches(nodes: Sequence[Node]) -> list[Stretch]:
     """Order the nodes of one graph so that few stretches result: a node follows where its device is in turn."""
-    owners = {id(step): node for node in nodes for step in _within(node.step)}
+    owners = {id(step): node for node in nodes for step in node.step.within()}
     sorter = TopologicalSorter[Node](dict.fromkeys(nodes, ()))
     for node in nodes:
         for follower in _followers(node, owners):
@@ -57,14 +57,6 @@ def _count_copies(found: Sequence[Stretch], owners: dict[int, Node]) -> None:
         for node in stretch.nodes:
             for takers in _moves(node, owners).values():
                 found[min(homes[id(taker)] for taker in takers)].copies += 1
-
-
-def _within(step: Step) -> Iterator[Step]:
-    """Give a step and all those in its subgraphs."""
-    yield step
-    for scope in step.inner:
-        for inner in scope.steps:
-            yield from _within(inner)
 
 
 def _takers(node: Node) -> Iterator[tuple[int, Value, Step]]:

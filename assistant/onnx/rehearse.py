@@ -86,14 +86,10 @@ def _astray(
     steps: set[Step] = set()
     for step in program.main.steps:
         if strayed.intersection(step.outputs) and not strayed.intersection(step.inputs):
-            steps |= _inside(step) & halves.keys() if step.inner else {step}
+            steps |= set(step.within())
             if step not in halves:
                 steps |= {value.maker for value in step.inputs if value is not None and value.maker is not None}
     return steps & halves.keys()
-
-
-def _inside(step: Step) -> set[Step]:
-    return {inner for scope in step.inner for one in scope.steps for inner in (one, *_inside(one))}
 
 
 def _leading_to(program: Program, wrong: set[str], halves: Mapping[Step, object]) -> set[Step]:
@@ -103,7 +99,7 @@ def _leading_to(program: Program, wrong: set[str], halves: Mapping[Step, object]
         step = todo.pop()
         if step is None or step in found:
             continue
-        inside = _inside(step)
-        found |= {step} | inside
-        todo.extend(value.maker for one in (step, *inside) for value in one.inputs if value is not None)
+        inside = set(step.within())
+        found |= inside
+        todo.extend(value.maker for one in inside for value in one.inputs if value is not None)
     return found & halves.keys()

@@ -67,6 +67,13 @@ class Step:
             if value is not None and value.kind == FLOAT:
                 yield value
 
+    def within(self) -> Iterator[Step]:
+        """Give the step itself and all those in its subgraphs."""
+        yield self
+        for scope in self.inner:
+            for step in scope.steps:
+                yield from step.within()
+
 
 @dataclass(eq=False, slots=True)
 class Scope:
@@ -129,9 +136,9 @@ def attribute(node: NodeProto, name: str, default: object = None) -> object:
 def constant_input(step: Step, index: int) -> list[Any] | None:
     """Give the numbers of an input that is a constant; None where it is computed or left out."""
     value = step.inputs[index] if len(step.inputs) > index else None
-    return (
-        numpy_helper.to_array(value.tensor).ravel().tolist() if value is not None and value.tensor is not None else None
-    )
+    if value is None or value.tensor is None:
+        return None
+    return numpy_helper.to_array(value.tensor).ravel().tolist()
 
 
 def program(model: ModelProto) -> Program:
@@ -275,19 +282,14 @@ def _complete(step: Step) -> None:
 
     ONNX Runtime's own operators, which ONNX does not define, are taken to make what they take.
     """
-    open_ = [index for index, value in enumerate(step.outputs) if value is not None and value.kind == UNKNOWN]
-    if not open_:
-        return
     form = step.signature
     bound: dict[str, int] = {}
-    if form is not None:
-        for index, value in enumerate(step.inputs):
-            if value is not None and value.kind > 0:
-                bound.setdefault(form.input(index), value.kind)
+    for index, value in enumerate(step.inputs):
+        if form is not None and value is not None and value.kind > 0:
+            bound.setdefault(form.input(index), value.kind)
     first = next((value.kind for value in step.inputs if value is not None), UNKNOWN)
-    for index in open_:
-        value = step.outputs[index]
-        if value is None:
+    for index, value in enumerate(step.outputs):
+        if value is None or value.kind != UNKNOWN:
             continue
         if form is not None:
             value.kind = bound.get(form.output(index), UNKNOWN)
