@@ -91,8 +91,8 @@ def driver_of(machine: Machine) -> Driver:
     """Read the driver off the machine's facts, or off nvidia-smi's own text ("CUDA UMD Version" since driver 610)."""
     text = machine.nvidia_smi_output or ""
     cards = " ".join(gpu.driver or "" for gpu in machine.gpus if gpu.vendor is Vendor.NVIDIA)
-    version = _plain(machine.nvidia_driver or "") or _after(r"Driver Version|KMD Version|NVIDIA-SMI", text)
-    version = version or _of_card(cards)
+    version = _plain(machine.nvidia_driver or "") or _after("Driver Version|KMD Version", text)
+    version = version or _after("NVIDIA-SMI", text) or _of_card(cards) or _of_card(text)
     api = machine.cuda_driver_api or _after(r"CUDA(?: UMD)? Version", text)
     state = machine.nvidia_driver_state or ("nouveau" if "nouveau" in cards else "")
     known = version or (api and f"CUDA {api}") or ""
