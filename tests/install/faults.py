@@ -27,6 +27,7 @@ from assistant.install.installer import Installer
 from assistant.install.make import Verify, install
 from assistant.install.resolution import Resolution, resolve
 from assistant.install.site import look_at
+from assistant.model.errors import Cancelled
 from assistant.model.event import Event
 from assistant.model.plan import Backend, Plan
 from assistant.model.record import from_json, to_json
@@ -194,9 +195,9 @@ class Ground:
         site = look_at(target, LiveHost())
         return install(self.plan, resolution, target, site, LiveHost(), self.installer(), verify)
 
-    def make(self, resolution: Resolution) -> Environment:
+    def make(self, resolution: Resolution, verify: Verify = imports_torch) -> Environment:
         """Make a new environment of it."""
-        return install(self.plan, resolution, self.new, None, LiveHost(), self.installer(), imports_torch)
+        return install(self.plan, resolution, self.new, None, LiveHost(), self.installer(), verify)
 
     def debris(self) -> list[str]:
         """List what an installation must not leave: work folders and pointers; half downloads wait to be resumed."""
@@ -253,8 +254,15 @@ def _writes(arguments: tuple[object, ...]) -> bool:
 
 def _attempt(ground: Ground, resolution: Resolution, kind: str, operation: int) -> int:
     count = _killed_at(operation)
-    ground.change(resolution) if kind == "existing" else ground.make(resolution)
+    kind, _, cancelled = kind.partition(" ")
+    verify = _cancel if cancelled else imports_torch
+    with suppress(Cancelled):
+        ground.change(resolution, verify) if kind == "existing" else ground.make(resolution, verify)
     return count[0]
+
+
+def _cancel(made: Environment) -> None:
+    raise Cancelled(made.path)
 
 
 def _serve(job: dict[str, str]) -> None:

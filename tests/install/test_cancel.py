@@ -1,0 +1,136 @@
+"""Who cancels gets the target back at once; what was half made is deleted afterwards, whatever happens meanwhile."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from install.faults import Ground, Nursery, picture
+
+from assistant.host.process import CancelToken, alive, stream, uninterrupted
+from assistant.install.journal import pointers, recover, transaction
+from assistant.model.errors import Cancelled, WorkFailed
+
+pytestmark = pytest.mark.skipif(os.name == "nt", reason="forks children and kills them; Windows has neither")
+
+FILES = 500
+
+
+def leave_half_made(target: Path, reason: BaseException) -> None:
+    """Make a folder of many files in an installation that then ends for a reason."""
+    with suppress(type(reason)), transaction(target, "new"):
+        (target / "lib").mkdir()
+        for number in range(FILES):
+            (target / "lib" / f"{number}.py").touch()
+        raise reason
+
+
+def test_nothing_is_deleted_while_the_user_waits(ground: Ground) -> None:
+    """By the end of a cancelled installation its folder has gone by renames, however many files are in it."""
+    code = (
+        "import sys; sys.path.insert(0, sys.argv[2]); from pathlib import Path\n"
+        "from install.test_cancel import Cancelled, leave_half_made\n"
+        "deleted = []\n"
+        "def hear(event, arguments):\n"
+        "    if event in {'os.remove', 'os.rmdir', 'shutil.rmtree'}: deleted.append(arguments[0])\n"
+        "sys.addaudithook(hear)\n"
+        "leave_half_made(Path(sys.argv[1]), Cancelled('enough'))\n"
+        "print(len(deleted), Path(sys.argv[1]).parent.exists())"
+    )
+    command = [sys.executable, "-c", code, ground.new, Path(__file__).parents[1]]
+    said = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
+    assert said[1] == "False"
+    assert int(said[0]) < FILES / 10
+    while ground.debris():  # the deletion goes on by itself, and ends
+        time.sleep(0.02)
+
+
+def test_a_failure_is_cleared_before_it_is_told(ground: Ground) -> None:
+    """After a failure the room on the disk is free again when the user reads of it."""
+    leave_half_made(ground.new, WorkFailed("no"))
+    assert ground.debris() == []
+    assert not ground.new.parent.exists()
+
+
+def test_a_deletion_that_never_began_is_done_at_the_next_start(ground: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a killed deletion leaves is known by its pointer, out of the target's sight, and `recover` finishes it."""
+    monkeypatch.setattr(sys, "executable", "/bin/true")  # ends at once, as if it was killed
+    leave_half_made(ground.new, Cancelled("enough"))
+    assert not ground.new.parent.exists()
+    (pointer,) = pointers().values()
+    assert len(list(Path(pointer.gone).rglob("*.py"))) == FILES
+    leave_half_made(ground.new, Cancelled("again"))  # what is left of the first is no obstacle
+    recover()
+    assert ground.debris() == []
+    assert pointers() == {}
+
+
+def test_rubbish_on_another_disk_lies_beside_the_target(
+    ground: Ground, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A rename cannot leave a file system, so the folder goes to one on the target's own."""
+    other = Path("/dev/shm")  # noqa: S108 - a file system of its own on any Linux
+    if not other.is_dir() or other.stat().st_dev == tmp_path.stat().st_dev:
+        other = Path("/proc")  # nothing can be noted there, so everything is deleted at once
+    monkeypatch.setattr(sys, "executable", "/bin/true")
+    monkeypatch.setenv("XDG_STATE_HOME", str(other / f"assistant-{os.getpid()}"))
+    try:
+        leave_half_made(ground.new, Cancelled("enough"))
+        assert not ground.new.parent.exists()
+        for pointer in pointers().values():
+            assert Path(pointer.gone).parent == tmp_path
+        recover()
+        assert not list(tmp_path.glob(".*.gone"))
+    finally:
+        subprocess.run(["rm", "-rf", other / f"assistant-{os.getpid()}"], check=False)
+
+
+@pytest.mark.parametrize("kind", ["existing", "new"])
+def test_a_cancelled_run_killed_on_its_way_back_is_recovered(ground: Ground, kind: str) -> None:
+    """Killed at each of the last changes of files after a cancellation: the next start finds all as it was."""
+    before = picture(ground.standing)
+    nursery = Nursery(ground, ground.resolution())
+    try:
+        last = int(nursery.attempt(f"{kind} cancelled"))
+        for operation in range(last - 11, last + 1):
+            nursery.attempt(f"{kind} cancelled", operation=operation)
+            recover()
+            assert picture(ground.standing) == before, operation
+            assert not ground.new.parent.exists(), operation
+            assert ground.debris() == [], operation
+    finally:
+        nursery.close()
+
+
+def test_ctrl_c_waits_for_the_end_of_what_must_not_be_cut() -> None:
+    """A second Ctrl-C cannot stop the way back in its middle, and is heard after it."""
+    done = []
+
+    def way_back() -> None:
+        with uninterrupted():
+            signal.raise_signal(signal.SIGINT)
+            done.append("all")
+
+    with pytest.raises(KeyboardInterrupt):
+        way_back()
+    assert done == ["all"]
+
+
+def test_a_child_that_does_not_want_to_end_is_killed() -> None:
+    """A stop does not depend on the child's good will."""
+    code = "import os, signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print(os.getpid(), flush=True)"
+    said, cancel = [], CancelToken()
+
+    def hear(line: str) -> None:
+        said.append(int(line))
+        cancel.set()
+
+    with pytest.raises(Cancelled):
+        stream([sys.executable, "-c", f"{code}; time.sleep(600)"], hear, cancel=cancel)
+    assert not alive(said[0])
