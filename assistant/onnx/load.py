@@ -126,9 +126,9 @@ def _refuse_garbled(model: ModelProto, path: Path) -> None:
 
 
 def _texts(message: Message) -> Iterator[object]:
-    """Give every text that a message holds; of a tensor only its name, as to read its fields copies the weights."""
+    """Give every text that a message holds; of a tensor its names only, as to read its fields copies the weights."""
     if isinstance(message, TensorProto):
-        yield message.name
+        yield from (message.name, *(text for entry in message.external_data for text in (entry.key, entry.value)))
         return
     for field, content in message.ListFields():
         parts = (content,) if isinstance(content, str | bytes | Message) else content

@@ -145,6 +145,12 @@ def test_a_cache_of_links_is_read(apart: Path, weighty: ModelProto):
     assert load_model(snapshot / "model.onnx") == weighty
 
 
+def test_garbled_entries_of_external_data_are_refused(apart: Path):
+    """Bytes that are no text, in the place of the weights' file, make no model."""
+    apart.write_bytes(apart.read_bytes().replace(b"model.onnx.data", b"\xff\xfe" + b"del.onnx.data"))
+    refuse(apart, "not an ONNX model")
+
+
 def test_missing_or_short_external_data_are_refused(apart: Path):
     """Weights that are not there, and those that end too soon, are named."""
     data = apart.with_name("model.onnx.data")
