@@ -37,12 +37,14 @@ _LABELS = frozenset(
         "vllm build flags", "gpu topology", "nccl version", "environment variables",
     )
 )  # fmt: skip
-# What `transformers env` and `accelerate env` call the same.
+# What `transformers env`, `accelerate env` and ComfyUI call the same.
 _ALSO = {"platform": "python platform", "gpu type": _GPUS}
 # A dump whose first line is lost is known by these.
 _TELLING = {_START, "cuda used to build pytorch", "python platform"}
 # A label may be bold, a cell of a table, or say more in brackets: `OS (e.g., Linux)`.
 _LINE = re.compile(r"([^:|(]{2,40})(?:\([^()]{0,30}\)[ \t*]*)?[:|](.*)", re.DOTALL)
+# ComfyUI writes `Device: cuda:0 NVIDIA GeForce RTX 4090 : cudaMallocAsync`.
+_DEVICE = re.compile(r" (?:cuda|xpu):\d{1,2} ([^:]{3,100}?)(?: : \w{1,40})?", re.IGNORECASE)
 _BARE = re.compile(r"(PyTorch version)[ \t]+(\d.*)", re.DOTALL | re.IGNORECASE)
 
 
@@ -111,6 +113,8 @@ def _label(line: str) -> tuple[str, str]:
     label, tail = (found[1].rstrip("* `\t").lower(), found[2]) if found else ("", "")
     if label == "platform" and " " in tail.strip():  # people fill that in by hand as well
         return "", ""
+    if label == "device" and (device := _DEVICE.fullmatch(tail)):
+        return _GPUS, device[1]
     return _ALSO.get(label, label), tail
 
 
@@ -134,7 +138,7 @@ def _facts(dump: Dump) -> dict[str, object]:
         "os": family,
         "os_version": system or None,
         "arch": arch,
-        "wsl": "microsoft" in platform.lower() if platform else None,
+        "wsl": "microsoft" in platform.lower() if "-" in platform else None,
         "python": f"{version[0]}{'t' if free else ''}" if version else None,
         "python_bits": int(bits[1]) if bits else None,
         "rosetta": True if family == "macos" and arch == "x86_64" and _apple_chip(dump) else None,
