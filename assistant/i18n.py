@@ -5,10 +5,10 @@ from __future__ import annotations
 import gettext
 import locale
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-__all__ = ["LANGUAGES", "_", "language", "ngettext", "use_language", "wanted_by"]
+__all__ = ["LANGUAGES", "_", "language", "ngettext", "sentences", "use_language", "wanted_by"]
 
 LANGUAGES = {"en": "English", "zh_CN": "简体中文"}
 FOLDER = Path(__file__).with_name("locale")
@@ -56,3 +56,12 @@ def _(sentence: str) -> str:
 def ngettext(one: str, many: str, count: int) -> str:
     """Translate a sentence that depends on a number."""
     return _translations().ngettext(one, many, count)
+
+
+def sentences(parts: Iterable[str]) -> str:
+    """Put sentences behind one another: Chinese has no space between them; one that was left open is ended."""
+    text = ""
+    for part in filter(None, parts):
+        space = "" if not text or text.endswith(("。", "！", "？")) else " " if text.endswith((".", "!", "?")) else ". "
+        text += space + part
+    return text

@@ -17,6 +17,7 @@ from assistant.catalog.user import write_torch_tables
 from assistant.host.index import Found
 from assistant.host.live import LiveHost
 from assistant.i18n import _
+from assistant.install.validate import check_index_url
 from assistant.model.errors import BadInput, Cancelled, WorkFailed
 from assistant.model.plan import Wheel
 from assistant.model.record import to_json, to_plain
@@ -28,7 +29,13 @@ REFRESH_SECONDS = 20.0  # the longest pages are a few MB
 _LOCAL = re.compile(r"-[^-+]+\+(cpu|xpu|cu\d+|rocm\d+(?:\.\d+)+)-")
 
 
-index_option = click.option("--index-url", default="", metavar="URL", help="Ask this index instead of torch's own.")
+index_option = click.option(
+    "--index-url",
+    default="",
+    metavar="URL",
+    callback=lambda _context, _option, url: check_index_url(url) if url else url,
+    help="Ask this index instead of torch's own.",
+)
 
 
 class Seeing(NamedTuple):

@@ -9,6 +9,7 @@ import click
 from assistant.cli.inputs import host_of, read_file
 from assistant.detect import detect as detect_machine
 from assistant.detect import read_report
+from assistant.detect.overrides import overridden
 from assistant.host.recording import RecordingHost, write_recording
 from assistant.i18n import _
 from assistant.model.errors import BadInput, WorkFailed
@@ -30,7 +31,8 @@ def detect(
     """Find out what this machine is."""
     if report and (record or replay):
         raise click.UsageError(_("--from reads a text, so --record and --replay do not go with it."))
-    found = _read(report) if report else _look(record, replay, dict(map(_pair, overrides)))
+    facts = dict(map(_pair, overrides))
+    found = overridden(_read(report), facts) if report else _look(record, replay, facts)
     if as_json:
         click.echo(to_json(found.machine, indent=2))
     else:

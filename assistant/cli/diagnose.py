@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from assistant.cli.inputs import host_of, read_file
+from assistant.cli.inputs import host_of, only_one, read_file
 from assistant.detect import detect
 from assistant.diagnose import Log, check_up, nearest, read_log
 from assistant.i18n import _
@@ -39,6 +39,9 @@ def diagnose(
     log: str | None, batch: str | None, machine: str | None, replay: str | None, report: str | None, *, as_json: bool
 ) -> None:
     """Find the cause of a failure in a log ('-' for standard input)."""
+    only_one(machine=machine, replay=replay, batch=batch)
+    if batch and log:
+        raise click.UsageError(_("--batch reads logs from its own file, so no LOG goes with it."))
     if batch:
         _batch(read_file(batch))
         return

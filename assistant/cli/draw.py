@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from assistant.i18n import _
+from assistant.i18n import _, sentences
 from assistant.install.target import DISK_FACTOR
 from assistant.model.finding import Finding, Severity
 from assistant.model.machine import Detection, Gpu, Machine
@@ -49,17 +49,22 @@ def draw_findings(findings: Iterable[Finding]) -> None:
                 console.print(Text(f"      {command}", style="dim"))
 
 
-def draw_planning(planning: Planning) -> None:
-    """Print the chosen plan with its reasons, the other plans in a line each, and what was rejected."""
+def draw_planning(planning: Planning, *, brief: bool = False) -> None:
+    """Print the chosen plan with its reasons, the other plans in a line each, and what was rejected.
+
+    `brief` leaves out every why, for who prints the whole explanation behind it.
+    """
     for index, plan in enumerate(planning.plans):
         console.print(Text(("→ " if index == 0 else "  ") + summary(plan), style="bold" if index == 0 else ""))
+        if brief:
+            continue
         file = plan.wheel.filename if plan.wheel else None
         _bullets((reason for reason in plan.reasons if index == 0 or (file and file in reason)), "  ", "·")
         _bullets(plan.warnings, "  ", "!")
-    for rejection in planning.rejected:
+    for rejection in () if brief else planning.rejected:
         name = " ".join(filter(None, (rejection.backend.value, rejection.variant)))
-        line = f"✗ {name}: {rejection.why} {rejection.would_help}"
-        console.print(Text(line.rstrip(), style="dim"))
+        line = sentences((f"✗ {name}: {rejection.why}", rejection.would_help))
+        console.print(Text(line, style="dim"))
 
 
 def draw_report(report: Report) -> None:

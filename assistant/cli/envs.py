@@ -52,12 +52,15 @@ def _draw(found: tuple[Made, ...]) -> None:
     from assistant.cli.draw import console  # noqa: PLC0415
 
     table = Table(box=None, padding=(0, 2))
-    for heading in (_("Name"), _("Backend"), "PyTorch", "Python", _("Size"), _("State"), _("Kernels"), _("Folder")):
-        table.add_column(heading)
+    for heading in (_("Name"), _("Backend"), "PyTorch", "Python", _("Size"), _("State")):
+        table.add_column(heading, overflow="fold")
     for one in found:
         state = {"good": _("good"), "changed": _("changed since"), "broken": _("broken")}[one.health]
         state += f": {', '.join(one.differs)}" if one.differs else ""
         size = _("{size} MB").format(size=one.size // 10**6)
-        told = (one.name, one.backend, one.torch, one.python, size, state, ", ".join(one.kernels), one.path)
+        told = (one.name, one.backend, one.torch, one.python, size, state)
         table.add_row(*(Text(text) for text in told))
     console.print(table)
+    for one in found:
+        kernels = _(", kernels: {names}").format(names=", ".join(one.kernels)) if one.kernels else ""
+        console.print(Text(f"  {one.name}: {one.path}{kernels}"))

@@ -18,7 +18,7 @@ from assistant.machines import load, shipped
 from assistant.model.errors import BadInput
 from assistant.model.plan import Backend, Request
 
-__all__ = ["READ_LIMIT", "host_of", "read_file", "request_of", "request_options", "source_options"]
+__all__ = ["READ_LIMIT", "host_of", "only_one", "read_file", "request_of", "request_options", "source_options"]
 
 READ_LIMIT = 100 * 10**6
 
@@ -34,7 +34,9 @@ def read_file(name: str, limit: int = READ_LIMIT) -> bytes:
         ) from error
     if len(data) > limit:
         raise BadInput(
-            _("{file} is longer than {limit} MB.").format(file=name, limit=limit // 10**6),
+            _("{file} is longer than {limit} MB.").format(
+                file=_("Standard input") if name == "-" else name, limit=limit // 10**6
+            ),
             hint=_("Give the part that matters."),
         )
     return data
@@ -44,9 +46,18 @@ def host_of(replay: str | None) -> Host:
     """Give the machine at hand, or the one of a recording: a file, or the name of a shipped machine."""
     if replay is None:
         return LiveHost()
-    if replay in shipped():
+    if replay in shipped() or not (Path(replay).exists() or set(replay) & set("./\\")):
         return ReplayHost(load(replay))
     return ReplayHost(read_recording(read_file(replay), replay))
+
+
+def only_one(**options: object) -> None:
+    """Refuse options of which each says where the same thing comes from."""
+    given = [f"--{name}" for name, value in options.items() if value]
+    if len(given) > 1:
+        raise click.UsageError(
+            _("{options} do not go together; leave all but one out.").format(options=", ".join(given))
+        )
 
 
 def request_options(command: click.decorators.FC) -> click.decorators.FC:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import sys
 from collections.abc import Callable
 from contextlib import nullcontext
+from pathlib import Path
 
 import click
 from rich.console import Console
@@ -17,8 +19,8 @@ from assistant.cli.draw import console, draw_findings, draw_report, gpu_line, su
 from assistant.cli.draw_diagnosis import draw_diagnoses
 from assistant.diagnose import read_log
 from assistant.host.live import LiveHost
-from assistant.i18n import _, ngettext
-from assistant.model.errors import AssistantError
+from assistant.i18n import _, ngettext, sentences
+from assistant.model.errors import AssistantError, BadInput
 from assistant.model.event import Event
 from assistant.model.event import Progress as Told
 from assistant.model.finding import Severity
@@ -39,8 +41,8 @@ class OnlyFinished(Store):
     """Keeps the last setup until another environment stands: what is refused or only tried replaces nothing."""
 
     def save(self, state: State) -> None:
-        """Write a state that has an environment."""
-        if state.environment:
+        """Write a state that has a plan and the environment made for it."""
+        if state.environment and state.plan:
             super().save(state)
 
 
@@ -80,6 +82,8 @@ class Journey:
     def run(self, *tasks: Task) -> State:
         """Run tasks in order; the first that fails is raised with its own exit code."""
         for task in tasks:
+            if reasons := self.session.blockers(task):
+                raise BadInput(sentences(reasons), hint=_("Run `assistant setup` first."))
             with nullcontext() if self._bars.disable else self._bars:
                 self.session.begin(task)
             self._raise_for(task)
@@ -90,13 +94,12 @@ class Journey:
     def _raise_for(self, task: Task) -> None:
         """Raise the failure of a task, after the diagnosis of one that did real work."""
         status = self.state.status(task.step)
-        reasons = self.session.blockers(task) if status.phase in {Phase.LOCKED, Phase.STALE} else ()
         if status.phase is Phase.FAILED and task in {Task.INSTALL, Task.VERIFY} and status.exit_code == 1:
             self.session.begin(Task.DIAGNOSE)
             if not self._quiet:
                 _draw_causes(self.state)
-        if status.phase is Phase.FAILED or reasons:
-            failure = AssistantError(status.message or " ".join(reasons), hint=status.hint)
+        if status.phase is Phase.FAILED:
+            failure = AssistantError(status.message, hint=status.hint)
             failure.exit_code = status.exit_code or 1
             raise failure
 
@@ -122,7 +125,8 @@ def _draw_detect(state: State) -> None:
     if machine is None:
         return
     gpus = ", ".join(gpu_line(gpu) for gpu in machine.gpus) or _("no GPU found")
-    _done(_("Detect"), f"{machine.os_version or machine.os}, Python {machine.python}, {gpus}")
+    told = _("{system}, Python {python}, {gpus}")
+    _done(_("Detect"), told.format(system=machine.os_version or machine.os, python=machine.python, gpus=gpus))
     draw_findings(state.findings)
 
 
@@ -194,9 +198,12 @@ def _draw_causes(state: State) -> None:
 
 
 def _draw_export(state: State) -> None:
-    _done(_("Export"), "")
-    for path in state.exported:
-        console.print(Text(f"    {path}"))
+    files = [Path(path) for path in state.exported]
+    folder = os.path.commonpath([path.parent for path in files]) if files else ""
+    told = ngettext("{count} file in {folder}", "{count} files in {folder}", len(files))
+    _done(_("Export"), told.format(count=len(files), folder=folder))
+    for path in files:
+        console.print(Text(f"    {path.relative_to(folder)}"))
 
 
 DRAW: dict[Task, Callable[[State], None]] = {

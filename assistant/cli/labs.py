@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from assistant.i18n import _
+from assistant.model.errors import BadInput
 from assistant.model.record import to_json
+
+if TYPE_CHECKING:
+    from assistant.labs import Grade  # `--help` needs no notebook library
 
 __all__ = ["labs"]
 
@@ -49,8 +55,26 @@ def check(context: click.Context, folder: Path, *, run: bool, as_json: bool) -> 
         found = grade(folder)
     if as_json:
         click.echo(to_json(tuple(found), indent=2))
+    elif found:
+        _draw(found)
     else:
-        for row in found:
-            told = row.fault or (_("mended") if row.solved else _("not mended"))
-            click.echo(f"{row.notebook}  {row.lab}  {told}  {row.points}")
+        raise BadInput(
+            _("There is no notebook in {folder}.").format(folder=folder),
+            hint=_("Name the folder that holds the notebooks."),
+        )
     context.exit(0 if found and all(row.solved for row in found) else 1)
+
+
+def _draw(found: Sequence[Grade]) -> None:
+    from rich.table import Table  # noqa: PLC0415 - --json need not load the drawing library
+    from rich.text import Text  # noqa: PLC0415 - likewise
+
+    from assistant.cli.draw import console  # noqa: PLC0415 - likewise
+
+    table = Table(box=None, padding=(0, 1))
+    for heading in (_("Notebook"), _("Lab"), _("Result"), _("Points")):
+        table.add_column(heading, overflow="fold")
+    for row in found:
+        told = row.fault or (_("mended") if row.solved else _("not mended"))
+        table.add_row(*map(Text, (row.notebook, row.lab, told, str(row.points))))
+    console.print(table)

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from assistant.catalog import Catalog, load_catalog
-from assistant.cli.inputs import host_of, read_file, request_of, request_options, source_options
+from assistant.cli.inputs import host_of, only_one, read_file, request_of, request_options, source_options
 from assistant.detect import detect
 from assistant.i18n import _
 from assistant.model.errors import AssistantError, NothingFits
@@ -49,6 +49,7 @@ def plan(
     **options: Any,  # noqa: ANN401 - the options of `request_options` and `source_options`
 ) -> None:
     """Choose what to install, and say why."""
+    only_one(machine=machine, machines=machines, replay=replay)
     wishes = {name: options.pop(name) for name in ("backend", "pins", "python", "nightly")}
     request, catalog = request_of(**wishes), load_catalog()
     if machines:
@@ -104,6 +105,6 @@ def _print(planning: Planning, machine: Machine, *, why: bool, as_json: bool) ->
         return
     from assistant.cli.draw import console, draw_planning  # noqa: PLC0415 - --json need not load the drawing library
 
-    draw_planning(planning)
+    draw_planning(planning, brief=why)
     if why:
         console.print("\n".join(explain(planning, machine)), markup=False)

@@ -10,8 +10,9 @@ import click
 
 from assistant.cli.inputs import request_of, request_options, source_options
 from assistant.cli.journey import Journey, draw_preview
+from assistant.detect import detect
 from assistant.host.live import LiveHost
-from assistant.i18n import _
+from assistant.i18n import _, sentences
 from assistant.install.make import read_marker, standing
 from assistant.install.target import interpreter
 from assistant.model.errors import BadInput, Cancelled, NothingFits, WorkFailed
@@ -127,7 +128,7 @@ def _look(journey: Journey, *, with_cuda: bool) -> None:
             journey.session.dispatch(Choose(index=len(plans) - 1))
         elif journey.state.plan == plans[-2]:
             raise NothingFits(
-                _("No CPU build of torch can be had from here: {reason}").format(reason=" ".join(plans[-2].warnings)),
+                sentences((_("No CPU build of torch can be had from here."), *plans[-2].warnings)),
                 hint=_(
                     "Restore the connection, name a source with --index-url or --find-links, or take PyPI's build "
                     "and its several GB of CUDA with --with-cuda-libraries."
@@ -170,7 +171,7 @@ def _standing(target: Path) -> State:
         return last
     if marker:
         planning = Planning(choice=marker.plan, plans=(marker.plan,))
-        return State(detection=Detection(machine=Machine()), planning=planning, environment=marker.environment)
+        return State(detection=detect(LiveHost()), planning=planning, environment=marker.environment)
     return State(detection=Detection(machine=Machine()), environment=_environment(target))
 
 

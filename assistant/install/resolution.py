@@ -120,7 +120,8 @@ def unsolved(said: list[str]) -> str:
     words = " ".join(line.strip() for line in said if line.strip())
     if any(sign in words.lower() for sign in ("dns error", "error sending request", "failed to fetch", "connect")):
         return _("The package index cannot be reached: {reason}").format(reason=words[:400])
-    return _("No set of packages fits this plan: {reason}").format(reason=words[:600])
+    reason = words.rpartition("dependencies cause: ")[2]  # without uv's own heading
+    return _("No set of packages fits this plan: {reason}").format(reason=reason[:600])
 
 
 _CREDENTIALS = re.compile(r"(?<=://)[^/@\s\"']+@")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from difflib import get_close_matches
 from functools import cache
 from importlib.resources import files
 
@@ -24,9 +25,10 @@ def shipped() -> tuple[str, ...]:
 def load(name: str) -> Recording:
     """Read a shipped machine by its name; raise `BadInput` for a name that is not there."""
     if name not in shipped():
+        near = get_close_matches(name, shipped()) or shipped()
         raise BadInput(
             _("There is no shipped machine named {name}.").format(name=name),
-            hint=_("Choose one of: {names}.").format(names=", ".join(shipped())),
+            hint=_("Choose one of: {names}.").format(names=", ".join(near)),
         )
     return from_json((files("assistant.machines") / f"{name}.json").read_bytes(), Recording, name)
 

@@ -199,3 +199,28 @@ def test_a_pasted_report_is_read_in_any_encoding(run: Run, tmp_path: Path, encod
     (tmp_path / "report.txt").write_bytes(told.replace("\n", "\r\n").encode(encoding))
     machine = json.loads(run("detect", "--from", str(tmp_path / "report.txt"), "--json").stdout)
     assert (machine["os"], machine["os_version"]) == ("windows", "Microsoft Windows 11 专业版")
+
+
+def test_what_is_only_tried_is_no_setup(run: Run, tmp_path: Path) -> None:
+    """A dry run and a Python that is no environment of ours leave nothing that an export would go on from."""
+    run("install", "--dry-run", "--offline", "--target", tmp_path / "env")
+    refused(run("export", "--to", tmp_path / "files"), 2, "no setup", "assistant setup")
+    run("verify", "--target", sys.executable, "--device", "nowhere")
+    refused(run("export", "--to", tmp_path / "files"), 2, "no setup", "assistant setup")
+    assert not (tmp_path / "files").exists()
+
+
+def test_options_that_contradict_each_other_are_refused(run: Run, tmp_path: Path) -> None:
+    """A machine comes from one place; so does a log."""
+    refused(run("plan", "--machine", tmp_path, "--replay", "macos14-m1"), 2, "--machine", "--replay")
+    refused(run("diagnose", "x.log", "--batch", "y.jsonl"), 2, "--batch")
+
+
+def test_a_name_that_is_nearly_a_shipped_machine(run: Run) -> None:
+    """The nearest names are told."""
+    refused(run("detect", "--replay", "macos14-m2"), 2, "macos14-m1")
+
+
+def test_a_question_that_nobody_answers(run: Run, tmp_path: Path) -> None:
+    """Without anybody at the keyboard a command says which option answers."""
+    refused(run("envs", "--remove", tmp_path / "env", stdin=subprocess.DEVNULL), 130, "--yes")
