@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Literal
 
 from assistant.host.base import Host
+from assistant.host.process import CancelToken
 from assistant.i18n import _
 from assistant.install.installer import Installer
 from assistant.install.journal import Transaction, transaction
@@ -125,9 +127,18 @@ def install(
         swap(change, target, work.staged, work.aside)
         register_kernel(plan, python, name)
         verify(made)
-        if site and hasattr(os, "sync"):
-            os.sync()  # the old files go only when the new ones are on the disk itself
+        if site and hasattr(os, "sync"):  # the old files go only when the new ones are on the disk itself
+            _wait_for(os.sync, installer.cancel)
     return made
+
+
+def _wait_for(work: Callable[[], None], cancel: CancelToken) -> None:
+    """Wait for what may take seconds, unless a stop is asked for."""
+    thread = threading.Thread(target=work, daemon=True)
+    thread.start()
+    while thread.is_alive():
+        thread.join(0.05)
+        cancel.check()
 
 
 def delta(site: Site | None, resolution: Resolution) -> list[Package]:
