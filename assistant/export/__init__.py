@@ -57,7 +57,9 @@ def export(  # noqa: PLR0913 - what each of the other steps gave, and how to wri
         secrets,
         names,
     )
-    return write_all(folder, {**texts(bundle, chosen), **_marked(pictures)}, overwrite)
+    written = texts(bundle, chosen)
+    shown = _marked(pictures) if "report.md" in written else {}
+    return write_all(folder, {**written, **shown}, overwrite)
 
 
 def texts(bundle: Bundle, formats: Sequence[str] = ()) -> dict[str, str]:

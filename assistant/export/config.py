@@ -71,6 +71,11 @@ def read_config(data: str | bytes, file: str = NAME) -> Config:
     """
     plain = _toml(data, file)
     schema = plain.get("schema")
+    if schema is None:
+        raise BadInput(
+            _("{file} is no configuration that the assistant exported.").format(file=file),
+            hint=_("Name the assistant.toml of an export."),
+        )
     if schema != SCHEMA or isinstance(schema, bool):
         raise BadInput(
             _("{file} has schema {found}; this version reads schema {known}.").format(
