@@ -42,7 +42,8 @@ def draw_conversion(done: Conversion) -> None:
 
 def draw_attempt(answer: Attempt) -> None:
     """Print the verdict, the two runs, and how each output compares."""
-    console.print(Text(answer.verdict, style="bold green" if answer.passed else "bold red"))
+    if answer.passed:  # a failure is told at the end
+        console.print(Text(answer.verdict, style="bold green"))
     for note in answer.notes:
         console.print(Text(note))
     _draw_rows((_("Run"), _("Provider"), _("Load"), _("First run"), _("Run again"), _("Memory")), rows_of_runs(answer))

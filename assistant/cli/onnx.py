@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import click
 
 from assistant.i18n import _
-from assistant.model.errors import WorkFailed
+from assistant.model.errors import BadInput, WorkFailed
 from assistant.model.record import to_json
 
 __all__ = ["onnx"]
@@ -90,7 +91,13 @@ def convert(  # noqa: PLR0913 - each is an option
 @click.option("--provider", type=click.Choice(["dml", "cpu"]), default="dml", help="Where to run it.")
 @click.option("--inputs", metavar="FILE.npz", help="Real inputs, an array for each input's name.")
 @click.option("--python", "interpreter", metavar="PATH", help="The Python whose ONNX Runtime is used.")
-@click.option("--limit", type=float, default=300.0, metavar="SECONDS", help="How long one run may take.")
+@click.option(
+    "--limit",
+    type=click.FloatRange(min=0, min_open=True),
+    default=300.0,
+    metavar="SECONDS",
+    help="How long one run may take.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
 def try_(
     model: str,
@@ -107,8 +114,7 @@ def try_(
     from assistant.onnx.conversion import read_samples  # noqa: PLC0415 - likewise
 
     samples = read_samples(inputs) if inputs else []
-    python = interpreter or sys.executable
-    answer = try_model(model, against, provider, samples=samples, limit=limit, python=python)
+    answer = try_model(model, against, provider, samples=samples, limit=limit, python=interpreter or _python())
     if as_json:
         click.echo(to_json(answer, indent=2))
     else:
@@ -117,6 +123,21 @@ def try_(
         draw_attempt(answer)
     if not answer.passed:
         raise WorkFailed(answer.verdict, hint=_("`assistant onnx check` tells what stands in the way."))
+
+
+def _python() -> str:
+    """Choose a Python with ONNX Runtime: this one, else that of the last setup."""
+    if find_spec("onnxruntime"):
+        return sys.executable
+    from assistant.session.store import Store  # noqa: PLC0415 - not needed where this Python has it
+
+    last = Store().load()
+    if last is None or last.environment is None:
+        raise BadInput(
+            _("The assistant's own Python holds no ONNX Runtime to run the model with."),
+            hint=_("Name a Python that does with --python, or run `assistant setup` first."),
+        )
+    return last.environment.python
 
 
 def _write(name: str, text: str) -> None:
