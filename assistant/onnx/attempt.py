@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import sysconfig
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -126,6 +127,14 @@ def source_of(model: Path) -> Path | None:
     return Path(source) if isinstance(source, str) and Path(source).is_file() else None
 
 
+CHILD = "import runpy, sys; sys.path += sys.argv[1:]; runpy.run_module('assistant.onnx.child', run_name='__main__')"
+
+
+def _own_paths() -> list[str]:
+    """Name where the assistant and what it needs lie, for a Python that lacks them; that one's own come first."""
+    return list(dict.fromkeys([str(Path(__file__).parents[2]), sysconfig.get_path("purelib")]))
+
+
 class Bench:
     """A folder where children leave their outputs, and how they are started."""
 
@@ -144,7 +153,7 @@ class Bench:
             "strict": strict,
         }
         lines: list[str] = []
-        argv = [self.python, "-m", "assistant.onnx.child"]
+        argv = [self.python, "-c", CHILD, *_own_paths()]
         stdin = msgspec.json.encode(request).decode()
         try:
             code = stream(argv, lines.append, limit=self.limit, stdin=stdin, cancel=self.cancel)
