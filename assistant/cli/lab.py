@@ -39,11 +39,12 @@ def _app() -> list[str]:
     It opens no browser, because Voilà leaves the token out of the address that it opens.
     """
     if find_spec("voila") is None:
+        installer = "pip install voila" if find_spec("pip") else f"uv pip install voila --python {sys.executable}"
         raise BadInput(
             _("Voilà, which shows the setup without code, is not installed in {environment}.").format(
                 environment=sys.prefix
             ),
-            hint=_("Install it: {command}").format(command=f"{sys.executable} -m pip install voila"),
+            hint=_("Install it: {command}").format(command=f"{sys.executable} -m {installer}"),
         )
     hidden = ["--TagRemovePreprocessor.enabled=True", "--TagRemovePreprocessor.remove_cell_tags=instructions"]
     return ["voila", "--no-browser", "--Voila.auto_token=True", *hidden, str(_notebooks() / "setup.ipynb")]
