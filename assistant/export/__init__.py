@@ -7,7 +7,7 @@ from pathlib import Path
 
 from assistant.export.bundle import MARKER, Bundle, Names, Unsuited, clean
 from assistant.export.config import Config, read_config
-from assistant.export.formats import FORMATS
+from assistant.export.formats import FORMATS, NEEDS
 from assistant.export.trust import plain
 from assistant.export.write import write_all
 from assistant.i18n import _
@@ -63,9 +63,10 @@ def export(  # noqa: PLR0913 - what each of the other steps gave, and how to wri
 
 
 def texts(bundle: Bundle, formats: Sequence[str] = ()) -> dict[str, str]:
-    """Give the chosen formats' files by path, or those of all formats that suit the setup."""
+    """Give the chosen formats' files by path and what these read, or those of all formats that suit the setup."""
     written: dict[str, str] = {}
-    for name in dict.fromkeys(formats or FORMATS):
+    wanted = [needed for name in formats for needed in (name, *NEEDS.get(name, ()))]
+    for name in dict.fromkeys(wanted or FORMATS):
         try:
             written |= FORMATS[name].files(bundle)
         except Unsuited:

@@ -18,7 +18,7 @@ from assistant.export.shells import dotenv_text, fish_text, powershell_text
 from assistant.export.workflow import workflow_text
 from assistant.i18n import _
 
-__all__ = ["FORMATS", "Format"]
+__all__ = ["FORMATS", "NEEDS", "Format"]
 
 
 @dataclass(frozen=True)
@@ -73,3 +73,9 @@ def _rows() -> dict[str, Format]:
 
 
 FORMATS: dict[str, Format] = _rows()
+# What a format's own text reads: it is written along, for alone it would not work.
+NEEDS = {
+    "Dockerfile": ("requirements.txt", "device.py"),
+    ".devcontainer/devcontainer.json": ("Dockerfile", "requirements.txt", "device.py"),
+    ".github/workflows/torch.yml": ("requirements.txt", "device.py", "verify.py"),
+}

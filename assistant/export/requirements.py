@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 
+from assistant.catalog import load_catalog
 from assistant.export.bundle import MARKER, Bundle
 from assistant.i18n import _
 from assistant.model.plan import of_torch_family
@@ -58,4 +59,7 @@ def _notes(bundle: Bundle) -> list[str]:
         notes.append(_("torch and its family come from the pages below, everything else from pip's own index."))
     else:
         notes.append(_("Everything, torch too, comes from the package sources that pip is configured with."))
+        public = load_catalog().index_url(bundle.plan.variant)
+        if public:
+            notes.append(_("Where they lack this build of torch, this index has it: {url}").format(url=public))
     return [f"# {note}" for note in notes]

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assistant.export import FORMATS, MARKER, export
+from assistant.export.formats import NEEDS
 from assistant.export.markdown import code, escaped
 from assistant.export.write import _step_in
 from assistant.model.errors import BadInput, WorkFailed
@@ -235,3 +236,10 @@ def test_a_hostile_name_adds_no_column_and_no_markup(tmp_path):
     assert "](http" not in re.sub(r"\\.", "", re.sub(r"`.*`", "", text))
     assert not re.search(r"<script", re.sub(r"(`+).*?\1", "", text))
     assert not [line for line in HOSTILE.splitlines()[1:] if line in text.splitlines()]
+
+
+@pytest.mark.parametrize("name", NEEDS)
+def test_a_format_alone_brings_what_it_reads(name, tmp_path):
+    """Asked for alone, a container or a job comes with the files that its text names."""
+    paths = export(DETECTION, PLAN, ENVIRONMENT, REPORT, tmp_path, [name])
+    assert {path.relative_to(tmp_path).as_posix() for path in paths} == {name, *NEEDS[name]}
