@@ -76,7 +76,9 @@ def request_options(command: click.decorators.FC) -> click.decorators.FC:
 def source_options(command: click.decorators.FC) -> click.decorators.FC:
     """Add the options that say where packages come from."""
     command = click.option("--offline", is_flag=True, help="Use nothing but caches and local folders.")(command)
-    command = click.option("--find-links", multiple=True, metavar="DIR", help="A folder of wheels.")(command)
+    folders = _each(_folder)
+    links = click.option("--find-links", multiple=True, metavar="DIR", callback=folders, help="A folder of wheels.")
+    command = links(command)
     checked = _each(lambda url: check_index_url(url) if url else url)
     index = click.option("--index-url", default="", metavar="URL", callback=checked, help="Take torch from this index.")
     return index(command)
@@ -85,6 +87,15 @@ def source_options(command: click.decorators.FC) -> click.decorators.FC:
 def request_of(backend: str | None, pins: tuple[str, ...], python: str | None, *, nightly: bool) -> Request:
     """Put the wishes together."""
     return Request(backend=Backend(backend) if backend else None, pins=pins, python=python, nightly=nightly)
+
+
+def _folder(name: str) -> str:
+    """Take a page's address as it is, and a folder only when it is there."""
+    if "://" not in name and not Path(name).expanduser().is_dir():
+        raise BadInput(
+            _("{folder} is not a folder.").format(folder=name), hint=_("Name the folder that holds the wheels.")
+        )
+    return name
 
 
 def _each(check: Callable[[str], str]) -> Callable[..., Any]:

@@ -92,7 +92,10 @@ def _conda(site: Site, after: Mapping[str, str]) -> Iterator[Finding]:
 
 
 def _around(site: Site) -> Iterator[Finding]:
-    """Look at what reaches into the environment from outside."""
+    """Look at whose the environment is, and at what reaches into it from outside."""
+    if Path(site.prefix).parent.name == ".assistant":  # where start.py keeps it
+        text = _("This is the assistant's own environment: the next update of the project replaces it, torch and all.")
+        yield _finding("assistants-own-environment", text, _("Install into a new environment instead."))
     if site.managed:
         text = _("{python} belongs to the system, which forbids installing into it.").format(python=site.python)
         yield _finding("externally-managed", text, _("Choose a new environment."), severity=Severity.ERROR)

@@ -92,7 +92,7 @@ def _told(rejected: list[Rejection], question: Question) -> tuple[Rejection, ...
     elif asked is Backend.DIRECTML:
         why = _("DirectML needs Windows or WSL, and a GPU with DirectX 12.")
     else:
-        why = _("No GPU that {backend} drives is on this machine.").format(backend=asked.value)
+        why = _("No GPU on this machine works with {backend}.").format(backend=asked.value)
     helps = _("Leave the backend out, and the best one for this machine is chosen.")
     return (Rejection(backend=asked, variant="", why=why, would_help=helps),)
 

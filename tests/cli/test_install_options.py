@@ -31,6 +31,7 @@ def install(tmp_path: Path, *words: str) -> subprocess.CompletedProcess[str]:
     [
         (("--index-url", "wheels.txt"), "not the address of a package index"),
         (("--index-url", "javascript:alert(1)"), "not the address of a package index"),
+        (("--find-links", "no-such-folder"), "no-such-folder is not a folder"),
         (("--pin", "torch; rm -rf ~"), "is not a requirement"),
         (("--pin", "--extra-index-url=https://a.example"), "is not a requirement"),
         (("--installer", "conda"), "is not one of 'uv', 'pip'"),

@@ -59,6 +59,7 @@ def site(*packages: str, requires: dict[str, tuple[str, ...]] | None = None, **f
         (site(managed=True), {}, "externally-managed"),
         (site(pythonpath="/opt/libs"), {}, "pythonpath-leak"),
         (site(pip="/usr/bin/python3"), {}, "foreign-pip"),
+        (site(prefix="/home/ada/setup/.assistant/python3.12-1-2"), {}, "assistants-own-environment"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
