@@ -23,6 +23,7 @@ PROGRAMS = Path(__file__).with_name("programs")
 RUNTIME = Path(__file__).parents[1] / "runtime"
 MARKER = ".lab"  # only a folder that holds it is ever removed
 LIMIT_SECONDS = 180.0
+PLAIN = {"NO_COLOR": "1", "FORCE_COLOR": "", "CLICOLOR_FORCE": "0"}  # Jupyter's kernels force colours, which hide words
 _PURELIB = "import sysconfig; print(sysconfig.get_path('purelib'))"
 
 
@@ -190,7 +191,7 @@ def _python(folder: Path) -> Path:
 
 def _run(argv: list[str], environment: Mapping[str, str] | None = None, limit: float = LIMIT_SECONDS) -> Outcome:
     lines: list[str] = []
-    told = {"UV_LINK_MODE": "copy"} if sys.platform == "win32" else {}
+    told = {**PLAIN, "UV_LINK_MODE": "copy"} if sys.platform == "win32" else PLAIN
     try:
         status = stream(argv, lines.append, environment={**told, **(environment or {})}, limit=limit)
     except TimeoutError:

@@ -91,6 +91,15 @@ def test_a_lab_reaches_nothing_but_its_folder(lab, tmp_path):
 
 
 @pytest.mark.parametrize("lab", ["driver-too-old"], indirect=True)
+def test_what_programs_print_is_plain_in_a_notebook(lab, monkeypatch):
+    """A kernel tells every program to use colours; what a lab reads and shows holds none."""
+    for name in ("FORCE_COLOR", "CLICOLOR_FORCE"):
+        monkeypatch.setenv(name, "1")
+    lab.start()
+    assert "\x1b" not in lab.scene.uv("help").text
+
+
+@pytest.mark.parametrize("lab", ["driver-too-old"], indirect=True)
 def test_the_assistant_reads_the_symptom(lab):
     """`diagnose` names the cause of what the lab prints."""
     lab.start()
