@@ -11,10 +11,13 @@ from pathlib import Path
 
 import dotenv
 import pytest
+import tree_sitter
+import tree_sitter_powershell
 from export.setups import BOARDS
 from jupyter_client.kernelspec import KernelSpec, KernelSpecManager
 from packaging.pylock import Pylock
 from packaging.requirements import Requirement
+from rattler import MatchSpec, Subdir
 from ruamel.yaml import YAML
 
 from assistant.detect import read_report
@@ -92,12 +95,24 @@ def test_python_dotenv_reads_the_variables(exports, name):
 
 
 @board
+def test_powershells_grammar_reads_the_variables(exports, name):
+    """`env.ps1` is one assignment per variable, without a fault in its syntax."""
+    parser = tree_sitter.Parser(tree_sitter.Language(tree_sitter_powershell.language()))
+    script = (exports[name] / "env.ps1").read_bytes()
+    assert not parser.parse(script).root_node.has_error
+    assert set(re.findall(rb"\$env:(\w+) =", script)) == {
+        key.encode() for key in dotenv.dotenv_values(exports[name] / ".env")
+    }
+
+
+@board
 def test_conda_and_pip_read_the_environment(exports, name):
     """The YAML names a channel and a Python; each of pip's lines is an option or a requirement."""
     told = YAML(typ="safe").load(exports[name] / "environment.yml")
     assert set(told) == {"name", "channels", "dependencies", "variables"}
     python, pip, packages = told["dependencies"]
     assert re.fullmatch(r"python=3\.\d+", python)
+    assert MatchSpec(python, strict=True).name.normalized == "python"
     assert pip == "pip"
     for line in packages["pip"]:
         assert line.startswith("--find-links https://") or Requirement(line)
@@ -106,18 +121,16 @@ def test_conda_and_pip_read_the_environment(exports, name):
 
 @board
 def test_pixis_manifest_has_the_fields_that_pixi_knows(exports, name):
-    """Workspace, Python, packages with at most an index each, variables: as pixi's manual describes them."""
+    """Workspace, Python, packages with at most an index each, variables: as pixi's manual describes them.
+
+    Platforms and conda's packages are read by rattler, the library that pixi reads them with.
+    """
     told = tomllib.loads((exports[name] / "pixi.toml").read_text("utf-8"))
     assert set(told) == {"workspace", "dependencies", "pypi-dependencies", "activation"}
     assert set(told["workspace"]) == {"name", "channels", "platforms"}
-    assert told["workspace"]["platforms"][0] in {
-        "linux-64",
-        "linux-aarch64",
-        "win-64",
-        "win-arm64",
-        "osx-64",
-        "osx-arm64",
-    }
+    assert [str(Subdir(platform)) for platform in told["workspace"]["platforms"]] == told["workspace"]["platforms"]
+    for package, wanted in told["dependencies"].items():
+        assert MatchSpec(f"{package} {wanted}", strict=True).name.normalized == package
     for package, row in told["pypi-dependencies"].items():
         wanted = row if isinstance(row, str) else row["version"]
         assert Requirement(f"{package}{wanted}")
