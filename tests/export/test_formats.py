@@ -125,8 +125,9 @@ def pip(tmp_path_factory):
     return [str(Path(sysconfig.get_path("scripts", "venv", vars={"base": str(folder)})) / "python"), "-m", "pip"]
 
 
-def test_pip_takes_torchs_family_from_its_index_and_nothing_else_from_there(pip, tmp_path, loopback_index):
-    """With a decoy on either side, the real pip finds torch on the index of torch, the rest on its own index."""
+@pytest.fixture
+def asked(tmp_path, loopback_index):
+    """Write the requirements for an index of torch, with decoys on either side; give them and the other index."""
     (tmp_path / "pypi").mkdir()
     pypi = LoopbackIndex(tmp_path / "pypi")
     loopback_index.add("torch", "2.6.0+cu126", requires=("numpy",))
@@ -135,19 +136,39 @@ def test_pip_takes_torchs_family_from_its_index_and_nothing_else_from_there(pip,
     loopback_index.add("torchmetrics", "1.6.0+decoy")
     for name, version in {"torch": "2.6.0", "numpy": "2.1.0", "torchmetrics": "1.6.0"}.items():
         pypi.add(name, version)
-    text = requirements_text(change(BUNDLE, plan=change(PLAN, index_url=loopback_index.url)))
-    file, told = tmp_path / "requirements.txt", tmp_path / "told.json"
-    file.write_text(text, "utf-8")
+    file = tmp_path / "requirements.txt"
+    file.write_text(requirements_text(change(BUNDLE, plan=change(PLAN, index_url=loopback_index.url))), "utf-8")
+    yield file, pypi.url
+    pypi.close()
+
+
+def without_settings(*command):
+    """Run a command that reads nobody's settings of pip; answer what it printed."""
     clean = {name: value for name, value in os.environ.items() if not name.upper().startswith("PIP_")}
-    command = [*pip, "install", "--dry-run", "--index-url", pypi.url, "--report", str(told), "-r", str(file)]
     done = subprocess.run(
         command, env={**clean, "PIP_CONFIG_FILE": os.devnull}, capture_output=True, text=True, check=False
     )
-    pypi.close()
     assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def test_pip_takes_torchs_family_from_its_index_and_nothing_else_from_there(pip, tmp_path, asked, loopback_index):
+    """With a decoy on either side, the real pip finds torch on the index of torch, the rest on its own index."""
+    (file, pypi), told = asked, tmp_path / "told.json"
+    without_settings(*pip, "install", "--dry-run", "--index-url", pypi, "--report", told, "-r", file)
     taken = {row["metadata"]["name"]: row["download_info"]["url"] for row in json.loads(told.read_text())["install"]}
     assert {name for name, url in taken.items() if url.startswith(loopback_index.url)} == {"torch", "triton"}
-    assert {name for name, url in taken.items() if url.startswith(pypi.url)} == {"numpy", "torchmetrics"}
+    assert {name for name, url in taken.items() if url.startswith(pypi)} == {"numpy", "torchmetrics"}
+
+
+def test_pip_tools_pins_what_was_asked_for(tmp_path, asked):
+    """`pip-compile` reads the requirements and keeps the build of torch."""
+    (file, pypi), pinned = asked, tmp_path / "pinned.txt"
+    compile_ = (sys.executable, "-m", "piptools", "compile", "--index-url", pypi, "--cache-dir", tmp_path / "cache")
+    without_settings(*compile_, "--strip-extras", "--output-file", pinned, file)
+    assert {"torch==2.6.0+cu126", "triton==3.2.0", "numpy==2.1.0"} < {
+        line.partition(" ")[0] for line in pinned.read_text("utf-8").splitlines()
+    }
 
 
 def test_uv_locks_the_project_with_torch_from_its_own_index(tmp_path, loopback_index):
@@ -193,21 +214,9 @@ def test_pip_keeps_to_the_constraints(pip, tmp_path, loopback_index):
     for version in ("2.1.0", "2.9.9"):
         loopback_index.add("numpy", version)
     (tmp_path / "constraints.txt").write_text(constraints_text(BUNDLE), "utf-8")
-    clean = {name: value for name, value in os.environ.items() if not name.upper().startswith("PIP_")}
-    asked = [
-        "install",
-        "--dry-run",
-        "--index-url",
-        loopback_index.url,
-        "-c",
-        str(tmp_path / "constraints.txt"),
-        "numpy",
-    ]
-    done = subprocess.run(
-        [*pip, *asked], env={**clean, "PIP_CONFIG_FILE": os.devnull}, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    assert "Would install numpy-2.1.0" in done.stdout
+    constraints = tmp_path / "constraints.txt"
+    said = without_settings(*pip, "install", "--dry-run", "--index-url", loopback_index.url, "-c", constraints, "numpy")
+    assert "Would install numpy-2.1.0" in said
 
 
 POWERSHELL_LINE = re.compile(r"\$env:([A-Za-z_]\w*) = '((?:[^'\u2018-\u201b]|(['\u2018-\u201b])\3)*)'")
