@@ -12,6 +12,7 @@ from assistant.i18n import _
 from assistant.session.downloads import Download, downloads
 from assistant.session.state import Fill, State
 from assistant.wizard import html
+from assistant.wizard.choices import Choices
 from assistant.wizard.panels.base import Panel
 from assistant.wizard.parts import made
 
@@ -30,8 +31,8 @@ class ExportPanel(Panel):
             widgets.Text, description=_("Folder"), placeholder=_("beside the environment"), continuous_update=False
         )
         self.on_value(self.folder, lambda folder: Fill(field="folder", value=folder.strip()))
-        rows = [(f"{name}: {kind.description}", name) for name, kind in FORMATS.items()]
-        self.formats = made(widgets.SelectMultiple, description=_("Formats"), options=rows, rows=8)
+        rows = [(name, kind.description) for name, kind in FORMATS.items()]
+        self.formats = made(Choices, description=_("Formats"), options=rows)
         self.on_value(self.formats, lambda names: Fill(field="formats", value=tuple(names)))
         return [self.folder, self.formats]
 
@@ -55,7 +56,7 @@ class ExportPanel(Panel):
 
     def follow(self, state: State) -> None:
         """Show the choices; they cannot be changed while something runs."""
-        self.folder.value, self.formats.value = state.folder, state.formats
+        self.folder.value, self.formats.value = state.folder, list(state.formats)
         self.folder.disabled = self.formats.disabled = state.running is not None
 
 

@@ -1,0 +1,30 @@
+// A box to tick for each option, in a group with a name.
+function render({ model, el }) {
+  const group = document.createElement("fieldset");
+  const name = document.createElement("legend");
+  group.className = "ptsa-choices";
+  name.textContent = model.get("description");
+  const boxes = model.get("options").map(([key, words]) => {
+    const label = document.createElement("label");
+    const box = Object.assign(document.createElement("input"), { type: "checkbox", value: key });
+    const title = Object.assign(document.createElement("strong"), { textContent: key });
+    label.append(box, title, ` ${words}`);
+    return label;
+  });
+  group.append(name, ...boxes);
+  el.append(group);
+  const all = () => [...group.querySelectorAll("input")];
+  const show = () => {
+    group.disabled = model.get("disabled");
+    for (const box of all()) box.checked = model.get("value").includes(box.value);
+  };
+  group.addEventListener("change", () => {
+    model.set("value", all().filter((box) => box.checked).map((box) => box.value));
+    model.save_changes();
+  });
+  model.on("change:value", show);
+  model.on("change:disabled", show);
+  show();
+}
+
+export default { render };
