@@ -10,6 +10,7 @@ import contextlib
 import hashlib
 import importlib.util
 import os
+import shlex
 import shutil
 import signal
 import subprocess
@@ -21,12 +22,12 @@ from types import FrameType
 from typing import IO
 
 from assistant.host.process import become, stream
-from assistant.i18n import _
+from assistant.host.redact import without_credentials
+from assistant.i18n import STARTED_AS, _
 from assistant.install.pip_settings import (
     read_pip_settings,
     uv_arguments,
     uv_environment,
-    without_credentials,
 )
 from assistant.model.errors import AssistantError, WorkFailed
 
@@ -52,6 +53,7 @@ def main(arguments: Sequence[str]) -> int:
             _obtain_browser(python)
             os.chdir(ROOT)
             become([python, "-P", "-m", "pytest", *arguments[1:]])
+        os.environ[STARTED_AS] = _as_typed(sys.orig_argv[: len(sys.orig_argv) - len(arguments)])
         become([python, "-P", "-m", "assistant", *(arguments or ["lab"])])
     except AssistantError as error:
         _say(error.message)
@@ -60,6 +62,14 @@ def main(arguments: Sequence[str]) -> int:
     except KeyboardInterrupt:
         _say(_("Stopped. Nothing half-made is kept; start again whenever you like."))
         return 130
+
+
+def _as_typed(words: Sequence[str]) -> str:
+    """Join what was typed in front of the command; Windows' launcher puts a whole path in place of `py`."""
+    if sys.platform == "win32":
+        name = "py" if Path(words[0]).is_absolute() and shutil.which("py") else words[0]
+        return subprocess.list2cmdline([name, *words[1:]])
+    return shlex.join(words)
 
 
 def _folder(*, testing: bool) -> Path:

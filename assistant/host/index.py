@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
+from assistant.host.redact import without_credentials
 from assistant.i18n import _
 from assistant.model.plan import Wheel
 from assistant.model.record import Record, replace
@@ -76,11 +77,6 @@ class Found(Record, frozen=True):
     wheels: tuple[Wheel, ...] = ()
     asked: tuple[Asked, ...] = ()
 
-    @property
-    def complete(self) -> bool:
-        """Tell whether every source could be looked through, so that a wheel not listed is a wheel not there."""
-        return all(asked.status != "unreachable" for asked in self.asked)
-
 
 def find_wheels(  # noqa: PLR0913 - each is one fact of the question
     project: str,
@@ -110,14 +106,11 @@ def list_wheels(
     project: str,
     *,
     index_urls: Iterable[str],
-    find_links: Iterable[str] = (),
     timeout: float,
-    where: str = "configured",
     network: Network = DIRECT,
 ) -> Found:
-    """List all wheels of a project, whatever they run on; else as `find_wheels`."""
-    sources = [_Source(url, where) for url in index_urls] + [_Source(url, "find-links") for url in find_links]
-    return _found(project, sources, None, timeout, network)
+    """List all wheels of a project in some indexes, whatever they run on; else as `find_wheels`."""
+    return _found(project, [_Source(url, "configured") for url in index_urls], None, timeout, network)
 
 
 def _found(
@@ -163,7 +156,7 @@ class _Source:
 
     def asked(self, status: Literal["ok", "nothing", "unreachable"], reason: str = "") -> Asked:
         """Tell how this source answered, its password left out."""
-        named = _CREDENTIALS.sub("", self.url) or "PyPI"
+        named = without_credentials(self.url, "") or "PyPI"
         return Asked(source=named, where=self.where, status=status, reason=reason)
 
     def look(self, project: str, target: TargetPython | None, client: PyPIClient) -> tuple[tuple[Wheel, ...], Asked]:
@@ -188,7 +181,7 @@ class _Source:
 
     def _foreign(self, wheels: tuple[Wheel, ...]) -> tuple[str, ...]:
         """Name the other servers that wheels lie on: a mirror whose page names them leaks upstream."""
-        servers = {_server(wheel.url) for wheel in wheels} - {_server(_CREDENTIALS.sub("", self.url)), ""}
+        servers = {_server(wheel.url) for wheel in wheels} - {_server(without_credentials(self.url, "")), ""}
         return tuple(sorted(servers)) if self.url else ()
 
     def _check_folder(self) -> None:
@@ -201,7 +194,7 @@ class _Source:
         path = local_path(link.url_without_fragment)
         return Wheel(
             filename=link.filename,
-            url=_CREDENTIALS.sub("", link.url_without_fragment),
+            url=without_credentials(link.url_without_fragment, ""),
             where=self.where,
             size=path.stat().st_size if path and path.exists() else None,
             sha256=next(iter((link.hash_option or {}).get("sha256", [])), None),
@@ -210,10 +203,9 @@ class _Source:
 
 def _told(error: Exception) -> str:
     """Say what went wrong without the system's error number and without passwords."""
-    return _CREDENTIALS.sub("", re.sub(r"^\[Errno -?\d+\] ", "", str(error)) or type(error).__name__)
+    return without_credentials(re.sub(r"^\[Errno -?\d+\] ", "", str(error)) or type(error).__name__, "")
 
 
-_CREDENTIALS = re.compile(r"(?<=://)[^/@\s]+@")
 _INDEX_TYPES = ("text/html", "application/vnd.pypi.simple.v1")
 
 

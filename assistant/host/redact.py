@@ -6,7 +6,15 @@ import os
 import re
 from collections.abc import Callable, Iterable, Mapping
 
-__all__ = ["AnswerRedaction", "Redaction", "own_secrets", "redact_text", "redactors", "secret_values"]
+__all__ = [
+    "AnswerRedaction",
+    "Redaction",
+    "own_secrets",
+    "redact_text",
+    "redactors",
+    "secret_values",
+    "without_credentials",
+]
 
 Rule = tuple[re.Pattern[str], str]
 
@@ -53,6 +61,14 @@ _DEFAULT_NAMES = re.compile(
     r"docker|container|python|conda|jovyan|runner|vagrant|vscode|codespace|localhost|none|test|gpu|cuda|rocm|host",
     re.IGNORECASE,
 )
+
+
+_CREDENTIALS = re.compile(r"(?<=://)[^/@\s]+@")
+
+
+def without_credentials(text: str, instead: str = "****@") -> str:
+    """Replace user names and passwords inside addresses, for anything that is shown or kept."""
+    return _CREDENTIALS.sub(instead, text)
 
 
 Redaction = Callable[[str], str]

@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Literal
 
 from assistant.host.download import Patience
-from assistant.host.index import Network
 from assistant.host.lock import Lock
 from assistant.host.process import CancelToken, stream
+from assistant.host.redact import without_credentials
 from assistant.i18n import _
 from assistant.install import pip, uv
-from assistant.install.pip_settings import PipSettings, without_credentials
+from assistant.install.pip_settings import PipSettings
 from assistant.model.errors import WorkFailed
 from assistant.model.event import LogLine, Progress, Sink, Step
 
@@ -47,12 +47,6 @@ class Installer:
     def offline(self) -> bool:
         """Tell whether nothing may be fetched."""
         return self.environment.get("UV_OFFLINE") == "1"
-
-    @property
-    def network(self) -> Network:
-        """Say how servers are reached."""
-        own = self.settings
-        return Network(proxy=own.proxy, cert=own.cert, client_cert=own.client_cert, trusted_hosts=own.trusted_hosts)
 
     @property
     def index_urls(self) -> tuple[str, ...]:

@@ -21,8 +21,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
 
-import platformdirs
-
+from assistant.host.folders import user_state
 from assistant.host.lock import Holder, Lock
 from assistant.host.process import alive, leave_running, uninterrupted
 from assistant.i18n import _
@@ -253,7 +252,7 @@ def busy(target: Path, holder: Holder) -> WorkFailed:
 
 
 def _folder() -> Path:
-    return platformdirs.user_state_path("pytorch-setup-assistant", appauthor=False) / "installs"
+    return user_state() / "installs"
 
 
 def _point(target: Path, made: Sequence[str]) -> Path | None:

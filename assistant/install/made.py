@@ -9,8 +9,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Literal
 
-import platformdirs
-
 from assistant.host.base import Host
 from assistant.host.lock import Lock
 from assistant.i18n import _
@@ -20,7 +18,7 @@ from assistant.install.kernel import remove_kernel
 from assistant.install.make import Marker, read_marker
 from assistant.install.protect import guards, replaced
 from assistant.install.site import look_at
-from assistant.install.target import MARKER
+from assistant.install.target import MARKER, environments
 from assistant.install.wheels import cache_folder
 from assistant.model.errors import BadInput, WorkFailed
 from assistant.model.finding import Finding
@@ -88,8 +86,7 @@ def remove_environment(name: str) -> Path:
 
 def marked_environments() -> Iterator[tuple[Path, Marker]]:
     """Give the folder and the marker of each environment that was made."""
-    root = platformdirs.user_data_path("pytorch-setup-assistant", appauthor=False) / "envs"
-    folders = sorted(path.parent for path in root.glob(f"*/{MARKER}"))
+    folders = sorted(path.parent for path in environments().glob(f"*/{MARKER}"))
     for folder in dict.fromkeys([*folders, *_with_kernels()]):
         if marker := read_marker(folder):
             yield folder, marker

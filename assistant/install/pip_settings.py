@@ -12,6 +12,10 @@ import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from assistant.host.index import Network
 
 __all__ = [
     "PipSettings",
@@ -20,7 +24,6 @@ __all__ = [
     "uv_arguments",
     "uv_environment",
     "uv_indexes",
-    "without_credentials",
 ]
 
 
@@ -44,6 +47,13 @@ class PipSettings:
         first = (self.index_url,) if self.index_url else ()
         return () if self.no_index else (*first, *self.extra_index_urls)
 
+    @property
+    def network(self) -> Network:
+        """Say how servers are reached."""
+        from assistant.host.index import Network  # noqa: PLC0415 - needs more than the standard library
+
+        return Network(proxy=self.proxy, cert=self.cert, client_cert=self.client_cert, trusted_hosts=self.trusted_hosts)
+
 
 # One line of `pip config list`; the value is a Python literal:
 #   global.extra-index-url='\nhttps://a.example/simple\nhttps://b.example/simple'
@@ -51,7 +61,6 @@ _LINE = re.compile(r"^(?P<section>:env:|[\w-]+)\.(?P<name>[\w-]+)=(?P<value>.*)$
 _SECTIONS = ("global", "install", ":env:")  # the later one wins, as for `pip install`
 _OTHER_NAMES = {"pypi-url": "index-url", "default-timeout": "timeout"}
 _YES = ("y", "yes", "t", "true", "on", "1")
-_CREDENTIALS = re.compile(r"(?<=://)[^/@\s]+@")
 
 
 def read_pip_settings(config_list_text: str) -> PipSettings:
@@ -117,11 +126,6 @@ def uv_indexes(configuration: str) -> tuple[str, ...]:
     more = told.get("extra-index-url", ())
     urls = [*(table.get("url") for table in tables), told.get("index-url"), *(more if isinstance(more, list) else ())]
     return tuple(url for url in urls if isinstance(url, str))
-
-
-def without_credentials(text: str) -> str:
-    """Replace user names and passwords inside addresses by stars, for anything that is shown or kept."""
-    return _CREDENTIALS.sub("****@", text)
 
 
 def _section(text: str, section: str) -> dict[str, str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
@@ -10,6 +9,7 @@ from pathlib import Path
 from packaging.utils import canonicalize_name
 
 from assistant.host.index import wheel_sizes
+from assistant.host.redact import without_credentials
 from assistant.i18n import _
 from assistant.install import pip
 from assistant.install.installer import Installer
@@ -66,7 +66,7 @@ def resolve(plan: Plan, installer: Installer, keep: Mapping[str, str] | None = N
         found = by(plan, installer, folder, keep or {})
     asked = [package.url for package in found.packages if package.size is None]
     indexes = (*installer.index_urls, *filter(None, [plan.index_url]))
-    sizes = wheel_sizes(asked, network=installer.network, index_urls=indexes)
+    sizes = wheel_sizes(asked, network=installer.settings.network, index_urls=indexes)
     known = (replace(package, size=package.size or sizes.get(package.url)) for package in found.packages)
     return replace(found, packages=tuple(known))
 
@@ -77,7 +77,7 @@ def _by_uv(plan: Plan, installer: Installer, folder: Path, keep: Mapping[str, st
     if keep:
         lock.write_text(preferred(keep), encoding="utf-8")
     _ask(installer, [*compile_command(installer.python, project, lock), *installer.arguments], folder)
-    text = _CREDENTIALS.sub("", lock.read_text(encoding="utf-8"))
+    text = without_credentials(lock.read_text(encoding="utf-8"), "")
     return Resolution(lock=text, packages=read_lock(text))
 
 
@@ -88,7 +88,7 @@ def _by_pip(plan: Plan, installer: Installer, folder: Path, keep: Mapping[str, s
     _ask(installer, pip.report_command(installer.python, plan, report, installer.pip), folder)
     rows = pip.read_report(report.read_text(encoding="utf-8"))
     packages = [
-        Package(name=canonicalize_name(name), version=version, url=_CREDENTIALS.sub("", url), sha256=digest)
+        Package(name=canonicalize_name(name), version=version, url=without_credentials(url, ""), sha256=digest)
         for name, version, url, digest in rows
     ]
     return Resolution(lock="", packages=tuple(sorted(packages, key=lambda package: package.name)))
@@ -122,9 +122,6 @@ def unsolved(said: list[str]) -> str:
         return _("The package index cannot be reached: {reason}").format(reason=words[:400])
     reason = words.rpartition("dependencies cause: ")[2]  # without uv's own heading
     return _("No set of packages fits this plan: {reason}").format(reason=reason[:600])
-
-
-_CREDENTIALS = re.compile(r"(?<=://)[^/@\s\"']+@")
 
 
 def _address(file: Mapping[str, object]) -> str:

@@ -5,26 +5,38 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-import platformdirs
-
 from assistant.host.base import Host
+from assistant.host.folders import user_data
 from assistant.i18n import _
 from assistant.install.journal import WORK, read_journal
 from assistant.install.uv import interpreter
 from assistant.model.errors import BadInput, WorkFailed
 from assistant.model.plan import Plan
 
-__all__ = ["MARKER", "check_disk", "check_path", "check_target", "default_target", "interpreter", "is_ours"]
+__all__ = [
+    "MARKER",
+    "check_disk",
+    "check_path",
+    "check_target",
+    "default_target",
+    "environments",
+    "interpreter",
+    "is_ours",
+]
 
 MARKER = "assistant-environment.json"  # stands in every environment that was made here and finished
 LONGEST_PATH = 240  # Windows ends at 260, and packages need some of it
 DISK_FACTOR = 4  # a wheel unpacks to about three times its size, and the cache keeps one more copy
 
 
+def environments() -> Path:
+    """Name the folder of the environments that the assistant makes."""
+    return user_data() / "envs"
+
+
 def default_target(plan: Plan) -> Path:
-    """Name the plan's own folder under the user's data folder."""
-    name = f"{plan.backend.value}-torch{plan.torch}-py{plan.python}".replace("/", "-")
-    return platformdirs.user_data_path("pytorch-setup-assistant", appauthor=False) / "envs" / name
+    """Name the plan's own folder among them."""
+    return environments() / f"{plan.backend.value}-torch{plan.torch}-py{plan.python}".replace("/", "-")
 
 
 def is_ours(target: Path) -> bool:

@@ -7,8 +7,8 @@ import re
 from packaging.requirements import InvalidRequirement, Requirement
 
 from assistant.host.index import local_path
+from assistant.host.redact import without_credentials
 from assistant.i18n import _
-from assistant.install.pip_settings import without_credentials
 from assistant.model.errors import BadInput
 
 __all__ = ["check_index_url", "check_requirement"]

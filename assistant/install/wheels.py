@@ -7,9 +7,8 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-import platformdirs
-
 from assistant.host.download import Fetch, download, file_name
+from assistant.host.folders import user_cache
 from assistant.host.index import local_path
 from assistant.host.lock import Lock
 from assistant.i18n import _
@@ -25,7 +24,7 @@ TELL_SECONDS = 0.1
 
 def cache_folder() -> Path:
     """Name the folder of downloaded wheels; each lies in a folder named after its hash."""
-    return platformdirs.user_cache_path("pytorch-setup-assistant", appauthor=False) / "wheels"
+    return user_cache() / "wheels"
 
 
 def fetch(packages: Sequence[Package], installer: Installer, index_url: str | None = None) -> dict[str, Path]:
@@ -99,7 +98,7 @@ def _download(
             files,
             meter.hear,
             installer.cancel,
-            network=installer.network,
+            network=installer.settings.network,
             index_urls=(*index_urls, *installer.index_urls),
             patience=installer.patience,
         )

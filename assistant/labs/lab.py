@@ -5,9 +5,8 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-import platformdirs
-
 from assistant.diagnose import read_log
+from assistant.host.folders import user_cache
 from assistant.i18n import _, use_language
 from assistant.labs.scene import Scene
 from assistant.labs.scenes import SCENES
@@ -67,7 +66,7 @@ class Lab:
         if language:
             use_language(language)
         self.text, self._play = text_of(key), SCENES[key]
-        place = folder or platformdirs.user_cache_path("pytorch-setup-assistant", appauthor=False) / "labs" / key
+        place = folder or user_cache() / "labs" / key
         self.scene = Scene(Path(place), torch)
 
     def start(self) -> Told:

@@ -10,8 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-import platformdirs
-
+from assistant.host.folders import user_cache
 from assistant.host.process import stream
 from assistant.i18n import _
 from assistant.model.errors import BadInput, WorkFailed
@@ -47,7 +46,7 @@ def environment_with_torch() -> str:
     last = Store().load()
     if last and last.environment and Path(last.environment.python).exists():
         return last.environment.python
-    own = platformdirs.user_cache_path("pytorch-setup-assistant", appauthor=False)
+    own = user_cache()
     target = own / "torch-cpu"
     python = _python(target)
     if not python.exists():

@@ -9,7 +9,7 @@ from assistant.i18n import _
 from assistant.model.finding import Finding
 from assistant.model.record import Record
 
-__all__ = ["Event", "FindingRaised", "JobFailed", "LogLine", "Progress", "Sink", "Step", "StepFinished", "StepStarted"]
+__all__ = ["Event", "FindingRaised", "JobFailed", "LogLine", "Progress", "Sink", "Step"]
 
 
 MINUTE = 60.0
@@ -24,12 +24,6 @@ class Step(Enum):
     VERIFY = "verify"
     DIAGNOSE = "diagnose"
     EXPORT = "export"
-
-
-class StepStarted(Record, frozen=True, tag=True):
-    """A step's work began."""
-
-    step: Step
 
 
 class Progress(Record, frozen=True, tag=True):
@@ -81,22 +75,14 @@ class FindingRaised(Record, frozen=True, tag=True):
     finding: Finding
 
 
-class StepFinished(Record, frozen=True, tag=True):
-    """A step's work ended well after `seconds`."""
-
-    step: Step
-    seconds: float
-
-
 class JobFailed(Record, frozen=True, tag=True):
     """A step's work ended badly; `message` and `hint` are one sentence each, `exit_code` is the terminal's."""
 
     step: Step
     message: str
     hint: str = ""
-    cancelled: bool = False
     exit_code: int = 1
 
 
-Event = StepStarted | Progress | LogLine | FindingRaised | StepFinished | JobFailed
+Event = Progress | LogLine | FindingRaised | JobFailed
 Sink = Callable[[Event], None]

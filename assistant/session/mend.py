@@ -6,9 +6,9 @@ import shlex
 from collections.abc import Mapping
 
 from assistant.host.process import CancelToken, stream
+from assistant.host.redact import without_credentials
 from assistant.i18n import _
 from assistant.install.kernel import set_variables
-from assistant.install.pip_settings import without_credentials
 from assistant.install.uv import find_uv
 from assistant.model.errors import BadInput, WorkFailed
 from assistant.model.event import LogLine, Progress, Sink, Step

@@ -11,14 +11,9 @@ from assistant.model.machine import Machine
 from assistant.session.state import Phase, State
 from assistant.session.store import Saved
 
-__all__ = ["furthest", "obstacle", "remarks", "resumable"]
+__all__ = ["furthest", "obstacle", "remarks", "worth_telling"]
 
 STEPS = tuple(Step)
-
-
-def resumable(saved: State | None, machine: Machine) -> bool:
-    """Tell whether a saved state goes beyond detection, speaks of this machine, and rests on what still exists."""
-    return worth_telling(saved) and not obstacle(Saved(state=saved), machine)
 
 
 def worth_telling(saved: State | None) -> bool:

@@ -202,6 +202,5 @@ def _failed(task: Task, error: AssistantError) -> JobFailed:
         step=task.step,
         message=error.message,
         hint=error.hint,
-        cancelled=isinstance(error, Cancelled),
         exit_code=error.exit_code,
     )

@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Literal
 
 from assistant.host.base import Host
-from assistant.host.index import DEFAULT_INDEX, Found, Network, find_wheels, list_wheels, wheel_sizes
+from assistant.host.index import DEFAULT_INDEX, Found, find_wheels, list_wheels, wheel_sizes
 from assistant.i18n import _
 from assistant.install.pip_settings import (
     PipSettings,
@@ -104,7 +104,7 @@ class Sources:
             glibc=machine.glibc,
             timeout=self._seconds,
             where="official" if official else "configured",
-            network=self._network,
+            network=self.settings.network,
         )
         return _look(found, [url for url in wanted if not self._may_ask(url)], leaks=not official)
 
@@ -112,13 +112,13 @@ class Sources:
         """List all wheels of a project in one index, or in pip's own indexes (None)."""
         wanted = self._indexes if index_url is None else (index_url,)
         return list_wheels(
-            project, index_urls=filter(self._may_ask, wanted), timeout=self._seconds, network=self._network
+            project, index_urls=filter(self._may_ask, wanted), timeout=self._seconds, network=self.settings.network
         )
 
     def sizes(self, planning: Planning) -> dict[str, int]:
         """Ask for the sizes of the wheels that were found, in bytes by address."""
         wheels = [plan.wheel for plan in planning.plans if plan.wheel and plan.wheel.size is None]
-        return wheel_sizes([wheel.url for wheel in wheels], timeout=SIZE_SECONDS, network=self._network)
+        return wheel_sizes([wheel.url for wheel in wheels], timeout=SIZE_SECONDS, network=self.settings.network)
 
     @property
     def own_indexes(self) -> tuple[str, ...]:
@@ -135,11 +135,6 @@ class Sources:
     def _may_ask(self, source: str) -> bool:
         on_disk = source.startswith("file:") or ("://" not in source and source != DEFAULT_INDEX)
         return on_disk or not self.offline
-
-    @property
-    def _network(self) -> Network:
-        own = self.settings
-        return Network(proxy=own.proxy, cert=own.cert, client_cert=own.client_cert, trusted_hosts=own.trusted_hosts)
 
 
 def settled(planning: Planning, case: Case, sources: Sources, *, again: bool = False) -> Planning:

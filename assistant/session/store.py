@@ -9,22 +9,16 @@ from functools import cached_property
 from pathlib import Path
 from typing import Literal
 
-import platformdirs
-
 from assistant import __version__
+from assistant.host.folders import user_state
 from assistant.host.process import alive
 from assistant.model.errors import AssistantError
 from assistant.model.record import Record, from_json, replace, to_json
 from assistant.session.state import Phase, State, StepStatus, Task
 
-__all__ = ["Saved", "Store", "default_folder"]
+__all__ = ["Saved", "Store"]
 
 LOGS = 10  # logs of earlier setups that are kept
-
-
-def default_folder() -> Path:
-    """Name the folder for the state and the logs of this user's setups."""
-    return platformdirs.user_state_path("pytorch-setup-assistant", appauthor=False)
 
 
 class Saved(Record, frozen=True):
@@ -50,7 +44,7 @@ class Store:
     """Saves and loads the state; a file from another version or cut off counts as none."""
 
     def __init__(self, folder: Path | None = None) -> None:
-        self.folder = folder or default_folder()
+        self.folder = folder or user_state()
         self.path = self.folder / "session.json"
 
     @cached_property

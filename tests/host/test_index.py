@@ -30,7 +30,6 @@ class TestFindWheels:
         found = look(loopback_index.url)
         assert [str(wheel_version(wheel)) for wheel in found.wheels] == ["2.13.0+cpu", "2.13.0", "2.9.1"]
         assert all(len(wheel.sha256) == 64 and wheel.url.startswith("http") for wheel in found.wheels)
-        assert found.complete
         assert [asked.status for asked in found.asked] == ["ok"]
 
     @pytest.mark.parametrize(
@@ -66,7 +65,6 @@ class TestFindWheels:
             loopback_index.trouble["torch"] = trouble
             found = look(loopback_index.url)
             assert [(asked.status, asked.reason) for asked in found.asked] == [("unreachable", reason)]
-            assert not found.complete
 
     def test_a_stalled_source_does_not_hold_up_the_others(self, loopback_index, tmp_path):
         """What the other sources have is told in time, and the stalled one is told as not looked through."""

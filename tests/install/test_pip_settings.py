@@ -9,12 +9,12 @@ import sys
 import pytest
 from uv import find_uv_bin
 
+from assistant.host.redact import without_credentials
 from assistant.install.pip_settings import (
     PipSettings,
     read_pip_settings,
     uv_arguments,
     uv_environment,
-    without_credentials,
 )
 
 # Printed by pip 25.3 for a company's pip.conf with values over several lines, and variables in the environment.
@@ -84,9 +84,8 @@ class TestReading:
     def test_keeps_passwords_out_of_sight(self):
         """Neither the settings' repr nor a cleaned line shows a password."""
         assert "s3cret" not in repr(read_pip_settings(COMPANY))
-        assert (
-            without_credentials("GET https://joe:s3cret@one.example/simple/") == "GET https://****@one.example/simple/"
-        )
+        said = "GET https://joe:s3cret@one.example/simple/"
+        assert without_credentials(said) == "GET https://****@one.example/simple/"
 
 
 class TestSources:

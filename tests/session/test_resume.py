@@ -14,7 +14,7 @@ from assistant.model.machine import Detection, Gpu, Machine
 from assistant.model.plan import Backend, Plan, Planning
 from assistant.model.record import replace
 from assistant.model.report import Environment
-from assistant.session.resume import furthest, obstacle, remarks, resumable
+from assistant.session.resume import furthest, obstacle, remarks, worth_telling
 from assistant.session.state import Phase, Resume, State, StepStatus, Task, reduce
 from assistant.session.store import Saved
 
@@ -30,7 +30,7 @@ SAVED = Saved(version=__version__, state=STATE)
 
 def test_a_setup_of_this_machine_goes_on() -> None:
     """It goes on at the first step that is not done, and there is nothing to say about it."""
-    assert resumable(STATE, MACHINE)
+    assert worth_telling(STATE)
     assert obstacle(SAVED, MACHINE) == ""
     assert remarks(SAVED) == ()
     assert furthest(STATE) is Step.INSTALL
@@ -39,7 +39,7 @@ def test_a_setup_of_this_machine_goes_on() -> None:
 
 def test_free_disk_and_other_small_change_do_not_matter() -> None:
     """Facts that change by the hour do not make another machine."""
-    assert resumable(STATE, replace(MACHINE, disk_free_gb=1.0))
+    assert obstacle(SAVED, replace(MACHINE, disk_free_gb=1.0)) == ""
 
 
 @pytest.mark.parametrize(
@@ -54,7 +54,6 @@ def test_free_disk_and_other_small_change_do_not_matter() -> None:
 def test_another_machine_is_told_by_what_differs(changed: dict[str, object], told: str) -> None:
     """Another GPU, driver, system or Python is another machine, and the sentence names it."""
     other = replace(MACHINE, **changed)
-    assert not resumable(STATE, other)
     assert told in obstacle(SAVED, other)
 
 
@@ -89,6 +88,6 @@ def test_work_of_another_window_is_waited_for_and_a_crash_is_gone_on_after() -> 
 
 def test_a_look_or_a_simulation_is_nothing_to_go_on_with() -> None:
     """Neither a mere detection nor a recorded machine is offered."""
-    assert not resumable(None, MACHINE)
-    assert not resumable(replace(STATE, planning=None), MACHINE)
-    assert not resumable(replace(STATE, machine="some-machine"), MACHINE)
+    assert not worth_telling(None)
+    assert not worth_telling(replace(STATE, planning=None))
+    assert not worth_telling(replace(STATE, machine="some-machine"))

@@ -134,7 +134,7 @@ def test_a_request_to_stop_is_shown_until_the_task_has_ended() -> None:
     assert reduce(State(), Stop()) == State()
     state = after(*PREPARED, Begin(task=Task.INSTALL), Stop())
     assert state.stopping
-    state = after(JobFailed(step=Step.INSTALL, message="Stopped.", cancelled=True), state=state)
+    state = after(JobFailed(step=Step.INSTALL, message="Stopped."), state=state)
     assert not state.stopping
 
 
