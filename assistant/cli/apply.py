@@ -24,9 +24,10 @@ from assistant.model.machine import Machine
 from assistant.model.plan import Plan, Planning, Request
 from assistant.model.record import replace, to_json
 from assistant.plan import make_plans, nothing_fits
+from assistant.session.actions import Resume
 from assistant.session.apply import Course, changes, check_lock, course, known_index
+from assistant.session.nouns import State, Task
 from assistant.session.sources import Sources
-from assistant.session.state import Resume, State, Task
 
 __all__ = ["CONFIG_LIMIT", "apply", "draw_drifts"]
 

@@ -10,7 +10,7 @@ from assistant.cli.journey import Journey
 from assistant.cli.setup import last_setup
 from assistant.export import FORMATS
 from assistant.model.record import replace, to_json
-from assistant.session.state import Task
+from assistant.session.nouns import Task
 
 __all__ = ["export"]
 

@@ -25,10 +25,11 @@ from assistant.model.event import Event
 from assistant.model.event import Progress as Told
 from assistant.model.finding import Severity
 from assistant.model.report import verdict
+from assistant.session.actions import Answer
+from assistant.session.nouns import Phase, Preview, State, Task
 from assistant.session.runner import InlineRunner
 from assistant.session.session import Session
 from assistant.session.sources import Sources
-from assistant.session.state import Answer, Phase, Preview, State, Task
 from assistant.session.store import Store
 
 __all__ = ["Journey", "draw_preview"]

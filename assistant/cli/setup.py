@@ -21,8 +21,9 @@ from assistant.model.plan import Planning
 from assistant.model.record import replace, to_json
 from assistant.model.report import Environment
 from assistant.plan.settle import brings_cuda
+from assistant.session.actions import Choose
+from assistant.session.nouns import State, Task
 from assistant.session.sources import Sources
-from assistant.session.state import Choose, State, Task
 from assistant.session.store import Store
 
 __all__ = ["install", "last_setup", "setup", "verify"]

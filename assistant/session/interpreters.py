@@ -6,7 +6,7 @@ from pathlib import Path
 
 from assistant.host.base import Host
 from assistant.install.target import default_target, interpreter
-from assistant.session.state import State
+from assistant.session.nouns import State
 
 __all__ = ["interpreters", "target_python"]
 

@@ -8,7 +8,7 @@ from assistant import __version__
 from assistant.i18n import _
 from assistant.model.event import Step
 from assistant.model.machine import Machine
-from assistant.session.state import Phase, State
+from assistant.session.nouns import Phase, State
 from assistant.session.store import Saved
 
 __all__ = ["furthest", "obstacle", "remarks", "worth_telling"]

@@ -16,22 +16,11 @@ from assistant.i18n import _
 from assistant.model.errors import AssistantError, Cancelled
 from assistant.model.event import Event, JobFailed, LogLine, Sink
 from assistant.model.record import replace
+from assistant.session.actions import Action, Answer, Asked, Begin, Finished, Retold, Stop, Told
+from assistant.session.nouns import State, Task
 from assistant.session.runner import Runner
 from assistant.session.sources import Sources
-from assistant.session.state import (
-    Action,
-    Answer,
-    Asked,
-    Begin,
-    Finished,
-    Retold,
-    State,
-    Stop,
-    Task,
-    Told,
-    blockers,
-    reduce,
-)
+from assistant.session.state import blockers, reduce
 from assistant.session.store import Saved, Store
 from assistant.session.tasks import TASKS, Tools, retold
 

@@ -29,37 +29,9 @@ from assistant.session.actions import (
     Told,
     Wish,
 )
-from assistant.session.nouns import Outcome, Phase, Preview, State, StepStatus, Task
+from assistant.session.nouns import Phase, State, StepStatus, Task
 
-__all__ = [
-    "Action",
-    "Aim",
-    "Answer",
-    "Asked",
-    "Begin",
-    "Choose",
-    "Fill",
-    "Finished",
-    "Mend",
-    "Outcome",
-    "Paste",
-    "Phase",
-    "Preview",
-    "Resume",
-    "Retold",
-    "SetFact",
-    "Show",
-    "Simulate",
-    "State",
-    "StepStatus",
-    "Stop",
-    "Task",
-    "Told",
-    "Wish",
-    "blockers",
-    "failures",
-    "reduce",
-]
+__all__ = ["blockers", "failures", "reduce"]
 
 LOG_LINES = 200
 

@@ -14,7 +14,7 @@ from assistant.host.folders import user_state
 from assistant.host.process import alive
 from assistant.model.errors import AssistantError
 from assistant.model.record import Record, from_json, replace, to_json
-from assistant.session.state import Phase, State, StepStatus, Task
+from assistant.session.nouns import Phase, State, StepStatus, Task
 
 __all__ = ["Saved", "Store"]
 

@@ -38,8 +38,9 @@ from assistant.session.carry import take_along
 from assistant.session.diagnosis import diagnosed, inquiry, machine_of_log, with_ways_out
 from assistant.session.interpreters import interpreters
 from assistant.session.mend import carry_out, way_chosen
+from assistant.session.nouns import Preview, State, Task
 from assistant.session.sources import Sources, settled
-from assistant.session.state import Preview, State, Task, failures
+from assistant.session.state import failures
 from assistant.verify.ahead import compile_ahead
 from assistant.verify.plots import figures, pictures, warm_up
 from assistant.verify.run import check_title, raised, verify

@@ -17,10 +17,11 @@ from assistant.machines import label, load
 from assistant.model.event import Progress, Step
 from assistant.model.finding import Severity
 from assistant.model.record import replace
+from assistant.session.actions import Resume, Show, Simulate
+from assistant.session.nouns import Phase, State, Task
 from assistant.session.resume import furthest, obstacle, remarks, worth_telling
 from assistant.session.runner import ThreadRunner
 from assistant.session.session import Session
-from assistant.session.state import Phase, Resume, Show, Simulate, State, Task
 from assistant.session.store import Store
 from assistant.wizard import html
 from assistant.wizard.fallback import instead_of_steps, instead_of_wizard

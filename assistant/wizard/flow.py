@@ -5,7 +5,9 @@ from __future__ import annotations
 from assistant.i18n import _
 from assistant.model.event import Step
 from assistant.model.record import Record
-from assistant.session.state import Action, Answer, Begin, Phase, Show, State, Task, blockers
+from assistant.session.actions import Action, Answer, Begin, Show
+from assistant.session.nouns import Phase, State, Task
+from assistant.session.state import blockers
 from assistant.wizard.html import ICONS
 
 __all__ = ["SIGNS", "Footer", "footer", "press", "titles", "word"]

@@ -6,7 +6,7 @@ from assistant.host.redact import own_secrets, redact_text
 from assistant.i18n import _, language
 from assistant.model.event import Step
 from assistant.model.record import from_plain, to_plain
-from assistant.session.state import Phase, State
+from assistant.session.nouns import Phase, State
 from assistant.wizard import html
 from assistant.wizard.app import simulation
 from assistant.wizard.flow import titles, word

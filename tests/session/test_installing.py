@@ -20,10 +20,11 @@ from assistant.install.journal import WORK
 from assistant.model.event import Event, FindingRaised, Progress, Step
 from assistant.model.machine import Detection, Machine
 from assistant.model.plan import Backend, Plan, Planning
+from assistant.session.actions import Answer
+from assistant.session.nouns import Phase, State, Task
 from assistant.session.runner import InlineRunner, ThreadRunner
 from assistant.session.session import Session
 from assistant.session.sources import Sources
-from assistant.session.state import Answer, Phase, State, Task
 
 FAKE = Path(__file__).parents[1] / "verify" / "faketorch" / "torch" / "__init__.py"
 PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"

@@ -10,7 +10,7 @@ from assistant.model.plan import Backend, Plan, Planning
 from assistant.model.report import Environment
 from assistant.session.downloads import downloads
 from assistant.session.interpreters import interpreters, target_python
-from assistant.session.state import State
+from assistant.session.nouns import State
 
 PLAN = Plan(backend=Backend.CPU, variant="cpu", torch="2.13.0", python="3.12")
 PLANNED = {"planning": Planning(choice=PLAN, plans=(PLAN,))}

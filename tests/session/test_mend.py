@@ -11,13 +11,15 @@ from pathlib import Path
 import pytest
 
 from assistant.host.live import LiveHost
+from assistant.model.event import Step
 from assistant.model.finding import Diagnosis, Remedy
 from assistant.model.machine import Detection, Machine
 from assistant.model.report import Environment
+from assistant.session.actions import Mend
 from assistant.session.mend import commands_for, ways
+from assistant.session.nouns import Outcome, Phase, State, Task
 from assistant.session.runner import InlineRunner, Runner, ThreadRunner
 from assistant.session.session import Session
-from assistant.session.state import Mend, Outcome, Phase, State, Step, Task
 
 ENVIRONMENT = Environment(path="/env", python="/env/bin/python", kernel="torch")
 GONE = """python -c 'import importlib.util as u, sys; sys.exit(u.find_spec("six") is not None)'"""

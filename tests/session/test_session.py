@@ -14,10 +14,11 @@ from assistant.i18n import use_language
 from assistant.machines import load
 from assistant.model.event import Event, LogLine, Step
 from assistant.model.plan import Backend, Request
+from assistant.session.actions import Choose, Simulate, Wish
+from assistant.session.nouns import Phase, State, Task
 from assistant.session.runner import InlineRunner, Runner, ThreadRunner
 from assistant.session.session import Session
 from assistant.session.sources import Sources
-from assistant.session.state import Choose, Phase, Simulate, State, Task, Wish
 from assistant.session.store import Store
 
 MACHINE = "linux-arch-rx6700xt-directml"

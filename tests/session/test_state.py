@@ -11,26 +11,9 @@ from assistant.model.machine import Detection, Machine
 from assistant.model.plan import Backend, Plan, Planning, Request
 from assistant.model.record import from_json, replace, to_json
 from assistant.model.report import Environment, Report
-from assistant.session.state import (
-    LOG_LINES,
-    Aim,
-    Begin,
-    Choose,
-    Fill,
-    Finished,
-    Phase,
-    Preview,
-    SetFact,
-    Show,
-    Simulate,
-    State,
-    Stop,
-    Task,
-    Told,
-    Wish,
-    blockers,
-    reduce,
-)
+from assistant.session.actions import Aim, Begin, Choose, Fill, Finished, SetFact, Show, Simulate, Stop, Told, Wish
+from assistant.session.nouns import Phase, Preview, State, Task
+from assistant.session.state import LOG_LINES, blockers, reduce
 
 PLANS = tuple(Plan(backend=Backend.CPU, variant="cpu", torch=version, python="3.12") for version in ("2.14", "2.13"))
 PLANNING = Planning(choice=PLANS[0], plans=PLANS)

@@ -10,7 +10,9 @@ from pathlib import Path
 from assistant import __version__
 from assistant.model.event import Step
 from assistant.model.record import replace, to_json
-from assistant.session.state import Begin, Phase, State, Task, reduce
+from assistant.session.actions import Begin
+from assistant.session.nouns import Phase, State, Task
+from assistant.session.state import reduce
 from assistant.session.store import LOGS, Saved, Store
 
 

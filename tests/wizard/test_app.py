@@ -20,10 +20,11 @@ from assistant.model.machine import Detection, Evidence, Gpu, Machine, Vendor
 from assistant.model.plan import Backend, Plan, Planning, Rejection, Request
 from assistant.model.record import replace
 from assistant.model.report import Check, Environment, Report, Status
+from assistant.session.actions import Show, Simulate, Told, Wish
+from assistant.session.nouns import Phase, Preview, State, StepStatus, Task
 from assistant.session.runner import InlineRunner
 from assistant.session.session import Session
 from assistant.session.sources import Sources
-from assistant.session.state import Phase, Preview, Show, Simulate, State, StepStatus, Task, Told, Wish
 from assistant.session.store import Store
 from assistant.wizard.app import SetupWizard
 from assistant.wizard.panels.export import fetched

@@ -15,9 +15,10 @@ from assistant.model.finding import Diagnosis, Remedy
 from assistant.model.machine import Detection, Gpu, Machine, Vendor
 from assistant.model.plan import Backend, Plan
 from assistant.model.report import Environment
+from assistant.session.actions import Action, Begin, Paste, Wish
+from assistant.session.nouns import Outcome, State, Task
 from assistant.session.runner import InlineRunner
 from assistant.session.session import Session
-from assistant.session.state import Action, Begin, Outcome, Paste, State, Task, Wish
 from assistant.wizard.html import esc
 from assistant.wizard.panels.diagnose import DiagnosePanel
 

@@ -8,7 +8,9 @@ from assistant.model.event import JobFailed, Step
 from assistant.model.machine import Detection, Machine
 from assistant.model.plan import Backend, Plan, Planning
 from assistant.model.record import replace
-from assistant.session.state import Answer, Asked, Begin, Finished, Show, State, Task, reduce
+from assistant.session.actions import Answer, Asked, Begin, Finished, Show
+from assistant.session.nouns import State, Task
+from assistant.session.state import reduce
 from assistant.wizard.flow import footer, press
 
 PLAN = Plan(backend=Backend.CPU, variant="cpu", torch="2.13.0", python="3.12")

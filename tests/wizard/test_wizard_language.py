@@ -19,10 +19,11 @@ from assistant.machines import load
 from assistant.model.event import JobFailed, Progress, Step
 from assistant.model.record import replace, to_json
 from assistant.model.report import Check, Environment, Report, Status
+from assistant.session.actions import Paste, SetFact, Show, Told
+from assistant.session.nouns import Phase, Preview, State, StepStatus, Task
 from assistant.session.runner import InlineRunner
 from assistant.session.session import Session
 from assistant.session.sources import Sources
-from assistant.session.state import Paste, Phase, Preview, SetFact, Show, State, StepStatus, Task, Told
 from assistant.session.store import Store
 from assistant.wizard.app import SetupWizard
 

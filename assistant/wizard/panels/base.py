@@ -10,7 +10,8 @@ import ipywidgets as widgets
 from assistant.i18n import _
 from assistant.model.event import Step
 from assistant.model.finding import Severity
-from assistant.session.state import Action, Phase, State
+from assistant.session.actions import Action
+from assistant.session.nouns import Phase, State
 from assistant.wizard import html
 from assistant.wizard.parts import made
 

@@ -10,8 +10,9 @@ from assistant.i18n import _
 from assistant.machines import label, shipped
 from assistant.model.finding import Severity
 from assistant.model.machine import Machine
+from assistant.session.actions import Begin, SetFact, Simulate
+from assistant.session.nouns import State, Task
 from assistant.session.outlook import CardOutlook, outlook
-from assistant.session.state import Begin, SetFact, Simulate, State, Task
 from assistant.wizard import html
 from assistant.wizard.panels.base import Panel
 from assistant.wizard.parts import made

@@ -11,8 +11,9 @@ from assistant.i18n import _
 from assistant.model.event import Step
 from assistant.model.finding import Diagnosis, Remedy, Severity
 from assistant.model.record import replace
+from assistant.session.actions import Begin, Mend, Paste, Wish
 from assistant.session.mend import commands_for, named, ways
-from assistant.session.state import Begin, Mend, Outcome, Paste, Phase, State, Task, Wish
+from assistant.session.nouns import Outcome, Phase, State, Task
 from assistant.wizard import html
 from assistant.wizard.panels.base import Panel, log_view
 from assistant.wizard.panels.onnx import OnnxPage

@@ -9,8 +9,9 @@ import ipywidgets as widgets
 
 from assistant.export import FORMATS
 from assistant.i18n import _
+from assistant.session.actions import Fill
 from assistant.session.downloads import Download, downloads
-from assistant.session.state import Fill, State
+from assistant.session.nouns import State
 from assistant.wizard import html
 from assistant.wizard.choices import Choices
 from assistant.wizard.panels.base import Panel

@@ -10,7 +10,8 @@ import ipywidgets as widgets
 
 from assistant.i18n import _
 from assistant.model.finding import Severity
-from assistant.session.state import Aim, Phase, Preview, State
+from assistant.session.actions import Aim
+from assistant.session.nouns import Phase, Preview, State
 from assistant.wizard import html
 from assistant.wizard.panels.base import Panel, log_view
 from assistant.wizard.parts import made

@@ -12,8 +12,9 @@ from assistant.install.target import DISK_FACTOR
 from assistant.model.finding import Severity
 from assistant.model.plan import Backend, Plan, Planning
 from assistant.model.record import replace
+from assistant.session.actions import Choose, Wish
 from assistant.session.interpreters import target_python
-from assistant.session.state import Choose, State, Wish
+from assistant.session.nouns import State
 from assistant.wizard import html
 from assistant.wizard.panels.base import Panel
 from assistant.wizard.parts import made
