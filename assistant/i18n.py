@@ -5,11 +5,23 @@ from __future__ import annotations
 import gettext
 import locale
 import os
+import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-__all__ = ["LANGUAGES", "_", "language", "ngettext", "sentences", "use_language", "wanted_by"]
+__all__ = [
+    "LANGUAGES",
+    "STARTED_AS",
+    "_",
+    "as_typed",
+    "language",
+    "ngettext",
+    "sentences",
+    "use_language",
+    "wanted_by",
+]
 
+STARTED_AS = "SETUP_ASSISTANT_STARTED_AS"  # the variable in which start.py tells what was typed in place of `assistant`
 LANGUAGES = {"en": "English", "zh_CN": "简体中文"}
 FOLDER = Path(__file__).with_name("locale")
 
@@ -65,3 +77,12 @@ def sentences(parts: Iterable[str]) -> str:
         space = "" if not text or text.endswith(("。", "！", "？")) else " " if text.endswith((".", "!", "?")) else ". "
         text += space + part
     return text
+
+
+def as_typed(text: str) -> str:
+    """Name the assistant's commands as this user types them; `text` is a command, or a sentence with ``.
+
+    From a checkout `assistant plan` reads `python3 start.py plan`.
+    """
+    typed = os.environ.get(STARTED_AS) or "assistant"
+    return re.sub(r"(?:^|(?<=`))assistant(?= [a-zA-Z-])", lambda _found: typed, text)

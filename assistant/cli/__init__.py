@@ -13,7 +13,7 @@ from types import FrameType
 import click
 
 from assistant import __version__
-from assistant.i18n import FOLDER, LANGUAGES, _, sentences, use_language
+from assistant.i18n import FOLDER, LANGUAGES, STARTED_AS, _, as_typed, sentences, use_language
 from assistant.model.errors import AssistantError, Cancelled, WorkFailed
 
 __all__ = ["main"]
@@ -97,7 +97,7 @@ def _run() -> int:
     gettext.textdomain("assistant")
     _spoken(cli)
     try:
-        with cli.make_context("assistant", sys.argv[1:]) as context:
+        with cli.make_context(os.environ.get(STARTED_AS) or "assistant", sys.argv[1:]) as context:
             cli.invoke(context)
     except click.exceptions.Exit as end:
         return end.exit_code
@@ -140,7 +140,7 @@ def _fault(error: BaseException) -> WorkFailed:
 
 
 def _tell(error: AssistantError) -> int:
-    click.echo(sentences((error.message, error.hint)), err=True)
+    click.echo(sentences((as_typed(error.message), as_typed(error.hint))), err=True)
     return error.exit_code
 
 

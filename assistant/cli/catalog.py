@@ -16,7 +16,7 @@ from assistant.catalog.tables import data_files, read_text
 from assistant.catalog.user import write_torch_tables
 from assistant.host.index import Found
 from assistant.host.live import LiveHost
-from assistant.i18n import _
+from assistant.i18n import _, as_typed
 from assistant.install.validate import check_index_url
 from assistant.model.errors import BadInput, Cancelled, WorkFailed
 from assistant.model.plan import Wheel
@@ -83,7 +83,7 @@ def check(index_url: str, *, as_json: bool) -> None:
         return
     if newer:
         text = _("An index lists torch {newer}, newer than {known}: run `assistant catalog refresh`.")
-        click.echo("! " + text.format(newer=newer, known=known.newest_torch))
+        click.echo("! " + as_typed(text).format(newer=newer, known=known.newest_torch))
     elif seeing.seen:
         text = _("torch {known} is the newest in the tables and on the indexes that answered (tables as of {day}).")
         click.echo(text.format(known=known.newest_torch, day=known.torch.releases.as_of))
@@ -192,4 +192,4 @@ def _tell(unchecked: Iterable[str]) -> None:
 
 def _remark(known: Catalog) -> None:
     if known.remark:
-        click.echo(known.remark, err=True)
+        click.echo(as_typed(known.remark), err=True)

@@ -46,7 +46,7 @@ def diagnose(
         _batch(read_file(batch))
         return
     if log is None:
-        hint = _("Example: assistant diagnose error.log")
+        hint = _("Example: `assistant diagnose error.log`")
         raise BadInput(_("Name a log file, or '-' for standard input."), hint=hint)
     read = read_log(read_file(log))
     facts = _machine(read, machine, replay)

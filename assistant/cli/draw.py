@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from assistant.i18n import _, sentences
+from assistant.i18n import _, as_typed, sentences
 from assistant.install.target import DISK_FACTOR
 from assistant.model.finding import Finding, Severity
 from assistant.model.machine import Detection, Gpu, Machine
@@ -44,9 +44,9 @@ def draw_findings(findings: Iterable[Finding]) -> None:
         sign, style = SIGNS[finding.severity]
         console.print(Text.assemble((f"{sign} ", style), finding.text))
         for remedy in finding.remedies:
-            console.print(Text(f"    → {remedy.text}"))
+            console.print(Text(f"    → {as_typed(remedy.text)}"))
             for command in remedy.commands:
-                console.print(Text(f"      {command}", style="dim"))
+                console.print(Text(f"      {as_typed(command)}", style="dim"))
 
 
 def draw_planning(planning: Planning, *, brief: bool = False) -> None:

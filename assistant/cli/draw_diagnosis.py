@@ -9,7 +9,7 @@ from rich.text import Text
 
 from assistant.cli.draw import console
 from assistant.diagnose import Log, Rule
-from assistant.i18n import _
+from assistant.i18n import _, as_typed
 from assistant.model.finding import Diagnosis, Launch, Remedy
 
 __all__ = ["draw_diagnoses", "draw_unknown"]
@@ -39,7 +39,8 @@ def draw_unknown(rules: Iterable[Rule]) -> None:
     console.print(Text(_("Nothing in this log points to a cause that is known here.")))
     for rule in rules:
         console.print(Text(_("  nearest: {title} ({key})").format(title=_(rule.title), key=rule.key), style="dim"))
-    console.print(Text(_("If something did fail, `assistant diagnose LOG --report FILE.md` writes a report to paste.")))
+    text = _("If something did fail, `assistant diagnose LOG --report FILE.md` writes a report to paste.")
+    console.print(Text(as_typed(text)))
 
 
 def _context(log: Log, index: int) -> None:
@@ -51,18 +52,17 @@ def _context(log: Log, index: int) -> None:
 
 
 def _remedy(number: int, remedy: Remedy) -> None:
-    console.print(Text(f"  {number}. {remedy.text}"))
+    console.print(Text(f"  {number}. {as_typed(remedy.text)}"))
     for name, value in remedy.env.items():
         console.print(Text(f"       {name}={value}", style="cyan"))
-    for command in remedy.commands:
-        console.print(Text(f"       {command}", style="cyan"))
-    if remedy.plan:
-        command = f"assistant setup --backend {remedy.plan.backend.value} --python {remedy.plan.python}"
-        console.print(Text(f"       {command}", style="cyan"))
+    plan = remedy.plan
+    planned = [f"assistant setup --backend {plan.backend.value} --python {plan.python}"] if plan else []
+    for command in (*remedy.commands, *planned):
+        console.print(Text(f"       {as_typed(command)}", style="cyan"))
     for launch in remedy.launch:
         _launch(launch)
     for command in remedy.check:
-        console.print(Text(_("       check: {command}").format(command=command), style="green"))
+        console.print(Text(_("       check: {command}").format(command=as_typed(command)), style="green"))
 
 
 def _launch(launch: Launch) -> None:

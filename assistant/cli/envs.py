@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from assistant.host.live import LiveHost
-from assistant.i18n import _
+from assistant.i18n import _, as_typed
 from assistant.install.made import Made, made_environments, remove_environment
 from assistant.install.made import prune as prune_downloads
 from assistant.model.errors import Cancelled
@@ -35,7 +35,7 @@ def envs(remove: str, *, prune: bool, yes: bool, as_json: bool) -> None:
     elif found:
         _draw(found)
     else:
-        click.echo(_("There is none yet; `assistant setup` makes one."))
+        click.echo(as_typed(_("There is none yet; `assistant setup` makes one.")))
 
 
 def _remove(name: str, *, yes: bool) -> None:

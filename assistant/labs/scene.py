@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from assistant.host.folders import user_cache
 from assistant.host.process import stream
-from assistant.i18n import _
+from assistant.i18n import STARTED_AS, _
 from assistant.model.errors import BadInput, WorkFailed
 from assistant.session.store import Store
 
@@ -22,7 +22,8 @@ PROGRAMS = Path(__file__).with_name("programs")
 RUNTIME = Path(__file__).parents[1] / "runtime"
 MARKER = ".lab"  # only a folder that holds it is ever removed
 LIMIT_SECONDS = 180.0
-PLAIN = {"NO_COLOR": "1", "FORCE_COLOR": "", "CLICOLOR_FORCE": "0"}  # Jupyter's kernels force colours, which hide words
+# Jupyter's kernels force colours, which hide words; and a lab's own line takes `assistant`, however this was started.
+PLAIN = {"NO_COLOR": "1", "FORCE_COLOR": "", "CLICOLOR_FORCE": "0", STARTED_AS: ""}
 _PURELIB = "import sysconfig; print(sysconfig.get_path('purelib'))"
 
 

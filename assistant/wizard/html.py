@@ -6,7 +6,7 @@ import base64
 import html
 from collections.abc import Iterable
 
-from assistant.i18n import _
+from assistant.i18n import _, as_typed
 from assistant.model.finding import Finding, Launch, Remedy, Severity
 
 __all__ = [
@@ -85,7 +85,7 @@ def note(severity: Severity, text: str, more: str = "") -> str:
         Severity.ERROR: _("Problem"),
     }
     title = f"{icon(severity.value)}<strong>{esc(words[severity])}</strong>"
-    return f'<div class="ptsa-note ptsa-note-{severity.value}">{title}<span>{esc(text)}</span>{more}</div>'
+    return f'<div class="ptsa-note ptsa-note-{severity.value}">{title}<span>{esc(as_typed(text))}</span>{more}</div>'
 
 
 def card(title: str, body: str, sign: str = "", mark: str = "") -> str:
@@ -107,8 +107,8 @@ def finding(value: Finding) -> str:
 def remedies(ways: Iterable[Remedy]) -> str:
     """Give ways out: a sentence each, with what to type and what to set."""
     return "".join(
-        f'<p class="ptsa-way">{icon("next")}{esc(way.text)}</p>'
-        + code("\n".join(way.commands)) * bool(way.commands)
+        f'<p class="ptsa-way">{icon("next")}{esc(as_typed(way.text))}</p>'
+        + code("\n".join(map(as_typed, way.commands))) * bool(way.commands)
         + code("\n".join(f"{name}={value}" for name, value in way.env.items())) * bool(way.env)
         + "".join(map(_launch, way.launch))
         for way in ways

@@ -53,6 +53,19 @@ def test_every_command_is_there(run: Run) -> None:
         assert run(command, "--help").returncode == 0
 
 
+def test_commands_are_named_as_this_user_types_them(run: Run) -> None:
+    """From a checkout every next step begins with `python3 start.py`, in usage, refusals, lists and remedies alike."""
+    checkout = {"env": {"SETUP_ASSISTANT_STARTED_AS": "python3 start.py"}}
+    assert run("--help", **checkout).stdout.startswith("Usage: python3 start.py [OPTIONS]")
+    refused(run("export", **checkout), 2, "Run `python3 start.py setup` first.")
+    refused(run("detect", "--nonsense", **checkout), 2, "`python3 start.py detect --help`")
+    assert "`python3 start.py setup` makes one" in run("envs", **checkout).stdout
+    told = run("diagnose", "-", **checkout, input="libGL error: nothing that anybody knows\n").stdout
+    assert "`python3 start.py diagnose LOG --report FILE.md`" in told
+    told = run("diagnose", "-", **checkout, input="AssertionError: Torch not compiled with CUDA enabled\n").stdout
+    assert "       python3 start.py " in told
+
+
 def test_detect_prints_a_machine(run: Run) -> None:
     """The machine at hand is told as JSON and as text."""
     told = json.loads(run("detect", "--json").stdout)

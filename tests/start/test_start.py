@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import signal
 import subprocess
@@ -26,7 +27,11 @@ packages = ["assistant"]
 test = ["iniconfig"]
 """
 # Tells what it was called with and ends as told; pytest's place is taken by a module of that name.
-COMMAND = "import os, sys\nprint(*sys.argv[1:], os.getcwd(), sep='|')\nsys.exit(7 if 'fail' in sys.argv else 0)\n"
+COMMAND = """\
+import os, sys
+print(*sys.argv[1:], os.environ["SETUP_ASSISTANT_STARTED_AS"] if "typed" in sys.argv else os.getcwd(), sep='|')
+sys.exit(7 if 'fail' in sys.argv else 0)
+"""
 NO_NETWORK = {"PIP_CONFIG_FILE": os.devnull, "PIP_INDEX_URL": "http://127.0.0.1:9/simple", "PIP_FIND_LINKS": ""}
 posix = pytest.mark.skipif(sys.platform == "win32", reason="POSIX signals, locks and scripts")
 
@@ -92,6 +97,7 @@ def test_first_start_prepares_and_second_does_not(project):
     assert err.splitlines()[-1].startswith("Ready after")
     assert len(err.splitlines()) <= 4
     assert project.start() == (0, f"lab|{project.folder}", "")
+    assert project.start("typed") == (0, f"typed|{shlex.quote(sys.executable)} start.py", "")
 
 
 def test_tests_get_their_packages_and_a_browser(project):

@@ -7,7 +7,7 @@ from typing import Any
 
 import ipywidgets as widgets
 
-from assistant.i18n import _
+from assistant.i18n import _, as_typed
 from assistant.model.event import Step
 from assistant.model.finding import Severity
 from assistant.session.actions import Action
@@ -80,7 +80,8 @@ class Panel:
             no = _("Press Yes; or press Cancel to take everything back.")
             return html.note(Severity.WARNING, state.question, html.bullets([no]))
         if status.phase is Phase.FAILED:
-            return html.note(Severity.ERROR, status.message, html.bullets([status.hint] if status.hint else []))
+            hint = [as_typed(status.hint)] * bool(status.hint)
+            return html.note(Severity.ERROR, status.message, html.bullets(hint))
         if status.phase is Phase.STALE:
             return html.note(Severity.WARNING, _("An earlier answer has changed, so this step should be repeated."))
         return ""
