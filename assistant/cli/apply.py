@@ -11,7 +11,7 @@ from rich.text import Text
 from assistant.catalog import load_catalog
 from assistant.cli.draw import console
 from assistant.cli.inputs import host_of, read_file, request_of, request_options
-from assistant.cli.journey import Journey
+from assistant.cli.journey import Journey, agree, refuse_failed
 from assistant.detect import detect
 from assistant.export import Config, read_config
 from assistant.export.drift import Drift
@@ -19,7 +19,7 @@ from assistant.export.trust import plain
 from assistant.host.live import LiveHost
 from assistant.i18n import _
 from assistant.install.validate import check_index_url
-from assistant.model.errors import BadInput, Cancelled, WorkFailed
+from assistant.model.errors import BadInput
 from assistant.model.machine import Machine
 from assistant.model.plan import Plan, Planning, Request
 from assistant.model.record import replace, to_json
@@ -89,7 +89,7 @@ def apply(  # noqa: PLR0913 - one for each option
     if not as_json:
         draw_drifts(other)
     if not dry_run:
-        _agree(journey.state, yes=yes)
+        agree(journey.state, yes=yes)
         journey.run(Task.INSTALL, Task.VERIFY)
     _end(journey.state, way, plan, other, as_json=as_json)
 
@@ -144,13 +144,6 @@ def _agree_index(url: str, sources: Sources, trusted: tuple[str, ...], *, yes: b
         )
 
 
-def _agree(state: State, *, yes: bool) -> None:
-    if state.preview and state.preview.ready:
-        return
-    if not yes and not click.confirm(_("Install now?"), default=True):
-        raise Cancelled(_("Nothing was installed."), hint=_("Run the command again when you are ready."))
-
-
 def _planned(machine: Machine, way: Course) -> Plan:
     planning = make_plans(machine, load_catalog(), way.request)
     if planning.choice is None:
@@ -169,5 +162,4 @@ def _end(state: State, way: Course, plan: Plan | None, other: Iterable[Drift], *
             "report": state.report,
         }
         click.echo(to_json(answer, indent=2))
-    if state.report and not state.report.passed:
-        raise WorkFailed(_("Some checks failed."), hint=_("The table above and the report tell which, and why."))
+    refuse_failed(state)

@@ -13,7 +13,7 @@ from assistant.detect import detect
 from assistant.export import Config, read_config
 from assistant.host.process import CancelToken
 from assistant.i18n import _, ngettext
-from assistant.install.target import interpreter
+from assistant.install.site import python_of
 from assistant.model.event import Event
 from assistant.model.record import to_json
 from assistant.model.report import Report
@@ -58,10 +58,10 @@ def check(
 
 
 def _verified(told: Config, folder: Path) -> Report:
-    python = folder if folder.is_file() else interpreter(folder)
-
     def unheard(_event: Event) -> None:
         """Draw nothing: the answer is the difference."""
 
     settings = told.plan.env
-    return verify(str(python), told.verification.device, unheard, CancelToken(), level="quick", environment=settings)
+    return verify(
+        python_of(folder), told.verification.device, unheard, CancelToken(), level="quick", environment=settings
+    )

@@ -20,7 +20,7 @@ from assistant.cli.draw_diagnosis import draw_diagnoses
 from assistant.diagnose import read_log
 from assistant.host.live import LiveHost
 from assistant.i18n import _, ngettext, sentences
-from assistant.model.errors import AssistantError, BadInput
+from assistant.model.errors import AssistantError, BadInput, Cancelled, WorkFailed
 from assistant.model.event import Event
 from assistant.model.event import Progress as Told
 from assistant.model.finding import Severity
@@ -32,7 +32,7 @@ from assistant.session.session import Session
 from assistant.session.sources import Sources
 from assistant.session.store import Store
 
-__all__ = ["Journey", "draw_preview"]
+__all__ = ["Journey", "agree", "draw_preview", "refuse_failed"]
 
 
 CAUSES = 3  # of a failure, best first
@@ -48,10 +48,7 @@ class OnlyFinished(Store):
 
 
 class Journey:
-    """A session in the terminal; `quiet` draws nothing (for --json), `asks` puts a task's questions to the user.
-
-    `store` keeps the state, where that is not the usual one.
-    """
+    """A session in the terminal; `quiet` draws nothing (for --json), `asks` puts a task's questions to the user."""
 
     def __init__(
         self,
@@ -60,13 +57,10 @@ class Journey:
         *,
         quiet: bool = False,
         asks: bool = False,
-        store: Store | None = None,
     ) -> None:
         host = LiveHost()
         asks = asks and not quiet and sys.stdin.isatty()
-        self.session = Session(
-            host, InlineRunner(), store or OnlyFinished(), state, sources=sources or Sources(host), asks=asks
-        )
+        self.session = Session(host, InlineRunner(), OnlyFinished(), state, sources=sources or Sources(host), asks=asks)
         self.session.listen(self._hear)
         self.session.watch(self._answer)
         self._quiet = quiet
@@ -119,6 +113,20 @@ class Journey:
         except click.Abort:
             self.session.cancel()
         self._bars.start()
+
+
+def agree(state: State, *, yes: bool) -> None:
+    """Ask before anything is written, unless all is there already; raise `Cancelled` where the user says no."""
+    if state.preview and state.preview.ready:
+        return
+    if not yes and not click.confirm(_("Install now?"), default=True):
+        raise Cancelled(_("Nothing was installed."), hint=_("Run the command again when you are ready."))
+
+
+def refuse_failed(state: State) -> None:
+    """Raise `WorkFailed` where a check of the verification failed."""
+    if state.report and not state.report.passed:
+        raise WorkFailed(_("Some checks failed."), hint=_("The table above and the report tell which, and why."))
 
 
 def _draw_detect(state: State) -> None:

@@ -9,13 +9,13 @@ from typing import Any, Literal
 import click
 
 from assistant.cli.inputs import request_of, request_options, source_options
-from assistant.cli.journey import Journey, draw_preview
+from assistant.cli.journey import Journey, agree, draw_preview, refuse_failed
 from assistant.detect import detect
 from assistant.host.live import LiveHost
 from assistant.i18n import _, sentences
 from assistant.install.make import read_marker, standing
-from assistant.install.target import interpreter
-from assistant.model.errors import BadInput, Cancelled, NothingFits, WorkFailed
+from assistant.install.site import python_of
+from assistant.model.errors import BadInput, NothingFits
 from assistant.model.machine import Detection, Machine
 from assistant.model.plan import Planning
 from assistant.model.record import replace, to_json
@@ -57,9 +57,11 @@ def setup(target: str, folder: str, *, yes: bool, with_cuda: bool, as_json: bool
     """Do all six steps: detect, plan, install, verify, diagnose, export."""
     journey = _journey(target, folder, wishes, quiet=as_json, asks=not yes)
     _look(journey, with_cuda=with_cuda)
-    _agree(journey.state, yes=yes)
+    agree(journey.state, yes=yes)
     journey.run(*WORK)
-    _end(journey.state, as_json=as_json)
+    if as_json:
+        click.echo(to_json(journey.state, indent=2))
+    refuse_failed(journey.state)
 
 
 @click.command()
@@ -74,7 +76,7 @@ def install(target: str, *, dry_run: bool, yes: bool, with_cuda: bool, as_json: 
     journey = _journey("" if target == "new" else target, "", wishes, quiet=as_json, asks=not yes)
     _look(journey, with_cuda=with_cuda)
     if not dry_run:
-        _agree(journey.state, yes=yes)
+        agree(journey.state, yes=yes)
         journey.run(Task.INSTALL, Task.VERIFY)
     elif not as_json and journey.state.preview:
         draw_preview(journey.state.preview)
@@ -101,7 +103,7 @@ def verify(target: str, device: str, *, full: bool, as_json: bool) -> None:
     journey.run(Task.VERIFY)
     if as_json:
         click.echo(to_json(journey.state.report, indent=2))
-    _refuse_failed(journey.state)
+    refuse_failed(journey.state)
 
 
 def _journey(target: str, folder: str, wishes: dict[str, Any], *, quiet: bool, asks: bool) -> Journey:
@@ -138,25 +140,6 @@ def _look(journey: Journey, *, with_cuda: bool) -> None:
     journey.run(Task.PREPARE)
 
 
-def _agree(state: State, *, yes: bool) -> None:
-    """Ask before anything is written."""
-    if state.preview and state.preview.ready:
-        return
-    if not yes and not click.confirm(_("Install now?"), default=True):
-        raise Cancelled(_("Nothing was installed."), hint=_("Run the command again when you are ready."))
-
-
-def _end(state: State, *, as_json: bool) -> None:
-    if as_json:
-        click.echo(to_json(state, indent=2))
-    _refuse_failed(state)
-
-
-def _refuse_failed(state: State) -> None:
-    if state.report and not state.report.passed:
-        raise WorkFailed(_("Some checks failed."), hint=_("The table above and the report tell which, and why."))
-
-
 def last_setup() -> State:
     """Give the state of the last setup; raise `BadInput` where there is none."""
     state = Store().load()
@@ -177,7 +160,7 @@ def _standing(target: Path) -> State:
 
 
 def _environment(target: Path) -> Environment:
-    python = target if target.is_file() else interpreter(target)
+    python = python_of(target)
     if not python.exists():
         raise BadInput(
             _("{path} is not an environment.").format(path=target),
