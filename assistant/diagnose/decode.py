@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from assistant.i18n import _
 from assistant.model.errors import BadInput
 
-__all__ = ["text_pieces", "without_colours"]
+__all__ = ["text_pieces", "tidied", "without_colours"]
 
 PIECE = 4 * 2**20
 SAMPLE = 65536
@@ -25,7 +25,12 @@ def text_pieces(data: bytes) -> Iterator[str]:
     if encoding is None and _binary(data[:SAMPLE]):
         raise BadInput(_("This is a binary file, not a log."), hint=_("Give the text that the program printed."))
     for piece in _wide(data, encoding) if encoding else _narrow(data):
-        yield without_colours(piece).replace("\r\n", "\n").replace("\r", "\n").replace("\0", "").replace("\ufeff", "")
+        yield tidied(piece)
+
+
+def tidied(text: str) -> str:
+    """Give a text without colours and with one kind of line ends."""
+    return without_colours(text).replace("\r\n", "\n").replace("\r", "\n").replace("\0", "").replace("\ufeff", "")
 
 
 def without_colours(text: str) -> str:

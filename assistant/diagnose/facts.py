@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 __all__ = ["facts_in", "merged"]
 
 _SYSTEMS = {
-    "windows": r"winerror|dll load failed|找不到指定的(?:模块|程序|路径|文件)"
+    "windows": r"winerror|dll load failed|the specified (?:module|procedure|path) could not be found|系统找不到指定的"
     r"|\b[a-z]:\\\w[\w .-]{0,40}\\|win_amd64|\bwindows-1[01]-",
     "macos": r"macosx_\d|/users/\w{1,30}/|\bdarwin\b|macos-\d\d|mac os x|\bmps:0",
     "linux": r"/home/\w|manylinux|x86_64-linux-gnu|/usr/lib/|\.so(?:\.\d{1,3}){0,3}: cannot open|/dev/kfd|ubuntu \d\d",

@@ -6,7 +6,8 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from itertools import accumulate
 
-from assistant.diagnose.decode import text_pieces
+from assistant.diagnose.decode import text_pieces, tidied
+from assistant.diagnose.plain import plain, sayings, unwrapped
 from assistant.diagnose.rules import load_rules
 from assistant.diagnose.spot import Spotter
 
@@ -20,17 +21,20 @@ LONG = 400  # characters of a line above which its neighbours are not kept with 
 
 
 class Log:
-    """Lines with their numbers in the file, and the same in lower case as one text."""
+    """Lines with their numbers in the file, and as one text what rules read of them, broken lines whole at its end."""
 
     def __init__(self, lines: Iterable[tuple[int, str]]) -> None:
         self.lines = tuple(lines)
-        lowered = [line.lower() for _number, line in self.lines]
-        self.text = "\n".join(lowered)
-        self._starts = list(accumulate((len(line) + 1 for line in lowered[:-1]), initial=0))
+        texts = plain("\n".join(line for _number, line in self.lines)).split("\n")
+        whole = list(unwrapped(texts))
+        self._origins = [*range(len(texts)), *(index for index, _text in whole)]
+        texts.extend(text for _index, text in whole)
+        self.text = "\n".join(texts)
+        self._starts = list(accumulate((len(text) + 1 for text in texts[:-1]), initial=0))
 
     def index_at(self, position: int) -> int:
         """Tell which of `lines` a position of `text` lies in."""
-        return bisect_right(self._starts, position) - 1
+        return self._origins[bisect_right(self._starts, position) - 1]
 
     def around(self, index: int, count: int = AROUND) -> tuple[tuple[int, str], ...]:
         """Give a line with its neighbours."""
@@ -39,7 +43,7 @@ class Log:
 
 def read_log(data: bytes | str) -> Log:
     """Make a log of what a program printed; raise `BadInput` for a binary file."""
-    pieces = iter([data.replace("\r\n", "\n").replace("\r", "\n")]) if isinstance(data, str) else text_pieces(data)
+    pieces = iter([tidied(data)]) if isinstance(data, str) else text_pieces(data)
     if len(data) <= SHORT:
         return Log(enumerate(_wrapped("".join(pieces)), 1))
     return Log(_thinned(pieces))
@@ -57,7 +61,7 @@ def _thinned(pieces: Iterable[str]) -> list[tuple[int, str]]:
     """Keep the two ends and what stands around lines that hold the words of a rule, each kind of line once."""
     kept: dict[int, str] = {}
     last: list[tuple[int, str]] = []
-    spotter = Spotter(text for texts in load_rules().needles.values() for text in texts)
+    spotter = Spotter([*sayings(), *(text for texts in load_rules().needles.values() for text in texts)])
     number = 1
     for piece in pieces:
         lines = list(_wrapped(piece))

@@ -1,0 +1,88 @@
+"""What rules read of a line: lower case, typewriter's marks, no frame around it, the words that the rules know."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterator
+from functools import cache
+from importlib.resources import files
+
+__all__ = ["plain", "sayings", "unwrapped"]
+
+NARROWEST, WIDEST = 30, 160  # characters of a line that a terminal or an editor may have broken
+NEAR = 3  # lines around one among which the widest tells where lines were broken
+LONGEST = 2000
+_MARKS = str.maketrans(
+    {
+        **dict.fromkeys("\u00a0\u2007\u202f\u3000", " "),
+        **dict.fromkeys("\u200b\u200c\u200d\u2060", ""),
+        **dict.fromkeys("‘’‛′", "'"),
+        **dict.fromkeys("“”„″«»", '"'),
+        **dict(zip("：，（）；", ":,();", strict=True)),
+    }
+)
+_ENTITIES = {"quot": '"', "apos": "'", "amp": "&", "lt": "<", "gt": ">", "nbsp": " ", "#39": "'", "#x27": "'"}
+_ENTITY = re.compile(f"&({'|'.join(map(re.escape, _ENTITIES))});")
+_FRAME = re.compile(
+    r"^(?:[ \t│┃|]+|[─━╭╰╮╯┌└]{3,}|>(?!>)|[\w.-]{1,40}-\d{1,3} {1,20}\|"
+    r"|\d{4}-\d\d-\d\d[t ]\d\d:\d\d:\d\d[.,\d]{0,10}z?\s)+|(?<![ \t│┃|])[ \t│┃|]+$",
+    re.MULTILINE,
+)
+_BEGINS = re.compile(
+    r"(?:file \"|traceback|error:|warning:|info\b|debug\b|\[|\(|>>>|\$ |\d{2}:\d{2}|[-+*#=~^]{2}|[-+] )"
+)
+
+
+def plain(text: str) -> str:
+    """Give a text as the rules look for it, line for line the same: translated messages are in English."""
+    low = text.lower()
+    low = low if low.isascii() else low.translate(_MARKS)
+    low = _ENTITY.sub(lambda found: _ENTITIES[found[1]], low) if "&" in low else low
+    low = _FRAME.sub("", low)
+    for said, known in sayings().items():
+        low = low.replace(said, known) if said in low else low
+    for pattern, known in _manners().items():
+        low = pattern.sub(known, low)
+    return low
+
+
+def unwrapped(lines: list[str]) -> Iterator[tuple[int, str]]:
+    """Give what a terminal's or an editor's width broke in one piece again, with the index of its first line."""
+    index = 0
+    while index < len(lines):
+        end = index
+        while end + 1 < len(lines) and _goes_on(lines, end):
+            end += 1
+        if end > index:
+            whole = [line.strip() for line in lines[index : end + 1]]
+            yield index, " ".join(whole)[:LONGEST]
+            if len({len(line) for line in lines[index:end]}) == 1:  # cut at a width, not between words
+                yield index, "".join(lines[index : end + 1])[:LONGEST]
+        index = end + 1
+
+
+def _goes_on(lines: list[str], index: int) -> bool:
+    """Tell whether the next line's first word had no room in this one."""
+    line, following = lines[index], lines[index + 1].strip()
+    if not NARROWEST <= len(line) <= WIDEST or not following or _BEGINS.match(following):
+        return False
+    around = [len(each) for each in lines[max(0, index - NEAR) : index + NEAR + 1]]
+    widest = max(length for length in around if length <= WIDEST)
+    return len(line) + 1 + len(following.split(maxsplit=1)[0]) > widest
+
+
+@cache
+def sayings() -> dict[str, str]:
+    """Give what systems say in other languages, each with the English that the rules know."""
+    return {said: known for known, others in _data()["translated"].items() for said in others}
+
+
+@cache
+def _manners() -> dict[re.Pattern[str], str]:
+    return {re.compile(pattern): known for known, patterns in _data()["manners"].items() for pattern in patterns}
+
+
+@cache
+def _data() -> dict[str, dict[str, list[str]]]:
+    return tomllib.loads(files("assistant.diagnose").joinpath("sayings.toml").read_text("utf-8"))
