@@ -24,6 +24,7 @@ __all__ = [
 STARTED_AS = "SETUP_ASSISTANT_STARTED_AS"  # the variable in which start.py tells what was typed in place of `assistant`
 LANGUAGES = {"en": "English", "zh_CN": "简体中文"}
 FOLDER = Path(__file__).with_name("locale")
+FIELD = re.compile(r"\{(\w+)[^{}]*\}")  # a named placeholder, with how it is written
 
 
 class _Current:
@@ -31,6 +32,9 @@ class _Current:
 
     code = ""
     translations = gettext.NullTranslations()
+
+
+_said: dict[str, str] = {}  # what each translation that was asked for is in English
 
 
 def use_language(code: str | None = None, folder: Path = FOLDER) -> str:
@@ -62,7 +66,35 @@ def _translations() -> gettext.NullTranslations:
 
 def _(sentence: str) -> str:
     """Translate one whole sentence; placeholders are named and filled in by the caller with `.format`."""
-    return _translations().gettext(sentence)
+    said = _translations().gettext(sentence)
+    _said[said] = sentence
+    return said
+
+
+def again(text: str) -> str:
+    """Say a filled-in sentence in the language now in force; one that nothing here has said stays as it is."""
+    near = [said for said in list(_said) if all(part in text for part in FIELD.split(said)[::2])]
+    fits = ((said, _shape(said).fullmatch(text)) for said in sorted(near, key=_literal, reverse=True))
+    said, found = next(((said, found) for said, found in fits if found), ("", None))
+    if found is None:
+        return text
+    values = {name: again(value) if value != text else value for name, value in found.groupdict().items()}
+    return FIELD.sub(lambda field: values[field[1]], _(_said[said]))
+
+
+def _literal(said: str) -> int:
+    """Count what a sentence has besides its placeholders: the more, the surer it is recognised."""
+    return len(FIELD.sub("", said))
+
+
+def _shape(said: str) -> re.Pattern[str]:
+    """Give the pattern of a sentence, whatever its placeholders hold; a second one of a name holds the same."""
+    parts, seen = [], set[str]()
+    for index, part in enumerate(FIELD.split(said)):
+        name = f"(?P={part})" if part in seen else f"(?P<{part}>.*)"
+        parts.append(name if index % 2 else re.escape(part))
+        seen |= {part} if index % 2 else set()
+    return re.compile("".join(parts), re.DOTALL)
 
 
 def ngettext(one: str, many: str, count: int) -> str:

@@ -24,7 +24,7 @@ from assistant.detect import detect
 from assistant.diagnose.engine import remedy
 from assistant.diagnose.rules import load_rules
 from assistant.host.recording import ReplayHost
-from assistant.i18n import FOLDER, _, use_language, wanted_by
+from assistant.i18n import FOLDER, _, again, use_language, wanted_by
 from assistant.machines import load, shipped
 from assistant.model.finding import Finding
 from assistant.model.machine import Detection
@@ -144,6 +144,20 @@ def test_a_language_can_be_named() -> None:
     assert _("Restart the computer.") == "重启电脑。"
     assert use_language("fr") == "en"
     assert _("Restart the computer.") == "Restart the computer."
+
+
+def test_a_filled_in_sentence_is_said_again_in_another_language() -> None:
+    """What filled its placeholders stays, and is said again where it is a sentence itself; other text is left alone."""
+    outer, inner = "This step broke: {kind}: {reason}", "You cancelled the work."
+    use_language("en")
+    english = _(outer).format(kind="OSError", reason=_(inner))
+    use_language("zh_CN")
+    chinese = again(english)
+    assert chinese == _(outer).format(kind="OSError", reason=_(inner)) != english
+    assert again("Said by nobody here: {brace}.") == "Said by nobody here: {brace}."
+    use_language("en")
+    assert again(chinese) == english
+    assert again("") == ""
 
 
 @pytest.mark.parametrize(

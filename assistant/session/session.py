@@ -22,7 +22,7 @@ from assistant.session.runner import Runner
 from assistant.session.sources import Sources
 from assistant.session.state import blockers, reduce
 from assistant.session.store import Saved, Store
-from assistant.session.tasks import TASKS, Tools, retold
+from assistant.session.tasks import TASKS, Changes, Tools, retold
 
 __all__ = ["Session"]
 
@@ -117,8 +117,12 @@ class Session:
     def retell(self) -> None:
         """Say every result again in the language now in force; nothing is looked at or done anew."""
         if self.state.running is None:
-            state, tools = self.state, self._tools(lambda _event: None, CancelToken())
-            self.aside(lambda: self.dispatch(Retold(changes=retold(state, tools, self._looked))))
+            self.aside(lambda: self.dispatch(Retold(changes=self._retold(self.state))))
+
+    def _retold(self, state: State) -> Changes:
+        with suppress(AssistantError):  # a fact that was set and does not fit: the step has failed and said so
+            return retold(state, self._tools(lambda _event: None, CancelToken()), self._looked)
+        return {}
 
     def aside(self, work: Callable[[], object]) -> None:
         """Do something short beside the tasks, so that who asked for it need not wait."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from assistant.i18n import _
+from assistant.i18n import _, again
 from assistant.model.event import Event, FindingRaised, JobFailed, LogLine, Progress, Step
 from assistant.model.record import replace
 from assistant.model.report import Status
@@ -151,6 +151,14 @@ def _stale(state: State, changed: Step, *, itself: bool = False) -> State:
     return state
 
 
+def _said_again(state: State) -> dict[Step, StepStatus]:
+    """Say in the language now in force why steps failed."""
+    return {
+        step: replace(status, message=again(status.message), hint=again(status.hint))
+        for step, status in state.statuses.items()
+    }
+
+
 def _with(state: State, step: Step, status: StepStatus) -> State:
     return replace(state, statuses={**state.statuses, step: status})
 
@@ -174,7 +182,7 @@ _WISHES: dict[type[Action], Change] = {
     Paste: lambda state, paste: replace(state, pasted=paste.log),
     Mend: lambda state, mend: replace(state, way=mend.way),
     Resume: lambda _, resume: resume.state,
-    Retold: lambda state, retold: replace(state, **retold.changes),
+    Retold: lambda state, retold: replace(state, statuses=_said_again(state), **retold.changes),
     Simulate: lambda state, wish: state if wish.machine == state.machine else _other_machine(state, wish.machine),
     SetFact: lambda state, fact: _stale(_with_fact(state, fact), Step.DETECT, itself=True),
     Wish: lambda state, wish: _stale(

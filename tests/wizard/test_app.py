@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
@@ -324,6 +325,23 @@ def test_the_language_is_switched_without_losing_anything(wizard: SetupWizard) -
         wizard.language.value = "en"
     assert html_of(wizard) == english
     assert wizard.session.state == before
+
+
+def test_why_a_step_failed_is_told_in_the_new_language(wizard: SetupWizard) -> None:
+    """The sentence of a failure that happened before the switch is said again, with what it names."""
+    wizard.session.begin(Task.DETECT)
+    wizard._panels[Step.DETECT].fact.value = "nvidia_drivr=580"
+    english = wizard.session.state.status(Step.DETECT)
+    assert "nvidia_drivr" in english.message
+    try:
+        wizard.language.value = "zh_CN"
+        chinese = wizard.session.state.status(Step.DETECT)
+        assert "nvidia_drivr" in chinese.message
+        assert all(re.search("[\u4e00-\u9fff]", text) for text in (chinese.message, chinese.hint) if text)
+        assert chinese.message in html_of(wizard)
+    finally:
+        wizard.language.value = "en"
+    assert wizard.session.state.status(Step.DETECT) == english
 
 
 def test_a_saved_setup_of_another_machine_is_told_and_can_be_dropped(tmp_path: Path) -> None:
