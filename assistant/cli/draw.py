@@ -10,12 +10,12 @@ from rich.text import Text
 
 from assistant.i18n import _, as_typed, sentences
 from assistant.install.target import DISK_FACTOR
+from assistant.model.checks import check_title
 from assistant.model.finding import Finding, Severity
 from assistant.model.machine import Detection, Gpu, Machine
 from assistant.model.plan import Plan, Planning
 from assistant.model.report import Report, Status, duration, status_word
 from assistant.model.speed import speed_headings, speed_rows
-from assistant.verify.run import check_title
 
 __all__ = ["console", "draw_detection", "draw_findings", "draw_planning", "draw_report", "summary"]
 

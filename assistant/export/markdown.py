@@ -9,6 +9,7 @@ from assistant.export.bundle import Bundle
 from assistant.export.collect_env import collect_env_text
 from assistant.export.templates import filled
 from assistant.i18n import _
+from assistant.model.checks import check_title
 from assistant.model.machine import Gpu, Machine
 from assistant.model.report import duration, status_word, verdict
 from assistant.model.speed import limit_rows, speed_headings, speed_rows
@@ -27,6 +28,7 @@ def report_text(bundle: Bundle) -> str:
         "text": escaped,
         "code": code,
         "seconds": duration,
+        "title": check_title,
         "word": status_word,
         "ratio": _ratio,
     }
@@ -62,7 +64,7 @@ def _content(bundle: Bundle) -> dict[str, object]:
         "environment": bundle.environment,
         "machine": _machine_rows(bundle.machine),
         "verdict": verdict(report),
-        "speeds": speed_rows(report.speeds, report.limits),
+        "speeds": [(check_title(key), *cells) for key, *cells in speed_rows(report.speeds, report.limits)],
         "speed_headings": speed_headings(),
         "limits": limit_rows(report.limits),
         "alts": {

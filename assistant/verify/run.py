@@ -14,13 +14,13 @@ import msgspec
 
 from assistant.host.process import CancelToken, stream
 from assistant.i18n import _
+from assistant.model.checks import CHECKS, FULL, QUICK, Level, check_title
 from assistant.model.errors import BadInput, Cancelled
 from assistant.model.event import FindingRaised, LogLine, Progress, Sink, Step
 from assistant.model.finding import Finding, Severity
 from assistant.model.plan import Backend
 from assistant.model.record import Record, replace
 from assistant.model.report import RIGHT, Check, Report, Status
-from assistant.verify.names import CHECKS, FULL, QUICK, Level, check_title
 from assistant.verify.roofs import roofs
 from assistant.verify.sentences import sentence
 

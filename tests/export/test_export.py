@@ -177,8 +177,8 @@ def test_the_report_tells_machine_choice_packages_checks_and_use(tmp_path):
         "The driver offers CUDA 13.0.",
         "Close other programs first.",
         "| torchmetrics | 1.6.0 |",
-        "| matmul | passed | cuda | 250 ms | 20 µs | 3.1e-07 | 1.0e-04 |  |",
-        "| onnxruntime | skipped | cuda |",
+        "| Multiply matrices | passed | cuda | 250 ms | 20 µs | 3.1e-07 | 1.0e-04 |  |",
+        "| Run a model with ONNX Runtime | skipped | cuda |",
         "(verification.svg)",
         "`torch-cu126`",
         'assistant verify --target "$HOME/torch env"',
@@ -195,7 +195,7 @@ def test_a_report_with_failures_says_how_many_passed(tmp_path):
     )
     text = run(tmp_path, report=change(REPORT, checks=checks))["report.md"]
     assert "2 of 3 checks passed on the device cuda" in text
-    assert "| conv2d | wrong |" in text
+    assert "| Convolve images | wrong |" in text
 
 
 @given(st.text(max_size=60))
@@ -231,7 +231,7 @@ def test_a_hostile_name_adds_no_column_and_no_markup(tmp_path):
         "report.md"
     ]
     text = re.sub(r"^(`{3,})text\n.*?^\1$", "", text, flags=re.DOTALL | re.MULTILINE)  # what is fenced is no markup
-    rows = [re.sub(r"\\.", "", line) for line in text.splitlines() if line.startswith("| matmul")]
+    rows = [re.sub(r"\\.", "", line) for line in text.splitlines() if line.startswith("| Multiply matrices")]
     assert [row.count("|") for row in rows] == [9]
     assert "](http" not in re.sub(r"\\.", "", re.sub(r"`.*`", "", text))
     assert not re.search(r"<script", re.sub(r"(`+).*?\1", "", text))

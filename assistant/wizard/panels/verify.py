@@ -7,12 +7,12 @@ from collections.abc import Iterable
 import ipywidgets as widgets
 
 from assistant.i18n import _
+from assistant.model.checks import check_title
 from assistant.model.finding import Severity
 from assistant.model.report import Check, Report, Status, duration, status_word, verdict
 from assistant.model.speed import limit_rows, speed_headings, speed_rows
 from assistant.session.actions import Fill
 from assistant.session.nouns import State
-from assistant.verify.run import check_title
 from assistant.wizard import html
 from assistant.wizard.panels.base import Panel, log_view
 from assistant.wizard.parts import made
