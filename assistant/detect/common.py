@@ -32,6 +32,7 @@ VARIABLES = (
 )
 
 ARCHITECTURES = {"amd64": "x86_64", "x64": "x86_64", "i386": "x86", "i486": "x86", "i586": "x86", "i686": "x86"}
+_MADE = re.compile(r"torch-[a-z0-9.-]+-\d+\.\d+\.\d+(?:-\d+)?")
 SYSTEMS = {"Linux": "linux", "Windows": "windows", "Darwin": "macos"}
 
 
@@ -75,13 +76,21 @@ def environment(host: Host, notes: Notes) -> None:
 
 
 def packages(host: Host, notes: Notes) -> None:
-    """Note which packages of PyTorch's family are installed for this Python already."""
+    """Note which packages of PyTorch's family are installed for this Python already.
+
+    What start.py put into the assistant's own environment is no answer, unless the user put torch there.
+    """
     told = {name: str(version) for name, version in sorted(host.facts("packages").items())}
-    notes.fact("packages", told or None, "installed packages")
+    own = ".assistant" in re.split(r"[\\/]", str(host.facts("platform").get("executable")))
+    if "torch" in told or not own:
+        notes.fact("packages", told or None, "installed packages")
 
 
 def kernels(host: Host, notes: Notes) -> None:
-    """Tell which Jupyter kernels start another Python than this one, and which start none at all."""
+    """Tell which Jupyter kernels start another Python than this one, and which start none at all.
+
+    Those that the assistant made (`torch-cpu-2.13.0`) are no news.
+    """
     here = str(host.facts("platform").get("executable", ""))
     elsewhere = []
     for name, told in sorted(host.facts("kernels").items()):
@@ -90,7 +99,7 @@ def kernels(host: Host, notes: Notes) -> None:
         if not kernel.get("works"):
             text = _("The Jupyter kernel “{name}” cannot start: its program {program} is gone.")
             notes.finding("kernel-broken", Severity.WARNING, text.format(name=name, program=program))
-        elif kernel.get("language") == "python" and _elsewhere(program, here):
+        elif kernel.get("language") == "python" and _elsewhere(program, here) and not _MADE.fullmatch(name):
             elsewhere.append(f"{name} ({program})")
     if elsewhere:
         text = _("These Jupyter kernels run other Pythons, with packages of their own: {kernels}.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 
 import pytest
@@ -89,6 +90,43 @@ def test_each_fact_says_where_it_comes_from():
     assert sources["gpus[0].gfx"].startswith("/sys/class/kfd")
     assert sources["gpus[0].name"] == "catalogue"
     assert sources["rocm_version"] == "/opt/rocm/.info/version"
+
+
+@pytest.mark.parametrize(
+    ("executable", "packages", "told"),
+    [
+        ("/home/user/checkout/.assistant/python3.12-a-b/bin/python", {"numpy": "2.4.6"}, {}),
+        ("C:\\checkout\\.assistant\\python3.12-a-b\\Scripts\\python.exe", {"onnx": "1.23.2"}, {}),
+        ("/home/user/checkout/.assistant/python3.12-a-b/bin/python", {"torch": "2.13.0"}, {"torch": "2.13.0"}),
+        ("/home/user/venv/bin/python", {"numpy": "2.4.6"}, {"numpy": "2.4.6"}),
+    ],
+)
+def test_what_the_assistant_brought_for_itself_is_not_the_users(executable, packages, told):
+    """The packages of the assistant's own environment are no fact of the machine, until the user puts torch there."""
+    whole = ReplayHost(load("linux-debian12-rx5700xt"))
+    platform = whole.facts("platform") | {"executable": executable}
+
+    class Private(Host):
+        """The machine, looked at from that Python."""
+
+        def ask(self, kind, *arguments):
+            """Answer as the machine, but for the Python and its packages."""
+            said = {"platform": platform, "packages": packages}
+            return Answer(text=json.dumps(said[kind])) if kind in said else whole.ask(kind, *arguments)
+
+    assert detect(Private()).machine.packages == told
+
+
+def test_kernels_that_the_assistant_made_are_no_news():
+    """Only kernels of the user's own lead to "other Pythons"."""
+    names = ("torch-cpu-2.13.0", "torch-nightly-cu130-2.16.0-2", "torch-mine", "old-project")
+    kernels = {name: {"program": f"/envs/{name}/bin/python", "language": "python", "works": True} for name in names}
+    found = detect(Odd("linux-debian12-rx5700xt", "kernels", lambda: Answer(text=json.dumps(kernels)))).findings
+    (told,) = (finding.text for finding in found if finding.key == "kernel-elsewhere")
+    assert "torch-mine" in told
+    assert "old-project" in told
+    assert "2.13.0" not in told
+    assert "nightly" not in told
 
 
 def test_order_does_not_depend_on_which_probe_came_first():
