@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
+from textwrap import TextWrapper
 from typing import Any, NamedTuple
 
 import click
@@ -25,6 +26,7 @@ from assistant.session.sources import Sources
 
 __all__ = ["catalog"]
 
+WIDTH = 100
 REFRESH_SECONDS = 20.0  # the longest pages are a few MB
 _LOCAL = re.compile(r"-[^-+]+\+(cpu|xpu|cu\d+|rocm\d+(?:\.\d+)+)-")
 
@@ -65,7 +67,8 @@ def show(table: str | None, *, as_json: bool) -> None:
     else:
         for name, told in tables.items():
             rows = _("{count} rows as of {day}").format(count=len(told["rows"]), day=told["as_of"])
-            click.echo(f"{name:22} {rows:28} {told['source']}")
+            click.echo(f"{name:22} {rows}")
+        click.echo(as_typed(_("`assistant catalog show TABLE` prints the rows of one, and where they come from.")))
     _remark(known)
 
 
@@ -82,11 +85,13 @@ def check(index_url: str, *, as_json: bool) -> None:
         click.echo(to_json({**answer, "not_checked": seeing.unchecked, "remark": known.remark}, indent=2))
         return
     if newer:
-        text = _("An index lists torch {newer}, newer than {known}: run `assistant catalog refresh`.")
-        click.echo("! " + as_typed(text).format(newer=newer, known=known.newest_torch))
+        text = _("! An index lists torch {newer}, and the tables end with {known}: run `assistant catalog refresh`.")
     elif seeing.seen:
-        text = _("torch {known} is the newest in the tables and on the indexes that answered (tables as of {day}).")
-        click.echo(text.format(known=known.newest_torch, day=known.torch.releases.as_of))
+        text = _("Up to date: no index that answered lists a torch newer than {known}, the tables' newest of {day}.")
+    else:
+        text = _("No index answered, so it is not known whether there is a torch newer than {known}, as of {day}.")
+    day = known.torch.releases.as_of
+    click.echo(as_typed(text).format(newer=newer, known=known.newest_torch, day=day))
     _tell(seeing.unchecked)
     _remark(known)
 
@@ -166,9 +171,11 @@ def _named(wanted: str, tables: dict[str, dict[str, Any]]) -> str:
 
 
 def _lines(table: dict[str, Any]) -> Iterable[str]:
-    yield _("As of {day}, from {source}").format(day=table["as_of"], source=table["source"])
+    yield _("As of {day}, from:").format(day=table["as_of"])
+    yield from (f"    {source}" for source in re.split(r"; | (?=https?:)", table["source"]))
+    lines = TextWrapper(WIDTH, subsequent_indent="    ", break_long_words=False, break_on_hyphens=False)
     for row in table["rows"]:
-        yield "  ".join(f"{key}={_cell(value)}" for key, value in row.items())
+        yield lines.fill("  ".join(f"{key}={_cell(value)}" for key, value in row.items()))
 
 
 def _cell(value: object) -> str:
