@@ -6,13 +6,13 @@ from pathlib import Path
 
 import click
 
-from assistant.cli.inputs import host_of, read_file
+from assistant.cli.inputs import host_of, read_file, write_file
 from assistant.detect import detect as detect_machine
 from assistant.detect import read_report
 from assistant.detect.overrides import overridden
 from assistant.host.recording import RecordingHost, write_recording
 from assistant.i18n import _
-from assistant.model.errors import BadInput, WorkFailed
+from assistant.model.errors import BadInput
 from assistant.model.machine import Detection
 from assistant.model.record import to_json
 
@@ -53,13 +53,7 @@ def _look(record: str | None, replay: str | None, overrides: dict[str, str]) -> 
         return detect_machine(host, overrides=overrides)
     recorder = RecordingHost(host)
     found = detect_machine(recorder, overrides=overrides)
-    try:
-        Path(record).write_text(write_recording(recorder, Path(record).stem), encoding="utf-8")
-    except OSError as error:
-        raise WorkFailed(
-            _("{file} cannot be written: {reason}.").format(file=record, reason=error.strerror),
-            hint=_("Choose another place."),
-        ) from error
+    write_file(record, write_recording(recorder, Path(record).stem))
     return found
 
 

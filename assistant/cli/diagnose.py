@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import click
 
-from assistant.cli.inputs import host_of, only_one, read_file
+from assistant.cli.inputs import host_of, only_one, print_answers, read_file, write_file
 from assistant.detect import detect
 from assistant.diagnose import Log, check_up, nearest, read_log
 from assistant.i18n import _
-from assistant.model.errors import AssistantError, BadInput, WorkFailed
+from assistant.model.errors import BadInput
 from assistant.model.finding import Diagnosis
 from assistant.model.machine import Machine
 from assistant.model.record import Record, from_json, to_json
@@ -43,7 +41,7 @@ def diagnose(
     if batch and log:
         raise click.UsageError(_("--batch reads logs from its own file, so no LOG goes with it."))
     if batch:
-        _batch(read_file(batch))
+        print_answers(read_file(batch), _answered)
         return
     if log is None:
         hint = _("Example: `assistant diagnose error.log`")
@@ -52,7 +50,7 @@ def diagnose(
     facts = _machine(read, machine, replay)
     found = diagnosed_lines(read, facts)
     if report:
-        _write_report(report, inquiry(read, facts, [diagnosis for diagnosis, _line in found]))
+        write_file(report, inquiry(read, facts, [diagnosis for diagnosis, _line in found]))
     if as_json:
         click.echo(to_json(_answer(tuple(diagnosis for diagnosis, _line in found)), indent=2))
     else:
@@ -67,18 +65,9 @@ def _machine(log: Log, machine: str | None, replay: str | None) -> Machine:
     return found if replay else machine_of_log(log, found)
 
 
-def _batch(data: bytes) -> None:
-    for line in data.splitlines():
-        if line.strip():
-            click.echo(_answered(line))
-
-
-def _answered(line: bytes) -> str:
-    try:
-        case = from_json(line, Case, _("This line"))
-        return to_json(_answer(diagnosed(read_log(case.log), case.machine)))
-    except AssistantError as error:
-        return to_json({"error": error.message})
+def _answered(line: bytes) -> object:
+    case = from_json(line, Case, _("This line"))
+    return _answer(diagnosed(read_log(case.log), case.machine))
 
 
 def _answer(diagnoses: tuple[Diagnosis, ...]) -> dict[str, tuple[Diagnosis, ...]]:
@@ -102,11 +91,3 @@ def _draw_also(machine: Machine | None, told: set[str]) -> None:
 
     found = with_ways_out(check_up(machine), machine) if machine else ()
     draw_findings([each for each in found if each.severity.value in {"warning", "error"} and each.key not in told])
-
-
-def _write_report(name: str, text: str) -> None:
-    try:
-        Path(name).write_text(text, encoding="utf-8")
-    except OSError as error:
-        message = _("{file} cannot be written: {reason}.").format(file=name, reason=error.strerror)
-        raise WorkFailed(message, hint=_("Choose another place.")) from error

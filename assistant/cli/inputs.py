@@ -1,4 +1,4 @@
-"""What the user names on the command line, read: files, machines, requests."""
+"""What the user names on the command line, read or written: files, machines, requests."""
 
 from __future__ import annotations
 
@@ -15,10 +15,20 @@ from assistant.host.recording import ReplayHost, read_recording
 from assistant.i18n import _
 from assistant.install.validate import check_index_url, check_requirement
 from assistant.machines import load, shipped
-from assistant.model.errors import BadInput
+from assistant.model.errors import AssistantError, BadInput, WorkFailed
 from assistant.model.plan import Backend, Request
+from assistant.model.record import to_json
 
-__all__ = ["READ_LIMIT", "host_of", "only_one", "read_file", "request_of", "request_options", "source_options"]
+__all__ = [
+    "host_of",
+    "only_one",
+    "print_answers",
+    "read_file",
+    "request_of",
+    "request_options",
+    "source_options",
+    "write_file",
+]
 
 READ_LIMIT = 100 * 10**6
 
@@ -40,6 +50,25 @@ def read_file(name: str, limit: int = READ_LIMIT) -> bytes:
             hint=_("Give the part that matters."),
         )
     return data
+
+
+def write_file(name: str, text: str) -> None:
+    """Write a file that an option names; raise `WorkFailed` when it cannot be written."""
+    try:
+        Path(name).write_text(text, encoding="utf-8")
+    except OSError as error:
+        message = _("{file} cannot be written: {reason}.").format(file=name, reason=error.strerror or error)
+        raise WorkFailed(message, hint=_("Choose another place.")) from error
+
+
+def print_answers(batch: bytes, answer: Callable[[bytes], object]) -> None:
+    """Print one line of JSON for each line of a batch, in order; a bad line gets `{"error": …}` in its place."""
+    for line in filter(bytes.strip, batch.splitlines()):
+        try:
+            told = answer(line)
+        except AssistantError as error:
+            told = {"error": error.message}
+        click.echo(to_json(told))
 
 
 def host_of(replay: str | None) -> Host:

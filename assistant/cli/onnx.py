@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import sys
 from importlib.util import find_spec
-from pathlib import Path
 
 import click
 
+from assistant.cli.inputs import write_file
 from assistant.i18n import _
 from assistant.model.errors import BadInput, WorkFailed
 from assistant.model.record import to_json
@@ -35,7 +35,7 @@ def check(model: str, provider: str, svg: str | None, *, as_json: bool) -> None:
     look = examine(model, provider)
     answer = checked(look)
     if svg:
-        _write(svg, draw(look))
+        write_file(svg, draw(look))
     if as_json:
         click.echo(to_json(answer, indent=2))
     else:
@@ -138,12 +138,3 @@ def _python() -> str:
             hint=_("Name a Python that does with --python, or run `assistant setup` first."),
         )
     return last.environment.python
-
-
-def _write(name: str, text: str) -> None:
-    from assistant.onnx.load import unwritable  # noqa: PLC0415 - draws in onnx
-
-    try:
-        Path(name).write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise unwritable(Path(name), error) from error

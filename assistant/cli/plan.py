@@ -7,10 +7,18 @@ from typing import Any
 import click
 
 from assistant.catalog import Catalog, load_catalog
-from assistant.cli.inputs import host_of, only_one, read_file, request_of, request_options, source_options
+from assistant.cli.inputs import (
+    host_of,
+    only_one,
+    print_answers,
+    read_file,
+    request_of,
+    request_options,
+    source_options,
+)
 from assistant.detect import detect
 from assistant.i18n import _
-from assistant.model.errors import AssistantError, NothingFits
+from assistant.model.errors import NothingFits
 from assistant.model.machine import Machine
 from assistant.model.plan import Planning, Request
 from assistant.model.record import from_json, replace, to_json
@@ -53,7 +61,7 @@ def plan(
     wishes = {name: options.pop(name) for name in ("backend", "pins", "python", "nightly")}
     request, catalog = request_of(**wishes), load_catalog()
     if machines:
-        _batch(read_file(machines), request, catalog)
+        print_answers(read_file(machines), lambda line: _answer(line, request, catalog))
         return
     brief = _brief(machine, replay, request)
     case = Case(brief, catalog, brief.request)
@@ -85,18 +93,9 @@ def _merged(brief: Brief, request: Request) -> Request:
     )
 
 
-def _batch(data: bytes, request: Request, catalog: Catalog) -> None:
-    for line in data.splitlines():
-        if line.strip():
-            click.echo(_answer(line, request, catalog))
-
-
-def _answer(line: bytes, request: Request, catalog: Catalog) -> str:
-    try:
-        brief = from_json(line, Brief, _("This line"))
-        return to_json(make_plans(brief, catalog, _merged(brief, request)))
-    except AssistantError as error:
-        return to_json({"error": error.message})
+def _answer(line: bytes, request: Request, catalog: Catalog) -> Planning:
+    brief = from_json(line, Brief, _("This line"))
+    return make_plans(brief, catalog, _merged(brief, request))
 
 
 def _print(planning: Planning, machine: Machine, *, why: bool, as_json: bool) -> None:

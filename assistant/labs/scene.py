@@ -13,6 +13,7 @@ from typing import NamedTuple
 from assistant.host.folders import user_cache
 from assistant.host.process import stream
 from assistant.i18n import STARTED_AS, _
+from assistant.install.site import interpreter
 from assistant.model.errors import BadInput, WorkFailed
 from assistant.session.store import Store
 
@@ -49,7 +50,7 @@ def environment_with_torch() -> str:
         return last.environment.python
     own = user_cache()
     target = own / "torch-cpu"
-    python = _python(target)
+    python = interpreter(target)
     if not python.exists():
         places = {"XDG_STATE_HOME": str(own / "state"), "JUPYTER_DATA_DIR": str(own / "jupyter")}
         command = [sys.executable, "-m", "assistant", "install", "--backend", "cpu", "--yes", "--target", str(target)]
@@ -100,7 +101,7 @@ class Scene:
 
     def python(self, name: str = "env") -> Path:
         """Name the interpreter of one of the scene's environments."""
-        return _python(self.folder / name)
+        return interpreter(self.folder / name)
 
     def venv(self, name: str = "env", *, version: str = "", beside_torch: bool = False, seed: bool = False) -> None:
         """Make an environment, on the Python of torch's one or of a `version`; `beside_torch` lets it see torch."""
@@ -183,10 +184,6 @@ class Scene:
     def _need(outcome: Outcome) -> None:
         if outcome.status:
             raise WorkFailed(outcome.last, hint=_("Mend that and start the lab again."))
-
-
-def _python(folder: Path) -> Path:
-    return folder / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python")
 
 
 def _run(argv: list[str], environment: Mapping[str, str] | None = None, limit: float = LIMIT_SECONDS) -> Outcome:
