@@ -34,7 +34,7 @@ class Log:
 
     def index_at(self, position: int) -> int:
         """Tell which of `lines` a position of `text` lies in."""
-        return self._origins[bisect_right(self._starts, position) - 1]
+        return int(self._origins[bisect_right(self._starts, position) - 1])
 
     def around(self, index: int, count: int = AROUND) -> tuple[tuple[int, str], ...]:
         """Give a line with its neighbours."""
