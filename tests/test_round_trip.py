@@ -169,6 +169,8 @@ def test_on_other_hardware_it_says_what_changes(run: Run, exported: Path) -> Non
     assert told["exact"] is False
     assert {row["name"]: row["now"] for row in told["changes"]}["backend"] == "cuda"
     assert any(row["kind"] == "gpu" for row in told["machine"])
+    read = run("apply", exported / "assistant.toml", "--replay", "linux-ubuntu2404-rtx4090").stdout
+    assert f"→ PyTorch {told['plan']['torch']} for CUDA" in read
 
 
 @pytest.mark.parametrize("text", ["", "schema = 2", "schema = 1", "[plan", "\x00", "schema = 1\nsurprise = 2"])

@@ -55,8 +55,11 @@ class Commands(click.Group):
 
 
 def _spoken(command: click.Command) -> click.Command:
-    """Put the help of a command, of its options and of what is below it into the language in force."""
-    command.help = _(command.help) if command.help else None
+    """Put the help of a command, of its options and of what is below it into the language in force.
+
+    Lists show all of it: click cuts at the end of the line what has no short help of its own.
+    """
+    command.help = command.short_help = _(command.help) if command.help else None
     for option in command.params:
         if isinstance(option, click.Option) and option.help:
             option.help = _(option.help)

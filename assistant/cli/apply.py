@@ -9,7 +9,7 @@ import click
 from rich.text import Text
 
 from assistant.catalog import load_catalog
-from assistant.cli.draw import console
+from assistant.cli.draw import console, draw_planning
 from assistant.cli.inputs import host_of, read_file, request_of, request_options
 from assistant.cli.journey import Journey, agree, refuse_failed
 from assistant.detect import detect
@@ -77,7 +77,9 @@ def apply(  # noqa: PLR0913 - one for each option
     if replay is not None:
         planned = way.plan or _planned(found, way)
         other = changes(told, planned, None)
-        draw_drifts(() if as_json else other)
+        if not as_json:
+            draw_planning(Planning(choice=planned, plans=(planned,)))
+            draw_drifts(other)
         _end(journey.state, way, planned, other, as_json=as_json)
         return
     _plan(journey, told, way, sources, trust_index, yes=yes)

@@ -20,14 +20,12 @@ __all__ = ["envs"]
 )
 @click.option("--prune", is_flag=True, help="Delete downloaded files that are kept for another time.")
 @click.option("--yes", is_flag=True, help="Answer every question with yes.")
-@click.option("--json", "as_json", is_flag=True, help="Print the list as JSON.")
+@click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
 def envs(remove: str, *, prune: bool, yes: bool, as_json: bool) -> None:
     """List the environments that the assistant made, or remove one."""
-    if prune:
-        click.echo(_("{size} MB were freed.").format(size=prune_downloads() // 10**6))
-    if remove:
-        _remove(remove, yes=yes)
-    if remove or prune:
+    if prune or remove:
+        freed = prune_downloads() if prune else None
+        _tell(_remove(remove, yes=yes) if remove else None, freed, as_json=as_json)
         return
     found = made_environments(LiveHost())
     if as_json:
@@ -38,11 +36,21 @@ def envs(remove: str, *, prune: bool, yes: bool, as_json: bool) -> None:
         click.echo(as_typed(_("There is none yet; `assistant setup` makes one.")))
 
 
-def _remove(name: str, *, yes: bool) -> None:
+def _remove(name: str, *, yes: bool) -> str:
     question = _("Remove {name} and all that is in it?").format(name=name)
-    if not yes and not click.confirm(question, default=False):
+    if not yes and not click.confirm(question, default=False, err=True):
         raise Cancelled(_("Nothing was removed."))
-    click.echo(_("{path} is removed.").format(path=remove_environment(name)))
+    return str(remove_environment(name))
+
+
+def _tell(removed: str | None, freed: int | None, *, as_json: bool) -> None:
+    if as_json:
+        click.echo(to_json({"removed": removed, "freed_bytes": freed}, indent=2))
+        return
+    if freed is not None:
+        click.echo(_("{size} MB were freed.").format(size=freed // 10**6))
+    if removed:
+        click.echo(_("{path} is removed.").format(path=removed))
 
 
 def _draw(found: tuple[Made, ...]) -> None:

@@ -8,6 +8,8 @@ import msgspec.structs
 
 from assistant.host.base import Answer, Host
 from assistant.host.redact import AnswerRedaction, Redaction, redactors
+from assistant.i18n import _
+from assistant.model.errors import BadInput
 from assistant.model.machine import Recording, Said
 from assistant.model.record import from_json, to_json
 
@@ -56,8 +58,16 @@ class ReplayHost(Host):
 
 
 def read_recording(text: str | bytes, what: str) -> Recording:
-    """Decode a recording; raise `BadInput` naming `what` for another schema, a cut-off file or a wrong type."""
-    return from_json(text, Recording, what)
+    """Decode a recording; raise `BadInput` naming `what` for another schema, a cut-off file, no answers at all."""
+    recording = from_json(text, Recording, what)
+    if not recording.said:
+        raise BadInput(
+            _("{file} holds no recorded answers.").format(file=what),
+            hint=_(
+                "`assistant detect --record FILE` makes a recording; `assistant plan --machine` takes a description."
+            ),
+        )
+    return recording
 
 
 def write_recording(host: RecordingHost, label: str) -> str:

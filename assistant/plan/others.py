@@ -100,12 +100,14 @@ def directml(question: Question) -> Offers:
         return Offers(rejected=(_no(Backend.DIRECTML, why, _("Update Windows.")),))
     release = _directml_release(question)
     if release is None:
-        why = _("torch-directml has no wheel for Python {python} and the pins given.").format(python=target.python)
+        why = _("torch-directml has no wheel for Python {python}.")
+        if question.wishes.text:
+            why = _("torch-directml has no wheel for Python {python} and the pins given.")
         newest = question.catalog.directml.releases.rows[-1]
         helps = _("Python {pythons} has it, with torch {torch}.").format(
             pythons=python_range(newest.pythons), torch=newest.torch
         )
-        return Offers(rejected=(_no(Backend.DIRECTML, why, helps),))
+        return Offers(rejected=(_no(Backend.DIRECTML, why.format(python=target.python), helps),))
     return Offers((_directml_option(release, min(cards, key=lambda card: card.integrated), question),))
 
 

@@ -46,11 +46,13 @@ def run(tmp_path: Path) -> Run:
 
 
 def test_every_command_is_there(run: Run) -> None:
-    """The help lists all commands, and each has a help of its own."""
+    """The help lists all commands, none cut short, and each has a help of its own."""
     listed = run("--help").stdout
     for command in COMMANDS:
         assert f"\n  {command} " in listed
         assert run(command, "--help").returncode == 0
+    for group in ((), ("onnx",), ("catalog",), ("labs",)):
+        assert "..." not in run(*group, "--help", env={"COLUMNS": "80"}).stdout.partition("Commands:")[2]
 
 
 def test_commands_are_named_as_this_user_types_them(run: Run) -> None:
@@ -140,7 +142,7 @@ def test_a_file_that_is_not_there_is_named(run: Run, arguments: tuple[str, ...])
     refused(run(*arguments), 2, "/no/such/file")
 
 
-@pytest.mark.parametrize("text", ["", "{", '{"schema": 9}', '{"said": 3}', "\x00\x01", '{"surprise": true}'])
+@pytest.mark.parametrize("text", ["", "{", "{}", '{"schema": 9}', '{"said": 3}', "\x00\x01", '{"surprise": true}'])
 def test_a_broken_recording_is_refused(run: Run, tmp_path: Path, text: str) -> None:
     """A recording that is empty, cut off, newer or of a wrong type is named in one sentence."""
     (tmp_path / "broken.json").write_text(text)
@@ -237,3 +239,15 @@ def test_a_name_that_is_nearly_a_shipped_machine(run: Run) -> None:
 def test_a_question_that_nobody_answers(run: Run, tmp_path: Path) -> None:
     """Without anybody at the keyboard a command says which option answers."""
     refused(run("envs", "--remove", tmp_path / "env", stdin=subprocess.DEVNULL), 130, "--yes")
+
+
+def test_pruning_answers_in_json_where_json_is_asked_for(run: Run) -> None:
+    """The bytes that were freed, and nothing that is no JSON."""
+    assert json.loads(run("envs", "--prune", "--json").stdout) == {"removed": None, "freed_bytes": 0}
+
+
+def test_a_refusal_speaks_of_pins_only_where_some_were_given(run: Run) -> None:
+    """DirectML has no wheel for Python 3.13, whatever else is wished for."""
+    asked = ("plan", "--replay", "windows11-rx7800xt", "--python", "3.13", "--backend", "directml")
+    assert "pins" not in run(*asked).stderr
+    assert "pins given" in run(*asked, "--pin", "torch==2.4.1").stderr
