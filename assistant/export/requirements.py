@@ -6,7 +6,8 @@ page of one project offers that project's files only; and versions with a label 
 
 from __future__ import annotations
 
-import re
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 from assistant.catalog import load_catalog
 from assistant.export.bundle import MARKER, Bundle
@@ -43,8 +44,7 @@ def pages(bundle: Bundle) -> list[str]:
 
 def asked(bundle: Bundle) -> dict[str, str]:
     """Give the packages that the plan asks for, and torch's whole family, with the versions that are installed."""
-    names = {found[0].lower() for line in bundle.plan.requirements if (found := re.match(r"[\w.-]+", line))}
-    wanted = {re.sub(r"[-_.]+", "-", name) for name in names}
+    wanted = {canonicalize_name(Requirement(line).name) for line in bundle.plan.requirements}
     return {name: version for name, version in _packages(bundle) if name in wanted or of_torch_family(name)}
 
 

@@ -16,6 +16,7 @@ from assistant.host.redact import without_credentials
 from assistant.i18n import _
 from assistant.install import pip, uv
 from assistant.install.pip_settings import PipSettings
+from assistant.install.site import interpreter
 from assistant.model.errors import WorkFailed
 from assistant.model.event import LogLine, Progress, Sink, Step
 
@@ -62,7 +63,7 @@ class Installer:
         """
         file, staged = work / REQUIREMENTS, work / "staged" if python else None
         steps = [] if python else [self._venv(target)]
-        return tuple(tuple(step) for step in (*steps, self._install(python or uv.interpreter(target), file, staged)))
+        return tuple(tuple(step) for step in (*steps, self._install(python or interpreter(target), file, staged)))
 
     def make_venv(self, target: Path, lock: Lock) -> None:
         """Make an empty environment."""

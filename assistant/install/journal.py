@@ -138,7 +138,8 @@ def transaction(target: Path, kind: Kind, made: Sequence[str] = ()) -> Iterator[
             shield = uninterrupted  # who is impatient asks twice
         with shield():
             if opened:
-                opened.gone = _gone(pointer) if shield is uninterrupted else None
+                said = _said(pointer) if pointer and shield is uninterrupted else None
+                opened.gone = Path(said.gone) if said else None
                 opened.undo()
         raise
     finally:
@@ -147,11 +148,6 @@ def transaction(target: Path, kind: Kind, made: Sequence[str] = ()) -> Iterator[
                 opened.close()
             if not (opened and opened.work.exists()):
                 _forget(pointer, later=bool(opened and opened.gone))
-
-
-def _gone(pointer: Path | None) -> Path | None:
-    """Say where to move what a cancelled installation leaves."""
-    return Path(from_json(pointer.read_bytes(), Pointer, pointer.name).gone) if pointer else None
 
 
 def remove(target: Path) -> None:
@@ -166,11 +162,14 @@ class _Removed(Exception):
 
 def pointers() -> dict[Path, Pointer]:
     """List the installations that were begun and not ended, by the file that says so."""
-    found = {}
-    for path in sorted(_folder().glob("*.json")):
-        with suppress(OSError, BadInput):
-            found[path] = from_json(path.read_bytes(), Pointer, path.name)
-    return found
+    return {path: said for path in sorted(_folder().glob("*.json")) if (said := _said(path))}
+
+
+def _said(path: Path) -> Pointer | None:
+    try:
+        return from_json(path.read_bytes(), Pointer, path.name)
+    except (OSError, BadInput):
+        return None
 
 
 def recover(
@@ -298,9 +297,7 @@ def _forget(path: Path | None, *, later: bool = False) -> None:
     """Take a pointer away, the folders made for it where nothing is in them, and (maybe later) what was moved away."""
     if path is None:
         return
-    pointer = Pointer(target="")
-    with suppress(OSError, BadInput):
-        pointer = from_json(path.read_bytes(), Pointer, path.name)
+    pointer = _said(path) or Pointer(target="")
     for folder in reversed(pointer.made):
         with suppress(OSError):  # it holds something, or was not made yet when the run was killed
             Path(folder).rmdir()

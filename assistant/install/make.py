@@ -17,10 +17,9 @@ from assistant.install.kernel import kernel_folder, kernel_name, register_kernel
 from assistant.install.project import environment_of
 from assistant.install.protect import guards, protect
 from assistant.install.resolution import Package, Resolution
-from assistant.install.site import Site, installed_files, is_environment, look_at
+from assistant.install.site import Site, installed_files, interpreter, is_environment, look_at
 from assistant.install.swap import Change, change_for, swap
 from assistant.install.target import MARKER, check_disk, check_path, check_target, default_target, is_ours
-from assistant.install.uv import interpreter
 from assistant.install.wheels import fetch, missing, places, requirement_lines
 from assistant.model.errors import BadInput, WorkFailed
 from assistant.model.plan import Plan

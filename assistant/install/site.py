@@ -11,11 +11,10 @@ from packaging.utils import canonicalize_name
 from assistant.host.base import Host
 from assistant.i18n import _
 from assistant.install.swap import recorded_files
-from assistant.install.uv import interpreter
 from assistant.model.errors import BadInput
 from assistant.model.record import Record, from_json
 
-__all__ = ["Distribution", "Site", "installed_files", "is_environment", "look_at", "python_of"]
+__all__ = ["Distribution", "Site", "installed_files", "interpreter", "is_environment", "look_at", "python_of"]
 
 
 class Distribution(Record, frozen=True):
@@ -39,7 +38,6 @@ class Site(Record, frozen=True):
     purelib: str
     user_site: str = ""
     managed: bool = False
-    conda: bool = False
     path: tuple[str, ...] = ()
     pythonpath: str = ""
     pip: str = ""
@@ -89,10 +87,18 @@ print(json.dumps({"prefix": sys.prefix, "base_prefix": sys.base_prefix, "python"
     "user_site": site.getusersitepackages() if site.ENABLE_USER_SITE else "",
     "managed": sys.prefix == sys.base_prefix and os.path.exists(
         os.path.join(sysconfig.get_path("stdlib"), "EXTERNALLY-MANAGED")),
-    "conda": os.path.isdir(os.path.join(sys.prefix, "conda-meta")), "path": [p for p in sys.path if p],
+    "path": [p for p in sys.path if p],
     "pythonpath": os.environ.get("PYTHONPATH", ""), "pip": first[2:] if first.startswith("#!") else "",
     "distributions": found}))
 """
+
+
+def interpreter(target: Path) -> Path:
+    """Give the path of an environment's Python."""
+    if os.name == "nt":
+        script = target / "Scripts" / "python.exe"
+        return script if script.exists() or not (target / "python.exe").exists() else target / "python.exe"  # conda
+    return target / "bin" / "python"
 
 
 def python_of(target: Path) -> Path:

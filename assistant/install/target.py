@@ -9,20 +9,10 @@ from assistant.host.base import Host
 from assistant.host.folders import user_data
 from assistant.i18n import _
 from assistant.install.journal import WORK, read_journal
-from assistant.install.uv import interpreter
 from assistant.model.errors import BadInput, WorkFailed
 from assistant.model.plan import Plan
 
-__all__ = [
-    "MARKER",
-    "check_disk",
-    "check_path",
-    "check_target",
-    "default_target",
-    "environments",
-    "interpreter",
-    "is_ours",
-]
+__all__ = ["MARKER", "check_disk", "check_path", "check_target", "default_target", "environments", "is_ours"]
 
 MARKER = "assistant-environment.json"  # stands in every environment that was made here and finished
 LONGEST_PATH = 240  # Windows ends at 260, and packages need some of it

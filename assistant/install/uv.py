@@ -2,26 +2,19 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
 
 import tomli_w
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 from assistant.model.plan import Plan, of_torch_family
 
-__all__ = ["compile_command", "install_command", "interpreter", "preferred", "project_file", "venv_command"]
+__all__ = ["compile_command", "install_command", "preferred", "project_file", "venv_command"]
 
 KERNEL = "ipykernel"  # an environment without it cannot be a kernel, and JupyterLab could not offer it
-
-
-def interpreter(target: Path) -> Path:
-    """Give the path of an environment's Python."""
-    if os.name == "nt":
-        script = target / "Scripts" / "python.exe"
-        return script if script.exists() or not (target / "python.exe").exists() else target / "python.exe"  # conda
-    return target / "bin" / "python"
 
 
 def find_uv() -> str:
@@ -75,8 +68,7 @@ def _pip(verb: str) -> list[str]:
 
 def _family(requirements: tuple[str, ...]) -> list[str]:
     """Name the requirements that come from torch's own index."""
-    names = (found[0] for line in requirements if (found := re.match(r"[\w.-]+", line)))
-    return [name for name in names if of_torch_family(name.lower())]
+    return [name for line in requirements if of_torch_family(name := canonicalize_name(Requirement(line).name))]
 
 
 def _minor(python: str) -> str:

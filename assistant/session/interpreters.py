@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from assistant.host.base import Host
-from assistant.install.target import default_target, interpreter
+from assistant.install.site import interpreter
+from assistant.install.target import default_target
 from assistant.session.nouns import State
 
 __all__ = ["interpreters", "target_python"]

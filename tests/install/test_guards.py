@@ -28,8 +28,8 @@ from assistant.install.pip_settings import uv_indexes
 from assistant.install.project import Project, snippet
 from assistant.install.protect import pip_settings, replaced
 from assistant.install.resolution import resolve
-from assistant.install.site import Distribution, Site, is_environment, look_at
-from assistant.install.target import check_path, interpreter
+from assistant.install.site import Distribution, Site, interpreter, is_environment, look_at
+from assistant.install.target import check_path
 from assistant.install.validate import check_index_url, check_requirement
 from assistant.install.wheels import missing
 from assistant.model.errors import BadInput, WorkFailed

@@ -13,8 +13,8 @@ from assistant.host.live import LiveHost
 from assistant.host.process import stream
 from assistant.install.journal import WORK
 from assistant.install.make import reusable
-from assistant.install.site import look_at
-from assistant.install.target import check_disk, check_target, default_target, interpreter, is_ours
+from assistant.install.site import interpreter, look_at
+from assistant.install.target import check_disk, check_target, default_target, is_ours
 from assistant.model.errors import BadInput, Cancelled, WorkFailed
 from assistant.model.event import LogLine, Progress
 from assistant.model.record import replace

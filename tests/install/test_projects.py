@@ -160,7 +160,6 @@ def test_a_conda_environment_is_a_target_and_its_packages_are_told(bench: Bench,
     """What conda owns and the plan keeps stays; what it would replace is named with conda's own way out."""
     folder = conda_environment(tmp_path / "conda env")
     target, site = aimed_at(str(folder), bench.plan, LiveHost())
-    assert site.conda
     assert {one.name: one.installer for one in site.own}["numpy"] == "conda"
     assert "conda-owned" not in [finding.key for finding in conflicts(site, {"torch": "9.0"})]
     found = next(finding for finding in conflicts(site, bench.resolution().versions) if finding.key == "conda-owned")
