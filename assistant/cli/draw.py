@@ -17,7 +17,7 @@ from assistant.model.plan import Plan, Planning
 from assistant.model.report import Report, Status, duration, status_word
 from assistant.model.speed import speed_headings, speed_rows
 
-__all__ = ["console", "draw_detection", "draw_findings", "draw_planning", "draw_report", "summary"]
+__all__ = ["console", "draw_detection", "draw_findings", "draw_planning", "draw_report", "draw_rows", "summary"]
 
 console = Console(highlight=False, soft_wrap=True)
 
@@ -69,25 +69,27 @@ def draw_planning(planning: Planning, *, brief: bool = False) -> None:
 
 def draw_report(report: Report) -> None:
     """Print every check of a verification."""
-    table = Table(box=None, padding=(0, 2))
-    for heading in (_("Check"), _("Result"), _("Time"), _("Detail")):
-        table.add_column(heading)
-    for check in report.checks:
-        style = "green" if check.status is Status.PASSED else "dim" if check.status is Status.SKIPPED else "red"
-        table.add_row(
-            Text(check_title(check.key)),
-            Text(status_word(check.status), style=style),
-            duration(check.seconds),
-            Text(check.detail),
-        )
-    console.print(table)
-    if rows := speed_rows(report.speeds, report.limits):
-        speeds = Table(box=None, padding=(0, 2))
-        for heading in speed_headings():
-            speeds.add_column(heading)
-        for row in rows:
-            speeds.add_row(*map(Text, (check_title(row[0]), *row[1:])))
-        console.print(speeds)
+    rows = [
+        (check_title(check.key), _result(check.status), duration(check.seconds), check.detail)
+        for check in report.checks
+    ]
+    draw_rows((_("Check"), _("Result"), _("Time"), _("Detail")), rows)
+    speeds = speed_rows(report.speeds, report.limits)
+    draw_rows(speed_headings(), [(check_title(row[0]), *row[1:]) for row in speeds])
+
+
+def _result(status: Status) -> Text:
+    style = "green" if status is Status.PASSED else "dim" if status is Status.SKIPPED else "red"
+    return Text(status_word(status), style=style)
+
+
+def draw_rows(headings: Iterable[str], rows: Iterable[Iterable[str | Text]]) -> None:
+    """Print a table; nothing at all where it has no rows."""
+    table = Table(*headings, box=None, padding=(0, 2))
+    for row in rows:
+        table.add_row(*(Text(cell) if isinstance(cell, str) else cell for cell in row))
+    if table.rows:
+        console.print(table)
 
 
 def summary(plan: Plan) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from rich.table import Table
 from rich.text import Text
 
-from assistant.cli.draw import console, draw_findings
+from assistant.cli.draw import console, draw_findings, draw_rows
 from assistant.i18n import _
 from assistant.model.report import duration
 from assistant.onnx.attempt import Attempt, rows_of_agreement, rows_of_runs
@@ -35,7 +35,7 @@ def draw_check(answer: Checked) -> None:
 
 def draw_conversion(done: Conversion) -> None:
     """Print what was changed and where the result is."""
-    _draw_rows((_("Change"), _("What"), _("Why")), rows_of_changes(done))
+    draw_rows((_("Change"), _("What"), _("Why")), rows_of_changes(done))
     text = _("Written: {file}, opset {opset}, in {seconds}.")
     console.print(Text(text.format(file=done.output, opset=done.opset, seconds=duration(done.seconds)), style="bold"))
 
@@ -46,16 +46,6 @@ def draw_attempt(answer: Attempt) -> None:
         console.print(Text(answer.verdict, style="bold green"))
     for note in answer.notes:
         console.print(Text(note))
-    _draw_rows((_("Run"), _("Provider"), _("Load"), _("First run"), _("Run again"), _("Memory")), rows_of_runs(answer))
+    draw_rows((_("Run"), _("Provider"), _("Load"), _("First run"), _("Run again"), _("Memory")), rows_of_runs(answer))
     headings = (_("Output"), _("Result"), _("Error"), _("Cosine"), _("Same largest"))
-    _draw_rows(headings, rows_of_agreement(answer))
-
-
-def _draw_rows(headings: tuple[str, ...], rows: list[tuple[str, ...]]) -> None:
-    table = Table(box=None, padding=(0, 2))
-    for heading in headings:
-        table.add_column(heading)
-    for row in rows:
-        table.add_row(*(Text(cell) for cell in row))
-    if rows:
-        console.print(table)
+    draw_rows(headings, rows_of_agreement(answer))

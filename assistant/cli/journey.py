@@ -12,10 +12,9 @@ from pathlib import Path
 import click
 from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
-from rich.table import Table
 from rich.text import Text
 
-from assistant.cli.draw import console, draw_findings, draw_report, gpu_line, summary
+from assistant.cli.draw import console, draw_findings, draw_report, draw_rows, gpu_line, summary
 from assistant.cli.draw_diagnosis import draw_diagnoses
 from assistant.diagnose import read_log
 from assistant.host.live import LiveHost
@@ -166,13 +165,8 @@ def _draw_prepare(state: State) -> None:
 
 def draw_preview(preview: Preview) -> None:
     """Print every package with its size, and every file that an installation would write."""
-    table = Table(box=None, padding=(0, 2))
-    for heading in (_("Package"), _("Version"), _("Size"), _("Source")):
-        table.add_column(heading)
-    for package in preview.resolution.packages:
-        size = _("unknown") if package.size is None else f"{package.size / 1e6:.2f} MB"
-        table.add_row(*map(Text, (package.name, package.version, size, package.url)))
-    console.print(table)
+    rows = ((one.name, one.version, _size(one.size), one.url) for one in preview.resolution.packages)
+    draw_rows((_("Package"), _("Version"), _("Size"), _("Source")), rows)
     if preview.ready:
         console.print(_("This environment is there already and holds exactly these packages."))
     for path in preview.writes:
@@ -180,6 +174,10 @@ def draw_preview(preview: Preview) -> None:
     total, fetched = preview.resolution.download / 1e6, preview.download / 1e6
     told = _("  {total:.1f} MB in all, of which {fetched:.1f} MB have yet to be downloaded; nothing was changed")
     console.print(Text(told.format(total=total, fetched=fetched)))
+
+
+def _size(size: int | None) -> str:
+    return _("unknown") if size is None else f"{size / 1e6:.2f} MB"
 
 
 def _draw_install(state: State) -> None:

@@ -144,19 +144,24 @@ class _watched:  # noqa: N801 - used as a statement, like the context managers o
 
 def end_group(child: subprocess.Popen[str]) -> None:
     """Ask the child's process group to end, and kill it after a grace period."""
-    _signal(child, kill=False)
+    _signal(child.pid, kill=False)
     with contextlib.suppress(subprocess.TimeoutExpired):
         child.wait(GRACE_SECONDS)
-    _signal(child, kill=True)
+    _signal(child.pid, kill=True)
     child.wait()
 
 
-def _signal(child: subprocess.Popen[str], *, kill: bool) -> None:
+def end_left_behind(group: int) -> None:
+    """Kill a process group whose parent is gone; only for a group that is known to live, as it holds a lock of ours."""
+    _signal(group, kill=True)
+
+
+def _signal(group: int, *, kill: bool) -> None:
     with contextlib.suppress(OSError):
         if sys.platform == "win32":
-            subprocess.run(["taskkill", "/T", "/F", "/PID", str(child.pid)], capture_output=True, check=False)
+            subprocess.run(["taskkill", "/T", "/F", "/PID", str(group)], capture_output=True, check=False)
         else:
-            os.killpg(child.pid, signal.SIGKILL if kill else signal.SIGTERM)
+            os.killpg(group, signal.SIGKILL if kill else signal.SIGTERM)
 
 
 @contextlib.contextmanager
@@ -189,15 +194,6 @@ def alive(pid: int) -> bool:
     except PermissionError:
         return True
     return True
-
-
-def end_left_behind(group: int) -> None:
-    """Kill a process group whose parent is gone; only for a group that is known to live, as it holds a lock of ours."""
-    with contextlib.suppress(OSError):
-        if sys.platform == "win32":
-            subprocess.run(["taskkill", "/T", "/F", "/PID", str(group)], capture_output=True, check=False)
-        else:
-            os.killpg(group, signal.SIGKILL)
 
 
 def leave_running(argv: Sequence[str | Path]) -> None:

@@ -21,7 +21,6 @@ from assistant.onnx.fp16 import Half, convert_to_fp16
 from assistant.onnx.graph import KNOWN_IR, opsets
 from assistant.onnx.load import load_model, save_model, unwritable
 from assistant.onnx.opset import CannotLower, best_opsets, lowered
-from assistant.onnx.reasons import reason
 from assistant.onnx.rewrites import ALWAYS, rewritten
 
 __all__ = ["Change", "Conversion", "Wishes", "convert", "convert_model", "read_samples", "rows_of_changes"]
@@ -113,7 +112,7 @@ def convert_model(
         why = _("no run was possible, so the weights alone decided") if half.calibration == "none" else ""
         changes.append(Change(kind="fp16", what=_("{count} operations").format(count=half.converted), why=why))
         changes += [
-            Change(kind="kept", what=f"{kept.op} {kept.node}".strip(), why=reason(kept.why)) for kept in half.kept
+            Change(kind="kept", what=f"{kept.op} {kept.node}".strip(), why=_why_kept(kept.why)) for kept in half.kept
         ]
     elif result is model:
         result = ModelProto()
@@ -219,3 +218,27 @@ def _kind(change: Change) -> str:
         "fp16": _("FP16"),
         "kept": _("stays FP32"),
     }[change.kind]
+
+
+def _why_kept(key: str) -> str:
+    """Put the reason for which an operation stays FP32 into words."""
+    return {
+        "asked": _("you asked for it"),
+        "between": _("it stands between operations in FP32"),
+        "beyond": _("one of its values is too large for FP16, or too small"),
+        "bits": _("it reads bits, not numbers"),
+        "difference": _("it takes differences of what arrives in FP32, which rounding would lose among large numbers"),
+        "epsilon": _("its epsilon is zero in FP16"),
+        "exact": _("an integer, a size, a threshold or a condition is computed from it"),
+        "infinite": _("a value too large for FP16 would count as infinite"),
+        "outputs": _("it has further outputs, which are FP32 and which no GPU kernel makes"),
+        "quantised": _("it belongs to a quantised part, which is fused as it stands"),
+        "range": _("DirectML has it in FP32 only, and FP16 loses integers above 2048"),
+        "rehearsal": _("rounding it changes the result"),
+        "scatter": _("it gathers many values into one"),
+        "sequence": _("it handles sequences or optional values"),
+        "subgraph": _("it passes values into its subgraphs and back"),
+        "sums": _("the sums inside it are too large for FP16"),
+        "threshold": _("its thresholds decide on the last digit"),
+        "unseen": _("its values could not be observed"),
+    }[key]

@@ -26,7 +26,7 @@ MOVES = frozenset(
         "Slice", "SpaceToDepth", "Split", "Squeeze", "Tile", "Transpose", "Unsqueeze",
     }
 )  # fmt: skip
-# Why an operator stays FP32 whatever it is given: a key of `reasons`.
+# Why an operator stays FP32 whatever it is given: a key of the reasons in `conversion`.
 KEPT = {
     "BitCast": "bits",
     "DequantizeLinear": "quantised",
@@ -35,7 +35,6 @@ KEPT = {
     "QuantizeLinear": "quantised",
     "Range": "range",
 }
-EXTRA = {"BatchNormalization", "LayerNormalization"}  # statistics, or what training updates
 # ONNX Runtime's own operators that take and make one type, and have an FP16 kernel in DirectML.
 RUNTIME_OPS = frozenset(
     {
@@ -58,8 +57,8 @@ def kept_op(step: Step) -> str:  # noqa: PLR0911 - a reason each
         return KEPT[step.op]
     if step.op.startswith("Scatter") and attribute(step.node, "reduction", b"none") != b"none":
         return "scatter"
-    if step.op in EXTRA and any(value is not None for value in step.outputs[1:]):
-        return "outputs"
+    if step.op == "BatchNormalization" and any(value is not None for value in step.outputs[1:]):
+        return "outputs"  # which training updates
     if step.inputs and _dequantized(step):
         return "quantised"
     return ""
