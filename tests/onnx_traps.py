@@ -127,6 +127,23 @@ TRAPS: dict[str, tuple[int, str, dict[str, Any]]] = {
         ),
         {"w": np.array([0.5, 1, 2, 1], np.float32)},
     ),
+    "the length of a loop": (
+        13,
+        (
+            "g (float[1] x) => (float[1] y) { n = Constant<value_int=100>() t = Constant<value = bool {1}>() "
+            "a = Abs(x) y = Loop (n, t, a) <body = l (int64 i, bool ci, float[1] p) => (bool co, float[1] o) "
+            "{ o = Add(p, h) l = Less(o, m) co = Squeeze(l) }> }"
+        ),
+        {"h": np.array([0.1], np.float32), "m": np.array([5.05], np.float32)},
+    ),
+    "durations that add up": (
+        17,
+        (
+            "g (float[1,400] x) => (int64[1,400] y) { e = Exp(x) c = Ceil(e) k = Mul(c, g) s = CumSum(k, a) "
+            "y = Cast<to=7>(s) }"
+        ),
+        {"g": np.float32(7), "a": np.int64(1)},
+    ),
     "sequences": (
         17,
         (

@@ -116,6 +116,15 @@ class Writer:
         for scope, graph in zip(step.inner, subgraphs(node), strict=True):
             self._graph(scope, graph)
         yield node
+        if step in self.halves and step.op == "LayerNormalization":
+            yield from self._statistics(node)
+
+    def _statistics(self, node: NodeProto) -> Iterator[NodeProto]:
+        """Make FP32 of the further outputs, which are so by definition: ONNX's own evaluator gives the input's type."""
+        for index, name in enumerate(node.output):
+            if index and name:
+                node.output[index] = self._fresh(f"{name}_given")
+                yield helper.make_node("Cast", [node.output[index]], [name], name=self._fresh(f"{name}_cast"), to=FLOAT)
 
     def _casts(self, value: Value) -> Iterator[NodeProto]:
         """Give the Cast to a value's other type, where somebody wants it."""

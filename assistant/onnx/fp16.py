@@ -7,7 +7,7 @@ import gc
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal
 
-from onnx import ModelProto
+from onnx import ModelProto, TensorProto
 
 from assistant.model.record import Record
 from assistant.onnx.calibrate import Feeds, evaluate, feeds, is_small, measure
@@ -25,11 +25,13 @@ CALM = 2.0  # room left above the estimate, which takes the strongest channel at
 TINY_EPSILON = 1e-7  # a smaller epsilon is nothing in FP16
 ROUNDS = 8  # of rehearsal, until conversion and original agree
 REHEARSED_SIZE = 3
-# From an integer, a size or a threshold back to what it is computed from, through these.
+# From an integer, a size, a threshold or a condition back to what it is computed from, through these.
 ARITHMETIC = MOVES | {
-    "Abs", "Add", "Cast", "Ceil", "Clip", "ConstantOfShape", "Div", "Floor", "Max", "Min", "Mod", "Mul", "Neg", "Pow",
-    "Range", "Round", "Sqrt", "Sub", "Where",
+    "Abs", "Add", "And", "Cast", "Ceil", "Clip", "ConstantOfShape", "CumSum", "Div", "Equal", "Exp", "Floor", "Greater",
+    "GreaterOrEqual", "Less", "LessOrEqual", "Log", "Max", "Min", "Mod", "Mul", "Neg", "Not", "Or", "Pow", "Range",
+    "Reciprocal", "ReduceMax", "ReduceMin", "ReduceSum", "Round", "Sigmoid", "Sqrt", "Sub", "Sum", "Where",
 }  # fmt: skip
+DECIDES = {FLOAT, TensorProto.BOOL}
 FIXED = "tensor(float)"
 INTEGER_KINDS = {2, 3, 4, 5, 6, 7, 12, 13}  # TensorProto's
 
@@ -126,14 +128,23 @@ def _by_definition(source: Program, asked: frozenset[str]) -> dict[Step, str]:
 
 def _exact(source: Program) -> dict[Step, str]:
     """Find the arithmetic behind integers, sizes and thresholds, which must not round."""
-    todo = [value for step in source.steps() for value in _exact_inputs(step)]
+    todo = [value for step in source.steps() for value in (*_exact_inputs(step), *_conditions(step))]
     found: dict[Step, str] = {}
     while todo:
         step = todo.pop().maker
         if step is not None and step not in found and step.op in ARITHMETIC:
             found[step] = "exact"
-            todo.extend(value for value in step.inputs if value is not None and value.kind == FLOAT)
+            todo.extend(value for value in step.inputs if value is not None and value.kind in DECIDES)
     return found
+
+
+def _conditions(step: Step) -> Iterator[Value]:
+    """Give what decides which branch is taken or how long a loop runs."""
+    decider = {"If": 0, "Loop": 1}.get(step.op)
+    if decider is not None and (value := step.inputs[decider]) is not None:
+        yield value
+    if step.op == "Loop":
+        yield from (scope.find(scope.graph.output[0].name) for scope in step.inner)
 
 
 def _exact_inputs(step: Step) -> Iterator[Value]:
@@ -178,7 +189,24 @@ def _chosen(source: Program, wide: set[Value], why: dict[Step, str]) -> dict[Ste
         if step in halves and step.op in MOVES and _between(step, halves):
             why[step] = "between"
             del halves[step]
+    for step in source.steps():
+        for one in _differing(step):
+            if one in halves and step.inputs[0] is not None and step.inputs[0].maker not in halves:
+                why[one] = "difference"
+                del halves[one]
     return halves
+
+
+def _differing(step: Step) -> tuple[Step, ...]:
+    """Give the steps that take the largest number from the others: among large ones rounding would eat the difference.
+
+    They stay FP32 where they are given FP32, which costs no Cast more.
+    """
+    if step.op in {"LogSoftmax", "Softmax"}:
+        return (step,)
+    largest = step.inputs[1].maker if step.op == "Sub" and step.inputs[1] is not None else None
+    same = largest is not None and largest.op == "ReduceMax" and largest.inputs[0] is step.inputs[0]
+    return (step, largest) if largest is not None and same else ()
 
 
 def _between(step: Step, halves: dict[Step, Slots]) -> bool:

@@ -145,6 +145,7 @@ def program(model: ModelProto) -> Program:
     """Take a model apart; functions are put in place of their calls, nodes sorted, types inferred. `model` stays."""
     bare = skeleton(model)
     if bare.functions:
+        _defaults(bare)
         bare = onnx.inliner.inline_local_functions(bare)
     _imported(bare)
     for graph in bodies(bare):
@@ -176,6 +177,16 @@ def skeleton(model: ModelProto) -> ModelProto:
         else:
             graph.initializer.add().CopyFrom(tensor)
     return bare
+
+
+def _defaults(bare: ModelProto) -> None:
+    """Write the default attributes of local functions out at each call, as the inliner forgets them."""
+    defaults = {(plain_domain(one.domain), one.name, one.overload): one.attribute_proto for one in bare.functions}
+    for body in bodies(bare):
+        for node in body.node:
+            given = {entry.name for entry in node.attribute}
+            known = defaults.get((plain_domain(node.domain), node.op_type, node.overload), ())
+            node.attribute.extend(entry for entry in known if entry.name not in given)
 
 
 def _imported(bare: ModelProto) -> None:

@@ -95,6 +95,32 @@ def test_a_local_function_is_inlined_and_converted() -> None:
     assert_close(run(model, given), run_strictly(result, given))
 
 
+def test_a_local_function_called_without_its_attribute_has_the_default() -> None:
+    """A default that a call leaves out is written out before the function takes the call's place."""
+    model = parser.parse_model(
+        '<ir_version: 9, opset_import: ["" : 17, "own" : 1]> g (float[3,4] x) => (float[3,4] y) '
+        "{ a = own.scaled(x) y = own.scaled<by=3.0>(a) } "
+        '<domain: "own", opset_import: ["" : 17]> scaled <by: float = 2.0> (v) => (o) '
+        "{ k = Constant<value_float: float = @by>() o = Mul(v, k) }"
+    )
+    given = random_inputs(model)
+    assert_close([given["x"] * 6], run(to_fp16(model), given))
+
+
+def test_a_softmax_given_large_numbers_keeps_their_differences() -> None:
+    """What arrives in FP32 is not rounded before the largest is taken from it, by the operator or by its parts."""
+    for opset, nodes in (
+        (17, "y = Softmax(x)"),
+        (13, "m = ReduceMax<axes=[-1]>(x) d = Sub(x, m) e = Exp(d) s = ReduceSum(e, a) y = Div(e, s)"),
+    ):
+        model = parser.parse_model(
+            f'<ir_version: 8, opset_import: ["" : {opset}]> g (float[1,4] x) => (float[1,4] y) {{ {nodes} }}'
+        )
+        model.graph.initializer.append(numpy_helper.from_array(np.array([-1]), "a"))
+        given = {"x": np.float32([[10000, 10001, 10002, 10003]])}
+        assert_close(run(model, given), run_strictly(to_fp16(model), given))
+
+
 def test_unsorted_nodes_and_weights_among_the_inputs_are_put_right() -> None:
     """An IR 3 model with its nodes in reverse comes out sorted, its weights no longer inputs."""
     model = parser.parse_model(
