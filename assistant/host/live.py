@@ -17,7 +17,9 @@ import msgspec
 
 from assistant.host.base import Answer, Host
 
-__all__ = ["LiveHost"]
+__all__ = ["IN_BROWSER", "LiveHost"]
+
+IN_BROWSER = sys.platform == "emscripten"  # Pyodide: no processes, no threads, and no machine to look at
 
 FILE_LIMIT = 1 << 20
 COMMAND_LIMIT_SECONDS = 8.0

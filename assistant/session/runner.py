@@ -1,7 +1,8 @@
-"""How a task runs: at once (tests, terminal) or on a thread of its own with its events gathered ten times a second."""
+"""How a task runs: at once (tests, terminal), on a thread that gathers its events, or in the event loop (browser)."""
 
 from __future__ import annotations
 
+import asyncio
 import threading
 import time
 from collections.abc import Callable
@@ -9,7 +10,7 @@ from typing import Protocol
 
 from assistant.model.event import Event, Sink
 
-__all__ = ["InlineRunner", "Job", "Runner", "ThreadRunner"]
+__all__ = ["InlineRunner", "Job", "LoopRunner", "Runner", "ThreadRunner"]
 
 PUMP_SECONDS = 0.1
 YIELD_SECONDS = 0.005  # lets the callback that started the job return first; both would share one interpreter lock
@@ -31,6 +32,14 @@ class InlineRunner:
     def start(self, job: Job, deliver: Deliver) -> None:
         """Run the job to its end."""
         job(lambda event: deliver((event,)))
+
+
+class LoopRunner:
+    """Runs the job in the next turn of the running event loop: for a page in the browser, which has no threads."""
+
+    def start(self, job: Job, deliver: Deliver) -> None:
+        """Return first, so that what stands is shown before the job begins."""
+        asyncio.get_running_loop().call_soon(InlineRunner().start, job, deliver)
 
 
 class ThreadRunner:

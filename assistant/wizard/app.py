@@ -11,7 +11,7 @@ from typing import Any
 import ipywidgets as widgets
 
 from assistant.host.base import Host
-from assistant.host.live import LiveHost
+from assistant.host.live import IN_BROWSER, LiveHost
 from assistant.i18n import LANGUAGES, _, language, use_language
 from assistant.machines import label, load
 from assistant.model.event import Progress, Step
@@ -20,7 +20,7 @@ from assistant.model.record import replace
 from assistant.session.actions import Resume, Show, Simulate
 from assistant.session.nouns import Phase, State, Task
 from assistant.session.resume import furthest, obstacle, remarks, worth_telling
-from assistant.session.runner import ThreadRunner
+from assistant.session.runner import LoopRunner, ThreadRunner
 from assistant.session.session import Session
 from assistant.session.store import Store
 from assistant.wizard import html
@@ -32,6 +32,8 @@ from assistant.wizard.parts import made, show
 from assistant.wizard.stepper import Stepper
 
 __all__ = ["SetupWizard", "open_here", "simulation"]
+
+DEMO = "linux-arch-rx6700xt-directml"  # what is looked at where there is no machine at hand
 
 
 class SetupWizard(widgets.VBox):  # type: ignore[misc]  # the library has no types
@@ -247,8 +249,10 @@ def simulation(machine: str) -> str:
         if recording.origin == "recorded"
         else _("Composed from published output ({date}): {source}")
     )
-    told = origin.format(date=recording.date, source=recording.source)
-    return html.note(Severity.WARNING, text, f'<p class="ptsa-lead">{html.esc(told)}</p>')
+    told = [origin.format(date=recording.date, source=recording.source)]
+    if IN_BROWSER:
+        told.append(_("This page runs in your browser. On your own machine, get the project and run: python3 start.py"))
+    return html.note(Severity.WARNING, text, "".join(f'<p class="ptsa-lead">{html.esc(line)}</p>' for line in told))
 
 
 def open_here(machine: str = "", host: Host | None = None) -> SetupWizard:
@@ -257,13 +261,12 @@ def open_here(machine: str = "", host: Host | None = None) -> SetupWizard:
         return _current[-1]
     if _current:
         _current.pop().close()
-    session = Session(host or LiveHost(), ThreadRunner(), Store(), asks=True)
+    session = Session(host or LiveHost(), LoopRunner() if IN_BROWSER else ThreadRunner(), Store(), asks=True)
+    if machine or IN_BROWSER:
+        session.dispatch(Simulate(machine=machine or DEMO))
     wizard = SetupWizard(session)
     _current.append(wizard)
-    if machine:
-        session.dispatch(Simulate(machine=machine))
-    else:
-        session.begin(Task.DETECT)
+    session.begin(Task.DETECT)
     return wizard
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 import ipywidgets as widgets
 
+from assistant.host.live import IN_BROWSER
 from assistant.i18n import _
 from assistant.machines import label, shipped
 from assistant.model.finding import Severity
@@ -27,7 +28,8 @@ class DetectPanel(Panel):
     def controls(self) -> Iterable[widgets.Widget]:
         """Offer this machine and every recorded one, a fact to set, and another look."""
         recorded = sorted((label(name), name) for name in shipped())
-        self.machine = made(widgets.Dropdown, options=[(_("This machine"), ""), *recorded], description=_("Machine"))
+        here = [] if IN_BROWSER else [(_("This machine"), "")]
+        self.machine = made(widgets.Dropdown, options=[*here, *recorded], description=_("Machine"))
         self.on_value(self.machine, lambda name: Simulate(machine=name))
         self.fact = made(
             widgets.Text, description=_("Set a fact"), placeholder="nvidia_driver=580.95.05", continuous_update=False

