@@ -4,31 +4,28 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from concurrent.futures import ThreadPoolExecutor
 from textwrap import TextWrapper
-from typing import Any, NamedTuple
+from typing import Any
 
 import click
 import msgspec
 
 from assistant.catalog import Catalog, load_catalog
-from assistant.catalog.refresh import Refreshed, Seen, newer_than, refreshed
+from assistant.catalog.refresh import Refreshed, newer_than, refreshed
 from assistant.catalog.tables import data_files, read_text
 from assistant.catalog.user import write_torch_tables
-from assistant.host.index import Found
 from assistant.host.live import LiveHost
 from assistant.i18n import _, as_typed
 from assistant.install.validate import check_index_url
 from assistant.model.errors import BadInput, Cancelled, WorkFailed
-from assistant.model.plan import Wheel
 from assistant.model.record import to_json, to_plain
+from assistant.session.listings import list_builds
 from assistant.session.sources import Sources
 
 __all__ = ["catalog"]
 
 WIDTH = 100
 REFRESH_SECONDS = 20.0  # the longest pages are a few MB
-_LOCAL = re.compile(r"-[^-+]+\+(cpu|xpu|cu\d+|rocm\d+(?:\.\d+)+)-")
 
 
 index_option = click.option(
@@ -38,13 +35,6 @@ index_option = click.option(
     callback=lambda _context, _option, url: check_index_url(url) if url else url,
     help="Ask this index instead of torch's own.",
 )
-
-
-class Seeing(NamedTuple):
-    """What the indexes listed, and a sentence for each that could not be asked."""
-
-    seen: tuple[Seen, ...]
-    unchecked: tuple[str, ...]
 
 
 @click.group()
@@ -78,21 +68,21 @@ def show(table: str | None, *, as_json: bool) -> None:
 def check(index_url: str, *, as_json: bool) -> None:
     """Tell whether an index lists a newer torch than the newest known."""
     known = load_catalog()
-    seeing = _look(Sources(LiveHost(), index_url=index_url, seconds=REFRESH_SECONDS), known, ("torch",))
-    newer = newer_than(known.torch, seeing.seen)
+    listing = list_builds(Sources(LiveHost(), index_url=index_url, seconds=REFRESH_SECONDS), known, ("torch",))
+    newer = newer_than(known.torch, listing.seen)
     if as_json:
         answer = {"known": known.newest_torch, "as_of": known.torch.releases.as_of, "newer": newer}
-        click.echo(to_json({**answer, "not_checked": seeing.unchecked, "remark": known.remark}, indent=2))
+        click.echo(to_json({**answer, "not_checked": listing.unchecked, "remark": known.remark}, indent=2))
         return
     if newer:
         text = _("! An index lists torch {newer}, and the tables end with {known}: run `assistant catalog refresh`.")
-    elif seeing.seen:
+    elif listing.seen:
         text = _("Up to date: no index that answered lists a torch newer than {known}, the tables' newest of {day}.")
     else:
         text = _("No index answered, so it is not known whether there is a torch newer than {known}, as of {day}.")
     day = known.torch.releases.as_of
     click.echo(as_typed(text).format(newer=newer, known=known.newest_torch, day=day))
-    _tell(seeing.unchecked)
+    _tell(listing.unchecked)
     _remark(known)
 
 
@@ -104,21 +94,21 @@ def refresh(index_url: str, *, yes: bool, as_json: bool) -> None:
     """Bring the rows of torch and its companions up to date from the package indexes."""
     known, host = load_catalog(), LiveHost()
     companions = sorted({row.package for row in known.torch.companions.rows if row.cuda is None})
-    seeing = _look(Sources(host, index_url=index_url, seconds=REFRESH_SECONDS), known, ("torch", *companions))
-    if not seeing.seen:
+    listing = list_builds(Sources(host, index_url=index_url, seconds=REFRESH_SECONDS), known, ("torch", *companions))
+    if not listing.seen:
         raise WorkFailed(
             _("No index could be read, so the tables stay as they are. {reasons}").format(
-                reasons=" ".join(seeing.unchecked)
+                reasons=" ".join(listing.unchecked)
             ),
             hint=_("Check the network, or name an index with --index-url."),
         )
-    found = refreshed(known.torch, seeing.seen, str(host.facts("identity")["date"]))
+    found = refreshed(known.torch, listing.seen, str(host.facts("identity")["date"]))
     if not as_json:
         _tell_changes(found, known)
-        _tell(seeing.unchecked)
+        _tell(listing.unchecked)
     path = _write(found, yes=yes) if found.changes else None
     if as_json:
-        answer = {"changes": found.changes, "not_checked": seeing.unchecked, "written": path}
+        answer = {"changes": found.changes, "not_checked": listing.unchecked, "written": path}
         click.echo(to_json(answer, indent=2))
     elif path:
         click.echo(_("Written to {path}; plans rest on it from now on.").format(path=path))
@@ -128,29 +118,6 @@ def _write(found: Refreshed, *, yes: bool) -> str:
     if not yes and not click.confirm(_("Write these changes?"), default=True, err=True):
         raise Cancelled(_("Nothing was written."), hint=_("The tables stay as they are."))
     return str(write_torch_tables(found.tables))
-
-
-def _look(sources: Sources, known: Catalog, projects: tuple[str, ...]) -> Seeing:
-    """Ask all indexes at once: pip's own for every project, torch's own (or the one named) for torch."""
-    own = sources.index_url or known.index_url("")
-    asked = [("torch", own), *((project, None) for project in projects)]
-    with ThreadPoolExecutor(max_workers=len(asked)) as pool:
-        found = list(pool.map(lambda question: sources.listing(*question), asked))
-    seen = (_seen(wheel) for answer in found for wheel in answer.wheels)
-    return Seeing(tuple(filter(None, seen)), tuple(dict.fromkeys(_unchecked(found))))
-
-
-def _seen(wheel: Wheel) -> Seen | None:
-    """Read the build off the version's local part, as on an index of all builds; one without is PyPI's."""
-    if "+" not in wheel.filename:
-        return Seen("pypi", wheel.filename, wheel.size)
-    local = _LOCAL.search(wheel.filename)
-    return Seen(local[1], wheel.filename, wheel.size) if local else None
-
-
-def _unchecked(found: Iterable[Found]) -> Iterable[str]:
-    for asked in (asked for answer in found for asked in answer.asked if asked.status == "unreachable"):
-        yield _("Not checked: {source} cannot be reached ({reason}).").format(source=asked.source, reason=asked.reason)
 
 
 def _tables(known: Catalog) -> dict[str, dict[str, Any]]:

@@ -90,4 +90,4 @@ def _draw_also(machine: Machine | None, told: set[str]) -> None:
     from assistant.cli.draw import draw_findings  # noqa: PLC0415 - likewise
 
     found = with_ways_out(check_up(machine), machine) if machine else ()
-    draw_findings([each for each in found if each.severity.value in {"warning", "error"} and each.key not in told])
+    draw_findings([each for each in found if each.wrong and each.key not in told])

@@ -22,7 +22,6 @@ from assistant.i18n import _, ngettext, sentences
 from assistant.model.errors import AssistantError, BadInput, Cancelled, WorkFailed
 from assistant.model.event import Event
 from assistant.model.event import Progress as Told
-from assistant.model.finding import Severity
 from assistant.model.report import verdict
 from assistant.session.actions import Answer
 from assistant.session.nouns import Phase, Preview, State, Task
@@ -195,7 +194,7 @@ def _draw_verify(state: State) -> None:
 
 def _draw_diagnose(state: State) -> None:
     _draw_causes(state)
-    worth = sum(finding.severity in {Severity.WARNING, Severity.ERROR} for finding in state.findings)
+    worth = sum(finding.wrong for finding in state.findings)
     text = ngettext("{count} thing to mend, see above", "{count} things to mend, see above", worth)
     _done(_("Diagnose"), text.format(count=worth) if worth else _("nothing to mend"), good=not worth)
 

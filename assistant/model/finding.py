@@ -56,6 +56,11 @@ class Finding(Record, frozen=True):
     evidence: tuple[str, ...] = ()
     remedies: tuple[Remedy, ...] = ()
 
+    @property
+    def wrong(self) -> bool:
+        """Tell whether it is something to mend, not mere news."""
+        return self.severity in {Severity.WARNING, Severity.ERROR}
+
 
 class Diagnosis(Record, frozen=True, omit_defaults=False):
     """A ranked cause of a failure; `confidence` from 0 to 1."""

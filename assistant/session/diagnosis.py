@@ -78,7 +78,7 @@ def with_ways_out(findings: Iterable[Finding], machine: Machine) -> tuple[Findin
     rules = {rule.key: rule for rule in load_rules().rules}
     return tuple(
         replace(finding, remedies=_filled(ways_out(rules[finding.key], machine), machine))
-        if finding.key in rules and not finding.remedies and finding.severity.value in {"warning", "error"}
+        if finding.key in rules and not finding.remedies and finding.wrong
         else finding
         for finding in findings
     )
