@@ -2,84 +2,106 @@
 
 from __future__ import annotations
 
-import re
+from bisect import bisect
+from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from itertools import compress, pairwise
+from typing import Any
 
 __all__ = ["Spotter"]
 
-MOST_HITS = 200  # lines with the same text that are looked at in one piece
+SHORTEST, BEGINNING, WINDOW = 3, 4, 8  # bytes of a text that all have, that are looked at everywhere, and then
+BITS = 20  # of the hash of a beginning
+BLOCK = 1 << 18  # places looked at in one go: what is computed from them stays in a processor's cache
+MOST_LINES = 200  # with the same text that are looked at in one piece
 ENOUGH = 60  # lines of different shapes after which a text is no longer looked for
-NEAR = 150  # characters before and after a text that make the shape of its line
-FIRST = 20_000  # words of a piece that tell of what kind it is
-MANY_WORDS = 10_000  # different words among those above which parts of words are no longer looked for
-_LETTERS = bytes(
-    code + 32 if 65 <= code <= 90 else code if 97 <= code <= 122 or code >= 128 else 32  # noqa: PLR2004 - ASCII
-    for code in range(256)
-)
-_DIGITS = {ord(digit): None for digit in "0123456789"}
+NEAR = 150  # bytes before and after a text that make the shape of its line
+Array = Any  # NumPy is loaded for a long log only
 
 
 class Spotter:
-    """Knows the texts to look for, each by its whole words and by the part of a word at its ends."""
+    """Knows the texts to look for, each of three bytes or more."""
 
     def __init__(self, texts: Iterable[str]) -> None:
-        self._parts = {text: _parts(text) for text in sorted(set(texts))}
-        self._room = dict.fromkeys(self._parts, ENOUGH)
-        self._shapes: set[str] = set()
+        self._room = {text.encode(): ENOUGH for text in sorted(set(texts))}
+        self._shapes: set[bytes] = set()
 
     def lines(self, low: str) -> set[int]:
         """Give the indexes of lines that hold a text and whose shape, digits aside, was not seen before."""
-        found = {text: set(self._fresh(low, text)) for text in self._present(low)}
-        for text, indexes in found.items():
-            self._room[text] -= len(indexes)
-            if self._room[text] <= 0:
-                del self._parts[text]
-        return set().union(*found.values())
+        import numpy as np  # noqa: PLC0415 - see Array
 
-    def _present(self, low: str) -> Iterator[str]:
-        """Give the texts that occur, judged first by the piece's different words, which are few in a real log."""
-        every = low.encode("utf-8", "replace").translate(_LETTERS).split()
-        if len(set(every[:FIRST])) > MANY_WORDS:
-            yield from self._paired(low, every)
-            return
-        words = set(every)
-        joined = b"\n".join(words)
-        for text, (whole, edge) in self._parts.items():
-            if (not edge or edge in joined) and words.issuperset(whole) and text in low:
-                yield text
+        data = f"{low}\n".encode("utf-8", "replace")
+        ends = np.flatnonzero(np.frombuffer(data, np.uint8) == ord("\n")).tolist()
+        lines: set[int] = set()
+        for text, places in self._present(data):
+            fresh = {bisect(ends, at) for at in self._fresh(data, text, places)}
+            self._room[text] -= len(fresh)
+            lines |= fresh
+        self._room = {text: room for text, room in self._room.items() if room > 0}
+        return lines
 
-    def _paired(self, low: str, every: list[bytes]) -> Iterator[str]:
-        """Do so in text that has nearly every short word: its words must stand beside one another, and be whole."""
-        runs = {text: tuple(filter(None, _runs(text))) for text in self._parts}
-        words = {one for text in runs.values() for one in text}.intersection(every)
-        first = words.intersection(one for text in runs.values() for one in text[:-1])
-        pairs = set(compress(pairwise(every), map(first.__contains__, every)))
-        for text, wanted in runs.items():
-            if words.issuperset(wanted) and pairs.issuperset(pairwise(wanted)) and text in low:
-                yield text
+    def _present(self, data: bytes) -> Iterator[tuple[bytes, list[int]]]:
+        """Give the texts that occur, each with the places where at least its first bytes stand."""
+        texts = defaultdict(list)
+        for text in self._room:
+            texts[text[:SHORTEST]].append(text)
+        places, windows = _candidates(data, self._room)
+        seen = {
+            text
+            for window in _different(windows)
+            for text in texts.get(window[:SHORTEST], ())
+            if window.startswith(text[:WINDOW])
+        }
+        for text in self._room:
+            if text in seen and (len(text) <= WINDOW or text in data):
+                first = int.from_bytes(text[:WINDOW], "little")
+                mask = (1 << 8 * min(len(text), WINDOW)) - 1
+                yield text, places[(windows & mask) == first].tolist()
 
-    def _fresh(self, low: str, text: str) -> Iterator[int]:
-        index = counted = 0
-        found = low.find(text)
-        for _hit in range(MOST_HITS):
-            if found < 0:
-                return
-            end = low.find("\n", found)
-            start = max(found - NEAR, low.rfind("\n", max(0, found - NEAR), found) + 1)
-            shape = low[start : min(end, found + NEAR) if end >= 0 else found + NEAR].translate(_DIGITS)
+    def _fresh(self, data: bytes, text: bytes, places: list[int]) -> Iterator[int]:
+        """Give the places, one in each line at most, that hold the text in a line of a new shape."""
+        end, looked_at = -1, 0
+        for at in places:
+            if at < end or not data.startswith(text, at):
+                continue
+            end = data.find(b"\n", at)
+            start = max(at - NEAR, data.rfind(b"\n", max(0, at - NEAR), at) + 1)
+            shape = data[start : min(end, at + NEAR)].translate(None, b"0123456789")
             if shape not in self._shapes:
                 self._shapes.add(shape)
-                index, counted = index + low.count("\n", counted, found), found
-                yield index
-            found = low.find(text, end) if end >= 0 else -1
+                yield at
+            looked_at += 1
+            if looked_at == MOST_LINES:
+                return
 
 
-def _parts(text: str) -> tuple[frozenset[bytes], bytes]:
-    """Split a text into the words that it holds whole and the longest of its two ends, which may be parts."""
-    runs = _runs(text)
-    return frozenset(runs[1:-1]) - {b""}, max(runs[0], runs[-1], key=len)
+def _candidates(data: bytes, texts: Iterable[bytes]) -> tuple[Array, Array]:
+    """Give the places where the hash of a text's beginning stands, and the bytes from each on as a number."""
+    import numpy as np  # noqa: PLC0415 - see Array
+
+    def hashed(starts: Array) -> Array:
+        return starts * np.uint32(2654435761) >> np.uint32(32 - BITS)
+
+    size, data = len(data), data + bytes(WINDOW)
+    starts, windows = (np.ndarray(size, kind, data, strides=(1,)) for kind in ("<u4", "<u8"))  # one from each byte on
+    wanted = np.zeros(1 << BITS, bool)
+    wanted[hashed(np.frombuffer(b"".join(_beginnings(texts)), "<u4"))] = True
+    blocks = [slice(at, at + BLOCK) for at in range(0, size, BLOCK)]
+    found = [block.start + np.flatnonzero(wanted[hashed(starts[block])]) for block in blocks]
+    places = np.concatenate([np.empty(0, int), *found])
+    return places, windows[places]
 
 
-def _runs(text: str) -> list[bytes]:
-    return re.split(rb"[^a-z\x80-\xff]+", text.encode())
+def _beginnings(texts: Iterable[bytes]) -> Iterator[bytes]:
+    """Give the first bytes of each text; of one that is shorter, whatever follows it."""
+    for text in texts:
+        if len(text) < BEGINNING:
+            yield from (text + bytes([after]) for after in range(256))
+        else:
+            yield text[:BEGINNING]
+
+
+def _different(windows: Array) -> Iterator[bytes]:
+    import numpy as np  # noqa: PLC0415 - see Array
+
+    packed = np.unique(windows).tobytes()
+    return (packed[at : at + WINDOW] for at in range(0, len(packed), WINDOW))

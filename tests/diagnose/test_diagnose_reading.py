@@ -7,7 +7,7 @@ import zlib
 
 import pytest
 
-from assistant.diagnose import diagnose, read_log
+from assistant.diagnose import diagnose, load_rules, read_log
 from assistant.model.errors import BadInput
 
 LINE = (
@@ -88,6 +88,14 @@ def test_the_failing_line_of_a_long_log_is_found_with_its_number() -> None:
     assert diagnose(log)[0].key == "libomp140-missing"
     assert (123_457, LINE) in log.lines
     assert len(log.lines) < 2000
+
+
+def test_every_text_of_a_rule_is_seen_in_a_long_log() -> None:
+    """Whatever a pattern holds literally, alone in its line or inside a word, keeps its line."""
+    texts = sorted({text for texts in load_rules().needles.values() for text in texts}, key=len)
+    planted = [f"<{'a' * (number % 40)}{text}{'z' * (number // 40)}>" for number, text in enumerate(texts)]
+    lines = [line for text in planted for line in (*[f"{len(text):050}"] * 25, text)]
+    assert set(planted) <= {line for _number, line in read_log("\n".join(lines).encode()).lines}
 
 
 def test_the_cause_is_found_among_many_other_errors() -> None:
