@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import html
+import re
+from collections.abc import Callable, Iterable
+from functools import partial
 
 import msgspec
 
@@ -13,12 +16,14 @@ from assistant.detect.parsers.amd import rocminfo
 from assistant.detect.parsers.apple import overview, profiler_json, profiler_text
 from assistant.detect.parsers.collect_env import collect_env
 from assistant.detect.parsers.dxdiag import dxdiag
+from assistant.detect.parsers.listed import LAYOUTS, device_blocks, lspci, smi_lines
+from assistant.detect.parsers.programs import program_report
 from assistant.detect.parsers.windows import nvidia_version
 from assistant.detect.run import united
 from assistant.i18n import _
 from assistant.model.errors import BadInput
 from assistant.model.finding import Severity
-from assistant.model.machine import Detection, Vendor
+from assistant.model.machine import Detection, Gpu, Vendor
 
 __all__ = ["read_report"]
 
@@ -29,14 +34,30 @@ def read_report(text: str) -> Detection:
     Raises `BadInput` when the text holds no report that is known.
     """
     notes = Notes()
-    plain = text.replace("\r", "\n") if "\n" not in text else text.replace("\r", "")
+    plain = _as_printed(text)
     read = [name for name, reader in READERS.items() if reader(plain, notes)]
+    read += [name for name, reader in BRIEF_READERS.items() if reader(plain[:_BRIEF], notes)]
     if not read:
         raise BadInput(
             _("No report that can be read was found in the text."),
-            hint=_("Paste the output of: {tools}.").format(tools=", ".join(READERS)),
+            hint=_("Paste the output of: {tools}.").format(tools=", ".join((*READERS, *BRIEF_READERS))),
         )
     return _with_summary(united([notes]), read)
+
+
+_ENTITIES = ("&nbsp;", "&lt;", "&gt;", "&quot;", "&#39;", "&#x27;", "&amp;")
+_DEEPEST_QUOTE = 3
+
+
+def _as_printed(text: str) -> str:
+    """Undo what a page, a mail or an old system made of line ends, marks and quoted lines."""
+    text = text.replace("\r", "\n") if "\n" not in text else text.replace("\r", "")
+    for entity in _ENTITIES if "&" in text else ():
+        text = text.replace(entity, html.unescape(entity))
+    text = "\n" + re.sub("<br ?/?>", "\n", text.replace("\xa0", " ").replace("\uff1a", ":"))
+    for _quoted in range(_DEEPEST_QUOTE):
+        text = text.replace("\n> ", "\n").replace("\n>", "\n")
+    return text[1:]
 
 
 def _with_summary(detection: Detection, read: list[str]) -> Detection:
@@ -75,8 +96,16 @@ def _nvidia(report: nvidia.NvidiaReport | None, source: str, notes: Notes) -> bo
     return True
 
 
+def _smi_lines(text: str, notes: Notes) -> bool:
+    reports = smi_lines(text)
+    return reports is not None and all(_nvidia(report, "nvidia-smi", notes) for report in reports)
+
+
 def _rocminfo(text: str, notes: Notes) -> bool:
     agents = rocminfo(text)
+    if agents is not None:
+        notes.fact("os", "linux", "rocminfo")
+        notes.fact("wsl", True if "WSL environment detected" in text else None, "rocminfo")
     for agent in agents or ():
         notes.gpu(agent.gpu, "rocminfo", bus=agent.bus)
     return agents is not None
@@ -90,14 +119,47 @@ def _dxdiag(text: str, notes: Notes) -> bool:
     notes.fact("os_version", told.os_version, "dxdiag")
     notes.fact("arch", told.arch, "dxdiag")
     notes.fact("memory_gb", told.memory_gb, "dxdiag")
-    for found in told.adapters:
-        reason = not_a_gpu(found.gpu.pci_id or "", name=found.gpu.name)
+    for gpu in _cards((found.gpu for found in told.adapters), "dxdiag", notes):
+        if gpu.vendor is Vendor.NVIDIA and gpu.driver:
+            notes.fact("nvidia_driver", nvidia_version(gpu.driver), "dxdiag")
+    return True
+
+
+def _cards(gpus: Iterable[Gpu], source: str, notes: Notes) -> list[Gpu]:
+    """Note each adapter as a GPU, or as a finding that says why it is none; give the GPUs."""
+    kept = []
+    for gpu in gpus:
+        reason = not_a_gpu(gpu.pci_id or "", name=gpu.name)
         if reason:
             notes.finding("adapter-skipped", Severity.INFO, reason)
-            continue
-        notes.gpu(found.gpu, "dxdiag")
-        if found.gpu.vendor is Vendor.NVIDIA and found.gpu.driver:
-            notes.fact("nvidia_driver", nvidia_version(found.gpu.driver), "dxdiag")
+        else:
+            notes.gpu(gpu, source)
+            kept.append(gpu)
+    return kept
+
+
+def _lspci(text: str, notes: Notes) -> bool:
+    gpus = lspci(text)
+    notes.fact("os", "linux" if gpus else None, "lspci")
+    return gpus is not None and bool([*_cards(gpus, "lspci", notes), gpus])
+
+
+def _devices(tool: str, text: str, notes: Notes) -> bool:
+    gpus = device_blocks(text, LAYOUTS[tool])
+    _cards(gpus or (), tool, notes)
+    return gpus is not None
+
+
+def _program(text: str, notes: Notes) -> bool:
+    """Read what a program says of its environment; beside a dump or a list of GPUs it only fills gaps."""
+    told = program_report(text)
+    if told is None:
+        return False
+    dumped = notes.facts.keys() & {"python", "packages"}
+    for name, value in told.facts.items():
+        notes.fact(name, value if not dumped or name == "os" else None, "report")
+    if not notes.gpus:
+        _cards(told.gpus, "report", notes)
     return True
 
 
@@ -120,4 +182,11 @@ READERS: dict[str, Callable[[str, Notes], bool]] = {
     "rocminfo": _rocminfo,
     "dxdiag": _dxdiag,
     "system_profiler": _system_profiler,
+}
+_BRIEF = 2 * 10**5  # such reports are short: what stands behind so many characters is none
+BRIEF_READERS: dict[str, Callable[[str, Notes], bool]] = {
+    "nvidia-smi -L": _smi_lines,
+    "lspci -nn": _lspci,
+    **{tool: partial(_devices, tool) for tool in LAYOUTS},
+    "ComfyUI, SD.Next, InvokeAI, YOLO, pip": _program,
 }

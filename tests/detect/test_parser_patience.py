@@ -14,9 +14,17 @@ from assistant.detect import read_report
 from assistant.detect.parsers import amd, apple, nvidia, smi, system, windows
 from assistant.detect.parsers.collect_env import collect_env
 from assistant.detect.parsers.dxdiag import dxdiag
+from assistant.detect.parsers.listed import LAYOUTS, device_blocks, lspci, smi_lines
+from assistant.detect.parsers.programs import program_report
 from assistant.machines import load, shipped
 from assistant.model.errors import BadInput
 from assistant.model.record import to_json
+
+
+def listed_devices(text):
+    """Read a text in every layout in which tools list devices."""
+    return [device_blocks(text, layout) for layout in LAYOUTS.values()]
+
 
 READERS = (
     amd.kfd_node,
@@ -27,6 +35,10 @@ READERS = (
     apple.profiler_text,
     collect_env,
     dxdiag,
+    listed_devices,
+    lspci,
+    program_report,
+    smi_lines,
     nvidia.driver_version,
     nvidia.smi_complaint,
     nvidia.smi_query,
@@ -70,6 +82,16 @@ Graphics/Displays:
 ]}
 {"gpu_data":[{"gpu":0,"asic":{"device_id":"0x744c"},"vram":{"size":{"value":9}}}
 {"device_list":[{"pci_bdf_address":"0000:03:00.0","device_id":0}]}
+VULKANINFO
+GPU0:
+	deviceName = X
+	vendorID = 0x10de
+01:00.0 VGA compatible controller [0300]: X [10de:2684] (rev a1)
+GPU 0: Tesla T4 (UUID: GPU-0
+Tesla T4, 535.104.05, 15360 MiB
+- **PyTorch Version:** 2.6.0+cu126
+- **Name:** cuda:0 NVIDIA X : native
+GPU 0,1: NVIDIA X
 gfx_target_version 110000
 simd_count 9
     DriverDesc    REG_SZ    X
@@ -121,6 +143,11 @@ def test_a_report_is_read_or_refused(text, data):
         "Graphics/Displays:\n    X:\n      Chipset Model: X\n",
         '{"SPDisplaysDataType":[',
         "NVSMI LOG Product Name " + " " * 30,
+        "\n> &gt;",
+        "01:00.0 VGA compatible controller [0300]: X [10de:2684]\n\t",
+        "GPU0:\n\tdeviceName = X\n\tdeviceType = GPU\n\tvendorID = 0x10de\n",
+        "- **PyTorch Version:** 2.6\n- **Python Version:** 3.1\nOS: nt\nGPU 0,1,: NVIDIA\n",
+        "NVIDIA Tesla T4, 1, ",
     ],
     ids=lambda unit: repr(unit[:24]),
 )

@@ -1,4 +1,4 @@
-"""Dumps as people paste them, in every wrapping seen: shortened copies of published ones, without names of people."""
+"""Dumps and reports as people paste them, in every wrapping seen: after published ones, shortened, without names."""
 
 from __future__ import annotations
 
@@ -11,9 +11,15 @@ import pytest
 from assistant.detect import read_report
 from assistant.model.machine import Vendor
 
-# Each part: `=== name`, one line of what the dump says, then the dump.
-PARTS = re.split(r"^=== ", (Path(__file__).parent / "pasted_dumps.txt").read_text(encoding="utf-8"), flags=re.MULTILINE)
-DUMPS = {name: rest.partition("\n") for name, _end, rest in (part.partition("\n") for part in PARTS[1:])}
+
+def parts(file):
+    """Read the parts of a file: `=== name`, one line of what the text says, then the text."""
+    text = (Path(__file__).parent / file).read_text(encoding="utf-8")
+    split = (part.partition("\n") for part in re.split(r"^=== ", text, flags=re.MULTILINE)[1:])
+    return {name: rest.partition("\n") for name, _end, rest in split}
+
+
+DUMPS, REPORTS = parts("pasted_dumps.txt"), parts("pasted_reports.txt")
 
 
 @pytest.mark.parametrize("name", DUMPS)
@@ -37,3 +43,20 @@ def test_line_ends_do_not_matter(line_end):
     """Windows' and old line ends, doubled lines, blanks and HTML breaks change no fact."""
     for _told, _end, dump in DUMPS.values():
         assert read_report(dump.replace("\n", line_end)).machine == read_report(dump).machine
+
+
+@pytest.mark.parametrize("name", REPORTS)
+def test_what_tools_and_programs_say_is_read(name):
+    """What a tool lists or a program says of its machine is read; what it does not say is not made up."""
+    told, _end, text = REPORTS[name]
+    wanted = json.loads(told)
+    machine = read_report(text).machine
+    assert bool(machine.wsl) is wanted.get("wsl", False)
+    facts = {"driver": machine.nvidia_driver, "cuda": machine.cuda_driver_api, "torch": machine.packages.get("torch")}
+    for key in wanted.keys() & {"os", "arch", "python", "rosetta", *facts}:
+        assert facts.get(key, getattr(machine, key, None)) == wanted[key]
+    names = [gpu.name for gpu in machine.gpus]
+    assert all(name is None or name in names for name in wanted.get("gpus", ()))
+    assert len(names) == len(wanted.get("ids", wanted.get("gpus", names)))
+    for key, field in (("ids", "pci_id"), ("gfx", "gfx"), ("vram", "vram_gb")):
+        assert set(wanted.get(key, ())) <= {getattr(gpu, field) for gpu in machine.gpus}

@@ -365,7 +365,12 @@ def test_the_findings_say_what_was_read_and_what_stays_unknown():
     assert read_report(WINDOWS_TABLE).machine.os is None
 
 
-@pytest.mark.parametrize("text", ["", "hello", "PyTorch version: 2.0\nOS: Linux\n", "<html>" * 1000, "\x00\ufffd" * 99])
+PROSE = "I use Windows 11 and an RTX 3060 and my torch does not see it. PyTorch 2.15 needs a driver of 580?"
+
+
+@pytest.mark.parametrize(
+    "text", ["", "hello", "PyTorch version: 2.0\nOS: Linux\n", "<html>" * 1000, "\x00\ufffd" * 99, PROSE]
+)
 def test_text_without_a_report_is_refused_in_one_sentence(text):
     """Prose, markup and noise are bad input with a next step."""
     with pytest.raises(BadInput, match="No report") as raised:

@@ -37,14 +37,10 @@ _LABELS = frozenset(
         "vllm build flags", "gpu topology", "nccl version", "environment variables",
     )
 )  # fmt: skip
-# What `transformers env`, `accelerate env` and ComfyUI call the same.
-_ALSO = {"platform": "python platform", "gpu type": _GPUS}
 # A dump whose first line is lost is known by these.
 _TELLING = {_START, "cuda used to build pytorch", "python platform"}
 # A label may be bold, a cell of a table, or say more in brackets: `OS (e.g., Linux)`.
 _LINE = re.compile(r"([^:|(]{2,40})(?:\([^()]{0,30}\)[ \t*]*)?[:|](.*)", re.DOTALL)
-# ComfyUI writes `Device: cuda:0 NVIDIA GeForce RTX 4090 : cudaMallocAsync`.
-_DEVICE = re.compile(r" (?:cuda|xpu):\d{1,2} ([^:]{3,100}?)(?: : \w{1,40})?", re.IGNORECASE)
 _BARE = re.compile(r"(PyTorch version)[ \t]+(\d.*)", re.DOTALL | re.IGNORECASE)
 
 
@@ -69,7 +65,7 @@ def collect_env(text: str) -> CollectEnv | None:
     lower = text.lower()
     if not any(label in lower for label in _TELLING):
         return None
-    text = _GAP.sub("\n", re.sub("<br ?/?>", "\n", text.replace("\uff1a", ":")))
+    text = _GAP.sub("\n", text)
     dump = _fullest_dump(text)
     if dump is None and len(text) < _LONGEST_RUN_ON:
         dump = _fullest_dump(_RUN_ON.sub("\n", text))
@@ -110,12 +106,7 @@ def _fullest_dump(text: str) -> Dump | None:
 def _label(line: str) -> tuple[str, str]:
     """Part a line into the label that it begins with, in this module's words, and the rest."""
     found = _LINE.match(line) if ":" in line or "|" in line else _BARE.match(line)
-    label, tail = (found[1].rstrip("* `\t").lower(), found[2]) if found else ("", "")
-    if label == "platform" and " " in tail.strip():  # people fill that in by hand as well
-        return "", ""
-    if label == "device" and (device := _DEVICE.fullmatch(tail)):
-        return _GPUS, device[1]
-    return _ALSO.get(label, label), tail
+    return (found[1].rstrip("* `\t").lower(), found[2]) if found else ("", "")
 
 
 def _value(dump: Dump, label: str) -> str:

@@ -20,17 +20,17 @@ class Dxdiag(Record, frozen=True):
 
 
 _SECTION = re.compile(r"^-{4,60}[ \t]{0,40}\n[ \t]*([A-Z][\w /&]{2,40}?)[ \t]*\n-{4,60}[ \t]*$", re.MULTILINE)
-_CARDS = {"Display Devices", "Render Devices"}
+_CARDS, _HEAD = {"Display Devices", "Render Devices"}, "System Information"
 
 
 def dxdiag(text: str) -> Dxdiag | None:
     """Read a report, whole or only its display part; None when the text is none."""
     parts = _SECTION.split(text)
     sections = dict(zip(parts[1::2], parts[2::2], strict=False))
-    if not sections.keys() & _CARDS and "System Information" not in sections:
+    if not sections.keys() & {*_CARDS, _HEAD}:
         return None
-    head = _fields(sections.get("System Information", ""))
-    cards = [card for name in sorted(_CARDS & sections.keys()) for card in _cards(sections[name])]
+    head = _fields(sections.get(_HEAD, ""))
+    cards = [card for name in (*sorted(_CARDS), _HEAD) for card in _cards(sections.get(name, ""))]
     known = {(card.device.partition("&SUBSYS")[0], card.gpu.name): card for card in reversed(cards)}
     found = Dxdiag(
         os_version=_system(head.get("Operating System", "")),
@@ -56,12 +56,18 @@ def _cards(section: str) -> list[Adapter]:
         size = _gib(told.get("Dedicated Memory", ""))
         values = {
             "DriverDesc": told.get("Card name", ""),
-            "MatchingDeviceId": told.get("Device Key", ""),
+            "MatchingDeviceId": told.get("Device Key") or _amd_device(told.get("Chip type", "")),
             "DriverVersion": told.get("Driver Version", ""),
             "HardwareInformation.qwMemorySize": int(size * 2**30) if size else 0,
         }
         found.append(adapter(values))
     return [card for card in found if card]
+
+
+def _amd_device(chip: str) -> str:
+    """Read the device off `AMD Radeon Graphics Processor (0x7550)`, for excerpts that leave its key out."""
+    found = re.match(r"AMD [^(]{0,60}\(0x([0-9A-Fa-f]{4})\)", chip)
+    return f"VEN_1002&DEV_{found[1]}" if found else ""
 
 
 def _system(text: str) -> str | None:

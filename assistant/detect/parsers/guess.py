@@ -9,8 +9,8 @@ from assistant.model.machine import Vendor
 __all__ = ["arch_of", "system_of", "vendor_of_name"]
 
 _SYSTEMS = (
-    ("windows", re.compile(r"\bwindows\b|\bwin(?:32|64|10|11)\b|\b[A-Z]:\\|\bMSC v", re.IGNORECASE)),
-    ("macos", re.compile(r"\bmac ?os\b|\bosx\b|\bos x\b|\bdarwin\b", re.IGNORECASE)),
+    ("windows", re.compile(r"\bwindows\b|^nt$|\bwin(?:32|64|10|11)\b|\b[A-Z]:\\|\bMSC v", re.IGNORECASE)),
+    ("macos", re.compile(r"\bmac ?os\b|\bosx\b|\bos x\b|\bdarwin\b|^/(?:Users|Applications)/", re.IGNORECASE)),
     (
         "linux",
         re.compile(

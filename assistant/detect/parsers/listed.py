@@ -1,0 +1,128 @@
+"""Reads the GPUs that general tools list: lspci, vulkaninfo, clinfo, `amd-smi static`, `nvidia-smi -L` and queries."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from assistant.detect.parsers.guess import vendor_of_name
+from assistant.detect.parsers.nvidia import NvidiaReport, NvidiaRow
+from assistant.detect.parsers.windows import VENDORS
+from assistant.model.machine import Gpu, Vendor
+
+__all__ = ["LAYOUTS", "Layout", "device_blocks", "lspci", "smi_lines"]
+
+_LSPCI = re.compile(
+    r"^(?:[0-9a-f]{4}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7] "
+    r"(VGA|3D|Display|Processing)[\w -]{0,30}(?: \[[0-9a-f]{4}\])?: ([^\n]{1,250})((?:\n[ \t]+[^\n]{0,300}){0,12})",
+    re.MULTILINE,
+)
+
+
+def lspci(text: str) -> tuple[Gpu, ...] | None:
+    """Read `lspci`, with ids (-nn), drivers (-k) or neither; audio devices and NPUs beside the GPUs are none."""
+    found = (_device(kind, told, more) for kind, told, more in _LSPCI.findall(text))
+    return tuple(gpu for gpu in found if gpu) or None
+
+
+def _device(kind: str, told: str, more: str) -> Gpu | None:
+    ids = re.findall(r"\[([0-9a-f]{4}:[0-9a-f]{4})\]", told)
+    pci_id = ids[-1] if ids else None
+    vendor = VENDORS.get(ids[-1][:4], Vendor.OTHER) if ids else vendor_of_name(told)
+    if kind == "Processing" and vendor not in {Vendor.AMD, Vendor.NVIDIA}:
+        return None
+    driver = re.search(r"Kernel driver in use: (\w{1,20})", more)
+    name = None if pci_id else re.sub(r" \(rev \w\w\).*$", "", told)
+    return Gpu(vendor=vendor, name=name, pci_id=pci_id, driver=driver[1] if driver else None)
+
+
+class Layout(NamedTuple):
+    """How a tool lists devices: a word only it prints, where one begins, and what it calls each fact."""
+
+    mark: str
+    begins: re.Pattern[str]
+    names: tuple[str, ...]
+    vendor: str
+    device: str = ""
+    kind: str = ""
+
+
+LAYOUTS = {
+    "vulkaninfo": Layout(
+        "deviceName",
+        re.compile(r"^(?=GPU\d{1,2}:|VkPhysicalDeviceProperties:)", re.MULTILINE),
+        ("deviceName",),
+        "vendorID",
+        "deviceID",
+        "deviceType",
+    ),
+    "clinfo": Layout(
+        "Device Vendor ID",
+        re.compile(r"^(?=[ \t]{0,8}Device Name )", re.MULTILINE),
+        (r"Device Board Name \(AMD\)", "Device Name"),
+        "Device Vendor ID",
+        kind="Device Type",
+    ),
+    "amd-smi static": Layout(
+        "MARKET_NAME",
+        re.compile(r"^(?=GPU: \d)", re.MULTILINE),
+        ("MARKET_NAME",),
+        "VENDOR_ID",
+        "DEVICE_ID",
+    ),
+}
+
+
+def device_blocks(text: str, layout: Layout) -> tuple[Gpu, ...] | None:
+    """Read the GPUs that a tool lists block by block, each once; processors that pose as GPUs are left out."""
+    if layout.mark not in text:
+        return None
+    found = (_block(block, layout) for block in layout.begins.split(text)[1:])
+    return tuple(dict.fromkeys(gpu for gpu in found if gpu)) or None
+
+
+def _block(block: str, layout: Layout) -> Gpu | None:
+    kind = _field(block, layout.kind) if layout.kind else "GPU"
+    name = next(filter(None, (_field(block, name) for name in layout.names)), "")
+    vendor = _hex(_field(block, layout.vendor))
+    if "GPU" not in kind or not (name or vendor):
+        return None
+    device = _hex(_field(block, layout.device)) if layout.device else ""
+    gfx = re.search(r"\bgfx[0-9a-f]{3,4}\b", block)
+    return Gpu(
+        vendor=VENDORS.get(vendor) or vendor_of_name(name),
+        name=name if not name.startswith("gfx") else None,
+        pci_id=f"{vendor}:{device}" if vendor and device else None,
+        gfx=gfx[0] if gfx else None,
+    )
+
+
+def _field(block: str, name: str) -> str:
+    found = re.search(rf"^[ \t]*{name}[ \t]*[:=]?[ \t]+(\S[^\n]{{0,100}})$", block, re.MULTILINE)
+    return found[1].strip() if found else ""
+
+
+def _hex(text: str) -> str:
+    """Read `1002` off `0x1002` or the 4098 that some releases print."""
+    number = re.match(r"0x[0-9a-f]{1,8}|\d{1,9}", text.lower())
+    return f"{int(number[0], 0):04x}" if number and text[:2] != "00" else ""
+
+
+_LIST = re.compile(r"^GPU \d{1,3}: ([^\n(]{3,80}?) \(UUID: GPU-", re.MULTILINE)
+_QUERY = re.compile(
+    r"^(?:\d{1,2}, )?((?:NVIDIA|GeForce|Tesla|Quadro|TITAN) ?[\w .()-]{0,60})((?:, [^,\n]{1,60}){1,12})$", re.MULTILINE
+)
+
+
+def smi_lines(text: str) -> tuple[NvidiaReport, ...] | None:
+    """Read `nvidia-smi -L` and the lines that `--query-gpu=… --format=csv` gives, a report for each GPU."""
+    listed = [_report(name) for name in _LIST.findall(text)]
+    asked = [_report(name, rest) for name, rest in _QUERY.findall(text)]
+    return (*listed, *(report for report in asked if report.driver or report.rows[0].gpu.vram_gb)) or None
+
+
+def _report(name: str, rest: str = "") -> NvidiaReport:
+    memory = re.search(r", (\d{1,8}) MiB", rest)
+    driver = re.search(r", (\d{3}\.\d{2,3}(?:\.\d{1,3})?)(?=,|$)", rest)
+    gpu = Gpu(vendor=Vendor.NVIDIA, name=name, vram_gb=round(int(memory[1]) / 1024, 1) if memory else None)
+    return NvidiaReport(driver=driver[1] if driver else None, rows=(NvidiaRow(gpu=gpu),))
