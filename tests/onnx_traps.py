@@ -144,6 +144,14 @@ TRAPS: dict[str, tuple[int, str, dict[str, Any]]] = {
         ),
         {"g": np.float32(7), "a": np.int64(1)},
     ),
+    "coordinates of a grid": (
+        20,
+        (
+            "g (float[1,2,3] x, float[1,1,6,6] i) => (float[1,1,6,6] y) { s = Shape(i) c = AffineGrid(x, s) "
+            "y = GridSample(i, c) }"
+        ),
+        {},
+    ),
     "sequences": (
         17,
         (

@@ -63,7 +63,13 @@ def measure(program: Program, samples: Sequence[Feeds] = ()) -> Measured | None:
             with contextlib.suppress(Exception):  # the runtime's own errors share no base
                 given = samples or list(feeds(program, size))
                 pairs = zip(given, margins, strict=True)
-                return _merged([_examined(batch, margin) for sample, margin in pairs for batch in run(sample)])
+                return _merged(
+                    [
+                        _examined(batch, margin)
+                        for sample, margin in pairs
+                        for batch in (_taken(program, sample), *run(sample))
+                    ]
+                )
     return None
 
 
@@ -129,6 +135,11 @@ def _on_runtime(model: ModelProto, names: Mapping[str, Value]) -> Any:  # noqa: 
             yield dict(zip((names[name] for name in batch), session.run(batch, sample), strict=True))
 
     return run
+
+
+def _taken(program: Program, sample: Feeds) -> dict[Value, Any]:
+    """Give the inputs of a run by their values."""
+    return {program.main.values[name]: content for name, content in sample.items() if name in program.main.values}
 
 
 def _batches(names: Mapping[str, Value]) -> Iterator[list[str]]:

@@ -227,6 +227,7 @@ def _why_kept(key: str) -> str:
         "between": _("it stands between operations in FP32"),
         "beyond": _("one of its values is too large for FP16, or too small"),
         "bits": _("it reads bits, not numbers"),
+        "coordinates": _("it makes coordinates, which FP16 rounds by parts of a pixel"),
         "difference": _("it takes differences of what arrives in FP32, which rounding would lose among large numbers"),
         "epsilon": _("its epsilon is zero in FP16"),
         "exact": _("an integer, a size, a threshold or a condition is computed from it"),

@@ -98,7 +98,7 @@ def convert_to_fp16(
     measured = None
     calibration: Literal["run", "weights", "none"] = "none"
     if calibrate != "never":
-        calm = calibrate == "auto" and _calm(source, constants)
+        calm = calibrate == "auto" and not samples and _calm(source, constants)
         measured = None if calm else measure(source, samples)
         calibration = "weights" if calm else "none" if measured is None else "run"
     if measured is not None:

@@ -28,6 +28,7 @@ MOVES = frozenset(
 )  # fmt: skip
 # Why an operator stays FP32 whatever it is given: a key of the reasons in `conversion`.
 KEPT = {
+    "AffineGrid": "coordinates",
     "BitCast": "bits",
     "DequantizeLinear": "quantised",
     "IsInf": "infinite",

@@ -158,7 +158,8 @@ def _size(  # noqa: PLR0911 - a case per kind of operator
 ) -> tuple[float, float] | None:
     """Estimate the root mean square of a step's output, and that of its strongest channel."""
     if step.op in {"Constant", "ConstantOfShape"}:
-        size = _filled(step)
+        known = constants.of(step.outputs[0])
+        size = known.peak if known is not None else _filled(step)
         return size, size
     if step.op in BOUNDED:
         return 1.0, 1.0

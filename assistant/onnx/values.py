@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 import onnx
 import onnx.inliner
 from onnx import (
@@ -28,6 +31,7 @@ FLOAT, HALF = TensorProto.FLOAT, TensorProto.FLOAT16
 LISTED: dict[type, int] = {int: TensorProto.INT64, float: TensorProto.FLOAT}  # of a number written as an attribute
 UNKNOWN, NO_TENSOR = 0, -1
 RUNTIME = "com.microsoft"
+MOST_SPREAD = 2**28  # numbers of a sparse tensor
 SMALL_BYTES = 4096  # a larger tensor says nothing about shapes, so shape inference need not see it
 
 
@@ -150,6 +154,7 @@ def program(model: ModelProto) -> Program:
     _imported(bare)
     for graph in bodies(bare):
         _sort(graph)
+        _spread(graph)
     bare = _inferred(bare)
     weights = {tensor.name: tensor for tensor in model.graph.initializer}
     versions = opsets(bare)
@@ -210,6 +215,30 @@ def _sort(graph: GraphProto | onnx.FunctionProto) -> None:
         graph.node.extend(copies)
 
 
+def _spread(graph: GraphProto | onnx.FunctionProto) -> None:
+    """Write sparse constants out, as every runtime does when it loads them; one of a gigabyte or broken stays."""
+    for node in graph.node:
+        for entry in node.attribute if node.op_type == "Constant" else ():
+            if entry.name == "sparse_value" and (dense := _dense(entry.sparse_tensor)) is not None:
+                entry.CopyFrom(helper.make_attribute("value", dense))
+    if isinstance(graph, GraphProto):
+        for sparse in list(graph.sparse_initializer):
+            if (dense := _dense(sparse)) is not None:
+                graph.initializer.append(dense)
+                graph.sparse_initializer.remove(sparse)
+
+
+def _dense(sparse: SparseTensorProto) -> TensorProto | None:
+    if math.prod(sparse.dims) > MOST_SPREAD:
+        return None
+    with contextlib.suppress(ValueError, IndexError):
+        values, indices = numpy_helper.to_array(sparse.values), numpy_helper.to_array(sparse.indices)
+        dense = np.zeros(tuple(sparse.dims), values.dtype)
+        dense[np.unravel_index(indices, dense.shape) if indices.ndim == 1 else tuple(indices.T)] = values
+        return numpy_helper.from_array(dense, sparse.values.name)
+    return None
+
+
 def _inferred(bare: ModelProto) -> ModelProto:
     """Infer types and shapes; declared inner shapes are forgotten first, as a stale one misleads every runtime."""
     for graph in bodies(bare):
@@ -242,8 +271,6 @@ def _scope(
     for tensor in graph.initializer:
         whole = weights.get(tensor.name, tensor) if parent is None else tensor
         value(tensor.name, kind=tensor.data_type, tensor=whole, shape=tuple(tensor.dims))
-    for sparse in graph.sparse_initializer:
-        value(sparse.values.name, kind=sparse.values.data_type, shape=tuple(sparse.dims))
     for node in graph.node:
         inputs = [scope.find(name) if name else None for name in node.input]
         domain = plain_domain(node.domain)
@@ -272,7 +299,7 @@ def _type(info: onnx.ValueInfoProto) -> tuple[int, tuple[int | None, ...] | None
 
 
 def _constant(node: NodeProto, value: Value) -> None:
-    """Read the content of a Constant node; a sparse one stays a value like any other."""
+    """Read the content of a Constant node."""
     for entry in node.attribute:
         content = helper.get_attribute_value(entry)
         if isinstance(content, TensorProto):
@@ -284,8 +311,6 @@ def _constant(node: NodeProto, value: Value) -> None:
             value.tensor = helper.make_tensor(value.name, kind, [len(content)], content)
         if value.tensor is not None:
             value.kind, value.shape = value.tensor.data_type, tuple(value.tensor.dims)
-        elif isinstance(content, SparseTensorProto):
-            value.kind = content.values.data_type
 
 
 def _complete(step: Step) -> None:

@@ -158,6 +158,32 @@ def test_real_inputs_decide_what_stays() -> None:
     assert [(kept.op, kept.why) for kept in convert_to_fp16(model, keep=["Sqrt"])[1].kept] == [("Sqrt", "asked")]
 
 
+def test_a_sample_beyond_the_range_keeps_what_takes_it() -> None:
+    """Inputs count as values do, and a run is made for them though the weights alone would need none."""
+    model = parser.parse_model(
+        '<ir_version: 8, opset_import: ["" : 17]> g (float[2,4] x) => (float[2,4] y) { y = MatMul(x, w) }'
+    )
+    model.graph.initializer.append(numpy_helper.from_array(np.eye(4, dtype=np.float32) * np.float32(1e-5), "w"))
+    sample = {"x": np.full((2, 4), 1e6, np.float32)}
+    assert [kept.why for kept in convert_to_fp16(model, samples=[sample])[1].kept] == ["beyond"]
+
+
+def test_sparse_constants_are_looked_at_like_others() -> None:
+    """A large number in a sparse constant or weight stays FP32."""
+    for where in ("constant", "weight"):
+        model = parser.parse_model(
+            '<ir_version: 8, opset_import: ["" : 17]> g (float[2,3] x) => (float[2,3] y) { y = Add(x, s) }'
+        )
+        values = numpy_helper.from_array(np.float32([1.5, 2e5]), "s")
+        sparse = helper.make_sparse_tensor(values, numpy_helper.from_array(np.array([1, 4])), [2, 3])
+        if where == "weight":
+            model.graph.sparse_initializer.append(sparse)
+        else:
+            model.graph.node.insert(0, helper.make_node("Constant", [], ["s"], sparse_value=sparse))
+        given = random_inputs(model)
+        assert_close(run(model, given), run_strictly(to_fp16(model), given))
+
+
 def test_without_a_run_the_weights_still_decide() -> None:
     """A weight beyond FP16 and what carries it stay FP32 when nothing may be run."""
     _result, half = convert_to_fp16(trap("weight beyond the range"), calibrate="never")
