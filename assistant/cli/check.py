@@ -38,9 +38,8 @@ def check(
     told = read_config(read_file(config, CONFIG_LIMIT), config)
     host = host_of(replay)
     here = detect(host).machine
-    last = Store().load()
-    known = last.environment.path if last and last.environment else ""
-    folder = None if replay else environment_of(told, target, known)
+    last = Store().environment()
+    folder = None if replay else environment_of(told, target, last.path if last else "")
     report = None if no_verify or folder is None else _verified(told, folder)
     found = drifts(told, here, folder, report, host)
     if as_json:

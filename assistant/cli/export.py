@@ -7,10 +7,10 @@ from rich.text import Text
 
 from assistant.cli.draw import console
 from assistant.cli.journey import Journey
-from assistant.cli.setup import last_setup
 from assistant.export import FORMATS
 from assistant.model.record import replace, to_json
 from assistant.session.nouns import Task
+from assistant.session.resume import last_setup
 
 __all__ = ["export"]
 

@@ -131,10 +131,10 @@ def _python() -> str:
         return sys.executable
     from assistant.session.store import Store  # noqa: PLC0415 - not needed where this Python has it
 
-    last = Store().load()
-    if last is None or last.environment is None:
+    environment = Store().environment()
+    if environment is None:
         raise BadInput(
             _("The assistant's own Python holds no ONNX Runtime to run the model with."),
             hint=_("Name a Python that does with --python, or run `assistant setup` first."),
         )
-    return last.environment.python
+    return environment.python

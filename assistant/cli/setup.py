@@ -10,23 +10,18 @@ import click
 
 from assistant.cli.inputs import request_of, request_options, source_options
 from assistant.cli.journey import Journey, agree, draw_preview, refuse_failed
-from assistant.detect import detect
 from assistant.host.live import LiveHost
 from assistant.i18n import _, sentences
-from assistant.install.make import read_marker, standing
-from assistant.install.site import python_of
+from assistant.install.make import standing
 from assistant.model.errors import BadInput, NothingFits
-from assistant.model.machine import Detection, Machine
-from assistant.model.plan import Planning
 from assistant.model.record import replace, to_json
-from assistant.model.report import Environment
 from assistant.plan.settle import brings_cuda
 from assistant.session.actions import Choose
 from assistant.session.nouns import State, Task
+from assistant.session.resume import last_setup, setup_of
 from assistant.session.sources import Sources
-from assistant.session.store import Store
 
-__all__ = ["install", "last_setup", "setup", "verify"]
+__all__ = ["install", "setup", "verify"]
 
 WORK = (Task.INSTALL, Task.VERIFY, Task.DIAGNOSE, Task.EXPORT)
 
@@ -92,7 +87,7 @@ def install(target: str, *, dry_run: bool, yes: bool, with_cuda: bool, as_json: 
 @click.option("--json", "as_json", is_flag=True, help="Print the report as JSON.")
 def verify(target: str, device: str, *, full: bool, as_json: bool) -> None:
     """Check that an environment really computes on its device."""
-    state = _standing(Path(target).expanduser().absolute()) if target else last_setup()
+    state = setup_of(Path(target).expanduser().absolute(), LiveHost()) if target else last_setup()
     if not (device or state.plan):
         path = state.environment.path if state.environment else target
         raise BadInput(
@@ -138,32 +133,3 @@ def _look(journey: Journey, *, with_cuda: bool) -> None:
                 ),
             )
     journey.run(Task.PREPARE)
-
-
-def last_setup() -> State:
-    """Give the state of the last setup; raise `BadInput` where there is none."""
-    state = Store().load()
-    if state is None or state.environment is None:
-        raise BadInput(_("There is no setup to go on from."), hint=_("Run `assistant setup` first."))
-    return state
-
-
-def _standing(target: Path) -> State:
-    """Start from an environment that is there; one of ours says what it was planned for."""
-    marker, last = read_marker(target), Store().load()
-    if marker and last and last.environment == marker.environment:
-        return last
-    if marker:
-        planning = Planning(choice=marker.plan, plans=(marker.plan,))
-        return State(detection=detect(LiveHost()), planning=planning, environment=marker.environment)
-    return State(detection=Detection(machine=Machine()), environment=_environment(target))
-
-
-def _environment(target: Path) -> Environment:
-    python = python_of(target)
-    if not python.exists():
-        raise BadInput(
-            _("{path} is not an environment.").format(path=target),
-            hint=_("Give the folder of a virtual environment, or its Python."),
-        )
-    return Environment(path=str(python.parent.parent), python=str(python))

@@ -45,9 +45,9 @@ def environment_with_torch() -> str:
 
     Raises `WorkFailed` with the installer's last words when it cannot be made.
     """
-    last = Store().load()
-    if last and last.environment and Path(last.environment.python).exists():
-        return last.environment.python
+    last = Store().environment()
+    if last and Path(last.python).exists():
+        return last.python
     own = user_cache()
     target = own / "torch-cpu"
     python = interpreter(target)

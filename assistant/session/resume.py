@@ -1,17 +1,24 @@
-"""Whether a saved setup can be gone on with: made for this very machine, its environment still there."""
+"""From where a setup goes on: one that was saved, if it was made for this machine, or an environment that stands."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 from assistant import __version__
+from assistant.detect import detect
+from assistant.host.base import Host
 from assistant.i18n import _
+from assistant.install.make import read_marker
+from assistant.install.site import python_of
+from assistant.model.errors import BadInput
 from assistant.model.event import Step
-from assistant.model.machine import Machine
+from assistant.model.machine import Detection, Machine
+from assistant.model.plan import Planning
+from assistant.model.report import Environment
 from assistant.session.nouns import Phase, State
-from assistant.session.store import Saved
+from assistant.session.store import Saved, Store
 
-__all__ = ["furthest", "obstacle", "remarks", "worth_telling"]
+__all__ = ["furthest", "last_setup", "obstacle", "remarks", "setup_of", "worth_telling"]
 
 STEPS = tuple(Step)
 
@@ -54,6 +61,35 @@ def remarks(saved: Saved) -> tuple[str, ...]:
 def furthest(state: State) -> Step:
     """Name the step to go on with: the first that is not done."""
     return next((step for step in STEPS if state.status(step).phase is not Phase.DONE), STEPS[-1])
+
+
+def last_setup() -> State:
+    """Give the state of the last setup; raise `BadInput` where there is none."""
+    state = Store().load()
+    if state is None or state.environment is None:
+        raise BadInput(_("There is no setup to go on from."), hint=_("Run `assistant setup` first."))
+    return state
+
+
+def setup_of(target: Path, host: Host) -> State:
+    """Start from an environment that is there; one of ours says what it was planned for."""
+    marker, last = read_marker(target), Store().load()
+    if marker and last and last.environment == marker.environment:
+        return last
+    if marker:
+        planning = Planning(choice=marker.plan, plans=(marker.plan,))
+        return State(detection=detect(host), planning=planning, environment=marker.environment)
+    return State(detection=Detection(machine=Machine()), environment=_environment(target))
+
+
+def _environment(target: Path) -> Environment:
+    python = python_of(target)
+    if not python.exists():
+        raise BadInput(
+            _("{path} is not an environment.").format(path=target),
+            hint=_("Give the folder of a virtual environment, or its Python."),
+        )
+    return Environment(path=str(python.parent.parent), python=str(python))
 
 
 def _identity(then: Machine, now: Machine) -> list[tuple[str, object, object]]:

@@ -14,6 +14,7 @@ from assistant.host.folders import user_state
 from assistant.host.process import alive
 from assistant.model.errors import AssistantError
 from assistant.model.record import Record, from_json, replace, to_json
+from assistant.model.report import Environment
 from assistant.session.nouns import Phase, State, StepStatus, Task
 
 __all__ = ["Saved", "Store"]
@@ -85,6 +86,11 @@ class Store:
         """Read the last state; None where there is none, or one that this version cannot read."""
         saved = self.read()
         return saved.state if saved else None
+
+    def environment(self) -> Environment | None:
+        """Give the environment of the last setup; None where there is none."""
+        state = self.load()
+        return state.environment if state else None
 
     def drop(self) -> None:
         """Forget what was saved."""
