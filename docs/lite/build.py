@@ -47,6 +47,7 @@ def main() -> None:
         pyodide = work / "static" / "pyodide"
         fetch_core(pyodide)
         fetch_wheels(pyodide)
+        thin(next(pyodide.glob("jedi-*.whl")))
         write_lock(pyodide / "pyodide-lock.json")
         write_settings(work)
         build_site(work, folder)
@@ -77,6 +78,16 @@ def fetch_wheels(folder: Path) -> None:
     run(sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", *tags, "--dest", folder, *wanted)
     for wheel in Path(sys.prefix, "share/jupyter/labextensions").glob("@jupyterlite/pyodide-*/static/pypi/*.whl"):
         shutil.copy(wheel, folder)
+
+
+def thin(wheel: Path) -> None:
+    """Take out of jedi its hints about packages that are not here: 4,800 files that each start would unpack."""
+    thinned = wheel.with_suffix(".thin")
+    with zipfile.ZipFile(wheel) as old, zipfile.ZipFile(thinned, "w", zipfile.ZIP_DEFLATED) as new:
+        for name in old.namelist():
+            if "/third_party/" not in name or "/typeshed/stdlib/" in name:
+                new.writestr(name, old.read(name))
+    thinned.replace(wheel)
 
 
 def write_lock(lock: Path) -> None:
