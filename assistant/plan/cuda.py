@@ -314,7 +314,7 @@ def _why_none(question: Question, wanted: list[Card]) -> tuple[Rejection, ...]:
 
 def _pin_rejection(wheel: TorchWheel, question: Question) -> Rejection:
     return _no(
-        _("No CUDA build that satisfies {pins} runs on this card with this driver.").format(pins=question.wishes.text),
+        _("No CUDA build that satisfies {pins} runs here.").format(pins=question.wishes.text),
         _("Relax the pin: torch {version} with {variant} runs here.").format(
             version=wheel.release.version, variant=wheel.variant
         ),
@@ -323,10 +323,11 @@ def _pin_rejection(wheel: TorchWheel, question: Question) -> Rejection:
 
 
 def _system_rejection(wheel: TorchWheel, question: Question) -> Rejection:
+    pins = question.wishes.text
+    why = _("No CUDA build that satisfies {pins} installs with Python {python} on this system.") if pins else ""
+    why = why or _("No CUDA build for this card installs with Python {python} on this system.")
     return _no(
-        _("No CUDA build for this card installs with Python {python} on this system.").format(
-            python=question.target.python
-        ),
+        why.format(pins=pins, python=question.target.python),
         _("Python {python} and a current system open torch {version} with {variant}.").format(
             python=USUAL_PYTHON, version=wheel.release.version, variant=wheel.variant
         ),

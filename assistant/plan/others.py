@@ -204,16 +204,27 @@ def cpu(question: Question) -> Offers:
     family = "pypi" if question.target.os == "macos" else "cpu"
     wheel = next(iter(question.wheels(family)), None)
     if wheel is None:
-        pins = question.wishes.text
-        why = _("No CPU build with {pins} installs with Python {python} on this system.") if pins else ""
-        why = why or _("No CPU build installs with Python {python} on this system.")
-        helps = _("Relax the pins, or use another Python version.") if pins else _("Use another Python version.")
-        told = why.format(pins=pins, python=question.target.python)
-        return Offers(rejected=(_no(Backend.CPU, told, helps),))
+        return Offers(rejected=(_why_no_cpu(question, family),))
     reason = _("The CPU build of torch {version} runs on any processor of this kind.").format(
         version=wheel.release.version
     )
     return Offers((Option(Backend.CPU, wheel.variant, wheel.release.version, (reason,), rank=2, wheel=wheel),))
+
+
+def _why_no_cpu(question: Question, family: str) -> Rejection:
+    """Say what would open a CPU build: another Python, fewer pins, or else a newer system."""
+    pins, target = question.wishes.text, question.target
+    wheels = question._replace(target=target._replace(tag=None)).wheels(family)
+    releases = [wheel.release.pythons for wheel in wheels]
+    pythons = python_range(tag for told in releases for tag in told.get(target.platform, told["any"]))
+    why = _("No CPU build with {pins} installs with Python {python} on this system.") if pins else ""
+    why = why or _("No CPU build installs with Python {python} on this system.")
+    if pythons:
+        helps = _("Relax the pins, or use Python {pythons}.") if pins else _("Use Python {pythons}.")
+    else:
+        helps = _("Relax the pin.") if pins else _("Only a newer system opens one.")
+    told = why.format(pins=pins, python=target.python)
+    return _no(Backend.CPU, told, helps.format(pythons=pythons))
 
 
 def _no(backend: Backend, why: str, would_help: str = "") -> Rejection:

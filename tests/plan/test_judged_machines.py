@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import msgspec
@@ -12,29 +13,33 @@ from packaging.specifiers import SpecifierSet
 from assistant.catalog import load_catalog
 from assistant.model.machine import Machine
 from assistant.model.plan import Request
+from assistant.model.record import to_json
 from assistant.plan import make_plans
 
 LINES = (Path(__file__).parent / "judged_machines.jsonl").read_text(encoding="utf-8").splitlines()
 CASES = {case["name"]: case for case in map(json.loads, LINES)}
 
 
-def choice_for(told):
+def answer_for(told):
     """Plan for a line of `plan --machines`: a machine with its pins and its request."""
     told = dict(told)
     pins, request = tuple(told.pop("pins", ())), told.pop("request", {})
     wish = msgspec.convert({**request, "pins": pins}, Request)
-    return make_plans(msgspec.convert(told, Machine), load_catalog(), wish).choice
+    return make_plans(msgspec.convert(told, Machine), load_catalog(), wish)
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_the_choice_works_on_the_machine(name):
-    """Backend, index, release and environment are allowed ones; where no wheel fits, there is no choice."""
+    """Backend, index, release, environment and what is said are as judged; where no wheel fits, there is no choice."""
     wanted = CASES[name]["wanted"]
-    choice = choice_for(CASES[name]["machine"])
+    answer = answer_for(CASES[name]["machine"])
+    choice = answer.choice
+    assert re.search(wanted.get("says", ""), to_json(answer))
     assert (choice is None) is wanted.get("refused", False)
     if choice is None:
         return
     assert choice.backend.value in wanted["backends"]
+    assert all(any(re.search(need, line) for line in choice.requirements) for need in wanted.get("needs", ()))
     if choice.backend.value != wanted["backends"][0]:
         return
     assert choice.variant in wanted.get("variants", [choice.variant])
