@@ -64,6 +64,11 @@ class TorchWheel(NamedTuple):
         """The release line, such as (2, 14)."""
         return self.number[:2]
 
+    @property
+    def pythons(self) -> tuple[str, ...]:
+        """The tags of the Pythons that the build exists for, such as "312"."""
+        return self.release.pythons.get(self.platform, self.release.pythons["any"])
+
 
 class DriverFloor(NamedTuple):
     """The oldest driver that runs a variant, and the one that came with its toolkit (() where none did)."""

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from functools import lru_cache
 
-from assistant.catalog import Catalog, Number, TorchWheel, number
+from assistant.catalog import Catalog, Number, TorchWheel, number, python_range
 from assistant.i18n import _
 from assistant.model.machine import Vendor
 from assistant.model.plan import Backend, Rejection
@@ -329,10 +329,15 @@ def _system_rejection(wheel: TorchWheel, question: Question) -> Rejection:
     return _no(
         why.format(pins=pins, python=question.target.python),
         _("Python {python} and a current system open torch {version} with {variant}.").format(
-            python=USUAL_PYTHON, version=wheel.release.version, variant=wheel.variant
+            python=_python_for(wheel), version=wheel.release.version, variant=wheel.variant
         ),
         wheel.variant,
     )
+
+
+def _python_for(wheel: TorchWheel) -> str:
+    """Name the Python to take for a build: the usual one where it has a wheel for it."""
+    return USUAL_PYTHON if USUAL_PYTHON.replace(".", "") in wheel.pythons else python_range(wheel.pythons)
 
 
 def _jetson(question: Question, wanted: list[Card]) -> Rejection | None:

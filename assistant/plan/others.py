@@ -215,8 +215,7 @@ def _why_no_cpu(question: Question, family: str) -> Rejection:
     """Say what would open a CPU build: another Python, fewer pins, or else a newer system."""
     pins, target = question.wishes.text, question.target
     wheels = question._replace(target=target._replace(tag=None)).wheels(family)
-    releases = [wheel.release.pythons for wheel in wheels]
-    pythons = python_range(tag for told in releases for tag in told.get(target.platform, told["any"]))
+    pythons = python_range(tag for wheel in wheels for tag in wheel.pythons)
     why = _("No CPU build with {pins} installs with Python {python} on this system.") if pins else ""
     why = why or _("No CPU build installs with Python {python} on this system.")
     if pythons:
