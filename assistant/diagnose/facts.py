@@ -41,6 +41,7 @@ _PYTHON = (
     r"cpython-?(3\.\d{1,2})",
     r"[\\/]python(3\.\d{1,2})[\\/]",
 )
+_BITS = re.compile(r"32[- ]?bit (?:runtime|\(intel\))|python3?\d{1,3}-32[\\/]|python \d\.\d{1,2}[\d.]{0,4} ?\(?32-?bit")
 _GPUS = {
     Vendor.NVIDIA: r"\b(?:[rg]tx|quadro|tesla|titan) ?(?:rtx )?[\w ]{0,10}\d{3,4}(?: ?ti| ?super)?",
     Vendor.AMD: r"\bradeon[\w() ]{0,12}(?:rx|pro|vii|vega)[\w ]{0,9}|\bgfx(?:8|9|1[0-2])[0-9a-f]{2,3}\b|\bmi\d{2,3}x\b",
@@ -62,6 +63,7 @@ def facts_in(log: Log) -> Machine:
         os=system,
         wsl=wsl,
         python=_first(_PYTHON, text),
+        python_bits=32 if _BITS.search(text) else None,
         gpus=tuple(_gpus(text)),
         packages={name: value for name, texts in _PACKAGES.items() if (value := _first(texts, text))},
     )
@@ -71,7 +73,18 @@ def merged(first: Machine, second: Machine) -> Machine:
     """Give the first machine's facts, and the second's where the first is silent."""
     changes: dict[str, Any] = {
         name: getattr(second, name)
-        for name in ("os", "os_version", "arch", "wsl", "container", "python", "rosetta", "gpus", "nvidia_driver")
+        for name in (
+            "os",
+            "os_version",
+            "arch",
+            "wsl",
+            "container",
+            "python",
+            "python_bits",
+            "rosetta",
+            "gpus",
+            "nvidia_driver",
+        )
         if getattr(first, name) in {None, ()}
     }
     if first.os and second.wsl and first.os != "linux":
