@@ -95,6 +95,10 @@ class _Broken(Exception):
     """One try failed in a way that another may not; the text is the reason."""
 
 
+class _Altered(_Broken):
+    """A whole file came that is not the one promised: once by chance, twice because that is what lies there."""
+
+
 class _Job:
     """The files still to fetch, and the workers' common ground; a worker that hangs is left behind."""
 
@@ -119,17 +123,19 @@ class _Job:
         """Fetch one file, again and again while there is hope."""
         part = Path(f"{file.path}.part")
         part.parent.mkdir(parents=True, exist_ok=True)
+        altered = 0
         for tried in range(1, self._patience.tries + 1):
             try:
                 return self._once(file, part)
             except _Broken as error:
                 reason = str(error)
+                altered += isinstance(error, _Altered)
             except OSError as error:
                 with suppress(OSError):
                     part.unlink()  # a full disk needs the room
                 raise _unwritable(part, error) from error
             pause = self._patience.pause * 2**tried * random.uniform(0.5, 1)  # noqa: S311 - spreads the load, no secret
-            if tried == self._patience.tries or self.stop.wait(min(pause, 20)):
+            if altered > 1 or tried == self._patience.tries or self.stop.wait(min(pause, 20)):
                 break
         raise _failed(file, reason)
 
@@ -151,7 +157,7 @@ class _Job:
             raise _Broken(str(error) or type(error).__name__) from error
         if file.sha256 and digest.hexdigest() != file.sha256:
             part.unlink()
-            raise _Broken(_("what arrived is not what the index promised (its hash differs)"))
+            raise _Altered(_("what arrived is not what the index promised (its hash differs)"))
         part.replace(file.path)
 
     def _pieces(self, file: Fetch, have: int) -> Iterator[bytes | int]:
