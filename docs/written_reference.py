@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from importlib.resources import files
 from pathlib import Path
@@ -69,7 +70,7 @@ def catalogue() -> Iterator[str]:
     for entry in sorted((files("assistant.catalog") / "data").iterdir(), key=lambda entry: entry.name):
         for name, table in json.loads(entry.read_text("utf-8")).items():
             yield f"## {entry.name.removesuffix('.json')}: {name}\n"
-            yield f"{len(table['rows'])} rows as of {table['as_of']}. Source: {_literal(table['source'])}\n"
+            yield f"{len(table['rows'])} rows as of {table['as_of']}. Source: {_linked(table['source'])}\n"
             columns = ", ".join(f"`{column}`" for column in dict.fromkeys(key for row in table["rows"] for key in row))
             yield f"Columns: {columns}\n"
 
@@ -80,7 +81,7 @@ def rules() -> Iterator[str]:
     for rule in sorted(load_rules().rules, key=lambda rule: rule.key):
         yield f"## {rule.key}\n\n**{_plain(rule.title)}**. {_plain(rule.cause)}\n"
         yield "\n".join(f"- {_plain(remedy.text)}" for remedy in rule.remedy) + "\n"
-        yield "Sources: " + ", ".join(_literal(source) for source in rule.sources) + "\n"
+        yield "Sources: " + ", ".join(_linked(source) for source in rule.sources) + "\n"
 
 
 def machines() -> Iterator[str]:
@@ -111,5 +112,7 @@ def _plain(text: str) -> str:
     return text
 
 
-def _literal(text: str) -> str:
-    return f"`{text}`"
+def _linked(text: str) -> str:
+    """Make the addresses in a text links, which `linkcheck` asks."""
+    parts = re.split(r"(https://[^\s;,()]+)", text)
+    return "".join(f"<{part}>" if place % 2 else _plain(part) for place, part in enumerate(parts))

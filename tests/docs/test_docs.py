@@ -9,19 +9,23 @@ import shlex
 import subprocess
 import sys
 from pathlib import Path
-from urllib.parse import unquote
+from urllib.parse import unquote, urlsplit
 
 import onnx
 import pytest
 from onnx import TensorProto, helper
 
+from assistant.catalog.tables import data_files, read_text
 from assistant.detect import detect
+from assistant.diagnose.rules import load_rules
 from assistant.host.recording import ReplayHost
-from assistant.machines import load
+from assistant.machines import load, shipped
 from assistant.model.record import to_json
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted(path for path in (ROOT / "docs").rglob("*.md") if "written" not in path.parts)
+NOTEBOOKS = sorted((ROOT / "notebooks").rglob("*.ipynb"))
+ADDRESS = r"https?://[^\s;,)>]+"
 TEXTS = [ROOT / "README.md", ROOT / "CHANGELOG.md", *PAGES]
 # What another test runs, or this run is; each is named with the file that does it.
 ELSEWHERE = {
@@ -107,20 +111,76 @@ def test_the_documentation_builds_without_a_warning(tmp_path):
     assert "directml-on-native-linux" in rules
 
 
-@pytest.mark.parametrize("path", TEXTS, ids=lambda path: path.relative_to(ROOT).as_posix())
+def prose_of(path):
+    """Read a page, or what a notebook says between its code."""
+    text = path.read_text("utf-8")
+    if path.suffix != ".ipynb":
+        return text
+    return "\n".join("".join(cell["source"]) for cell in json.loads(text)["cells"] if cell["cell_type"] == "markdown")
+
+
+def anchors(text):
+    """List the names under which a page's headings are reached."""
+    prose = re.sub(r"(?ms)^```.*?^```", "", text)
+    headings = re.findall(r"^#{1,6} +(.+?) *$", prose, re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("path", [*TEXTS, *NOTEBOOKS], ids=lambda path: path.relative_to(ROOT).as_posix())
 def test_links_into_the_project_lead_somewhere(path):
-    """Every relative link and picture of a page is a file of the project or of the reference that the build writes."""
+    """Every relative link, heading, picture and named file is there, or of the reference that the build writes."""
     written = ROOT / "docs" / "reference" / "written"
-    for link in re.findall(r"\]\(([^)#\s]+)", path.read_text("utf-8")):
+    prose = prose_of(path)
+    for link in re.findall(r"\]\(([^)\s]+)\)", prose):
+        name, _sign, heading = link.partition("#")
         if "://" not in link:
-            target = (path.parent / unquote(link)).resolve()
-            assert target.exists() or target.parent == written, f"{path.name}: {link}"
-
-
-@pytest.mark.parametrize("path", sorted((ROOT / "notebooks").rglob("*.ipynb")), ids=lambda path: path.name)
-def test_notebooks_name_files_that_are_there(path):
-    """What a notebook's prose points to exists, and its prose has both languages where it teaches."""
-    cells = json.loads(path.read_text("utf-8"))["cells"]
-    prose = "\n".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "markdown")
-    for named in re.findall(r"`((?:assistant|notebooks)/[\w./-]+)`", prose):
+            target = (path.parent / unquote(name)).resolve() if name else path
+            assert target.exists() or target.parent == written, link
+            assert not heading or heading in anchors(target.read_text("utf-8")), link
+    for named in re.findall(r"`((?:assistant|notebooks|docs|tests)/[\w./-]+)`", prose):
         assert (ROOT / named).exists(), named
+
+
+def test_external_addresses_are_well_formed_and_named_once():
+    """In prose, tables, rules and machines each is https with a host of several words; no source names it twice."""
+    tables = [table for name in data_files() for table in json.loads(read_text(name)).values()]
+    groups = [
+        *((path.name, [prose_of(path)]) for path in (*TEXTS, *NOTEBOOKS)),
+        *((table["source"][:30], [table["source"]]) for table in tables),
+        *((rule.key, rule.sources) for rule in load_rules().rules),
+        *((name, [load(name).source]) for name in shipped()),
+    ]
+    for name, sources in groups:
+        found = [address for source in sources for address in re.findall(ADDRESS, re.sub(r"`[^`]*`", "", source))]
+        for address in found:
+            parts = urlsplit(address)
+            assert parts.scheme == "https", f"{name}: {address}"
+            assert re.fullmatch(r"[a-z0-9-]+(\.[a-z0-9-]+)+", parts.netloc), f"{name}: {address}"
+            assert not re.search(r"[\s\"<>{}|\\^]|[.,;:]$", address), f"{name}: {address}"
+        assert name.endswith((".md", ".ipynb")) or len(set(found)) == len(found), name
+
+
+@pytest.mark.heavy
+def test_no_server_says_that_a_page_is_gone(tmp_path):
+    """Every external address of the documentation is asked; where none can be, that is said, and nothing is claimed."""
+    command = [
+        sys.executable,
+        "-W",
+        "ignore",
+        "-m",
+        "sphinx",
+        "-q",
+        "-b",
+        "linkcheck",
+        str(ROOT / "docs"),
+        str(tmp_path),
+    ]
+    subprocess.run(command, capture_output=True, check=False)
+    asked = [json.loads(line) for line in (tmp_path / "output.json").read_text("utf-8").splitlines()]
+    told = [link for link in asked if link["uri"].startswith("http") and link["status"] != "unchecked"]
+    assert len(told) > 100
+    gone = [f"{link['uri']}: {link['info']}" for link in told if re.match(r"(404|410) ", link["info"])]
+    assert not gone, "\n".join(gone)
+    answered = [link for link in told if link["status"] != "broken" or re.match(r"\d{3} ", link["info"])]
+    if not answered:
+        pytest.xfail(f"There is no network: none of {len(told)} addresses could be asked.")
