@@ -15,7 +15,7 @@ from assistant.host.recording import ReplayHost, read_recording
 from assistant.i18n import _
 from assistant.install.validate import check_index_url, check_requirement
 from assistant.machines import load, shipped
-from assistant.model.errors import AssistantError, BadInput, WorkFailed
+from assistant.model.errors import AssistantError, BadInput, unreadable, unwritable
 from assistant.model.plan import Backend, Request
 from assistant.model.record import to_json
 
@@ -38,10 +38,7 @@ def read_file(name: str, limit: int = READ_LIMIT) -> bytes:
     try:
         data = sys.stdin.buffer.read(limit + 1) if name == "-" else _head(Path(name), limit + 1)
     except OSError as error:
-        raise BadInput(
-            _("{file} cannot be read: {reason}.").format(file=name, reason=error.strerror),
-            hint=_("Check the name and try again."),
-        ) from error
+        raise unreadable(name, error) from error
     if len(data) > limit:
         raise BadInput(
             _("{file} is longer than {limit} MB.").format(
@@ -57,8 +54,7 @@ def write_file(name: str, text: str) -> None:
     try:
         Path(name).write_text(text, encoding="utf-8")
     except OSError as error:
-        message = _("{file} cannot be written: {reason}.").format(file=name, reason=error.strerror or error)
-        raise WorkFailed(message, hint=_("Choose another place.")) from error
+        raise unwritable(name, error) from error
 
 
 def print_answers(batch: bytes, answer: Callable[[bytes], object]) -> None:

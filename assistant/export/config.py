@@ -9,7 +9,7 @@ from typing import Literal
 import tomli_w
 
 from assistant.export.bundle import MARKER, Bundle, without_path
-from assistant.export.pylock import lock_text
+from assistant.export.pins import lock_text
 from assistant.export.trust import check_values
 from assistant.export.trust import plain as plain_line
 from assistant.i18n import _

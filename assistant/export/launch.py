@@ -7,7 +7,7 @@ import re
 
 from assistant.catalog.launchers import Launcher, launchers, written
 from assistant.export.bundle import MARKER, Bundle, Unsuited
-from assistant.export.requirements import asked
+from assistant.export.pins import asked
 from assistant.export.shells import variables
 from assistant.export.templates import filled
 from assistant.i18n import _

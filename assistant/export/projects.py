@@ -7,7 +7,7 @@ import re
 import tomli_w
 
 from assistant.export.bundle import MARKER, Bundle, Unsuited
-from assistant.export.requirements import asked, pages, pins
+from assistant.export.pins import asked, pages, pins
 from assistant.export.shells import variables
 from assistant.export.templates import filled
 from assistant.i18n import _

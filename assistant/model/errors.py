@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-__all__ = ["AssistantError", "BadInput", "Cancelled", "NothingFits", "WorkFailed"]
+from pathlib import Path
+
+from assistant.i18n import _
+
+__all__ = ["AssistantError", "BadInput", "Cancelled", "NothingFits", "WorkFailed", "unreadable", "unwritable"]
 
 
 class AssistantError(Exception):
@@ -36,3 +40,15 @@ class Cancelled(AssistantError):
     """The user stopped the work; what had been begun was taken back."""
 
     exit_code = 130
+
+
+def unreadable(file: str | Path, error: OSError) -> BadInput:
+    """Say that a file which the user named cannot be read."""
+    message = _("{file} cannot be read: {reason}.").format(file=file, reason=error.strerror or error)
+    return BadInput(message, hint=_("Check the name and try again."))
+
+
+def unwritable(file: str | Path, error: OSError) -> WorkFailed:
+    """Say that a file cannot be written where the user wants it."""
+    message = _("{file} cannot be written: {reason}.").format(file=file, reason=error.strerror or error)
+    return WorkFailed(message, hint=_("Choose another place."))

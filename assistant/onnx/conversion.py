@@ -14,12 +14,12 @@ import onnx.version_converter
 from onnx import ModelProto
 
 from assistant.i18n import _
-from assistant.model.errors import BadInput, WorkFailed
+from assistant.model.errors import BadInput, WorkFailed, unwritable
 from assistant.model.record import Record, to_json
 from assistant.onnx.calibrate import Feeds
 from assistant.onnx.fp16 import Half, convert_to_fp16
 from assistant.onnx.graph import KNOWN_IR, opsets
-from assistant.onnx.load import load_model, save_model, unwritable
+from assistant.onnx.load import load_model, save_model
 from assistant.onnx.opset import CannotLower, best_opsets, lowered
 from assistant.onnx.rewrites import ALWAYS, rewritten
 

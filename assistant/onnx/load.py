@@ -15,11 +15,11 @@ from onnx import ModelProto, TensorProto
 from onnx.external_data_helper import set_external_data, uses_external_data
 
 from assistant.i18n import _
-from assistant.model.errors import BadInput, WorkFailed
+from assistant.model.errors import BadInput, unreadable, unwritable
 from assistant.onnx.graph import bodies, missing, nested, opsets, ordered, plain_domain, tensors
 from assistant.onnx.operators import runtimes
 
-__all__ = ["load_model", "save_model", "unwritable"]
+__all__ = ["load_model", "save_model"]
 
 LIMIT = 2**31 - 1  # protobuf reads and writes no more in one piece
 ROOM = 2**27  # left for everything in a model but its weights
@@ -51,7 +51,7 @@ def load_model(path: str | Path, *, weights: bool = True) -> ModelProto:
         for tensor in tensors(model):
             _complete(tensor, path, weights=weights)
     except OSError as error:
-        raise _unreadable(path, error) from error
+        raise unreadable(path, error) from error
     return model
 
 
@@ -74,12 +74,6 @@ def save_model(
     return path
 
 
-def unwritable(path: Path, error: OSError) -> WorkFailed:
-    """Say that a file cannot be written."""
-    message = _("{file} cannot be written: {reason}.").format(file=path, reason=error.strerror or error)
-    return WorkFailed(message, hint=_("Choose another place."))
-
-
 def _parsed(path: Path) -> ModelProto:
     try:
         if path.stat().st_size > LIMIT:
@@ -89,7 +83,7 @@ def _parsed(path: Path) -> ModelProto:
             )
         data = path.read_bytes()
     except OSError as error:
-        raise _unreadable(path, error) from error
+        raise unreadable(path, error) from error
     if data.startswith(b"version https://git-lfs"):
         raise BadInput(
             _("{file} is only Git LFS's pointer to a model.").format(file=path), hint=_("Fetch it with `git lfs pull`.")
@@ -103,11 +97,6 @@ def _parsed(path: Path) -> ModelProto:
     if not (model.ir_version and versioned and model.graph.output):
         raise _not_onnx(path)
     return model
-
-
-def _unreadable(path: Path, error: OSError) -> BadInput:
-    message = _("{file} cannot be read: {reason}.").format(file=path, reason=error.strerror or error)
-    return BadInput(message, hint=_("Check the name and try again."))
 
 
 def _not_onnx(path: Path) -> BadInput:

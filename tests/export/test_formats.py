@@ -22,8 +22,8 @@ from loopback import LoopbackIndex
 from assistant.export import read_config
 from assistant.export.bundle import Bundle
 from assistant.export.config import config_text
+from assistant.export.pins import constraints_text, requirements_text
 from assistant.export.projects import pyproject_text
-from assistant.export.requirements import constraints_text, requirements_text
 from assistant.export.shells import dotenv_text, fish_text, powershell_text
 from assistant.model.errors import BadInput
 

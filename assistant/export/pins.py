@@ -1,7 +1,8 @@
-"""`requirements.txt`: every installed package pinned; torch's family, and nothing else, from torch's own index.
+"""Every installed package pinned: `requirements.txt`, `constraints.txt` and `pylock.toml`.
 
-pip has no index per package, and with `--extra-index-url` any of the indexes may answer for any name. A `--find-links`
-page of one project offers that project's files only; and versions with a label such as `+cu126` cannot be on PyPI.
+Torch's family, and nothing else, comes from torch's own index. pip has no index per package, and with
+`--extra-index-url` any of the indexes may answer for any name. A `--find-links` page of one project offers that
+project's files only; and versions with a label such as `+cu126` cannot be on PyPI.
 """
 
 from __future__ import annotations
@@ -10,11 +11,11 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from assistant.catalog import load_catalog
-from assistant.export.bundle import MARKER, Bundle
+from assistant.export.bundle import MARKER, Bundle, Unsuited
 from assistant.i18n import _
 from assistant.model.plan import of_torch_family
 
-__all__ = ["asked", "constraints_text", "pages", "pins", "requirements_text"]
+__all__ = ["asked", "constraints_text", "lock_text", "pages", "pins", "requirements_text"]
 
 _INSTALLERS = ("pip", "uv")  # pip does not replace itself on Windows
 
@@ -28,6 +29,16 @@ def constraints_text(bundle: Bundle) -> str:
     """Write pins that install nothing: `pip install -c constraints.txt NAME` keeps to these versions."""
     note = _("Keeps what is installed: python -m pip install -c constraints.txt NAME")
     return "\n".join([f"# {MARKER}", f"# {note}", *pins(bundle), ""])
+
+
+def lock_text(bundle: Bundle) -> str:
+    """Give the lock (PEP 751) as the installation was made from it; raise `Unsuited` where there was none."""
+    if not bundle.lock:
+        raise Unsuited(
+            _("The addresses and hashes of this environment's packages are not known, so there is no pylock.toml."),
+            hint=_("Install with `assistant install` or `assistant apply`, then export."),
+        )
+    return f"# {MARKER}\n{bundle.lock}"
 
 
 def pins(bundle: Bundle) -> list[str]:
