@@ -73,11 +73,12 @@ def measure(program: Program, samples: Sequence[Feeds] = ()) -> Measured | None:
     return None
 
 
-def feeds(program: Program, size: int) -> Iterator[Feeds]:
-    """Make inputs twice: normally distributed numbers, integers and truths; then wide ones, and the reverse."""
+def feeds(program: Program, size: int, draws: int = 1) -> Iterator[Feeds]:
+    """Make inputs: `draws` times normally distributed numbers, integers and truths; then wide ones, and the reverse."""
     inputs = given_inputs(program.model.graph)
-    for wide in (False, True):
-        yield {info.name: _made(info.type, size, seed, wide=wide) for seed, info in enumerate(inputs)}
+    for draw in range(draws + 1):
+        first = draw % draws * len(inputs)
+        yield {info.name: _made(info.type, size, first + i, wide=draw == draws) for i, info in enumerate(inputs)}
 
 
 def is_small(program: Program) -> bool:

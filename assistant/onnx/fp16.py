@@ -24,7 +24,8 @@ Calibrate = Literal["auto", "always", "never"]
 CALM = 2.0  # room left above the estimate, which takes the strongest channel at six standard deviations
 TINY_EPSILON = 1e-7  # a smaller epsilon is nothing in FP16
 ROUNDS = 8  # of rehearsal, until conversion and original agree
-REHEARSED_SIZE = 3
+REHEARSED_SIZES = (3, 8, 1)  # tried in turn for sizes that the model leaves open
+DRAWS = 2  # of numbers: what lies close to a threshold shows in one or the other
 # From an integer, a size, a threshold or a condition back to what it is computed from, through these.
 ARITHMETIC = MOVES | {
     "Abs", "Add", "And", "Cast", "Ceil", "Clip", "ConstantOfShape", "CumSum", "Div", "Equal", "Exp", "Floor", "Greater",
@@ -222,16 +223,13 @@ def _rehearsed(
     source: Program, halves: dict[Step, Slots], why: dict[Step, str], constants: Constants, samples: Sequence[Feeds]
 ) -> bool:
     """Run original and conversion, rounding at every node; keep in FP32 what parts them; tell whether they agree."""
+    pairs = _performed(source, samples)
+    limits = [CLOSE] * (len(samples) or DRAWS) + [CLOSE_WIDE] * (not samples)
     with contextlib.suppress(Exception):  # the evaluator's errors share no base: what it cannot run is not rehearsed
-        original = source.filled()
-        given = list(samples) or list(feeds(source, REHEARSED_SIZE))
-        limits = [CLOSE] * len(samples) or [CLOSE, CLOSE_WIDE]
-        expected = [evaluate(original, one) for one in given]
-        for _round in range(ROUNDS):
+        for _round in range(ROUNDS if pairs else 0):
             writer = Writer(source, halves, constants)
             written = writer.write()
-            found_now = [evaluate(written, sample) for sample in given]
-            runs = list(zip(expected, found_now, limits, strict=True))
+            runs = [(made, evaluate(written, given), limit) for (given, made), limit in zip(pairs, limits, strict=True)]
             found = blamed(source, halves, writer.names, runs)
             if not found:
                 return True
@@ -239,3 +237,12 @@ def _rehearsed(
                 why[step] = "rehearsal"
                 del halves[step]
     return False
+
+
+def _performed(source: Program, samples: Sequence[Feeds]) -> list[tuple[Feeds, Feeds]]:
+    """Give inputs that the original takes, each with all the values it has then; none where the evaluator fails."""
+    original = source.filled()
+    for size in REHEARSED_SIZES[: 1 if samples else None]:
+        with contextlib.suppress(Exception):
+            return [(given, evaluate(original, given)) for given in samples or feeds(source, size, DRAWS)]
+    return []
