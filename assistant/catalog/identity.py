@@ -99,11 +99,19 @@ def identify_name(vendor: Vendor, name: str | None) -> GpuIdentity | None:
     """Look an exact product name up, as drivers, lspci (`GA104 [GeForce RTX 3070]`) or Windows spell it."""
     if not name or vendor not in _FILES:
         return None
-    names = _by_name(vendor)
-    for key in _spellings(name):
+    names, spellings = _by_name(vendor), _spellings(name)
+    for key in (*spellings, *(f"{line} {key}" for line in _LINES[vendor] for key in spellings)):
         if rows := names.get(key):
             return _merged(vendor, rows, name)
     return None
+
+
+# What people leave out of a name: "RTX 4090", "4090", "RX 7900 XTX", "MI300X", "A770".
+_LINES = {
+    Vendor.NVIDIA: ("geforce", "geforce rtx", "geforce gtx", "tesla"),
+    Vendor.AMD: ("radeon", "radeon rx", "instinct"),
+    Vendor.INTEL: ("arc",),
+}
 
 
 def identified(gpu: Gpu) -> GpuIdentity | None:
@@ -180,14 +188,17 @@ def _agreed(rows: tuple[CardRow, ...], field: str) -> Any:  # noqa: ANN401 - the
 
 
 _NOISE = re.compile(
-    r"\((?:tm|r|\d+ ?gb)\)|[®™]|\b(?:nvidia|amd|ati|intel)\b|\s+(?:graphics|series|gpu)$", re.IGNORECASE
+    r"\((?:tm|r|\d+ ?gb)\)|[®™]|\b(?:nvidia|amd|ati|intel)\b|\s+(?:graphics|series|gpu|oam|vf|hf)$", re.IGNORECASE
 )
+# People write "RTX4090" and "GTX 1080Ti".
+_GLUED = re.compile(r"\b(rtx|gtx|gt|rx|mx)(?=\d)|(\d{3})(?=(?:ti|super|xtx?|gre)\b)", re.IGNORECASE)
 # "GA104M" and "GM204GL" are packages of the chips GA104 and GM204; "Navi 21 GL-XL" is a cut of Navi 21.
 _CHIP = re.compile(r"^(?:[a-z]{2}\d{3}(?=[a-z]+$)|(?:navi|vega|polaris) \d+(?= ))")
 
 # What lspci and OpenGL write around a name: maker, revision, driver.
 _AROUND = re.compile(
-    r"^(?:advanced micro devices, inc\.|nvidia corporation|intel corporation)(?: \[amd/ati\])?"
+    r"^(?:advanced micro devices, inc\.|nvidia corporation|intel corporation)(?: \[amd/ati\])?|^mesa (?=intel)"
+    r"|\((?:dg\d|[a-z]{3}(?: gt\d\S{0,2})?)\)$"
     r"|\(rev [0-9a-f]{2}\)$|/pcie/sse2$|\(nvgpu\)$|\((?:radv |navi|[^()]{0,40}\bllvm )[^()]{0,60}\)$",
     re.IGNORECASE,
 )
@@ -196,7 +207,8 @@ _MEMORY = re.compile(r" \d+ ?gb$")
 
 def name_key(name: str) -> str:
     """Reduce a product name to what tells it from others: no vendor, no trademarks, no dashes, lower case."""
-    plain = " ".join(_NOISE.sub(" ", name.replace("-", " ").replace("/", " / ")).split())
+    name = _GLUED.sub(lambda found: f"{found[0]} ", name.replace("-", " ").replace("/", " / "))
+    plain = " ".join(_NOISE.sub(" ", name).split())
     return _NOISE.sub(" ", plain).strip().lower()
 
 

@@ -99,6 +99,28 @@ def test_what_tools_write_around_a_name_is_let_by(name, known):
     assert (identity.compute_capability or identity.gfx) == known
 
 
+@pytest.mark.parametrize(
+    ("name", "known"),
+    [
+        ("RTX 4090", "8.9"),
+        ("GTX1080Ti", "6.1"),
+        ("rtx3060 laptop gpu", "8.6"),
+        ("RX 7900XTX", "gfx1100"),
+        ("rx6700 xt", "gfx1031"),
+        ("HD 7950", "GCN 1"),
+        ("MI300X", "gfx942"),
+        ("AMD Instinct MI300X OAM", "gfx942"),
+        ("A770", "Xe-HPG (Alchemist, DG2)"),
+        ("Mesa Intel(R) Arc(tm) A770 Graphics (DG2)", "Xe-HPG (Alchemist, DG2)"),
+    ],
+)
+def test_names_are_known_as_people_type_them(name, known):
+    """A product line or a blank that was left out hides no card; the rest of the name must be exact all the same."""
+    identity = identified(Gpu(name=name))
+    assert identity is not None
+    assert known in {identity.compute_capability, identity.gfx, identity.generation}
+
+
 def test_a_name_in_no_table_stays_unknown():
     """A name that only resembles known ones is no card of the tables."""
     assert identified(Gpu(name="AMD Radeon RX 7999 XTX")) is None
