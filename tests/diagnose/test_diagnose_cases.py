@@ -68,6 +68,7 @@ MACHINES = {
         packages={"torch": "2.4.1+cpu", "torch-directml": "0.2.5.dev240914", "onnxruntime-directml": "1.22.0"},
     ),
     "intel-mac": Machine(os="macos", arch="x86_64", gpus=(Gpu(vendor=Vendor.AMD, name="Radeon Pro 555"),)),
+    "wsl-old-amd": Machine(os="linux", wsl=True, gpus=(Gpu(vendor=Vendor.AMD, name="Radeon RX 6800"),)),
     "wsl-nvidia": Machine(os="linux", wsl=True, gpus=(Gpu(vendor=Vendor.NVIDIA, name="RTX 4070"),)),
 }
 
