@@ -73,14 +73,10 @@ def read_recording(text: str | bytes, what: str) -> Recording:
 def write_recording(host: RecordingHost, label: str) -> str:
     """Give all that a host was asked as the text of a recording; names, serials, addresses and secrets taken out."""
     who = host.aside("identity")
-    question, answer = redactors(*([str(name) for name in _names(who.get(key))] for key in ("users", "hosts")))
+    question, answer = redactors(who)
     said = tuple(_redacted(one, question, answer) for one in host.said())
     text = to_json(Recording(label=label, date=str(who.get("date", "")), said=said))
     return text.replace('{"ask"', '\n{"ask"') + "\n"  # one line per question; inside a string the quote is escaped
-
-
-def _names(value: object) -> list[object]:
-    return value if isinstance(value, list) else []
 
 
 def _redacted(said: Said, question: Redaction, answer: AnswerRedaction) -> Said:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 
 __all__ = [
     "AnswerRedaction",
@@ -107,12 +107,13 @@ def secret_values(variables: Mapping[str, str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(filter(None, (*named, *within))))
 
 
-def redactors(users: Iterable[str], hosts: Iterable[str]) -> tuple[Redaction, AnswerRedaction]:
+def redactors(identity: Mapping[str, object]) -> tuple[Redaction, AnswerRedaction]:
     """Make two functions: one for questions, which takes names and home paths out, and one for answers.
 
     The one for answers takes the question's kind as its second argument, and does all that `redact_text` does.
-    Names are taken out wherever they stand as whole words.
+    The names of `users` and `hosts` in a host's `identity` are taken out wherever they stand as whole words.
     """
+    users, hosts = (value if isinstance(value := identity.get(key), list) else [] for key in ("users", "hosts"))
     names = dict.fromkeys(users, "user") | {
         spelling: "host" for name in hosts for spelling in (name, name.lower(), name.upper(), name.partition(".")[0])
     }

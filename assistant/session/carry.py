@@ -34,8 +34,7 @@ def take_along(environment: Environment, preview: Preview | None, host: Host) ->
     lock = (
         preview.resolution if preview and _still(preview.resolution, environment) else Resolution(lock="", packages=())
     )
-    identity = host.facts("identity")
-    names, _answers = redactors(_words(identity.get("users")), _words(identity.get("hosts")))
+    names, _answers = redactors(host.facts("identity"))
     hashes = {package.name: package.sha256 for package in lock.packages if package.sha256}
     return Taken(environment, lock.lock, hashes, own_secrets(), names)
 
@@ -49,7 +48,3 @@ def _installed(environment: Environment, host: Host) -> dict[str, str]:
 
 def _still(resolution: Resolution, environment: Environment) -> bool:
     return resolution.versions.items() <= environment.packages.items()
-
-
-def _words(value: object) -> list[str]:
-    return [str(word) for word in value] if isinstance(value, list) else []

@@ -64,7 +64,7 @@ def planted(secret: str, folder: Path) -> str:
         lock=f"# uv pip compile --index-url https://user:{secret}@example.org\n{lock}",
         hashes={"own": "0" * 64},
         secrets=SECRETS,
-        names=redactors(["jane"], ["janes-laptop"])[0],
+        names=redactors({"users": ["jane"], "hosts": ["janes-laptop"]})[0],
     )
     return "\n".join(f"{path}\n{path.read_text('utf-8')}" for path in folder.rglob("*") if path.is_file())
 
