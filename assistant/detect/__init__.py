@@ -1,6 +1,13 @@
 """The first step: what machine is this? Probes ask the host, parsers read the answers, one `Machine` comes out."""
 
-from assistant.detect.report import read_report
 from assistant.detect.run import detect
+from assistant.model.machine import Detection
 
 __all__ = ["detect", "read_report"]
+
+
+def read_report(text: str) -> Detection:
+    """Read every report that a pasted text holds into one machine; raise `BadInput` where there is none."""
+    from assistant.detect.report import read_report as read  # noqa: PLC0415 - looking at this machine needs no parser
+
+    return read(text)

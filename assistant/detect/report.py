@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import re
 from collections.abc import Callable, Iterable
 from functools import partial
@@ -45,15 +44,15 @@ def read_report(text: str) -> Detection:
     return _with_summary(united([notes]), read)
 
 
-_ENTITIES = ("&nbsp;", "&lt;", "&gt;", "&quot;", "&#39;", "&#x27;", "&amp;")
+_ENTITIES = {"&nbsp;": " ", "&lt;": "<", "&gt;": ">", "&quot;": '"', "&#39;": "'", "&#x27;": "'", "&amp;": "&"}
 _DEEPEST_QUOTE = 3
 
 
 def _as_printed(text: str) -> str:
     """Undo what a page, a mail or an old system made of line ends, marks and quoted lines."""
     text = text.replace("\r", "\n") if "\n" not in text else text.replace("\r", "")
-    for entity in _ENTITIES if "&" in text else ():
-        text = text.replace(entity, html.unescape(entity))
+    for entity, mark in _ENTITIES.items() if "&" in text else ():
+        text = text.replace(entity, mark)
     text = "\n" + re.sub("<br ?/?>", "\n", text.replace("\xa0", " ").replace("\uff1a", ":"))
     for _quoted in range(_DEEPEST_QUOTE):
         text = text.replace("\n> ", "\n").replace("\n>", "\n")
