@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import gc
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Literal
 
 from onnx import ModelProto, TensorProto
 
 from assistant.model.record import Record
-from assistant.onnx.calibrate import Feeds, evaluate, feeds, is_small, measure
+from assistant.onnx.calibrate import Feeds, evaluate, evaluate_on_runtime, feeds, is_small, measure
 from assistant.onnx.casts import Writer
 from assistant.onnx.halves import MOVES, Slots, kept_op, slots
 from assistant.onnx.ranges import LARGEST, Constants, bound, outside
@@ -223,26 +223,32 @@ def _rehearsed(
     source: Program, halves: dict[Step, Slots], why: dict[Step, str], constants: Constants, samples: Sequence[Feeds]
 ) -> bool:
     """Run original and conversion, rounding at every node; keep in FP32 what parts them; tell whether they agree."""
-    pairs = _performed(source, samples)
     limits = [CLOSE] * (len(samples) or DRAWS) + [CLOSE_WIDE] * (not samples)
-    with contextlib.suppress(Exception):  # the evaluator's errors share no base: what it cannot run is not rehearsed
-        for _round in range(ROUNDS if pairs else 0):
-            writer = Writer(source, halves, constants)
-            written = writer.write()
-            runs = [(made, evaluate(written, given), limit) for (given, made), limit in zip(pairs, limits, strict=True)]
-            found = blamed(source, halves, writer.names, runs)
-            if not found:
-                return True
-            for step in [step for step in halves if step in found]:
-                why[step] = "rehearsal"
-                del halves[step]
+    for run in (evaluate, evaluate_on_runtime):
+        with contextlib.suppress(Exception):  # their errors share no base: what neither can run is not rehearsed
+            pairs = _performed(run, source, samples)
+            for _round in range(ROUNDS if pairs else 0):
+                writer = Writer(source, halves, constants)
+                written = writer.write()
+                found_now = [run(written, given) for given, _made in pairs]
+                runs = [(pair[1], found, limit) for pair, found, limit in zip(pairs, found_now, limits, strict=True)]
+                blame = blamed(source, halves, writer.names, runs)
+                if not blame:
+                    return True
+                for step in [step for step in halves if step in blame]:
+                    why[step] = "rehearsal"
+                    del halves[step]
+            if pairs:
+                break
     return False
 
 
-def _performed(source: Program, samples: Sequence[Feeds]) -> list[tuple[Feeds, Feeds]]:
-    """Give inputs that the original takes, each with all the values it has then; none where the evaluator fails."""
+def _performed(
+    run: Callable[[ModelProto, Feeds], Feeds], source: Program, samples: Sequence[Feeds]
+) -> list[tuple[Feeds, Feeds]]:
+    """Give inputs that the original takes, each with all the values it has then; none where it cannot be run so."""
     original = source.filled()
     for size in REHEARSED_SIZES[: 1 if samples else None]:
         with contextlib.suppress(Exception):
-            return [(given, evaluate(original, given)) for given in samples or feeds(source, size, DRAWS)]
+            return [(given, run(original, given)) for given in samples or feeds(source, size, DRAWS)]
     return []

@@ -191,6 +191,20 @@ def test_without_a_run_the_weights_still_decide() -> None:
     assert half.calibration == "none"
 
 
+def test_operators_that_the_evaluator_lacks_are_rehearsed_in_onnx_runtime() -> None:
+    """Weights quantised as of opset 13: what a normalisation subtracts away again stays FP32."""
+    model = parser.parse_model(
+        '<ir_version: 8, opset_import: ["" : 17]> g (float[2,8] x) => (float[2,8] y) '
+        "{ w = DequantizeLinear(k, s) m = MatMul(x, w) y = LayerNormalization(m, o) }"
+    )
+    weights = {"k": np.arange(-32, 32, dtype=np.int8).reshape(8, 8), "s": np.float32(0.05), "o": np.ones(8, np.float32)}
+    model.graph.initializer.extend(numpy_helper.from_array(np.asarray(w), n) for n, w in weights.items())
+    result, half = convert_to_fp16(model)
+    assert half.rehearsed
+    given = random_inputs(model)
+    assert_close(run(model, given), run(result, given))
+
+
 def test_a_plain_network_needs_no_run() -> None:
     """Convolutions whose weights let nothing grow are converted from their weights alone."""
     random = np.random.default_rng(0)
