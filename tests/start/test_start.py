@@ -33,7 +33,9 @@ print(*sys.argv[1:], os.environ["SETUP_ASSISTANT_STARTED_AS"] if "typed" in sys.
 sys.exit(7 if 'fail' in sys.argv else 0)
 """
 NO_NETWORK = {
-    **{"PIP_CONFIG_FILE": os.devnull, "PIP_INDEX_URL": "http://127.0.0.1:9/simple", "PIP_FIND_LINKS": ""},
+    "PIP_CONFIG_FILE": os.devnull,
+    "PIP_INDEX_URL": "http://127.0.0.1:9/simple",
+    "PIP_FIND_LINKS": "",
     "UV_HTTP_RETRIES": "0",  # uv would wait seconds for a server that is not there
 }
 posix = pytest.mark.skipif(sys.platform == "win32", reason="POSIX signals, locks and scripts")

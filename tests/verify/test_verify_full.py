@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from assistant.model.checks import FULL
 from assistant.model.event import FindingRaised, Progress
 from assistant.model.report import Status, verdict
 from assistant.model.speed import speed_rows
-from assistant.model.checks import FULL
 from assistant.verify.run import verify
 
 FIRST = ("import", "device", "copy")
