@@ -6,9 +6,9 @@ from abc import ABC, abstractmethod
 
 import msgspec
 
-from assistant.model.machine import Answer, Standing
+from assistant.model.machine import Answer
 
-__all__ = ["Answer", "Host", "Standing"]
+__all__ = ["Answer", "Host"]
 
 
 class Host(ABC):

@@ -13,7 +13,7 @@ from assistant.model.errors import BadInput
 from assistant.model.machine import Recording, Said
 from assistant.model.record import from_json, to_json
 
-__all__ = ["Recording", "RecordingHost", "ReplayHost", "Said", "read_recording", "write_recording"]
+__all__ = ["RecordingHost", "ReplayHost", "read_recording", "write_recording"]
 
 
 class RecordingHost(Host):

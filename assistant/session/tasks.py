@@ -27,6 +27,7 @@ from assistant.install.site import Site
 from assistant.install.target import check_target
 from assistant.install.wheels import missing
 from assistant.machines import load
+from assistant.model.checks import check_title
 from assistant.model.errors import BadInput, WorkFailed
 from assistant.model.event import FindingRaised, LogLine, Progress, Sink, Step
 from assistant.model.plan import Plan, Planning
@@ -43,7 +44,7 @@ from assistant.session.sources import Sources, settled
 from assistant.session.state import failures
 from assistant.verify.ahead import compile_ahead
 from assistant.verify.plots import figures, pictures, warm_up
-from assistant.verify.run import check_title, raised, verify
+from assistant.verify.run import raised, verify
 
 __all__ = ["TASKS", "Tools", "retold"]
 

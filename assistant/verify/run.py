@@ -14,7 +14,7 @@ import msgspec
 
 from assistant.host.process import CancelToken, stream
 from assistant.i18n import _
-from assistant.model.checks import CHECKS, FULL, QUICK, Level, check_title
+from assistant.model.checks import CHECKS, Level, check_title
 from assistant.model.errors import BadInput, Cancelled
 from assistant.model.event import FindingRaised, LogLine, Progress, Sink, Step
 from assistant.model.finding import Finding, Severity
@@ -24,7 +24,7 @@ from assistant.model.report import RIGHT, Check, Report, Status
 from assistant.verify.roofs import roofs
 from assistant.verify.sentences import sentence
 
-__all__ = ["FULL", "QUICK", "check_title", "raised", "verify"]
+__all__ = ["raised", "verify"]
 
 CHILD = Path(__file__).with_name("child.py")
 FIRST = ("import", "device", "copy")  # a device that dies at these will not do better in another process

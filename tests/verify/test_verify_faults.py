@@ -9,10 +9,11 @@ import venv
 import pytest
 
 from assistant.host.process import CancelToken
+from assistant.model.checks import QUICK
 from assistant.model.errors import BadInput, Cancelled, WorkFailed
 from assistant.model.event import FindingRaised, LogLine, Progress
 from assistant.model.report import Status
-from assistant.verify.run import QUICK, verify
+from assistant.verify.run import verify
 
 
 def run(python, fault="", device="cpu", **options):
