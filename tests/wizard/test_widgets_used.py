@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from assistant.model.finding import Severity
+from assistant.model.finding import Remedy, Severity
 from assistant.wizard import html
 
 WIZARD = Path(__file__).parents[2] / "assistant" / "wizard"
@@ -44,3 +44,13 @@ def test_nothing_is_kept_in_the_browser() -> None:
     storage = re.compile(r"localStorage|sessionStorage|indexedDB|document\.cookie|caches\.")
     assert len(scripts) >= 2
     assert [script.name for script in scripts if storage.search(script.read_text(encoding="utf-8"))] == []
+
+
+def test_ways_out_name_the_command_as_this_user_types_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """From a checkout a command to copy begins with `python3 start.py`; prose about the assistant stays as it is."""
+    way = Remedy(text="Let the assistant plan it: `assistant plan`.", commands=("assistant doctor",))
+    assert ">assistant doctor<" in html.remedies([way])
+    monkeypatch.setenv("SETUP_ASSISTANT_STARTED_AS", "python3 start.py")
+    told = html.remedies([way])
+    assert "Let the assistant plan it: `python3 start.py plan`." in told
+    assert ">python3 start.py doctor<" in told
