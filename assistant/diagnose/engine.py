@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any, NamedTuple
 
 from assistant.diagnose.facts import facts_in, merged
@@ -20,7 +21,7 @@ UNKNOWN_COSTS = 0.1  # confidence lost for each fact that could not be told
 CLOSE = 0.3  # share of a rule's words that a log must hold to come near it
 # What is typed on some systems alone; any other program is on all of them, and after sudo on Linux.
 _TYPED = (
-    (["windows"], "winget reg set dism py"),
+    (["windows"], "winget reg setx cmd dism py"),
     (["windows", "wsl"], "wsl"),
     (["macos"], "open"),
     (["linux", "macos"], "export unset source test mkdir rm echo ls ! .venv/bin/python"),
@@ -28,6 +29,17 @@ _TYPED = (
     (["native-linux"], "modprobe rmmod lsmod reboot dkms update-initramfs mokutil ubuntu-drivers"),
 )
 PROGRAMS = {program: systems for systems, programs in _TYPED for program in programs.split()}
+# Installers of some distributions, each with those that lack it.
+_OTHERS = (
+    r"fedora|nobara|bazzite|red hat|rhel|centos|rocky|alma|oracle|suse|\barch\b|manjaro|endeavour|cachyos|gentoo|nixos"
+)
+LACKING = {
+    "apt": _OTHERS,
+    "apt-file": _OTHERS,
+    "update-initramfs": _OTHERS,
+    "ubuntu-drivers": f"{_OTHERS}|debian",
+    "dnf": r"ubuntu|debian|mint|\bpop\b|neon|zorin|suse|\barch\b|manjaro|endeavour|cachyos|gentoo|nixos",
+}
 SHOWN = 300  # characters of a line that is shown as evidence
 
 
@@ -136,7 +148,11 @@ def _match(rule: Rule, fit: Fit, log: Log, machine: Machine) -> Match:
 def ways_out(rule: Rule, machine: Machine) -> tuple[Way, ...]:
     """Give the remedies of a rule that can work on a machine, each that does something with a check."""
     able = [
-        replace(way, check=tuple(check for check in way.check if _typed(check, machine)))
+        replace(
+            way,
+            commands=tuple(command for command in way.commands if not _lacking(command, machine)),
+            check=tuple(check for check in way.check if _typed(check, machine)),
+        )
         for way in rule.remedy
         if False not in ask(machine, way.facts).values()
         and not any(ask(machine, way.unless).values())
@@ -154,13 +170,17 @@ def _typed(command: str, machine: Machine) -> bool:
     return systems is None or ask(machine, {"os": systems})["os"] is not False
 
 
+def _lacking(command: str, machine: Machine) -> bool:
+    """Tell whether a command's program is known to be absent from this machine's distribution."""
+    others = LACKING.get(command.removeprefix("sudo ").partition(" ")[0])
+    return bool(others and machine.os_version and re.search(others, machine.os_version.lower()))
+
+
 def _checked(way: Way, usual: tuple[str, ...]) -> Way:
     """Give a way that does something a check: the usual one of its rule, or that its variables are set."""
     if way.check or not (way.commands or way.env or way.plan or way.launch):
         return way
-    told = (
-        f'python -c "import os; assert os.environ[\\"{name}\\"] == \\"{value}\\""' for name, value in way.env.items()
-    )
+    told = (f"""python -c "import os; assert os.environ['{name}'] == '{value}'\"""" for name, value in way.env.items())
     return replace(way, check=usual or tuple(told))
 
 

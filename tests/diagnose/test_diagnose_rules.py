@@ -11,6 +11,8 @@ import time
 from itertools import pairwise
 
 import pytest
+import tree_sitter
+import tree_sitter_powershell
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -18,7 +20,7 @@ from assistant.diagnose import diagnose, load_rules, read_log, ways_out
 from assistant.diagnose.needles import needles
 from assistant.diagnose.rules import read_rules
 from assistant.model.errors import BadInput
-from assistant.model.machine import Machine
+from assistant.model.machine import Gpu, Machine, Vendor
 
 RULE = """
 as_of = "2026-11-21"
@@ -154,6 +156,31 @@ def test_no_command_belongs_to_another_system(machine: Machine, foreign: str) ->
     for rule in load_rules().rules:
         for command in (command for way in ways_out(rule, machine) for command in (*way.commands, *way.check)):
             assert not re.match(foreign, command), (rule.key, command)
+
+
+@pytest.mark.parametrize("vendor", [None, *Vendor])
+def test_what_windows_is_told_reads_alike_in_both_of_its_shells(vendor: Vendor | None) -> None:
+    """PowerShell's grammar takes every command, none escapes a quote or sets a variable as cmd alone knows it."""
+    machine = Machine(os="windows", gpus=(Gpu(name="x", vendor=vendor),) if vendor else ())
+    ways = [way for rule in load_rules().rules for way in ways_out(rule, machine)]
+    commands = {command for way in ways for command in (*way.commands, *way.check) if not command.startswith("%")}
+    parser = tree_sitter.Parser(tree_sitter.Language(tree_sitter_powershell.language()))
+    assert {command for command in commands if parser.parse(command.encode()).root_node.has_error} == set()
+    assert {command for command in commands if re.search(r'\\"|^set ', command)} == set()
+
+
+def test_each_distribution_is_told_its_own_installer() -> None:
+    """Fedora is offered no apt, Ubuntu no dnf, and where the distribution is unknown both are named."""
+
+    def typed(version: str | None) -> str:
+        machine = Machine(os="linux", wsl=False, os_version=version)
+        ways = [way for rule in load_rules().rules for way in ways_out(rule, machine)]
+        return " ".join(command for way in ways for command in way.commands)
+
+    assert "apt install" not in typed("Fedora Linux 42")
+    assert "dnf" not in typed("Ubuntu 24.04")
+    assert "apt install" in typed(None)
+    assert "dnf install" in typed(None)
 
 
 def test_every_way_that_does_something_has_a_check() -> None:
