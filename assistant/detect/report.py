@@ -39,7 +39,7 @@ def read_report(text: str) -> Detection:
     if not read:
         raise BadInput(
             _("No report that can be read was found in the text."),
-            hint=_("Paste the output of: {tools}.").format(tools=", ".join((*READERS, *BRIEF_READERS))),
+            hint=_("Paste the output of: {tools}.").format(tools=_names((*READERS, *BRIEF_READERS))),
         )
     return _with_summary(united([notes]), read)
 
@@ -61,12 +61,16 @@ def _as_printed(text: str) -> str:
 
 def _with_summary(detection: Detection, read: list[str]) -> Detection:
     notes = Notes()
-    notes.finding("report-read", Severity.OK, _("Read: {tools}.").format(tools=", ".join(read)))
+    notes.finding("report-read", Severity.OK, _("Read: {tools}.").format(tools=_names(read)))
     unknown = [name for name in _WISHED if getattr(detection.machine, name) is None]
     if unknown:
         text = _("The text does not tell: {facts}. What rests on them is decided without.")
         notes.finding("report-silent", Severity.INFO, text.format(facts=", ".join(unknown)))
     return msgspec.structs.replace(detection, findings=(*notes.findings, *detection.findings))
+
+
+def _names(readers: Iterable[str]) -> str:
+    return ", ".join(_("a program's own report, such as ComfyUI's") if name == _PROGRAM else name for name in readers)
 
 
 _WISHED = ("os", "os_version", "arch", "python", "memory_gb", "disk_free_gb")
@@ -182,10 +186,11 @@ READERS: dict[str, Callable[[str, Notes], bool]] = {
     "dxdiag": _dxdiag,
     "system_profiler": _system_profiler,
 }
+_PROGRAM = "program"
 _BRIEF = 2 * 10**5  # such reports are short: what stands behind so many characters is none
 BRIEF_READERS: dict[str, Callable[[str, Notes], bool]] = {
     "nvidia-smi -L": _smi_lines,
     "lspci -nn": _lspci,
     **{tool: partial(_devices, tool) for tool in LAYOUTS},
-    "ComfyUI, SD.Next, InvokeAI, YOLO, pip": _program,
+    _PROGRAM: _program,
 }
