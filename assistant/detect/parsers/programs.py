@@ -30,7 +30,8 @@ def _any(*patterns: str) -> re.Pattern[str]:
 _IS = r"[ \t:=|\"]{1,40}"  # what stands between a name and its value
 _NUMBER = r"\d{1,3}\.\d{1,3}"
 _SYSTEM = _any(
-    rf"^[ \t\"]{{0,20}}(?:os|operating system|(?:python[ _]|sys\.)?platform|release){_IS}(\S[^\n]{{0,120}}?)(?: \w+=|$)",
+    rf"^[ \t\"]{{0,20}}(?:os|operating system|(?:python[ _]|sys\.)?platform|release){_IS}"
+    r"(\S[^\n]{0,120}?)(?: \w+=|$)",
     r"^operating system\n(\w[^\n]{1,60})",
     r"\b(?:platform|system)=(\w{3,20})",
 )
