@@ -314,20 +314,15 @@ def _constant(node: NodeProto, value: Value) -> None:
 
 
 def _complete(step: Step) -> None:
-    """Give outputs that inference left open the type of the first input, where the definition says that they share it.
+    """Give outputs that inference left open the type of an input, where the definition says that they share it.
 
-    ONNX Runtime's own operators, which ONNX does not define, are taken to make what they take.
+    ONNX Runtime's own operators, which ONNX does not define, are defined by the runtime's tables.
     """
-    form = step.signature
+    form = step.signature or signature(plain_domain(step.node.domain), step.node.op_type, step.version)
     bound: dict[str, int] = {}
-    for index, value in enumerate(step.inputs):
-        if form is not None and value is not None and value.kind > 0:
+    for index, value in enumerate(step.inputs if form.inputs else ()):
+        if value is not None and value.kind > 0:
             bound.setdefault(form.input(index), value.kind)
-    first = next((value.kind for value in step.inputs if value is not None), UNKNOWN)
-    for index, value in enumerate(step.outputs):
-        if value is None or value.kind != UNKNOWN:
-            continue
-        if form is not None:
+    for index, value in enumerate(step.outputs if form.outputs else ()):
+        if value is not None and value.kind == UNKNOWN:
             value.kind = bound.get(form.output(index), UNKNOWN)
-        elif step.node.domain == RUNTIME and index == 0:
-            value.kind = first
