@@ -65,11 +65,10 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _as_typed(words: Sequence[str]) -> str:
-    """Join what was typed in front of the command; Windows' launcher puts a whole path in place of `py`."""
-    if sys.platform == "win32":
-        name = "py" if Path(words[0]).is_absolute() and shutil.which("py") else words[0]
-        return subprocess.list2cmdline([name, *words[1:]])
-    return shlex.join(words)
+    """Join what was typed in front of the command; pyenv and Windows' `py` put a whole path in the place of a name."""
+    name = "py" if sys.platform == "win32" else Path(words[0]).name
+    typed = [name if Path(words[0]).is_absolute() and shutil.which(name) else words[0], *words[1:]]
+    return subprocess.list2cmdline(typed) if sys.platform == "win32" else shlex.join(typed)
 
 
 def _folder(*, testing: bool) -> Path:

@@ -102,7 +102,10 @@ def test_first_start_prepares_and_second_does_not(project):
     assert err.splitlines()[-1].startswith("Ready after")
     assert len(err.splitlines()) <= 4
     assert project.start() == (0, f"lab|{project.folder}", "")
-    assert project.start("typed") == (0, f"typed|{shlex.quote(sys.executable)} start.py", "")
+    assert project.start("typed", PATH="/nowhere") == (0, f"typed|{shlex.quote(sys.executable)} start.py", "")
+    known = os.pathsep.join((str(Path(sys.executable).parent), os.environ["PATH"]))
+    name = "py" if sys.platform == "win32" else Path(sys.executable).name
+    assert project.start("typed", PATH=known) == (0, f"typed|{name} start.py", "")
 
 
 def test_tests_get_their_packages_and_a_browser(project):
