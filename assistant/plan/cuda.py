@@ -180,12 +180,17 @@ def _best(wheels: list[TorchWheel], cards: list[Card], question: Question) -> To
 def _best_for_some(wheels: list[TorchWheel], cards: list[Card], question: Question) -> TorchWheel | None:
     ranked = sorted(cards, key=lambda card: card.capability, reverse=True)
     rated = [
-        ([_runs(wheel, card, question) for card in ranked], wheel.number, _ease(wheel, question), index)
+        (
+            wheel.confirmed,
+            [_runs(wheel, card, question) for card in ranked],
+            wheel.number,
+            _ease(wheel, question),
+            index,
+        )
         for index, wheel in enumerate(wheels)
-        if wheel.confirmed
     ]
-    best = max((rating for rating in rated if any(rating[0])), default=None)
-    return wheels[best[3]] if best else None
+    best = max((rating for rating in rated if any(rating[1])), default=None)
+    return wheels[best[-1]] if best else None
 
 
 def _ease(wheel: TorchWheel, question: Question) -> tuple[bool, Number]:
