@@ -11,7 +11,8 @@ from pathlib import Path
 
 import click
 from rich.console import Console
-from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.progress import Progress as Bars
 from rich.text import Text
 
 from assistant.cli.draw import console, draw_findings, draw_report, draw_rows, gpu_line, summary
@@ -20,8 +21,7 @@ from assistant.diagnose import read_log
 from assistant.host.live import LiveHost
 from assistant.i18n import _, ngettext, sentences
 from assistant.model.errors import AssistantError, BadInput, Cancelled, WorkFailed
-from assistant.model.event import Event
-from assistant.model.event import Progress as Told
+from assistant.model.event import Event, Progress
 from assistant.model.report import verdict
 from assistant.session.actions import Answer
 from assistant.session.nouns import Phase, Preview, State, Task
@@ -64,7 +64,7 @@ class Journey:
         self._quiet = quiet
         columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), BarColumn(), TimeElapsedColumn())
         told = Console(stderr=True)
-        self._bars = Progress(*columns, console=told, transient=True, disable=quiet or not told.is_terminal)
+        self._bars = Bars(*columns, console=told, transient=True, disable=quiet or not told.is_terminal)
         self._line = self._bars.add_task("", total=None)
 
     @property
@@ -97,7 +97,7 @@ class Journey:
             raise failure
 
     def _hear(self, event: Event) -> None:
-        if isinstance(event, Told):
+        if isinstance(event, Progress):
             text = f"{event.text}  {event.figures}".strip()
             self._bars.update(self._line, description=text, completed=event.done, total=event.total)
 

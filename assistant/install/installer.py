@@ -15,7 +15,7 @@ from assistant.host.process import CancelToken, stream
 from assistant.host.redact import without_credentials
 from assistant.i18n import _
 from assistant.install import pip, uv
-from assistant.install.pip_settings import PipSettings
+from assistant.install.pip_settings import PipSettings, uv_arguments
 from assistant.install.site import interpreter
 from assistant.model.errors import WorkFailed
 from assistant.model.event import LogLine, Progress, Sink, Step
@@ -39,7 +39,6 @@ class Installer:
     cancel: CancelToken
     settings: PipSettings = field(default_factory=PipSettings)
     uv_indexes: tuple[str, ...] = field(default=(), repr=False)
-    arguments: tuple[str, ...] = ()
     program: Literal["uv", "pip"] = "uv"
     pip: str = ""
     patience: Patience = field(default_factory=Patience)
@@ -48,6 +47,11 @@ class Installer:
     def offline(self) -> bool:
         """Tell whether nothing may be fetched."""
         return self.environment.get("UV_OFFLINE") == "1"
+
+    @property
+    def arguments(self) -> tuple[str, ...]:
+        """Give what uv is told beside the variables."""
+        return uv_arguments(self.settings)
 
     @property
     def index_urls(self) -> tuple[str, ...]:

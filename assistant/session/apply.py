@@ -7,8 +7,15 @@ from pathlib import Path
 
 from assistant.catalog import Catalog
 from assistant.export import Config
-from assistant.export.drift import Drift, file_drift, machine_drift, package_drift, plan_drift, report_drift
-from assistant.export.drift import same_hardware as same
+from assistant.export.drift import (
+    Drift,
+    file_drift,
+    machine_drift,
+    package_drift,
+    plan_drift,
+    report_drift,
+    same_hardware,
+)
 from assistant.host.base import Host
 from assistant.i18n import _
 from assistant.install.made import marked_environments
@@ -46,7 +53,7 @@ def course(config: Config, here: Machine, catalog: Catalog, *, anew: bool = Fals
     pinned = Request(python=plan.python, pins=(f"torch=={plan.torch}",))
     offered = _plans(here, catalog, pinned)
     fits = plan.variant.startswith(NIGHTLY) or any(_alike(plan, other) for other in offered)
-    if fits and not anew and same(config.machine, here):
+    if fits and not anew and same_hardware(config.machine, here):
         return Course(request=pinned, plan=_with_extras(config), differs=differs)
     then = _plans(config.machine, catalog, pinned)
     deliberate = bool(then) and not _alike(plan, then[0]) and any(plan.backend is other.backend for other in offered)

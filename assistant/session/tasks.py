@@ -20,7 +20,6 @@ from assistant.install.conflicts import conflicts
 from assistant.install.installer import Installer
 from assistant.install.journal import WORK
 from assistant.install.make import aimed_at, check_site, delta, install, reusable, writes
-from assistant.install.pip_settings import uv_arguments
 from assistant.install.project import kept_by, undone
 from assistant.install.resolution import resolve
 from assistant.install.site import Site
@@ -281,7 +280,6 @@ def _installer(plan: Plan, tools: Tools, site: Site | None) -> Installer:
         pip=base if site and "pip" not in site.versions else "",
         program=sources.installer,
         environment=sources.environment,
-        arguments=uv_arguments(sources.settings),
         settings=sources.settings,
         uv_indexes=sources.uv_indexes,
         sink=tools.sink,
