@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from assistant.detect.parsers.guess import field
 from assistant.model.machine import Gpu, Vendor
 from assistant.model.record import Record
 
@@ -47,23 +48,18 @@ def rocminfo(text: str) -> tuple[RocmAgent, ...] | None:
 
 
 def _agent(block: str) -> RocmAgent:
-    name, marketing = _field(block, "Name"), _field(block, "Marketing Name")
+    name, marketing = field(block, "Name"), field(block, "Marketing Name")
     chip = re.search(r"^[ \t]{0,40}Chip ID:\s*\d{1,8}\(0x([0-9a-f]{1,6})\)", block, re.MULTILINE)
     location = re.search(r"^[ \t]{0,40}BDFID:\s*(\d{1,8})", block, re.MULTILINE)
     size = re.search(r"GLOBAL[^\n]{0,80}\n\s*Size:\s*(\d{1,15})", block)
     gpu = Gpu(
         vendor=Vendor.AMD,
         name=marketing or None,
-        gfx=name.partition(":")[0] if name and name.startswith("gfx") else None,
+        gfx=name.partition(":")[0] if name.startswith("gfx") else None,
         pci_id=f"1002:{chip[1]:0>4}" if chip else None,
         vram_gb=round(int(size[1]) / 2**20, 1) if size else None,
     )
     return RocmAgent(gpu=gpu, bus=_bus(int(location[1])) if location and int(location[1]) else None)
-
-
-def _field(block: str, name: str) -> str | None:
-    found = re.search(rf"^[ \t]*{name}:[ \t]*(\S[^\n]{{0,100}})?$", block, re.MULTILINE)
-    return found[1].strip() if found and found[1] else None
 
 
 def rocm_release(text: str) -> str | None:

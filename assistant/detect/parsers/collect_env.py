@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from assistant.detect.parsers.guess import arch_of, system_of, vendor_of_name
+from assistant.detect.parsers.guess import arch_of, gib, system_of, vendor_of_name
 from assistant.detect.parsers.nvidia import smi_complaint
 from assistant.model.machine import Gpu, Vendor
 from assistant.model.record import Record
@@ -199,5 +199,5 @@ def _intel_gpus(lines: Iterable[str]) -> Iterable[Gpu]:
                 vendor=Vendor.INTEL,
                 name=name[1] if name else line,
                 pci_id=f"8086:{device[1].lower():0>4}" if device else None,
-                vram_gb=round(int(memory[1]) / 1024, 1) if memory else None,
+                vram_gb=gib(memory[1]) if memory else None,
             )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from assistant.detect.parsers.guess import gib
 from assistant.detect.parsers.windows import Adapter, adapter
 from assistant.model.record import Record
 
@@ -79,4 +80,4 @@ def _system(text: str) -> str | None:
 def _gib(text: str) -> float | None:
     """Read gibibytes off `32768MB RAM` or `10053 MB`."""
     found = re.match(r"(\d{1,8}) ?MB", text)
-    return round(int(found[1]) / 1024, 1) if found else None
+    return gib(found[1]) if found else None

@@ -6,7 +6,7 @@ import re
 
 from assistant.model.machine import Vendor
 
-__all__ = ["arch_of", "system_of", "vendor_of_name"]
+__all__ = ["arch_of", "field", "gib", "system_of", "vendor_of_name"]
 
 _SYSTEMS = (
     ("windows", re.compile(r"\bwindows\b|^nt$|\bwin(?:32|64|10|11)\b|\b[A-Z]:\\|\bMSC v", re.IGNORECASE)),
@@ -35,6 +35,17 @@ _VENDORS = (
     (Vendor.APPLE, re.compile(r"\bapple\b", re.IGNORECASE)),
     (Vendor.OTHER, re.compile(r"\b(?:qualcomm|adreno|mali|powervr|moore threads|zhaoxin)\b", re.IGNORECASE)),
 )
+
+
+def field(block: str, name: str) -> str:
+    """Give what follows a name (a pattern) on its line: `Name: X`, `Name = X` or `Name   X`; "" for nothing."""
+    found = re.search(rf"^[ \t]{{0,40}}{name}[ \t]{{0,80}}[:=]?[ \t]{{1,80}}(\S[^\n]{{0,100}})$", block, re.MULTILINE)
+    return found[1].strip() if found else ""
+
+
+def gib(mib: str | float | None) -> float | None:
+    """Turn MiB into GiB; none and zero tell nothing."""
+    return round(float(mib) / 1024, 1) if mib and float(mib) else None
 
 
 def system_of(*texts: str) -> str | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from assistant.detect.parsers.guess import vendor_of_name
+from assistant.detect.parsers.guess import field, gib, vendor_of_name
 from assistant.detect.parsers.nvidia import NvidiaReport, NvidiaRow
 from assistant.detect.parsers.windows import VENDORS
 from assistant.model.machine import Gpu, Vendor
@@ -82,12 +82,12 @@ def device_blocks(text: str, layout: Layout) -> tuple[Gpu, ...] | None:
 
 
 def _block(block: str, layout: Layout) -> Gpu | None:
-    kind = _field(block, layout.kind) if layout.kind else "GPU"
-    name = next(filter(None, (_field(block, name) for name in layout.names)), "")
-    vendor = _hex(_field(block, layout.vendor))
+    kind = field(block, layout.kind) if layout.kind else "GPU"
+    name = next(filter(None, (field(block, name) for name in layout.names)), "")
+    vendor = _hex(field(block, layout.vendor))
     if "GPU" not in kind or not (name or vendor):
         return None
-    device = _hex(_field(block, layout.device)) if layout.device else ""
+    device = _hex(field(block, layout.device)) if layout.device else ""
     gfx = re.search(r"\bgfx[0-9a-f]{3,4}\b", block)
     return Gpu(
         vendor=VENDORS.get(vendor) or vendor_of_name(name),
@@ -95,11 +95,6 @@ def _block(block: str, layout: Layout) -> Gpu | None:
         pci_id=f"{vendor}:{device}" if vendor and device else None,
         gfx=gfx[0] if gfx else None,
     )
-
-
-def _field(block: str, name: str) -> str:
-    found = re.search(rf"^[ \t]*{name}[ \t]*[:=]?[ \t]+(\S[^\n]{{0,100}})$", block, re.MULTILINE)
-    return found[1].strip() if found else ""
 
 
 def _hex(text: str) -> str:
@@ -124,5 +119,5 @@ def smi_lines(text: str) -> tuple[NvidiaReport, ...] | None:
 def _report(name: str, rest: str = "") -> NvidiaReport:
     memory = re.search(r", (\d{1,8}) MiB", rest)
     driver = re.search(r", (\d{3}\.\d{2,3}(?:\.\d{1,3})?)(?=,|$)", rest)
-    gpu = Gpu(vendor=Vendor.NVIDIA, name=name, vram_gb=round(int(memory[1]) / 1024, 1) if memory else None)
+    gpu = Gpu(vendor=Vendor.NVIDIA, name=name, vram_gb=gib(memory[1]) if memory else None)
     return NvidiaReport(driver=driver[1] if driver else None, rows=(NvidiaRow(gpu=gpu),))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from assistant.detect.parsers.guess import gib
 from assistant.model.machine import Gpu, Vendor
 from assistant.model.record import Record
 
@@ -52,8 +53,7 @@ def _table_row(text: str, found: re.Match[str]) -> NvidiaRow:
 
 def _gpu(*, name: str | None, mib: str | None, pci_id: str | None = None) -> Gpu:
     whole = name if name and not name.endswith(("..", "…")) else None
-    vram = round(int(mib) / 1024, 1) if mib and int(mib) else None
-    return Gpu(vendor=Vendor.NVIDIA, name=whole, vram_gb=vram, pci_id=pci_id)
+    return Gpu(vendor=Vendor.NVIDIA, name=whole, vram_gb=gib(mib), pci_id=pci_id)
 
 
 def _bus(text: str) -> str:

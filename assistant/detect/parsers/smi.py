@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import msgspec
 
+from assistant.detect.parsers.guess import gib
 from assistant.model.machine import Gpu, Vendor
 from assistant.model.record import Record
 
@@ -106,5 +107,4 @@ def _bus(value: object) -> str | None:
 def _gib(size: object) -> float | None:
     """Read a size in MB of 2**20 bytes: a number, or since ROCm 6.1 an object with value and unit."""
     told = size.get("value") if isinstance(size, dict) else str(size).removesuffix(" MB")
-    mib = _number(told)
-    return round(mib / 1024, 1) if mib else None
+    return gib(_number(told))
