@@ -25,11 +25,12 @@ from assistant.session.session import Session
 from assistant.session.store import Store
 from assistant.wizard import html
 from assistant.wizard.fallback import instead_of_steps, instead_of_wizard
-from assistant.wizard.flow import SIGNS, footer, press, titles, word
+from assistant.wizard.flow import SIGNS, about, footer, press, titles, word
 from assistant.wizard.panels import PANELS, Panel
+from assistant.wizard.panels.base import changes
 from assistant.wizard.panels.export import fetched
 from assistant.wizard.parts import made, show
-from assistant.wizard.stepper import Stepper
+from assistant.wizard.stepper import Buttons, Stepper
 
 __all__ = ["SetupWizard", "open_here", "simulation"]
 
@@ -48,7 +49,6 @@ class SetupWizard(widgets.VBox):  # type: ignore[misc]  # the library has no typ
         self._replaced: dict[Step, Panel] = {}  # those of another language, until their step is shown again
         self._saved = session.saved()
         self._since, self._told_at = time.time(), 0.0
-        self._seen: int | None = None
         self.stepper = Stepper()
         self.stepper.on_msg(self._on_stepper)
         self.language = made(
@@ -56,18 +56,15 @@ class SetupWizard(widgets.VBox):  # type: ignore[misc]  # the library has no typ
         )
         self.language.add_class("ptsa-language")
         self.language.observe(lambda change: session.aside(lambda: self.speak(change["new"])), "value")
-        self.banner, self.offer, self.why = made(widgets.HTML), made(widgets.HTML), made(widgets.HTML)
+        self.banner, self.offer = made(widgets.HTML), made(widgets.HTML)
+        self.notice, self.heading = made(widgets.HTML), made(widgets.HTML)  # of whichever panel is shown
         self.panel = made(widgets.VBox)
-        self.back = _button(self._on_back)
-        self.main = _button(self._on_main, button_style="primary")
-        self.main.add_class("ptsa-main")
-        self.stop = _button(session.cancel)
-        self._buttons = made(widgets.HBox, children=[self.back, self.main, self.stop])
-        self._buttons.add_class("ptsa-footer")
+        self.buttons = made(Buttons)
+        self.buttons.on_msg(self._on_button)
         self.resume, self.drop = _button(self._on_resume), _button(self._on_drop)
         self.offers = made(widgets.HBox, children=[self.offer, self.resume, self.drop])
         self.offers.add_class("ptsa-offers")
-        self.children = (self.stepper, self.language, self.banner, self.offers, self.panel, self.why, self._buttons)
+        self.children = (self.stepper, self.language, self.banner, self.offers, self.panel, self.buttons)
         session.watch(self._follow)
         self._draw(session.state)
 
@@ -82,9 +79,8 @@ class SetupWizard(widgets.VBox):  # type: ignore[misc]  # the library has no typ
         """Free every model; closing the root alone would leave the others."""
         for panel in (*self._panels.values(), *self._replaced.values()):
             panel.close()
-        for box in (self, self.offers, self._buttons):
-            for child in box.children:
-                child.close()
+        for child in (*self.children, *self.offers.children, self.notice, self.heading):
+            child.close()
         super().close()
 
     def speak(self, code: str) -> None:
@@ -112,24 +108,22 @@ class SetupWizard(widgets.VBox):  # type: ignore[misc]  # the library has no typ
                 self._draw_stepper(state)
             self.banner.value = instead_of_steps() + (simulation(state.machine) if state.machine else "")
             self.language.description = _("Language")
-            self.language.disabled = state.running is not None
             self._draw_offer(state)
             self._draw_panel(state)
-            self._draw_footer(state)
+            with self.buttons.hold_sync():
+                self._draw_footer(state)
 
     def _draw_stepper(self, state: State) -> None:
         names, progress = titles(), state.status(state.current).progress
         text = progress.text if progress else ""
-        phases = {step: state.status(step).phase for step in Step}
+        stands = {step: state.status(step) for step in Step}
         self.stepper.words = _words()
         self.stepper.language = language().replace("_", "-")
-        self.stepper.steps = [
-            {"key": step.value, "title": names[step], "phase": phase.value, "word": word(phase), "icon": SIGNS[phase]}
-            for step, phase in phases.items()
-        ]
+        self.stepper.steps = [(step.value, names[step]) for step in Step]
+        self.stepper.phases = [(status.phase.value, word(status)) for status in stands.values()]
         self._draw_progress(progress, running=state.running is not None)
         stopping = _("Stopping; what has been begun is taken back.") if state.stopping else ""
-        self.stepper.status = f"{names[state.current]}: {stopping or text or word(phases[state.current])}"
+        self.stepper.status = about(state.current, stopping or text or word(stands[state.current]))
         self.stepper.current = state.current.value
 
     def _draw_progress(self, progress: Progress | None, *, running: bool) -> None:
@@ -169,8 +163,10 @@ class SetupWizard(widgets.VBox):  # type: ignore[misc]  # the library has no typ
                 self._panels[step].adopt(old)
         panel = self._panels[step]
         panel.update(state)
-        if self.panel.children != panel.parts:
-            self.panel.children = panel.parts
+        self.notice.value, self.heading.value = panel.failure(state), changes()
+        parts = (panel.body, self.notice, *panel.pictures, self.heading, *panel.handles)
+        if self.panel.children != parts:
+            self.panel.children = parts
         if old:
             old.close()
 
@@ -178,43 +174,43 @@ class SetupWizard(widgets.VBox):  # type: ignore[misc]  # the library has no typ
         offered = footer(state)
         offer = (offered.label, offered.actions, state.running)
         if offer != getattr(self, "_offered", None):
-            self._offered, self.stepper.offer = offer, self.stepper.offer + 1
-        self.back.description, self.stop.description = _("Back"), _("Cancel")
-        self.main.description = offered.label
-        self.main.disabled = bool(offered.why)
-        self.back.disabled = offered.back is None
-        self.stop.disabled = not offered.cancel
+            self._offered, self.buttons.offer = offer, self.buttons.offer + 1
+        self.buttons.buttons = [
+            ("back", _("Back"), offered.back is not None),
+            ("main", offered.label, not offered.why),
+            ("stop", _("Cancel"), offered.cancel),
+        ]
         shown = offered.why if state.running is None else ()
-        self.why.value = "".join(f'<p class="ptsa-why">{html.icon("info")}{html.esc(line)}</p>' for line in shown)
+        self.buttons.why = "".join(f'<p class="ptsa-why">{html.icon("info")}{html.esc(line)}</p>' for line in shown)
 
     def _on_stepper(self, _widget: object, content: object, _buffers: object) -> None:
         told = content if isinstance(content, dict) else {}
-        if isinstance(told.get("seen"), int):
-            self._seen = told["seen"]
         if isinstance(told.get("file"), str):
-            self.session.aside(lambda: self._hand_over(told["file"], str(told.get("view"))))
+            self.session.aside(lambda: self._hand_over(told["file"], told))
         for step in Step:
             if step.value == told.get("show"):
                 self.session.dispatch(Show(step=step))
 
-    def _hand_over(self, key: str, view: str) -> None:
-        """Send the file that a link stands for to the page in which the link was pressed."""
+    def _hand_over(self, key: str, asked: dict[str, object]) -> None:
+        """Send the file that a link or a fold stands for to the page in which it was pressed."""
         file = fetched(self.session.state, key)
         if file:
-            self.stepper.send({"name": file[0], "view": view}, buffers=[file[1]])
+            self.stepper.send({**asked, "name": file[0]}, buffers=[file[1]])
 
-    def _on_back(self) -> None:
-        step = footer(self.session.state).back
-        if step:
-            self.session.dispatch(Show(step=step))
+    def _on_button(self, _widget: object, content: object, _buffers: object) -> None:
+        told = content if isinstance(content, dict) else {}
+        self.press(str(told.get("press")), told.get("offer"))
 
-    def _on_main(self) -> None:
-        """Do what the button said when it was pressed; of many quick presses those that saw older words do nothing."""
+    def press(self, name: str, offer: object = None) -> None:
+        """Do what a button says (back, main or stop); of many quick presses those that saw older words do nothing."""
         with self._lock:
-            stale = self._seen is not None and self._seen != self.stepper.offer
-            actions = () if stale else press(self.session.state)
-        for action in actions:
+            state, stale = self.session.state, offer not in (None, self.buttons.offer)
+            back = footer(state).back
+        actions = {"back": (Show(step=back),) if back else (), "main": () if stale else press(state)}
+        for action in actions.get(name, ()):
             self.session.dispatch(action)
+        if name == "stop":
+            self.session.cancel()
 
     def _on_resume(self) -> None:
         if self._saved and self._saved.state:
@@ -229,9 +225,10 @@ class SetupWizard(widgets.VBox):  # type: ignore[misc]  # the library has no typ
         self._draw(self.session.state)
 
 
-def _words() -> dict[str, str]:
-    """Give the words that the browser fills in by itself."""
+def _words() -> dict[str, str | dict[str, str]]:
+    """Give the words, and the signs of phases, that the browser fills in by itself."""
     return {
+        "signs": {phase.value: sign for phase, sign in SIGNS.items()},
         "title": _("Set up PyTorch"),
         "steps": _("Steps of the setup"),
         "progress": _("Progress"),

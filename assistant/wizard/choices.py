@@ -11,11 +11,10 @@ __all__ = ["Choices"]
 
 
 class Choices(anywidget.AnyWidget):
-    """A named group of boxes; `options` are (key, words), `value` the ticked keys in the options' order."""
+    """A named group of boxes; `options` are (words, key), `value` the ticked keys in the options' order."""
 
     _esm = STATIC / "choices.js"
 
     description = traitlets.Unicode().tag(sync=True)
     options: traitlets.List[tuple[str, str]] = traitlets.List().tag(sync=True)
     value: traitlets.List[str] = traitlets.List(traitlets.Unicode()).tag(sync=True)
-    disabled = traitlets.Bool(False).tag(sync=True)

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from assistant.i18n import _
+from assistant.model.errors import Cancelled
 from assistant.model.event import Step
 from assistant.model.record import Record
 from assistant.session.actions import Action, Answer, Begin, Show
-from assistant.session.nouns import Phase, State, Task
+from assistant.session.nouns import Phase, State, StepStatus, Task
 from assistant.session.state import blockers
 from assistant.wizard.html import ICONS
 
-__all__ = ["SIGNS", "Footer", "footer", "press", "titles", "word"]
+__all__ = ["SIGNS", "Footer", "about", "footer", "press", "titles", "word"]
 
 STEPS = tuple(Step)
 # What the stepper draws beside the word; a step that waits bears its number instead.
@@ -46,8 +47,15 @@ def titles() -> dict[Step, str]:
     }
 
 
-def word(phase: Phase) -> str:
+def about(step: Step, text: str) -> str:
+    """Say something of a step."""
+    return _("{step}: {text}").format(step=titles()[step], text=text)
+
+
+def word(status: StepStatus) -> str:
     """Say in a word where a step stands."""
+    if status.exit_code == Cancelled.exit_code:
+        return _("cancelled")
     return {
         Phase.LOCKED: _("not yet"),
         Phase.READY: _("ready"),
@@ -55,7 +63,7 @@ def word(phase: Phase) -> str:
         Phase.DONE: _("done"),
         Phase.FAILED: _("failed"),
         Phase.STALE: _("to repeat"),
-    }[phase]
+    }[status.phase]
 
 
 def footer(state: State) -> Footer:

@@ -24,6 +24,7 @@ __all__ = [
     "icon",
     "note",
     "paragraph",
+    "peek",
     "remedies",
     "section",
     "table",
@@ -138,6 +139,11 @@ def fetch(name: str, key: str) -> str:
     """Give a link that asks the wizard for a file's content only when it is pressed."""
     words = _("Download {name}").format(name=name)
     return f'{icon("file")}<a href="#" data-file="{esc(key)}">{esc(words)}</a>'
+
+
+def peek(summary: str, key: str) -> str:
+    """Fold a file's text away under a sentence; the wizard is asked for it only when that is opened."""
+    return f'<details data-file="{esc(key)}"><summary>{esc(summary)}</summary>{code("")}</details>'
 
 
 def code(text: str) -> str:

@@ -9,9 +9,10 @@ from assistant.model.record import from_plain, to_plain
 from assistant.session.nouns import Phase, State
 from assistant.wizard import html
 from assistant.wizard.app import simulation
-from assistant.wizard.flow import titles, word
+from assistant.wizard.flow import about, titles, word
 from assistant.wizard.panels import PANELS, Panel
 from assistant.wizard.panels.base import log_view
+from assistant.wizard.panels.verify import plots
 from assistant.wizard.stepper import STATIC
 
 __all__ = ["page"]
@@ -44,11 +45,10 @@ def _step(state: State, step: Step, kind: type[Panel]) -> str:
     panel = kind.__new__(kind)  # without its widgets: to draw, a panel needs to know its step only
     panel.step = step
     phase = state.status(step).phase
-    stands = f"<p>{html.icon(SIGNS[phase])}{html.esc(titles()[step])}: {html.esc(word(phase))}</p>"
+    stands = html.paragraph(about(step, word(state.status(step))), SIGNS[phase])
     if step is Step.EXPORT:
         return f"<section>{html.heading(titles()[step])}{stands}{html.bullets(state.exported)}</section>"
-    figures = "".join(f'<div class="ptsa-plot">{figure}</div>' for figure in state.figures.values())
-    more = {Step.VERIFY: figures, Step.DIAGNOSE: html.details(_("Log"), log_view(state.log))}.get(step, "")
+    more = {Step.VERIFY: plots(state), Step.DIAGNOSE: html.details(_("Log"), log_view(state.log))}.get(step, "")
     return f"<section>{panel.draw(state)}{panel.failure(state)}{stands}{more}</section>"
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import anywidget
 import traitlets
 
-__all__ = ["Stepper"]
+__all__ = ["Buttons", "Stepper"]
 
 STATIC = Path(__file__).with_name("static")
 
@@ -15,18 +15,32 @@ STATIC = Path(__file__).with_name("static")
 class Stepper(anywidget.AnyWidget):
     """Draws what it is given; a click on a step arrives as the message `{"show": key}`.
 
-    `words` are all texts of its own; `offer` counts what the main button has offered: a press on it is announced by the
-    message `{"seen": offer}`, so that a press which meant something else by now can be told.
-    `{"file": key, "view": id}` asks for a file, which is sent to that view alone.
+    `steps` are (key, title) and `phases`, in the same order, (phase, word); `words` are all other texts of its own.
+    While `progress` says that something runs, no control of a panel can be changed.
+    `{"file": key, "view": id}` asks for a file, which is sent to that view alone, with what else the message said.
     """
 
     _esm = STATIC / "stepper.js"
     _css = STATIC / "wizard.css"
 
-    steps: traitlets.List[dict[str, str]] = traitlets.List().tag(sync=True)
+    steps: traitlets.List[tuple[str, str]] = traitlets.List().tag(sync=True)
+    phases: traitlets.List[tuple[str, str]] = traitlets.List().tag(sync=True)
     current = traitlets.Unicode().tag(sync=True)
     status = traitlets.Unicode().tag(sync=True)
     progress = traitlets.Dict().tag(sync=True)
-    words: traitlets.Dict[str, str] = traitlets.Dict().tag(sync=True)
+    words: traitlets.Dict[str, str | dict[str, str]] = traitlets.Dict().tag(sync=True)
     language = traitlets.Unicode().tag(sync=True)
+
+
+class Buttons(anywidget.AnyWidget):
+    """The three below a panel. A press arrives as `{"press": name, "offer": n}`.
+
+    `buttons` are (name, words, whether it can be pressed); `offer` counts what the main one has offered: a press that
+    meant something else by now can be told by it. `why` is HTML, already escaped.
+    """
+
+    _esm = STATIC / "buttons.js"
+
+    buttons: traitlets.List[tuple[str, str, bool]] = traitlets.List().tag(sync=True)
     offer = traitlets.Int().tag(sync=True)
+    why = traitlets.Unicode().tag(sync=True)

@@ -41,7 +41,7 @@ def test_the_figure_is_one_svg_element_with_title_and_description(report):
 def test_the_figure_has_no_background_and_takes_the_themes_colour():
     """Transparent, with the theme's text colour in JupyterLab and a middle grey elsewhere; the same each time."""
     svg = timing(REPORT)
-    assert "var(--jp-ui-font-color1, #787878)" in svg
+    assert "var(--ptsa-text, #787878)" in svg
     assert "#ffffff" not in svg
     assert "#000000" not in svg
     assert svg == timing(REPORT)

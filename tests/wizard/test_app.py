@@ -65,11 +65,11 @@ def test_a_recorded_machine_is_detected_and_planned_for(wizard: SetupWizard) -> 
     """Two presses lead from the recording to a ROCm plan, and a third is refused with a reason."""
     wizard.session.begin(Task.DETECT)
     assert "RX 6700 XT" in html_of(wizard)
-    wizard.main.click()
+    wizard.press("main")
     assert wizard.stepper.current == "plan"
     assert "ROCM" in html_of(wizard)
-    assert wizard.main.disabled
-    assert "nothing can be installed" in wizard.why.value
+    assert ("main", "Continue", False) in wizard.buttons.buttons
+    assert "nothing can be installed" in wizard.buttons.why
 
 
 def test_a_fact_can_be_set_and_taken_back(wizard: SetupWizard) -> None:
@@ -93,7 +93,7 @@ def test_a_fact_that_does_not_exist_is_named(wizard: SetupWizard) -> None:
 def test_a_click_on_a_step_shows_it(wizard: SetupWizard) -> None:
     """The stepper's message leads back, and nothing is lost."""
     wizard.session.begin(Task.DETECT)
-    wizard.main.click()
+    wizard.press("main")
     wizard.stepper._handle_custom_msg({"show": "detect"}, [])
     assert wizard.stepper.current == "detect"
     assert wizard.session.state.planning is not None
@@ -102,8 +102,9 @@ def test_a_click_on_a_step_shows_it(wizard: SetupWizard) -> None:
 def test_a_message_that_names_no_step_changes_nothing(wizard: SetupWizard) -> None:
     """A front end of another version cannot break the wizard."""
     before = wizard.session.state
-    for message in ({}, {"show": "nowhere"}, {"show": 3}, "text"):
+    for message in ({}, {"show": "nowhere"}, {"show": 3}, {"press": "nothing"}, {"press": 3, "offer": []}, "text"):
         wizard.stepper._handle_custom_msg(message, [])
+        wizard.buttons._handle_custom_msg(message, [])
     assert wizard.session.state == before
 
 
@@ -240,7 +241,7 @@ def test_a_finished_installation_names_its_kernel() -> None:
 
 
 def test_exported_files_are_offered_as_downloads(tmp_path: Path) -> None:
-    """A link asks for its file and for no other; a file that is gone is named with the reason."""
+    """A link or a fold asks for its file and for no other; a file that is gone is named with the reason."""
     (tmp_path / "report.md").write_text("# Report & more")
     state = State(
         current=Step.EXPORT,
@@ -250,8 +251,9 @@ def test_exported_files_are_offered_as_downloads(tmp_path: Path) -> None:
     shown = SetupWizard(Session(NoHost(), InlineRunner(), state=replace(state)))
     text = html_of(shown)
     assert "Download report.md" in text
-    assert 'data-file="0"' in text
-    assert "# Report &amp; more" in text
+    assert '<a href="#" data-file="0">' in text
+    assert '<details data-file="0">' in text
+    assert "# Report" not in text  # it is sent when it is asked for
     assert "gone.md" in text
     assert fetched(state, "0") == ("report.md", b"# Report & more")
     page = fetched(state, "setup.html")
@@ -272,7 +274,7 @@ def test_no_recorded_machine_can_be_installed_for(name: str) -> None:
     for task in Task:
         for step in Step:
             shown.session.dispatch(Show(step=step))
-            shown.main.click()
+            shown.press("main")
             shown.session.begin(task)
     assert set(begun) <= {None, Task.DETECT, Task.PLAN, Task.DIAGNOSE}
     assert "nothing can be installed" in shown.banner.value
@@ -284,7 +286,7 @@ def test_coming_back_from_a_simulation_finds_the_setup_as_it_was() -> None:
     host = ReplayHost(load(MACHINE))
     shown = SetupWizard(Session(host, InlineRunner(), sources=Sources(host, offline=True)))
     shown.session.begin(Task.DETECT)
-    shown.main.click()
+    shown.press("main")
     real = shown.session.state
     shown.session.dispatch(Simulate(machine="macos14-m1"))
     shown.session.dispatch(Simulate(machine=""))
@@ -295,18 +297,17 @@ def test_coming_back_from_a_simulation_finds_the_setup_as_it_was() -> None:
 def test_a_press_that_saw_other_words_does_nothing(wizard: SetupWizard) -> None:
     """Of twenty quick clicks only the first counts: the others meant a button that says another thing by now."""
     wizard.session.begin(Task.DETECT)
-    seen = wizard.stepper.offer
+    seen = wizard.buttons.offer
     for _click in range(20):
-        wizard.stepper._handle_custom_msg({"seen": seen}, [])
-        wizard.main.click()
+        wizard.buttons._handle_custom_msg({"press": "main", "offer": seen}, [])
     assert wizard.stepper.current == "plan"
-    assert wizard.stepper.offer != seen
+    assert wizard.buttons.offer != seen
 
 
 def test_the_language_is_switched_without_losing_anything(wizard: SetupWizard) -> None:
     """Results, what was typed and the place in the setup stay; every word is Chinese, and English again after."""
     wizard.session.begin(Task.DETECT)
-    wizard.main.click()
+    wizard.press("main")
     wizard.session.dispatch(Show(step=Step.DIAGNOSE))
     wizard._panels[Step.DIAGNOSE].log.value = "typed"
     wizard.session.dispatch(Show(step=Step.PLAN))
@@ -315,7 +316,7 @@ def test_the_language_is_switched_without_losing_anything(wizard: SetupWizard) -
         wizard.language.value = "zh_CN"
         chinese, state = html_of(wizard), wizard.session.state
         assert wizard.stepper.language == "zh-CN"
-        assert wizard.back.description == "上一步"
+        assert wizard.buttons.buttons[0] == ("back", "上一步", True)
         assert "包含适用于" in chinese
         assert (state.current, state.statuses, state.chosen) == (before.current, before.statuses, before.chosen)
         wizard.session.dispatch(Show(step=Step.DIAGNOSE))
@@ -381,11 +382,10 @@ def test_a_saved_setup_of_this_machine_is_gone_on_with(tmp_path: Path) -> None:
 def test_stale_steps_are_told_by_word_and_sign(wizard: SetupWizard) -> None:
     """Another answer marks what rested on it, in the stepper and in the panel; the old plan stays in sight."""
     wizard.session.begin(Task.DETECT)
-    wizard.main.click()
+    wizard.press("main")
     wizard.session.dispatch(Wish(request=Request(backend=Backend.CPU)))
-    step = next(step for step in wizard.stepper.steps if step["key"] == "plan")
-    assert (step["phase"], step["word"]) == ("stale", "to repeat")
-    assert step["icon"]
+    assert wizard.stepper.phases[1] == ("stale", "to repeat")
+    assert wizard.stepper.words["signs"]["stale"]
     assert "should be repeated" in html_of(wizard)
     assert "PyTorch" in html_of(wizard)
 
@@ -422,7 +422,7 @@ def test_a_closed_wizard_leaves_nothing_behind(wizard: SetupWizard) -> None:
     before = set(_instances)
     shown = SetupWizard(Session(NoHost(), InlineRunner(), state=State(machine=MACHINE)))
     shown.session.begin(Task.DETECT)
-    shown.main.click()
+    shown.press("main")
     shown.language.value = "zh_CN"
     shown.language.value = "en"
     assert len(set(_instances) - before) < 60

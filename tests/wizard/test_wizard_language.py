@@ -86,8 +86,10 @@ def said_by(shown: SetupWizard) -> list[str]:
     stepper = shown.stepper
     own = [
         stepper.status,
-        *stepper.words.values(),
-        *(step[name] for step in stepper.steps for name in ("title", "word")),
+        *(words for words in stepper.words.values() if isinstance(words, str)),
+        *(words for _key, words in (*stepper.steps, *stepper.phases)),
+        *(words for _name, words, _able in shown.buttons.buttons),
+        *Texts(shown.buttons.why).found,
     ]
     return [*own, stepper.progress["text"], stepper.progress["figures"], *texts_of(shown)]
 

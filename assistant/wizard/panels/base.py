@@ -8,6 +8,7 @@ from typing import Any
 import ipywidgets as widgets
 
 from assistant.i18n import _, as_typed
+from assistant.model.errors import Cancelled
 from assistant.model.event import Step
 from assistant.model.finding import Severity
 from assistant.session.actions import Action
@@ -30,10 +31,9 @@ class Panel:
 
     def __init__(self, dispatch: Dispatch) -> None:
         self.dispatch = dispatch
-        self.body, self.heading = made(widgets.HTML), made(widgets.HTML)
+        self.body = made(widgets.HTML)
         self._quiet = False
-        controls = list(self.controls())
-        self.parts = (self.body, *self.views(), self.heading, *controls)
+        self.handles, self.pictures = tuple(self.controls()), tuple(self.views())
 
     def controls(self) -> Iterable[widgets.Widget]:
         """Make the panel's own controls, once."""
@@ -52,8 +52,7 @@ class Panel:
 
     def update(self, state: State) -> None:
         """Show a state; values that the state sets do not come back as actions of the user."""
-        self.body.value = self.draw(state) + self.failure(state)
-        self.heading.value = changes()
+        self.body.value = self.draw(state)
         self._quiet = True
         try:
             self.follow(state)
@@ -70,7 +69,7 @@ class Panel:
 
     def close(self) -> None:
         """Free the panel's models."""
-        for widget in self.parts:
+        for widget in (self.body, *self.handles, *self.pictures):
             widget.close()
 
     def failure(self, state: State) -> str:
@@ -81,7 +80,8 @@ class Panel:
             return html.note(Severity.WARNING, state.question, html.bullets([no]))
         if status.phase is Phase.FAILED:
             hint = [as_typed(status.hint)] * bool(status.hint)
-            return html.note(Severity.ERROR, status.message, html.bullets(hint))
+            severity = Severity.INFO if status.exit_code == Cancelled.exit_code else Severity.ERROR
+            return html.note(severity, status.message, html.bullets(hint))
         if status.phase is Phase.STALE:
             return html.note(Severity.WARNING, _("An earlier answer has changed, so this step should be repeated."))
         return ""

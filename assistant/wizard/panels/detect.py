@@ -69,10 +69,8 @@ class DetectPanel(Panel):
         )
 
     def follow(self, state: State) -> None:
-        """Show which machine is looked at; it cannot be changed while something runs."""
+        """Show which machine is looked at."""
         self.machine.value = state.machine
-        for control in (self.machine, self.fact, self.again):
-            control.disabled = state.running is not None
 
 
 def facts(machine: Machine) -> list[tuple[str, str]]:

@@ -83,7 +83,7 @@ class DiagnosePanel(Panel):
         )
 
     def follow(self, state: State) -> None:
-        """Offer the ways that can be gone here, and keep still while something runs."""
+        """Offer the ways that can be gone here."""
         self.offered, self.request = _offered(state), state.request
         options = [(_label(way), name) for name, way in self.offered.items()]
         if list(self.way.options) != options:
@@ -95,8 +95,6 @@ class DiagnosePanel(Panel):
         self.preview.value = _preview(chosen, state) if chosen else ""
         for widget in (self.way, self.mend):
             show(widget, visible=bool(chosen))
-        for widget in (self.log, self.find, self.way, self.mend):
-            widget.disabled = state.running is not None
         self.lines.value = log_view(state.log, state.log_file) if state.running is Task.MEND or state.mended else ""
 
 

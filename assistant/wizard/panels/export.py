@@ -20,7 +20,7 @@ from assistant.wizard.parts import made
 __all__ = ["ExportPanel", "fetched"]
 
 PAGE = "setup.html"
-SHOWN_BYTES = 4_000  # of a file that can be read in the panel; every byte is sent each time the panel is drawn
+SHOWN_BYTES = 60_000  # of a file that can be read in the panel; it is sent when somebody opens it
 
 
 class ExportPanel(Panel):
@@ -32,7 +32,7 @@ class ExportPanel(Panel):
             widgets.Text, description=_("Folder"), placeholder=_("beside the environment"), continuous_update=False
         )
         self.on_value(self.folder, lambda folder: Fill(field="folder", value=folder.strip()))
-        rows = [(name, kind.description) for name, kind in FORMATS.items()]
+        rows = [(kind.description, name) for name, kind in FORMATS.items()]
         self.formats = made(Choices, description=_("Formats"), options=rows)
         self.on_value(self.formats, lambda names: Fill(field="formats", value=tuple(names)))
         return [self.folder, self.formats]
@@ -56,9 +56,8 @@ class ExportPanel(Panel):
         )
 
     def follow(self, state: State) -> None:
-        """Show the choices; they cannot be changed while something runs."""
+        """Show the choices."""
         self.folder.value, self.formats.value = state.folder, list(state.formats)
-        self.folder.disabled = self.formats.disabled = state.running is not None
 
 
 def fetched(state: State, key: str) -> tuple[str, bytes] | None:
@@ -72,15 +71,14 @@ def fetched(state: State, key: str) -> tuple[str, bytes] | None:
 
 
 def _file(file: Download, key: str, folder: str, lead: str = "") -> str:
-    """Offer a file to be downloaded, by its place in the folder, and a small one to be read."""
+    """Offer a file to be downloaded, by its place in the folder, and one that is not large to be read."""
     if file.fault:
         return f"<li>{html.icon('error')}{html.esc(file.path)}: {html.esc(file.fault)}</li>"
     small = 0 < len(file.content) <= SHOWN_BYTES
     place = file.path.removeprefix(folder).lstrip("/\\")
-    shown = html.code(file.content.decode("utf-8", "replace")) if small else ""
     return (
         f"<li>{html.fetch(place, key)}"
         + f"<p class='ptsa-lead'>{html.esc(lead)}</p>" * bool(lead)
-        + html.details(_("Read it here"), shown)
+        + html.peek(_("Read it here"), key) * small
         + "</li>"
     )

@@ -65,11 +65,10 @@ class InstallPanel(Panel):
         return top + html.section(_("What was found"), raised) + html.section(_("What will happen"), agreement)
 
     def follow(self, state: State) -> None:
-        """Show place and log; the place cannot be changed while something runs."""
+        """Show place and log."""
         self.where.value = KERNEL if state.target == KERNEL else ""
         self.target.value = "" if state.target == KERNEL else state.target
-        self.where.disabled = state.running is not None
-        self.target.disabled = state.running is not None or state.target == KERNEL
+        self.target.disabled = state.target == KERNEL
         self.log.value = log_view(state.log, state.log_file)
 
 

@@ -73,8 +73,6 @@ class PlanPanel(Panel):
         self._request = state.request
         self.backend.value = state.request.backend.value if state.request.backend else ""
         self.builds.value = state.request.nightly
-        for control in (self.choice, self.backend, self.builds):
-            control.disabled = state.running is not None
 
 
 def plan_title(plan: Plan) -> str:

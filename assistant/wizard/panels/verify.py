@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 
 import ipywidgets as widgets
@@ -17,10 +18,11 @@ from assistant.wizard import html
 from assistant.wizard.panels.base import Panel, log_view
 from assistant.wizard.parts import made
 
-__all__ = ["VerifyPanel"]
+__all__ = ["VerifyPanel", "plots"]
 
 SIGNS = {Status.PASSED: "✓", Status.SLOW: "!", Status.SKIPPED: "–"}
 ICONS = {Status.PASSED: "ok", Status.SLOW: "warning", Status.SKIPPED: "info", Status.UNSUPPORTED: "no"}
+TIMES = "verification.svg"  # a picture for files; in the panel the same is drawn as bars
 BASE = {"import", "device", "copy", "memory", "out_of_memory", "small_kernels", "random", "indexing", "compile"}
 ALGEBRA = {"matmul", "reductions", "complex", "integers", "float16", "bfloat16", "float64"}
 NETWORKS = {"conv2d", "conv1d", "conv_transposed", "attention", "training", "autocast"}
@@ -59,14 +61,19 @@ class VerifyPanel(Panel):
         headings = (_("Check"), _("Result"), _("Time"), _("Error"), _("Detail"))
         every = html.table((_row(check) for check in report.checks), headings)
         found = html.note(severity, verdict(report)) + _matrix(report) + html.details(_("Times and errors"), every)
-        return top + html.section(_("What was found"), found) + _speeds(report)
+        return top + html.section(_("What was found"), found + _times(report)) + _speeds(report)
 
     def follow(self, state: State) -> None:
         """Show the plot and the log."""
         self.level.value = state.level
-        self.level.disabled = state.running is not None
         self.log.value = log_view(state.log, state.log_file)
-        self.plot.value = "".join(f'<div class="ptsa-plot">{figure}</div>' for figure in state.figures.values())
+        self.plot.value = plots(state)
+
+
+def plots(state: State) -> str:
+    """Show the pictures of speeds; a narrow window scrolls them, by the keyboard, too."""
+    drawn = (figure for name, figure in state.figures.items() if name != TIMES)
+    return "".join(f'<div class="ptsa-plot" tabindex="0">{figure}</div>' for figure in drawn)
 
 
 def _matrix(report: Report) -> str:
@@ -80,6 +87,29 @@ def _matrix(report: Report) -> str:
         )
     cells = (f'<tr><th scope="row">{html.esc(kind)}</th><td><ul>{row}</ul></td></tr>' for kind, row in rows.items())
     return f'<table class="ptsa-table ptsa-matrix"><tbody>{"".join(cells)}</tbody></table>'
+
+
+def _times(report: Report) -> str:
+    """Draw each check's time as a bar: its first run pale, later runs full, on one logarithmic scale."""
+    rows = "".join(_bar(check) for check in report.checks if check.seconds)
+    pale = _("Pale bars are first runs, which may compile; full bars are later runs; the scale is logarithmic.")
+    lead = f'<p class="ptsa-lead">{html.esc(pale)}</p>'
+    return f'{lead}<table class="ptsa-table ptsa-bars"><tbody>{rows}</tbody></table>' if rows else ""
+
+
+def _bar(check: Check) -> str:
+    runs = [(name, seconds) for name, seconds in (("first", check.first_seconds), ("later", check.seconds)) if seconds]
+    bars = "".join(
+        f'<span class="ptsa-bar-{name}" style="width:{_share(seconds):.1f}%"></span>' for name, seconds in runs
+    )
+    words = " → ".join(dict.fromkeys(duration(seconds) for _name, seconds in runs))
+    cells = f'<td><div class="ptsa-bar">{bars}</div></td><td>{html.esc(words)}</td>'
+    return f'<tr><th scope="row">{html.esc(check_title(check.key))}</th>{cells}</tr>'
+
+
+def _share(seconds: float) -> float:
+    """Give how many percent of the scale, from a microsecond to 100 seconds, a time fills."""
+    return 100 * min(1.0, max(0.01, (math.log10(seconds) + 6) / 8))
 
 
 def _told(check: Check) -> str:

@@ -4,7 +4,7 @@ function render({ model, el }) {
   const name = document.createElement("legend");
   group.className = "ptsa-choices";
   name.textContent = model.get("description");
-  const boxes = model.get("options").map(([key, words]) => {
+  const boxes = model.get("options").map(([words, key]) => {
     const label = document.createElement("label");
     const box = Object.assign(document.createElement("input"), { type: "checkbox", value: key });
     const title = Object.assign(document.createElement("strong"), { textContent: key });
@@ -15,7 +15,6 @@ function render({ model, el }) {
   el.append(group);
   const all = () => [...group.querySelectorAll("input")];
   const show = () => {
-    group.disabled = model.get("disabled");
     for (const box of all()) box.checked = model.get("value").includes(box.value);
   };
   group.addEventListener("change", () => {
@@ -23,7 +22,6 @@ function render({ model, el }) {
     model.save_changes();
   });
   model.on("change:value", show);
-  model.on("change:disabled", show);
   show();
 }
 

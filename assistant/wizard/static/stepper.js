@@ -1,6 +1,5 @@
 // The steps, one persistent status line and one real progress bar. All text arrives through traits, already translated.
 const SVG = "http://www.w3.org/2000/svg";
-const SETTLE_MS = 400; // a second click of a double click does not press what the button says by then
 const SLOW_SECONDS = 10;
 
 function element(tag, name, attributes = {}) {
@@ -24,19 +23,21 @@ function draw_steps(list, model) {
   const current = model.get("current");
   const focused = list.contains(document.activeElement) ? document.activeElement.dataset.key : null;
   list.replaceChildren(
-    ...model.get("steps").map((step, index) => {
-      const item = element("li", `ptsa-step ptsa-step-${step.phase}`);
-      const button = element("button", "ptsa-step-button", { type: "button", "data-key": step.key });
-      if (step.key === current) button.setAttribute("aria-current", "step");
-      button.disabled = step.phase === "locked";
+    ...model.get("steps").map(([key, name], index) => {
+      const [state, word] = model.get("phases")[index];
+      const sign = model.get("words").signs[state];
+      const item = element("li", `ptsa-step ptsa-step-${state}`);
+      const button = element("button", "ptsa-step-button", { type: "button", "data-key": key });
+      if (key === current) button.setAttribute("aria-current", "step");
+      button.disabled = state === "locked";
       const mark = element("span", "ptsa-step-mark", { "aria-hidden": "true" });
-      mark.append(step.icon ? icon(step.icon) : String(index + 1));
+      mark.append(sign ? icon(sign) : String(index + 1));
       const title = element("span", "ptsa-step-title");
-      title.textContent = step.title;
+      title.textContent = name;
       const phase = element("span", "ptsa-step-phase");
-      phase.textContent = step.word;
+      phase.textContent = word;
       button.append(mark, title, phase);
-      button.addEventListener("click", () => model.send({ show: step.key }));
+      button.addEventListener("click", () => model.send({ show: key }));
       item.append(button);
       return item;
     }),
@@ -76,20 +77,7 @@ function focus_heading(el) {
   if (top < 0 || bottom > window.innerHeight) el.scrollIntoView({ block: "start" });
 }
 
-// Tell, before each press on the main button, which of its meanings was in sight; ignore a key that is held down.
-function guard(root, model) {
-  const on_main = (event) => event.target.closest?.(".ptsa-main");
-  root.addEventListener("click", (event) => on_main(event) && model.send({ seen: model.get("offer") }), true);
-  root.addEventListener("keydown", (event) => on_main(event) && event.repeat && event.preventDefault(), true);
-  let timer = 0;
-  model.on("change:offer", () => {
-    root.classList.add("ptsa-settling");
-    clearTimeout(timer);
-    timer = setTimeout(() => root.classList.remove("ptsa-settling"), SETTLE_MS);
-  });
-}
-
-// A file comes when its link is pressed, to the page where that was.
+// A file comes when its link is pressed or its fold is opened, to the page where that was.
 function offer_files(root, model) {
   const view = Math.random().toString(36).slice(2);
   const asked = (event) => {
@@ -99,13 +87,25 @@ function offer_files(root, model) {
     event.stopPropagation();
     model.send({ file: link.dataset.file, view });
   };
+  const opened = ({ target }) => {
+    if (target.open && target.dataset.file) model.send({ file: target.dataset.file, view, read: true });
+  };
   root.addEventListener("click", asked, true);
+  root.addEventListener("toggle", opened, true);
   model.on("msg:custom", (told, buffers) => {
-    if (told.view !== view) return;
-    const address = URL.createObjectURL(new Blob(buffers));
-    element("a", "", { href: address, download: told.name }).click();
-    setTimeout(() => URL.revokeObjectURL(address), 60_000);
+    if (told.view === view) (told.read ? unfold : save)(root, told, buffers);
   });
+}
+
+function unfold(root, { file }, buffers) {
+  for (const fold of root.querySelectorAll("details[data-file]"))
+    if (fold.dataset.file === file) fold.querySelector("pre").textContent = new TextDecoder().decode(buffers[0]);
+}
+
+function save(_root, { name }, buffers) {
+  const address = URL.createObjectURL(new Blob(buffers));
+  element("a", "", { href: address, download: name }).click();
+  setTimeout(() => URL.revokeObjectURL(address), 60_000);
 }
 
 function when_attached(el, then, tries = 200) {
@@ -119,6 +119,21 @@ function keep_letters(root) {
   root.addEventListener("keydown", (event) => {
     if (!event.ctrlKey && !event.metaKey && !event.altKey) event.stopPropagation();
   });
+}
+
+// What can be changed waits while something runs; said here once, it costs no message for each control.
+function hold_controls(root, model) {
+  const hold = () => {
+    const { running } = model.get("progress");
+    for (const control of root.querySelectorAll("select, input, textarea, button, fieldset")) {
+      if (control.closest(".ptsa-wizard") !== root || control.closest(".ptsa-stepper, .ptsa-footer")) continue;
+      if (running && !control.disabled) control.dataset.held = control.disabled = true;
+      else if (!running && control.dataset.held) delete control.dataset.held, (control.disabled = false);
+    }
+  };
+  model.on("change:progress", hold);
+  new MutationObserver(hold).observe(root, { childList: true, subtree: true, attributeFilter: ["disabled"] });
+  hold();
 }
 
 // A node that is redrawn or disabled takes the focus away with it: the heading takes it up, until the user goes elsewhere.
@@ -157,7 +172,7 @@ function render({ model, el }) {
     bar.setAttribute("aria-label", told.progress ?? "");
     when_attached(el, (root) => (root.lang = model.get("language")));
   };
-  model.on("change:steps", steps);
+  model.on("change:steps change:phases", steps);
   model.on("change:progress", progress);
   model.on("change:status", say);
   model.on("change:words", words);
@@ -172,9 +187,9 @@ function render({ model, el }) {
   say();
   const over = new AbortController();
   when_attached(el, (root) => {
-    guard(root, model);
     offer_files(root, model);
     keep_letters(root);
+    hold_controls(root, model);
     keep_focus(root, over.signal);
   });
   const ticking = setInterval(() => draw_time(time, model), 1000);
