@@ -52,10 +52,7 @@ class Gallery(widgets.VBox):  # type: ignore[misc]  # the library has no types
         self.wizard = widgets.VBox()
         self.look.value = f"<style>{(STATIC / 'wizard.css').read_text(encoding='utf-8')}</style>"
         self.head.value = html.heading(_("Recorded machines"), _("Choose one, change a fact, and see what it gets."))
-        filters, choice = (
-            widgets.HBox([self.vendor, self.os, self.text]),
-            widgets.HBox([self.machine, self.fact, self.open]),
-        )
+        filters, choice = _row(self.vendor, self.os, self.text), _row(self.machine, self.fact, self.open)
         self.children = (self.look, self.head, filters, choice, self.detail, self.cards, self.wizard)
         for control in (self.vendor, self.os, self.text):
             control.observe(_told(self._filter), "value")
@@ -107,6 +104,13 @@ class Gallery(widgets.VBox):  # type: ignore[misc]  # the library has no types
 
     def _open(self) -> None:
         self.wizard.children = (open_wizard(self.machine.value),)
+
+
+def _row(*controls: widgets.Widget) -> widgets.HBox:
+    """Put controls side by side as far as there is room, the rest below."""
+    for control in controls:
+        control.layout.width, control.layout.flex = "auto", "none" if control.has_trait("button_style") else "1 1 18rem"
+    return widgets.HBox(controls, layout=widgets.Layout(flex_flow="row wrap", grid_gap="0 1.5rem"))
 
 
 def _told(draw: Callable[[], None]) -> Callable[[object], None]:
