@@ -3,6 +3,8 @@
 # dependencies = [
 #   "jupyterlite-core[contents]>=0.8.6,<0.9",  # makes the site
 #   "jupyterlite-pyodide-kernel>=0.8.6,<0.9",  # Python for it; names the Pyodide that it is made for
+#   "jupyterlab-server",                       # gives the site its menus in Chinese,
+#   "jupyterlab-language-pack-zh-CN",          # from here
 #   "packaging",                               # reads names of wheels
 #   "pip",                                     # fetches wheels for a platform that is not this one
 # ]
