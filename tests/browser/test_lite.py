@@ -1,0 +1,120 @@
+"""The demo that needs no server: the site is built, served as plain files, and opened with everything else cut off."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+from guided import ROOT, main_button, run_first_cell
+from playwright.sync_api import Browser, Page, Route, expect
+
+from assistant.host.live import LiveHost
+from assistant.machines import shipped
+from assistant.session.sources import Sources
+
+START_MS = 120_000  # Python itself has to start in the page
+
+
+class Quiet(SimpleHTTPRequestHandler):
+    """Serves files and keeps no log."""
+
+    def log_message(self, *_arguments: object) -> None:
+        """Say nothing."""
+
+
+def build(folder: Path) -> subprocess.CompletedProcess[str]:
+    """Run the documented command."""
+    command = [sys.executable, "-m", "uv", "run", "docs/lite/build.py", folder]
+    environment = {**os.environ, **Sources(LiveHost()).environment}
+    return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Build the site and serve it."""
+    site = tmp_path_factory.mktemp("lite") / "site"
+    done = build(site)
+    assert done.returncode == 0, done.stdout + done.stderr
+    with ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=site)) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+
+
+@pytest.fixture
+def visitor(browser: Browser, address: str, request: pytest.FixtureRequest) -> Iterator[Page]:
+    """Give a page that reaches the site and nothing else; whatever else it asks for fails the test."""
+    strayed = []
+
+    def guard(route: Route) -> None:
+        if route.request.url.startswith((address, "data:", "blob:")):
+            route.continue_()
+        else:
+            strayed.append(route.request.url)
+            route.abort()
+
+    with browser.new_context(
+        viewport={"width": 1280, "height": 1000}, locale=getattr(request, "param", "en-US")
+    ) as context:
+        context.route("**/*", guard)
+        page = context.new_page()
+        page.set_default_timeout(START_MS)
+        yield page
+    assert strayed == []
+
+
+def open_notebook(page: Page, address: str, name: str) -> None:
+    """Show a notebook of the site."""
+    page.goto(f"{address}/lab/index.html?path={name}")
+    page.locator(".jp-Notebook .jp-CodeCell").first.wait_for()
+
+
+@pytest.mark.heavy
+def test_the_gallery_and_its_wizard_work_without_a_server(visitor: Page, address: str) -> None:
+    """The cards are there and can be filtered; one is opened in the wizard, which plans for it in both languages."""
+    open_notebook(visitor, address, "gallery.ipynb")
+    gallery = run_first_cell(visitor)
+    cards = gallery.locator(".ptsa-card")
+    expect(cards.nth(len(shipped()))).to_be_attached()
+    gallery.get_by_label("Search").fill("RX 6700 XT")
+    gallery.get_by_label("Search").press("Enter")
+    expect(cards).to_have_count(2)  # the machine in full, and its card
+    gallery.get_by_role("button", name="Open in the wizard").click()
+    wizard = gallery.locator(".ptsa-wizard")
+    expect(wizard.get_by_text("python3 start.py")).to_be_visible()
+    main_button(wizard, "Continue").click()
+    expect(wizard.get_by_text("HSA_OVERRIDE_GFX_VERSION=10.3.0").first).to_be_visible()
+    wizard.get_by_label("Language").select_option("简体中文")
+    expect(wizard.get_by_role("heading", name="将安装什么")).to_be_visible()
+
+
+@pytest.mark.heavy
+@pytest.mark.parametrize("visitor", ["zh-CN"], indirect=True)
+def test_the_wizard_looks_at_recorded_machines_only(visitor: Page, address: str) -> None:
+    """The guided notebook begins with a recorded machine in the browser's language; its plan cannot be installed."""
+    open_notebook(visitor, address, "setup.ipynb")
+    wizard = run_first_cell(visitor)
+    expect(wizard.get_by_text("正在模拟 Arch Linux")).to_be_visible()
+    machines = wizard.get_by_label("机器").locator("option")
+    expect(machines).to_have_count(len(shipped()))
+    main_button(wizard, "继续").click()
+    expect(wizard.get_by_text("HSA_OVERRIDE_GFX_VERSION=10.3.0").first).to_be_visible()
+    expect(wizard.get_by_text("这是在模拟另一台机器，无法安装任何内容。")).to_be_visible()
+    expect(wizard.get_by_role("button", name="继续")).to_be_disabled()
+
+
+@pytest.mark.heavy
+def test_a_folder_that_holds_something_else_is_left_alone(tmp_path: Path) -> None:
+    """The build replaces an older site and nothing else; a wrong folder is refused before anything is fetched."""
+    (tmp_path / "thesis.txt").write_text("mine")
+    done = build(tmp_path)
+    assert done.returncode == 2
+    assert "name a new folder" in done.stderr
+    assert [file.name for file in tmp_path.iterdir()] == ["thesis.txt"]
