@@ -99,6 +99,15 @@ def _nvidia(report: nvidia.NvidiaReport | None, source: str, notes: Notes) -> bo
     return True
 
 
+def _smi_table(text: str, notes: Notes) -> bool:
+    """Read the table, or else what nvidia-smi complains of in its place."""
+    if _nvidia(nvidia.smi_table(text), "nvidia-smi", notes):
+        return True
+    state = nvidia.smi_complaint(text) if "NVIDIA-SMI" in text or "NVML" in text else None
+    notes.fact("nvidia_driver_state", state if "nvidia_driver" not in notes.facts else None, "nvidia-smi")
+    return state is not None
+
+
 def _smi_lines(text: str, notes: Notes) -> bool:
     reports = smi_lines(text)
     return reports is not None and all(_nvidia(report, "nvidia-smi", notes) for report in reports)
@@ -180,7 +189,7 @@ def _system_profiler(text: str, notes: Notes) -> bool:
 
 READERS: dict[str, Callable[[str, Notes], bool]] = {
     "python -m torch.utils.collect_env": _collect_env,
-    "nvidia-smi": lambda text, notes: _nvidia(nvidia.smi_table(text), "nvidia-smi", notes),
+    "nvidia-smi": _smi_table,
     "nvidia-smi -q": lambda text, notes: _nvidia(nvidia.smi_query(text), "nvidia-smi -q", notes),
     "rocminfo": _rocminfo,
     "dxdiag": _dxdiag,

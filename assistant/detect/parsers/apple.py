@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+import json
 import re
-
-import msgspec
 
 from assistant.detect.parsers.guess import vendor_of_name
 from assistant.model.machine import Gpu, Vendor
@@ -17,9 +16,10 @@ _IDS = {Vendor.AMD: "1002", Vendor.INTEL: "8086", Vendor.NVIDIA: "10de"}
 
 def profiler_json(text: str) -> tuple[Gpu, ...] | None:
     """Read the GPUs off `system_profiler -json SPDisplaysDataType`; None when it is no such text."""
+    start = text.rfind("{", 0, max(text.find('"SPDisplaysDataType"'), 0))
     try:
-        told = msgspec.json.decode(text[text.index("{") :], type=dict[str, object])["SPDisplaysDataType"]
-    except (ValueError, KeyError, msgspec.MsgspecError, RecursionError):
+        told = json.JSONDecoder().raw_decode(text, start)[0]["SPDisplaysDataType"]  # whatever stands behind it
+    except (ValueError, KeyError, IndexError, RecursionError):
         return None
     cards = [card for card in told if isinstance(card, dict)] if isinstance(told, list) else []
     return tuple(_card({str(name): str(value) for name, value in card.items()}) for card in cards)
