@@ -79,3 +79,25 @@ def test_the_line_of_a_broken_message_is_shown_as_it_stands() -> None:
 def test_systems_speak_many_languages(log: str, key: str) -> None:
     """What Windows and the C library say in other languages is known by its English."""
     assert diagnose(log)[0].key.startswith(key)
+
+
+@pytest.mark.parametrize(
+    ("log", "key"),
+    [
+        ("6.62 GiB already allocated; 0 bytes free; 6.89 GiB reserved in total by PyTorch)", "oom"),
+        ("To support both 1.x and 2.x\nversions of NumPy, modules must be compiled with NumPy 2.0.", "numpy2-abi"),
+        (
+            "to install a PyTorch version that has been compiled with your version of the CUDA driver.",
+            "nvidia-driver-too",
+        ),
+        ("If you want to use the RTX 5090 GPU with PyTorch, please check the instructions", "sm-not-in-wheel"),
+        ("set the environment variable `PYTORCH_ENABLE_MPS_FALLBACK=1` to use the CPU as a fallback", "mps-op-missing"),
+        (
+            "or OS distribution provider. You can override this by passing --break-system-packages.",
+            "externally-managed",
+        ),
+    ],
+)
+def test_the_rest_of_a_message_is_enough(log: str, key: str) -> None:
+    """What was pasted without its beginning is known by the sentences that follow."""
+    assert diagnose(log)[0].key.startswith(key)
