@@ -16,6 +16,7 @@ from urllib.request import url2pathname
 
 from assistant.host.redact import without_credentials
 from assistant.i18n import _
+from assistant.model.machine import Machine
 from assistant.model.plan import Wheel
 from assistant.model.record import Record, replace
 
@@ -78,26 +79,24 @@ class Found(Record, frozen=True):
     asked: tuple[Asked, ...] = ()
 
 
-def find_wheels(  # noqa: PLR0913 - each is one fact of the question
+def find_wheels(  # noqa: PLR0913 - what is looked for, where, and how
     project: str,
+    machine: Machine,
+    python: str,
     *,
     index_urls: Iterable[str],
     find_links: Iterable[str],
-    python: str,
-    machine_os: str,
-    machine_arch: str,
     timeout: float,
-    glibc: str | None = None,
     where: str = "configured",
     network: Network = DIRECT,
 ) -> Found:
-    """Look for a project's wheels that run on a target, in all sources at once, `timeout` seconds at most.
+    """Look for a project's wheels that run on a machine, in all sources at once, `timeout` seconds at most.
 
-    `python` like "3.12" or "3.13t"; `machine_os`, `machine_arch`, `glibc` as in `Machine`, glibc None taking any;
+    `python` like "3.12" or "3.13t"; a machine of which nothing is known is taken for Linux on x86_64 with any glibc.
     `where` labels the indexes' wheels, those of find-links are labelled so; `DEFAULT_INDEX` stands for PyPI.
     Never raises for a source that fails.
     """
-    target = _target(python, _platforms(machine_os, machine_arch, glibc))
+    target = _target(python, _platforms(machine))
     sources = [_Source(url, where) for url in index_urls] + [_Source(url, "find-links") for url in find_links]
     return _found(project, sources, target, timeout, network)
 
@@ -297,15 +296,16 @@ def _target(python: str, platforms: list[str]) -> TargetPython:
 _LEGACY = {17: "manylinux2014", 12: "manylinux2010", 5: "manylinux1"}
 
 
-def _platforms(machine_os: str, arch: str, glibc: str | None) -> list[str]:
+def _platforms(machine: Machine) -> list[str]:
     """List the platform tags that a machine takes, best first (PEP 425, 600)."""
-    arch = {"amd64": "x86_64", "x86": "i686"}.get(arch.lower(), arch.lower())
-    if machine_os == "windows":
+    arch = (machine.arch or "x86_64").lower()
+    arch = {"amd64": "x86_64", "x86": "i686"}.get(arch, arch)
+    if machine.os == "windows":
         return [{"x86_64": "win_amd64", "i686": "win32"}.get(arch, "win_arm64")]
-    if machine_os == "macos":
+    if machine.os == "macos":
         return [f"macosx_{NEWEST_MACOS}_0_{'x86_64' if arch == 'x86_64' else 'arm64'}"]
     arch = "aarch64" if arch == "arm64" else arch
-    newest = int(glibc.split(".")[1]) if glibc else NEWEST_GLIBC
+    newest = int(machine.glibc.split(".")[1]) if machine.glibc else NEWEST_GLIBC
     tags = []
     for minor in range(newest, 4, -1):
         tags.append(f"manylinux_2_{minor}_{arch}")

@@ -92,16 +92,13 @@ class Sources:
     def look(self, index_url: str | None, python: str, case: Case) -> Look:
         """Look for torch wheels that fit the machine and a Python in one index, or in pip's own sources (None)."""
         wanted = self._indexes if index_url is None else (index_url,)
-        machine = case.machine
         official = bool(index_url) and index_url != self.index_url
         found = find_wheels(
             "torch",
+            case.machine,
+            python,
             index_urls=filter(self._may_ask, wanted),
             find_links=filter(self._may_ask, self.settings.find_links) if index_url is None else [],
-            python=python,
-            machine_os=machine.os or "linux",
-            machine_arch=machine.arch or "x86_64",
-            glibc=machine.glibc,
             timeout=self._seconds,
             where="official" if official else "configured",
             network=self.settings.network,

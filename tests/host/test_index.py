@@ -8,14 +8,18 @@ from pathlib import Path
 import pytest
 
 from assistant.host.index import Found, find_wheels, wheel_sizes, wheel_version
+from assistant.model.machine import Machine
 
 LINUX = "cp311-cp311-manylinux_2_28_x86_64"
 
 
-def look(*indexes: str, find_links: tuple[str, ...] = (), **target) -> Found:
+def look(*indexes: str, find_links: tuple[str, ...] = (), python: str = "3.11", **told: object) -> Found:
     """Look for torch on a usual Linux machine, unless told otherwise."""
-    facts = {"python": "3.11", "machine_os": "linux", "machine_arch": "x86_64", "timeout": 5.0, **target}
-    return find_wheels("torch", index_urls=indexes, find_links=find_links, **facts)
+    facts = {"os": "linux", "arch": "x86_64"} | {
+        name: told.pop(name) for name in ("os", "arch", "glibc") if name in told
+    }
+    how = {"timeout": 5.0, **told}
+    return find_wheels("torch", Machine(**facts), python, index_urls=indexes, find_links=find_links, **how)
 
 
 class TestFindWheels:
@@ -35,12 +39,12 @@ class TestFindWheels:
     @pytest.mark.parametrize(
         ("tag", "target"),
         [
-            ("cp311-cp311-win_amd64", {"machine_os": "windows", "machine_arch": "AMD64"}),
-            ("cp313-cp313t-win_amd64", {"machine_os": "windows", "python": "3.13t"}),
-            ("cp311-cp311-win_arm64", {"machine_os": "windows", "machine_arch": "ARM64"}),
-            ("cp312-none-macosx_11_0_arm64", {"machine_os": "macos", "machine_arch": "arm64", "python": "3.12.4"}),
-            ("cp311-none-macosx_10_9_x86_64", {"machine_os": "macos"}),
-            ("cp311-cp311-manylinux_2_28_aarch64", {"machine_arch": "aarch64"}),
+            ("cp311-cp311-win_amd64", {"os": "windows", "arch": "AMD64"}),
+            ("cp313-cp313t-win_amd64", {"os": "windows", "python": "3.13t"}),
+            ("cp311-cp311-win_arm64", {"os": "windows", "arch": "ARM64"}),
+            ("cp312-none-macosx_11_0_arm64", {"os": "macos", "arch": "arm64", "python": "3.12.4"}),
+            ("cp311-none-macosx_10_9_x86_64", {"os": "macos"}),
+            ("cp311-cp311-manylinux_2_28_aarch64", {"arch": "aarch64"}),
             ("cp311-cp311-manylinux2014_x86_64", {"glibc": "2.17"}),
             ("cp311-cp311-linux_x86_64", {}),
             ("py3-none-any", {}),
