@@ -18,6 +18,7 @@ from assistant.install.pip_settings import (
     uv_environment,
     uv_indexes,
 )
+from assistant.model.machine import Machine
 from assistant.model.plan import Planning
 from assistant.model.record import replace
 from assistant.plan.settle import Case, Look, Looks, settle, with_sizes
@@ -89,13 +90,13 @@ class Sources:
         folder = home or f"{self._host.variable('HOME').text}/.config"
         return uv_indexes(self._host.read(told or f"{folder}/uv/uv.toml").text)
 
-    def look(self, index_url: str | None, python: str, case: Case) -> Look:
-        """Look for torch wheels that fit the machine and a Python in one index, or in pip's own sources (None)."""
+    def look(self, index_url: str | None, python: str, machine: Machine) -> Look:
+        """Look for torch wheels that fit a machine and a Python in one index, or in pip's own sources (None)."""
         wanted = self._indexes if index_url is None else (index_url,)
         official = bool(index_url) and index_url != self.index_url
         found = find_wheels(
             "torch",
-            case.machine,
+            machine,
             python,
             index_urls=filter(self._may_ask, wanted),
             find_links=filter(self._may_ask, self.settings.find_links) if index_url is None else [],
@@ -147,7 +148,7 @@ def settled(planning: Planning, case: Case, sources: Sources, *, again: bool = F
         looks, sizes = sources.seen
         return with_sizes(settle(replace(planning, plans=plans), looks, case), sizes, case)
     with ThreadPoolExecutor(max_workers=8) as pool:
-        asked = {key: pool.submit(sources.look, *key, case) for key in addresses}
+        asked = {key: pool.submit(sources.look, *key, case.machine) for key in addresses}
         looks = {key: look.result() for key, look in asked.items()}
     planning = settle(replace(planning, plans=plans), looks, case)
     sizes = sources.sizes(planning)
