@@ -129,4 +129,4 @@ def _rows(machine: Machine) -> list[tuple[str, str]]:
 
 def _bullets(lines: Iterable[str], indent: str, sign: str) -> None:
     for line in lines:
-        console.print(Text(f"{indent}  {sign} {line}"))
+        console.print(Text(f"{indent}  {sign} {as_typed(line)}"))

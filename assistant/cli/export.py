@@ -8,6 +8,7 @@ from rich.text import Text
 from assistant.cli.draw import console
 from assistant.cli.journey import Journey
 from assistant.export import FORMATS
+from assistant.i18n import as_typed
 from assistant.model.record import replace, to_json
 from assistant.session.nouns import Task
 from assistant.session.resume import last_setup
@@ -40,4 +41,4 @@ def _list(*, as_json: bool) -> None:
         return
     width = max(map(len, told)) + 2
     for name, text in told.items():
-        console.print(Text.assemble((name.ljust(width), "bold"), text))
+        console.print(Text.assemble((name.ljust(width), "bold"), as_typed(text)))

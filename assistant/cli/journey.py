@@ -19,7 +19,7 @@ from assistant.cli.draw import console, draw_findings, draw_report, draw_rows, g
 from assistant.cli.draw_diagnosis import draw_diagnoses
 from assistant.diagnose import read_log
 from assistant.host.live import LiveHost
-from assistant.i18n import _, ngettext, sentences
+from assistant.i18n import _, as_typed, ngettext, sentences
 from assistant.model.errors import AssistantError, BadInput, Cancelled, WorkFailed
 from assistant.model.event import Event, Progress
 from assistant.model.report import verdict
@@ -143,7 +143,7 @@ def _draw_plan(state: State) -> None:
         for line in state.plan.reasons:
             console.print(Text(f"    {line}", style="dim"))
         for line in state.plan.warnings:
-            console.print(Text(f"  ! {line}", style="yellow"))
+            console.print(Text(f"  ! {as_typed(line)}", style="yellow"))
 
 
 def _draw_prepare(state: State) -> None:
