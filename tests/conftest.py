@@ -24,6 +24,7 @@ def pytest_configure() -> None:
     """Keep what this user has refreshed or set up out of the tests."""
     folder = tempfile.mkdtemp(prefix="assistant-tests-")
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # hundreds of processes would compile the same modules again
     os.environ.update(XDG_DATA_HOME=folder, XDG_STATE_HOME=folder, LANGUAGE="en")
     use_language("en")
 
