@@ -28,7 +28,7 @@ def _any(*patterns: str) -> re.Pattern[str]:
 
 
 _IS = r"[ \t:=|\"]{1,40}"  # what stands between a name and its value
-_NUMBER = r"\d{1,3}\.\d{1,3}"
+_VERSION = r"\d{1,3}\.\d{1,3}[\w.+!]{0,60}"
 _SYSTEM = _any(
     rf"^[ \t\"]{{0,20}}(?:os|operating system|(?:python[ _]|sys\.)?platform|release){_IS}"
     r"(\S[^\n]{0,120}?)(?: \w+=|$)",
@@ -38,17 +38,17 @@ _SYSTEM = _any(
 _PATH = _any(rf"^(?:arguments|[\w ]{{1,20}} path|python executable){_IS}(\S[^\n]{{0,120}})")
 _ARCH = _any(r"^(?:architecture|processor|platform)[^\n]{1,120}", r"\barch=\w{2,20}")
 _PYTHON = _any(
-    r"\bpython(?:[ _]version)?(?: \(sys\))?[ \t:=|\"-]{1,40}(?:version=)?v?(3\.\d{1,2}(?:\.\d{1,2})?t?)(?![\w.])"
+    r"\bpython(?:[ _]version)?(?: \(sys\)| is)?[ \t:=|\"-]{1,40}(?:version=)?v?(3\.\d{1,2}(?:\.\d{1,2})?t?)(?![\w.])"
 )
 _COMPILER = _any(r"\bpython[^\n]{0,80}(\[(?:MSC v|Clang|GCC)[^\n]{0,60})")
 _TORCH = _any(
-    rf"(?:^[ \t\"]{{0,20}}(?:py)?torch(?:[ _]version)?(?: \(GPU\?\))?{_IS}v?|(?<![\w.-])torch(?:-|==))"
-    rf"({_NUMBER}[\w.+]{{0,60}})"
+    rf"(?:^[ \t\"]{{0,20}}|INFO[ \t]{{1,9}})(?:py)?torch(?:[ _.]version)?(?: \([^)\n]{{1,20}}\))?{_IS}v?({_VERSION})",
+    rf"(?<![\w.-])torch(?:-|==)({_VERSION})",
 )
 _DRIVER = _any(rf"\bdriver(?:[ _]version)?{_IS}(\d{{3}}\.\d{{2,3}}(?:\.\d{{1,3}})?)(?![\w.])")
 _PACKAGE = _any(
-    r"^(numpy|torch(?:vision|audio|-directml)?|triton(?:-windows)?|xformers|onnx|onnxruntime(?:-\w{2,12})?)"
-    rf"(?:==|[ \t]{{2,60}})({_NUMBER}[\w.+!-]{{0,60}})[ \t]{{0,60}}(?:$|pypi|<pip>|\w+_\d)"
+    r"^[ \"]{0,20}(numpy|torch(?:vision|audio|-directml)?|triton(?:-windows)?|xformers|onnx(?:runtime(?:-\w{2,12})?)?)"
+    rf"(?:==|[ \t]{{2,60}}|\"[ \t]{{0,40}}:[ \t]{{0,4}}\")({_VERSION})[ \t\",]{{0,60}}(?:$|pypi|<pip>|\w+_\d)"
 )
 _VENDOR = _any(r"^GPU vendor\n([^\n]{2,40})$")
 _GFX = _any(r"\bagent=(gfx[0-9a-f]{3,4})\b")
@@ -60,7 +60,8 @@ _CARDS = (
         r"(?: \((?:arch=|UUID)[^\n]{0,60})?(?:$|\"|\\n)"
     ),
     _any(r"\bdevice=((?!cuda|cpu)[^=\n]{3,60}) n=\d"),
-    _any(r"^(?:GPU(?: type)?|Accelerator)[ \t:]{1,40}(\w[^\n]{2,80}?)(?:, \d{3,7} ?MiB)?$"),
+    _any(r"\bdetected GPU: ([^\n]{3,80}?) VRAM \d"),
+    _any(r"^(?:GPU(?: type|\.name)?|Accelerator)[ \t:]{1,60}(\w[^\n]{2,80}?)(?:, \d{3,7} ?MiB)?$"),
     _any(r"^GPU:\n((?:\w[^\n:]{2,80}\n){1,16})"),
     _any(r"^GPU model\n(\w[^\n]{2,80})$"),
 )
@@ -70,24 +71,26 @@ _MARKUP = _any(r"^[ \t]{0,40}(?:(?:[-#>|]{1,6}|\*)[ \t]{1,8}){0,3}")
 def program_report(text: str) -> ProgramReport | None:
     """Read what a text tells in any of these manners; None where it is too little to be a report."""
     text = _MARKUP.sub("", text.replace("**", "").replace("`", "")).replace("\n\n", "\n")
-    torch, python, driver = _TORCH.search(text), _PYTHON.search(text), _DRIVER.search(text)
+    torch = ["".join(told) for told in _TORCH.findall(text)[:_MOST]]
+    python, driver = _PYTHON.search(text), _DRIVER.search(text)
     packages = {name.lower(): version for name, version in _PACKAGE.findall(text)}
-    if torch:
-        packages["torch"] = torch[1]
+    if torch:  # pip collects torch==2.0.1 and installs torch-2.0.1+cu118
+        packages["torch"] = next((told for told in torch if told.startswith(f"{torch[0]}+")), torch[0])
     gpus = _gpus(text)
     systems = ["".join(told).strip() for told in _SYSTEM.findall(text)[:_MOST]]
     family = system_of(*systems, *_COMPILER.findall(text)[:1], *_PATH.findall(text)[:3])
+    arch = arch_of(*systems, *_ARCH.findall(text)[:3])
     facts: dict[str, object] = {
         "os": family,
         "os_version": next(
             (told for told in systems if family and system_of(told) == family and re.search("[ -]", told)), None
         ),
-        "arch": arch_of(*systems, *_ARCH.findall(text)[:3]),
+        "arch": arch,
         "wsl": True if family == "linux" and any("microsoft" in told.lower() for told in systems) else None,
         "python": python[1] if python else None,
         "nvidia_driver": driver[1] if driver else None,
     }
-    told = [*filter(None, (family, python, driver, gpus, _VENDOR.search(text))), *packages]
+    told = [*filter(None, (family, arch, python, driver, gpus, _VENDOR.search(text))), *packages]
     if len(told) < _LEAST and len(packages) < _LEAST - 1:
         return None
     facts = {name: value for name, value in (facts | {"packages": packages or None}).items() if value is not None}
