@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib.util
+import itertools
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
@@ -27,6 +28,9 @@ GUESSED_MARGINS, GIVEN_MARGIN = (8.0, 1.5), 2.0
 WIDE = 4.0  # standard deviations
 # Evaluated in Python, number by number: each costs as much as so many multiplications.
 LOOPS, LOOPED = {"AveragePool", "DeformConv", "GridSample", "LpPool", "MaxPool", "Resize", "RoiAlign", "Upsample"}, 400
+PER_TAP = 20  # the same for each number under a pool's window
+EACH = 1000  # the same for starting a step
+UNCOUNTED = 2**31  # from here on a loop's count means that its condition ends it
 OPEN = 8  # taken for an open size where work is estimated
 FADED = 2.0**-17  # a value whose largest number is below has lost more than its last two digits in FP16
 RUN_BYTES = 2**30  # of values kept at a time
@@ -83,12 +87,9 @@ def feeds(program: Program, size: int, draws: int = 1) -> Iterator[Feeds]:
 
 def is_small(program: Program) -> bool:
     """Tell whether ONNX's reference evaluator runs a program in about a second."""
-    left = SMALL_WORK
-    for number, step in enumerate(program.steps()):
-        left -= _work(step)
-        if left < 0 or number > SMALL_STEPS:
-            return False
-    return True
+    if sum(1 for _step in itertools.islice(program.steps(), SMALL_STEPS + 1)) > SMALL_STEPS:
+        return False
+    return sum(map(_work, program.main.steps)) <= SMALL_WORK
 
 
 def evaluate(model: ModelProto, given: Feeds) -> dict[str, Any]:
@@ -241,12 +242,37 @@ def _made(kind: TypeProto, size: int, seed: int, *, wide: bool) -> Any:  # noqa:
 
 
 def _work(step: Step) -> float:
-    """Estimate the multiplications of a step; an open size counts as the largest that is tried first."""
-    sizes = [math.prod(length or OPEN for length in value.shape or ()) for value in step.outputs if value is not None]
+    """Estimate the multiplications of a step with all that its subgraphs do; an open size counts as a middling one."""
+    return (
+        EACH + _multiplications(step) + _rounds(step) * sum(_work(one) for scope in step.inner for one in scope.steps)
+    )
+
+
+def _rounds(step: Step) -> int:
+    """Tell how often a step runs its subgraph, as far as the model says."""
+    if step.op == "Loop":
+        count = (constant_input(step, 0) or [UNCOUNTED])[0]
+    else:
+        shape = step.inputs[-1].shape if step.op == "Scan" and step.inputs[-1] is not None else (1,)
+        count = shape[0] if shape and shape[0] is not None else UNCOUNTED
+    return int(count) if count < UNCOUNTED else OPEN
+
+
+def _multiplications(step: Step) -> float:
+    sizes = [_size(value, step.inputs) for value in step.outputs if value is not None]
     weights = step.inputs[1] if len(step.inputs) > 1 else None
     if step.op in {"Conv", "ConvTranspose", "Gemm", "MatMul"} and weights is not None and weights.shape:
         row = math.prod(length or OPEN for length in weights.shape[1:])
         return sum(sizes) * (
             row if step.op.startswith("Conv") else weights.shape[-2 if len(weights.shape) > 1 else 0] or 64
         )
-    return float(sum(sizes)) * (LOOPED if step.op in LOOPS else 1)
+    window = attribute(step.node, "kernel_shape")
+    taps = math.prod(window) if isinstance(window, list) else 0
+    return float(sum(sizes)) * (LOOPED + PER_TAP * taps if step.op in LOOPS else 1)
+
+
+def _size(value: Value, likely: Sequence[Value | None] = ()) -> int:
+    """Estimate how many numbers a value holds: where that is not known, as many as the largest of the likely ones."""
+    if value.shape is None:
+        return max((_size(other) for other in likely if other is not None), default=1)
+    return math.prod(OPEN if length is None else length for length in value.shape)

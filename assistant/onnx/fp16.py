@@ -14,7 +14,7 @@ from assistant.onnx.calibrate import Feeds, evaluate, evaluate_on_runtime, feeds
 from assistant.onnx.casts import Writer
 from assistant.onnx.halves import MOVES, Slots, kept_op, slots
 from assistant.onnx.ranges import LARGEST, Constants, bound, outside
-from assistant.onnx.rehearse import CLOSE, CLOSE_WIDE, blamed
+from assistant.onnx.rehearse import CLOSE, CLOSE_WIDE, blamed, differs
 from assistant.onnx.values import FLOAT, Program, Step, Value, attribute, program
 
 __all__ = ["Half", "Kept", "convert_to_fp16", "to_fp16"]
@@ -38,7 +38,7 @@ INTEGER_KINDS = {2, 3, 4, 5, 6, 7, 12, 13}  # TensorProto's
 
 
 class Kept(Record, frozen=True):
-    """An operation that stays FP32; `why` is a key that `reasons.reason` puts into a sentence."""
+    """An operation that stays FP32; `why` is a key that the conversion puts into a sentence."""
 
     node: str
     op: str
@@ -246,9 +246,21 @@ def _rehearsed(
 def _performed(
     run: Callable[[ModelProto, Feeds], Feeds], source: Program, samples: Sequence[Feeds]
 ) -> list[tuple[Feeds, Feeds]]:
-    """Give inputs that the original takes, each with all the values it has then; none where it cannot be run so."""
+    """Give inputs that the original takes, each with all the values it has then; none where it cannot be run so.
+
+    Nor where ONNX Runtime gives something else: the evaluator computes some operators by another definition.
+    """
     original = source.filled()
     for size in REHEARSED_SIZES[: 1 if samples else None]:
         with contextlib.suppress(Exception):
-            return [(given, run(original, given)) for given in samples or feeds(source, size, DRAWS)]
+            pairs = [(given, run(original, given)) for given in samples or feeds(source, size, DRAWS)]
+            return [] if run is evaluate and _denied(original, *pairs[0]) else pairs
     return []
+
+
+def _denied(original: ModelProto, given: Feeds, made: Feeds) -> bool:
+    """Tell whether ONNX Runtime gives other results than the evaluator; it need not be able to run the model."""
+    with contextlib.suppress(Exception):
+        found = evaluate_on_runtime(original, given)
+        return any(differs(found[info.name], made.get(info.name)) for info in original.graph.output)
+    return False

@@ -205,6 +205,20 @@ def test_operators_that_the_evaluator_lacks_are_rehearsed_in_onnx_runtime() -> N
     assert_close(run(model, given), run(result, given))
 
 
+def test_what_the_runtime_s_own_operators_make_is_known() -> None:
+    """An operator that takes integers and makes numbers gets a Cast before it meets FP16."""
+    model = parser.parse_model(
+        '<ir_version: 8, opset_import: ["" : 17, "com.microsoft" : 1]> g (float[2,4] x) => (float[2,4] y) '
+        "{ d = com.microsoft.DequantizeLinear(k, s, z) e = Exp(x) y = Add(d, e) }"
+    )
+    weights = {"k": np.arange(8, dtype=np.uint8).reshape(2, 4), "s": np.float32(0.1), "z": np.uint8(3)}
+    model.graph.initializer.extend(numpy_helper.from_array(np.asarray(w), n) for n, w in weights.items())
+    given = random_inputs(model)
+    result, half = convert_to_fp16(model)
+    assert half.converted == 2  # Exp and Add
+    assert_close(run(model, given), run(result, given))
+
+
 def test_a_plain_network_needs_no_run() -> None:
     """Convolutions whose weights let nothing grow are converted from their weights alone."""
     random = np.random.default_rng(0)
