@@ -86,6 +86,7 @@ VULKANINFO
 GPU0:
 	deviceName = X
 	vendorID = 0x10de
+	deviceID = 02503
 01:00.0 VGA compatible controller [0300]: X [10de:2684] (rev a1)
 GPU 0: Tesla T4 (UUID: GPU-0
 Tesla T4, 535.104.05, 15360 MiB

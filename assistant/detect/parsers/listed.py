@@ -99,8 +99,10 @@ def _block(block: str, layout: Layout) -> Gpu | None:
 
 def _hex(text: str) -> str:
     """Read `1002` off `0x1002` or the 4098 that some releases print."""
-    number = re.match(r"0x[0-9a-f]{1,8}|\d{1,9}", text.lower())
-    return f"{int(number[0], 0):04x}" if number and text[:2] != "00" else ""
+    found = re.match(r"(0x)?([0-9a-f]{1,8})\b", text.lower())
+    if not found or not (found[1] or found[2].isdigit()):
+        return ""
+    return f"{int(found[2], 16 if found[1] else 10):04x}"
 
 
 _LIST = re.compile(r"^GPU \d{1,3}: ([^\n(]{3,80}?) \(UUID: GPU-", re.MULTILINE)
