@@ -26,7 +26,7 @@ _ENTITIES = {"quot": '"', "apos": "'", "amp": "&", "lt": "<", "gt": ">", "nbsp":
 _ENTITY = re.compile(f"&({'|'.join(map(re.escape, _ENTITIES))});")
 _FRAME = re.compile(
     r"^(?:[ \t│┃|]+|[─━╭╰╮╯┌└]{3,}|>(?!>)|[\w.-]{1,40}-\d{1,3} {1,20}\|"
-    r"|\d{4}-\d\d-\d\d[t ]\d\d:\d\d:\d\d[.,\d]{0,10}z?\s)+|(?<![ \t│┃|])[ \t│┃|]+$",
+    r"|\d{4}-\d\d-\d\d[t ]\d\d:\d\d:\d\d[.,\d]{0,10}z?(?:[ \t]|$))+|(?<![ \t│┃|])[ \t│┃|]+$",
     re.MULTILINE,
 )
 _BEGINS = re.compile(

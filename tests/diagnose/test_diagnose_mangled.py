@@ -9,8 +9,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from assistant.diagnose import diagnose
+from assistant.diagnose.plain import plain
 from assistant.model.machine import Machine
 from assistant.model.record import from_plain
 
@@ -57,6 +60,28 @@ def test_a_mangled_log_names_the_same_cause(mangle: Callable[[str], str]) -> Non
         if [best.key for best in found[:1]] != [case["key"]]:
             lost.append(case)
     assert len(lost) <= 0.01 * len(CASES), lost
+
+
+PIECES = [
+    "\n",
+    " ",
+    "\t",
+    "| ",
+    "2026-01-02T03:04:05Z",
+    "a-1  |",
+    "&lt;",
+    "is_available() is",
+    "False",
+    "已杀死",
+    "exit code",
+    "139",
+]
+
+
+@given(st.lists(st.one_of(st.sampled_from(PIECES), st.text(max_size=3)), max_size=40).map("".join))
+def test_what_rules_read_has_the_lines_of_the_log(text: str) -> None:
+    """Whatever is taken away or translated, each line stays in its place, or another one would be shown as evidence."""
+    assert plain(text).count("\n") == text.count("\n")
 
 
 def test_the_line_of_a_broken_message_is_shown_as_it_stands() -> None:
