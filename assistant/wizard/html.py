@@ -143,7 +143,8 @@ def fetch(name: str, key: str) -> str:
 
 def peek(summary: str, key: str) -> str:
     """Fold a file's text away under a sentence; the wizard is asked for it only when that is opened."""
-    return f'<details data-file="{esc(key)}"><summary>{esc(summary)}</summary>{code("")}</details>'
+    place = '<pre class="ptsa-code" tabindex="0"></pre>'
+    return f'<details data-file="{esc(key)}"><summary>{esc(summary)}</summary>{place}</details>'
 
 
 def code(text: str) -> str:

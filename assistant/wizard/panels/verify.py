@@ -60,8 +60,9 @@ class VerifyPanel(Panel):
         severity = Severity.OK if report.passed else Severity.WARNING if report.usable else Severity.ERROR
         headings = (_("Check"), _("Result"), _("Time"), _("Error"), _("Detail"))
         every = html.table((_row(check) for check in report.checks), headings)
-        found = html.note(severity, verdict(report)) + _matrix(report) + html.details(_("Times and errors"), every)
-        return top + html.section(_("What was found"), found + _times(report)) + _speeds(report)
+        found = html.note(severity, verdict(report)) + _matrix(report) + _times(report)
+        found += html.details(_("Times and errors"), every)
+        return top + html.section(_("What was found"), found) + _speeds(report)
 
     def follow(self, state: State) -> None:
         """Show the plot and the log."""
