@@ -11,7 +11,7 @@ from pathlib import Path
 
 import onnx
 from google.protobuf.message import DecodeError, Message
-from onnx import ModelProto, TensorProto
+from onnx import GraphProto, ModelProto, TensorProto
 from onnx.external_data_helper import set_external_data, uses_external_data
 
 from assistant.i18n import _
@@ -52,6 +52,7 @@ def load_model(path: str | Path, *, weights: bool = True) -> ModelProto:
             _complete(tensor, path, weights=weights)
     except OSError as error:
         raise unreadable(path, error) from error
+    _refuse_scattered(model, path)
     return model
 
 
@@ -175,6 +176,17 @@ def _refuse_broken(model: ModelProto, path: Path) -> None:
         TopologicalSorter(_calls(model)).prepare()
     except CycleError as error:
         raise BadInput(_("Functions in {file} call one another in a cycle.").format(file=path), hint=hint) from error
+
+
+def _refuse_scattered(model: ModelProto, path: Path) -> None:
+    """Refuse sparse weights whose numbers lie outside their shape."""
+    for body in bodies(model):
+        for sparse in body.sparse_initializer if isinstance(body, GraphProto) else ():
+            try:
+                if not uses_external_data(sparse.values):
+                    onnx.checker.check_sparse_tensor(sparse)
+            except onnx.checker.ValidationError as error:
+                raise _damaged(sparse.values, path) from error
 
 
 def _calls(model: ModelProto) -> dict[tuple[str, str], set[tuple[str, str]]]:

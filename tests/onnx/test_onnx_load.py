@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from onnx import ModelProto, TensorProto, numpy_helper
+from onnx import ModelProto, TensorProto, helper, numpy_helper
 
 from assistant.model.errors import BadInput, WorkFailed
 from assistant.onnx import check_model, load_model, save_model
@@ -167,6 +167,15 @@ def test_weights_shorter_than_their_shape_are_refused(written: Written, tmp_path
     model.graph.initializer.add(
         name="w", dims=[2, 4], data_type=TensorProto.FLOAT, **{field: bytes(8) if field == "raw_data" else [1.0]}
     )
+    (tmp_path / "model.onnx").write_bytes(model.SerializeToString())
+    refuse(tmp_path / "model.onnx", "weights w")
+
+
+def test_sparse_weights_outside_their_shape_are_refused(written: Written, tmp_path: Path):
+    """A sparse tensor with a number at a place that it does not have is refused."""
+    model = written(GRAPH)
+    values, places = numpy_helper.from_array(np.ones(2, np.float32), "w"), numpy_helper.from_array(np.array([1, 99]))
+    model.graph.sparse_initializer.append(helper.make_sparse_tensor(values, places, [2, 4]))
     (tmp_path / "model.onnx").write_bytes(model.SerializeToString())
     refuse(tmp_path / "model.onnx", "weights w")
 
