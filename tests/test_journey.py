@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from assistant.model.checks import check_title
 from assistant.model.report import Environment
 
 
@@ -33,7 +34,7 @@ def test_the_report_lists_every_check_as_passed(cpu_setup: dict[str, object]) ->
     checks = cpu_setup["report"]["checks"]
     assert len(checks) >= 10
     for check in checks:
-        assert f"| {check['key']} | passed | cpu |" in report
+        assert f"| {check_title(check['key'])} | passed | cpu |" in report
 
 
 def test_the_configuration_is_on_disk(cpu_setup: dict[str, object]) -> None:
