@@ -105,7 +105,8 @@ class Release(Record, frozen=True):
 class Runtimes(Record, frozen=True):
     """What releases of ONNX Runtime load, oldest first; DirectML is best served within `best_opsets`.
 
-    `domains` are those whose operators it brings along; any other needs a library of its own.
+    `domains` are those whose operators it brings along; any other needs a library of its own. `newer_attributes` were
+    given by onnx to versions of operators that were out already, so that no release knows them.
     """
 
     source: str
@@ -114,6 +115,7 @@ class Runtimes(Record, frozen=True):
     best_opsets: tuple[int, int]
     domains: frozenset[str]
     releases: tuple[Release, ...]
+    newer_attributes: dict[str, frozenset[str]] = {}
 
 
 @cache

@@ -12,7 +12,7 @@ from onnx import ModelProto, TensorProto, TypeProto, ValueInfoProto, helper
 
 from assistant.i18n import _
 from assistant.onnx.graph import bodies, opsets, plain_domain
-from assistant.onnx.operators import Kernel, Types, described, is_function, match, since, table, tensor_type
+from assistant.onnx.operators import Kernel, Types, described, is_function, match, runtimes, since, table, tensor_type
 from assistant.onnx.values import NO_TENSOR, UNKNOWN, Program, Step, Value, attribute, program, skeleton
 
 __all__ = ["Node", "place", "type_name"]
@@ -106,6 +106,9 @@ class _Placer:
             node.device, node.why = "none", _("ONNX Runtime does not know the domain {domain}.").format(domain=domain)
         elif version is None:
             node.device, node.why = "none", _("{op} is not an operator of opset {opset}.").format(op=op, opset=opset)
+        elif newer := {one.name for one in step.node.attribute} & runtimes().newer_attributes.get(op, frozenset()):
+            message = _("No ONNX Runtime knows the attribute {attribute} of {op} yet.")
+            node.device, node.why = "none", message.format(attribute=min(newer), op=op)
         else:
             inputs, outputs = (tuple(self.type_of(value) for value in side) for side in (step.inputs, step.outputs))
             if self.provider == "cpu" or not _on_device(node, domain, version, inputs, outputs):
