@@ -30,7 +30,8 @@ DRAWS = 2  # of numbers: what lies close to a threshold shows in one or the othe
 ARITHMETIC = MOVES | {
     "Abs", "Add", "And", "Cast", "Ceil", "Clip", "ConstantOfShape", "CumSum", "Div", "Equal", "Exp", "Floor", "Greater",
     "GreaterOrEqual", "Less", "LessOrEqual", "Log", "Max", "Min", "Mod", "Mul", "Neg", "Not", "Or", "Pow", "Range",
-    "Reciprocal", "ReduceMax", "ReduceMin", "ReduceSum", "Round", "Sigmoid", "Sqrt", "Sub", "Sum", "Where",
+    "Reciprocal", "ReduceMax", "ReduceMin", "ReduceSum", "Round", "Sigmoid", "Sign", "Sqrt", "Sub", "Sum",
+    "Tanh", "Where",
 }  # fmt: skip
 DECIDES = {FLOAT, TensorProto.BOOL}
 FIXED = "tensor(float)"
