@@ -103,14 +103,17 @@ def _smi_table(text: str, notes: Notes) -> bool:
     """Read the table, or else what nvidia-smi complains of in its place."""
     if _nvidia(nvidia.smi_table(text), "nvidia-smi", notes):
         return True
-    state = nvidia.smi_complaint(text) if "NVIDIA-SMI" in text or "NVML" in text else None
+    at = max(text.find("NVIDIA-SMI"), text.find("NVML"))
+    state = nvidia.smi_complaint(text[max(at - 200, 0) : at + 300]) if at >= 0 else None
     notes.fact("nvidia_driver_state", state if "nvidia_driver" not in notes.facts else None, "nvidia-smi")
     return state is not None
 
 
 def _smi_lines(text: str, notes: Notes) -> bool:
-    reports = smi_lines(text)
-    return reports is not None and all(_nvidia(report, "nvidia-smi", notes) for report in reports)
+    """Read such lines where no other report named every NVIDIA GPU: tables cut names short."""
+    named = [seen.gpu.name for seen in notes.gpus if seen.gpu.vendor is Vendor.NVIDIA]
+    reports = None if named and all(named) else smi_lines(text)
+    return reports is not None and all(_nvidia(report, "nvidia-smi -L", notes) for report in reports)
 
 
 def _rocminfo(text: str, notes: Notes) -> bool:
@@ -153,7 +156,8 @@ def _cards(gpus: Iterable[Gpu], source: str, notes: Notes) -> list[Gpu]:
 def _lspci(text: str, notes: Notes) -> bool:
     gpus = lspci(text)
     notes.fact("os", "linux" if gpus else None, "lspci")
-    return gpus is not None and bool([*_cards(gpus, "lspci", notes), gpus])
+    _cards(gpus or (), "lspci", notes)
+    return gpus is not None
 
 
 def _devices(tool: str, text: str, notes: Notes) -> bool:
@@ -163,8 +167,8 @@ def _devices(tool: str, text: str, notes: Notes) -> bool:
 
 
 def _program(text: str, notes: Notes) -> bool:
-    """Read what a program says of its environment; beside a dump or a list of GPUs it only fills gaps."""
-    told = program_report(text)
+    """Read what a program says of its environment; beside a dump or a list of GPUs it only fills gaps, if any."""
+    told, before = program_report(text), (len(notes.evidence), len(notes.gpus))
     if told is None:
         return False
     dumped = notes.facts.keys() & {"python", "packages"}
@@ -172,7 +176,7 @@ def _program(text: str, notes: Notes) -> bool:
         notes.fact(name, value if not dumped or name == "os" else None, "report")
     if not notes.gpus:
         _cards(told.gpus, "report", notes)
-    return True
+    return (len(notes.evidence), len(notes.gpus)) != before
 
 
 def _system_profiler(text: str, notes: Notes) -> bool:

@@ -356,6 +356,15 @@ def test_system_profiler_is_read_as_text_and_as_json():
     assert [gpu.name for gpu in read_report(json_text).machine.gpus] == ["Apple M3 Pro"]
 
 
+def test_only_what_told_something_counts_as_read():
+    """A dump is one report, not also a program's; a program's own words fill what the dump leaves open."""
+    assert read_report(DUMP).findings[0].text == "Read: python -m torch.utils.collect_env."
+    old = "PyTorch version: 1.5.0\nIs debug build: No\nCUDA used to build PyTorch: 10.1\nOS: Could not collect\n"
+    found = read_report(old + "Python version: 3.7\n\nOS: windows 10\n")
+    assert found.machine.os == "windows"
+    assert "program" in found.findings[0].text
+
+
 def test_the_findings_say_what_was_read_and_what_stays_unknown():
     """A table alone tells neither system nor Python, and the findings name both."""
     first, second, *_rest = read_report(WINDOWS_TABLE).findings
