@@ -53,8 +53,9 @@ def _as_printed(text: str) -> str:
     text = text.replace("\r", "\n") if "\n" not in text else text.replace("\r", "")
     for entity, mark in _ENTITIES.items() if "&" in text else ():
         text = text.replace(entity, mark)
-    text = "\n" + re.sub("<br ?/?>", "\n", text.replace("\xa0", " ").replace("\uff1a", ":"))
-    for _quoted in range(_DEEPEST_QUOTE):
+    text = text if text.isascii() else text.replace("\xa0", " ").replace("\uff1a", ":")
+    text = "\n" + (re.sub("<br ?/?>", "\n", text) if "<br" in text else text)
+    for _quoted in range(_DEEPEST_QUOTE if "\n>" in text else 0):
         text = text.replace("\n> ", "\n").replace("\n>", "\n")
     return text[1:]
 
