@@ -56,7 +56,7 @@ def clean(bundle: Bundle, secrets: Iterable[str] = (), names: Names = lambda tex
     `names` takes the names of this user and this machine out of a text.
     """
     cleaner = _Cleaner(tuple(sorted(filter(_TELLING.fullmatch, secrets), key=len, reverse=True)), names)
-    plain = cleaner.value(to_plain(replace(bundle, lock=_without_comments(bundle.lock))))
+    plain = cleaner.value(to_plain(replace(bundle, lock=_lasting(bundle.lock))))
     return from_plain(plain, Bundle, "export")
 
 
@@ -119,6 +119,11 @@ class _Cleaner:
         return redact_text(self._names(text), "" if field in _FREE else "packages")
 
 
-def _without_comments(lock: str) -> str:
-    """Drop uv's first lines: they name folders of this machine, other ones each time."""
-    return "".join(line for line in lock.splitlines(keepends=True) if not line.startswith("#"))
+def _lasting(lock: str) -> str:
+    """Keep what is the same each time.
+
+    uv's first lines name folders of this machine; size and time of a file an index may tell today and not tomorrow
+    (PEP 751 needs neither: the hash says which file is meant).
+    """
+    told = "".join(line for line in lock.splitlines(keepends=True) if not line.startswith("#"))
+    return re.sub(r"\b(?:upload-time|size) = [\w:.+-]+, (?=\w)", "", told)

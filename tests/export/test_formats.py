@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from loopback import LoopbackIndex
 
 from assistant.export import read_config
-from assistant.export.bundle import Bundle
+from assistant.export.bundle import Bundle, clean
 from assistant.export.config import config_text
 from assistant.export.pins import constraints_text, requirements_text
 from assistant.export.projects import pyproject_text
@@ -243,3 +243,11 @@ def test_fish_reads_the_variables_back_and_runs_nothing(tmp_path):
     done = subprocess.run(["fish", "-N", "-c", script], capture_output=True, text=True, check=True)
     seen = json.loads(done.stdout)
     assert {name: seen[name] for name in VALUES} == {**VALUES, "LINES": "one two"}
+
+
+def test_a_lock_holds_nothing_that_an_index_may_tell_or_not():
+    """Sizes and times of files come and go with the index's answer; addresses and hashes stay."""
+    notes = "upload-time = 2026-10-10T14:06:04Z, size = 5, "
+    told = f'# uv\n[[packages]]\nname = "a"\nwheels = [{{ url = "u", {notes}hashes = {{}} }}]\n'
+    cleaned = clean(change(BUNDLE, lock=told))
+    assert cleaned.lock == '[[packages]]\nname = "a"\nwheels = [{ url = "u", hashes = {} }]\n'
