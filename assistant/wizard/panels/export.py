@@ -74,7 +74,7 @@ def _file(file: Download, key: str, folder: str, lead: str = "") -> str:
     """Offer a file to be downloaded, by its place in the folder, and one that is not large to be read."""
     if file.fault:
         return f"<li>{html.icon('error')}{html.esc(file.path)}: {html.esc(file.fault)}</li>"
-    small = 0 < len(file.content) <= SHOWN_BYTES
+    small = 0 < len(file.content) <= SHOWN_BYTES and b"\0" not in file.content  # no picture
     place = file.path.removeprefix(folder).lstrip("/\\")
     return (
         f"<li>{html.fetch(place, key)}"
