@@ -10,6 +10,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from assistant.model.checks import FULL, QUICK, check_title
 from assistant.verify import run
 from assistant.verify.child import FILES, Target, known_checks
 from assistant.verify.limits import memory_limiter
@@ -31,11 +32,11 @@ def test_the_file_reads_in_python_3_8_and_needs_nothing_of_ours(name):
 def test_parent_and_child_know_the_same_checks():
     """Every check of a full verification exists, after the checks that it needs, and has a title."""
     checks = known_checks()
-    assert set(run.FULL) == set(checks)
-    assert run.FULL[: len(run.QUICK)] == run.QUICK
-    for place, key in enumerate(run.FULL):
-        assert set(checks[key][1]) <= set(run.FULL[:place])
-        assert run.check_title(key) != key
+    assert set(FULL) == set(checks)
+    assert FULL[: len(QUICK)] == QUICK
+    for place, key in enumerate(FULL):
+        assert set(checks[key][1]) <= set(FULL[:place])
+        assert check_title(key) != key
 
 
 class Gpu:
