@@ -36,7 +36,7 @@ KINDS: dict[str, Callable[[int], str]] = {
     "training": lambda n: f"2026-11-21 12:{n % 60:02}:00 INFO worker-{n % 16} batch {n} loss={n / 7:.4f} lr=1e-4\n",
     "words": lambda n: " ".join(random.choices(WORDS, k=14)) + f" {n}\n",  # noqa: S311 - words, not secrets
     "letters": lambda _: random.randbytes(120).translate(LETTERS).decode() + "\n",  # noqa: S311 - likewise
-    "base64": lambda _: base64.b64encode(random.randbytes(57)).decode() + "\n",
+    "base64": lambda _: base64.b64encode(random.randbytes(57)).decode() + "\n",  # noqa: S311 - likewise
     "errors": lambda n: f"ERROR worker-{n % 16} request {n:x} failed: not found, could not open file {n}\n",
 }
 
