@@ -44,7 +44,7 @@ def picture(wizard: Locator, request: pytest.FixtureRequest) -> Callable[[str], 
     def take(name: str) -> None:
         if not request.config.getoption("--screenshots"):
             return
-        wizard.page.set_viewport_size({"width": 1180, "height": 2200})
+        wizard.page.set_viewport_size({"width": 1180, "height": 3000})
         for code, words, suffix in (("zh-CN", "简体中文", "-zh"), ("en", "English", "")):
             language.select_option(words)
             expect(wizard).to_have_attribute("lang", code)
