@@ -33,9 +33,7 @@ class Spotter:
         ends = np.flatnonzero(np.frombuffer(data, np.uint8) == ord("\n")).tolist()
         lines: set[int] = set()
         for text, places in self._present(data):
-            fresh = {bisect(ends, at) for at in self._fresh(data, text, places)}
-            self._room[text] -= len(fresh)
-            lines |= fresh
+            lines.update(bisect(ends, at) for at in self._fresh(data, text, places))
         self._room = {text: room for text, room in self._room.items() if room > 0}
         return lines
 
@@ -68,9 +66,10 @@ class Spotter:
             shape = data[start : min(end, at + NEAR)].translate(None, b"0123456789")
             if shape not in self._shapes:
                 self._shapes.add(shape)
+                self._room[text] -= 1
                 yield at
             looked_at += 1
-            if looked_at == MOST_LINES:
+            if looked_at == MOST_LINES or self._room[text] <= 0:
                 return
 
 
