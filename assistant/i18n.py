@@ -79,6 +79,8 @@ def again(text: str) -> str:
     if found is None:
         return text
     values = {name: again(value) if value != text else value for name, value in found.groupdict().items()}
+    if values == found.groupdict() and not re.search(r"\w", FIELD.sub("", said)):
+        return text  # a mere colon between two things that nothing here has said
     return FIELD.sub(lambda field: values[field[1]], _(_said[said]))
 
 

@@ -150,6 +150,7 @@ def test_a_filled_in_sentence_is_said_again_in_another_language() -> None:
     """What filled its placeholders stays, and is said again where it is a sentence itself; other text is left alone."""
     outer, inner = "This step broke: {kind}: {reason}", "You cancelled the work."
     use_language("en")
+    _("{step}: {text}")  # said as well, but it fits too much to count
     english = _(outer).format(kind="OSError", reason=_(inner))
     use_language("zh_CN")
     chinese = again(english)
