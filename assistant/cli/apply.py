@@ -10,8 +10,9 @@ from rich.text import Text
 
 from assistant.catalog import load_catalog
 from assistant.cli.draw import console, draw_planning
-from assistant.cli.inputs import host_of, read_file, request_of, request_options
+from assistant.cli.inputs import host_of, read_file
 from assistant.cli.journey import Journey, agree, refuse_failed
+from assistant.cli.options import request_of, request_options
 from assistant.detect import detect
 from assistant.export import Config, read_config
 from assistant.export.drift import Drift

@@ -1,11 +1,10 @@
-"""What the user names on the command line, read or written: files, machines, requests."""
+"""What the user names on the command line, read or written: files and machines."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -13,10 +12,8 @@ from assistant.host.base import Host
 from assistant.host.live import LiveHost
 from assistant.host.recording import ReplayHost, read_recording
 from assistant.i18n import _
-from assistant.install.validate import check_index_url, check_requirement
 from assistant.machines import load, shipped
 from assistant.model.errors import AssistantError, BadInput, unreadable, unwritable
-from assistant.model.plan import Backend, Request
 from assistant.model.record import to_json
 
 __all__ = [
@@ -24,9 +21,6 @@ __all__ = [
     "only_one",
     "print_answers",
     "read_file",
-    "request_of",
-    "request_options",
-    "source_options",
     "write_file",
 ]
 
@@ -83,49 +77,6 @@ def only_one(**options: object) -> None:
         raise click.UsageError(
             _("{options} do not go together; leave all but one out.").format(options=", ".join(given))
         )
-
-
-def request_options(command: click.decorators.FC) -> click.decorators.FC:
-    """Add the options that say what the user wishes for."""
-    backends = click.Choice([backend.value for backend in Backend])
-    command = click.option("--python", metavar="V", help="Version of Python, such as 3.12.")(command)
-    command = click.option("--nightly", is_flag=True, help="Take last night's build of torch, not a release.")(command)
-    pins = _each(check_requirement)
-    pin = click.option(
-        "--pin", "pins", multiple=True, metavar="REQ", callback=pins, help="A requirement that must hold."
-    )
-    command = pin(command)
-    return click.option("--backend", type=backends, help="Choose the backend yourself.")(command)
-
-
-def source_options(command: click.decorators.FC) -> click.decorators.FC:
-    """Add the options that say where packages come from."""
-    command = click.option("--offline", is_flag=True, help="Use nothing but caches and local folders.")(command)
-    folders = _each(_folder)
-    links = click.option("--find-links", multiple=True, metavar="DIR", callback=folders, help="A folder of wheels.")
-    command = links(command)
-    checked = _each(lambda url: check_index_url(url) if url else url)
-    index = click.option("--index-url", default="", metavar="URL", callback=checked, help="Take torch from this index.")
-    return index(command)
-
-
-def request_of(backend: str | None, pins: tuple[str, ...], python: str | None, *, nightly: bool) -> Request:
-    """Put the wishes together."""
-    return Request(backend=Backend(backend) if backend else None, pins=pins, python=python, nightly=nightly)
-
-
-def _folder(name: str) -> str:
-    """Take a page's address as it is, and a folder only when it is there."""
-    if "://" not in name and not Path(name).expanduser().is_dir():
-        raise BadInput(
-            _("{folder} is not a folder.").format(folder=name), hint=_("Name the folder that holds the wheels.")
-        )
-    return name
-
-
-def _each(check: Callable[[str], str]) -> Callable[..., Any]:
-    """Check an option's value, or each of its values, as it is read."""
-    return lambda _context, _option, value: check(value) if isinstance(value, str) else tuple(map(check, value))
 
 
 def _head(path: Path, limit: int) -> bytes:

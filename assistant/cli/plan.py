@@ -7,15 +7,8 @@ from typing import Any
 import click
 
 from assistant.catalog import Catalog, load_catalog
-from assistant.cli.inputs import (
-    host_of,
-    only_one,
-    print_answers,
-    read_file,
-    request_of,
-    request_options,
-    source_options,
-)
+from assistant.cli.inputs import host_of, only_one, print_answers, read_file
+from assistant.cli.options import request_of, request_options, source_options
 from assistant.detect import detect
 from assistant.i18n import _
 from assistant.model.errors import NothingFits

@@ -8,8 +8,8 @@ from typing import Any, Literal
 
 import click
 
-from assistant.cli.inputs import request_of, request_options, source_options
 from assistant.cli.journey import Journey, agree, draw_preview, refuse_failed
+from assistant.cli.options import request_of, request_options, source_options
 from assistant.host.live import LiveHost
 from assistant.i18n import _, sentences
 from assistant.install.make import standing
