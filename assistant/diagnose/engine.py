@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import re
+import tomllib
+from functools import cache
+from importlib.resources import files
 from typing import Any, NamedTuple
 
 from assistant.diagnose.facts import facts_in, merged
@@ -19,27 +22,6 @@ __all__ = ["Match", "diagnose", "matches", "nearest", "remedy", "ways_out"]
 
 UNKNOWN_COSTS = 0.1  # confidence lost for each fact that could not be told
 CLOSE = 0.3  # share of a rule's words that a log must hold to come near it
-# What is typed on some systems alone; any other program is on all of them, and after sudo on Linux.
-_TYPED = (
-    (["windows"], "winget reg setx cmd dism py"),
-    (["windows", "wsl"], "wsl"),
-    (["macos"], "open"),
-    (["linux", "macos"], "export unset source test mkdir rm echo ls ! .venv/bin/python"),
-    (["linux"], "sudo apt apt-file dnf ldconfig rocminfo amdgpu-install"),
-    (["native-linux"], "modprobe rmmod lsmod reboot dkms update-initramfs mokutil ubuntu-drivers"),
-)
-PROGRAMS = {program: systems for systems, programs in _TYPED for program in programs.split()}
-# Installers of some distributions, each with those that lack it.
-_OTHERS = (
-    r"fedora|nobara|bazzite|red hat|rhel|centos|rocky|alma|oracle|suse|\barch\b|manjaro|endeavour|cachyos|gentoo|nixos"
-)
-LACKING = {
-    "apt": _OTHERS,
-    "apt-file": _OTHERS,
-    "update-initramfs": _OTHERS,
-    "ubuntu-drivers": f"{_OTHERS}|debian",
-    "dnf": r"ubuntu|debian|mint|\bpop\b|neon|zorin|suse|\barch\b|manjaro|endeavour|cachyos|gentoo|nixos",
-}
 SHOWN = 300  # characters of a line that is shown as evidence
 
 
@@ -165,15 +147,25 @@ def ways_out(rule: Rule, machine: Machine) -> tuple[Way, ...]:
 
 def _typed(command: str, machine: Machine) -> bool:
     """Tell whether a command is of a system that this machine may be."""
-    program = command.removeprefix("sudo ").partition(" ")[0]
-    systems = PROGRAMS.get(program, ["linux"] if command.startswith("sudo ") else None)
-    return systems is None or ask(machine, {"os": systems})["os"] is not False
+    known = {program: systems for systems, row in _programs()["systems"].items() for program in row}
+    systems = known.get(_program(command), "linux" if command.startswith("sudo ") else None)
+    return systems is None or ask(machine, {"os": systems.split()})["os"] is not False
 
 
 def _lacking(command: str, machine: Machine) -> bool:
     """Tell whether a command's program is known to be absent from this machine's distribution."""
-    others = LACKING.get(command.removeprefix("sudo ").partition(" ")[0])
-    return bool(others and machine.os_version and re.search(others, machine.os_version.lower()))
+    rows = (row for row in _programs()["lacking"] if _program(command) in row["programs"])
+    system = (machine.os_version or "").lower()
+    return any(re.search("|".join(row["distributions"]), system) for row in rows)
+
+
+def _program(command: str) -> str:
+    return command.removeprefix("sudo ").partition(" ")[0]
+
+
+@cache
+def _programs() -> dict[str, Any]:
+    return tomllib.loads(files("assistant.diagnose").joinpath("programs.toml").read_text("utf-8"))
 
 
 def _checked(way: Way, usual: tuple[str, ...]) -> Way:
