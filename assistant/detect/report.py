@@ -23,6 +23,7 @@ from assistant.i18n import _
 from assistant.model.errors import BadInput
 from assistant.model.finding import Severity
 from assistant.model.machine import Detection, Gpu, Vendor
+from assistant.model.pasted import without_entities
 
 __all__ = ["read_report"]
 
@@ -44,15 +45,13 @@ def read_report(text: str) -> Detection:
     return _with_summary(united([notes]), read)
 
 
-_ENTITIES = {"&nbsp;": " ", "&lt;": "<", "&gt;": ">", "&quot;": '"', "&#39;": "'", "&#x27;": "'", "&amp;": "&"}
 _DEEPEST_QUOTE = 3
 
 
 def _as_printed(text: str) -> str:
     """Undo what a page, a mail or an old system made of line ends, marks and quoted lines."""
     text = text.replace("\r", "\n") if "\n" not in text else text.replace("\r", "")
-    for entity, mark in _ENTITIES.items() if "&" in text else ():
-        text = text.replace(entity, mark)
+    text = without_entities(text)
     text = text if text.isascii() else text.replace("\xa0", " ").replace("\uff1a", ":")
     text = "\n" + (re.sub("<br ?/?>", "\n", text) if "<br" in text else text)
     for _quoted in range(_DEEPEST_QUOTE if "\n>" in text else 0):

@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from functools import cache
 from importlib.resources import files
 
+from assistant.model.pasted import without_entities
+
 __all__ = ["plain", "sayings", "unwrapped"]
 
 NARROWEST, WIDEST = 30, 160  # characters of a line that a terminal or an editor may have broken
@@ -22,8 +24,6 @@ _MARKS = str.maketrans(
         **dict(zip("：，（）；", ":,();", strict=True)),
     }
 )
-_ENTITIES = {"quot": '"', "apos": "'", "amp": "&", "lt": "<", "gt": ">", "nbsp": " ", "#39": "'", "#x27": "'"}
-_ENTITY = re.compile(f"&({'|'.join(map(re.escape, _ENTITIES))});")
 _FRAME = re.compile(
     r"^(?:[ \t│┃|]+|[─━╭╰╮╯┌└]{3,}|>(?!>)|[\w.-]{1,40}-\d{1,3} {1,20}\|"
     r"|\d{4}-\d\d-\d\d[t ]\d\d:\d\d:\d\d[.,\d]{0,10}z?(?:[ \t]|$))+|(?<![ \t│┃|])[ \t│┃|]+$",
@@ -38,8 +38,7 @@ def plain(text: str) -> str:
     """Give a text as the rules look for it, line for line the same: translated messages are in English."""
     low = text.lower()
     low = low if low.isascii() else low.translate(_MARKS)
-    low = _ENTITY.sub(lambda found: _ENTITIES[found[1]], low) if "&" in low else low
-    low = _FRAME.sub("", low)
+    low = _FRAME.sub("", without_entities(low))
     for said, known in sayings().items():
         low = low.replace(said, known) if said in low else low
     for pattern, known in _manners().items():
