@@ -6,6 +6,7 @@ import re
 
 from assistant.detect.notes import Notes
 from assistant.host.base import Host
+from assistant.host.folders import OWN_ENVIRONMENTS
 from assistant.host.redact import redact_text
 from assistant.i18n import _
 from assistant.model.finding import Severity
@@ -81,7 +82,7 @@ def packages(host: Host, notes: Notes) -> None:
     What start.py put into the assistant's own environment is no answer, unless the user put torch there.
     """
     told = {name: str(version) for name, version in sorted(host.facts("packages").items())}
-    own = ".assistant" in re.split(r"[\\/]", str(host.facts("platform").get("executable")))
+    own = OWN_ENVIRONMENTS in re.split(r"[\\/]", str(host.facts("platform").get("executable")))
     if "torch" in told or not own:
         notes.fact("packages", told or None, "installed packages")
 

@@ -9,6 +9,7 @@ from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
 
+from assistant.host.folders import OWN_ENVIRONMENTS
 from assistant.i18n import _
 from assistant.install.site import Site
 from assistant.model.finding import Finding, Remedy, Severity
@@ -93,7 +94,7 @@ def _conda(site: Site, after: Mapping[str, str]) -> Iterator[Finding]:
 
 def _around(site: Site) -> Iterator[Finding]:
     """Look at whose the environment is, and at what reaches into it from outside."""
-    if Path(site.prefix).parent.name == ".assistant":  # where start.py keeps it
+    if Path(site.prefix).parent.name == OWN_ENVIRONMENTS:
         text = _("This is the assistant's own environment: the next update of the project replaces it, torch and all.")
         yield _finding("assistants-own-environment", text, _("Install into a new environment instead."))
     if site.managed:
