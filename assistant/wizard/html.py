@@ -18,6 +18,7 @@ __all__ = [
     "details",
     "download",
     "esc",
+    "failure",
     "fetch",
     "finding",
     "heading",
@@ -103,6 +104,11 @@ def chips(words: Iterable[str], kind: str = "") -> str:
 def finding(value: Finding) -> str:
     """Give a finding with its remedies."""
     return note(value.severity, value.text, remedies(value.remedies))
+
+
+def failure(message: str, hint: str, severity: Severity = Severity.ERROR) -> str:
+    """Say what failed, with the next step below it."""
+    return note(severity, message, bullets([as_typed(hint)] * bool(hint)))
 
 
 def remedies(ways: Iterable[Remedy]) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 
 import ipywidgets as widgets
 
-from assistant.i18n import _, as_typed
+from assistant.i18n import _
 from assistant.model.errors import Cancelled
 from assistant.model.event import Step
 from assistant.model.finding import Severity
@@ -79,9 +79,8 @@ class Panel:
             no = _("Press Yes; or press Cancel to take everything back.")
             return html.note(Severity.WARNING, state.question, html.bullets([no]))
         if status.phase is Phase.FAILED:
-            hint = [as_typed(status.hint)] * bool(status.hint)
             severity = Severity.INFO if status.exit_code == Cancelled.exit_code else Severity.ERROR
-            return html.note(severity, status.message, html.bullets(hint))
+            return html.failure(status.message, status.hint, severity)
         if status.phase is Phase.STALE:
             return html.note(Severity.WARNING, _("An earlier answer has changed, so this step should be repeated."))
         return ""

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import ipywidgets as widgets
 
 from assistant.host.process import CancelToken, stream
-from assistant.i18n import _, as_typed, language
+from assistant.i18n import _, language
 from assistant.model.errors import AssistantError, WorkFailed
 from assistant.model.finding import Severity
 from assistant.model.record import from_json
@@ -69,8 +69,7 @@ class OnnxPage(widgets.VBox):  # type: ignore[misc]  # the library has no types
             for part in self.run(self._given()):
                 self.result.value += part
         except AssistantError as error:
-            hint = [as_typed(error.hint)] * bool(error.hint)
-            self.result.value += html.note(Severity.ERROR, error.message, html.bullets(hint))
+            self.result.value += html.failure(error.message, error.hint)
         finally:
             self.status.value = ""
             self.go.disabled = False
