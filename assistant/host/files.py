@@ -1,0 +1,116 @@
+"""The one way in which the assistant writes files, and reads back those that it obeys.
+
+A file is written whole or not at all: beside its name, on the disk itself, then renamed. What is read back must be a
+plain file of a sane size: a pipe would wait for ever, and a link leads to what somebody else chose.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import stat
+import uuid
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import IO
+
+from assistant.host.process import alive
+from assistant.i18n import _
+
+__all__ = ["draft", "open_plain", "private_folder", "put_in_place", "read_plain", "settle", "sweep", "write_whole"]
+
+STATE_LIMIT = 64 << 20  # bytes; the largest file of our own is the manifest of an environment of 200,000 files
+_NO_WAIT = getattr(os, "O_NONBLOCK", 0)  # opening a pipe would wait for its writer
+_NO_LINK = getattr(os, "O_NOFOLLOW", 0)
+_BINARY = getattr(os, "O_BINARY", 0)
+_PART = re.compile(r"\..+\.(?P<pid>\d+)-[0-9a-f]{8}\.part")
+
+
+def write_whole(path: Path, data: str | bytes, *, private: bool = False) -> None:
+    """Write a file (text as UTF-8) that is on the disk before this returns; `private`: for this user alone.
+
+    Raises `OSError`, with the file as it was before.
+    """
+    content = data.encode() if isinstance(data, str) else data
+    put_in_place(draft(path, lambda file: file.write(content), private=private), path)
+
+
+def draft(path: Path, write: Callable[[IO[bytes]], object], *, private: bool = False) -> Path:
+    """Let `write` fill a file beside `path` and answer where it is, its bytes on the disk; raises `OSError`."""
+    part = path.with_name(f".{path.name}.{os.getpid()}-{uuid.uuid4().hex[:8]}.part")
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _NO_LINK | _BINARY
+    try:
+        with os.fdopen(os.open(part, flags, 0o600 if private else 0o666), "wb") as file:
+            write(file)
+            file.flush()
+            os.fsync(file.fileno())
+    except BaseException:
+        with suppress(OSError):
+            part.unlink(missing_ok=True)
+        raise
+    return part
+
+
+def put_in_place(part: Path, path: Path) -> None:
+    """Give a draft its name, durably; raises `OSError` after taking the draft away."""
+    try:
+        part.replace(path)
+    except OSError:
+        with suppress(OSError):
+            part.unlink(missing_ok=True)
+        raise
+    settle(path.parent)
+
+
+def settle(path: Path) -> None:
+    """Have a file's content, or a folder's names, on the disk itself; Windows can do it for open files only."""
+    if os.name != "nt":
+        handle = os.open(path, os.O_RDONLY | _NO_WAIT)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+
+def open_plain(path: Path, *, follow: bool = False) -> IO[bytes]:
+    """Open a file for reading; raise `OSError` for a folder, a pipe, a device, and a link unless `follow`."""
+    handle = os.open(path, os.O_RDONLY | _NO_WAIT | _BINARY | (0 if follow else _NO_LINK))
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
+        os.close(handle)
+        raise OSError(errno.EINVAL, _("it is not a plain file"), str(path))
+    return os.fdopen(handle, "rb")
+
+
+def read_plain(path: Path, limit: int = STATE_LIMIT, *, follow: bool = False) -> bytes:
+    """Read a whole plain file; raise `OSError` for anything else, and for one of more than `limit` bytes."""
+    with open_plain(path, follow=follow) as file:
+        data = file.read(limit + 1)
+    if len(data) > limit:
+        raise OSError(errno.EFBIG, _("it is larger than any file that the assistant writes"), str(path))
+    return data
+
+
+def private_folder(path: Path) -> Path:
+    """Make a folder that only this user can open, and answer it; one that was open to others is closed to them.
+
+    Raises `OSError` where it cannot be made or belongs to somebody else.
+    """
+    path.mkdir(parents=True, exist_ok=True, mode=0o700)
+    if os.name != "nt":
+        found = path.stat()
+        if found.st_uid != os.geteuid():
+            raise OSError(errno.EPERM, _("it belongs to somebody else"), str(path))
+        if found.st_mode & 0o077:
+            path.chmod(0o700)
+    return path
+
+
+def sweep(folder: Path) -> None:
+    """Take away the drafts that killed processes left in a folder."""
+    for part in folder.glob(".*.part") if folder.is_dir() else ():
+        found = _PART.fullmatch(part.name)
+        if found and not alive(int(found["pid"])):
+            with suppress(OSError):
+                part.unlink(missing_ok=True)
