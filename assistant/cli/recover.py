@@ -6,11 +6,9 @@ from pathlib import Path
 
 import click
 
-from assistant.host.lock import Holder
-from assistant.i18n import _
-from assistant.install.journal import busy
-from assistant.install.journal import recover as take_back
-from assistant.model.errors import AssistantError
+from assistant.i18n import _, as_typed, sentences
+from assistant.install.recover import Outcome, Recovered, give_up
+from assistant.install.recover import recover as take_back
 from assistant.model.record import to_json
 
 __all__ = ["recover"]
@@ -18,24 +16,45 @@ __all__ = ["recover"]
 
 @click.command()
 @click.option("--target", default="", metavar="PATH", help="One environment; all that are known by default.")
-@click.option("--json", "as_json", is_flag=True, help="Print the paths as JSON.")
-def recover(target: str, *, as_json: bool) -> None:
+@click.option("--give-up", "gives_up", is_flag=True, help="Forget what cannot be taken back, and say what stays where.")
+@click.option("--json", "as_json", is_flag=True, help="Print what came of each as JSON.")
+@click.pass_context
+def recover(context: click.Context, /, target: str, *, gives_up: bool, as_json: bool) -> None:
     """Take back what a killed installation left; harmless when there is nothing."""
-    done: list[str] = []
-    held: list[AssistantError] = []
-
-    def told(path: Path, holder: Holder | None) -> None:
-        if holder:
-            held.append(busy(path, holder))
-            return
-        done.append(str(path))
-        if not as_json:
-            click.echo(_("{path} is as it was before.").format(path=path))
-
-    take_back(Path(target).expanduser().absolute() if target else None, told)
+    only = Path(target).expanduser().absolute() if target else None
+    if gives_up:
+        _tell_given_up(give_up(only), as_json=as_json)
+        return
+    done = take_back(only)
     if as_json:
         click.echo(to_json(done))
-    elif not done and not held:
+    elif not done:
         click.echo(_("There is nothing to take back."))
-    if held:
-        raise held[0]
+    for one in done:
+        _tell(one, as_json=as_json)
+    context.exit(1 if any(one.outcome is Outcome.FAILED for one in done) else 0)
+
+
+def _tell(one: Recovered, *, as_json: bool) -> None:
+    if one.outcome is Outcome.FAILED:
+        click.echo(sentences((as_typed(one.error), as_typed(one.hint))), err=True)
+    elif not as_json:
+        text = {
+            Outcome.TAKEN_BACK: _("{path} is as it was before."),
+            Outcome.STANDS: _("{path} was finished and stays; what the installation had left over is removed."),
+        }[one.outcome]
+        click.echo(text.format(path=one.target))
+        for path in one.kept:
+            click.echo(_("What was not part of the installation lies in {path} now.").format(path=path))
+
+
+def _tell_given_up(told: dict[str, tuple[str, ...]], *, as_json: bool) -> None:
+    if as_json:
+        click.echo(to_json(told))
+        return
+    for target, stays in told.items():
+        click.echo(_("What was begun in {path} is forgotten.").format(path=target))
+        for path in stays:
+            click.echo(_("  {path} stays; delete it when you no longer need what is in it.").format(path=path))
+    if not told:
+        click.echo(_("There is nothing to give up."))

@@ -6,10 +6,12 @@ plain file of a sane size: a pipe would wait for ever, and a link leads to what 
 
 from __future__ import annotations
 
+import ctypes
 import errno
 import os
 import re
 import stat
+import sys
 import uuid
 from collections.abc import Callable
 from contextlib import suppress
@@ -19,7 +21,17 @@ from typing import IO
 from assistant.host.process import alive
 from assistant.i18n import _
 
-__all__ = ["draft", "open_plain", "private_folder", "put_in_place", "read_plain", "settle", "sweep", "write_whole"]
+__all__ = [
+    "draft",
+    "open_plain",
+    "private_folder",
+    "put_in_place",
+    "read_plain",
+    "settle",
+    "settle_all",
+    "sweep",
+    "write_whole",
+]
 
 STATE_LIMIT = 64 << 20  # bytes; the largest file of our own is the manifest of an environment of 200,000 files
 _NO_WAIT = getattr(os, "O_NONBLOCK", 0)  # opening a pipe would wait for its writer
@@ -72,6 +84,27 @@ def settle(path: Path) -> None:
             os.fsync(handle)
         finally:
             os.close(handle)
+
+
+def settle_all(folder: Path) -> None:
+    """Have all of a folder's file system on the disk itself: the one way for 20,000 files that others have written.
+
+    syncfs(2) waits for the one file system; sync_volume_np(3) with FULLSYNC and WAIT does on macOS, where sync(2) does
+    not wait. Windows has nothing of the kind for somebody without administrator's rights.
+    """
+    if os.name == "nt":
+        return
+    library = ctypes.CDLL(None, use_errno=True)
+    if sys.platform == "darwin":
+        failed = library.sync_volume_np(os.fsencode(folder), 1 | 2)
+    else:
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            failed = library.syncfs(handle) if hasattr(library, "syncfs") else -1
+        finally:
+            os.close(handle)
+    if failed:
+        os.sync()
 
 
 def open_plain(path: Path, *, follow: bool = False) -> IO[bytes]:

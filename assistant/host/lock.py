@@ -6,11 +6,14 @@ import errno
 import getpass
 import os
 import platform
+import stat
 import sys
+import threading
 import time
 from contextlib import suppress
 from pathlib import Path
 
+from assistant.host.files import read_plain
 from assistant.host.process import alive, end_left_behind
 from assistant.i18n import _
 from assistant.model.errors import BadInput, WorkFailed
@@ -24,13 +27,13 @@ NO_LOCKS = {errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP}  # some
 
 
 class Holder(Record, frozen=True):
-    """Who holds a lock: a process, the installer's process group that it started (0: none), since when (Unix time)."""
+    """Who holds a lock: a process, since when (Unix time), and the process groups that work for it now."""
 
     pid: int
     where: str
     user: str = ""
     since: float = 0.0
-    child: int = 0
+    children: tuple[int, ...] = ()
 
 
 class Lock:
@@ -40,30 +43,51 @@ class Lock:
         self.path = path
         self.fileno = -1
         self._holder = Holder(pid=os.getpid(), where=_where(), user=_user(), since=time.time())
+        self._telling = threading.Lock()
 
     def take(self) -> Holder | None:
-        """Take the lock; answer None when it is ours, else who holds it. What a killed holder left running is ended.
+        """Take the lock; answer None when it is ours, else who holds it.
 
-        Raises `WorkFailed` where its file cannot be written, or where the file system knows no locks.
+        Whatever a killed holder left running is ended first, and gone when this returns: it might still write. Raises
+        `WorkFailed` where it does not end, where the lock's file cannot be written, and where there are no locks.
         """
         deadline = time.monotonic() + ORPHAN_SECONDS
         while not self._try():
             holder = read_holder(self.path)
             if holder is None or not _orphaned(holder) or time.monotonic() > deadline:
                 return holder or Holder(pid=0, where="")
-            if holder.child:
-                end_left_behind(holder.child)
+            self._end_children(holder)
+            time.sleep(0.05)
+        before = read_holder(self.path)
+        while before and _orphaned(before) and self._end_children(before):
+            if time.monotonic() > deadline:
+                self.release(keep=True)
+                return before
             time.sleep(0.05)
         self._write(self._holder)
         return None
 
     def tell_child(self, pid: int) -> None:
-        """Note the process group that works for us, so that whoever finds us dead can end it."""
-        self._write(replace(self._holder, child=pid))
+        """Note a process group that works for us, so that whoever finds us dead can end it."""
+        with self._telling:
+            self._holder = replace(self._holder, children=(*self._holder.children, pid))
+            self._write(self._holder)
 
-    def release(self) -> None:
-        """Give the lock back and take its file away; harmless when it is not held."""
+    def tell_end(self, pid: int) -> None:
+        """Note that a process group has ended: its number will be another's one day."""
+        with self._telling:
+            left = tuple(child for child in self._holder.children if child != pid)
+            self._holder = replace(self._holder, children=left)
+            if self.fileno >= 0:
+                self._write(self._holder)
+
+    def release(self, *, keep: bool = False) -> None:
+        """Give the lock back and take its file away, unless it is to be kept; harmless when it is not held."""
         if self.fileno >= 0:
+            if keep:
+                os.close(self.fileno)
+                self.fileno = -1
+                return
             if sys.platform != "win32":
                 self.path.unlink(missing_ok=True)  # while it is held: whoever opened it meanwhile notices
             os.close(self.fileno)
@@ -75,9 +99,13 @@ class Lock:
     def _try(self) -> bool:
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            handle = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o644)
+            flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+            handle = os.open(self.path, flags, 0o600)
         except OSError as error:
             raise _unusable(self.path, error) from error
+        if not stat.S_ISREG(os.fstat(handle).st_mode):
+            os.close(handle)
+            raise _unusable(self.path, OSError(errno.EINVAL, _("it is not a plain file")))
         try:
             _lock(handle)
             same = os.fstat(handle).st_ino == self.path.stat().st_ino
@@ -93,6 +121,14 @@ class Lock:
         self.fileno = handle
         return True
 
+    def _end_children(self, holder: Holder) -> bool:
+        """End what a killed holder started; tell whether any of it is still there."""
+        with suppress(OSError):
+            told = self.path.stat().st_mtime  # of the last child that was noted
+            ended = [end_left_behind(child, told) for child in holder.children]  # all of them, not the first alone
+            return any(ended)
+        return False
+
     def _write(self, holder: Holder) -> None:
         with suppress(OSError):  # a full disk: the lock holds all the same
             os.ftruncate(self.fileno, 0)
@@ -103,7 +139,7 @@ class Lock:
 def read_holder(path: Path) -> Holder | None:
     """Read who holds a lock; None where the file does not say."""
     try:
-        return from_json(path.read_bytes(), Holder, path.name)
+        return from_json(read_plain(path, 1 << 16), Holder, path.name)
     except (OSError, BadInput):
         return None
 
@@ -114,10 +150,10 @@ def _orphaned(holder: Holder) -> bool:
 
 
 def _unusable(path: Path, error: OSError) -> WorkFailed:
-    text = _("{path} cannot be written by one at a time: {reason}.")
+    text = _("{path}, which keeps two installations apart, cannot be used: {reason}.")
     return WorkFailed(
-        text.format(path=path.parent, reason=error.strerror or error),
-        hint=_("Choose a folder of your own, on a disk of this machine."),
+        text.format(path=path, reason=error.strerror or error),
+        hint=_("It must lie in a folder that you may write in, on a disk of this machine, and be a plain file."),
     )
 
 

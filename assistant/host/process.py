@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = ["CancelToken", "alive", "become", "end_left_behind", "is_root", "leave_running", "stream", "uninterrupted"]
 
+CLOCK_SECONDS = 2.0  # how far a process's start and a file's time may lie apart for one and the same moment
 GRACE_SECONDS = 0.2  # what our children were writing is thrown away, or done again by the next try
 
 
@@ -67,6 +68,8 @@ def stream(
     with contextlib.ExitStack() as stack:
         with uninterrupted():  # or Ctrl-C could leave a child that nobody ends
             child = _start(argv, environment, stdin, lock)
+            if lock:
+                stack.callback(lock.tell_end, child.pid)
             watch = stack.enter_context(_watched(child, CancelToken() if cancel is None else cancel, limit))
         for line in child.stdout or ():
             on_line(line.rstrip("\r\n"))
@@ -151,9 +154,35 @@ def end_group(child: subprocess.Popen[str]) -> None:
     child.wait()
 
 
-def end_left_behind(group: int) -> None:
-    """Kill a process group whose parent is gone; only for a group that is known to live, as it holds a lock of ours."""
-    _signal(group, kill=True)
+def end_left_behind(group: int, told: float) -> bool:
+    """Kill a process group whose parent is gone; tell whether any process of it was still there.
+
+    `told` is when the group's number was last written down (Unix time): a leader that started later has the number by
+    chance, as the system deals numbers out anew.
+    """
+    import psutil  # noqa: PLC0415 - 15 ms that only this rare way pays
+
+    members = [process for process in psutil.process_iter() if _belongs(process.pid, group)]
+    leader = next((process for process in members if process.pid == group), None)
+    with contextlib.suppress(psutil.Error):
+        if leader and leader.create_time() > told + CLOCK_SECONDS:
+            return False
+    running = []
+    for process in members:
+        with contextlib.suppress(psutil.Error):
+            running += [process] if process.status() != psutil.STATUS_ZOMBIE else []
+    if running:
+        _signal(group, kill=True)
+    return bool(running)
+
+
+def _belongs(pid: int, group: int) -> bool:
+    if sys.platform == "win32":
+        return pid == group
+    try:
+        return os.getpgid(pid) == group
+    except OSError:
+        return False
 
 
 def _signal(group: int, *, kill: bool) -> None:

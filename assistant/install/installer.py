@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import itertools
+import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -10,6 +12,7 @@ from pathlib import Path
 from typing import Literal
 
 from assistant.host.download import Patience
+from assistant.host.files import write_whole
 from assistant.host.lock import Lock
 from assistant.host.process import CancelToken, stream
 from assistant.host.redact import without_credentials
@@ -17,6 +20,7 @@ from assistant.i18n import _
 from assistant.install import pip, uv
 from assistant.install.pip_settings import PipSettings, uv_arguments
 from assistant.install.site import interpreter
+from assistant.install.work import Rooms
 from assistant.model.errors import WorkFailed
 from assistant.model.event import LogLine, Progress, Sink, Step
 
@@ -60,23 +64,23 @@ class Installer:
         own = (self.settings.index_url, *self.settings.extra_index_urls, *self.uv_indexes)
         return tuple(url for url in dict.fromkeys([*" ".join(told).split(), *own]) if "://" in url)
 
-    def commands(self, target: Path, python: Path | None, work: Path) -> tuple[tuple[str, ...], ...]:
-        """List the commands that an installation runs; `python` is that of an environment that stands already.
+    def commands(self, places: Rooms, python: Path | None) -> tuple[tuple[str, ...], ...]:
+        """List the commands that an installation runs; `python` is that of an environment that stands already."""
+        file, staged = places.work / REQUIREMENTS, places.staged if python else None
+        steps = [] if python else [self._venv(places.build)]
+        install = self._install(python or interpreter(places.build), file, staged)
+        return tuple(tuple(step) for step in (*steps, install))
 
-        `work` is the folder of the transaction.
-        """
-        file, staged = work / REQUIREMENTS, work / "staged" if python else None
-        steps = [] if python else [self._venv(target)]
-        return tuple(tuple(step) for step in (*steps, self._install(python or interpreter(target), file, staged)))
+    def make_venv(self, target: Path, lock: Lock, work: Path) -> None:
+        """Make an empty environment; `work` is for what the installer writes for itself."""
+        self.run(self._venv(target), lock, work)
 
-    def make_venv(self, target: Path, lock: Lock) -> None:
-        """Make an empty environment."""
-        self.run(self._venv(target), lock)
-
-    def install(self, lines: str, python: Path, lock: Lock, *, total: int, staged: Path | None = None) -> None:
+    def install(
+        self, lines: str, python: Path, lock: Lock, work: Path, *, total: int, staged: Path | None = None
+    ) -> None:
         """Put exactly what the requirement lines name into an interpreter's environment, or into a folder beside it."""
-        file = lock.path.parent / REQUIREMENTS
-        file.write_text(lines, encoding="utf-8")
+        file = work / REQUIREMENTS
+        write_whole(file, lines)
         self.sink(Progress(step=Step.INSTALL, text=_("Installing"), total=total, unit="packages"))
         done = itertools.count(1)
 
@@ -85,12 +89,17 @@ class Installer:
                 text = _("Installed {package}").format(package=name)
                 self.sink(Progress(step=Step.INSTALL, text=text, done=next(done), total=total, unit="packages"))
 
-        self.run(self._install(python, file, staged), lock, count)
+        self.run(self._install(python, file, staged), lock, work, count)
 
-    def run(self, argv: Sequence[str], lock: Lock, on_line: Callable[[str], None] | None = None) -> None:
+    def run(self, argv: Sequence[str], lock: Lock, work: Path, on_line: Callable[[str], None] | None = None) -> None:
         """Run a command, each line logged; raise `WorkFailed` with its last words when it fails."""
         said: list[str] = []
-        if self.call(argv, said, lock.path.parent, lock, on_line):
+        if self.call(argv, said, work, lock, on_line):
+            if obstacle := disk_obstacle("\n".join(said)):
+                raise WorkFailed(
+                    _("The installation stopped: {reason}").format(reason=f"{work.parent}: {obstacle}."),
+                    hint=_("Everything was taken back. Free some space there, or choose another disk with --target."),
+                )
             words = " ".join(line.strip() for line in said[-6:] if line.strip())[:600]
             raise WorkFailed(
                 _("The installation stopped: {reason}").format(reason=words),
@@ -128,6 +137,12 @@ class Installer:
         if self.program == "uv":
             return [*uv.install_command(python, file, staged), *self.arguments]
         return pip.install_command(python, file, staged, self.pip)
+
+
+def disk_obstacle(text: str) -> str:
+    """Say in the system's words what no installer can do anything about: a disk that is full or takes no writes."""
+    known = (os.strerror(number) for number in (errno.ENOSPC, errno.EDQUOT, errno.EROFS))
+    return next((words for words in known if words.lower() in text.lower()), "")
 
 
 # uv, one line each: " + onnx==1.23.2"; pip, all at once: "Successfully installed numpy-2.4.6 six-1.17.0"

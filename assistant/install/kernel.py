@@ -3,24 +3,69 @@
 from __future__ import annotations
 
 import json
-import shutil
+import os
+import re
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from assistant.host.files import read_plain, sweep, write_whole
 from assistant.i18n import _
 from assistant.install.protect import constraint_variables
 from assistant.model.errors import WorkFailed
 from assistant.model.plan import Plan
+from assistant.model.record import Record
 
 __all__ = [
+    "KernelNote",
     "environments_with_kernels",
+    "is_kernel_name",
     "kernel_folder",
     "kernel_name",
+    "note_kernel",
+    "put_kernel_back",
     "register_kernel",
     "remove_kernel",
     "set_variables",
 ]
+
+FILE = "kernel.json"
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,119}")  # Jupyter's own rule, and no name that leads out of a folder
+
+
+class KernelNote(Record, frozen=True):
+    """A kernelspec that is about to be written: its name, the interpreter it leads to, what stood there before."""
+
+    name: str
+    python: str
+    before: str | None = None
+
+
+def is_kernel_name(name: str) -> bool:
+    """Tell whether a text can be the name of a kernel, and of nothing else."""
+    return _NAME.fullmatch(name) is not None
+
+
+def note_kernel(name: str, python: Path) -> KernelNote:
+    """Note what a kernelspec holds now, so that it can be put back."""
+    with suppress(OSError, UnicodeDecodeError):
+        return KernelNote(name=name, python=str(python), before=read_plain(kernel_folder(name) / FILE).decode())
+    return KernelNote(name=name, python=str(python))
+
+
+def put_kernel_back(note: KernelNote) -> None:
+    """Let a kernelspec be as it was noted; one that leads to another interpreter by now is left to it."""
+    folder = kernel_folder(note.name)
+    if folder.is_symlink():
+        return
+    sweep(folder)  # a kill may have come while it was written
+    with suppress(OSError):
+        if note.before is None:
+            remove_kernel(note.name, Path(note.python))
+            folder.rmdir()
+        elif _leads_to(note.name, Path(note.python)):
+            write_whole(folder / FILE, note.before)
 
 
 def kernel_name(plan: Plan, python: Path) -> tuple[str, bool]:
@@ -29,12 +74,18 @@ def kernel_name(plan: Plan, python: Path) -> tuple[str, bool]:
     A name that leads to another interpreter is left to it; one that leads to this one is taken again.
     """
     known: dict[str, str] = _manager().find_kernel_specs()
-    name = _free_name(known, f"torch-{plan.variant}-{plan.torch}".replace("/", "-").lower(), python)
+    wanted = re.sub(r"[^a-z0-9._-]+", "-", f"torch-{plan.variant}-{plan.torch}".lower())
+    name = _free_name(known, wanted, python)
     return name, name not in known
 
 
 def kernel_folder(name: str) -> Path:
-    """Name the folder of this user's kernelspec of a name."""
+    """Name the folder of this user's kernelspec of a name; raise `WorkFailed` for what is no kernel's name."""
+    if not is_kernel_name(name):
+        raise WorkFailed(
+            _("'{name}' is not a kernel's name.").format(name=ascii(name)[1:-1][:80]),
+            hint=_("Use letters, digits, dots, dashes and underscores."),
+        )
     return Path(_manager().user_kernel_dir) / name
 
 
@@ -53,7 +104,7 @@ def register_kernel(plan: Plan, python: Path, name: str) -> None:
 def set_variables(name: str, variables: Mapping[str, str]) -> None:
     """Set variables in a registered kernel, beside those that it has; raise `WorkFailed` when that cannot be done."""
     try:
-        spec = json.loads((kernel_folder(name) / "kernel.json").read_text(encoding="utf-8"))
+        spec = json.loads(read_plain(kernel_folder(name) / FILE))
         spec["env"] = {**spec.get("env", {}), **variables}
     except (OSError, ValueError) as error:
         raise WorkFailed(
@@ -67,9 +118,7 @@ def _write(name: str, spec: Mapping[str, object]) -> None:
     try:
         folder = kernel_folder(name)
         folder.mkdir(parents=True, exist_ok=True)
-        part = folder / "kernel.json.part"
-        part.write_text(json.dumps(spec, indent=1, ensure_ascii=False), encoding="utf-8")
-        part.replace(folder / "kernel.json")
+        write_whole(folder / FILE, json.dumps(spec, indent=1, ensure_ascii=False))
     except OSError as error:
         raise WorkFailed(
             _("The kernel cannot be registered: {reason}.").format(reason=error),
@@ -77,9 +126,22 @@ def _write(name: str, spec: Mapping[str, object]) -> None:
         ) from error
 
 
-def remove_kernel(name: str) -> None:
-    """Take a kernelspec of this user out of JupyterLab's launcher; one that is gone already is no failure."""
-    shutil.rmtree(kernel_folder(name), ignore_errors=True)
+def remove_kernel(name: str, python: Path) -> None:
+    """Take this user's kernelspec of a name out of JupyterLab's launcher, if it leads to this interpreter.
+
+    Only the kernelspec is deleted: a folder in which something else lies stays, and so does a link.
+    """
+    if not _leads_to(name, python):
+        return
+    folder = kernel_folder(name)
+    with suppress(OSError):
+        (folder / FILE).unlink()
+        folder.rmdir()
+
+
+def _leads_to(name: str, python: Path) -> bool:
+    folder = kernel_folder(name)
+    return not folder.is_symlink() and _interpreter(folder) == str(python)
 
 
 def environments_with_kernels() -> dict[Path, list[str]]:
@@ -101,14 +163,19 @@ def _manager() -> Any:  # noqa: ANN401 - the library has no types
 
 def _free_name(known: dict[str, str], wanted: str, python: Path) -> str:
     name, number = wanted, 1
-    while name in known and _interpreter(Path(known[name])) != str(python):
+    while _is_anothers(Path(known[name]) if name in known else kernel_folder(name), python):
         number += 1
         name = f"{wanted}-{number}"
     return name
 
 
+def _is_anothers(folder: Path, python: Path) -> bool:
+    """Tell whether something stands where a kernelspec would go that does not lead to this interpreter."""
+    return os.path.lexists(folder) and (folder.is_symlink() or _interpreter(folder) != str(python))
+
+
 def _interpreter(folder: Path) -> str | None:
     try:
-        return str(json.loads((folder / "kernel.json").read_text(encoding="utf-8"))["argv"][0])
+        return str(json.loads(read_plain(folder / FILE, 1 << 20, follow=True))["argv"][0])
     except (OSError, ValueError, LookupError, TypeError):
         return None

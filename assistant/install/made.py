@@ -12,13 +12,13 @@ from typing import Literal
 from assistant.host.base import Host
 from assistant.host.lock import Lock
 from assistant.i18n import _
-from assistant.install.journal import remove
 from assistant.install.kernel import environments_with_kernels as _with_kernels
 from assistant.install.kernel import remove_kernel
 from assistant.install.make import Marker, read_marker
 from assistant.install.protect import guards, replaced
-from assistant.install.site import look_at
+from assistant.install.site import interpreter, look_at
 from assistant.install.target import MARKER, environments
+from assistant.install.transaction import remove
 from assistant.install.wheels import cache_folder
 from assistant.model.errors import BadInput, WorkFailed
 from assistant.model.finding import Finding
@@ -80,7 +80,7 @@ def remove_environment(name: str) -> Path:
         )
     remove(found[0])
     for kernel in kernels.get(found[0], ()):
-        remove_kernel(kernel)
+        remove_kernel(kernel, interpreter(found[0]))
     return found[0]
 
 

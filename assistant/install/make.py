@@ -9,21 +9,27 @@ from pathlib import Path
 from typing import Literal
 
 from assistant.host.base import Host
+from assistant.host.files import read_plain, write_whole
+from assistant.host.lock import Lock
 from assistant.host.process import CancelToken
 from assistant.i18n import _
 from assistant.install.installer import Installer
-from assistant.install.journal import Transaction, transaction
-from assistant.install.kernel import kernel_folder, kernel_name, register_kernel
+from assistant.install.journal import entry_of
+from assistant.install.kernel import kernel_folder, kernel_name, note_kernel, register_kernel
 from assistant.install.project import environment_of
 from assistant.install.protect import guards, protect
+from assistant.install.relocate import relocate
 from assistant.install.resolution import Package, Resolution
 from assistant.install.site import Site, installed_files, interpreter, is_environment, look_at
-from assistant.install.swap import Change, change_for, swap
+from assistant.install.swap import Change, change_for, check_inside
 from assistant.install.target import MARKER, check_disk, check_path, check_target, default_target, is_ours
+from assistant.install.transaction import Transaction, transaction
 from assistant.install.wheels import fetch, missing, places, requirement_lines
+from assistant.install.work import refuse_unknown
 from assistant.model.errors import BadInput, WorkFailed
+from assistant.model.event import LogLine, Sink, Step
 from assistant.model.plan import Plan
-from assistant.model.record import Record, from_json, to_json
+from assistant.model.record import Record, from_json, replace, to_json
 from assistant.model.report import Environment
 
 __all__ = [
@@ -39,7 +45,7 @@ __all__ = [
     "writes",
 ]
 
-Verify = Callable[[Environment], None]
+Verify = Callable[[Environment, Lock], None]  # processes that it starts hold the lock too
 
 
 class Marker(Record, frozen=True, kw_only=True):
@@ -87,7 +93,7 @@ def reusable(target: Path, site: Site | None, resolution: Resolution) -> Environ
 def read_marker(target: Path) -> Marker | None:
     """Read what an environment of ours says of itself; None for any other folder, or one whose Python is gone."""
     try:
-        marker = from_json((target / MARKER).read_bytes(), Marker, MARKER)
+        marker = from_json(read_plain(target / MARKER), Marker, MARKER)
     except (OSError, BadInput):
         return None
     return marker if interpreter(target).exists() and marker.environment.path == str(target) else None
@@ -104,40 +110,62 @@ def install(
 ) -> Environment:
     """Bring a resolution into a new environment, or into the one that stands there (`site`), as a kernel of JupyterLab.
 
-    Everything is downloaded before anything changes. Where an environment stands, all is unpacked beside it; then old
-    files step aside and new ones step in, by renames alone. `verify` may refuse the result by raising.
-    Raises `BadInput` or `WorkFailed` before anything is touched when the target cannot be used, and
-    `WorkFailed` or `Cancelled` with everything as it was, file for file, when the work stops midway.
+    Everything is downloaded before anything changes. A new environment is built and verified aside, then put in place
+    by one rename; where one stands, all is unpacked beside it, old files step aside and new ones step in, by renames
+    alone. `verify` may refuse the result by raising. Raises `BadInput` or `WorkFailed` before anything is touched when
+    the target cannot be used, and `WorkFailed` or `Cancelled` with everything as it was, file for file, when the work
+    stops midway.
     """
     packages = delta(site, resolution)
     check_site(site) if site else check_target(target)
     check_disk(host, target, sum(package.size or 0 for package in packages))
     python = Path(site.python) if site else interpreter(target)
-    name, free = kernel_name(plan, python)
+    name, _free = kernel_name(plan, python)
     made = Environment(path=str(target), python=str(python), kernel=name, packages=resolution.versions)
-    with transaction(target, "existing" if site else "new") as work:
+    with transaction(target, stands=site is not None) as work:
+        _tell_kept(work.kept, installer.sink)
         _unpack(plan, made, packages, site, installer, work)
-        change = Change()
-        if site:
-            change = change_for(target, work.staged, installed_files(site, [package.name for package in packages]))
-            check_folders(target, change.goes)
         installer.cancel.check()
-        work.note(change, name if free else "")
-        swap(change, target, work.staged, work.aside)
-        register_kernel(plan, python, name)
-        verify(made)
-        if site and hasattr(os, "sync"):  # the old files go only when the new ones are on the disk itself
-            _wait_for(os.sync, installer.cancel)
+        if site:
+            _swap(site, packages, work)
+        built = work.rooms.build
+        settling = _Ahead(work.settle)
+        verify(made if site else replace(made, path=str(built), python=str(interpreter(built))), work.lock)
+        settling.wait(installer.cancel)
+        _Ahead(work.settle).wait(installer.cancel)
+        if not site and work.rooms.top is None:
+            work.change(Change(comes=tuple(sorted(path.name for path in built.iterdir()))))
+        work.commit(note_kernel(name, python), lambda: register_kernel(plan, python, name))
     return made
 
 
-def _wait_for(work: Callable[[], None], cancel: CancelToken) -> None:
-    """Wait for what may take seconds, unless a stop is asked for."""
-    thread = threading.Thread(target=work, daemon=True)
-    thread.start()
-    while thread.is_alive():
-        thread.join(0.05)
-        cancel.check()
+def _swap(site: Site, packages: Sequence[Package], work: Transaction) -> None:
+    """Let what was unpacked take the place of what stands."""
+    staged = work.rooms.staged
+    change = change_for(work.target, staged, installed_files(site, [package.name for package in packages]))
+    check_folders(work.target, (*change.goes, *change.comes))
+    work.change(change)
+
+
+def _tell_kept(kept: Sequence[Path], sink: Sink) -> None:
+    """Tell where things are that a killed installation found among its own when it was taken back."""
+    for path in kept:
+        text = _("A killed installation was taken back; what was not part of it lies in {path} now.")
+        sink(LogLine(step=Step.INSTALL, text=text.format(path=path)))
+
+
+class _Ahead:
+    """Does on another thread what may take seconds."""
+
+    def __init__(self, work: Callable[[], None]) -> None:
+        self._thread = threading.Thread(target=work, daemon=True)
+        self._thread.start()
+
+    def wait(self, cancel: CancelToken) -> None:
+        """Wait for its end, unless a stop is asked for."""
+        while self._thread.is_alive():
+            self._thread.join(0.05)
+            cancel.check()
 
 
 def delta(site: Site | None, resolution: Resolution) -> list[Package]:
@@ -159,8 +187,9 @@ def writes(plan: Plan, target: Path, site: Site | None, resolution: Resolution) 
 
 
 def check_site(site: Site) -> None:
-    """Refuse an environment that must not or cannot be changed."""
+    """Refuse an environment that must not or cannot be changed, before anything is fetched."""
     check_path(Path(site.prefix))
+    refuse_unknown(Path(site.prefix)) if not entry_of(Path(site.prefix)).read() else None
     if site.managed:
         raise BadInput(
             _("{python} belongs to the system, which forbids installing into it.").format(python=site.python),
@@ -170,11 +199,23 @@ def check_site(site: Site) -> None:
 
 
 def check_folders(prefix: Path, names: Sequence[str]) -> None:
-    """Raise `WorkFailed` when a folder in which files have to move cannot be written."""
+    """Raise `WorkFailed` when a folder in which files have to move cannot be written, or no rename reaches it.
+
+    Renames do not leave a file system, and none is made through a link that leads out of the environment.
+    """
+    check_inside(prefix, names)
+    device = prefix.stat().st_dev
     for folder in {prefix, *((prefix / name).parent for name in names)}:
         if folder.is_dir() and not os.access(folder, os.W_OK | os.X_OK):
             raise WorkFailed(
                 _("You may not write in {path}.").format(path=folder),
+                hint=_("Leave --target out to get a new environment."),
+            )
+        if folder.is_dir() and folder.stat().st_dev != device:
+            raise WorkFailed(
+                _(
+                    "{path} is on another file system than the environment, so nothing can be moved into it safely."
+                ).format(path=folder),
                 hint=_("Leave --target out to get a new environment."),
             )
 
@@ -184,11 +225,18 @@ def _unpack(
 ) -> None:
     """Put what is missing into a new environment, or beside one that stands, as it will lie inside."""
     lines = requirement_lines(packages, fetch(packages, installer, plan.index_url))
-    folder = work.staged if site else work.target
-    folder.mkdir(exist_ok=True) if site else installer.make_venv(work.target, work.lock)
+    places = work.rooms
+    folder, python = (places.staged, Path(made.python)) if site else (places.build, interpreter(places.build))
+    if site:
+        folder.mkdir()
+    else:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        installer.make_venv(folder, work.lock, places.work)
     if packages:
-        staged = work.staged if site else None
-        installer.install(lines, Path(made.python), work.lock, total=len(packages), staged=staged)
+        staged = folder if site else None
+        installer.install(lines, python, work.lock, places.work, total=len(packages), staged=staged)
+    if not site:
+        relocate(folder, places.infix)
     protect(work.target, made.packages, folder)
     if not site or is_ours(work.target):
-        (folder / MARKER).write_text(to_json(Marker(plan=plan, environment=made), indent=1), encoding="utf-8")
+        write_whole(folder / MARKER, to_json(Marker(plan=plan, environment=made), indent=1))

@@ -14,6 +14,7 @@ import shlex
 from collections.abc import Mapping
 from pathlib import Path
 
+from assistant.host.files import write_whole
 from assistant.i18n import _
 from assistant.model.finding import Finding, Remedy, Severity
 from assistant.model.plan import of_torch_family
@@ -53,14 +54,14 @@ def guards(prefix: Path) -> tuple[Path, Path]:
 def protect(prefix: Path, packages: Mapping[str, str], folder: Path | None = None) -> None:
     """Write both files into an environment, or into `folder` for the environment to take over."""
     into = folder or prefix
-    (into / CONSTRAINTS).write_text(constraints(packages), encoding="utf-8")
+    write_whole(into / CONSTRAINTS, constraints(packages))
     settings = guards(prefix)[1]
     already = settings.read_text(encoding="utf-8") if settings.is_file() else ""
     try:
         text = pip_settings(already, prefix / CONSTRAINTS)
     except configparser.Error:
         return  # pip could not read it either; it is not ours to mend
-    (into / PIP_FILE).write_text(text, encoding="utf-8")
+    write_whole(into / PIP_FILE, text)
 
 
 def replaced(prefix: Path, pins: str, now: Mapping[str, str]) -> Finding | None:

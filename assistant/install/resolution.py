@@ -13,7 +13,7 @@ from assistant.host.redact import without_credentials
 from assistant.i18n import _
 from assistant.install import pip
 from assistant.install.installer import Installer
-from assistant.install.journal import scratch
+from assistant.install.scratch import scratch
 from assistant.install.uv import compile_command, preferred, project_file
 from assistant.install.validate import check_index_url, check_requirement
 from assistant.model.errors import WorkFailed

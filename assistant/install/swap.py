@@ -7,18 +7,35 @@ come back as the very same files, and a kill between two renames leaves nothing 
 from __future__ import annotations
 
 import csv
+import itertools
 import os
 import shutil
 import stat
-from collections.abc import Iterable, Iterator
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path, PurePosixPath
 
+from assistant.i18n import _
+from assistant.model.errors import WorkFailed
 from assistant.model.record import Record
 
-__all__ = ["Change", "change_for", "put_back", "recorded_files", "swap"]
+__all__ = [
+    "Change",
+    "Identity",
+    "change_for",
+    "check_inside",
+    "identities",
+    "is_below",
+    "put_back",
+    "recorded_files",
+    "swap",
+]
 
 CACHE = "__pycache__"
+KEPT = "assistant-set-aside"
+INSTALLERS_LOCK = ".lock"  # uv leaves it in a folder that it installs into
+Identity = tuple[int, int, int]
 
 
 class Change(Record, frozen=True):
@@ -39,7 +56,7 @@ def change_for(prefix: Path, staged: Path, old: Iterable[str]) -> Change:
     Modules take their compiled twins along; a file that is nobody's but stands where a new one comes steps aside too.
     A folder of which nothing stays, or that is not there yet, moves as a whole.
     """
-    coming = list(_below(staged))
+    coming = [name for name, _entry in _files(staged) if name != INSTALLERS_LOCK]
     going = {name for name in (*old, *coming) if os.path.lexists(f"{prefix}/{name}")}  # a Path each would cost seconds
     going |= _twins(prefix, {*going, *coming})
     goes = list(_gathered(prefix, "", going, {parent for name in going for parent in _parents(name)})[0])
@@ -57,20 +74,139 @@ def swap(change: Change, prefix: Path, staged: Path, aside: Path) -> None:
     _prune(change.goes, prefix)
 
 
-def put_back(change: Change, prefix: Path, staged: Path, aside: Path) -> None:
-    """Take the change back, however far it came; done twice, the second time finds nothing to do."""
+def put_back(
+    change: Change, prefix: Path, staged: Path, aside: Path, known: Mapping[str, Identity]
+) -> tuple[Path, ...]:
+    """Take the change back, however far it came; done twice, the second time finds nothing to do.
+
+    What stands in the way or among the new files and is not in `known` was made by somebody else since: it is moved
+    into a folder of the target, whose path is answered, and never deleted. Raises `WorkFailed` where a folder has
+    become a link that leads out of the environment.
+    """
+    if change == Change():
+        return ()
+    kept = _Kept(prefix)
+    check_inside(prefix, (*change.comes, *change.goes))
     for name in change.comes:
         if not os.path.lexists(staged / name) and os.path.lexists(prefix / name):
             _move(name, prefix, staged)
+    for name in _foreign(staged, known):
+        kept.take(staged, name)
     for name in change.goes:
         if os.path.lexists(aside / name):
-            if (prefix / name).is_dir():  # made since, by a Python that compiled modules
-                shutil.rmtree(prefix / name)
+            _clear(prefix, name, kept)
             _move(name, aside, prefix)
     for twin in _twins(prefix, set(change.comes)):
         if not {twin, *_parents(twin)} & {*change.goes}:
             (prefix / twin).unlink()
     _prune([f"{Path(name).parent.as_posix()}/{CACHE}/any" for name in change.comes] + [*change.comes], prefix)
+    return kept.folders
+
+
+def _clear(prefix: Path, name: str, kept: _Kept) -> None:
+    """Make room for what comes back: what Python compiled since can go, all else is kept."""
+    if _is_only_compiled(prefix / name):
+        shutil.rmtree(prefix / name)
+    elif os.path.lexists(prefix / name):
+        kept.take(prefix, name)
+
+
+class _Kept:
+    """Where what is not ours goes: one folder in the target, made when it is needed."""
+
+    def __init__(self, prefix: Path) -> None:
+        self._prefix = prefix
+        self._folder: Path | None = None
+
+    def take(self, source: Path, name: str) -> None:
+        if self._folder is None:
+            self._folder = _free(self._prefix / f"{KEPT}-{time.strftime('%Y%m%d-%H%M%S')}")
+            self._folder.mkdir()
+        _move(name, source, self._folder)
+
+    @property
+    def folders(self) -> tuple[Path, ...]:
+        return (self._folder,) if self._folder else ()
+
+
+def _free(path: Path) -> Path:
+    numbered = (path.with_name(f"{path.name}-{number}") for number in itertools.count(2))
+    return next(one for one in itertools.chain([path], numbered) if not os.path.lexists(one))
+
+
+def identities(folder: Path) -> dict[str, Identity]:
+    """Give the identity of each file and link below a folder, by its path there: number, size, time of change in ns."""
+    return {name: _identity(entry) for name, entry in _files(folder)}
+
+
+def _foreign(staged: Path, known: Mapping[str, Identity]) -> list[str]:
+    """List what lies below a folder and is not what we put there; of a folder that we did not make, the folder alone.
+
+    Compiled modules are nobody's work: Python makes them whenever it pleases.
+    """
+    ours = {parent for name in known for parent in _parents(name)}
+    found: list[str] = []
+    for name, entry in _entries(staged, lambda folder: folder in ours or folder.endswith(CACHE)):
+        compiled = name.rpartition("/")[0].endswith(CACHE) and name.endswith(".pyc")
+        if entry.is_dir(follow_symlinks=False):
+            found += [name] if name not in ours and entry.name != CACHE else []
+        elif not compiled and known.get(name) != _identity(entry):
+            found.append(name)
+    return found
+
+
+def _identity(entry: os.DirEntry[str]) -> Identity:
+    found = entry.stat(follow_symlinks=False)
+    return found.st_ino, found.st_size, found.st_mtime_ns
+
+
+def _entries(
+    folder: Path, enters: Callable[[str], bool] = lambda _name: True, inside: str = ""
+) -> Iterator[tuple[str, os.DirEntry[str]]]:
+    """Walk what is below a folder, by paths relative to it; a folder comes before its content, and is entered if so."""
+    if not (folder / inside).is_dir():
+        return
+    with os.scandir(folder / inside) as entries:
+        for entry in entries:
+            name = f"{inside}/{entry.name}" if inside else entry.name
+            yield name, entry
+            if entry.is_dir(follow_symlinks=False) and enters(name):
+                yield from _entries(folder, enters, name)
+
+
+def _files(folder: Path) -> Iterator[tuple[str, os.DirEntry[str]]]:
+    return ((name, entry) for name, entry in _entries(folder) if not entry.is_dir(follow_symlinks=False))
+
+
+def _is_only_compiled(path: Path) -> bool:
+    """Tell whether a folder holds nothing but compiled modules."""
+    if path.is_symlink() or not path.is_dir():
+        return False
+    return all(name.endswith(".pyc") and CACHE in (path.name, *name.split("/")[:-1]) for name, _entry in _files(path))
+
+
+def is_below(name: str) -> bool:
+    """Tell whether a name is relative and normal, so that it can only mean something below the target."""
+    parts = name.split("/")
+    odd = "\\" in name or ":" in parts[0] if os.name == "nt" else False
+    return not (odd or "\0" in name or any(part in {"", ".", ".."} for part in parts))
+
+
+def check_inside(prefix: Path, names: Iterable[str]) -> None:
+    """Raise `WorkFailed` where a folder that holds one of the names is, by a link, not in the environment.
+
+    A link within it is fine (`lib64` leads to `lib`).
+    """
+    root = os.path.realpath(prefix)
+    for parent in {name.rpartition("/")[0] for name in names} - {""}:
+        real = os.path.realpath(prefix / parent)
+        if not f"{real}/".startswith(f"{root}/"):
+            raise WorkFailed(
+                _("{path} leads out of the environment, to {real}, and nothing is moved through it.").format(
+                    path=prefix / parent, real=real
+                ),
+                hint=_("Choose another environment with --target, or leave it out to get a new one."),
+            )
 
 
 def _gathered(prefix: Path, folder: str, going: set[str], parents: set[str]) -> tuple[list[str], bool]:
@@ -97,7 +233,7 @@ def _arriving(prefix: Path, staged: Path, folder: str, goes: set[str]) -> Iterat
     with os.scandir(staged / folder) as entries:
         for entry in entries:
             name = f"{folder}/{entry.name}" if folder else entry.name
-            if not folder and entry.name == ".lock":  # the installer's own
+            if name == INSTALLERS_LOCK:
                 continue
             if entry.is_dir(follow_symlinks=False) and name not in goes and os.path.lexists(prefix / name):
                 yield from _arriving(prefix, staged, name, goes)
@@ -144,13 +280,3 @@ def _prune(names: Iterable[str], prefix: Path) -> None:
 def _parents(name: str) -> Iterator[str]:
     while name := name.rpartition("/")[0]:
         yield name
-
-
-def _below(folder: Path, inside: str = "") -> Iterator[str]:
-    with os.scandir(folder / inside) as entries:
-        for entry in entries:
-            name = f"{inside}/{entry.name}" if inside else entry.name
-            if entry.is_dir(follow_symlinks=False):
-                yield from _below(folder, name)
-            elif name != ".lock":
-                yield name

@@ -8,7 +8,8 @@ from pathlib import Path
 from assistant.host.base import Host
 from assistant.host.folders import user_data
 from assistant.i18n import _
-from assistant.install.journal import WORK, read_journal
+from assistant.install.journal import entry_of
+from assistant.install.work import refuse_unknown
 from assistant.model.errors import BadInput, WorkFailed
 from assistant.model.plan import Plan
 
@@ -40,7 +41,10 @@ def check_target(target: Path) -> None:
     Raises `BadInput` when something else is there, `WorkFailed` when the folder cannot be written.
     """
     check_path(target)
-    if target.exists() and not _is_free(target):
+    begun = entry_of(target).read() is not None
+    if target.is_dir() and not begun:
+        refuse_unknown(target)
+    if os.path.lexists(target) and not _is_free(target, begun=begun):
         raise BadInput(_refusal(target), hint=_("Choose another folder with --target, or one that does not exist yet."))
     parent = _nearest_parent(target)
     if not parent.is_dir():
@@ -88,14 +92,9 @@ def check_disk(host: Host, target: Path, download: int) -> None:
         )
 
 
-def _is_free(target: Path) -> bool:
-    """Tell whether the folder is empty, or holds only what an interrupted run of ours left."""
-    return target.is_dir() and (_half_made(target) or not any(target.iterdir()))
-
-
-def _half_made(target: Path) -> bool:
-    journal = read_journal(target / WORK)
-    return journal.kind == "new" if journal else [entry.name for entry in target.iterdir()] == [WORK]
+def _is_free(target: Path, *, begun: bool) -> bool:
+    """Tell whether the folder is empty, or will be once what a killed run of this user began there is taken back."""
+    return target.is_dir() and (begun or not any(target.iterdir()))
 
 
 def _refusal(target: Path) -> str:

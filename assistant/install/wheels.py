@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import hashlib
 import threading
 import time
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from assistant.host.download import Fetch, download, file_name
+from assistant.host.files import open_plain
 from assistant.host.folders import user_cache
 from assistant.host.index import local_path
 from assistant.host.lock import Lock
+from assistant.host.process import CancelToken
 from assistant.i18n import _
 from assistant.install.installer import Installer
 from assistant.install.resolution import Package
 from assistant.model.errors import BadInput, WorkFailed
-from assistant.model.event import Progress, Step
+from assistant.model.event import LogLine, Progress, Step
 
 __all__ = ["cache_folder", "fetch", "missing", "places", "requirement_lines"]
 
@@ -30,13 +34,15 @@ def cache_folder() -> Path:
 def fetch(packages: Sequence[Package], installer: Installer, index_url: str | None = None) -> dict[str, Path]:
     """Have the file of every package on this disk, and give their paths by package name.
 
-    Hashes are checked as files arrive, and once more by the installer. `index_url` is torch's own index, whose password
-    its files need too. Raises `WorkFailed` when one cannot be had.
+    Size and hash are checked as files arrive, and of those that were here already: one that is not what it should be is
+    set aside and fetched again. `index_url` is torch's own index, whose password its files need too. Raises
+    `WorkFailed` when one cannot be had.
     """
     wanted = places(packages)
     lock = Lock(cache_folder() / "lock")
     _wait_for(lock, installer)
     try:
+        _set_damaged_aside([package for package in packages if package not in missing(packages)], wanted, installer)
         _download(missing(packages), wanted, installer, (index_url,) if index_url else ())
     finally:
         lock.release()
@@ -54,17 +60,51 @@ def missing(packages: Sequence[Package]) -> list[Package]:
 
 
 def requirement_lines(packages: Sequence[Package], files: dict[str, Path]) -> str:
-    """Write the requirements file that uv and pip read alike: exact versions, their hashes, the folders they lie in."""
+    """Write the requirements file that uv and pip read alike: exact versions, their hashes, the folders they lie in.
+
+    Where an index tells no hash, that of the file which was fetched stands for it: nothing else is taken.
+    """
     folders = dict.fromkeys(file.parent.as_uri() for file in files.values())
-    built = any(file.suffix != ".whl" for file in files.values())  # a source archive may need an index to be built
-    hashed = all(package.sha256 for package in packages)
-    lines = [*(() if built else ("--no-index",)), *(("--require-hashes",) if hashed else ())]
-    lines += [f"--find-links {folder}" for folder in folders]
-    lines += [
-        f"{package.name}=={package.version}" + (f" --hash=sha256:{package.sha256}" if package.sha256 else "")
-        for package in packages
-    ]
+    lines = ["--no-index", "--require-hashes", *(f"--find-links {folder}" for folder in folders)]
+    digests = {package.name: package.sha256 or _digest(files[package.name]) for package in packages}
+    lines += [f"{package.name}=={package.version} --hash=sha256:{digests[package.name]}" for package in packages]
     return "\n".join([*lines, ""])
+
+
+def _set_damaged_aside(packages: Sequence[Package], wanted: dict[str, Path], installer: Installer) -> None:
+    """Move cached files out of the way that a power cut, a full disk or anybody else has changed."""
+    with ThreadPoolExecutor(max_workers=4) as pool:
+        sound = list(pool.map(lambda package: _is_sound(package, wanted[package.name], installer.cancel), packages))
+    for package in [package for package, good in zip(packages, sound, strict=True) if not good]:
+        file = wanted[package.name]
+        if package.url.startswith("file:"):
+            raise WorkFailed(
+                _("{file} is not the file that its index or lock promises: size or hash differ.").format(file=file),
+                hint=_("Get that file again."),
+            )
+        file.replace(file.with_name(f"{file.name}.damaged"))
+        text = _("{file} was damaged on this disk; it is set aside and fetched again.").format(file=file.name)
+        installer.sink(LogLine(step=Step.INSTALL, text=text))
+
+
+def _is_sound(package: Package, file: Path, cancel: CancelToken) -> bool:
+    """Tell whether a file is what its index promised, as far as that told."""
+    try:
+        if package.size is not None and file.stat().st_size != package.size:
+            return False
+        return not package.sha256 or _digest(file, cancel) == package.sha256
+    except OSError:
+        return False
+
+
+def _digest(file: Path, cancel: CancelToken | None = None) -> str:
+    digest = hashlib.sha256()
+    with open_plain(file, follow=True) as content:
+        while piece := content.read(1 << 20):
+            digest.update(piece)
+            if cancel:
+                cancel.check()
+    return digest.hexdigest()
 
 
 def _place(package: Package) -> Path:

@@ -13,18 +13,19 @@ from assistant.detect import detect
 from assistant.diagnose import nearest, read_log
 from assistant.export import MARKER, export
 from assistant.host.base import Host
+from assistant.host.lock import Lock
 from assistant.host.process import CancelToken
 from assistant.host.recording import ReplayHost
 from assistant.i18n import _
 from assistant.install.conflicts import conflicts
 from assistant.install.installer import Installer
-from assistant.install.journal import WORK
 from assistant.install.make import aimed_at, check_site, delta, install, reusable, writes
 from assistant.install.project import kept_by, undone
 from assistant.install.resolution import resolve
 from assistant.install.site import Site
 from assistant.install.target import check_target
 from assistant.install.wheels import missing
+from assistant.install.work import rooms
 from assistant.machines import load
 from assistant.model.checks import check_title
 from assistant.model.errors import BadInput, WorkFailed
@@ -104,7 +105,7 @@ def _prepare(state: State, tools: Tools) -> Changes:
         tools.sink(FindingRaised(step=Step.INSTALL, finding=finding))
     preview = Preview(
         target=str(target),
-        commands=installer.commands(target, Path(site.python) if site else None, target / WORK),
+        commands=installer.commands(rooms(target, stands=site is not None), Path(site.python) if site else None),
         resolution=resolution,
         writes=writes(plan, target, site, resolution),
         download=sum(package.size or 0 for package in missing(delta(site, resolution))),
@@ -118,13 +119,23 @@ def _install(state: State, tools: Tools) -> Changes:
     installer = _installer(plan, tools, site)
     proofs: list[Report] = []
 
-    def prove(made: Environment) -> None:
+    def prove(made: Environment, lock: Lock) -> None:
         """Verify before the installation is committed; raise where its result is not to be kept."""
-        proofs.append(_verified(replace(state, device="", level="quick"), made, tools, traceless=site is not None))
+        quick = replace(state, device="", level="quick")
+        report = _verified(quick, made, tools, lock=lock, traceless=site is not None)
+        proofs.append(_as_placed(report, made.path, str(target)))
         _check_proof(proofs[0], state, tools)
 
     made = preview.ready or install(plan, preview.resolution, target, site, tools.host, installer, prove)
     return {"environment": made, "proof": (*proofs, None)[0], "report": None, "figures": {}, "exported": ()}
+
+
+def _as_placed(report: Report, built: str, target: str) -> Report:
+    """Let a report name the place that an environment goes to, not the folder in which it was built and verified."""
+    checks = tuple(replace(check, detail=check.detail.replace(built, target)) for check in report.checks)
+    return replace(
+        report, checks=checks, facts={key: text.replace(built, target) for key, text in report.facts.items()}
+    )
 
 
 def _check_proof(report: Report, state: State, tools: Tools) -> None:
@@ -152,12 +163,19 @@ def _verify(state: State, tools: Tools) -> Changes:
     return {"report": report, "figures": figures(report), "proof": None}
 
 
-def _verified(state: State, made: Environment, tools: Tools, *, traceless: bool = False) -> Report:
-    """Run the checks in another process, and meanwhile on another core what will be needed soon."""
+def _verified(
+    state: State, made: Environment, tools: Tools, *, lock: Lock | None = None, traceless: bool = False
+) -> Report:
+    """Run the checks in another process, and meanwhile on another core what will be needed soon.
+
+    The processes hold `lock`, where they work in an installation.
+    """
     device = state.device or _known(state.plan).backend.value
     settings = state.plan.env if state.plan else {}
     over = CancelToken()
-    ahead = _ahead(*(() if traceless else (lambda: compile_ahead(made.python, over),)), lambda: over or _ahead(warm_up))
+    ahead = _ahead(
+        *(() if traceless else (lambda: compile_ahead(made.python, over, lock),)), lambda: over or _ahead(warm_up)
+    )
     try:
         return verify(
             made.python,
@@ -167,6 +185,7 @@ def _verified(state: State, made: Environment, tools: Tools, *, traceless: bool 
             level=state.level,
             environment=settings,
             traceless=traceless,
+            lock=lock,
         )
     finally:
         over.set()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from pathlib import Path
 
+from assistant.host.lock import Lock
 from assistant.host.process import CancelToken, stream
 from assistant.model.errors import AssistantError
 
@@ -24,7 +25,7 @@ for path in (site / name for name in sys.argv[1:]):
 """
 
 
-def compile_ahead(python: str | Path, cancel: CancelToken) -> None:
+def compile_ahead(python: str | Path, cancel: CancelToken, lock: Lock | None = None) -> None:
     """Compile until done or stopped; a failure is no matter, since the import compiles what it misses."""
     with suppress(AssistantError):
-        stream([python, "-I", "-c", CODE, *LATE], lambda _line: None, cancel=cancel)
+        stream([python, "-I", "-c", CODE, *LATE], lambda _line: None, cancel=cancel, lock=lock)

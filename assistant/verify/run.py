@@ -12,6 +12,7 @@ from pathlib import Path
 
 import msgspec
 
+from assistant.host.lock import Lock
 from assistant.host.process import CancelToken, stream
 from assistant.i18n import _
 from assistant.model.checks import CHECKS, Level, check_title
@@ -45,12 +46,14 @@ def verify(  # noqa: PLR0913 - what runs it, on what, who hears it; the rest are
     memory_limit: int = 4 << 30,
     environment: Mapping[str, str] | None = None,
     traceless: bool = False,
+    lock: Lock | None = None,
 ) -> Report:
     """Run checks with the interpreter `python` on `device` ("cpu", "cuda:1", …) and report each of them.
 
     `level` is "quick" (seconds), "full" (a minute or two; measures speed too), or the keys of some checks.
-    `environment` holds variables to set for the child, such as a plan's; `traceless` leaves no bytecode behind. A check
-    that takes more than `limit_per_check` seconds ends the run; the checks after it are reported as skipped. After one
+    `environment` holds variables to set for the child, such as a plan's; `traceless` leaves no bytecode behind. The
+    child holds `lock` until it ends. A check that takes more than `limit_per_check` seconds ends the run; the checks
+    after it are reported as skipped. After one
     that makes the process grow by more than `memory_limit` bytes, or whose process dies, another process goes on.
     Raises `BadInput` for an unknown device, `WorkFailed` when the interpreter cannot be started, and `Cancelled`.
     """
@@ -66,7 +69,7 @@ def verify(  # noqa: PLR0913 - what runs it, on what, who hears it; the rest are
         run.clock.restart()
         try:
             command = [python, *(("-B",) if traceless else ()), "-I", "-X", "utf8", CHILD, request]
-            run.end(stream(command, run.hear, cancel=run.clock, environment=environment))
+            run.end(stream(command, run.hear, cancel=run.clock, environment=environment, lock=lock))
         except Cancelled:
             if not run.clock.expired:
                 raise

@@ -22,6 +22,7 @@ from loopback import LoopbackIndex
 
 from assistant.host.download import Patience
 from assistant.host.live import LiveHost
+from assistant.host.lock import Lock
 from assistant.host.process import CancelToken
 from assistant.install.installer import Installer
 from assistant.install.make import Verify, install
@@ -201,7 +202,7 @@ class Ground:
 
     def debris(self) -> list[str]:
         """List what an installation must not leave: work folders and pointers; half downloads wait to be resumed."""
-        left = [*self.folder.rglob(".assistant-install"), *self.folder.glob("state/*/installs/*")]
+        left = [*self.folder.rglob(".assistant-install*"), *self.folder.glob("state/*/installs/*")]
         left += self.folder.glob("temporary/*")
         return sorted(str(path) for path in left)
 
@@ -261,7 +262,7 @@ def _attempt(ground: Ground, resolution: Resolution, kind: str, operation: int) 
     return count[0]
 
 
-def _cancel(made: Environment) -> None:
+def _cancel(made: Environment, _lock: Lock) -> None:
     raise Cancelled(made.path)
 
 

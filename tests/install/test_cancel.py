@@ -14,7 +14,9 @@ import pytest
 from install.faults import Ground, Nursery, picture
 
 from assistant.host.process import CancelToken, alive, stream, uninterrupted
-from assistant.install.journal import pointers, recover, transaction
+from assistant.install.journal import entries
+from assistant.install.recover import recover
+from assistant.install.transaction import transaction
 from assistant.model.errors import Cancelled, WorkFailed
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="forks children and kills them; Windows has neither")
@@ -24,10 +26,10 @@ FILES = 500
 
 def leave_half_made(target: Path, reason: BaseException) -> None:
     """Make a folder of many files in an installation that then ends for a reason."""
-    with suppress(type(reason)), transaction(target, "new"):
-        (target / "lib").mkdir()
+    with suppress(type(reason)), transaction(target, stands=False) as work:
+        (work.rooms.build / "lib").mkdir(parents=True)
         for number in range(FILES):
-            (target / "lib" / f"{number}.py").touch()
+            (work.rooms.build / "lib" / f"{number}.py").touch()
         raise reason
 
 
@@ -63,32 +65,12 @@ def test_a_deletion_that_never_began_is_done_at_the_next_start(ground: Ground, m
     monkeypatch.setattr(sys, "executable", "/bin/true")  # ends at once, as if it was killed
     leave_half_made(ground.new, Cancelled("enough"))
     assert not ground.new.parent.exists()
-    (pointer,) = pointers().values()
-    assert len(list(Path(pointer.gone).rglob("*.py"))) == FILES
+    (entry,) = entries()
+    assert len(list(Path(entry.read().work).rglob("*.py"))) == FILES
     leave_half_made(ground.new, Cancelled("again"))  # what is left of the first is no obstacle
     recover()
     assert ground.debris() == []
-    assert pointers() == {}
-
-
-def test_rubbish_on_another_disk_lies_beside_the_target(
-    ground: Ground, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A rename cannot leave a file system, so the folder goes to one on the target's own."""
-    other = Path("/dev/shm")  # noqa: S108 - a file system of its own on any Linux
-    if not other.is_dir() or other.stat().st_dev == tmp_path.stat().st_dev:
-        other = Path("/proc")  # nothing can be noted there, so everything is deleted at once
-    monkeypatch.setattr(sys, "executable", "/bin/true")
-    monkeypatch.setenv("XDG_STATE_HOME", str(other / f"assistant-{os.getpid()}"))
-    try:
-        leave_half_made(ground.new, Cancelled("enough"))
-        assert not ground.new.parent.exists()
-        for pointer in pointers().values():
-            assert Path(pointer.gone).parent == tmp_path
-        recover()
-        assert not list(tmp_path.glob(".*.gone"))
-    finally:
-        subprocess.run(["rm", "-rf", other / f"assistant-{os.getpid()}"], check=False)
+    assert list(entries()) == []
 
 
 @pytest.mark.parametrize("kind", ["existing", "new"])

@@ -20,9 +20,11 @@ from install.faults import Ground, Nursery, picture
 
 from assistant.host.live import LiveHost
 from assistant.host.lock import Lock
-from assistant.install.journal import WORK, pointers, recover
+from assistant.install.journal import entries, entry_of
+from assistant.install.recover import recover
 from assistant.install.resolution import Resolution
 from assistant.install.site import look_at
+from assistant.install.work import WORK
 from assistant.model.errors import AssistantError, Cancelled, WorkFailed
 from assistant.model.report import Environment
 
@@ -83,7 +85,7 @@ def test_a_verification_that_fails_takes_everything_back(ground: Ground) -> None
     """The hook sees the new torch; when it refuses, every file and mode is as before, and so is the kernel list."""
     before, seen = picture(ground.standing), []
 
-    def refuse(made: Environment) -> None:
+    def refuse(made: Environment, _lock: Lock) -> None:
         seen.append(versions(Path(made.path))["torch"])
         subprocess.run([made.python, "-c", "import torch.m1, numpy"], check=True)  # leaves compiled files
         raise WorkFailed("no")
@@ -180,7 +182,7 @@ def test_a_second_writer_hears_who_is_at_work(ground: Ground) -> None:
         "lock = Lock(pathlib.Path(sys.argv[1])); assert lock.take() is None; print('held', flush=True); input()"
     )
     other = subprocess.Popen(
-        [sys.executable, "-c", code, ground.standing / WORK / "lock"],
+        [sys.executable, "-c", code, entry_of(ground.standing).lock],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
@@ -204,7 +206,7 @@ def test_what_a_killed_holder_left_running_is_ended(tmp_path: Path) -> None:
     first = subprocess.Popen([sys.executable, "-uc", code, tmp_path / "lock"], stdout=subprocess.PIPE, text=True)
     with first, fault():
         assert first.stdout.readline() == "1\n"
-        child = json.loads((tmp_path / "lock").read_text())["child"]
+        child = json.loads((tmp_path / "lock").read_text())["children"][0]
         first.kill()
         first.wait()
         lock = Lock(tmp_path / "lock")
@@ -263,7 +265,7 @@ def test_recover_can_be_repeated(ground: Ground) -> None:
     recover()
     recover()
     assert picture(ground.standing) == before
-    assert pointers() == {}
+    assert list(entries()) == []
 
 
 def kill_often(ground: Ground, times: int, seed: int) -> None:
@@ -333,7 +335,7 @@ def test_a_run_killed_between_two_folders_leaves_neither(ground: Ground) -> None
 def test_a_resolution_that_is_killed_leaves_no_folder(ground: Ground) -> None:
     """What it had written for itself lies where `recover` looks, and nothing in the system's temporary folder."""
     code = (
-        "import os; from assistant.install.journal import scratch\n"
+        "import os; from assistant.install.scratch import scratch\n"
         "with scratch() as folder:\n    (folder / 'pyproject.toml').touch(); os.kill(os.getpid(), 9)"
     )
     with fault():

@@ -20,7 +20,6 @@ from assistant.host.live import LiveHost
 from assistant.host.lock import Lock
 from assistant.install.conflicts import conflicts
 from assistant.install.installer import Installer
-from assistant.install.journal import WORK
 from assistant.install.kernel import remove_kernel
 from assistant.install.made import made_environments, prune, remove_environment, replaced_builds
 from assistant.install.make import aimed_at, delta, standing
@@ -32,6 +31,7 @@ from assistant.install.site import Distribution, Site, interpreter, is_environme
 from assistant.install.target import check_path
 from assistant.install.validate import check_index_url, check_requirement
 from assistant.install.wheels import missing
+from assistant.install.work import rooms
 from assistant.model.errors import BadInput, WorkFailed
 from assistant.model.event import Progress, Step
 from assistant.model.record import replace
@@ -249,7 +249,7 @@ def test_pip_does_the_same_where_uv_is_refused(bench: Bench) -> None:
     assert {name: versions[name] for name in resolution.versions} == resolution.versions
     last = [event for event in bench.events if isinstance(event, Progress)][-1]
     assert (last.done, last.total) == (3, 3)
-    shown = installer.commands(bench.target, None, bench.target / WORK)
+    shown = installer.commands(rooms(bench.target, stands=False), None)
     assert not any(Path(command[0]).stem == "uv" for command in shown)
 
 
@@ -387,7 +387,7 @@ def test_an_environment_goes_by_the_name_of_its_kernel(bench: Bench) -> None:
     assert not bench.target.exists()
     assert not list(bench.index.folder.parent.glob("JUPYTER_DATA_DIR/kernels/*"))
     made = bench.make(bench.resolution())
-    remove_kernel(str(made.kernel))
+    remove_kernel(str(made.kernel), Path(made.python))
     assert made_environments(LiveHost()) == ()
     remove_environment(made.path)
     assert not bench.target.exists()

@@ -11,10 +11,10 @@ from install.workbench import PYTHON, Bench
 
 from assistant.host.live import LiveHost
 from assistant.host.process import stream
-from assistant.install.journal import WORK
 from assistant.install.make import reusable
 from assistant.install.site import interpreter, look_at
 from assistant.install.target import check_disk, check_target, default_target, is_ours
+from assistant.install.work import WORK, rooms
 from assistant.model.errors import BadInput, Cancelled, WorkFailed
 from assistant.model.event import LogLine, Progress
 from assistant.model.record import replace
@@ -114,16 +114,6 @@ def test_a_folder_of_other_things_is_refused(tmp_path: Path) -> None:
         check_target(tmp_path / "thesis.tex" / "env")
 
 
-def test_what_an_interrupted_run_left_is_cleared(bench: Bench) -> None:
-    """A building site that nobody works on is no obstacle."""
-    bench.target.mkdir(parents=True)
-    (bench.target / WORK).mkdir()
-    (bench.target / WORK / "journal.json").write_text('{"kind": "new"}', encoding="utf-8")
-    (bench.target / "half").write_text("made", encoding="utf-8")
-    bench.make(bench.resolution())
-    assert not (bench.target / "half").exists()
-
-
 def test_an_index_without_the_wheel_says_so(bench: Bench) -> None:
     """A requirement that cannot be met is told in the resolver's words, and nothing is made."""
     bench.plan = replace(bench.plan, requirements=("torch==10.0",))
@@ -155,10 +145,11 @@ def test_a_target_that_cannot_be_made_says_so(bench: Bench) -> None:
 
 def test_the_commands_are_shown_as_they_are_typed(bench: Bench, tmp_path: Path) -> None:
     """The user sees uv's own command lines, with the target in them."""
-    shown = bench.installer().commands(tmp_path / "env", None, tmp_path / "env" / WORK)
+    shown = bench.installer().commands(rooms(tmp_path / "env", stands=False), None)
     assert [(Path(command[0]).stem, command[1]) for command in shown] == [("uv", "venv"), ("uv", "pip")]
-    assert shown[1][-1] == str(tmp_path / "env" / WORK / "requirements.txt")
-    assert str(interpreter(tmp_path / "env")) in shown[1]
+    work = tmp_path / f"{WORK}-*"
+    assert shown[1][-1] == str(work / "requirements.txt")
+    assert str(interpreter(work / "env")) in shown[1]
 
 
 def test_the_default_target_is_named_after_the_plan(bench: Bench) -> None:

@@ -10,6 +10,7 @@ from loopback import LoopbackIndex
 
 from assistant.host.download import Patience
 from assistant.host.live import LiveHost
+from assistant.host.lock import Lock
 from assistant.host.process import CancelToken
 from assistant.install.installer import Installer
 from assistant.install.make import install
@@ -21,7 +22,7 @@ from assistant.model.report import Environment
 PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"
 
 
-def imports_torch(made: Environment) -> None:
+def imports_torch(made: Environment, _lock: Lock) -> None:
     """Verify as much as a torch without mathematics allows, and leave no compiled files behind."""
     subprocess.run([made.python, "-B", "-c", "import torch"], check=True, capture_output=True)
 

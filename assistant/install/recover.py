@@ -1,0 +1,109 @@
+"""Takes back what killed installations left, each target by itself, and says of each what came of it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import uuid
+from contextlib import suppress
+from enum import StrEnum
+from pathlib import Path
+
+from assistant.host.files import private_folder
+from assistant.host.folders import user_state
+from assistant.host.lock import Lock
+from assistant.host.process import alive
+from assistant.install.journal import Entry, entries, entry_of, notes_folder
+from assistant.install.transaction import busy, settle_journal
+from assistant.install.work import refuse_unknown, strangers
+from assistant.model.errors import AssistantError
+from assistant.model.record import Record
+
+__all__ = ["Outcome", "Recovered", "give_up", "recover"]
+
+
+class Outcome(StrEnum):
+    """What came of one target."""
+
+    TAKEN_BACK = "taken-back"
+    STANDS = "stands"  # it had been committed; only the work folder was left
+    FAILED = "failed"  # `error` says why; nothing was removed
+
+
+class Recovered(Record, frozen=True):
+    """One target; `kept` are folders into which things were moved that the assistant did not make."""
+
+    target: str
+    outcome: Outcome
+    kept: tuple[str, ...] = ()
+    error: str = ""
+    hint: str = ""
+
+
+def recover(only: Path | None = None) -> tuple[Recovered, ...]:
+    """Take back what killed installations left, in one target or in all; harmless when repeated."""
+    _sweep()
+    found = [entry_of(only)] if only else list(entries())
+    return tuple(told for entry in found if (told := _recovered(entry, only)))
+
+
+def _recovered(entry: Entry, only: Path | None) -> Recovered | None:
+    target = str(only or (*entry.places(), entry.journal)[0])
+    lock = Lock(entry.lock)
+    try:
+        holder = lock.take() if entry.known else None
+        if holder:
+            raise busy(Path(target), holder)
+        journal = entry.read()
+        if journal is None:
+            entry.forget()
+            if only:
+                refuse_unknown(only)
+            return None
+        stands, kept = settle_journal(entry, journal)
+        return Recovered(
+            target=journal.target,
+            outcome=Outcome.STANDS if stands else Outcome.TAKEN_BACK,
+            kept=tuple(map(str, kept)),
+        )
+    except AssistantError as error:
+        return Recovered(target=target, outcome=Outcome.FAILED, error=error.message, hint=error.hint)
+    except OSError as error:
+        return Recovered(target=target, outcome=Outcome.FAILED, error=f"{target}: {error.strerror or error}.")
+    finally:
+        lock.release()
+
+
+def give_up(only: Path | None = None) -> dict[str, tuple[str, ...]]:
+    """Forget what cannot be taken back; answer, by target, the work folders that stay and whatever they hold."""
+    told: dict[str, tuple[str, ...]] = {}
+    for one in recover(only):
+        if one.outcome is not Outcome.FAILED:
+            continue
+        for entry in [entry_of(only)] if only else list(entries()):
+            places = entry.places()
+            if one.target in {str(only), *places, str(entry.journal)}:
+                _forget(entry)
+                stays = [*places[1:], *(map(str, strangers(Path(one.target))) if places or only else ())]
+                told[one.target] = tuple(path for path in dict.fromkeys(stays) if os.path.lexists(path))
+    return told
+
+
+def _forget(entry: Entry) -> None:
+    """Take the notes away; a folder that stands in place of one is moved aside, as it may be anybody's."""
+    for path in (entry.journal, entry.manifest, entry.where, entry.lock):
+        with suppress(OSError):
+            if path.is_dir() and not path.is_symlink():
+                path.rename(path.with_name(f"{path.name}.{uuid.uuid4().hex[:8]}.set-aside"))
+            else:
+                path.unlink(missing_ok=True)
+
+
+def _sweep() -> None:
+    """Take away the folders that killed processes had for a while."""
+    with suppress(OSError):
+        private_folder(user_state())
+    for part in notes_folder().glob("*.part"):
+        writer = part.suffixes[-2].removeprefix(".") if len(part.suffixes) > 1 else ""
+        if part.is_dir() and not part.is_symlink() and writer.isdecimal() and not alive(int(writer)):
+            shutil.rmtree(part, ignore_errors=True)

@@ -1,0 +1,297 @@
+"""An installation as a transaction: it ends with all of the plan, or with the target as it was.
+
+Before the first change a journal lies in the user's private state folder; what is to come is made in a work folder, so
+that each change is a rename. A new environment is put in place by one rename, which is the commit; of one that stands,
+the commit is the journal's end, by a rename as well, which needs no room on a full disk. All data is on the disk itself
+before that. Who cancels does not wait for files to be deleted: another process does that.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from datetime import UTC, datetime
+from pathlib import Path
+
+from assistant.host.files import private_folder, settle, settle_all
+from assistant.host.folders import user_state
+from assistant.host.lock import Holder, Lock
+from assistant.host.process import uninterrupted
+from assistant.i18n import _, sentences
+from assistant.install.journal import Entry, Journal, entry_of, notes_folder
+from assistant.install.kernel import KernelNote, put_kernel_back
+from assistant.install.swap import Change, identities, put_back, swap
+from assistant.install.work import WORK, Rooms, delete, delete_later, is_ours, make, refuse_unknown, rooms
+from assistant.model.errors import AssistantError, Cancelled, WorkFailed
+from assistant.model.record import replace
+
+__all__ = ["Transaction", "busy", "remove", "settle_journal", "transaction"]
+
+
+class Transaction:
+    """One installation under way, whose lock is held: installers that run in it hold it as well."""
+
+    def __init__(self, entry: Entry, lock: Lock, places: Rooms, journal: Journal) -> None:
+        self.target, self.lock, self.rooms = Path(journal.target), lock, places
+        self.kept: tuple[Path, ...] = ()
+        self._entry, self._journal = entry, journal
+
+    @property
+    def committed(self) -> bool:
+        """Tell whether all stands as it was meant to, or was taken back: only the work folder is left."""
+        return self._journal.kind == "over"
+
+    def change(self, change: Change) -> None:
+        """Carry out a change in a target that stands, once it is written down with the identity of each file."""
+        self._entry.write_manifest(identities(self.rooms.staged))
+        self._note(replace(self._journal, change=change))
+        swap(change, self.target, self.rooms.staged, self.rooms.aside)
+
+    def settle(self) -> None:
+        """Have on the disk itself what was written so far; it may take seconds, and can be done ahead."""
+        settle_all(self.rooms.work)
+
+    def commit(self, kernel: KernelNote, register: Callable[[], None]) -> None:
+        """Put a new environment in place, or let the change stand; `register` writes the kernel.
+
+        Call `settle` before. Raises `WorkFailed` when something has come to stand where the environment goes.
+        """
+        with uninterrupted():
+            top = self.rooms.top
+            journal = replace(self._journal, kernel=kernel, inode=top.stat().st_ino if top else 0)
+            over = replace(journal, kind="over")
+            self._note(journal)
+            end = self._entry.draft(over)
+            register()
+            if top:
+                self._place(top)
+            with suppress(OSError):  # what follows cannot be taken back
+                self._entry.put(end)
+            self._journal = over
+
+    def undo(self) -> None:
+        """Put everything back as it was; stopped midway, it can be done again."""
+        if not self.committed:
+            self.kept = (*self.kept, *_undo(self._entry, self._journal))
+            self._note(replace(self._journal, kind="over"))
+
+    def close(self, *, later: bool = False) -> None:
+        """Delete the work folder, or have it deleted `later`; what cannot be deleted now waits for the next start."""
+        if not self.committed:
+            return  # the way back failed: the next start tries again
+        work, gone = self.rooms.work, Path(self._journal.gone) if self._journal.gone else None
+        if later:
+            with suppress(OSError):
+                work = work.rename(gone) if gone and is_ours(work, self._journal.token) else work
+            delete_later(work, [self._entry.manifest, self._entry.where, self._entry.journal])
+            return
+        with suppress(AssistantError):
+            settle_journal(self._entry, self._journal)
+
+    def _place(self, top: Path) -> None:
+        place = Path(self._journal.place)
+        try:
+            if os.name == "nt" and place.is_dir():
+                place.rmdir()  # its rename replaces no folder, however empty
+            top.rename(place)
+        except OSError as error:
+            if error.errno not in {errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR}:
+                raise
+            raise WorkFailed(
+                _("{path} came to be while the installation was at work, and it is left as it is.").format(path=place),
+                hint=_("Choose another folder with --target."),
+            ) from error
+        with suppress(OSError):
+            settle(place.parent)
+
+    def _note(self, journal: Journal) -> None:
+        self._entry.write(journal)
+        self._journal = journal
+
+
+@contextmanager
+def transaction(target: Path, *, stands: bool) -> Iterator[Transaction]:
+    """Hold a target for one installation; whoever leaves without a commit has everything taken back.
+
+    `stands` says that an environment is there. Raises `WorkFailed` naming who works there already, when the target or
+    the user's state folder cannot be written, or what a killed run left cannot be taken back.
+    """
+    entry, opened, lock = entry_of(target), None, None
+    shield: Callable[[], AbstractContextManager[None]] = nullcontext
+    later = False
+    try:
+        with uninterrupted():
+            lock = _lock(entry, target)
+            opened = _begin(entry, target, lock, stands=stands)
+        yield opened
+        opened.undo()
+    except BaseException as error:
+        if isinstance(error, Cancelled | KeyboardInterrupt):
+            shield, later = uninterrupted, True  # who is impatient asks twice
+        with shield():
+            if opened:
+                opened.undo()
+                _tell_kept(error, opened.kept)
+        raise
+    finally:
+        with shield() if later else uninterrupted():
+            if opened:
+                opened.close(later=later)
+            if lock:
+                lock.release()
+
+
+def _begin(entry: Entry, target: Path, lock: Lock, *, stands: bool) -> Transaction:
+    """Clear what a killed run left, write the journal's first words, and make the work folder."""
+    before = entry.read()
+    kept = settle_journal(entry, before)[1] if before else ()
+    refuse_unknown(target)
+    token = uuid.uuid4().hex
+    places = rooms(target, token, stands=stands)
+    inside = places.top is None
+    journal = Journal(
+        kind="existing" if inside else "new",
+        target=str(target),
+        token=token,
+        work=str(places.work),
+        gone=_way_out(target, token) if inside else "",
+        place=str(places.place or ""),
+    )
+    try:
+        entry.write(journal)
+        make(places.work, token)
+    except AssistantError:
+        entry.forget()  # somebody else's work folder
+        raise
+    except OSError as error:
+        settle_journal(entry, journal)
+        raise _no_folder(places.work.parent, error) from error
+    begun = Transaction(entry, lock, places, journal)
+    begun.kept = kept
+    return begun
+
+
+def remove(target: Path) -> None:
+    """Remove a whole environment; killed midway, the next start goes on with it, or finds it untouched."""
+    entry = entry_of(target)
+    lock = _lock(entry, target)
+    try:
+        before = entry.read()
+        if before:
+            settle_journal(entry, before)
+        refuse_unknown(target)
+        token = uuid.uuid4().hex
+        beside = os.access(target.parent, os.W_OK | os.X_OK) and not os.path.ismount(target)
+        work = target.parent / f"{WORK}-{token}" if beside else target / WORK
+        journal = Journal(kind="over", target=str(target), token=token, work=str(work))
+        entry.write(journal)
+        make(work, token)
+        for name in [target] if beside else [path for path in target.iterdir() if path != work]:
+            name.rename(work / f"{name.name}.gone")
+        settle_journal(entry, journal)
+    except OSError as error:
+        raise WorkFailed(
+            _("{path} cannot be removed: {reason}.").format(path=target, reason=error.strerror or error),
+            hint=_("Close what uses it, then run `assistant recover`."),
+        ) from error
+    finally:
+        lock.release()
+
+
+def settle_journal(entry: Entry, journal: Journal) -> tuple[bool, tuple[Path, ...]]:
+    """Take back what a journal tells of, or finish it where the commit was made; then delete the work folder.
+
+    Answers whether the installation stands, and the folders into which things were moved that are not ours. Raises
+    `WorkFailed` or `BadInput` where that cannot be done; the journal stays then.
+    """
+    kept: tuple[Path, ...] = ()
+    stands = journal.kind == "over" or _is_placed(journal)
+    if not stands:
+        kept = _undo(entry, journal)
+        entry.write(replace(journal, kind="over"))
+    for work in filter(None, (journal.gone, journal.work)):
+        delete(Path(work), journal.token)
+    entry.forget()
+    return stands, kept
+
+
+def _is_placed(journal: Journal) -> bool:
+    """Tell whether the one rename was done that puts a new environment in place."""
+    if journal.kind != "new" or not journal.inode:
+        return False
+    with suppress(OSError):
+        return Path(journal.place).lstat().st_ino == journal.inode
+    return False
+
+
+def _undo(entry: Entry, journal: Journal) -> tuple[Path, ...]:
+    """Put a kernel and a standing environment back as they were; answer where things are that are not ours.
+
+    A new environment is not in place yet: it goes with the work folder.
+    """
+    if journal.kernel:
+        put_kernel_back(journal.kernel)
+    target, work = Path(journal.target), Path(journal.work)
+    if journal.kind != "existing" or journal.change == Change():
+        return ()
+    if not is_ours(work, journal.token):
+        raise _gone(target, work)
+    return put_back(journal.change, target, work / "staged", work / "aside", entry.read_manifest())
+
+
+def busy(target: Path, holder: Holder) -> WorkFailed:
+    """Say who works in a target."""
+    since = datetime.fromtimestamp(holder.since, tz=UTC).astimezone().strftime("%H:%M")
+    return WorkFailed(
+        _("Another installation is at work in {path}: process {pid} of {user} on {where}, since {since}.").format(
+            path=target, pid=holder.pid, user=holder.user, where=holder.where.partition(" ")[0], since=since
+        ),
+        hint=_("Wait until it has ended, or end it, and start again."),
+    )
+
+
+def _lock(entry: Entry, target: Path) -> Lock:
+    try:
+        private_folder(user_state())
+        private_folder(notes_folder())
+    except OSError as error:
+        raise _no_folder(user_state(), error) from error
+    lock = Lock(entry.lock)
+    if holder := lock.take():
+        raise busy(target, holder)
+    return lock
+
+
+def _way_out(target: Path, token: str) -> str:
+    """Name the folder beside a target to which its work folder can be moved, "" where no rename leads out of it."""
+    parent = target.parent
+    outside = not os.path.ismount(target) and not target.is_symlink() and os.access(parent, os.W_OK | os.X_OK)
+    return str(parent / f"{WORK}-{token}") if outside else ""
+
+
+def _tell_kept(error: BaseException, kept: tuple[Path, ...]) -> None:
+    """Name in a failure where things are that somebody else put among ours meanwhile."""
+    if kept and isinstance(error, AssistantError):
+        text = _("What was not part of the installation lies in {paths} now.")
+        error.hint = sentences((error.hint, text.format(paths=", ".join(map(str, kept)))))
+
+
+def _no_folder(path: Path, error: OSError) -> WorkFailed:
+    return WorkFailed(
+        _("{path} cannot be written, and nothing was begun: {reason}.").format(
+            path=path, reason=error.strerror or error
+        ),
+        hint=_("Free some space there, or check that you may write in it, and start again."),
+    )
+
+
+def _gone(target: Path, work: Path) -> WorkFailed:
+    return WorkFailed(
+        _(
+            "{path} was being changed, and the work folder {work} that holds what was there is not the one it was."
+        ).format(path=target, work=work),
+        hint=_("Put that folder back, or run `assistant recover --give-up`, which says what stays where."),
+    )

@@ -1,0 +1,201 @@
+"""The work folder of an installation: where it is, how it is known as ours, how it is deleted.
+
+A new environment is built below a work folder beside its place and put there by one rename. Where an environment
+stands, or nothing can be renamed to the place (a mounted folder), the work folder lies inside: each change is a rename
+then, too. A work folder is ours only if this user's private journal names it and it carries the journal's token; it is
+never entered through a link, and any other is left alone.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import stat
+import sys
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import NamedTuple
+
+from assistant.host.files import write_whole
+from assistant.host.process import leave_running
+from assistant.i18n import _
+from assistant.model.errors import BadInput, WorkFailed
+
+__all__ = ["WORK", "Rooms", "delete", "delete_later", "is_ours", "make", "refuse_unknown", "rooms", "strangers"]
+
+WORK = ".assistant-install"
+TOKEN = "token"  # noqa: S105 - a file's name
+TRIES = 5
+PAUSE_SECONDS = 0.1
+_SHOWN = "*"  # in place of the token, in what is shown beforehand
+# The token goes last: a folder without it would no longer be known as ours.
+DELETE = """
+import os, shutil, sys
+work, *notes = sys.argv[1:]
+for name in sorted(os.listdir(work), key="token".__eq__):
+    path = os.path.join(work, name)
+    shutil.rmtree(path) if os.path.isdir(path) and not os.path.islink(path) else os.unlink(path)
+os.rmdir(work)
+for note in notes:
+    os.path.lexists(note) and os.unlink(note)
+"""
+
+
+class Rooms(NamedTuple):
+    """Where an installation works: `build` is the new environment, or what is to come into one that stands.
+
+    One rename of `top` to `place` puts a new environment where it belongs, its missing parents with it; both are None
+    where the work folder lies inside the target.
+    """
+
+    work: Path
+    build: Path
+    top: Path | None = None
+    place: Path | None = None
+
+    @property
+    def staged(self) -> Path:
+        """What comes into a target that stands."""
+        return self.work / "staged"
+
+    @property
+    def aside(self) -> Path:
+        """What goes from a target that stands."""
+        return self.work / "aside"
+
+    @property
+    def infix(self) -> str:
+        """What the path of `build` has more than the target's, "/" between parts."""
+        return self.work.name if self.top else f"{self.work.name}/{self.build.name}"
+
+
+def rooms(target: Path, token: str = _SHOWN, *, stands: bool) -> Rooms:
+    """Say where an installation in a target works; `stands` for an environment that is there already."""
+    if stands or not _takes_a_rename(target):
+        work = target / WORK
+        return Rooms(work=work, build=work / "staged")
+    base = target.parent
+    while not base.exists() and base != base.parent:
+        base = base.parent
+    below = target.relative_to(base)
+    work = base / f"{WORK}-{token}"
+    return Rooms(work=work, build=work / below, top=work / below.parts[0], place=base / below.parts[0])
+
+
+def _takes_a_rename(target: Path) -> bool:
+    """Tell whether a folder can be renamed to the target: nothing is there, or an empty folder like any other."""
+    if not os.path.lexists(target):
+        return True
+    plain = target.is_dir() and not target.is_symlink() and not os.path.ismount(target)
+    return plain and os.access(target.parent, os.W_OK | os.X_OK)
+
+
+def make(work: Path, token: str) -> None:
+    """Make a work folder that nobody has made before, and mark it; raise `BadInput` where one is there already."""
+    try:
+        work.mkdir(mode=0o700)
+    except FileExistsError:
+        raise _unknown(work) from None
+    write_whole(work / TOKEN, token, private=True)
+
+
+def is_ours(work: Path, token: str) -> bool:
+    """Tell whether a folder is this user's, no link, and carries the token."""
+    flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+    if os.name == "nt":
+        return not work.is_symlink() and _content(work / TOKEN) == token
+    try:
+        folder = os.open(work, flags | os.O_DIRECTORY)
+    except OSError:
+        return False
+    try:
+        if os.fstat(folder).st_uid != os.geteuid():
+            return False
+        file = os.open(TOKEN, flags, dir_fd=folder)
+    except OSError:
+        return False
+    finally:
+        os.close(folder)
+    with os.fdopen(file, "rb") as opened:
+        plain = stat.S_ISREG(os.fstat(file).st_mode)
+        return plain and opened.read(len(token) + 1) == token.encode()
+
+
+def _content(path: Path) -> str:
+    with suppress(OSError, UnicodeDecodeError):
+        return path.read_text(encoding="utf-8")
+    return ""
+
+
+def delete(work: Path, token: str) -> None:
+    """Delete a work folder that is ours; raise `BadInput` for any other, `WorkFailed` where the system does not let go.
+
+    One that was just made and not marked yet holds nothing, and goes as well.
+    """
+    if not os.path.lexists(work):
+        return
+    if not is_ours(work, token):
+        _remove_unmarked(work)
+        return
+    for tried in range(1, TRIES + 1):
+        try:
+            _empty(work)
+            (work / TOKEN).unlink()
+            work.rmdir()
+        except OSError as error:
+            if tried == TRIES:
+                raise _stuck(work, error) from error
+            time.sleep(PAUSE_SECONDS)
+        else:
+            return
+
+
+def _empty(work: Path) -> None:
+    for entry in [entry for entry in work.iterdir() if entry.name != TOKEN]:
+        shutil.rmtree(entry) if entry.is_dir() and not entry.is_symlink() else entry.unlink()
+
+
+def _remove_unmarked(work: Path) -> None:
+    """Remove what a run left that was killed between making a folder and marking it: nothing, or half a mark."""
+    with suppress(OSError):
+        halves = [] if work.is_symlink() else list(work.iterdir())
+        if all(re.fullmatch(rf"\.{TOKEN}\..*\.part", half.name) for half in halves):
+            for half in halves:
+                half.unlink()
+            work.rmdir()
+            return
+    raise _unknown(work)
+
+
+def delete_later(work: Path, notes: Sequence[Path]) -> None:
+    """Let another process delete a work folder, then the notes that lead to it."""
+    leave_running([sys.executable, "-I", "-S", "-c", DELETE, work, *notes])
+
+
+def refuse_unknown(target: Path) -> None:
+    """Raise `BadInput` where a work folder stands in a target that no journal of this user names."""
+    if os.path.lexists(target / WORK):
+        raise _unknown(target / WORK)
+
+
+def strangers(target: Path) -> list[Path]:
+    """List the work folders in and beside a target, whoever made them."""
+    beside = list(target.parent.glob(f"{WORK}-*")) if target.parent.is_dir() else []
+    return [path for path in (target / WORK, *sorted(beside)) if os.path.lexists(path)]
+
+
+def _unknown(work: Path) -> BadInput:
+    return BadInput(
+        _("{path} was not made by an installation of yours that is known here, so it is left alone.").format(path=work),
+        hint=_("If nobody is installing there, look into it, delete it yourself and start again."),
+    )
+
+
+def _stuck(path: Path, error: OSError) -> WorkFailed:
+    return WorkFailed(
+        _("{path} cannot be removed: {reason}.").format(path=path, reason=error.strerror or error),
+        hint=_("Close what uses it, then run `assistant recover`."),
+    )
