@@ -125,8 +125,10 @@ def _failure(error: BaseException) -> AssistantError:
     if isinstance(error, click.Abort) and isinstance(error.__context__, EOFError):
         click.echo()  # ends the line of the question
         return Cancelled(_("Nobody answered, so nothing was done."), hint=_("Answer beforehand with --yes."))
+    if isinstance(error, KeyboardInterrupt) and error.args and isinstance(error.args[0], AssistantError):
+        return error.args[0]  # what had been begun is known there
     if isinstance(error, click.Abort | KeyboardInterrupt):
-        return Cancelled(_("Stopped; what had been begun was taken back."))
+        return Cancelled(_("You stopped the command."))
     return _fault(error)
 
 
@@ -156,5 +158,5 @@ def _tell_usage(error: click.ClickException) -> int:
 
 
 def _as_interrupt(_signal: int, _frame: FrameType | None) -> None:
-    """Treat a polite request to end as Ctrl-C, so that what was begun is taken back."""
+    """Treat a polite request to end as Ctrl-C."""
     raise KeyboardInterrupt

@@ -6,7 +6,7 @@ import os
 import shlex
 import sys
 from collections.abc import Callable
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 import click
@@ -19,14 +19,17 @@ from assistant.cli.draw import console, draw_findings, draw_report, draw_rows, g
 from assistant.cli.draw_diagnosis import draw_diagnoses
 from assistant.diagnose import read_log
 from assistant.host.live import LiveHost
+from assistant.host.process import heard_by
 from assistant.i18n import _, as_typed, ngettext, sentences
+from assistant.install.make import read_marker
+from assistant.install.uv import find_uv
 from assistant.model.errors import AssistantError, BadInput, Cancelled, WorkFailed
-from assistant.model.event import Event, Progress
+from assistant.model.event import Event, Progress, Step
 from assistant.model.report import verdict
 from assistant.session.actions import Answer
 from assistant.session.nouns import Phase, Preview, State, Task
 from assistant.session.runner import InlineRunner
-from assistant.session.session import Session
+from assistant.session.session import TAKE_BACK, Session
 from assistant.session.sources import Sources
 from assistant.session.store import Store
 
@@ -62,6 +65,7 @@ class Journey:
         self.session.listen(self._hear)
         self.session.watch(self._answer)
         self._quiet = quiet
+        self._interrupted = False
         columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), BarColumn(), TimeElapsedColumn())
         told = Console(stderr=True)
         self._bars = Bars(*columns, console=told, transient=True, disable=quiet or not told.is_terminal)
@@ -73,16 +77,49 @@ class Journey:
         return self.session.state
 
     def run(self, *tasks: Task) -> State:
-        """Run tasks in order; the first that fails is raised with its own exit code."""
+        """Run tasks in order; the first that fails is raised with its own exit code.
+
+        A `KeyboardInterrupt` that is raised carries what stands then, as an `AssistantError`.
+        """
         for task in tasks:
             if reasons := self.session.blockers(task):
                 raise BadInput(sentences(reasons), hint=_("Run `assistant setup` first."))
-            with nullcontext() if self._bars.disable else self._bars:
-                self.session.begin(task)
-            self._raise_for(task)
+            try:
+                with nullcontext() if self._bars.disable else self._bars, self._interruptible(task):
+                    self.session.begin(task)
+                self._raise_for(task)
+            except KeyboardInterrupt as error:
+                raise KeyboardInterrupt(self._stopped()) from error
+            except AssistantError as error:
+                if self._interrupted:
+                    raise KeyboardInterrupt(error) from error
+                raise
+            if self._interrupted:
+                raise KeyboardInterrupt(self._stopped())
             if not self._quiet:
                 DRAW[task](self.state)
         return self.state
+
+    def _interruptible(self, task: Task) -> AbstractContextManager[None]:
+        """Let Ctrl-C stop what changes files only where it can be taken back, and anything else at once."""
+        return heard_by(self._interrupt) if task in TAKE_BACK else nullcontext()
+
+    def _interrupt(self) -> None:
+        self._interrupted = True
+        self.session.interrupt()
+
+    def _stopped(self) -> Cancelled:
+        """Say what stands after Ctrl-C, in the words of the last installation's outcome."""
+        made, preview = self.state.environment, self.state.preview
+        if self.state.status(Step.INSTALL).phase is not Phase.DONE or made is None or (preview and preview.ready):
+            return Cancelled(_("Stopped; nothing had been begun."))
+        text = _("Stopped; the installation in {path} is finished and stays.").format(path=made.path)
+        if read_marker(Path(made.path)):
+            hint = _("`assistant envs --remove {path}` removes it.").format(path=shlex.quote(made.path))
+        else:
+            command = shlex.join([find_uv(), "pip", "uninstall", "--python", made.python, "torch"])
+            hint = _("To take torch out of it again: {command}").format(command=command)
+        return Cancelled(text, hint=hint)
 
     def _raise_for(self, task: Task) -> None:
         """Raise the failure of a task, after the diagnosis of one that did real work."""
@@ -107,10 +144,15 @@ class Journey:
             return
         self._bars.stop()
         try:
-            self.session.dispatch(Answer(yes=click.confirm(new.question, default=False)))
+            with heard_by(_raise_abort):
+                self.session.dispatch(Answer(yes=click.confirm(new.question, default=False)))
         except click.Abort:
-            self.session.cancel()
+            self._interrupt()
         self._bars.start()
+
+
+def _raise_abort() -> None:
+    raise click.Abort
 
 
 def agree(state: State, *, yes: bool) -> None:

@@ -19,7 +19,17 @@ from assistant.model.errors import Cancelled, WorkFailed
 if TYPE_CHECKING:
     from assistant.host.lock import Lock
 
-__all__ = ["CancelToken", "alive", "become", "end_left_behind", "is_root", "leave_running", "stream", "uninterrupted"]
+__all__ = [
+    "CancelToken",
+    "alive",
+    "become",
+    "end_left_behind",
+    "heard_by",
+    "is_root",
+    "leave_running",
+    "stream",
+    "uninterrupted",
+]
 
 CLOCK_SECONDS = 2.0  # how far a process's start and a file's time may lie apart for one and the same moment
 GRACE_SECONDS = 0.2  # what our children were writing is thrown away, or done again by the next try
@@ -30,13 +40,18 @@ class CancelToken:
 
     def __init__(self) -> None:
         self._event = threading.Event()
+        self._signalled = False
 
     def set(self) -> None:
         """Ask for the stop; harmless when repeated."""
         self._event.set()
 
+    def signal(self) -> None:
+        """Ask for the stop from a signal's handler, which must not wait for a lock that its own thread may hold."""
+        self._signalled = True
+
     def __bool__(self) -> bool:
-        return self._event.is_set()
+        return self._signalled or self._event.is_set()
 
     def wait(self, seconds: float) -> bool:
         """Wait until the stop is asked for, `seconds` at most; tell whether it was."""
@@ -208,6 +223,20 @@ def uninterrupted() -> Iterator[None]:
             signal.signal(number, handler)
         if heard:
             signal.raise_signal(heard[0])
+
+
+@contextlib.contextmanager
+def heard_by(handler: Callable[[], None]) -> Iterator[None]:
+    """Let Ctrl-C and a polite request to end call `handler`, and nothing else; only the main thread hears of them."""
+    old = {}
+    if threading.current_thread() is threading.main_thread():
+        for number in (signal.SIGINT, signal.SIGTERM):
+            old[number] = signal.signal(number, lambda _number, _frame: handler())
+    try:
+        yield
+    finally:
+        for number, before in old.items():
+            signal.signal(number, before)
 
 
 def alive(pid: int) -> bool:

@@ -77,7 +77,7 @@ class Entry(NamedTuple):
         """Read the journal; None where there is none. Raises `WorkFailed` for one that cannot be obeyed."""
         try:
             journal = from_json(read_plain(self.journal), Journal, str(self.journal))
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             return None
         except (OSError, BadInput) as error:
             raise self._damaged(getattr(error, "strerror", None) or str(error)) from error

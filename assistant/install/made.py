@@ -11,6 +11,7 @@ from typing import Literal
 
 from assistant.host.base import Host
 from assistant.host.lock import Lock
+from assistant.host.process import uninterrupted
 from assistant.i18n import _
 from assistant.install.kernel import environments_with_kernels as _with_kernels
 from assistant.install.kernel import remove_kernel
@@ -78,9 +79,10 @@ def remove_environment(name: str) -> Path:
         raise BadInput(
             text.format(name=name, count=len(found)), hint=_("Name it by its folder; `assistant envs` lists them.")
         )
-    remove(found[0])
-    for kernel in kernels.get(found[0], ()):
-        remove_kernel(kernel, interpreter(found[0]))
+    with uninterrupted():
+        remove(found[0])
+        for kernel in kernels.get(found[0], ()):
+            remove_kernel(kernel, interpreter(found[0]))
     return found[0]
 
 

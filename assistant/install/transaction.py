@@ -65,9 +65,13 @@ class Transaction:
             over = replace(journal, kind="over")
             self._note(journal)
             end = self._entry.draft(over)
-            register()
-            if top:
-                self._place(top)
+            try:
+                register()
+                if top:
+                    self._place(top)
+            except BaseException:
+                end.unlink(missing_ok=True)
+                raise
             with suppress(OSError):  # what follows cannot be taken back
                 self._entry.put(end)
             self._journal = over
@@ -134,7 +138,7 @@ def transaction(target: Path, *, stands: bool) -> Iterator[Transaction]:
         with shield():
             if opened:
                 opened.undo()
-                _tell_kept(error, opened.kept)
+                _tell_undone(error, opened)
         raise
     finally:
         with shield() if later else uninterrupted():
@@ -272,11 +276,16 @@ def _way_out(target: Path, token: str) -> str:
     return str(parent / f"{WORK}-{token}") if outside else ""
 
 
-def _tell_kept(error: BaseException, kept: tuple[Path, ...]) -> None:
-    """Name in a failure where things are that somebody else put among ours meanwhile."""
-    if kept and isinstance(error, AssistantError):
+def _tell_undone(error: BaseException, work: Transaction) -> None:
+    """Say in a failure what stands now, and where things are that somebody else put among ours meanwhile."""
+    if not isinstance(error, AssistantError):
+        return
+    if isinstance(error, Cancelled):
+        again = _("{path} is as it was before. Start the step again when you are ready.")
+        error.hint = again.format(path=work.target)
+    if work.kept:
         text = _("What was not part of the installation lies in {paths} now.")
-        error.hint = sentences((error.hint, text.format(paths=", ".join(map(str, kept)))))
+        error.hint = sentences((error.hint, text.format(paths=", ".join(map(str, work.kept)))))
 
 
 def _no_folder(path: Path, error: OSError) -> WorkFailed:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import threading
 import time
+import uuid
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -42,7 +44,7 @@ def fetch(packages: Sequence[Package], installer: Installer, index_url: str | No
     lock = Lock(cache_folder() / "lock")
     _wait_for(lock, installer)
     try:
-        _set_damaged_aside([package for package in packages if package not in missing(packages)], wanted, installer)
+        _set_damaged_aside([one for one in packages if os.path.lexists(wanted[one.name])], wanted, installer)
         _download(missing(packages), wanted, installer, (index_url,) if index_url else ())
     finally:
         lock.release()
@@ -82,7 +84,7 @@ def _set_damaged_aside(packages: Sequence[Package], wanted: dict[str, Path], ins
                 _("{file} is not the file that its index or lock promises: size or hash differ.").format(file=file),
                 hint=_("Get that file again."),
             )
-        file.replace(file.with_name(f"{file.name}.damaged"))
+        file.rename(file.with_name(f"{file.name}.{uuid.uuid4().hex[:8]}.damaged"))
         text = _("{file} was damaged on this disk; it is set aside and fetched again.").format(file=file.name)
         installer.sink(LogLine(step=Step.INSTALL, text=text))
 

@@ -105,6 +105,10 @@ class Session:
                 except Cancelled as error:
                     self.dispatch(_failed(task, error))
 
+    def interrupt(self) -> None:
+        """Ask the running task to stop, from a signal's handler; it is told like any other end of the task."""
+        self._cancel.signal()
+
     def saved(self) -> Saved | None:
         """Read the setup that was saved last, here or in another window."""
         return self._store.read() if self._store else None

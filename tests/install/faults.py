@@ -130,6 +130,8 @@ def picture(folder: Path) -> dict[str, tuple[object, ...]]:
             seen[name] = ("link", str(path.readlink()))
         elif path.is_dir():
             seen[name] = ("folder", mode)
+        elif not path.is_file():
+            seen[name] = ("pipe or the like", mode)
         else:
             seen[name] = ("file", mode, hashlib.sha256(path.read_bytes()).hexdigest())
     return seen
