@@ -24,7 +24,7 @@ __all__ = [
 STARTED_AS = "SETUP_ASSISTANT_STARTED_AS"  # the variable in which start.py tells what was typed in place of `assistant`
 LANGUAGES = {"en": "English", "zh_CN": "简体中文"}
 FOLDER = Path(__file__).with_name("locale")
-FIELD = re.compile(r"\{(\w+)[^{}]*\}")  # a named placeholder, with how it is written
+FIELD = re.compile(r"\{(\w+)\b[^{}]*\}")  # a named placeholder, with how it is written
 
 
 class _Current:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import ast
+import re
 import shutil
 import statistics
 import subprocess
 import sys
 import sysconfig
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
@@ -98,6 +99,72 @@ def _tracked() -> Iterator[Path]:
     files = [path for folder in folders for path in (ROOT / folder).rglob("*")] + list(ROOT.glob("*.*"))
     kept = {".py", ".md", ".json", ".toml", ".ipynb", ".yml", ".yaml", ".js", ".css", ".po", ".j2", ".txt"}
     return (path for path in files if path.suffix in kept and path.is_file())
+
+
+# Where the terminal is written to without the filter: what people copy, what runs before anything is installed, and
+# children whose parent reads them.
+PRINTERS = (
+    "cli/console.py",
+    "cli/terminal.py",
+    "labs/programs/",
+    "onnx/child.py",
+    "runtime/",
+    "start.py",
+    "verify/child.py",
+)
+# Where files are written without `host/files.py`.
+WRITERS = {
+    "host/files.py": "it is the one writer",
+    "host/download.py": "it adds to what an earlier try fetched; the whole file is put in place by host/files.py",
+    "start.py": "it has nothing but the standard library",
+    "verify/child.py": "it runs in another environment, and asks the kernel to count anew",
+    "labs/programs/": "they run in other environments",
+    "install/": "",
+    "labs/": "",
+    "onnx/": "",
+}
+
+
+def _calls(excepted: Iterable[str]) -> Iterator[tuple[str, ast.Call]]:
+    for path in MODULES:
+        place = path.relative_to(ROOT / "assistant").as_posix()
+        if not place.startswith(tuple(excepted)):
+            yield from (
+                (f"{place}:{node.lineno}", node)
+                for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+                if isinstance(node, ast.Call)
+            )
+
+
+def test_what_is_printed_passes_the_filter():
+    """Only the edge of the terminal prints, asks and draws; all else would let a stranger's text steer it."""
+    edge = {"click.echo", "click.secho", "click.echo_via_pager", "click.confirm", "click.prompt", "click.getchar"}
+    edge |= {
+        "print",
+        "input",
+        "Console",
+        "rich.print",
+        "sys.stdout.write",
+        "sys.stderr.write",
+        "sys.stdout.buffer.write",
+    }
+    assert [place for place, call in _calls(PRINTERS) if ast.unparse(call.func) in edge] == []
+
+
+def test_files_are_written_in_one_place():
+    """A file is written whole and durably, or not at all: nobody opens one for writing by himself."""
+    assert [place for place, call in _calls(WRITERS) if _writes(call)] == []
+
+
+def _writes(call: ast.Call) -> bool:
+    name = ast.unparse(call.func).rpartition(".")[2]
+    modes = [
+        word.value for word in (*call.args[:2], *(key.value for key in call.keywords)) if isinstance(word, ast.Constant)
+    ]
+    opened = name in {"open", "fdopen"} and any(
+        re.fullmatch(r"[bt]*[wax+][bt+]*|r[bt]?\+[bt]?", str(mode)) for mode in modes
+    )
+    return opened or name in {"write_text", "write_bytes", "NamedTemporaryFile", "mkstemp", "copyfile", "copy2"}
 
 
 def test_readme_and_ci_run_the_same_command():

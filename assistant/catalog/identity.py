@@ -188,7 +188,7 @@ def _agreed(rows: tuple[CardRow, ...], field: str) -> Any:  # noqa: ANN401 - the
 
 
 _NOISE = re.compile(
-    r"\((?:tm|r|\d+ ?gb)\)|[®™]|\b(?:nvidia|amd|ati|intel)\b|\s+(?:graphics|series|gpu|oam|vf|hf)$", re.IGNORECASE
+    r"\((?:tm|r|\d+ ?gb)\)|[®™]|\b(?:nvidia|amd|ati|intel)\b| (?:graphics|series|gpu|oam|vf|hf)$", re.IGNORECASE
 )
 # People write "RTX4090" and "GTX 1080Ti".
 _GLUED = re.compile(r"\b(rtx|gtx|gt|rx|mx)(?=\d)|(\d{3})(?=(?:ti|super|xtx?|gre)\b)", re.IGNORECASE)
@@ -208,7 +208,8 @@ _MEMORY = re.compile(r" \d+ ?gb$")
 def name_key(name: str) -> str:
     """Reduce a product name to what tells it from others: no vendor, no trademarks, no dashes, lower case."""
     name = _GLUED.sub(lambda found: f"{found[0]} ", name.replace("-", " ").replace("/", " / "))
-    plain = " ".join(_NOISE.sub(" ", name).split())
+    single = " ".join(name.split())  # so that no pattern has to run over spaces
+    plain = " ".join(_NOISE.sub(" ", single).split())
     return _NOISE.sub(" ", plain).strip().lower()
 
 

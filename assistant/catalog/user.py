@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import NamedTuple
 
-import platformdirs
-
 from assistant.catalog.rows import TorchTables
 from assistant.catalog.tables import read_tables
+from assistant.host.files import read_plain, write_whole
+from assistant.host.folders import user_data
 from assistant.i18n import _
 from assistant.model.errors import BadInput, WorkFailed
 from assistant.model.record import from_json, to_json
@@ -26,16 +25,16 @@ class InForce(NamedTuple):
 
 def user_path() -> Path:
     """Name the file of the refreshed tables."""
-    return platformdirs.user_data_path("pytorch-setup-assistant", appauthor=False) / "catalog" / "torch.json"
+    return user_data() / "catalog" / "torch.json"
 
 
 def torch_tables() -> InForce:
     """Read the user's tables where they are whole and no older than the shipped ones, else the shipped ones."""
     shipped, path = read_tables("torch", TorchTables), user_path()
-    if not path.exists():
-        return InForce(shipped)
     try:
-        own = from_json(path.read_bytes(), TorchTables, str(path))
+        own = from_json(read_plain(path), TorchTables, str(path))
+    except FileNotFoundError:
+        return InForce(shipped)
     except (OSError, BadInput) as error:
         return InForce(shipped, _passed_over(path, str(error)))
     if missing := {row.version for row in shipped.releases.rows} - {row.version for row in own.releases.rows}:
@@ -46,11 +45,9 @@ def torch_tables() -> InForce:
 def write_torch_tables(tables: TorchTables) -> Path:
     """Write refreshed tables for this user, whole or not at all; raise `WorkFailed` where that cannot be done."""
     path = user_path()
-    part = path.with_suffix(f".{os.getpid()}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        part.write_text(to_json(tables, indent=1), encoding="utf-8")
-        part.replace(path)
+        write_whole(path, to_json(tables, indent=1))
     except OSError as error:
         raise WorkFailed(
             _("{path} cannot be written: {reason}.").format(path=path, reason=error.strerror),

@@ -13,8 +13,10 @@ from types import FrameType
 import click
 
 from assistant import __version__
+from assistant.cli.terminal import echo
 from assistant.i18n import FOLDER, LANGUAGES, STARTED_AS, _, as_typed, sentences, use_language
 from assistant.model.errors import AssistantError, Cancelled, WorkFailed
+from assistant.model.visible import visible
 
 __all__ = ["main"]
 
@@ -100,12 +102,12 @@ def _run() -> int:
     gettext.textdomain("assistant")
     _spoken(cli)
     try:
-        with cli.make_context(os.environ.get(STARTED_AS) or "assistant", sys.argv[1:]) as context:
+        with cli.make_context(visible(os.environ.get(STARTED_AS) or "assistant"), sys.argv[1:]) as context:
             cli.invoke(context)
     except click.exceptions.Exit as end:
         return end.exit_code
     except click.exceptions.NoArgsIsHelpError as error:
-        click.echo(error.format_message())
+        echo(error.format_message())
     except BrokenPipeError:
         pass  # whoever read our output has gone
     except click.ClickException as error:
@@ -123,7 +125,7 @@ def _failure(error: BaseException) -> AssistantError:
     if isinstance(error, AssistantError):
         return error
     if isinstance(error, click.Abort) and isinstance(error.__context__, EOFError):
-        click.echo()  # ends the line of the question
+        echo()  # ends the line of the question
         return Cancelled(_("Nobody answered, so nothing was done."), hint=_("Answer beforehand with --yes."))
     if isinstance(error, KeyboardInterrupt) and error.args and isinstance(error.args[0], AssistantError):
         return error.args[0]  # what had been begun is known there
@@ -145,7 +147,7 @@ def _fault(error: BaseException) -> WorkFailed:
 
 
 def _tell(error: AssistantError) -> int:
-    click.echo(sentences((as_typed(error.message), as_typed(error.hint))), err=True)
+    echo(sentences((as_typed(error.message), as_typed(error.hint))), err=True)
     return error.exit_code
 
 
@@ -153,7 +155,7 @@ def _tell_usage(error: click.ClickException) -> int:
     context = getattr(error, "ctx", None)
     command = context.command_path if context else "assistant"
     hint = _("`{command} --help` lists what is possible.").format(command=command)
-    click.echo(sentences((error.format_message(), hint)), err=True)
+    echo(sentences((error.format_message(), hint)), err=True)
     return 2
 
 

@@ -9,10 +9,12 @@ import click
 from rich.text import Text
 
 from assistant.catalog import load_catalog
-from assistant.cli.draw import console, draw_planning
+from assistant.cli.console import console
+from assistant.cli.draw import draw_planning
 from assistant.cli.inputs import host_of, read_file
 from assistant.cli.journey import Journey, agree, refuse_failed
 from assistant.cli.options import request_of, request_options
+from assistant.cli.terminal import ask, echo
 from assistant.detect import detect
 from assistant.export import Config, read_config
 from assistant.export.drift import Drift
@@ -140,7 +142,7 @@ def _agree_index(url: str, sources: Sources, trusted: tuple[str, ...], *, yes: b
     if url in trusted or known_index(url, load_catalog(), sources.own_indexes):
         return
     question = _("The configuration takes torch from {url}, which is no known index. Trust it?").format(url=url)
-    if yes or not click.confirm(question, default=False):
+    if yes or not ask(question, default=False):
         raise BadInput(
             _("The configuration takes torch from {url}, which is no known index.").format(url=url),
             hint=_("If you trust it, add --trust-index {url}.").format(url=url),
@@ -164,5 +166,5 @@ def _end(state: State, way: Course, plan: Plan | None, other: Iterable[Drift], *
             "environment": state.environment,
             "report": state.report,
         }
-        click.echo(to_json(answer, indent=2))
+        echo(to_json(answer, indent=2))
     refuse_failed(state)

@@ -14,6 +14,7 @@ from assistant.catalog import Catalog, load_catalog
 from assistant.catalog.refresh import Refreshed, newer_than, refreshed
 from assistant.catalog.tables import data_files, read_text
 from assistant.catalog.user import write_torch_tables
+from assistant.cli.terminal import ask, echo
 from assistant.host.live import LiveHost
 from assistant.i18n import _, as_typed
 from assistant.install.validate import check_index_url
@@ -51,14 +52,14 @@ def show(table: str | None, *, as_json: bool) -> None:
     tables = _tables(known)
     if table:
         name = _named(table, tables)
-        click.echo(to_json(tables[name], indent=2) if as_json else "\n".join(_lines(tables[name])))
+        echo(to_json(tables[name], indent=2) if as_json else "\n".join(_lines(tables[name])))
     elif as_json:
-        click.echo(to_json({name: {**told, "rows": len(told["rows"])} for name, told in tables.items()}, indent=2))
+        echo(to_json({name: {**told, "rows": len(told["rows"])} for name, told in tables.items()}, indent=2))
     else:
         for name, told in tables.items():
             rows = _("{count} rows as of {day}").format(count=len(told["rows"]), day=told["as_of"])
-            click.echo(f"{name:22} {rows}")
-        click.echo(as_typed(_("`assistant catalog show TABLE` prints the rows of one, and where they come from.")))
+            echo(f"{name:22} {rows}")
+        echo(as_typed(_("`assistant catalog show TABLE` prints the rows of one, and where they come from.")))
     _remark(known)
 
 
@@ -72,7 +73,7 @@ def check(index_url: str, *, as_json: bool) -> None:
     newer = newer_than(known.torch, listing.seen)
     if as_json:
         answer = {"known": known.newest_torch, "as_of": known.torch.releases.as_of, "newer": newer}
-        click.echo(to_json({**answer, "not_checked": listing.unchecked, "remark": known.remark}, indent=2))
+        echo(to_json({**answer, "not_checked": listing.unchecked, "remark": known.remark}, indent=2))
         return
     if newer:
         text = _("! An index lists torch {newer}, and the tables end with {known}: run `assistant catalog refresh`.")
@@ -81,7 +82,7 @@ def check(index_url: str, *, as_json: bool) -> None:
     else:
         text = _("No index answered, so it is not known whether there is a torch newer than {known}, as of {day}.")
     day = known.torch.releases.as_of
-    click.echo(as_typed(text).format(newer=newer, known=known.newest_torch, day=day))
+    echo(as_typed(text).format(newer=newer, known=known.newest_torch, day=day))
     _tell(listing.unchecked)
     _remark(known)
 
@@ -109,13 +110,13 @@ def refresh(index_url: str, *, yes: bool, as_json: bool) -> None:
     path = _write(found, yes=yes) if found.changes else None
     if as_json:
         answer = {"changes": found.changes, "not_checked": listing.unchecked, "written": path}
-        click.echo(to_json(answer, indent=2))
+        echo(to_json(answer, indent=2))
     elif path:
-        click.echo(_("Written to {path}; plans rest on it from now on.").format(path=path))
+        echo(_("Written to {path}; plans rest on it from now on.").format(path=path))
 
 
 def _write(found: Refreshed, *, yes: bool) -> str:
-    if not yes and not click.confirm(_("Write these changes?"), default=True, err=True):
+    if not yes and not ask(_("Write these changes?"), default=True, err=True):
         raise Cancelled(_("Nothing was written."), hint=_("The tables stay as they are."))
     return str(write_torch_tables(found.tables))
 
@@ -153,17 +154,17 @@ def _cell(value: object) -> str:
 
 def _tell_changes(found: Refreshed, known: Catalog) -> None:
     for change in found.changes:
-        click.echo(f"+ {change}")
+        echo(f"+ {change}")
     if not found.changes:
         text = _("The tables hold all that the indexes list; torch {version} is the newest (as of {day}).")
-        click.echo(text.format(version=known.newest_torch, day=known.torch.releases.as_of))
+        echo(text.format(version=known.newest_torch, day=known.torch.releases.as_of))
 
 
 def _tell(unchecked: Iterable[str]) -> None:
     for sentence in unchecked:
-        click.echo(f"! {sentence}")
+        echo(f"! {sentence}")
 
 
 def _remark(known: Catalog) -> None:
     if known.remark:
-        click.echo(as_typed(known.remark), err=True)
+        echo(as_typed(known.remark), err=True)

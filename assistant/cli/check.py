@@ -7,8 +7,9 @@ from pathlib import Path
 import click
 
 from assistant.cli.apply import CONFIG_LIMIT, draw_drifts
-from assistant.cli.draw import console
+from assistant.cli.console import console
 from assistant.cli.inputs import host_of, read_file
+from assistant.cli.terminal import echo
 from assistant.detect import detect
 from assistant.export import Config, read_config
 from assistant.host.process import CancelToken
@@ -44,7 +45,7 @@ def check(
     found = drifts(told, here, folder, report, host)
     if as_json:
         rows = [{"kind": one.kind, "name": one.name, "was": one.was, "now": one.now, "text": one.text} for one in found]
-        click.echo(to_json({"clean": not found, "drift": rows}, indent=2))
+        echo(to_json({"clean": not found, "drift": rows}, indent=2))
     elif found:
         draw_drifts(found)
         console.print(

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from assistant.cli.inputs import host_of, read_file, write_file
+from assistant.cli.terminal import echo
 from assistant.detect import detect as detect_machine
 from assistant.detect import read_report
 from assistant.detect.overrides import overridden
@@ -34,7 +35,7 @@ def detect(
     facts = dict(map(_pair, overrides))
     found = overridden(_read(report), facts) if report else _look(record, replay, facts)
     if as_json:
-        click.echo(to_json(found.machine, indent=2))
+        echo(to_json(found.machine, indent=2))
     else:
         from assistant.cli.draw import draw_detection  # noqa: PLC0415 - --json need not load the drawing library
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from assistant.cli.inputs import host_of, only_one, print_answers, read_file, write_file
+from assistant.cli.terminal import echo
 from assistant.detect import detect
 from assistant.diagnose import Log, check_up, nearest, read_log
 from assistant.i18n import _
@@ -52,7 +53,7 @@ def diagnose(
     if report:
         write_file(report, inquiry(read, facts, [diagnosis for diagnosis, _line in found]))
     if as_json:
-        click.echo(to_json(_answer(tuple(diagnosis for diagnosis, _line in found)), indent=2))
+        echo(to_json(_answer(tuple(diagnosis for diagnosis, _line in found)), indent=2))
     else:
         _draw(read, found)
         _draw_also(facts if machine or replay else None, {diagnosis.key for diagnosis, _line in found})
@@ -82,7 +83,7 @@ def _draw(log: Log, found: tuple[tuple[Diagnosis, int | None], ...]) -> None:
     elif log.text.strip():
         draw_unknown(nearest(log))
     else:
-        click.echo(_("This log is empty."))
+        echo(_("This log is empty."))
 
 
 def _draw_also(machine: Machine | None, told: set[str]) -> None:

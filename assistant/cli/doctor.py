@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import click
 
+from assistant.cli.console import console
 from assistant.cli.inputs import host_of
+from assistant.cli.terminal import echo
 from assistant.i18n import _, ngettext
 from assistant.model.finding import Finding
 from assistant.model.record import to_json
@@ -21,9 +23,9 @@ def doctor(replay: str | None, *, verbose: bool, as_json: bool) -> None:
     """Check the machine as it stands: one line for each check, with ways out."""
     findings = examine(host_of(replay))
     if as_json:
-        click.echo(to_json({"findings": findings}, indent=2))
+        echo(to_json({"findings": findings}, indent=2))
         return
-    from assistant.cli.draw import console, draw_findings  # noqa: PLC0415 - --json need not load the drawing library
+    from assistant.cli.draw import draw_findings  # noqa: PLC0415 - --json need not load the drawing library
 
     for finding in findings:
         draw_findings([finding if finding.wrong or verbose else _folded(finding)])

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from assistant.cli.console import console
 from assistant.i18n import _, as_typed, sentences
 from assistant.install.target import DISK_FACTOR
 from assistant.model.checks import check_title
@@ -17,9 +17,7 @@ from assistant.model.plan import Plan, Planning
 from assistant.model.report import Report, Status, duration, status_word
 from assistant.model.speed import speed_headings, speed_rows
 
-__all__ = ["console", "draw_detection", "draw_findings", "draw_planning", "draw_report", "draw_rows", "summary"]
-
-console = Console(highlight=False, soft_wrap=True)
+__all__ = ["draw_detection", "draw_findings", "draw_planning", "draw_report", "draw_rows", "summary"]
 
 SIGNS = {
     Severity.OK: ("✓", "green"),

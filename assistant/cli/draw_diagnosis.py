@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 
 from rich.text import Text
 
-from assistant.cli.draw import console
+from assistant.cli.console import console
 from assistant.diagnose import Log, Rule
 from assistant.i18n import _, as_typed
 from assistant.model.finding import Diagnosis, Launch, Remedy
+from assistant.model.visible import visible
 
 __all__ = ["draw_diagnoses", "draw_unknown"]
 
 SURE = 0.8  # confidence from which a cause is told without "perhaps"
 WIDTH = 160
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
 
 def draw_diagnoses(log: Log, found: Iterable[tuple[Diagnosis, int | None]]) -> None:
@@ -46,7 +45,7 @@ def draw_unknown(rules: Iterable[Rule]) -> None:
 def _context(log: Log, index: int) -> None:
     marked = log.lines[index][0]
     for number, line in log.around(index, 2):
-        text = _CONTROL.sub(" ", line)[:WIDTH]
+        text = visible(line)[:WIDTH]
         style = "bold red" if number == marked else "dim"
         console.print(Text(f"  {'→' if number == marked else ' '} {number:>6} │ {text}", style=style))
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from rich.table import Table
 from rich.text import Text
 
-from assistant.cli.draw import console, draw_findings, draw_rows
+from assistant.cli.console import console
+from assistant.cli.draw import draw_findings, draw_rows
 from assistant.i18n import _
 from assistant.model.report import duration
 from assistant.onnx.attempt import Attempt, rows_of_agreement, rows_of_runs

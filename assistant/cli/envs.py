@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from assistant.cli.terminal import ask, echo
 from assistant.host.live import LiveHost
 from assistant.i18n import _, as_typed
 from assistant.install.made import Made, made_environments, remove_environment
@@ -29,35 +30,35 @@ def envs(remove: str, *, prune: bool, yes: bool, as_json: bool) -> None:
         return
     found = made_environments(LiveHost())
     if as_json:
-        click.echo(to_json(found, indent=2))
+        echo(to_json(found, indent=2))
     elif found:
         _draw(found)
     else:
-        click.echo(as_typed(_("There is none yet; `assistant setup` makes one.")))
+        echo(as_typed(_("There is none yet; `assistant setup` makes one.")))
 
 
 def _remove(name: str, *, yes: bool) -> str:
     question = _("Remove {name} and all that is in it?").format(name=name)
-    if not yes and not click.confirm(question, default=False, err=True):
+    if not yes and not ask(question, default=False, err=True):
         raise Cancelled(_("Nothing was removed."))
     return str(remove_environment(name))
 
 
 def _tell(removed: str | None, freed: int | None, *, as_json: bool) -> None:
     if as_json:
-        click.echo(to_json({"removed": removed, "freed_bytes": freed}, indent=2))
+        echo(to_json({"removed": removed, "freed_bytes": freed}, indent=2))
         return
     if freed is not None:
-        click.echo(_("{size} MB were freed.").format(size=freed // 10**6))
+        echo(_("{size} MB were freed.").format(size=freed // 10**6))
     if removed:
-        click.echo(_("{path} is removed.").format(path=removed))
+        echo(_("{path} is removed.").format(path=removed))
 
 
 def _draw(found: tuple[Made, ...]) -> None:
     from rich.table import Table  # noqa: PLC0415 - --json need not load the drawing library
     from rich.text import Text  # noqa: PLC0415
 
-    from assistant.cli.draw import console  # noqa: PLC0415
+    from assistant.cli.console import console  # noqa: PLC0415
 
     table = Table(box=None, padding=(0, 2))
     for heading in (_("Name"), _("Backend"), "PyTorch", "Python", _("Size"), _("State")):

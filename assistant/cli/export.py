@@ -5,8 +5,9 @@ from __future__ import annotations
 import click
 from rich.text import Text
 
-from assistant.cli.draw import console
+from assistant.cli.console import console
 from assistant.cli.journey import Journey
+from assistant.cli.terminal import echo
 from assistant.export import FORMATS
 from assistant.i18n import as_typed
 from assistant.model.record import replace, to_json
@@ -31,13 +32,13 @@ def export(formats: tuple[str, ...], folder: str, *, force: bool, listing: bool,
     journey = Journey(state, quiet=as_json, asks=True)
     journey.run(Task.EXPORT)
     if as_json:
-        click.echo(to_json(journey.state.exported))
+        echo(to_json(journey.state.exported))
 
 
 def _list(*, as_json: bool) -> None:
     told = {name: kind.description for name, kind in FORMATS.items()}
     if as_json:
-        click.echo(to_json(told, indent=2))
+        echo(to_json(told, indent=2))
         return
     width = max(map(len, told)) + 2
     for name, text in told.items():

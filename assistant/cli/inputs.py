@@ -8,13 +8,16 @@ from pathlib import Path
 
 import click
 
+from assistant.cli.terminal import echo
 from assistant.host.base import Host
+from assistant.host.files import write_named
 from assistant.host.live import LiveHost
 from assistant.host.recording import ReplayHost, read_recording
 from assistant.i18n import _
 from assistant.machines import load, shipped
 from assistant.model.errors import AssistantError, BadInput, unreadable, unwritable
 from assistant.model.record import to_json
+from assistant.model.visible import visible
 
 __all__ = [
     "host_of",
@@ -44,9 +47,9 @@ def read_file(name: str, limit: int = READ_LIMIT) -> bytes:
 
 
 def write_file(name: str, text: str) -> None:
-    """Write a file that an option names; raise `WorkFailed` when it cannot be written."""
+    """Write a file that an option names, with nothing hidden in it; raise `WorkFailed` when it cannot be written."""
     try:
-        Path(name).write_text(text, encoding="utf-8")
+        write_named(Path(name), visible(text))
     except OSError as error:
         raise unwritable(name, error) from error
 
@@ -58,7 +61,7 @@ def print_answers(batch: bytes, answer: Callable[[bytes], object]) -> None:
             told = answer(line)
         except AssistantError as error:
             told = {"error": error.message}
-        click.echo(to_json(told))
+        echo(to_json(told))
 
 
 def host_of(replay: str | None) -> Host:

@@ -10,13 +10,14 @@ from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 import click
-from rich.console import Console
 from rich.progress import BarColumn, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.progress import Progress as Bars
 from rich.text import Text
 
-from assistant.cli.draw import console, draw_findings, draw_report, draw_rows, gpu_line, summary
+from assistant.cli.console import Terminal, console
+from assistant.cli.draw import draw_findings, draw_report, draw_rows, gpu_line, summary
 from assistant.cli.draw_diagnosis import draw_diagnoses
+from assistant.cli.terminal import ask
 from assistant.diagnose import read_log
 from assistant.host.live import LiveHost
 from assistant.host.process import heard_by
@@ -67,7 +68,7 @@ class Journey:
         self._quiet = quiet
         self._interrupted = False
         columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), BarColumn(), TimeElapsedColumn())
-        told = Console(stderr=True)
+        told = Terminal(stderr=True)
         self._bars = Bars(*columns, console=told, transient=True, disable=quiet or not told.is_terminal)
         self._line = self._bars.add_task("", total=None)
 
@@ -145,7 +146,7 @@ class Journey:
         self._bars.stop()
         try:
             with heard_by(_raise_abort):
-                self.session.dispatch(Answer(yes=click.confirm(new.question, default=False)))
+                self.session.dispatch(Answer(yes=ask(new.question, default=False)))
         except click.Abort:
             self._interrupt()
         self._bars.start()
@@ -159,7 +160,7 @@ def agree(state: State, *, yes: bool) -> None:
     """Ask before anything is written, unless all is there already; raise `Cancelled` where the user says no."""
     if state.preview and state.preview.ready:
         return
-    if not yes and not click.confirm(_("Install now?"), default=True):
+    if not yes and not ask(_("Install now?"), default=True):
         raise Cancelled(_("Nothing was installed."), hint=_("Run the command again when you are ready."))
 
 

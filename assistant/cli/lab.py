@@ -29,6 +29,7 @@ def lab(jupyter_arguments: tuple[str, ...], *, as_app: bool) -> None:
 def _jupyterlab() -> list[str]:
     options = [f"--notebook-dir={_notebooks()}", "--LabApp.default_url=/lab/tree/setup.ipynb"]
     options.append("--LabApp.news_url=None")  # the question whether Jupyter's news are wanted lies over the wizard
+    options.append("--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate")  # else it asks PyPI at each start
     if is_root():
         options.append("--allow-root")  # in containers root is the only user, and the server listens on loopback only
     return ["jupyter", "lab", *options]

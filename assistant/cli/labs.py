@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from assistant.cli.terminal import echo
 from assistant.i18n import _
 from assistant.model.errors import BadInput
 from assistant.model.record import to_json
@@ -31,10 +32,10 @@ def list_labs(*, as_json: bool) -> None:
     from assistant.labs import texts  # noqa: PLC0415 - `--help` needs no notebook library
 
     if as_json:
-        click.echo(to_json(tuple(texts().values()), indent=2))
+        echo(to_json(tuple(texts().values()), indent=2))
         return
     for text in texts().values():
-        click.echo(f"{text.key:20} {_(text.title)}")
+        echo(f"{text.key:20} {_(text.title)}")
 
 
 @labs.command()
@@ -54,7 +55,7 @@ def check(context: click.Context, folder: Path, *, run: bool, as_json: bool) -> 
     else:
         found = grade(folder)
     if as_json:
-        click.echo(to_json(tuple(found), indent=2))
+        echo(to_json(tuple(found), indent=2))
     elif found:
         _draw(found)
     else:
@@ -69,7 +70,7 @@ def _draw(found: Sequence[Grade]) -> None:
     from rich.table import Table  # noqa: PLC0415 - --json need not load the drawing library
     from rich.text import Text  # noqa: PLC0415 - likewise
 
-    from assistant.cli.draw import console  # noqa: PLC0415 - likewise
+    from assistant.cli.console import console  # noqa: PLC0415 - likewise
 
     table = Table(box=None, padding=(0, 1))
     for heading in (_("Notebook"), _("Lab"), _("Result"), _("Points")):

@@ -8,6 +8,7 @@ from importlib.util import find_spec
 import click
 
 from assistant.cli.inputs import write_file
+from assistant.cli.terminal import echo
 from assistant.i18n import _
 from assistant.model.errors import BadInput, WorkFailed
 from assistant.model.record import to_json
@@ -37,7 +38,7 @@ def check(model: str, provider: str, svg: str | None, *, as_json: bool) -> None:
     if svg:
         write_file(svg, draw(look))
     if as_json:
-        click.echo(to_json(answer, indent=2))
+        echo(to_json(answer, indent=2))
     else:
         from assistant.cli.draw_onnx import draw_check  # noqa: PLC0415 - --json needs no drawing
 
@@ -78,7 +79,7 @@ def convert(  # noqa: PLR0913 - each is an option
     samples = read_samples(inputs) if inputs else []
     done = converted(model, output, wishes, samples=samples, force=force)
     if as_json:
-        click.echo(to_json(done, indent=2))
+        echo(to_json(done, indent=2))
     else:
         from assistant.cli.draw_onnx import draw_conversion  # noqa: PLC0415 - --json needs no drawing
 
@@ -116,7 +117,7 @@ def try_(
     samples = read_samples(inputs) if inputs else []
     answer = try_model(model, against, provider, samples=samples, limit=limit, python=interpreter or _python())
     if as_json:
-        click.echo(to_json(answer, indent=2))
+        echo(to_json(answer, indent=2))
     else:
         from assistant.cli.draw_onnx import draw_attempt  # noqa: PLC0415 - --json needs no drawing
 

@@ -7,8 +7,10 @@ from typing import Any
 import click
 
 from assistant.catalog import Catalog, load_catalog
+from assistant.cli.console import console
 from assistant.cli.inputs import host_of, only_one, print_answers, read_file
 from assistant.cli.options import request_of, request_options, source_options
+from assistant.cli.terminal import echo
 from assistant.detect import detect
 from assistant.i18n import _
 from assistant.model.errors import NothingFits
@@ -93,9 +95,9 @@ def _answer(line: bytes, request: Request, catalog: Catalog) -> Planning:
 
 def _print(planning: Planning, machine: Machine, *, why: bool, as_json: bool) -> None:
     if as_json:
-        click.echo(to_json(planning, indent=2))
+        echo(to_json(planning, indent=2))
         return
-    from assistant.cli.draw import console, draw_planning  # noqa: PLC0415 - --json need not load the drawing library
+    from assistant.cli.draw import draw_planning  # noqa: PLC0415 - --json need not load the drawing library
 
     draw_planning(planning, brief=why)
     if why:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from assistant.cli.terminal import echo
 from assistant.i18n import _, as_typed, sentences
 from assistant.install.recover import Outcome, Recovered, give_up
 from assistant.install.recover import recover as take_back
@@ -27,9 +28,9 @@ def recover(context: click.Context, /, target: str, *, gives_up: bool, as_json: 
         return
     done = take_back(only)
     if as_json:
-        click.echo(to_json(done))
+        echo(to_json(done))
     elif not done:
-        click.echo(_("There is nothing to take back."))
+        echo(_("There is nothing to take back."))
     for one in done:
         _tell(one, as_json=as_json)
     context.exit(1 if any(one.outcome is Outcome.FAILED for one in done) else 0)
@@ -37,24 +38,24 @@ def recover(context: click.Context, /, target: str, *, gives_up: bool, as_json: 
 
 def _tell(one: Recovered, *, as_json: bool) -> None:
     if one.outcome is Outcome.FAILED:
-        click.echo(sentences((as_typed(one.error), as_typed(one.hint))), err=True)
+        echo(sentences((as_typed(one.error), as_typed(one.hint))), err=True)
     elif not as_json:
         text = {
             Outcome.TAKEN_BACK: _("{path} is as it was before."),
             Outcome.STANDS: _("{path} was finished and stays; what the installation had left over is removed."),
         }[one.outcome]
-        click.echo(text.format(path=one.target))
+        echo(text.format(path=one.target))
         for path in one.kept:
-            click.echo(_("What was not part of the installation lies in {path} now.").format(path=path))
+            echo(_("What was not part of the installation lies in {path} now.").format(path=path))
 
 
 def _tell_given_up(told: dict[str, tuple[str, ...]], *, as_json: bool) -> None:
     if as_json:
-        click.echo(to_json(told))
+        echo(to_json(told))
         return
     for target, stays in told.items():
-        click.echo(_("What was begun in {path} is forgotten.").format(path=target))
+        echo(_("What was begun in {path} is forgotten.").format(path=target))
         for path in stays:
-            click.echo(_("  {path} stays; delete it when you no longer need what is in it.").format(path=path))
+            echo(_("  {path} stays; delete it when you no longer need what is in it.").format(path=path))
     if not told:
-        click.echo(_("There is nothing to give up."))
+        echo(_("There is nothing to give up."))

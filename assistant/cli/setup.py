@@ -10,6 +10,7 @@ import click
 
 from assistant.cli.journey import Journey, agree, draw_preview, refuse_failed
 from assistant.cli.options import request_of, request_options, source_options
+from assistant.cli.terminal import echo
 from assistant.host.live import LiveHost
 from assistant.i18n import _, sentences
 from assistant.install.make import standing
@@ -55,7 +56,7 @@ def setup(target: str, folder: str, *, yes: bool, with_cuda: bool, as_json: bool
     agree(journey.state, yes=yes)
     journey.run(*WORK)
     if as_json:
-        click.echo(to_json(journey.state, indent=2))
+        echo(to_json(journey.state, indent=2))
     refuse_failed(journey.state)
 
 
@@ -77,7 +78,7 @@ def install(target: str, *, dry_run: bool, yes: bool, with_cuda: bool, as_json: 
         draw_preview(journey.state.preview)
     if as_json:
         state = journey.state
-        click.echo(to_json(state.preview if dry_run else state.environment, indent=2))
+        echo(to_json(state.preview if dry_run else state.environment, indent=2))
 
 
 @click.command()
@@ -97,7 +98,7 @@ def verify(target: str, device: str, *, full: bool, as_json: bool) -> None:
     journey = Journey(replace(state, device=device, level=level, report=None, proof=None), quiet=as_json)
     journey.run(Task.VERIFY)
     if as_json:
-        click.echo(to_json(journey.state.report, indent=2))
+        echo(to_json(journey.state.report, indent=2))
     refuse_failed(journey.state)
 
 

@@ -33,7 +33,7 @@ VARIABLES = (
 )
 
 ARCHITECTURES = {"amd64": "x86_64", "x64": "x86_64", "i386": "x86", "i486": "x86", "i586": "x86", "i686": "x86"}
-_MADE = re.compile(r"torch-[a-z0-9.-]+-\d+\.\d+\.\d+(?:-\d+)?")
+_MADE = re.compile(r"torch-[a-z0-9.-]{1,60}-\d{1,4}\.\d{1,4}\.\d{1,4}(?:-\d{1,4})?")
 SYSTEMS = {"Linux": "linux", "Windows": "windows", "Darwin": "macos"}
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 import msgspec.structs
 
 from assistant.host.base import Answer
@@ -11,17 +9,17 @@ from assistant.i18n import _
 from assistant.model.finding import Finding, Remedy, Severity
 from assistant.model.machine import Evidence, Gpu
 from assistant.model.record import Record
+from assistant.model.visible import one_line
 
 __all__ = ["Notes", "Sighting", "clean"]
 
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufeff]+")
 LIMIT = 1000
 MOST_GPUS = 64  # more than any machine; a hostile report could list millions
 
 
 def clean(text: str) -> str:
-    """Make text from outside one line of bounded length without control or direction characters."""
-    return _CONTROL.sub(" ", text[:LIMIT]).strip()
+    """Make text from outside one line of bounded length without anything hidden."""
+    return one_line(text[:LIMIT])
 
 
 def _cleaned(value: object) -> object:

@@ -15,6 +15,7 @@ from assistant.model.errors import BadInput
 from assistant.model.machine import Detection
 from assistant.model.plan import Plan
 from assistant.model.report import Environment, Report
+from assistant.model.visible import visible
 
 __all__ = ["FORMATS", "MARKER", "Bundle", "Config", "export", "read_config", "texts"]
 
@@ -63,12 +64,15 @@ def export(  # noqa: PLR0913 - what each of the other steps gave, and how to wri
 
 
 def texts(bundle: Bundle, formats: Sequence[str] = ()) -> dict[str, str]:
-    """Give the chosen formats' files by path and what these read, or those of all formats that suit the setup."""
+    """Give the chosen formats' files by path and what these read, or those of all formats that suit the setup.
+
+    Nothing hidden is left in any of them, whatever the machine or the plan hold.
+    """
     written: dict[str, str] = {}
     wanted = [needed for name in formats for needed in (name, *NEEDS.get(name, ()))]
     for name in dict.fromkeys(wanted or FORMATS):
         try:
-            written |= FORMATS[name].files(bundle)
+            written |= {path: visible(text) for path, text in FORMATS[name].files(bundle).items()}
         except Unsuited:
             if formats:
                 raise
@@ -93,6 +97,6 @@ def _named(name: str) -> str:
 def _marked(pictures: Mapping[str, str | bytes]) -> dict[str, str | bytes]:
     """Mark the SVG texts as ours; a PNG names what wrote it already."""
     return {
-        name: picture if isinstance(picture, bytes) else f"<!-- {MARKER} -->\n{picture}"
+        name: picture if isinstance(picture, bytes) else f"<!-- {MARKER} -->\n{visible(picture)}"
         for name, picture in pictures.items()
     }

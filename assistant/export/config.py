@@ -6,10 +6,9 @@ import hashlib
 import tomllib
 from typing import Literal
 
-import tomli_w
-
 from assistant.export.bundle import MARKER, Bundle, without_path
 from assistant.export.pins import lock_text
+from assistant.export.templates import toml_text
 from assistant.export.trust import check_values
 from assistant.export.trust import plain as plain_line
 from assistant.i18n import _
@@ -58,7 +57,7 @@ def config_text(bundle: Bundle) -> str:
         lock=hashlib.sha256(lock_text(bundle).encode()).hexdigest() if bundle.lock else "",
     )
     plain = _without_none(to_plain(config))
-    return f"# {MARKER}: `assistant apply` rebuilds this setup, `assistant check` compares with it.\n" + tomli_w.dumps(
+    return f"# {MARKER}: `assistant apply` rebuilds this setup, `assistant check` compares with it.\n" + toml_text(
         plain if isinstance(plain, dict) else {}
     )
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from pathlib import Path
 
@@ -10,7 +9,7 @@ import assistant.runtime
 from assistant.export.bundle import MARKER, Bundle, without_path
 from assistant.export.markdown import shortened
 from assistant.export.shells import variables
-from assistant.export.templates import filled
+from assistant.export.templates import filled, json_text
 
 __all__ = ["kernelspec_text", "runtime_text", "verify_text", "vscode_text"]
 
@@ -28,7 +27,7 @@ def kernelspec_text(bundle: Bundle) -> str:
         "language": "python",
         "env": variables(bundle),
     }
-    return json.dumps(spec, ensure_ascii=False, indent=1) + "\n"
+    return json_text(spec, indent=1) + "\n"
 
 
 def vscode_text(bundle: Bundle) -> str:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import re
 
 from assistant.catalog.launchers import Launcher, launchers, written
 from assistant.export.bundle import MARKER, Bundle, Unsuited
 from assistant.export.pins import asked
 from assistant.export.shells import variables
-from assistant.export.templates import filled
+from assistant.export.templates import filled, json_text
 from assistant.i18n import _
 from assistant.model.plan import of_torch_family
 
@@ -40,7 +39,7 @@ def launch_files(bundle: Bundle) -> dict[str, str]:
         for launcher, arguments in known
         if f"launch/{launcher.key}/" in "".join(files) and not launcher.files.get(system, "").endswith(".yaml")
     }
-    return files | {f"launch/{_KEEPER}/LaunchArgs.json": json.dumps({"//": MARKER, **told}, indent=2) + "\n"}
+    return files | {f"launch/{_KEEPER}/LaunchArgs.json": json_text({"//": MARKER, **told}, indent=2) + "\n"}
 
 
 def _files(launcher: Launcher, arguments: tuple[str, ...], system: str, bundle: Bundle) -> dict[str, str]:

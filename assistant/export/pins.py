@@ -14,6 +14,7 @@ from assistant.catalog import load_catalog
 from assistant.export.bundle import MARKER, Bundle, Unsuited
 from assistant.i18n import _
 from assistant.model.plan import of_torch_family
+from assistant.model.visible import spelled
 
 __all__ = ["asked", "constraints_text", "lock_text", "pages", "pins", "requirements_text"]
 
@@ -38,7 +39,7 @@ def lock_text(bundle: Bundle) -> str:
             _("The addresses and hashes of this environment's packages are not known, so there is no pylock.toml."),
             hint=_("Install with `assistant install` or `assistant apply`, then export."),
         )
-    return f"# {MARKER}\n{bundle.lock}"
+    return f"# {MARKER}\n{spelled(bundle.lock, long=True)}"
 
 
 def pins(bundle: Bundle) -> list[str]:

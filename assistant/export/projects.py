@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import re
 
-import tomli_w
-
 from assistant.export.bundle import MARKER, Bundle, Unsuited
 from assistant.export.pins import asked, pages, pins
 from assistant.export.shells import variables
-from assistant.export.templates import filled
+from assistant.export.templates import filled, toml_text
 from assistant.i18n import _
 from assistant.model.plan import of_torch_family
 
@@ -44,7 +42,7 @@ def pyproject_text(bundle: Bundle) -> str:
         "requires-python": f"=={_minor(bundle)}.*",
         "dependencies": [f"{name}=={version}" for name, version in packages.items()],
     }
-    return f"# {MARKER}: `uv sync` makes the environment.\n" + tomli_w.dumps({"project": project, "tool": {"uv": told}})
+    return f"# {MARKER}: `uv sync` makes the environment.\n" + toml_text({"project": project, "tool": {"uv": told}})
 
 
 def pixi_text(bundle: Bundle) -> str:
@@ -66,7 +64,7 @@ def pixi_text(bundle: Bundle) -> str:
         "pypi-dependencies": rows,
         "activation": {"env": variables(bundle)},
     }
-    return f"# {MARKER}: `pixi install` makes the environment.\n" + tomli_w.dumps(told)
+    return f"# {MARKER}: `pixi install` makes the environment.\n" + toml_text(told)
 
 
 def conda_text(bundle: Bundle) -> str:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable
 
 from assistant.export.bundle import MARKER, Bundle
+from assistant.host.quiet import quiet
 
 __all__ = ["dotenv_text", "fish_text", "powershell_text", "variables"]
 
@@ -15,8 +16,11 @@ _POWERSHELL_QUOTES = re.compile(r"(['\u2018-\u201b])")  # PowerShell takes curly
 
 
 def variables(bundle: Bundle) -> dict[str, str]:
-    """Give `INFERENCE_DEVICE`, the device that was verified, and the plan's variables; line feeds become spaces."""
-    told = {**bundle.plan.env, "INFERENCE_DEVICE": bundle.report.device}
+    """Give the plan's variables, `INFERENCE_DEVICE` (the device that was verified) and what keeps libraries quiet.
+
+    Line feeds become spaces.
+    """
+    told = {**quiet(), **bundle.plan.env, "INFERENCE_DEVICE": bundle.report.device}
     return {name: " ".join(value.splitlines()) for name, value in sorted(told.items()) if _NAME.fullmatch(name)}
 
 

@@ -1,4 +1,4 @@
-"""Fills the templates of exported files; what they show has been cleaned before, and each quotes for its own format."""
+"""Fills templates and writes JSON and TOML for exported files; what they show has been cleaned of secrets before."""
 
 from __future__ import annotations
 
@@ -6,10 +6,13 @@ import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+import tomli_w
+
 from assistant.export.bundle import MARKER
 from assistant.i18n import _
+from assistant.model.visible import spelled
 
-__all__ = ["filled"]
+__all__ = ["filled", "json_text", "toml_text"]
 
 FOLDER = Path(__file__).with_name("templates")
 
@@ -25,9 +28,15 @@ def filled(template: str, filters: Mapping[str, Callable[..., str]] | None = Non
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    templates.filters.update({"json": _json, **(filters or {})})
+    templates.filters.update({"json": json_text, **(filters or {})})
     return templates.get_template(f"{template}.j2").render(_=_, marker=MARKER, **content)
 
 
-def _json(value: object, indent: int | None = None) -> str:
-    return json.dumps(value, ensure_ascii=False, indent=indent)
+def json_text(value: object, indent: int | None = None) -> str:
+    """Write JSON in which every hidden character is spelled out; YAML and Python read its strings alike."""
+    return spelled(json.dumps(value, ensure_ascii=False, indent=indent))
+
+
+def toml_text(value: Mapping[str, object]) -> str:
+    """Write TOML in which every hidden character is spelled out."""
+    return spelled(tomli_w.dumps(value), long=True)

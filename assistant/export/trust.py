@@ -9,10 +9,12 @@ from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
 
+from assistant.host.quiet import quiet
 from assistant.i18n import _
 from assistant.model.errors import BadInput
 from assistant.model.plan import Plan
 from assistant.model.report import Environment
+from assistant.model.visible import one_line
 
 __all__ = ["VARIABLES", "check_values", "plain"]
 
@@ -62,7 +64,7 @@ def check_values(file: str, plan: Plan, environment: Environment, device: str, h
 
 def plain(text: object) -> str:
     """Make a text from outside one printable line, so that it cannot steer the terminal."""
-    return "".join(sign if sign.isprintable() else " " for sign in str(text))[:300]
+    return one_line(str(text))[:300]
 
 
 Fault = tuple[str, str, str]
@@ -102,7 +104,7 @@ def _packages(plan: Plan, environment: Environment) -> Iterator[Fault]:
 
 def _others(plan: Plan) -> Iterator[Fault]:
     for name, value in plan.env.items():
-        if name not in VARIABLES:
+        if name not in VARIABLES and quiet().get(name) != value:
             yield f"plan.env.{name}", value, _("no plan sets this variable")
         elif not _VALUE.fullmatch(value):
             yield f"plan.env.{name}", value, _("such values can name files or commands")

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
+from typing import IO
 
 from assistant.export.bundle import MARKER
+from assistant.host.files import draft, put_in_place, write_whole
 from assistant.i18n import _
 from assistant.model.errors import WorkFailed
 
@@ -36,12 +38,12 @@ def write_all(
         drafts = {folder / name: folder / name for name in contents}
         try:
             for name, content in contents.items():
-                drafts[folder / name] = _draft(folder / name, content)
+                drafts[folder / name] = draft(folder / name, partial(_fill, content))
             _step_in(drafts)
         finally:
-            for path, draft in drafts.items():
-                if draft != path:
-                    draft.unlink(missing_ok=True)
+            for path, part in drafts.items():
+                if part != path:
+                    part.unlink(missing_ok=True)
     return tuple(drafts)
 
 
@@ -50,13 +52,13 @@ def _step_in(drafts: Mapping[Path, Path]) -> None:
     old = {path: path.read_bytes() if path.is_file() and not path.is_symlink() else None for path in drafts}
     done: list[Path] = []
     try:
-        for path, draft in drafts.items():
-            draft.replace(path)
+        for path, part in drafts.items():
+            put_in_place(part, path)
             done.append(path)
     except OSError:
         for path in done:
             content = old[path]
-            path.unlink() if content is None else path.write_bytes(content)
+            path.unlink() if content is None else write_whole(path, content)
         raise
 
 
@@ -111,10 +113,5 @@ def _made(folder: Path, names: Iterable[str]) -> Iterator[None]:
         raise
 
 
-def _draft(path: Path, content: bytes) -> Path:
-    draft = path.with_name(f".{path.name}.{os.getpid()}.draft")
-    with draft.open("wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    return draft
+def _fill(content: bytes, file: IO[bytes]) -> None:
+    file.write(content)

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
+from assistant.host.files import put_in_place, settle
 from assistant.host.index import DIRECT, Network, web_client
 from assistant.host.process import CancelToken
 from assistant.i18n import _
@@ -158,7 +159,8 @@ class _Job:
         if file.sha256 and digest.hexdigest() != file.sha256:
             part.unlink()
             raise _Altered(_("what arrived is not what the index promised (its hash differs)"))
-        part.replace(file.path)
+        settle(part)
+        put_in_place(part, Path(file.path))
 
     def _pieces(self, file: Fetch, have: int) -> Iterator[bytes | int]:
         """Give the file from byte `have` on; a 0 first means that it comes from its beginning."""

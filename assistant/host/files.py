@@ -22,6 +22,7 @@ from assistant.host.process import alive
 from assistant.i18n import _
 
 __all__ = [
+    "append_private",
     "draft",
     "open_plain",
     "private_folder",
@@ -30,6 +31,7 @@ __all__ = [
     "settle",
     "settle_all",
     "sweep",
+    "write_named",
     "write_whole",
 ]
 
@@ -47,6 +49,26 @@ def write_whole(path: Path, data: str | bytes, *, private: bool = False) -> None
     """
     content = data.encode() if isinstance(data, str) else data
     put_in_place(draft(path, lambda file: file.write(content), private=private), path)
+
+
+def write_named(path: Path, data: str) -> None:
+    """Write a text where the user said: whole where a file is or will be, straight into a pipe, a device or a link.
+
+    `/dev/stdout` is a link, and what it leads to must not be replaced by another file. Raises `OSError`.
+    """
+    if path.is_symlink() or (path.exists() and not path.is_file()):
+        path.write_text(data, encoding="utf-8")
+    else:
+        write_whole(path, data, private=path.exists() and not path.stat().st_mode & 0o077)
+
+
+def append_private(path: Path, text: str) -> None:
+    """Add to a file that only this user can read; one that others could is closed to them. Raises `OSError`."""
+    flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | _NO_LINK | _NO_WAIT
+    with os.fdopen(os.open(path, flags, 0o600), "a", encoding="utf-8") as file:
+        if os.name != "nt" and os.fstat(file.fileno()).st_mode & 0o077:
+            os.fchmod(file.fileno(), 0o600)
+        file.write(text)
 
 
 def draft(path: Path, write: Callable[[IO[bytes]], object], *, private: bool = False) -> Path:
@@ -76,12 +98,18 @@ def put_in_place(part: Path, path: Path) -> None:
     settle(path.parent)
 
 
-def settle(path: Path) -> None:
-    """Have a file's content, or a folder's names, on the disk itself; Windows can do it for open files only."""
+def settle(folder: Path) -> None:
+    """Have a folder's names on the disk itself; Windows can do it for files only, some network file systems not at all.
+
+    Raises `OSError`.
+    """
     if os.name != "nt":
-        handle = os.open(path, os.O_RDONLY | _NO_WAIT)
+        handle = os.open(folder, os.O_RDONLY)
         try:
             os.fsync(handle)
+        except OSError as error:
+            if error.errno not in {errno.EINVAL, errno.ENOTSUP}:
+                raise
         finally:
             os.close(handle)
 

@@ -16,6 +16,7 @@ from pathlib import Path
 import msgspec
 
 from assistant.host.base import Answer, Host
+from assistant.host.quiet import for_child
 
 __all__ = ["IN_BROWSER", "LiveHost"]
 
@@ -60,7 +61,7 @@ def _run(*argv: str) -> Answer:
         stdin=subprocess.DEVNULL,
         capture_output=True,
         timeout=COMMAND_LIMIT_SECONDS,
-        env={**os.environ, "LC_ALL": "C", "LANGUAGE": "en"},
+        env=for_child({"LC_ALL": "C", "LANGUAGE": "en"}),
         check=False,
     )
     text = (done.stdout + done.stderr).decode("utf-8", "replace")

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn, Self
 
+from assistant.host.quiet import for_child
 from assistant.i18n import _
 from assistant.model.errors import Cancelled, WorkFailed
 
@@ -109,7 +110,7 @@ def _start(
             encoding="utf-8",
             errors="replace",
             bufsize=1,
-            env={**os.environ, **(environment or {})},
+            env=for_child(environment),
             start_new_session=sys.platform != "win32",
             creationflags=getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0),
             pass_fds=(lock.fileno,) if lock and sys.platform != "win32" else (),
@@ -261,6 +262,7 @@ def leave_running(argv: Sequence[str | Path]) -> None:
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
+        env=for_child(),
         start_new_session=sys.platform != "win32",
         creationflags=getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0),
     )
@@ -271,8 +273,8 @@ def become(argv: Sequence[str | Path]) -> NoReturn:
     """Go on as another program; where the system cannot do that, run it and end with its exit status."""
     words = [str(part) for part in argv]
     if sys.platform == "win32":
-        sys.exit(subprocess.call(words))
-    os.execv(words[0], words)  # noqa: S606 - an argument list, no shell
+        sys.exit(subprocess.call(words, env=for_child()))
+    os.execve(words[0], words, for_child())  # noqa: S606 - an argument list, no shell
 
 
 def is_root() -> bool:

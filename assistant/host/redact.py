@@ -91,7 +91,7 @@ def _unless_version(found: re.Match[str]) -> str:
 _SECRET_NAME = re.compile(
     r"TOKEN|SECRET|PASS(?:W|$|PHRASE)|API_?KEY|ACCESS_?KEY|CREDENTIAL|_KEY$|_PAT$|_AUTH$", re.IGNORECASE
 )
-_USER_AND_PASSWORD = re.compile(r"\b[\w+.-]{2,20}://([^\s/@:]*):?([^\s/@]*)@")
+_USER_AND_PASSWORD = re.compile(r"\b[\w+.-]{2,20}://([^\s/@:]*)(?::([^\s/@]*))?@")
 
 
 def own_secrets() -> tuple[str, ...]:

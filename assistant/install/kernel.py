@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from assistant.host.files import read_plain, sweep, write_whole
+from assistant.host.quiet import quiet
 from assistant.i18n import _
 from assistant.install.protect import constraint_variables
 from assistant.model.errors import WorkFailed
@@ -96,7 +97,7 @@ def register_kernel(plan: Plan, python: Path, name: str) -> None:
         "display_name": f"PyTorch {plan.torch} ({plan.backend.value.upper()})",
         "language": "python",
         "metadata": {"debugger": True},
-        "env": {**plan.env, **constraint_variables(python.parent.parent)},
+        "env": {**quiet(), **plan.env, **constraint_variables(python.parent.parent)},
     }
     _write(name, spec)
 

@@ -11,6 +11,7 @@ import msgspec.structs
 
 from assistant.i18n import _
 from assistant.model.errors import BadInput
+from assistant.model.visible import spelled
 
 __all__ = ["Record", "from_json", "from_plain", "reason_of", "replace", "to_json", "to_plain"]
 
@@ -41,9 +42,12 @@ def from_plain(value: object, kind: type[R], what: str) -> R:
 
 
 def to_json(value: object, *, indent: int = 0) -> str:
-    """Encode a record, with its defaults left out, as JSON text; `indent=0` gives one line."""
+    """Encode a record, with its defaults left out, as JSON text; `indent=0` gives one line.
+
+    What a terminal would obey, or nobody could see, stands in it as an escape of JSON.
+    """
     encoded = msgspec.json.encode(value)
-    return (msgspec.json.format(encoded, indent=indent) if indent else encoded).decode()
+    return spelled((msgspec.json.format(encoded, indent=indent) if indent else encoded).decode())
 
 
 def to_plain(value: object) -> object:

@@ -138,4 +138,4 @@ class State(Record, frozen=True):
     def plan(self) -> Plan | None:
         """The plan that the user chose, the first one unless said otherwise."""
         plans = self.planning.plans if self.planning else ()
-        return plans[self.chosen] if self.chosen < len(plans) else None
+        return plans[self.chosen] if 0 <= self.chosen < len(plans) else None

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Literal
 
 from assistant import __version__
+from assistant.host.files import append_private, private_folder, read_plain, sweep, write_whole
 from assistant.host.folders import user_state
 from assistant.host.process import alive
 from assistant.model.errors import AssistantError
@@ -19,6 +20,7 @@ from assistant.session.nouns import Phase, State, StepStatus, Task
 
 __all__ = ["Saved", "Store"]
 
+_PIDS = 1 << 31  # no system has a greater one; a damaged file may hold anything
 LOGS = 10  # logs of earlier setups that are kept
 
 
@@ -38,7 +40,8 @@ class Saved(Record, frozen=True):
     @property
     def in_use(self) -> bool:
         """Tell whether another process, still alive, is in the middle of a task."""
-        return self.running is not None and self.process != os.getpid() and alive(self.process)
+        known = 0 < self.process < _PIDS
+        return self.running is not None and known and self.process != os.getpid() and alive(self.process)
 
 
 class Store:
@@ -63,22 +66,19 @@ class Store:
             return
         kept = replace(state, log=(), running=None, stopping=False, question="")
         saved = Saved(version=__version__, process=os.getpid(), running=state.running, state=kept)
-        part = self.path.with_suffix(f".{os.getpid()}")
         with suppress(OSError):
-            self.folder.mkdir(parents=True, exist_ok=True)
-            part.write_text(to_json(saved), encoding="utf-8")
-            part.replace(self.path)
+            sweep(private_folder(self.folder))
+            write_whole(self.path, to_json(saved), private=True)
 
     def read(self) -> Saved | None:
-        """Read what was saved, and when; None when nothing ever was."""
+        """Read what was saved, and when; None when nothing ever was. A pipe or a link is no file of ours."""
         try:
-            text = self.path.read_bytes()
-            at = datetime.fromtimestamp(self.path.stat().st_mtime).astimezone().strftime("%Y-%m-%d %H:%M")
+            at = datetime.fromtimestamp(self.path.lstat().st_mtime).astimezone().strftime("%Y-%m-%d %H:%M")
         except OSError:
             return None
         try:
-            saved = from_json(text, Saved, self.path.name)
-        except AssistantError:
+            saved = from_json(read_plain(self.path), Saved, self.path.name)
+        except (OSError, AssistantError):
             return Saved(at=at)
         return replace(saved, at=at, state=_at_rest(saved.state) if saved.state else None)
 
@@ -101,19 +101,22 @@ class Store:
         """Write what broke to a file of its own; answer its path."""
         path = self.folder / "fault.log"
         with suppress(OSError):
-            self.folder.mkdir(parents=True, exist_ok=True)
-            path.write_text(text, encoding="utf-8")
+            private_folder(self.folder)
+            write_whole(path, text, private=True)
         return path
 
     def write_log(self, line: str) -> None:
         """Append a line to the log; a folder that cannot be written is no failure."""
         with suppress(OSError):
             if not self.log.exists():
-                self.log.parent.mkdir(parents=True, exist_ok=True)
-                for old in sorted(self.log.parent.glob("setup-*.log"))[: 1 - LOGS]:
+                private_folder(self.folder)
+                private_folder(self.log.parent)
+                logs = sorted(self.log.parent.glob("setup-*.log"))
+                for old in logs[: 1 - LOGS]:
                     old.unlink(missing_ok=True)
-            with self.log.open("a", encoding="utf-8") as file:
-                file.write(line + "\n")
+                for kept in logs[1 - LOGS :]:
+                    append_private(kept, "")  # earlier versions let others read them
+            append_private(self.log, line + "\n")
 
 
 def _at_rest(state: State) -> State:

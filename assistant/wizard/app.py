@@ -17,6 +17,7 @@ from assistant.machines import label, load
 from assistant.model.event import Progress, Step
 from assistant.model.finding import Severity
 from assistant.model.record import replace
+from assistant.model.visible import visible
 from assistant.session.actions import Resume, Show, Simulate
 from assistant.session.nouns import Phase, State, Task
 from assistant.session.resume import furthest, obstacle, remarks, worth_telling
@@ -115,7 +116,7 @@ class SetupWizard(widgets.VBox):  # type: ignore[misc]  # the library has no typ
 
     def _draw_stepper(self, state: State) -> None:
         names, progress = titles(), state.status(state.current).progress
-        text = progress.text if progress else ""
+        text = visible(progress.text) if progress else ""
         stands = {step: state.status(step) for step in Step}
         self.stepper.words = _words()
         self.stepper.language = language().replace("_", "-")
@@ -129,7 +130,12 @@ class SetupWizard(widgets.VBox):  # type: ignore[misc]  # the library has no typ
     def _draw_progress(self, progress: Progress | None, *, running: bool) -> None:
         """Tell whole percents and new texts at once, smaller steps once a second: every message has its price."""
         share = min(100, int(100 * progress.done / progress.total)) if progress and progress.total else 0
-        told = {"running": running, "share": share, "text": progress.text if progress else "", "since": self._since}
+        told = {
+            "running": running,
+            "share": share,
+            "text": visible(progress.text) if progress else "",
+            "since": self._since,
+        }
         told["total"] = bool(progress and progress.total)
         same = {key: self.stepper.progress.get(key) for key in told} == told
         if same and time.monotonic() - self._told_at < 1:

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 
 from assistant.i18n import _, as_typed
 from assistant.model.finding import Finding, Launch, Remedy, Severity
+from assistant.model.visible import visible
 
 __all__ = [
     "ICONS",
@@ -47,8 +48,8 @@ ICONS = {
 
 
 def esc(text: object) -> str:
-    """Make text harmless in HTML."""
-    return html.escape(str(text))
+    """Make text harmless in HTML: no tags, and nothing hidden in it."""
+    return html.escape(visible(str(text)))
 
 
 def icon(name: str, words: str = "") -> str:

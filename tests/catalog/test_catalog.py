@@ -16,10 +16,26 @@ from assistant.catalog.identity import CardTables
 from assistant.catalog.launchers import LauncherTables
 from assistant.catalog.limits import LimitTables
 from assistant.catalog.rows import CudaTables, DirectmlTables, IndexTables, RocmTables, SystemTables, TorchTables
-from assistant.catalog.tables import read_tables
+from assistant.catalog.tables import Table, read_tables
 from assistant.export.containers import ContainerTables
 from assistant.model.errors import BadInput
+from assistant.model.record import Record
 from assistant.session.support import SupportTables
+
+
+class Switch(Record, frozen=True):
+    """A variable that keeps a library from reporting; `assistant/host/quiet.py` reads the table without this schema."""
+
+    name: str
+    value: str
+    of: str
+
+
+class Switches(Record, frozen=True):
+    """The file of these variables."""
+
+    switches: Table[Switch]
+
 
 KINDS = {
     "torch": TorchTables,
@@ -35,6 +51,7 @@ KINDS = {
     "launchers": LauncherTables,
     "limits": LimitTables,
     "support": SupportTables,
+    "telemetry": Switches,
 }
 CATALOG = load_catalog()
 

@@ -25,6 +25,7 @@ from assistant.export.config import config_text
 from assistant.export.pins import constraints_text, requirements_text
 from assistant.export.projects import pyproject_text
 from assistant.export.shells import dotenv_text, fish_text, powershell_text
+from assistant.host.quiet import quiet
 from assistant.model.errors import BadInput
 
 change = msgspec.structs.replace
@@ -227,7 +228,8 @@ FISH_LINE = re.compile(r"set -gx ([A-Za-z_]\w*) '((?:[^'\\]|\\['\\])*)'")
 def test_powershell_and_fish_can_read_every_value_as_one_literal(values):
     """By the rules of their manuals, each line is one assignment of one literal that gives the value back."""
     bundle = change(BUNDLE, plan=change(PLAN, env=values))
-    expected = {name: " ".join(value.splitlines()) for name, value in values.items()} | {"INFERENCE_DEVICE": "cuda"}
+    told = {name: " ".join(value.splitlines()) for name, value in values.items()}
+    expected = {**quiet(), **told, "INFERENCE_DEVICE": "cuda"}
     lines = powershell_text(bundle).split("\n")[1:-1], fish_text(bundle).split("\n")[1:-1]
     shells = [POWERSHELL_LINE.fullmatch(line) for line in lines[0]], [FISH_LINE.fullmatch(line) for line in lines[1]]
     assert {found[1]: re.sub("(['\u2018-\u201b])\\1", r"\1", found[2]) for found in shells[0]} == expected

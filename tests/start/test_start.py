@@ -32,6 +32,7 @@ import os, sys
 print(*sys.argv[1:], os.environ["SETUP_ASSISTANT_STARTED_AS"] if "typed" in sys.argv else os.getcwd(), sep='|')
 sys.exit(7 if 'fail' in sys.argv else 0)
 """
+SWITCHES = "assistant/catalog/data/telemetry.json"  # every child is told to keep quiet, the first ones too
 NO_NETWORK = {
     "PIP_CONFIG_FILE": os.devnull,
     "PIP_INDEX_URL": "http://127.0.0.1:9/simple",
@@ -49,6 +50,7 @@ class Project:
         self.home = folder / ".assistant"
         ignore = shutil.ignore_patterns("__pycache__", "*.json", "*.toml", "*.svg")
         shutil.copytree(ROOT / "assistant", folder / "assistant", ignore=ignore)
+        shutil.copy(ROOT / SWITCHES, folder / SWITCHES)
         shutil.copy(ROOT / "start.py", folder)
         (folder / "pyproject.toml").write_text(PYPROJECT)
         (folder / "assistant" / "__main__.py").write_text(COMMAND)

@@ -178,8 +178,8 @@ def _models(lines: Iterable[str]) -> Iterable[str]:
 
 def _named(line: str, vendor: Vendor) -> Gpu:
     """Read `GPU 0: NVIDIA GeForce RTX 3090` or `AMD Radeon RX 7900 XTX (gfx1100)`."""
-    name = re.sub(r"^GPU \d{1,3}: *|\s*\(UUID: [^)]{0,80}\)", "", line[:_LONGEST_NAME])
-    gfx = re.search(r"\s*\((gfx[0-9a-f]{3,5})[^)]{0,40}\)$", name)
+    name = re.sub(r"^GPU \d{1,3}: *|\(UUID: [^)]{0,80}\)", "", line[:_LONGEST_NAME]).strip()
+    gfx = re.search(r"\((gfx[0-9a-f]{3,5})[^)]{0,40}\)$", name)
     told = vendor_of_name(name)
     return Gpu(
         vendor=vendor if told is Vendor.UNKNOWN else told,

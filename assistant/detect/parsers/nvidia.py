@@ -47,7 +47,7 @@ def smi_table(text: str) -> NvidiaReport | None:
 
 def _table_row(text: str, found: re.Match[str]) -> NvidiaRow:
     memory = _MEMORY.search(text, found.end(), found.end() + 400)
-    name = re.sub(r"\s+(?:On|Off|WDDM|TCC|MCDM|N/A|ERR!|Enabled|Disabled)$", "", found[2].strip())
+    name = re.sub(r"\s(?:On|Off|WDDM|TCC|MCDM|N/A|ERR!|Enabled|Disabled)$", "", found[2].strip()).rstrip()
     return NvidiaRow(gpu=_gpu(name=name, mib=memory[1] if memory else None), bus=_bus(found[3]))
 
 

@@ -11,6 +11,7 @@ from assistant.i18n import _
 from assistant.model.event import Step
 from assistant.model.finding import Diagnosis, Remedy, Severity
 from assistant.model.record import replace
+from assistant.model.visible import visible
 from assistant.session.actions import Begin, Mend, Paste, Wish
 from assistant.session.mend import commands_for, named, ways
 from assistant.session.nouns import Outcome, Phase, State, Task
@@ -106,7 +107,8 @@ def _offered(state: State) -> dict[str, Remedy]:
 
 
 def _label(way: Remedy) -> str:
-    return way.text if len(way.text) <= LABEL else f"{way.text[: LABEL - 1]}…"
+    text = visible(way.text)
+    return text if len(text) <= LABEL else f"{text[: LABEL - 1]}…"
 
 
 def _preview(way: Remedy, state: State) -> str:

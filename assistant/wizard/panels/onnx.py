@@ -11,11 +11,13 @@ from typing import Any, TypeVar
 
 import ipywidgets as widgets
 
+from assistant.host.files import write_whole
 from assistant.host.process import CancelToken, stream
 from assistant.i18n import _, language
 from assistant.model.errors import AssistantError, WorkFailed
 from assistant.model.finding import Severity
 from assistant.model.record import from_json
+from assistant.model.visible import visible
 from assistant.wizard import html
 from assistant.wizard.parts import made, show
 
@@ -84,7 +86,8 @@ class OnnxPage(widgets.VBox):  # type: ignore[misc]  # the library has no types
         picture, output = self._folder / "picture.svg", self._folder / f"{model.stem}.dml.onnx"
         yield from self._part(_("Checking"), _checked, Checked, "check", str(model), "--svg", str(picture))
         if picture.is_file():
-            yield html.details(_("Picture"), f'<div class="ptsa-plot">{picture.read_text(encoding="utf-8")}</div>')
+            drawn = visible(picture.read_text(encoding="utf-8"))
+            yield html.details(_("Picture"), f'<div class="ptsa-plot">{drawn}</div>')
         convert = ("convert", str(model), "--to", str(output), "--force")
         yield from self._part(_("Converting"), _converted, Conversion, *convert)
         yield from self._part(_("Trying"), _tried, Attempt, "try", str(output), "--against", str(model))
@@ -104,7 +107,7 @@ class OnnxPage(widgets.VBox):  # type: ignore[misc]  # the library has no types
     def _given(self) -> Path:
         """Write what was uploaded into a folder of its own, or take the file that was named."""
         for item in self.upload.value:
-            (self._folder / Path(item["name"]).name).write_bytes(bytes(item["content"]))
+            write_whole(self._folder / Path(item["name"]).name, bytes(item["content"]))
         names = [Path(item["name"]).name for item in self.upload.value]
         models = [name for name in names if name.endswith(".onnx")] or names
         if models:

@@ -1,0 +1,47 @@
+"""Which characters may reach a reader: none that steers a terminal, turns the reading direction or cannot be seen.
+
+A name or a log from somebody else is only ever text. Two that join letters and pictures stay (U+200C and U+200D):
+Persian, Indic scripts and emoji are spelled with them, and they neither move nor hide what stands beside them.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+
+__all__ = ["one_line", "spelled", "visible"]
+
+# Unicode's Cc, Cs, Zl and Zp, and those of Cf that show nothing (Unicode's TR 36; CVE-2021-42574).
+# The Arabic, Kaithi, Egyptian and musical signs of Cf are drawn; tags (U+E0000 to U+E007F) hide whole sentences.
+_HIDDEN = (
+    r"\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\xad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f"
+    r"\ud800-\udfff\ufeff\ufff9-\ufffb\U000e0000-\U000e007f"
+)
+_STEERING = re.compile(rf"(?:[{_HIDDEN}]|\r(?!\n))+")  # \r alone goes back to the beginning of the line
+_BREAKING = re.compile(rf"[\t\n\r{_HIDDEN}]+")
+_ONE = re.compile(f"[{_HIDDEN}]")
+
+
+def visible(text: str) -> str:
+    """Put U+FFFD where something stood that steers or hides, so that nobody takes the text for whole."""
+    return _STEERING.sub("\ufffd", text)
+
+
+def one_line(text: str) -> str:
+    """Make a text one line, with a space where a break or something hidden stood."""
+    return _BREAKING.sub(" ", text).strip()
+
+
+def spelled(text: str, *, long: bool = False) -> str:
+    r"""Write what is hidden in JSON as the escapes that JSON has for it: the data stay the same, and can be seen.
+
+    `long` spells what lies beyond U+FFFF as TOML does, \U and eight digits. A half of a character has no spelling in
+    TOML and becomes U+FFFD.
+    """
+    return _ONE.sub(lambda found: _toml(found[0]) if long else json.dumps(found[0])[1:-1], text)
+
+
+def _toml(sign: str) -> str:
+    if "\ud800" <= sign <= "\udfff":
+        return "\ufffd"
+    return f"\\U{ord(sign):08x}" if ord(sign) > 0xFFFF else f"\\u{ord(sign):04x}"  # noqa: PLR2004 - the last of \u

@@ -1,0 +1,127 @@
+"""Libraries that report on their users are told not to, in every program that is started and every file made."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import onnx
+import pytest
+from export.setups import DETECTION, ENVIRONMENT, LOCK, PLAN, REPORT
+from onnx import TensorProto, helper
+
+from assistant.export import Bundle, texts
+from assistant.export.config import config_text, read_config
+from assistant.host.live import LiveHost
+from assistant.host.process import leave_running, stream
+from assistant.host.quiet import quiet
+from assistant.model.errors import BadInput
+from assistant.model.record import replace
+
+NAMES = ("DO_NOT_TRACK", "GRADIO_ANALYTICS_ENABLED", "HF_HUB_DISABLE_TELEMETRY", "ORT_DISABLE_TELEMETRY")
+TELL = f"import json, os; print(json.dumps({{name: os.environ.get(name) for name in {NAMES}}}))"
+STORE = f"import sys; sys.stdout = open(sys.argv[1], 'w'); {TELL}; sys.stdout.close(); os.rename(*sys.argv[1:])"
+CARRIERS = (
+    ".env",
+    "env.ps1",
+    "env.fish",
+    "Dockerfile",
+    ".devcontainer/devcontainer.json",
+    "kernelspec/kernel.json",
+    ".github/workflows/torch.yml",
+    "environment.yml",
+    "pixi.toml",
+    "launch/comfyui/start-comfyui.sh",
+)
+
+
+@pytest.fixture(autouse=True)
+def _unset(monkeypatch):
+    for name in NAMES:
+        monkeypatch.delenv(name, raising=False)
+
+
+def test_the_table_names_the_switches():
+    """ONNX Runtime's is the one that the verification needs."""
+    assert tuple(sorted(quiet())) == NAMES
+    assert quiet()["ORT_DISABLE_TELEMETRY"] == "1"
+
+
+def test_a_child_is_quiet():
+    """One that is streamed, as installers and the verification are."""
+    lines: list[str] = []
+    assert stream([sys.executable, "-c", TELL], lines.append) == 0
+    assert json.loads(lines[0]) == quiet()
+
+
+def test_a_probe_is_quiet():
+    """One that detection asks."""
+    answer = LiveHost().run(sys.executable, "-c", TELL)
+    assert json.loads(answer.text) == quiet()
+
+
+def test_onnx_runtime_leaves_no_number_behind(tmp_path: Path):
+    """A model that runs in a child of ours makes neither the lasting number nor the store of events in the home."""
+    node = helper.make_node("Relu", ["x"], ["y"])
+    shapes = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [1]) for name in "xy"]
+    graph = helper.make_graph([node], "g", shapes[:1], shapes[1:])
+    onnx.save(helper.make_model(graph, ir_version=9, opset_imports=[helper.make_opsetid("", 17)]), tmp_path / "m.onnx")
+    run = "import sys, onnxruntime; onnxruntime.InferenceSession(sys.argv[1], providers=['CPUExecutionProvider'])"
+    homes = {"HOME": str(tmp_path / "home"), "XDG_CACHE_HOME": str(tmp_path / "home")}
+    lines: list[str] = []
+    assert stream([sys.executable, "-c", run, tmp_path / "m.onnx"], lines.append, environment=homes) == 0, lines
+    assert not list((tmp_path / "home").rglob("*"))
+
+
+def test_a_program_that_goes_on_is_quiet(tmp_path: Path):
+    """JupyterLab, which this process becomes, and a kernel that it leaves running."""
+    told, part = tmp_path / "told", tmp_path / "part"
+    leave_running([sys.executable, "-c", STORE, str(part), str(told)])
+    while not told.exists():
+        time.sleep(0.02)
+    assert json.loads(told.read_text()) == quiet()
+    script = f"from assistant.host.process import become; import sys; become([sys.executable, '-c', {TELL!r}])"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert json.loads(done.stdout) == quiet()
+
+
+def test_what_the_user_has_set_stays(monkeypatch):
+    """Their own value is the way out, an empty one too."""
+    monkeypatch.setenv("ORT_DISABLE_TELEMETRY", "0")
+    monkeypatch.setenv("DO_NOT_TRACK", "")
+    lines: list[str] = []
+    stream([sys.executable, "-c", TELL], lines.append, environment={"HF_HUB_DISABLE_TELEMETRY": "no"})
+    told = json.loads(lines[0])
+    assert (told["ORT_DISABLE_TELEMETRY"], told["DO_NOT_TRACK"], told["HF_HUB_DISABLE_TELEMETRY"]) == ("0", "", "no")
+    assert os.environ["ORT_DISABLE_TELEMETRY"] == "0"
+
+
+def bundle() -> Bundle:
+    """Put a setup together."""
+    return Bundle(
+        machine=DETECTION.machine, plan=PLAN, environment=replace(ENVIRONMENT, path="env"), report=REPORT, lock=LOCK
+    )
+
+
+def test_every_export_that_carries_variables_carries_them():
+    """Shells, containers, kernels, projects, jobs and the start of image applications."""
+    written = texts(bundle())
+    for path in CARRIERS:
+        for name, value in quiet().items():
+            assert name in written[path], path
+            assert value in written[path].partition(name)[2][:12], path
+
+
+def test_a_plan_may_name_them_and_nothing_like_them():
+    """A configuration that sets one as we do is data like any; another value is not taken from a stranger."""
+    told = replace(
+        bundle(), plan=replace(PLAN, env=quiet()), environment=replace(ENVIRONMENT, path="env", python="bin/python")
+    )
+    assert read_config(config_text(told)).plan.env == quiet()
+    for env in ({"ORT_DISABLE_TELEMETRY": "0"}, {"ORT_DISABLE_TELEMETRYX": "1"}):
+        with pytest.raises(BadInput, match="no plan sets"):
+            read_config(config_text(replace(told, plan=replace(PLAN, env=env))))
