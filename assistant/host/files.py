@@ -98,13 +98,13 @@ def put_in_place(part: Path, path: Path) -> None:
     settle(path.parent)
 
 
-def settle(folder: Path) -> None:
-    """Have a folder's names on the disk itself; Windows can do it for files only, some network file systems not at all.
+def settle(path: Path) -> None:
+    """Have a file, or the names in a folder, on the disk itself; Windows and some network file systems do no folders.
 
     Raises `OSError`.
     """
     if os.name != "nt":
-        handle = os.open(folder, os.O_RDONLY)
+        handle = os.open(path, os.O_RDONLY)
         try:
             os.fsync(handle)
         except OSError as error:
