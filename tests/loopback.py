@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import io
 import json
+import tarfile
 import threading
 import zipfile
 from contextlib import suppress
@@ -30,12 +32,48 @@ def make_wheel(folder: Path, name: str, version: str, tag: str, requires: tuple[
     return path
 
 
+SETUP = """open({mark!r}, "w").close()
+from setuptools import setup
+setup(name={name!r}, version={version!r})
+"""
+BACKEND = """open({mark!r}, "w").close()
+import zipfile
+def build_wheel(folder, config_settings=None, metadata_directory=None):
+    info = "{name}-{version}.dist-info"
+    with zipfile.ZipFile(folder + "/{name}-{version}-py3-none-any.whl", "w") as wheel:
+        wheel.writestr("{name}.py", "")
+        wheel.writestr(info + "/METADATA", "Metadata-Version: 2.1\\nName: {name}\\nVersion: {version}\\n")
+        wheel.writestr(info + "/WHEEL", "Wheel-Version: 1.0\\nRoot-Is-Purelib: true\\nTag: py3-none-any\\n")
+        wheel.writestr(info + "/RECORD", "")
+    return "{name}-{version}-py3-none-any.whl"
+"""
+PROJECT = '[build-system]\nrequires = []\nbuild-backend = "backend"\nbackend-path = ["."]\n'
+
+
+def make_archive(folder: Path, name: str, version: str, mark: Path, *, by: str = "backend") -> Path:
+    """Write a source archive whose build leaves a mark: by a `setup.py`, or by a `backend` of its own."""
+    said = {"mark": str(mark), "name": name, "version": version}
+    files = {"PKG-INFO": f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n"}
+    if by == "backend":
+        files |= {"pyproject.toml": PROJECT, "backend.py": BACKEND.format(**said)}
+    else:
+        files |= {"setup.py": SETUP.format(**said)}
+    path = folder / f"{name}-{version}.tar.gz"
+    with tarfile.open(path, "w:gz") as archive:
+        for file, text in files.items():
+            entry = tarfile.TarInfo(f"{name}-{version}/{file}")
+            entry.size = len(text.encode())
+            archive.addfile(entry, io.BytesIO(text.encode()))
+    return path
+
+
 class LoopbackIndex:
     """A package index (PEP 503 with hashes, or PEP 691 when `speaks_json`) over real HTTP.
 
-    `trouble` maps a project to an HTTP status, to "stall" (no answer until the test ends), to "page" (no index) or to
-    "hash" (its pages tell wrong hashes). `upstream` makes pages name files absolutely, as those of a leaking mirror do;
-    `delay` are seconds before each answer; `login` ("user:password") is asked for where it is set.
+    `trouble` maps a project to an HTTP status, to "stall" (no answer until the test ends), to "page" (no index), to
+    "hash" (its pages tell wrong hashes) or to "bare" (they tell none). `upstream` makes pages name files absolutely, as
+    those of a leaking mirror do; `delay` are seconds before each answer; `login` ("user:password") is asked for where
+    it is set; `requests` holds every path that was asked for.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -44,6 +82,7 @@ class LoopbackIndex:
         self.upstream = ""
         self.delay = 0.0
         self.login = ""
+        self.requests: list[str] = []
         self.trouble: dict[str, int | str] = {}
         self.over = threading.Event()
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
@@ -56,6 +95,12 @@ class LoopbackIndex:
         folder = self.folder / name
         folder.mkdir(exist_ok=True)
         return make_wheel(folder, name, version, tag, requires)
+
+    def add_archive(self, name: str, version: str, mark: Path, *, by: str = "backend") -> Path:
+        """Put a source archive on the index whose build leaves a mark."""
+        folder = self.folder / name
+        folder.mkdir(exist_ok=True)
+        return make_archive(folder, name, version, mark, by=by)
 
     def close(self) -> None:
         """Let stalled answers go and stop serving."""
@@ -78,11 +123,14 @@ class LoopbackIndex:
             return 404, "text/plain", b"not found"
         if file:
             return 200, "application/octet-stream", (self.folder / project / file.replace("%2B", "+")).read_bytes()
-        return self._page(sorted((self.folder / project).iterdir()), salt=b"x" if trouble == "hash" else b"")
+        return self._page(
+            sorted((self.folder / project).iterdir()), salt=b"x" if trouble == "hash" else b"", bare=trouble == "bare"
+        )
 
-    def _page(self, wheels: list[Path], salt: bytes) -> tuple[int, str, bytes]:
+    def _page(self, wheels: list[Path], salt: bytes, *, bare: bool) -> tuple[int, str, bytes]:
         sums = {wheel.name: hashlib.sha256(wheel.read_bytes() + salt).hexdigest() for wheel in wheels}
         base = f"{self.upstream}/{wheels[0].parent.name}/" if self.upstream else ""
+        sums = dict.fromkeys(sums, "") if bare else sums
         if self.speaks_json:
             files = [
                 {"filename": name, "url": base + name, "hashes": {"sha256": digest}} for name, digest in sums.items()
@@ -90,7 +138,8 @@ class LoopbackIndex:
             page = {"meta": {"api-version": "1.0"}, "name": "", "files": files}
             return 200, "application/vnd.pypi.simple.v1+json", json.dumps(page).encode()
         links = (
-            f'<a href="{base}{name.replace("+", "%2B")}#sha256={digest}">{name}</a>' for name, digest in sums.items()
+            f'<a href="{base}{name.replace("+", "%2B")}{"#sha256=" * bool(digest)}{digest}">{name}</a>'
+            for name, digest in sums.items()
         )
         return 200, "text/html", "\n".join(links).encode()
 
@@ -99,6 +148,7 @@ class LoopbackIndex:
 
         class Handler(BaseHTTPRequestHandler):
             def do_GET(self) -> None:
+                index.requests.append(self.path)
                 status, kind, body = index.answer(self.path)
                 given = self.headers.get("Authorization", "").removeprefix("Basic ")
                 if index.login and base64.b64decode(given).decode() != index.login:

@@ -109,6 +109,12 @@ class Catalog:
         """The newest torch release that the catalogue knows."""
         return self.releases[0].version
 
+    @cached_property
+    def packages(self) -> frozenset[str]:
+        """Name every package that a plan of these tables can ask for, and the kernel that each environment gets."""
+        companions = {row.package for row in self.torch.companions.rows}
+        return frozenset(companions | {"torch", "torchvision", "torchaudio", "torch-directml", "ipykernel"})
+
     def release(self, version: str) -> TorchRelease | None:
         """Find a release by its public version."""
         return next((row for row in self.releases if number(row.version) == number(version)), None)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import shlex
+import sys
 from collections.abc import Iterable
 from typing import Any
 
 import click
+from packaging.requirements import Requirement
 from rich.text import Text
 
 from assistant.catalog import load_catalog
@@ -13,7 +16,7 @@ from assistant.cli.console import console
 from assistant.cli.draw import draw_planning
 from assistant.cli.inputs import host_of, read_file
 from assistant.cli.journey import Journey, agree, refuse_failed
-from assistant.cli.options import request_of, request_options
+from assistant.cli.options import each, request_of, request_options
 from assistant.cli.terminal import ask, echo
 from assistant.detect import detect
 from assistant.export import Config, read_config
@@ -21,16 +24,16 @@ from assistant.export.drift import Drift
 from assistant.export.trust import plain
 from assistant.host.live import LiveHost
 from assistant.i18n import _
-from assistant.install.validate import check_index_url
+from assistant.install.validate import check_index_url, check_requirement
 from assistant.model.errors import BadInput
 from assistant.model.machine import Machine
 from assistant.model.plan import Plan, Planning, Request
 from assistant.model.record import replace, to_json
 from assistant.plan import make_plans, nothing_fits
 from assistant.session.actions import Resume
-from assistant.session.apply import Course, changes, check_lock, course, known_index
+from assistant.session.apply import Course, changes, check_lock, course, known_index, unknown_requirements
 from assistant.session.nouns import State, Task
-from assistant.session.sources import Sources
+from assistant.session.sources import Consent, Sources
 
 __all__ = ["CONFIG_LIMIT", "apply", "draw_drifts"]
 
@@ -44,10 +47,17 @@ CONFIG_LIMIT = 10**7
 @click.option("--find-links", multiple=True, metavar="DIR", help="A folder of wheels.")
 @click.option("--offline", is_flag=True, help="Use nothing but caches and local folders.")
 @click.option("--trust-index", multiple=True, metavar="URL", help="Accept this index that the configuration names.")
+@click.option(
+    "--trust-requirement",
+    multiple=True,
+    metavar="NAME",
+    callback=each(lambda name: str(Requirement(check_requirement(name)))),
+    help="Accept this package that the configuration names.",
+)
 @request_options
 @click.option("--anew", is_flag=True, help="Plan anew even where the configuration fits as it is.")
 @click.option("--dry-run", is_flag=True, help="Print what would be done, and do nothing.")
-@click.option("--yes", is_flag=True, help="Answer every question with yes, but for unknown indexes.")
+@click.option("--yes", is_flag=True, help="Answer every question with yes, but for unknown indexes and packages.")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 def apply(  # noqa: PLR0913 - one for each option
     config: str,
@@ -57,6 +67,7 @@ def apply(  # noqa: PLR0913 - one for each option
     find_links: tuple[str, ...],
     offline: bool,
     trust_index: tuple[str, ...],
+    trust_requirement: tuple[str, ...],
     anew: bool,
     dry_run: bool,
     yes: bool,
@@ -65,7 +76,8 @@ def apply(  # noqa: PLR0913 - one for each option
 ) -> None:
     """Rebuild an environment from an exported configuration."""
     told = read_config(read_file(config, CONFIG_LIMIT), config)
-    sources = Sources(LiveHost(), find_links=find_links, offline=offline)
+    consent = Consent(builds=False, indexes=trust_index, asks=not dry_run)
+    sources = Sources(LiveHost(), find_links=find_links, offline=offline, consent=consent)
     state = State(target="" if target == "new" else target)
     journey = Journey(state, sources, quiet=as_json, asks=not yes)
     if replay is None:
@@ -85,7 +97,9 @@ def apply(  # noqa: PLR0913 - one for each option
             draw_drifts(other)
         _end(journey.state, way, planned, other, as_json=as_json)
         return
-    _plan(journey, told, way, sources, trust_index, yes=yes)
+    if way.plan:
+        agree_sources(way.plan, sources, trust_index, trust_requirement, asks=not (yes or as_json))
+    _plan(journey, told, way, sources)
     journey.run(Task.PREPARE)
     preview, plan = journey.state.preview, journey.state.plan
     if way.plan and preview:
@@ -121,32 +135,48 @@ def _draw_way(way: Course) -> None:
         console.print(Text(_("The configuration does not fit this machine as it is, so it is planned anew.")))
 
 
-def _plan(
-    journey: Journey, told: Config, way: Course, sources: Sources, trusted: tuple[str, ...], *, yes: bool
-) -> None:
+def _plan(journey: Journey, told: Config, way: Course, sources: Sources) -> None:
     """Put the plan into the session: the configuration's own, or a new one."""
     if way.plan is None:
         journey.session.dispatch(Resume(state=replace(journey.state, request=way.request)))
         journey.run(Task.PLAN)
         return
-    if way.plan.index_url:
-        _agree_index(way.plan.index_url, sources, trusted, yes=yes)
-    sources.keep = dict(told.environment.packages)
+    sources.keep = sources.locked = dict(told.environment.packages)
     planning = Planning(choice=way.plan, plans=(way.plan,))
     journey.session.dispatch(Resume(state=replace(journey.state, planning=planning)))
 
 
-def _agree_index(url: str, sources: Sources, trusted: tuple[str, ...], *, yes: bool) -> None:
-    """Take an index that nobody here knows only where it is named once more; `--yes` is no answer to that."""
-    check_index_url(url)
-    if url in trusted or known_index(url, load_catalog(), sources.own_indexes):
-        return
-    question = _("The configuration takes torch from {url}, which is no known index. Trust it?").format(url=url)
-    if yes or not ask(question, default=False):
-        raise BadInput(
-            _("The configuration takes torch from {url}, which is no known index.").format(url=url),
-            hint=_("If you trust it, add --trust-index {url}.").format(url=url),
+def agree_sources(
+    plan: Plan, sources: Sources, indexes: tuple[str, ...], packages: tuple[str, ...], *, asks: bool
+) -> None:
+    """Take an index or a package that nobody here knows only where it is named once more; `--yes` names nothing.
+
+    Raises `BadInput`. This comes before the first request: even to ask an index tells it who is there.
+    """
+    catalog, url = load_catalog(), plan.index_url
+    if url:
+        check_index_url(url)
+    if url and url not in indexes and not known_index(url, catalog, sources.own_indexes):
+        said = _("The configuration takes torch from {url}, which is no known index.").format(url=url)
+        question = _("The configuration takes torch from {url}, which is no known index. Trust it?").format(url=url)
+        _answered(question, said, _("If you trust it, add --trust-index {url}.").format(url=url), asks=asks)
+    if names := unknown_requirements(plan, catalog, packages):
+        listed = ", ".join(names)
+        said = _("The configuration asks for packages that no plan of the assistant needs: {names}.").format(
+            names=listed
         )
+        question = _(
+            "The configuration asks for packages that no plan of the assistant needs: {names}. Are all of them what "
+            "you expect, letter by letter?"
+        ).format(names=listed)
+        words = " ".join(f"--trust-requirement {shlex.quote(name)}" for name in names)
+        hint = _("Read the names letter by letter. If you trust them, add {options}.").format(options=words)
+        _answered(question, said, hint, asks=asks)
+
+
+def _answered(question: str, said: str, hint: str, *, asks: bool) -> None:
+    if not (asks and sys.stdin.isatty() and ask(question, default=False)):
+        raise BadInput(said, hint=hint)
 
 
 def _planned(machine: Machine, way: Course) -> Plan:

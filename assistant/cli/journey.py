@@ -201,6 +201,7 @@ def _draw_prepare(state: State) -> None:
             )
         )
     )
+    draw_findings(preview.findings)
     for command in preview.commands:
         console.print(Text(f"    {shlex.join(command)}", style="dim"))
 

@@ -13,7 +13,7 @@ from assistant.install.validate import check_index_url, check_requirement
 from assistant.model.errors import BadInput
 from assistant.model.plan import Backend, Request
 
-__all__ = ["request_of", "request_options", "source_options"]
+__all__ = ["each", "request_of", "request_options", "source_options"]
 
 
 def request_options(command: click.decorators.FC) -> click.decorators.FC:
@@ -21,7 +21,7 @@ def request_options(command: click.decorators.FC) -> click.decorators.FC:
     backends = click.Choice([backend.value for backend in Backend])
     command = click.option("--python", metavar="V", help="Version of Python, such as 3.12.")(command)
     command = click.option("--nightly", is_flag=True, help="Take last night's build of torch, not a release.")(command)
-    pins = _each(check_requirement)
+    pins = each(check_requirement)
     pin = click.option(
         "--pin", "pins", multiple=True, metavar="REQ", callback=pins, help="A requirement that must hold."
     )
@@ -32,10 +32,10 @@ def request_options(command: click.decorators.FC) -> click.decorators.FC:
 def source_options(command: click.decorators.FC) -> click.decorators.FC:
     """Add the options that say where packages come from."""
     command = click.option("--offline", is_flag=True, help="Use nothing but caches and local folders.")(command)
-    folders = _each(_folder)
+    folders = each(_folder)
     links = click.option("--find-links", multiple=True, metavar="DIR", callback=folders, help="A folder of wheels.")
     command = links(command)
-    checked = _each(lambda url: check_index_url(url) if url else url)
+    checked = each(lambda url: check_index_url(url) if url else url)
     index = click.option("--index-url", default="", metavar="URL", callback=checked, help="Take torch from this index.")
     return index(command)
 
@@ -54,6 +54,6 @@ def _folder(name: str) -> str:
     return name
 
 
-def _each(check: Callable[[str], str]) -> Callable[..., Any]:
+def each(check: Callable[[str], str]) -> Callable[..., Any]:
     """Check an option's value, or each of its values, as it is read."""
     return lambda _context, _option, value: check(value) if isinstance(value, str) else tuple(map(check, value))

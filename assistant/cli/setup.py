@@ -7,20 +7,22 @@ from pathlib import Path
 from typing import Any, Literal
 
 import click
+from packaging.requirements import Requirement
 
 from assistant.cli.journey import Journey, agree, draw_preview, refuse_failed
-from assistant.cli.options import request_of, request_options, source_options
+from assistant.cli.options import each, request_of, request_options, source_options
 from assistant.cli.terminal import echo
 from assistant.host.live import LiveHost
 from assistant.i18n import _, sentences
 from assistant.install.make import standing
+from assistant.install.validate import check_requirement
 from assistant.model.errors import BadInput, NothingFits
 from assistant.model.record import replace, to_json
 from assistant.plan.settle import brings_cuda
 from assistant.session.actions import Choose
 from assistant.session.nouns import State, Task
 from assistant.session.resume import last_setup, setup_of
-from assistant.session.sources import Sources
+from assistant.session.sources import Consent, Sources
 
 __all__ = ["install", "setup", "verify"]
 
@@ -38,8 +40,23 @@ def agreement_options(command: Callable[..., Any]) -> Callable[..., Any]:
     keep = click.option("--keep", is_flag=True, help="Keep the installation even when its verification fails.")
     program = click.Choice(["uv", "pip"])
     installer = click.option("--installer", type=program, default="uv", help="Which program installs.")
-    command = cuda(keep(installer(command)))
-    return click.option("--yes", is_flag=True, help="Answer every question with yes.")(command)
+    built = each(lambda name: Requirement(check_requirement(name)).name)
+    source = click.option(
+        "--build-from-source",
+        multiple=True,
+        metavar="NAME",
+        callback=built,
+        help="Build this package where it comes only as source: that runs its author's code.",
+    )
+    trust = click.option(
+        "--trust-index", multiple=True, metavar="URL", help="Take from this index what others hold under the same name."
+    )
+    command = cuda(keep(installer(source(trust(command)))))
+    return click.option(
+        "--yes",
+        is_flag=True,
+        help="Answer every question with yes, but for builds from source and names that several indexes hold.",
+    )(command)
 
 
 @click.command()
@@ -69,7 +86,8 @@ def setup(target: str, folder: str, *, yes: bool, with_cuda: bool, as_json: bool
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 def install(target: str, *, dry_run: bool, yes: bool, with_cuda: bool, as_json: bool, **wishes: Any) -> None:  # noqa: ANN401
     """Install the plan into a new environment, or into one that stands, and verify it."""
-    journey = _journey("" if target == "new" else target, "", wishes, quiet=as_json, asks=not yes)
+    aim = "" if target == "new" else target
+    journey = _journey(aim, "", wishes, quiet=as_json, asks=not yes, look=dry_run)
     _look(journey, with_cuda=with_cuda)
     if not dry_run:
         agree(journey.state, yes=yes)
@@ -102,12 +120,17 @@ def verify(target: str, device: str, *, full: bool, as_json: bool) -> None:
     refuse_failed(journey.state)
 
 
-def _journey(target: str, folder: str, wishes: dict[str, Any], *, quiet: bool, asks: bool) -> Journey:
+def _journey(
+    target: str, folder: str, wishes: dict[str, Any], *, quiet: bool, asks: bool, look: bool = False
+) -> Journey:
+    """Begin a journey; one that only takes a `look` builds nothing and asks for no consent."""
     python = wishes["python"] or _python_of(target)
     request = request_of(wishes["backend"], wishes["pins"], python, nightly=wishes["nightly"])
     named = {name: wishes[name] for name in ("index_url", "find_links", "offline", "installer")}
+    built, indexes = wishes["build_from_source"], wishes["trust_index"]
+    consent = Consent(built=built, builds=not look, indexes=indexes, asks=not look)
     state = State(target=target, folder=folder, request=request, keep=wishes["keep"])
-    return Journey(state, Sources(LiveHost(), **named), quiet=quiet, asks=asks)
+    return Journey(state, Sources(LiveHost(), **named, consent=consent), quiet=quiet, asks=asks)
 
 
 def _python_of(target: str) -> str | None:

@@ -117,6 +117,8 @@ def _fault_of_requirement(line: str) -> str | None:
         return _("it is not a requirement")
     if need.url:
         return _("it names an address of its own")
+    if need.marker:
+        return _("it holds under a condition only")
     return None if line.isprintable() and line.isascii() else _("it is not a requirement")
 
 

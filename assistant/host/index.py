@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import logging
-import queue
 import re
 import ssl
-import threading
-import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
+from assistant.host.parallel import each_within
 from assistant.host.redact import without_credentials
 from assistant.i18n import _
 from assistant.model.machine import Machine
@@ -28,10 +27,13 @@ if TYPE_CHECKING:
 __all__ = [
     "DEFAULT_INDEX",
     "DIRECT",
+    "Archive",
     "Asked",
     "Found",
     "Network",
+    "find_archives",
     "find_wheels",
+    "list_each",
     "list_wheels",
     "web_client",
     "wheel_sizes",
@@ -40,10 +42,6 @@ __all__ = [
 
 NEWEST_GLIBC = 50  # stands for an unknown glibc: no wheel is left out for it
 NEWEST_MACOS = 26
-PARALLEL = 16
-
-Item = TypeVar("Item")
-Result = TypeVar("Result")
 
 
 class Network(Record, frozen=True):
@@ -79,6 +77,15 @@ class Found(Record, frozen=True):
     asked: tuple[Asked, ...] = ()
 
 
+class Archive(Record, frozen=True):
+    """A source archive that a source holds; `sha256` "" where it does not tell it, no password in `url`."""
+
+    filename: str
+    version: str
+    url: str
+    sha256: str = ""
+
+
 def find_wheels(  # noqa: PLR0913 - what is looked for, where, and how
     project: str,
     machine: Machine,
@@ -112,12 +119,52 @@ def list_wheels(
     return _found(project, [_Source(url, "configured") for url in index_urls], None, timeout, network)
 
 
+def list_each(
+    projects: Iterable[str], *, index_urls: Iterable[str], timeout: float, network: Network = DIRECT
+) -> dict[tuple[str, str], Found]:
+    """List the wheels of several projects in several indexes, by project and index, `timeout` seconds for all."""
+    sources = [_Source(url, "configured") for url in index_urls]
+    asked = [(project, source) for project in projects for source in sources]
+    with _client(network, timeout, [source.url for source in sources if source.url]) as client:
+        answers = each_within(lambda one: one[1].look(one[0], None, client), asked, timeout)
+    late = _("it did not answer within {seconds:g} s").format(seconds=timeout)
+    told = {one: answers.get(one) or ((), one[1].asked("unreachable", late)) for one in asked}
+    return {(project, source.url): Found(wheels=w, asked=(a,)) for (project, source), (w, a) in told.items()}
+
+
+def find_archives(
+    project: str,
+    python: str,
+    *,
+    index_urls: Iterable[str],
+    find_links: Iterable[str],
+    timeout: float,
+    network: Network = DIRECT,
+) -> tuple[Archive, ...]:
+    """Look for a project's source archives that allow a Python, newest first; else as `find_wheels`."""
+    sources = [_Source(url, "configured") for url in index_urls] + [_Source(url, "find-links") for url in find_links]
+    named = [source.url for source in sources if source.url and source.where != "find-links"]
+    with _client(network, timeout, named) as client:
+        found = each_within(lambda source: source.archives(project, _target(python, []), client), sources, timeout)
+    unique = {one.url: one for archives in found.values() for one in archives}
+    return tuple(sorted(unique.values(), key=lambda one: _version(one.version), reverse=True))
+
+
+def _version(text: str) -> Version:
+    from packaging.version import InvalidVersion, Version  # noqa: PLC0415 - not needed by every command
+
+    try:
+        return Version(text)
+    except InvalidVersion:
+        return Version("0")
+
+
 def _found(
     project: str, sources: list[_Source], target: TargetPython | None, timeout: float, network: Network
 ) -> Found:
     with_indexes = [source.url for source in sources if source.url and source.where != "find-links"]
     with _client(network, timeout, with_indexes) as client:
-        answers = _each(lambda source: source.look(project, target, client), sources, timeout)
+        answers = each_within(lambda source: source.look(project, target, client), sources, timeout)
     late = _("it did not answer within {seconds:g} s").format(seconds=timeout)
     told = [answers.get(source) or ((), source.asked("unreachable", late)) for source in sources]
     wheels = sorted((wheel for found, asked in told for wheel in found), key=wheel_version, reverse=True)
@@ -139,7 +186,7 @@ def wheel_sizes(
     `index_urls` lend their user names and passwords.
     """
     with _client(network, timeout, index_urls) as client:
-        sizes = _each(lambda url: _size(client, url), list(dict.fromkeys(urls)), timeout)
+        sizes = each_within(lambda url: _size(client, url), list(dict.fromkeys(urls)), timeout)
     return {url: size for url, size in sizes.items() if size is not None}
 
 
@@ -177,6 +224,31 @@ class _Source:
         except Exception as error:  # noqa: BLE001 - a source that cannot be asked is an answer, whatever the reason
             return (), self.asked("unreachable", _told(error))
         return wheels, replace(self.asked("ok" if wheels else "nothing"), foreign=self._foreign(wheels))
+
+    def archives(self, project: str, target: TargetPython, client: PyPIClient) -> tuple[Archive, ...]:
+        """Collect the source archives of a project; a source that cannot be asked has none to build."""
+        from unearth import PackageFinder  # noqa: PLC0415 - a third of a second that only a look needs
+
+        links = self.where == "find-links"
+        finder = PackageFinder(
+            client,  # type: ignore[arg-type] # as above
+            index_urls=[self.url] if self.url and not links else [],
+            find_links=[self.url] if links else [],
+            target_python=target,
+            no_binary=[project],
+        )
+        with suppress(Exception):
+            packages = [one for one in finder.find_all_packages(project) if one.version and not one.link.is_wheel]
+            return tuple(
+                Archive(
+                    filename=one.link.filename,
+                    version=one.version or "",
+                    url=without_credentials(one.link.url_without_fragment, ""),
+                    sha256=next(iter((one.link.hash_option or {}).get("sha256", [])), ""),
+                )
+                for one in packages
+            )
+        return ()
 
     def _foreign(self, wheels: tuple[Wheel, ...]) -> tuple[str, ...]:
         """Name the other servers that wheels lie on: a mirror whose page names them leaks upstream."""
@@ -311,27 +383,3 @@ def _platforms(machine: Machine) -> list[str]:
         tags.append(f"manylinux_2_{minor}_{arch}")
         tags += [f"{_LEGACY[minor]}_{arch}"] if minor in _LEGACY else []
     return [*tags, f"linux_{arch}"]
-
-
-def _each(work: Callable[[Item], Result], items: Sequence[Item], seconds: float) -> dict[Item, Result]:
-    """Do the work for all items at once; answer what was done in time. A worker that hangs is left behind."""
-    todo: queue.SimpleQueue[Item] = queue.SimpleQueue()
-    for item in items:
-        todo.put(item)
-    done: dict[Item, Result] = {}
-
-    def worker() -> None:
-        while not todo.empty():
-            try:
-                item = todo.get_nowait()
-            except queue.Empty:
-                return
-            done[item] = work(item)
-
-    deadline = time.monotonic() + seconds
-    threads = [threading.Thread(target=worker, daemon=True) for _number in range(min(PARALLEL, len(items)))]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(max(0.0, deadline - time.monotonic()))
-    return dict(done)

@@ -61,7 +61,8 @@ def _run(*argv: str) -> Answer:
         stdin=subprocess.DEVNULL,
         capture_output=True,
         timeout=COMMAND_LIMIT_SECONDS,
-        env=for_child({"LC_ALL": "C", "LANGUAGE": "en"}),
+        # `python -m pip` would run a `pip` that lies in the folder where we stand (Python 3.11 learnt how not to)
+        env=for_child({"LC_ALL": "C", "LANGUAGE": "en", "PYTHONSAFEPATH": "1"}),
         check=False,
     )
     text = (done.stdout + done.stderr).decode("utf-8", "replace")

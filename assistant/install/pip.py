@@ -8,7 +8,12 @@ from pathlib import Path
 from assistant.install.uv import KERNEL
 from assistant.model.plan import Plan
 
-__all__ = ["install_command", "read_report", "report_command", "venv_command"]
+__all__ = ["build_command", "install_command", "read_report", "report_command", "venv_command"]
+
+
+GUARD = Path(__file__).with_name("programs") / "wheels_only.py"
+QUIETLY = ("--no-input", "--disable-pip-version-check")
+ONLY_WHEELS = ("--only-binary", ":all:")
 
 
 def venv_command(python: str, target: Path) -> list[str]:
@@ -19,17 +24,35 @@ def venv_command(python: str, target: Path) -> list[str]:
 def install_command(python: Path, file: Path, staged: Path | None = None, by: str = "") -> list[str]:
     """Install exactly what a requirements file names, hashes checked; into a folder `staged` where one is given."""
     where = ["--ignore-installed", "--prefix", str(staged)] if staged else []
-    return [*_pip(str(python), by), *where, "--no-compile", "--no-deps", "--no-warn-script-location", "-r", str(file)]
+    return [
+        *_pip(str(python), by),
+        "install",
+        *ONLY_WHEELS,
+        *where,
+        "--no-compile",
+        "--no-deps",
+        "--no-warn-script-location",
+        "-r",
+        str(file),
+    ]
 
 
-def report_command(python: str, plan: Plan, report: Path, by: str = "") -> list[str]:
+def report_command(python: str, plan: Plan, report: Path, by: str = "", constraints: Path | None = None) -> list[str]:
     """Resolve a plan into a report (JSON) without installing anything; an index of torch's own goes before pip's.
 
-    pip cannot tie a package to an index; torch's builds win all the same, as their versions carry a local part.
+    Only wheels are looked at, whatever a package asks for. `constraints` is a file of versions that must hold. pip
+    cannot tie a package to an index; torch's builds win all the same, as their versions carry a local part.
     """
     index = ["--extra-index-url", plan.index_url] if plan.index_url else []
-    asked = [*_pip(python, by), "--dry-run", "--ignore-installed", "--quiet", "--report", str(report)]
+    index += ["--constraint", str(constraints)] if constraints else []
+    asked = [by or python, str(GUARD), *(["--for", python] if by else []), *QUIETLY, "install", *ONLY_WHEELS]
+    asked += ["--dry-run", "--ignore-installed", "--quiet", "--report", str(report)]
     return [*asked, *index, "--", *plan.requirements, KERNEL]
+
+
+def build_command(python: str, archive: Path, folder: Path, by: str = "") -> list[str]:
+    """Build the wheel of one source archive into a folder; what its build needs comes as wheels only."""
+    return [*_pip(python, by), "wheel", *ONLY_WHEELS, "--no-deps", "--wheel-dir", str(folder), str(archive)]
 
 
 def read_report(text: str) -> list[tuple[str, str, str, str]]:
@@ -52,4 +75,4 @@ def read_report(text: str) -> list[tuple[str, str, str, str]]:
 def _pip(python: str, by: str) -> list[str]:
     """Call a Python's own pip, or that of another (`by`) for it."""
     for_it = ["--python", python] if by else []
-    return [by or python, "-m", "pip", *for_it, "--no-input", "--disable-pip-version-check", "install"]
+    return [by or python, "-m", "pip", *for_it, *QUIETLY]

@@ -12,7 +12,7 @@ import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from assistant.host.index import Network
@@ -22,6 +22,7 @@ __all__ = [
     "pip_environment",
     "read_pip_settings",
     "uv_arguments",
+    "uv_default",
     "uv_environment",
     "uv_indexes",
 ]
@@ -116,16 +117,32 @@ def pip_environment(find_links: Iterable[str]) -> dict[str, str]:
     return {"PIP_FIND_LINKS": named} if named else {}
 
 
-def uv_indexes(configuration: str) -> tuple[str, ...]:
-    """Read the addresses of the indexes, passwords and all, in the text of a `uv.toml`; () for another text."""
-    try:
-        told = tomllib.loads(configuration)
-    except tomllib.TOMLDecodeError:
-        return ()
-    tables = [table for table in told.get("index", ()) if isinstance(table, dict)]
+def uv_indexes(configuration: str, *, explicit: bool = True) -> tuple[str, ...]:
+    """Read the addresses of the indexes, passwords and all, in the text of a `uv.toml`; () for another text.
+
+    Without `explicit` those are left out that serve only the packages that a project ties to them.
+    """
+    told, tables = _uv_told(configuration)
+    tables = [table for table in tables if explicit or not table.get("explicit")]
     more = told.get("extra-index-url", ())
     urls = [*(table.get("url") for table in tables), told.get("index-url"), *(more if isinstance(more, list) else ())]
     return tuple(url for url in urls if isinstance(url, str))
+
+
+def uv_default(configuration: str) -> str:
+    """Read which index takes the place of uv's own default in the text of a `uv.toml`, "" where none does."""
+    told, tables = _uv_told(configuration)
+    named = [table.get("url") for table in tables if table.get("default")]
+    return next((url for url in (*named, told.get("index-url")) if isinstance(url, str)), "")
+
+
+def _uv_told(configuration: str) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    try:
+        told = tomllib.loads(configuration)
+    except tomllib.TOMLDecodeError:
+        return {}, []
+    rows = told.get("index", ())
+    return told, [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
 
 
 def _section(text: str, section: str) -> dict[str, str]:

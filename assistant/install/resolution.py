@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 
+from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 
 from assistant.host.index import wheel_sizes
@@ -20,7 +22,32 @@ from assistant.model.errors import WorkFailed
 from assistant.model.plan import Plan
 from assistant.model.record import Record, replace
 
-__all__ = ["Package", "Resolution", "resolve"]
+__all__ = ["OnlySource", "Package", "Resolution", "Unsolved", "resolve"]
+
+
+class Unsolved(WorkFailed):
+    """No wheels were found that fit; `need` is the requirement that pip met nothing for, None where it named none."""
+
+    def __init__(self, message: str, *, hint: str, need: Requirement | None = None) -> None:
+        super().__init__(message, hint=hint)
+        self.need = need
+
+
+class OnlySource(WorkFailed):
+    """Nothing fits but packages that come as source, whose build would run their authors' code; `needs` names them."""
+
+    def __init__(self, needs: tuple[str, ...]) -> None:
+        self.needs = needs
+        names = ", ".join(needs)
+        super().__init__(
+            _("No wheel of {packages} fits, and a build from source would run its author's code here.").format(
+                packages=names
+            ),
+            hint=_(
+                "Pin a version that has a wheel (--pin), or agree to the build by name: "
+                "`assistant install --build-from-source {name}`."
+            ).format(name=Requirement(needs[0]).name),
+        )
 
 
 class Package(Record, frozen=True):
@@ -50,12 +77,17 @@ class Resolution(Record, frozen=True):
         return {package.name: package.version for package in self.packages}
 
 
-def resolve(plan: Plan, installer: Installer, keep: Mapping[str, str] | None = None) -> Resolution:
-    """Solve a plan for the installer's interpreter against the sources that its variables name.
+def resolve(
+    plan: Plan,
+    installer: Installer,
+    keep: Mapping[str, str] | None = None,
+    locked: Mapping[str, str] | None = None,
+) -> Resolution:
+    """Solve a plan for the installer's interpreter against the sources that its variables name, by wheels alone.
 
-    The versions in `keep`, those that an environment holds already, are kept where they fit.
-    Raises `WorkFailed` with the resolver's own last lines when the sources cannot be reached or nothing fits, and
-    `BadInput` before for an index or a requirement that is none.
+    The versions in `keep`, those that an environment holds already, are kept where they fit; those in `locked` must be.
+    Raises `OnlySource` where a package has no wheel, `WorkFailed` with the resolver's own last lines when the sources
+    cannot be reached or nothing fits, and `BadInput` before for an index or a requirement that is none.
     """
     if plan.index_url:
         check_index_url(plan.index_url)
@@ -63,7 +95,11 @@ def resolve(plan: Plan, installer: Installer, keep: Mapping[str, str] | None = N
         check_requirement(line)
     with scratch() as folder:
         by = _by_uv if installer.program == "uv" else _by_pip
-        found = by(plan, installer, folder, keep or {})
+        found = by(plan, installer, folder, keep or {}, _constraints(folder, locked or {}))
+    if built := [
+        f"{one.name}=={one.version}" for one in found.packages if not one.url.partition("?")[0].endswith(".whl")
+    ]:
+        raise OnlySource(tuple(built))
     asked = [package.url for package in found.packages if package.size is None]
     indexes = (*installer.index_urls, *filter(None, [plan.index_url]))
     sizes = wheel_sizes(asked, network=installer.settings.network, index_urls=indexes)
@@ -71,21 +107,28 @@ def resolve(plan: Plan, installer: Installer, keep: Mapping[str, str] | None = N
     return replace(found, packages=tuple(known))
 
 
-def _by_uv(plan: Plan, installer: Installer, folder: Path, keep: Mapping[str, str]) -> Resolution:
+def _constraints(folder: Path, locked: Mapping[str, str]) -> Path | None:
+    file = folder / "locked.txt"
+    if locked:
+        file.write_text("".join(f"{name}=={version}\n" for name, version in locked.items()), encoding="utf-8")
+    return file if locked else None
+
+
+def _by_uv(plan: Plan, installer: Installer, folder: Path, keep: Mapping[str, str], locked: Path | None) -> Resolution:
     project, lock = folder / "pyproject.toml", folder / "pylock.toml"
     project.write_text(project_file(plan), encoding="utf-8")
     if keep:
         lock.write_text(preferred(keep), encoding="utf-8")
-    _ask(installer, [*compile_command(installer.python, project, lock), *installer.arguments], folder)
+    _ask(installer, [*compile_command(installer.python, project, lock, locked), *installer.arguments], folder)
     text = without_credentials(lock.read_text(encoding="utf-8"), "")
     return Resolution(lock=text, packages=read_lock(text))
 
 
-def _by_pip(plan: Plan, installer: Installer, folder: Path, keep: Mapping[str, str]) -> Resolution:
+def _by_pip(plan: Plan, installer: Installer, folder: Path, keep: Mapping[str, str], locked: Path | None) -> Resolution:
     """Let pip solve; it knows no mere preferences, so what an environment holds is kept only by the user's own pins."""
     del keep
     report = folder / "report.json"
-    _ask(installer, pip.report_command(installer.python, plan, report, installer.pip), folder)
+    _ask(installer, pip.report_command(installer.python, plan, report, installer.pip, locked), folder)
     rows = pip.read_report(report.read_text(encoding="utf-8"))
     packages = [
         Package(name=canonicalize_name(name), version=version, url=without_credentials(url, ""), sha256=digest)
@@ -97,7 +140,10 @@ def _by_pip(plan: Plan, installer: Installer, folder: Path, keep: Mapping[str, s
 def _ask(installer: Installer, argv: list[str], folder: Path) -> None:
     said: list[str] = []
     if installer.call(argv, said, folder):
-        raise WorkFailed(unsolved(said), hint=_("Check the network and the index, or choose another plan."))
+        if needs := only_source("\n".join(said)):
+            raise OnlySource(needs)
+        hint = _("Check the network and the index, or choose another plan.")
+        raise Unsolved(unsolved(said), hint=hint, need=unmet("\n".join(said)))
 
 
 def read_lock(text: str) -> tuple[Package, ...]:
@@ -113,6 +159,41 @@ def read_lock(text: str) -> tuple[Package, ...]:
         for row in tomllib.loads(text)["packages"]
         if (files := [*row.get("wheels", ()), *([row["sdist"]] if "sdist" in row else ())])
     )
+
+
+# uv: "Because evil==1.0 has no usable wheels and …", "hint: Wheels are required for `evil` because building …"
+# pip, run by programs/wheels_only.py: "wheels only: evil comes only as source"
+# pip itself cannot tell a package without a wheel from one that is nowhere: "Could not find a version that satisfies
+# the requirement evil>=1 (from needs) (from versions: none)"
+_NO_WHEEL = (
+    re.compile(r"([\w.-]+(?:[<>=!~]=?[\w.+!*,<>=~]+)?) has no usable wheels"),
+    re.compile(r"Wheels are required for `([\w.-]+)` because building from source is disabled"),
+    re.compile(r"Building source distributions for `([\w.-]+)` is disabled"),
+    re.compile(r"wheels only: ([\w.-]+) comes only as source"),
+)
+_PERHAPS = re.compile(r"Could not find a version that satisfies the requirement ([\w.-]+(?:\[[^]]*\])?[^\s(;]*)")
+
+
+def only_source(said: str) -> tuple[str, ...]:
+    """Read in an installer's words which packages it would have had to build, as requirements; () for other reasons."""
+    told = [_need(found) for form in _NO_WHEEL for found in form.findall(said)]
+    needs: dict[str, Requirement] = {}
+    for need in filter(None, told):
+        needs.setdefault(canonicalize_name(need.name), need)  # the form that tells the version comes first
+    return tuple(str(need) for need in needs.values())
+
+
+def unmet(said: str) -> Requirement | None:
+    """Read which requirement pip found no wheel for; whether there is anything else of it only its indexes can tell."""
+    found = _PERHAPS.search(said)
+    return _need(found[1]) if found else None
+
+
+def _need(text: str) -> Requirement | None:
+    try:
+        return Requirement(text)
+    except InvalidRequirement:
+        return None
 
 
 def unsolved(said: list[str]) -> str:

@@ -12,7 +12,7 @@ from packaging.utils import canonicalize_name
 
 from assistant.model.plan import Plan, of_torch_family
 
-__all__ = ["compile_command", "install_command", "preferred", "project_file", "venv_command"]
+__all__ = ["build_command", "compile_command", "install_command", "preferred", "project_file", "venv_command"]
 
 KERNEL = "ipykernel"  # an environment without it cannot be a kernel, and JupyterLab could not offer it
 
@@ -32,11 +32,14 @@ def project_file(plan: Plan) -> str:
         "requires-python": f"=={_minor(plan.python)}.*",
         "dependencies": [*plan.requirements, KERNEL],
     }
+    own: dict[str, object] = {
+        "workspace": {}
+    }  # of itself: a project in a folder above could send its members to other indexes
     if not plan.index_url:
-        return tomli_w.dumps({"project": project})
+        return tomli_w.dumps({"project": project, "tool": {"uv": own}})
     index = {"name": "torch", "url": plan.index_url, "explicit": True}
     sources = {name: {"index": "torch"} for name in _family(plan.requirements)}
-    return tomli_w.dumps({"project": project, "tool": {"uv": {"index": [index], "sources": sources}}})
+    return tomli_w.dumps({"project": project, "tool": {"uv": {**own, "index": [index], "sources": sources}}})
 
 
 def preferred(packages: Mapping[str, str]) -> str:
@@ -45,9 +48,13 @@ def preferred(packages: Mapping[str, str]) -> str:
     return tomli_w.dumps({"lock-version": "1.0", "created-by": "assistant", "packages": rows})
 
 
-def compile_command(python: str, project: Path, lock: Path) -> list[str]:
-    """Resolve a project for an interpreter into a `pylock.toml` (PEP 751): versions, addresses, hashes."""
+def compile_command(python: str, project: Path, lock: Path, constraints: Path | None = None) -> list[str]:
+    """Resolve a project for an interpreter into a `pylock.toml` (PEP 751): versions, addresses, hashes of wheels.
+
+    `constraints` is a file of versions that must hold.
+    """
     words = ["--no-header", "--quiet", "--format", "pylock.toml", "-o", str(lock)]
+    words += ["--constraints", str(constraints)] if constraints else []
     return [*_pip("compile"), str(project), "--python", python, *words]
 
 
@@ -62,8 +69,14 @@ def install_command(python: Path, file: Path, staged: Path | None = None) -> lis
     return [*_pip("install"), "--python", str(python), *where, "--no-deps", "--requirements", str(file)]
 
 
+def build_command(python: str, archive: Path, folder: Path) -> list[str]:
+    """Build the wheel of one source archive into a folder; what its build needs comes as wheels only."""
+    words = ["--no-progress", "--no-build", "--no-sources", "--python", python, "--out-dir", str(folder)]
+    return [find_uv(), "build", "--wheel", *words, str(archive)]
+
+
 def _pip(verb: str) -> list[str]:
-    return [find_uv(), "pip", verb, "--no-progress"]
+    return [find_uv(), "pip", verb, "--no-progress", "--no-build"]  # no code of a package runs
 
 
 def _family(requirements: tuple[str, ...]) -> list[str]:

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
 from assistant.catalog import Catalog
 from assistant.export import Config
 from assistant.export.drift import (
@@ -30,7 +33,16 @@ from assistant.plan import make_plans
 from assistant.plan.nightly import NIGHTLY
 from assistant.plan.settle import brings_cuda
 
-__all__ = ["Course", "changes", "check_lock", "course", "drifts", "environment_of", "known_index"]
+__all__ = [
+    "Course",
+    "changes",
+    "check_lock",
+    "course",
+    "drifts",
+    "environment_of",
+    "known_index",
+    "unknown_requirements",
+]
 
 
 class Course(Record, frozen=True, omit_defaults=False):
@@ -71,6 +83,27 @@ def known_index(url: str, catalog: Catalog, own: Iterable[str] = ()) -> bool:
     listed = [catalog.index_url(variant) or "" for variant in ("cpu", "nightly/cpu", "amd-index")]
     listed += [mirror.url.replace("{variant}", "cpu") for mirror in catalog.mirrors if mirror.serves != "pypi"]
     return any(_below(url, known) for known in listed)
+
+
+def unknown_requirements(plan: Plan, catalog: Catalog, trusted: Iterable[str] = ()) -> tuple[str, ...]:
+    """Name the packages, extras included, that a plan asks for and no plan of the catalogue's own would.
+
+    A name that only looks like a known one is unknown: it is compared as installers read it, letter by letter.
+    """
+    accepted = {_asked(Requirement(line)) for line in trusted}
+    found = dict.fromkeys(_asked(need) for line in plan.requirements if not _known(need := Requirement(line), catalog))
+    return tuple(name for name in found if name not in accepted)
+
+
+def _known(need: Requirement, catalog: Catalog) -> bool:
+    name = canonicalize_name(need.name)
+    targets = {f"device-{gfx}" for gfx in catalog.amd_targets} if name == "torch" else set()
+    return name in catalog.packages and need.extras <= targets and not need.url
+
+
+def _asked(need: Requirement) -> str:
+    extras = f"[{','.join(sorted(need.extras))}]" if need.extras else ""
+    return canonicalize_name(need.name) + extras
 
 
 def check_lock(config: Config, resolution: Resolution) -> None:

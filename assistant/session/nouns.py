@@ -67,7 +67,8 @@ class StepStatus(Record, frozen=True):
 class Preview(Record, frozen=True):
     """What an installation would do: where, by which commands, how much; `ready` when it is there already.
 
-    `writes` are the files and folders that it writes, `download` the bytes that it fetches, as far as known.
+    `writes` are the files and folders that it writes, `download` the bytes that it fetches, as far as known,
+    `findings` what is to be known before.
     """
 
     target: str
@@ -75,6 +76,7 @@ class Preview(Record, frozen=True):
     resolution: Resolution
     writes: tuple[str, ...] = ()
     download: int = 0
+    findings: tuple[Finding, ...] = ()
     ready: Environment | None = None
 
 

@@ -15,15 +15,16 @@ from assistant.install.pip_settings import (
     PipSettings,
     pip_environment,
     read_pip_settings,
+    uv_default,
     uv_environment,
     uv_indexes,
 )
 from assistant.model.machine import Machine
 from assistant.model.plan import Planning
-from assistant.model.record import replace
+from assistant.model.record import Record, replace
 from assistant.plan.settle import Case, Look, Looks, settle, with_sizes
 
-__all__ = ["Sources", "settled"]
+__all__ = ["Consent", "Sources", "settled"]
 
 LOOK_SECONDS = 5.0
 SIZE_SECONDS = 2.0
@@ -40,11 +41,29 @@ UV_NAMES = (
 )
 
 
+# Also for the ways out that a diagnosis carries out: no line that we start builds a package that nobody agreed to.
+ONLY_WHEELS = {"UV_NO_BUILD": "1", "PIP_ONLY_BINARY": ":all:"}
+
+
+class Consent(Record, frozen=True):
+    """What the user agreed to beforehand, and whether anything may be asked.
+
+    `built` names packages whose source may be built; without `builds` none is, and nobody is asked. `indexes` may win a
+    name that others hold, too; without `asks` such a name is told and nothing more, for a look that installs nothing.
+    """
+
+    built: tuple[str, ...] = ()
+    builds: bool = True
+    indexes: tuple[str, ...] = ()
+    asks: bool = True
+
+
 class Sources:
     """The package sources of this user; pip is asked for its settings once.
 
     `index_url` replaces the index of every plan, `find_links` adds folders of wheels, `offline` stays off the network,
-    `installer` is the program that installs. `seconds` is the most that a look at all sources may take.
+    `installer` is the program that installs. `seconds` is the most that a look at all sources may take. `keep` and
+    `locked` are the versions to be kept where they fit, and those that must hold.
     """
 
     def __init__(
@@ -56,12 +75,15 @@ class Sources:
         offline: bool = False,
         installer: Literal["uv", "pip"] = "uv",
         seconds: float = LOOK_SECONDS,
+        consent: Consent | None = None,
     ) -> None:
         self._host = host
         self._seconds = seconds
         self.index_url = index_url
         self.offline = offline
+        self.consent = consent or Consent()
         self.keep: dict[str, str] = {}
+        self.locked: dict[str, str] = {}
         self.installer = installer
         self._find_links = tuple(find_links)
         self.seen: tuple[Looks, dict[str, int]] | None = None  # what the last look gave
@@ -80,15 +102,56 @@ class Sources:
         said = {name: self._host.variable(name) for name in UV_NAMES}
         known = {name: answer.text for name, answer in said.items() if answer}
         told = uv_environment(self.settings, known) | pip_environment(self._find_links and self.settings.find_links)
+        told |= self._uv_configuration | ONLY_WHEELS
+        told["PYTHONSAFEPATH"] = "1"  # `python -m pip` would take a `pip` that lies in the folder where we stand
         return told | ({"UV_OFFLINE": "1", "PIP_NO_INDEX": "1"} if self.offline else {})
+
+    @cached_property
+    def _uv_configuration(self) -> dict[str, str]:
+        """Keep uv to the user's own configuration: a `uv.toml` of the folder that we stand in may be a stranger's."""
+        if self._host.variable("UV_CONFIG_FILE").text or self._host.variable("UV_NO_CONFIG").text:
+            return {}
+        found = next((path for path in self._uv_files if self._host.read(path)), None)
+        return {"UV_CONFIG_FILE": found} if found else {"UV_NO_CONFIG": "1"}
+
+    @property
+    def _uv_files(self) -> tuple[str, ...]:
+        """Name where uv looks for its user's configuration, and then for the system's."""
+        home = self._host.variable("APPDATA").text or self._host.variable("XDG_CONFIG_HOME").text
+        system = self._host.variable("PROGRAMDATA").text or "/etc"
+        return tuple(
+            f"{folder}/uv/uv.toml" for folder in (home or f"{self._host.variable('HOME').text}/.config", system)
+        )
 
     @cached_property
     def uv_indexes(self) -> tuple[str, ...]:
         """Name the indexes of uv's own configuration: their files need the passwords that stand there."""
-        told = self._host.variable("UV_CONFIG_FILE").text
-        home = self._host.variable("APPDATA").text or self._host.variable("XDG_CONFIG_HOME").text
-        folder = home or f"{self._host.variable('HOME').text}/.config"
-        return uv_indexes(self._host.read(told or f"{folder}/uv/uv.toml").text)
+        return uv_indexes(self._uv_told)
+
+    @cached_property
+    def _uv_told(self) -> str:
+        """Read uv's own configuration."""
+        told = self._host.variable("UV_CONFIG_FILE").text or self._uv_configuration.get("UV_CONFIG_FILE")
+        return self._host.read(told).text if told else ""
+
+    def in_play(self, own: str | None) -> tuple[str, ...]:
+        """Name the indexes that the installer asks for any package, the first one first; `own` is that of the plan.
+
+        uv asks the plan's index for torch's family alone, pip for everything.
+        """
+        if self.offline:
+            return tuple(filter(self._may_ask, self._indexes))
+        if self.installer == "pip":
+            return tuple(dict.fromkeys((*self._indexes, *filter(None, [own]))))
+        said = {name: self._host.variable(name).text for name in UV_NAMES}
+        default, others = uv_default(self._uv_told), uv_indexes(self._uv_told, explicit=False)
+        first = said["UV_DEFAULT_INDEX"] or said["UV_INDEX_URL"] or self.settings.index_url or default or DEFAULT_INDEX
+        told = said["UV_INDEX"] or said["UV_EXTRA_INDEX_URL"]
+        more = told.split() if told else self.settings.extra_index_urls
+        named = (url.rpartition("=")[2] if "=" in url.partition("://")[0] else url for url in (first, *more))
+        return (
+            () if self.settings.no_index else tuple(dict.fromkeys((*named, *(url for url in others if url != default))))
+        )
 
     def look(self, index_url: str | None, python: str, machine: Machine) -> Look:
         """Look for torch wheels that fit a machine and a Python in one index, or in pip's own sources (None)."""
@@ -117,6 +180,10 @@ class Sources:
         """Ask for the sizes of the wheels that were found, in bytes by address."""
         wheels = [plan.wheel for plan in planning.plans if plan.wheel and plan.wheel.size is None]
         return wheel_sizes([wheel.url for wheel in wheels], timeout=SIZE_SECONDS, network=self.settings.network)
+
+    def variable(self, name: str) -> str:
+        """Give the value of an environment variable, "" where it is not set."""
+        return self._host.variable(name).text
 
     @property
     def own_indexes(self) -> tuple[str, ...]:

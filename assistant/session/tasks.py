@@ -21,7 +21,6 @@ from assistant.install.conflicts import conflicts
 from assistant.install.installer import Installer
 from assistant.install.make import aimed_at, check_site, delta, install, reusable, writes
 from assistant.install.project import kept_by, undone
-from assistant.install.resolution import resolve
 from assistant.install.site import Site
 from assistant.install.target import check_target
 from assistant.install.wheels import missing
@@ -36,6 +35,7 @@ from assistant.model.report import RIGHT, Environment, Report, Status
 from assistant.plan import make_plans, nothing_fits
 from assistant.plan.settle import Case
 from assistant.session.carry import take_along
+from assistant.session.consent import resolved, told_of_indexes
 from assistant.session.diagnosis import diagnosed, inquiry, machine_of_log, with_ways_out
 from assistant.session.interpreters import interpreters
 from assistant.session.mend import carry_out, way_chosen
@@ -93,15 +93,18 @@ def _prepare(state: State, tools: Tools) -> Changes:
     check_site(site) if site else check_target(target)
     installer = _installer(plan, tools, site)
     tools.sink(Progress(step=Step.INSTALL, text=_("Working out every package that is needed")))
-    resolution = resolve(plan, installer, {**(site.versions if site else {}), **tools.sources.keep})
+    keep = {**(site.versions if site else {}), **tools.sources.keep}
+    resolution = resolved(plan, installer, tools.sources, tools.ask, keep)
     ready = reusable(target, site, resolution)
     if ready:
         return {"preview": Preview(target=str(target), commands=(), resolution=resolution, ready=ready)}
     keeper = kept_by(target)
-    for finding in (
+    raised_here = (
+        *told_of_indexes(plan, resolution, tools.sources, tools.ask),
         *(conflicts(site, resolution.versions) if site else ()),
         *((undone(keeper, plan, resolution.versions),) if keeper else ()),
-    ):
+    )
+    for finding in raised_here:
         tools.sink(FindingRaised(step=Step.INSTALL, finding=finding))
     preview = Preview(
         target=str(target),
@@ -109,6 +112,7 @@ def _prepare(state: State, tools: Tools) -> Changes:
         resolution=resolution,
         writes=writes(plan, target, site, resolution),
         download=sum(package.size or 0 for package in missing(delta(site, resolution))),
+        findings=raised_here,
     )
     return {"preview": preview}
 

@@ -46,7 +46,7 @@ def test_only_torch_and_its_family_come_from_torchs_index() -> None:
 def test_a_plan_without_an_index_ties_nothing() -> None:
     """Wheels of the default index or of find-links need no source."""
     told = tomllib.loads(project_file(plan(requirements=("torch==2.13.0+cpu",))))
-    assert "tool" not in told
+    assert told["tool"]["uv"] == {"workspace": {}}
     assert told["project"]["dependencies"] == ["torch==2.13.0+cpu", "ipykernel"]
 
 
@@ -55,7 +55,7 @@ def test_quotes_in_a_requirement_stay_inside_their_string() -> None:
     nasty = 'numpy; extra == "x"\n[tool.uv]\nno-index = true'
     told = tomllib.loads(project_file(plan(requirements=(nasty,))))
     assert told["project"]["dependencies"][0] == nasty
-    assert "tool" not in told
+    assert set(told["tool"]["uv"]) == {"workspace"}
 
 
 def test_torch_is_told_from_names_that_begin_alike() -> None:

@@ -1,0 +1,247 @@
+"""A stranger's configuration, by the real command: no code runs and nothing is fetched before somebody agreed."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import subprocess
+import sys
+import tomllib
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import tomli_w
+from export.setups import ENVIRONMENT, REPORT
+from loopback import LoopbackIndex
+from refused import refused
+
+from assistant.catalog import load_catalog
+from assistant.detect import detect
+from assistant.export.bundle import Bundle
+from assistant.export.config import config_text
+from assistant.host.live import LiveHost
+from assistant.model.plan import Backend, Plan, Request
+from assistant.model.record import replace
+from assistant.plan import make_plans
+
+Run = Callable[..., subprocess.CompletedProcess[str]]
+Write = Callable[..., Path]
+
+
+@pytest.fixture(scope="module")
+def plan() -> Plan:
+    """Give the CPU plan of this machine."""
+    found = make_plans(detect(LiveHost()).machine, load_catalog(), Request(backend=Backend.CPU)).choice
+    assert found
+    return found
+
+
+@pytest.fixture
+def index(loopback_index: LoopbackIndex, plan: Plan) -> LoopbackIndex:
+    """Give an index with a wheel of all that this machine's CPU plan asks for."""
+    loopback_index.add("torch", f"{plan.torch}+cpu")
+    for name in ("numpy", "onnx", "onnxruntime", "ipykernel"):
+        loopback_index.add(name, "1.0")
+    return loopback_index
+
+
+@pytest.fixture
+def run(tmp_path: Path, index: LoopbackIndex) -> Run:
+    """Give a function that runs the command for a user whose pip knows one index, in a folder of its own."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("PIP_", "UV_"))}
+    places = (
+        "XDG_DATA_HOME",
+        "XDG_STATE_HOME",
+        "XDG_CACHE_HOME",
+        "XDG_CONFIG_HOME",
+        "JUPYTER_DATA_DIR",
+        "UV_CACHE_DIR",
+    )
+    own = {name: str(tmp_path / name) for name in places}
+    own |= {"PIP_CONFIG_FILE": os.devnull, "PIP_INDEX_URL": index.url, "LANGUAGE": "en", "COLUMNS": "300"}
+
+    def runner(*words: str | Path, typed: str = "", **variables: str) -> subprocess.CompletedProcess[str]:
+        person, seat = pty.openpty()  # somebody sits there only where something is `typed`
+        os.write(person, typed.encode())
+        try:
+            return subprocess.run(
+                [sys.executable, "-m", "assistant", *map(str, words)],
+                env={**kept, **own, **variables},
+                capture_output=True,
+                text=True,
+                check=False,
+                stdin=seat if typed else subprocess.DEVNULL,
+            )
+        finally:
+            os.close(person)
+            os.close(seat)
+
+    return runner
+
+
+@pytest.fixture
+def written(tmp_path: Path, plan: Plan, index: LoopbackIndex) -> Write:
+    """Give a function that writes a configuration for this machine, with changes that a stranger made by hand."""
+
+    def write(*needs: str, index_url: str | None = None, hashes: dict[str, str] | None = None, **packages: str) -> Path:
+        changed = replace(plan, index_url=index_url or index.url, requirements=(*plan.requirements, *needs))
+        held = {"torch": f"{plan.torch}+cpu", "numpy": "1.0", "onnx": "1.0", "onnxruntime": "1.0", "ipykernel": "1.0"}
+        text = config_text(
+            Bundle(
+                machine=detect(LiveHost()).machine,
+                plan=changed,
+                environment=replace(ENVIRONMENT, packages={**held, **packages}),
+                report=replace(REPORT, device="cpu"),
+            )
+        )
+        told = tomllib.loads(text)
+        told |= {"hashes": hashes or {}, "locked": len(hashes or {})}
+        path = tmp_path / "stranger.toml"
+        path.write_text(tomli_w.dumps(told), "utf-8")
+        return path
+
+    return write
+
+
+@pytest.mark.parametrize("how", [("--dry-run",), ("--yes",), ("--yes", "--json")])
+@pytest.mark.parametrize("where", ["index", "PIP_FIND_LINKS"])
+def test_a_source_archive_in_a_configuration_never_runs(run, written, index, tmp_path, how, where) -> None:
+    """`apply` refuses it by name, even where the name was trusted; `check` does not look for it at all."""
+    mark = tmp_path / "it-ran"
+    archive = index.add_archive("evilpkg", "1.0", mark, by="setup.py")
+    variables = {}
+    if where != "index":
+        (tmp_path / "links").mkdir()
+        archive.rename(tmp_path / "links" / archive.name)
+        variables = {where: str(tmp_path / "links")}
+    config = written("evilpkg", evilpkg="1.0")
+    target = ("--target", tmp_path / "env")
+    refused(run("apply", config, *how, *target, **variables), 2, "evilpkg", "--trust-requirement evilpkg")
+    trusting = run("apply", config, *how, *target, "--trust-requirement", "evilpkg", **variables)
+    refused(trusting, 1, "evilpkg", "source")
+    before = len(index.requests)
+    assert run("check", config, **variables).returncode == 1
+    assert len(index.requests) == before
+    assert not mark.exists()
+    assert not (tmp_path / "env").exists()
+
+
+@pytest.mark.parametrize("how", ["--dry-run", "--yes"])
+@pytest.mark.parametrize("need", ["numpyy", "pytorch", "torch[evil]", "onnxruntime-gpuu==1.0"])
+def test_a_misspelt_name_is_asked_about_before_any_request(run, written, index, tmp_path, how, need) -> None:
+    """Nothing is resolved, so nobody learns of the name; the options that would accept it are told."""
+    config = written(need)
+    refused(run("apply", config, how, "--target", tmp_path / "env"), 2, need.partition("==")[0], "--trust-requirement")
+    assert index.requests == []
+
+
+@pytest.mark.parametrize("need", ["numpy; python_version > '3'", "numpy @ https://evil.example/numpy-1.tar.gz"])
+def test_conditions_and_addresses_are_refused(run, written, index, need) -> None:
+    """No plan of the assistant holds them."""
+    refused(run("apply", written(need), "--dry-run"), 2, "plan.requirements")
+    assert index.requests == []
+
+
+@pytest.mark.parametrize("how", ["--dry-run", "--yes"])
+def test_an_unknown_index_is_not_asked_before_it_is_trusted(run, written, tmp_path, how) -> None:
+    """Not one request reaches it; with --trust-index it is asked, and what is not the same file is not fetched."""
+    (tmp_path / "unknown").mkdir()
+    unknown = LoopbackIndex(tmp_path / "unknown")
+    try:
+        config = written(index_url=unknown.url, hashes={"torch": "0" * 64})
+        refused(run("apply", config, how, "--target", tmp_path / "env"), 2, unknown.url, "--trust-index")
+        assert unknown.requests == []
+        unknown.add("torch", config_torch(config))
+        trusted = ("--trust-index", unknown.url)
+        refused(run("apply", config, how, "--target", tmp_path / "env", *trusted), 1, "file of the package torch")
+        assert unknown.requests
+        assert not list((tmp_path / "XDG_CACHE_HOME").rglob("*.whl"))
+    finally:
+        unknown.close()
+
+
+def config_torch(config: Path) -> str:
+    """Give the build of torch that a configuration holds."""
+    return str(tomllib.loads(config.read_text("utf-8"))["environment"]["packages"]["torch"])
+
+
+def test_what_is_listed_but_needed_by_nothing_is_not_installed(run, written, index, tmp_path) -> None:
+    """A package with version and hash in the lock that nothing asks for is told, not taken along."""
+    wheel = index.add("stowaway", "1.0")
+    config = written(stowaway="1.0", hashes={"stowaway": "0" * 64})
+    refused(run("apply", config, "--yes", "--target", tmp_path / "env"), 1, "stowaway")
+    assert not any(wheel.name in path for path in index.requests)
+
+
+def test_a_version_that_is_gone_is_told(run, written, index, tmp_path) -> None:
+    """The versions of a configuration must hold: a newer one is no stand-in."""
+    index.add("numpy", "2.0")
+    config = written(numpy="1.5", hashes={"numpy": "0" * 64})
+    done = run("apply", config, "--dry-run", "--target", tmp_path / "env")
+    refused(done, 1, "The packages cannot be had as they were", "numpy")
+
+
+@pytest.mark.parametrize("installer", ["uv", "pip"])
+@pytest.mark.parametrize("command", [("install", "--dry-run"), ("install", "--yes"), ("setup", "--yes")])
+def test_a_pin_that_comes_as_source_is_not_built_by_yes(run, index, tmp_path, command, installer) -> None:
+    """`--yes` is no answer to that; the sentence names the package and the option that is."""
+    mark = tmp_path / "it-ran"
+    index.add_archive("evilpkg", "1.0", mark, by="backend")
+    options = ("--backend", "cpu", "--index-url", index.url, "--pin", "evilpkg", "--installer", installer)
+    done = run(*command, *options, "--target", tmp_path / "env")
+    assert done.returncode == 1
+    assert "evilpkg" in done.stderr
+    assert "--build-from-source evilpkg" in done.stderr
+    if "--dry-run" in command:
+        done = run(*command, *options, "--target", tmp_path / "env", "--build-from-source", "evilpkg")
+        assert done.returncode == 1  # a look runs nothing, whoever agreed
+    assert not mark.exists()
+    assert not (tmp_path / "env").exists()
+
+
+def test_a_shadowed_name_is_in_the_preview(run, index, tmp_path) -> None:
+    """`install --dry-run` prints it and its JSON holds it; `install --yes` stops before the installation."""
+    (tmp_path / "private").mkdir()
+    private = LoopbackIndex(tmp_path / "private")
+    try:
+        index.add("corplib", "99.0")
+        private.add("corplib", "1.0")
+        options = ("--backend", "cpu", "--index-url", index.url, "--pin", "corplib", "--target", tmp_path / "env")
+        more = {"PIP_EXTRA_INDEX_URL": private.url}
+        done = run("install", "--dry-run", *options, **more)
+        assert done.returncode == 0, done.stderr
+        assert f"corplib 99.0 would be taken from {index.url}" in done.stdout
+        told = json.loads(run("install", "--dry-run", "--json", *options, **more).stdout)
+        assert [finding["key"] for finding in told["findings"]] == ["name-in-several-indexes"]
+        done = run("install", "--yes", *options, **more)
+        assert (done.returncode, "corplib 99.0 would come from" in done.stderr) == (1, True), done.stderr
+        assert not (tmp_path / "env").exists()
+    finally:
+        private.close()
+
+
+def test_a_person_is_asked_about_index_and_names_one_by_one(run, written, index, tmp_path) -> None:
+    """A no to any of them ends it before the first request; what is asked names them."""
+    config = written("numpyy", index_url="https://unknown.example/whl/cpu")
+    target = ("--target", tmp_path / "env")
+    done = run("apply", config, *target, typed="n\n")
+    assert "https://unknown.example/whl/cpu, which is no known index. Trust it?" in done.stdout
+    assert done.returncode == 2
+    done = run("apply", config, *target, typed="y\nn\n")
+    assert "numpyy. Are all of them what you expect, letter by letter?" in done.stdout
+    assert done.returncode == 2
+    assert index.requests == []
+
+
+def test_a_person_is_asked_about_a_build(run, index, tmp_path) -> None:
+    """The question names package and version; a no ends it."""
+    mark = tmp_path / "it-ran"
+    index.add_archive("evilpkg", "1.0", mark)
+    options = ("--backend", "cpu", "--index-url", index.url, "--pin", "evilpkg", "--target", tmp_path / "env")
+    done = run("install", *options, typed="n\n")
+    said = "evilpkg 1.0 comes only as source; building it runs its author's code on this machine. Build it?"
+    assert said in done.stdout
+    assert done.returncode == 1
+    assert not mark.exists()

@@ -1,0 +1,426 @@
+"""No code before consent: packages without a wheel, and names that several indexes hold, by the real uv and pip."""
+
+from __future__ import annotations
+
+import itertools
+import runpy
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+import session.test_installing as grounds
+from loopback import LoopbackIndex
+
+from assistant.catalog import load_catalog
+from assistant.detect import detect
+from assistant.host.index import DIRECT
+from assistant.host.recording import ReplayHost
+from assistant.install.pip import GUARD
+from assistant.install.resolution import Package
+from assistant.install.shadows import findings, shadows, without_hash
+from assistant.machines import load, shipped
+from assistant.model.errors import AssistantError
+from assistant.model.event import Step
+from assistant.model.finding import Severity
+from assistant.model.plan import Backend, Plan, Planning, Request
+from assistant.model.record import replace
+from assistant.plan import make_plans
+from assistant.session.actions import Answer
+from assistant.session.apply import unknown_requirements
+from assistant.session.nouns import Phase, State, StepStatus, Task
+from assistant.session.session import Session
+from assistant.session.sources import Consent
+
+make = grounds.make
+Given = Callable[..., Session]
+NOWHERE = "http://127.0.0.1:9/simple"
+BOTH = pytest.mark.parametrize("installer", ["uv", "pip"])
+
+
+@pytest.fixture
+def mark(tmp_path: Path) -> Path:
+    """Name the file that is there once code of a stranger has run."""
+    return tmp_path / "it-ran"
+
+
+@pytest.fixture
+def other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[LoopbackIndex]:
+    """Serve a second index, which pip's settings name as an extra one."""
+    (tmp_path / "other").mkdir()
+    index = LoopbackIndex(tmp_path / "other")
+    monkeypatch.setenv("PIP_EXTRA_INDEX_URL", index.url)
+    yield index
+    index.close()
+
+
+@pytest.fixture
+def given(make: grounds.Make) -> Given:
+    """Give a function that makes a session whose plan also asks for some more packages."""
+
+    def made(*needs: str, consent: Consent | None = None, **options: object) -> Session:
+        session = make(**options)
+        plan = session.state.plan
+        plan = replace(plan, requirements=(*plan.requirements, *needs))
+        session.state = replace(session.state, planning=Planning(choice=plan, plans=(plan,)))
+        session._sources.consent = consent or Consent()
+        return session
+
+    return made
+
+
+def asked(session: Session, *, yes: bool) -> list[str]:
+    """Answer every question of a session, and keep them."""
+    heard: list[str] = []
+
+    def answer(old: State, new: State) -> None:
+        if new.question and not old.question:
+            heard.append(new.question)
+            session.dispatch(Answer(yes=yes))
+
+    session.watch(answer)
+    return heard
+
+
+def prepared(session: Session) -> StepStatus:
+    """Work out the packages, and tell how that ended."""
+    return grounds.run(session, Task.PREPARE).status(Step.INSTALL)
+
+
+@BOTH
+@pytest.mark.parametrize("by", ["setup.py", "backend"])
+@pytest.mark.parametrize("way", ["needed", "asked for"])
+def test_nothing_is_built_where_nobody_agrees(given, loopback_index, mark, installer, by, way) -> None:
+    """Whether it is asked for or needed by another: the sentence names the package, and its code never runs."""
+    loopback_index.add_archive("evil", "1.5", mark, by=by)
+    loopback_index.add("needs", "1.0", requires=("evil>=1",))
+    status = prepared(given("evil" if way == "asked for" else "needs", installer=installer))
+    assert status.phase is Phase.FAILED
+    assert "evil" in status.message
+    assert "source" in status.message
+    assert "--build-from-source evil" in status.hint
+    assert not mark.exists()
+
+
+@BOTH
+def test_a_build_is_a_question_of_its_own(given, loopback_index, mark, installer) -> None:
+    """It names package and version; a no leaves everything as it was."""
+    loopback_index.add_archive("evil", "1.5", mark)
+    session = given("evil", installer=installer, asks=True)
+    heard = asked(session, yes=False)
+    status = prepared(session)
+    assert ["evil 1.5 comes only as source" in question for question in heard] == [True]
+    assert "runs its author's code" in heard[0]
+    assert status.phase is Phase.FAILED
+    assert not mark.exists()
+
+
+@BOTH
+@pytest.mark.parametrize("way", ["answer", "option"])
+def test_what_was_agreed_to_is_built_and_installed(given, loopback_index, mark, installer, way) -> None:
+    """Only that package: its wheel is made in the user's cache, and the rest comes as wheels all the same."""
+    loopback_index.add_archive("evil", "1.5", mark)
+    consent = Consent(built=("Evil",)) if way == "option" else None
+    session = given("evil<2", installer=installer, asks=way == "answer", consent=consent)
+    heard = asked(session, yes=True)
+    state = grounds.run(session, Task.PREPARE, Task.INSTALL)
+    assert state.status(Step.INSTALL).phase is Phase.DONE, state.status(Step.INSTALL)
+    assert len(heard) == (way == "answer")
+    assert mark.exists()
+    assert state.environment.packages["evil"] == "1.5"
+    assert list(Path(state.environment.path).glob("lib/*/site-packages/evil.py"))
+
+
+def test_one_agreement_builds_one_package(given, loopback_index, mark, tmp_path) -> None:
+    """What else comes as source is refused by its own name."""
+    loopback_index.add_archive("evil", "1.5", mark)
+    loopback_index.add_archive("worse", "2.5", tmp_path / "worse-ran")
+    status = prepared(given("evil", "worse", consent=Consent(built=("evil",))))
+    assert status.phase is Phase.FAILED
+    assert "worse" in status.message + status.hint
+    assert not (tmp_path / "worse-ran").exists()
+
+
+@BOTH
+def test_an_archive_that_is_not_what_its_index_says_is_not_run(given, loopback_index, mark, installer) -> None:
+    """The hash is checked before the build, agreed to or not."""
+    loopback_index.add_archive("evil", "1.5", mark)
+    loopback_index.trouble["evil"] = "hash"
+    status = prepared(given("evil", installer=installer, consent=Consent(built=("evil",))))
+    assert status.phase is Phase.FAILED
+    assert not mark.exists()
+
+
+@BOTH
+def test_an_archive_cannot_build_another_package(given, loopback_index, mark, installer, monkeypatch) -> None:
+    """The wheel has to be of the name that was agreed to."""
+    monkeypatch.setattr("loopback.BACKEND", BACKEND_OF_ANOTHER)
+    loopback_index.add_archive("evil", "1.5", mark)
+    status = prepared(given("evil", installer=installer, consent=Consent(built=("evil",))))
+    assert status.phase is Phase.FAILED
+    assert "could not be built" in status.message
+
+
+BACKEND_OF_ANOTHER = """
+def build_wheel(folder, config_settings=None, metadata_directory=None):
+    open(folder + "/torch-99-py3-none-any.whl", "w").close()
+    return "torch-99-py3-none-any.whl"
+"""
+
+
+NO_BINARY = {"PIP_NO_BINARY": "evil", "UV_NO_BINARY_PACKAGE": "evil"}
+
+
+@pytest.mark.parametrize("variable", ["PIP_FIND_LINKS", "UV_FIND_LINKS"])
+@pytest.mark.parametrize("also", [{}, NO_BINARY], ids=["", "no binary"])
+@BOTH
+def test_a_folder_of_source_is_not_built_either(  # noqa: PLR0913, PLR0917 - three things that vary
+    given, loopback_index, mark, tmp_path, monkeypatch, variable, also, installer
+) -> None:
+    """Nor do the user's own variables for other work open the door."""
+    (tmp_path / "links").mkdir()
+    loopback_index.add_archive("evil", "1.5", mark).rename(tmp_path / "links" / "evil-1.5.tar.gz")
+    for name, value in {variable: str(tmp_path / "links"), **also}.items():
+        monkeypatch.setenv(name, value)
+    assert prepared(given("evil", installer=installer)).phase is Phase.FAILED
+    assert not mark.exists()
+
+
+@BOTH
+@pytest.mark.parametrize("by", ["setup.py", "backend"])
+def test_an_address_in_a_wheels_metadata_is_not_built(given, loopback_index, mark, installer, by) -> None:
+    """Pip would fetch and build it, whatever `--only-binary` says."""
+    archive = loopback_index.add_archive("evil", "1.5", mark, by=by)
+    loopback_index.add("nice", "1.0", requires=(f"evil @ {archive.as_uri()}",))
+    status = prepared(given("nice", installer=installer))
+    assert status.phase is Phase.FAILED
+    assert "evil" in status.message
+    assert not mark.exists()
+
+
+@pytest.mark.parametrize(
+    ("started", "refused"),
+    [
+        (("git", ["git", "clone", "-q", "https://evil.example/git"]), True),
+        ((None, "git clone https://evil.example/x"), True),
+        ((None, '"C:\\Program Files\\Git\\bin\\git.exe" clone x'), True),
+        (("/usr/bin/hg", ["/usr/bin/hg", "clone"]), True),
+        (("/env/bin/python", ["/env/bin/python", "/pip/_vendor/pyproject_hooks/_in_process/_in_process.py"]), True),
+        ((None, "C:\\env\\python.exe C:\\env\\pip\\__pip-runner__.py install setuptools"), True),
+        (("/env/bin/python", ["/env/bin/python", "-c", "exec(open('setup.py').read())", "egg_info"]), True),
+        (("rustc", ["rustc", "--version"]), False),
+        (("keyring", ["keyring", "get", "https://git.example/simple", "git"]), False),
+        ((None, "cmd /c ver"), False),
+    ],
+)
+def test_what_pip_may_start_is_told_from_builds(monkeypatch, capsys, started, refused) -> None:
+    """On every system, however the line is handed over; pip's other helpers go on working."""
+    guard = runpy.run_path(str(GUARD))
+    ended: list[int] = []
+    monkeypatch.setattr("os._exit", ended.append)
+    guard["refuse"]("subprocess.Popen", (*started, None, None))
+    guard["refuse"]("open", started)
+    assert ended == [3] * refused
+    assert ("wheels only:" in capsys.readouterr().out) is refused
+
+
+def test_git_is_not_started(given, loopback_index, tmp_path, monkeypatch) -> None:
+    """A wheel may ask for a repository, too; its hooks and filters are code."""
+    (tmp_path / "bin").mkdir()
+    git = tmp_path / "bin" / "git"
+    git.write_text(f"#!/bin/sh\ntouch {tmp_path}/git-ran\nexit 1\n")
+    git.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"), prepend=":")
+    loopback_index.add("nice", "1.0", requires=("evil @ git+https://evil.example/evil.git",))
+    status = prepared(given("nice", installer="pip"))
+    assert status.phase is Phase.FAILED
+    assert "evil" in status.message
+    assert not (tmp_path / "git-ran").exists()
+
+
+@BOTH
+def test_what_lies_in_the_folder_is_not_obeyed(given, loopback_index, mark, tmp_path, monkeypatch, installer) -> None:
+    """A cloned folder with a `uv.toml`, a `pyproject.toml` and a `pip` of its own changes nothing."""
+    repository = tmp_path / "cloned"
+    (repository / "pip").mkdir(parents=True)
+    (repository / "evil-wheels").mkdir()
+    loopback_index.add("borrowed", "99.0").rename(repository / "evil-wheels" / "borrowed-99.0-py3-none-any.whl")
+    (repository / "uv.toml").write_text(f'find-links = ["{repository}/evil-wheels"]\n')
+    (repository / "pyproject.toml").write_text(f'[tool.uv]\nfind-links = ["{repository}/evil-wheels"]\n')
+    for name in ("pip/__init__.py", "pip/__main__.py", "json.py"):
+        (repository / name).write_text(f"open({str(mark)!r}, 'w').close()\n")
+    monkeypatch.chdir(repository)
+    session = given(installer=installer)
+    assert prepared(session).phase is not Phase.FAILED
+    assert session.state.preview.resolution.versions["borrowed"] == "1.0"
+    assert not mark.exists()
+
+
+def test_the_users_own_configuration_of_uv_counts(given, loopback_index, tmp_path, monkeypatch) -> None:
+    """It is the folder's that does not."""
+    (tmp_path / "config" / "uv").mkdir(parents=True)
+    (tmp_path / "mine").mkdir()
+    loopback_index.add("borrowed", "99.0").rename(tmp_path / "mine" / "borrowed-99.0-py3-none-any.whl")
+    (tmp_path / "config" / "uv" / "uv.toml").write_text(f'find-links = ["{tmp_path}/mine"]\n')
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    session = given()
+    prepared(session)
+    assert session.state.preview.resolution.versions["borrowed"] == "99.0"
+
+
+@BOTH
+@pytest.mark.parametrize(("first", "second"), [("99.0", "1.0"), ("1.0", "99.0"), ("1.0", "1.0")])
+def test_a_name_in_two_indexes_is_told_and_agreed_to(given, loopback_index, other, installer, first, second) -> None:
+    """Whichever of the two wins: index, version and rival are named, before anything is installed."""
+    loopback_index.add("corplib", first)
+    other.add("corplib", second).write_bytes(other.add("corplib", second).read_bytes() + b"\0" * 22)
+    session = given("corplib", installer=installer)
+    status = prepared(session)
+    assert status.phase is Phase.FAILED
+    version = "99.0" if "99.0" in {first, second} else "1.0"
+    winner, loser = (other, loopback_index) if second == "99.0" else (loopback_index, other)
+    assert f"corplib {version} would come from" in status.message
+    assert winner.url in status.message
+    assert loser.url in status.message
+    assert f"--trust-index {winner.url}" in status.hint or first == second
+    assert session.state.preview is None
+
+
+@BOTH
+def test_a_look_tells_of_it_and_asks_nothing(given, loopback_index, other, installer) -> None:
+    """`--dry-run` shows the finding, in the preview and so in its JSON."""
+    loopback_index.add("corplib", "99.0")
+    other.add("corplib", "1.0")
+    session = given("corplib", installer=installer, consent=Consent(asks=False), asks=True)
+    heard = asked(session, yes=False)
+    assert prepared(session).phase is not Phase.FAILED
+    (finding,) = session.state.preview.findings
+    assert (finding.key, finding.severity) == ("name-in-several-indexes", Severity.WARNING)
+    assert f"{other.url} (1.0)" in finding.text
+    assert any("--pin corplib==1.0" in way.text for way in finding.remedies)
+    assert heard == []
+
+
+@pytest.mark.parametrize("way", ["answer", "option"])
+def test_who_trusts_the_index_goes_on(given, loopback_index, other, way) -> None:
+    """By an answer to the question, or by an option that names the index."""
+    loopback_index.add("corplib", "99.0")
+    other.add("corplib", "1.0")
+    consent = Consent(indexes=(loopback_index.url,)) if way == "option" else None
+    session = given("corplib", consent=consent, asks=True)
+    heard = asked(session, yes=True)
+    assert prepared(session).phase is not Phase.FAILED
+    assert len(heard) == (way == "answer")
+    assert [finding.key for finding in session.state.preview.findings] == ["name-in-several-indexes"]
+
+
+@BOTH
+def test_a_mirror_is_no_rival(given, loopback_index, other, installer) -> None:
+    """The same files on both are fine and silent, also where the mirror lacks the newest."""
+    for index in (loopback_index, other):
+        index.add("corplib", "1.0")
+    (other.folder / "corplib" / "corplib-1.0-py3-none-any.whl").write_bytes(
+        (loopback_index.folder / "corplib" / "corplib-1.0-py3-none-any.whl").read_bytes()
+    )
+    loopback_index.add("corplib", "2.0")
+    session = given("corplib", installer=installer)
+    assert prepared(session).phase is not Phase.FAILED
+    assert session.state.preview.findings == ()
+
+
+def test_two_parts_of_one_index_are_no_rivals(loopback_index, other, tmp_path) -> None:
+    """Mirrors with different files each belong together where the whole index beside them holds both files."""
+    (tmp_path / "part").mkdir()
+    part = LoopbackIndex(tmp_path / "part")
+    for version, index in (("1.0", other), ("2.0", part)):
+        wheel = index.add("corplib", version)
+        (loopback_index.folder / "corplib").mkdir(exist_ok=True)
+        (loopback_index.folder / "corplib" / wheel.name).write_bytes(wheel.read_bytes())
+    package = Package(name="corplib", version="2.0", url=f"{part.url}/corplib/corplib-2.0-py3-none-any.whl")
+    try:
+        assert shadows([package], [loopback_index.url, other.url, part.url], None, DIRECT).found == ()
+        assert len(shadows([package], [other.url, part.url], None, DIRECT).found) == 1
+    finally:
+        part.close()
+
+
+def test_an_index_that_cannot_be_asked_is_not_taken_for_empty(loopback_index) -> None:
+    """It is told as unknown, with the reason."""
+    wheel = loopback_index.add("corplib", "1.0")
+    package = Package(name="corplib", version="1.0", url=f"{loopback_index.url}/corplib/{wheel.name}")
+    (finding,) = findings(shadows([package], [loopback_index.url, NOWHERE], None, DIRECT))
+    assert finding.key == "index-not-asked"
+    assert NOWHERE in finding.text
+
+
+def test_files_without_hashes_are_no_proof_of_a_mirror(loopback_index, other) -> None:
+    """The same name says nothing of the content; the address tells which of the two is taken."""
+    wheels = [index.add("corplib", "1.0") for index in (loopback_index, other)]
+    loopback_index.trouble["corplib"] = other.trouble["corplib"] = "bare"
+    package = Package(name="corplib", version="1.0", url=f"{other.url}/corplib/{wheels[0].name}")
+    (shadow,) = shadows([package], [loopback_index.url, other.url], None, DIRECT).found
+    assert (shadow.taken, list(shadow.others)) == (other.url, [loopback_index.url])
+
+
+def test_torchs_own_index_is_no_rival_for_its_family(loopback_index, other) -> None:
+    """Pip asks it for everything: torch comes from there on purpose, and any other name is told."""
+    for index, name in itertools.product((loopback_index, other), ("torch", "numpy")):
+        index.add(name, "1.0" if index is loopback_index else "1.0+cpu")
+    packages = [
+        Package(name=name, version="1.0+cpu", url=f"{other.url}/{name}/{name}-1.0%2Bcpu-py3-none-any.whl")
+        for name in ("torch", "numpy")
+    ]
+    told = shadows(packages, [loopback_index.url, other.url], other.url, DIRECT).found
+    assert [one.name for one in told] == ["numpy"]
+
+
+def test_with_one_index_nobody_is_asked(loopback_index) -> None:
+    """A name has no rival there."""
+    shadows([Package(name="corplib", version="1.0", url="x")], [loopback_index.url], None, DIRECT)
+    assert loopback_index.requests == []
+
+
+def test_a_file_without_a_hash_is_named() -> None:
+    """What arrives cannot be compared with anything."""
+    hashed = Package(name="sure", version="1", url="https://example.test/sure-1.whl", sha256="0" * 64)
+    (finding,) = without_hash([hashed, Package(name="unsure", version="1", url="https://example.test/unsure-1.whl")])
+    assert finding.key == "no-hash"
+    assert finding.text.startswith("The index gives no hash for unsure,")
+
+
+def test_every_plan_of_ours_asks_for_known_names_only() -> None:
+    """On every shipped machine, for every backend and both kinds of builds: nobody has to trust what we ask for."""
+    catalog, unknown = load_catalog(), set()
+    requests = [Request(backend=backend, nightly=late) for backend in (None, *Backend) for late in (False, True)]
+    machines = [detect(ReplayHost(load(name))).machine for name in shipped()]
+    for machine, request in itertools.product(machines, requests):
+        with suppress(AssistantError):
+            for plan in make_plans(machine, catalog, request).plans:
+                unknown |= set(unknown_requirements(plan, catalog))
+    assert unknown == set()
+
+
+@pytest.mark.parametrize(
+    ("line", "name"),
+    [
+        ("numpyy", "numpyy"),
+        ("Torch_Vision", "torch-vision"),
+        ("pytorch==2.9", "pytorch"),
+        ("torch[evil]==2.9", "torch[evil]"),
+        ("numpy[extra]", "numpy[extra]"),
+        ("onnxruntime-gpuu", "onnxruntime-gpuu"),
+    ],
+)
+def test_a_name_that_looks_alike_is_unknown(line: str, name: str) -> None:
+    """Names count letter by letter, extras included; only that very name makes it trusted."""
+    plan = Plan(backend=Backend.CPU, variant="cpu", torch="2.9.0", python="3.12", requirements=("torch==2.9.0", line))
+    catalog = load_catalog()
+    assert unknown_requirements(plan, catalog) == (name,)
+    assert unknown_requirements(plan, catalog, ["numpy", "torch"]) == (name,)
+    assert unknown_requirements(plan, catalog, [line.partition("==")[0]]) == ()
+
+
+def test_known_names_count_however_they_are_spelt() -> None:
+    """As installers read them."""
+    plan = Plan(backend=Backend.CPU, variant="cpu", torch="2.9.0", python="3.12", requirements=("Torch==2.9", "NumPy"))
+    assert unknown_requirements(plan, load_catalog()) == ()
