@@ -119,7 +119,6 @@ WRITERS = {
     "start.py": "it has nothing but the standard library",
     "verify/child.py": "it runs in another environment, and asks the kernel to count anew",
     "labs/programs/": "they run in other environments",
-    "install/": "",
     "labs/": "",
     "onnx/": "",
 }

@@ -9,9 +9,15 @@ from assistant.cli.console import console
 from assistant.cli.draw import draw_findings, draw_rows
 from assistant.i18n import _
 from assistant.model.report import duration
-from assistant.onnx.attempt import Attempt, rows_of_agreement, rows_of_runs
-from assistant.onnx.conversion import Conversion, rows_of_changes
-from assistant.onnx.examine import Checked, operator_rows
+from assistant.onnx.answers import (
+    Attempt,
+    Checked,
+    Conversion,
+    operator_rows,
+    rows_of_agreement,
+    rows_of_changes,
+    rows_of_runs,
+)
 
 __all__ = ["draw_attempt", "draw_check", "draw_conversion"]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -41,17 +40,28 @@ def list_labs(*, as_json: bool) -> None:
 @labs.command()
 @click.argument("folder", type=click.Path(path_type=Path))
 @click.option("--run", is_flag=True, help="Run each notebook first, in a copy; else what it holds is believed.")
+@click.option("--network", is_flag=True, help="Let them reach the network: some labs install packages.")
+@click.option("--limit", type=click.FloatRange(min=0, min_open=True), metavar="SECONDS", help="How long one may run.")
+@click.option("--i-trust-these", "trusted", is_flag=True, help="Run them without a sandbox, as programs of yours.")
 @click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
 @click.pass_context
-def check(context: click.Context, folder: Path, *, run: bool, as_json: bool) -> None:
+def check(
+    context: click.Context,
+    folder: Path,
+    limit: float | None,
+    *,
+    run: bool,
+    network: bool,
+    trusted: bool,
+    as_json: bool,
+) -> None:
     """Grade a folder of learners' notebooks."""
     from assistant.labs import grade  # noqa: PLC0415 - likewise
 
     if run:
         from assistant.labs.rerun import rerun  # noqa: PLC0415 - likewise
 
-        with tempfile.TemporaryDirectory() as copy:
-            found = grade(rerun(folder, Path(copy)))
+        found = list(rerun(folder, trusted=trusted, network=network, seconds=limit))
     else:
         found = grade(folder)
     if as_json:
@@ -63,6 +73,8 @@ def check(context: click.Context, folder: Path, *, run: bool, as_json: bool) -> 
             _("There is no notebook in {folder}.").format(folder=folder),
             hint=_("Name the folder that holds the notebooks."),
         )
+    if run and not network and not all(row.solved for row in found):
+        click.echo(_("Labs that install packages cannot be mended without the network; --network lets them."), err=True)
     context.exit(0 if found and all(row.solved for row in found) else 1)
 
 

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
 
 import click
 
@@ -14,6 +17,14 @@ from assistant.model.errors import BadInput, WorkFailed
 from assistant.model.record import to_json
 
 __all__ = ["onnx"]
+
+
+CHECK_SECONDS, CONVERT_SECONDS, TRY_SECONDS = 600.0, 3600.0, 300.0
+
+
+def _limit(seconds: float) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    kind = click.FloatRange(min=0, min_open=True)
+    return click.option("--limit", type=kind, default=seconds, metavar="SECONDS", help="How long one run may take.")
 
 
 @click.group()
@@ -27,16 +38,17 @@ def onnx() -> None:
     "--provider", type=click.Choice(["dml", "cpu"]), default="dml", help="Whose kernels to ask; DirectML's by default."
 )
 @click.option("--svg", metavar="FILE", help="Write a picture of what runs where.")
+@_limit(CHECK_SECONDS)
 @click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
-def check(model: str, provider: str, svg: str | None, *, as_json: bool) -> None:
+def check(model: str, provider: str, svg: str | None, limit: float, *, as_json: bool) -> None:
     """Tell which nodes of a model run on the device, which on the CPU, and why."""
-    from assistant.onnx.examine import checked, examine  # noqa: PLC0415 - draws in onnx and NumPy
-    from assistant.onnx.picture import draw  # noqa: PLC0415 - likewise
+    from assistant.onnx import apart  # noqa: PLC0415 - `--help` needs no child
+    from assistant.onnx.worker import Request  # noqa: PLC0415 - likewise
 
-    look = examine(model, provider)
-    answer = checked(look)
+    wanted = Request(work="check", model=model, here=str(Path.cwd()), provider=provider, picture=bool(svg))
+    answer, picture = apart.check(wanted, apart.limits(limit))
     if svg:
-        write_file(svg, draw(look))
+        write_file(svg, picture)
     if as_json:
         echo(to_json(answer, indent=2))
     else:
@@ -54,6 +66,7 @@ def check(model: str, provider: str, svg: str | None, *, as_json: bool) -> None:
 @click.option("--keep", multiple=True, metavar="NODE|OPERATOR", help="Keep a node, or every node of an operator, FP32.")
 @click.option("--fp16-io", is_flag=True, help="Let inputs and outputs be FP16 too.")
 @click.option("--inputs", metavar="FILE.npz", help="Real inputs, an array for each input's name.")
+@_limit(CONVERT_SECONDS)
 @click.option("--force", is_flag=True, help="Replace a result that is there.")
 @click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
 def convert(  # noqa: PLR0913 - each is an option
@@ -62,6 +75,7 @@ def convert(  # noqa: PLR0913 - each is an option
     opset: int | None,
     keep: tuple[str, ...],
     inputs: str | None,
+    limit: float,
     *,
     fp16: bool,
     npu: bool,
@@ -70,14 +84,23 @@ def convert(  # noqa: PLR0913 - each is an option
     as_json: bool,
 ) -> None:
     """Convert a model to what DirectML runs well; the result and a log of every change lie beside it."""
-    from assistant.onnx.conversion import Wishes, read_samples  # noqa: PLC0415 - draws in onnx and NumPy
-    from assistant.onnx.conversion import convert as converted  # noqa: PLC0415 - likewise
-    from assistant.onnx.rewrites import ALWAYS, FLAT_OPS  # noqa: PLC0415 - likewise
+    from assistant.onnx import apart  # noqa: PLC0415 - `--help` needs no child
+    from assistant.onnx.worker import Request  # noqa: PLC0415 - likewise
 
-    structure = (*ALWAYS, *(FLAT_OPS if npu else ()))
-    wishes = Wishes(fp16=fp16, opset=opset or 0, structure=structure, keep=keep, keep_io_types=not fp16_io)
-    samples = read_samples(inputs) if inputs else []
-    done = converted(model, output, wishes, samples=samples, force=force)
+    wanted = Request(
+        work="convert",
+        model=model,
+        here=str(Path.cwd()),
+        output=output or "",
+        force=force,
+        fp16=fp16,
+        opset=opset or 0,
+        npu=npu,
+        keep=keep,
+        keep_io_types=not fp16_io,
+        inputs=inputs or "",
+    )
+    done = apart.convert(wanted, apart.limits(limit))
     if as_json:
         echo(to_json(done, indent=2))
     else:
@@ -92,13 +115,7 @@ def convert(  # noqa: PLR0913 - each is an option
 @click.option("--provider", type=click.Choice(["dml", "cpu"]), default="dml", help="Where to run it.")
 @click.option("--inputs", metavar="FILE.npz", help="Real inputs, an array for each input's name.")
 @click.option("--python", "interpreter", metavar="PATH", help="The Python whose ONNX Runtime is used.")
-@click.option(
-    "--limit",
-    type=click.FloatRange(min=0, min_open=True),
-    default=300.0,
-    metavar="SECONDS",
-    help="How long one run may take.",
-)
+@_limit(TRY_SECONDS)
 @click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
 def try_(
     model: str,
@@ -111,11 +128,19 @@ def try_(
     as_json: bool,
 ) -> None:
     """Run a model in a process of its own and compare it with FP32 on the CPU."""
-    from assistant.onnx.attempt import try_model  # noqa: PLC0415 - draws in onnx and NumPy
-    from assistant.onnx.conversion import read_samples  # noqa: PLC0415 - likewise
+    from assistant.onnx import apart  # noqa: PLC0415 - `--help` needs no child
+    from assistant.onnx.worker import Request  # noqa: PLC0415 - likewise
 
-    samples = read_samples(inputs) if inputs else []
-    answer = try_model(model, against, provider, samples=samples, limit=limit, python=interpreter or _python())
+    wanted = Request(
+        work="try",
+        model=model,
+        here=str(Path.cwd()),
+        reference=against or "",
+        provider=provider,
+        inputs=inputs or "",
+        python=interpreter or _python(),
+    )
+    answer = apart.try_model(wanted, apart.limits(limit))
     if as_json:
         echo(to_json(answer, indent=2))
     else:

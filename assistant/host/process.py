@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn, Self
+from typing import TYPE_CHECKING, NamedTuple, NoReturn, Self
 
 from assistant.host.quiet import for_child
 from assistant.i18n import _
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CancelToken",
+    "Terms",
     "alive",
     "become",
     "end_left_behind",
@@ -64,7 +65,20 @@ class CancelToken:
             raise Cancelled(_("You cancelled the work."), hint=_("Start the step again when you are ready."))
 
 
-def stream(
+class Terms(NamedTuple):
+    """How a child is kept apart: its whole environment, its working folder, and who watches it.
+
+    A line of over `longest` characters comes in parts; `enough`, asked several times a second for the child's process,
+    tells whether to end it.
+    """
+
+    environment: Mapping[str, str]
+    folder: Path
+    longest: int
+    enough: Callable[[int], bool]
+
+
+def stream(  # noqa: PLR0913 - each is a condition of its own
     argv: Sequence[str | Path],
     on_line: Callable[[str], None],
     *,
@@ -73,21 +87,24 @@ def stream(
     limit: float | None = None,
     stdin: str | None = None,
     lock: Lock | None = None,
+    terms: Terms | None = None,
 ) -> int:
     """Run a child and hand each line of its merged output to `on_line`; answer its exit status (negative: a signal).
 
-    The child holds `lock` too, so that it stays held while a child outlives us.
+    The child holds `lock` too, so that it stays held while a child outlives us. `environment` is added to ours, unless
+    `terms` give the whole of it.
 
     Raises `Cancelled` after the whole process group has ended on request, `TimeoutError` past `limit` seconds,
     and `WorkFailed` when the child cannot be started.
     """
     with contextlib.ExitStack() as stack:
         with uninterrupted():  # or Ctrl-C could leave a child that nobody ends
-            child = _start(argv, environment, stdin, lock)
+            told = terms.environment if terms else for_child(environment)
+            child = _start(argv, told, stdin, lock, terms.folder if terms else None)
             if lock:
                 stack.callback(lock.tell_end, child.pid)
-            watch = stack.enter_context(_watched(child, CancelToken() if cancel is None else cancel, limit))
-        for line in child.stdout or ():
+            watch = stack.enter_context(_watched(child, CancelToken() if cancel is None else cancel, limit, terms))
+        while child.stdout and (line := child.stdout.readline(terms.longest if terms else -1)):
             on_line(line.rstrip("\r\n"))
         child.wait()
     if watch.reason == "cancelled" and cancel is not None:
@@ -98,7 +115,11 @@ def stream(
 
 
 def _start(
-    argv: Sequence[str | Path], environment: Mapping[str, str] | None, stdin: str | None, lock: Lock | None
+    argv: Sequence[str | Path],
+    environment: Mapping[str, str],
+    stdin: str | None,
+    lock: Lock | None,
+    folder: Path | None,
 ) -> subprocess.Popen[str]:
     try:
         child = subprocess.Popen(
@@ -110,7 +131,8 @@ def _start(
             encoding="utf-8",
             errors="replace",
             bufsize=1,
-            env=for_child(environment),
+            env=dict(environment),
+            cwd=folder,
             start_new_session=sys.platform != "win32",
             creationflags=getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0),
             pass_fds=(lock.fileno,) if lock and sys.platform != "win32" else (),
@@ -129,11 +151,17 @@ def _start(
 
 
 class _watched:  # noqa: N801 - used as a statement, like the context managers of contextlib
-    """Ends the child's whole group when a stop is asked for or the limit passes."""
+    """Ends the child's whole group when a stop is asked for, the limit passes, or somebody had enough."""
 
-    def __init__(self, child: subprocess.Popen[str], cancel: CancelToken, limit: float | None) -> None:
+    def __init__(
+        self,
+        child: subprocess.Popen[str],
+        cancel: CancelToken,
+        limit: float | None,
+        terms: Terms | None,
+    ) -> None:
         self.reason = ""
-        self._child, self._cancel = child, cancel
+        self._child, self._cancel, self._terms = child, cancel, terms
         self._deadline = None if limit is None else time.monotonic() + limit
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._watch, daemon=True)
@@ -156,6 +184,8 @@ class _watched:  # noqa: N801 - used as a statement, like the context managers o
                 self.reason = "cancelled"
             elif self._deadline is not None and time.monotonic() > self._deadline:
                 self.reason = "limit"
+            elif self._terms is not None and self._terms.enough(self._child.pid):
+                self.reason = "enough"
             if self.reason:
                 end_group(self._child)
                 return

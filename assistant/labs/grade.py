@@ -8,13 +8,16 @@ from pathlib import Path
 
 import nbformat
 
+from assistant.host.files import read_plain
 from assistant.i18n import _
 from assistant.labs.lab import MIME, Score
 from assistant.labs.texts import texts
 from assistant.model.errors import AssistantError, BadInput
 from assistant.model.record import Record, from_plain
 
-__all__ = ["Grade", "grade"]
+__all__ = ["NOTEBOOK_BYTES", "Grade", "grade", "grades_of", "notebooks"]
+
+NOTEBOOK_BYTES = 200 << 20  # one with its outputs
 
 
 class Grade(Record, frozen=True):
@@ -29,17 +32,30 @@ class Grade(Record, frozen=True):
 
 def grade(folder: Path) -> list[Grade]:
     """Grade every notebook below a folder, by the last check of each lab; raise `BadInput` for no folder."""
+    return [found for path in notebooks(folder) for found in _grades(path, str(path.relative_to(folder)))]
+
+
+def notebooks(folder: Path) -> list[Path]:
+    """Find every notebook below a folder; raise `BadInput` for no folder."""
     if not folder.is_dir():
         raise BadInput(
             _("{folder} is not a folder.").format(folder=folder), hint=_("Name the folder that holds the notebooks.")
         )
-    paths = (path for path in sorted(folder.rglob("*.ipynb")) if ".ipynb_checkpoints" not in path.parts)
-    return [found for path in paths for found in _grades(path, str(path.relative_to(folder)))]
+    return [path for path in sorted(folder.rglob("*.ipynb")) if ".ipynb_checkpoints" not in path.parts]
 
 
 def _grades(path: Path, name: str) -> list[Grade]:
     try:
-        notebook = nbformat.read(path, as_version=4)  # type: ignore[no-untyped-call]
+        content = read_plain(path, NOTEBOOK_BYTES, follow=True)
+    except OSError as error:
+        return [Grade(notebook=name, fault=_("It is no notebook: {reason}.").format(reason=error.strerror))]
+    return grades_of(name, content)
+
+
+def grades_of(name: str, content: bytes) -> list[Grade]:
+    """Grade one notebook by its content."""
+    try:
+        notebook = nbformat.reads(content.decode(), as_version=4)  # type: ignore[no-untyped-call]
     except Exception as error:  # noqa: BLE001 - one bad file must not cost the others' grades
         return [Grade(notebook=name, fault=_("It is no notebook: {reason}.").format(reason=type(error).__name__))]
     last = {score.lab: score for score in _scores(notebook)}

@@ -1,32 +1,141 @@
-"""Runs learners' notebooks anew in copies, so that a grade rests on what their cells do and not on what they say."""
+"""Runs learners' notebooks anew, so that a grade rests on what their cells do: apart from one another and from us.
+
+Each runs in a child with limits, in a throw-away copy of its folder, without its grader's variables and home; within
+bubblewrap unless the grader trusts every learner. What a cell displays is still believed: a learner who writes the
+output that a lab's check writes forges it, as both run in one process.
+"""
 
 from __future__ import annotations
 
+import re
+import shutil
+import stat
+from collections.abc import Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
-import nbformat
-from nbclient import NotebookClient
+from assistant.host.files import read_plain
+from assistant.host.sandbox import Bubble, Limits, Outcome, confine, obstacle, places_of, share_of_memory
+from assistant.i18n import _
+from assistant.labs.grade import NOTEBOOK_BYTES, Grade, grades_of, notebooks
+from assistant.labs.runner import DONE, Task
+from assistant.labs.scene import environment_with_torch
+from assistant.model.errors import BadInput
+from assistant.model.record import to_json
 
-__all__ = ["rerun"]
+__all__ = ["RUN_SECONDS", "rerun"]
 
-CELL_SECONDS = 300
-
-
-def rerun(folder: Path, copy: Path) -> Path:
-    """Run every notebook below a folder and write what came of it below `copy`; answer that."""
-    for path in sorted(folder.rglob("*.ipynb")):
-        if ".ipynb_checkpoints" not in path.parts:
-            place = copy / path.relative_to(folder)
-            place.parent.mkdir(parents=True, exist_ok=True)
-            _run(path, place)
-    return copy
+RUN_SECONDS = 1800.0  # of a whole notebook: all ten labs take a third of it
+SHARE, LEAST_MEMORY = 0.5, 4 << 30  # of the machine's memory, and bytes: torch in a kernel and in a lab's program
+PROCESSES = 256  # of all that a notebook starts; threads of torch count on some systems
+FILE_BYTES = 8 << 30  # of one file: the largest wheel of torch has half of it
+COPY_BYTES = 2 << 30  # of a learner's folder
+_PLAYS = re.compile(rb"\bLab\(")
 
 
-def _run(path: Path, place: Path) -> None:
+def rerun(
+    folder: Path,
+    *,
+    trusted: bool = False,
+    network: bool = False,
+    seconds: float | None = None,
+    memory: int | None = None,
+) -> Iterator[Grade]:
+    """Run every notebook below a folder in a copy and grade what came of it; `memory` is in bytes.
+
+    Raises `BadInput` for no folder, and where no sandbox works here unless the notebooks are `trusted`.
+    """
+    if not trusted and (reason := obstacle()):
+        raise BadInput(
+            _("The learners' notebooks are programs, and nothing here can shut them in: {reason}.").format(
+                reason=reason.rstrip(".")
+            ),
+            hint=_("Install bubblewrap (Debian: apt install bubblewrap); or trust them all, with --i-trust-these."),
+        )
+    most = memory or share_of_memory(SHARE, LEAST_MEMORY)
+    bounds = Limits(seconds or RUN_SECONDS, most, processes=PROCESSES, file_bytes=FILE_BYTES)
+    found = notebooks(folder)
+    torch = environment_with_torch() if any(map(_plays, found)) else ""
+    for path in found:
+        bubble = None if trusted else Bubble(places_of(torch) if torch else (), network)
+        yield from _run(path, str(path.relative_to(folder)), Apart(bubble, bounds, torch))
+
+
+class Apart:
+    """How one notebook is run: what it sees, what it may use, and which Python has torch ("" for none)."""
+
+    def __init__(self, bubble: Bubble | None, limits: Limits, torch: str) -> None:
+        self.bubble, self.limits, self.torch = bubble, limits, torch
+
+    def run(self, folder: Path, name: str) -> Outcome:
+        """Run a notebook in the copy of its folder."""
+        task = to_json(Task(notebook=name, torch=self.torch))
+        work = folder / "work"
+        return confine("assistant.labs.runner", self.limits, folder, stdin=task, bubble=self.bubble, work=work)
+
+
+def _run(path: Path, name: str, apart: Apart) -> list[Grade]:
+    with TemporaryDirectory(prefix="lab-", ignore_cleanup_errors=True) as place:
+        folder = Path(place).resolve()
+        try:
+            _copy(path, folder / "work")
+            done = apart.run(folder, path.name)
+            fault = _fault(done, apart.limits)
+            return [Grade(notebook=name, fault=fault)] if fault else grades_of(name, _result(folder))
+        except OSError as error:
+            reason = error.strerror or type(error).__name__
+            return [Grade(notebook=name, fault=_("It cannot be run: {reason}.").format(reason=reason))]
+
+
+def _result(folder: Path) -> bytes:
+    """Read what came of a run; a learner may have put a pipe or a link in its place."""
+    if (folder / "work").is_symlink():
+        raise OSError(0, _("it is not a plain file"))
+    return read_plain(folder / "work" / DONE, NOTEBOOK_BYTES)
+
+
+def _fault(done: Outcome, limits: Limits) -> str:
+    """Say which limit ended a run, or what it died of."""
+    if done.reached == "time":
+        return _("It took longer than {limit:g} s.").format(limit=limits.seconds)
+    if done.reached == "memory":
+        return _("It needs more than {size:.1f} GB of memory.").format(size=limits.memory / 2**30)
+    if done.reached:
+        return _("It started more than {count} processes.").format(count=limits.processes)
+    last = next((line for line in reversed(done.lines) if line.strip()), str(done.code))
+    return _("It cannot be run: {reason}.").format(reason=last.rstrip(".")) if done.code else ""
+
+
+def _plays(path: Path) -> bool:
+    """Tell whether a notebook seems to play a lab, for which torch may be needed."""
     try:
-        notebook = nbformat.read(path, as_version=4)  # type: ignore[no-untyped-call]
-        place_of_run = {"metadata": {"path": str(path.parent)}}
-        NotebookClient(notebook, timeout=CELL_SECONDS, allow_errors=True, resources=place_of_run).execute()
-        nbformat.write(notebook, place)  # type: ignore[no-untyped-call]
-    except Exception as error:  # noqa: BLE001 - what cannot be run has no grade, whatever its outputs claim
-        place.write_text(str(error), encoding="utf-8")
+        return bool(_PLAYS.search(read_plain(path, NOTEBOOK_BYTES)))
+    except OSError:
+        return False
+
+
+def _copy(path: Path, place: Path) -> None:
+    """Copy a notebook with its folder, but nothing of others: no other notebook, no folder with one, no link.
+
+    Raises `OSError` for more than `COPY_BYTES`, and for a notebook that is no plain file.
+    """
+    place.mkdir()
+    (place / path.name).write_bytes(read_plain(path, NOTEBOOK_BYTES))
+    room = COPY_BYTES
+    for one, size in _belongings(path.parent):
+        room -= size
+        if room < 0:
+            raise OSError(0, _("its folder is larger than {size:g} GB").format(size=COPY_BYTES / 2**30))
+        target = place / one.relative_to(path.parent)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(one, target, follow_symlinks=False)
+
+
+def _belongings(folder: Path) -> Iterator[tuple[Path, int]]:
+    """Give the plain files of a folder and of those folders in it that are nobody else's, with their sizes."""
+    for one in sorted(folder.iterdir()):
+        found = one.lstat()
+        if stat.S_ISDIR(found.st_mode) and not any(one.rglob("*.ipynb")):
+            yield from _belongings(one)
+        elif stat.S_ISREG(found.st_mode) and one.suffix != ".ipynb":
+            yield one, found.st_size

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import sysconfig
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,15 +12,16 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from assistant.host.process import CancelToken, stream
+from assistant.host.files import read_plain
+from assistant.host.process import CancelToken
+from assistant.host.sandbox import Limits, confine, share_of_memory
 from assistant.i18n import _
-from assistant.model.record import Record
-from assistant.model.report import duration
+from assistant.onnx.answers import Agreement, Attempt, Run
 from assistant.onnx.calibrate import Feeds, is_small
 from assistant.onnx.load import load_model
 from assistant.onnx.values import program
 
-__all__ = ["Agreement", "Attempt", "Run", "rows_of_agreement", "rows_of_runs", "source_of", "try_model"]
+__all__ = ["source_of", "try_model"]
 
 TOLERANCE = 1e-2  # of the largest number, as the rounding of FP16 makes it in deep networks
 SMALLEST_SCALE = 1e-3  # outputs that are all smaller count as this large: their last digits are noise
@@ -29,48 +29,7 @@ FEW_CHANGED = 0.01  # of integers and truths
 CLASSES = 5  # from so many numbers in the last dimension on, their order is compared as well
 LIMIT_SECONDS = 300.0
 REPEATS = 5
-
-
-class Run(Record, frozen=True):
-    """One child's run: `placement` counts operators by provider; `error` is what the runtime said, "" when it ran."""
-
-    provider: str = ""
-    load_seconds: float = 0.0
-    first_seconds: float = 0.0
-    seconds: float = 0.0
-    peak_bytes: int = 0
-    placement: dict[str, dict[str, int]] = {}
-    error: str = ""
-
-
-class Agreement(Record, frozen=True):
-    """How an output compares with the reference.
-
-    `error` is relative to the largest number; `top` is the share of rows whose largest number stands in the same
-    place. What means nothing for an output is None.
-    """
-
-    output: str
-    agrees: bool
-    error: float | None = None
-    cosine: float | None = None
-    top: float | None = None
-    note: str = ""
-
-
-class Attempt(Record, frozen=True, omit_defaults=False):
-    """The whole answer; `strict` is the comparison where every node rounds, empty where it could not be made."""
-
-    model: str
-    reference: str
-    wanted: str
-    reference_run: Run
-    run: Run
-    agreement: tuple[Agreement, ...]
-    strict: tuple[Agreement, ...]
-    notes: tuple[str, ...]
-    verdict: str
-    passed: bool
+SHARE, LEAST_MEMORY = 0.75, 2 << 30  # of the machine's memory, in bytes: what a model may use; the rest is others'
 
 
 def try_model(
@@ -121,18 +80,10 @@ def source_of(model: Path) -> Path | None:
     """Find the model that a conversion started from, by the log beside it."""
     log = model.with_name(f"{model.name}.log.json")
     try:
-        source = msgspec.json.decode(log.read_bytes(), type=dict[str, Any]).get("source")
+        source = msgspec.json.decode(read_plain(log, follow=True), type=dict[str, Any]).get("source")
     except (OSError, msgspec.DecodeError):
         return None
     return Path(source) if isinstance(source, str) and Path(source).is_file() else None
-
-
-CHILD = "import runpy, sys; sys.path += sys.argv[1:]; runpy.run_module('assistant.onnx.child', run_name='__main__')"
-
-
-def _own_paths() -> list[str]:
-    """Name where the assistant and what it needs lie, for a Python that lacks them; that one's own come first."""
-    return list(dict.fromkeys([str(Path(__file__).parents[2]), sysconfig.get_path("purelib")]))
 
 
 class Bench:
@@ -152,16 +103,18 @@ class Bench:
             "runs": REPEATS,
             "strict": strict,
         }
-        lines: list[str] = []
-        argv = [self.python, "-c", CHILD, *_own_paths()]
+        limits = Limits(self.limit, share_of_memory(SHARE, LEAST_MEMORY))
         stdin = msgspec.json.encode(request).decode()
-        try:
-            code = stream(argv, lines.append, limit=self.limit, stdin=stdin, cancel=self.cancel)
-        except TimeoutError:
+        module = "assistant.onnx.child"
+        done = confine(module, limits, self.folder, stdin=stdin, python=self.python, cancel=self.cancel)
+        if done.reached == "time":
             return Run(error=_("It took longer than {limit:g} s.").format(limit=self.limit))
-        if code or not lines:
-            return Run(error=_("The process died with code {code}.").format(code=code))
-        return msgspec.json.decode(lines[-1], type=Run)
+        if done.reached:
+            size = limits.memory / 2**30
+            return Run(error=_("It needs more than {size:.1f} GB of memory.").format(size=size))
+        if done.code or not done.lines:
+            return Run(error=_("The process died with code {code}.").format(code=done.code))
+        return msgspec.json.decode(done.lines[-1], type=Run)
 
     def compare(self, expected: str, found: str) -> tuple[Agreement, ...]:
         """Compare two runs output by output, in order; empty where one of them has none."""
@@ -233,41 +186,3 @@ def _verdict(before: Run, after: Run, agreement: Sequence[Agreement], strict: Se
 
 def _first_line(run: Run) -> str:
     return run.error.splitlines()[0].rstrip(".")
-
-
-def rows_of_runs(answer: Attempt) -> list[tuple[str, ...]]:
-    """Give a table's rows: where each model ran, its times and memory."""
-    found = ((_("FP32 on the CPU"), answer.reference_run), (_("the model"), answer.run))
-    return [
-        (
-            name,
-            _placed(run),
-            duration(run.load_seconds),
-            duration(run.first_seconds),
-            duration(run.seconds),
-            f"{run.peak_bytes / 2**20:.0f} MB",
-        )
-        for name, run in found
-        if not run.error
-    ]
-
-
-def rows_of_agreement(answer: Attempt) -> list[tuple[str, ...]]:
-    """Give a table's rows: how each output compares, as run and where every node rounds."""
-    parts = ((answer.agreement, ""), (answer.strict, _("every node rounded")))
-    return [
-        (
-            f"{one.output} ({kind})" if kind else one.output,
-            one.note or (_("agrees") if one.agrees else _("differs")),
-            "" if one.error is None else f"{one.error:.1e}",
-            "" if one.cosine is None else f"{one.cosine:.6f}",
-            "" if one.top is None else f"{one.top:.0%}",
-        )
-        for part, kind in parts
-        for one in part
-    ]
-
-
-def _placed(run: Run) -> str:
-    counts = {name.removesuffix("ExecutionProvider"): sum(ops.values()) for name, ops in run.placement.items()}
-    return ", ".join(f"{name} {count}" for name, count in counts.items()) or run.provider

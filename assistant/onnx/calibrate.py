@@ -16,7 +16,7 @@ from onnx import ModelProto, TensorProto, TypeProto, helper
 from assistant.model.record import Record
 from assistant.onnx.graph import KNOWN_IR, given_inputs
 from assistant.onnx.ranges import LARGEST, ROUNDED_AWAY
-from assistant.onnx.values import FLOAT, Program, Step, Value, attribute, constant_input
+from assistant.onnx.values import FLOAT, Program, Step, Value, attribute, constant_input, size_of
 
 __all__ = ["Feeds", "Measured", "evaluate", "evaluate_on_runtime", "feeds", "is_small", "measure", "open_session"]
 
@@ -233,7 +233,7 @@ def _made(kind: TypeProto, size: int, seed: int, *, wide: bool) -> Any:  # noqa:
         return [_made(kind.sequence_type.elem_type, size, seed + number, wide=wide) for number in range(3)]
     if which != "tensor_type" or kind.tensor_type.elem_type == TensorProto.STRING:
         raise ValueError(which)
-    lengths = [dim.dim_value if dim.HasField("dim_value") else None for dim in kind.tensor_type.shape.dim]
+    lengths = [size_of(dim) for dim in kind.tensor_type.shape.dim]
     shape = [length if length is not None else size if axis else 1 for axis, length in enumerate(lengths)]
     random, dtype = np.random.default_rng(seed), helper.tensor_dtype_to_np_dtype(kind.tensor_type.elem_type)
     if np.dtype(dtype).kind in "iub":
@@ -255,7 +255,7 @@ def _rounds(step: Step) -> int:
     else:
         shape = step.inputs[-1].shape if step.op == "Scan" and step.inputs[-1] is not None else (1,)
         count = shape[0] if shape and shape[0] is not None else UNCOUNTED
-    return int(count) if count < UNCOUNTED else OPEN
+    return count if isinstance(count, int) and 0 <= count < UNCOUNTED else OPEN
 
 
 def _multiplications(step: Step) -> float:
@@ -267,7 +267,7 @@ def _multiplications(step: Step) -> float:
             row if step.op.startswith("Conv") else weights.shape[-2 if len(weights.shape) > 1 else 0] or 64
         )
     window = attribute(step.node, "kernel_shape")
-    taps = math.prod(window) if isinstance(window, list) else 0
+    taps = max(0, math.prod(window)) if isinstance(window, list) else 0
     return float(sum(sizes)) * (LOOPED + PER_TAP * taps if step.op in LOOPS else 1)
 
 

@@ -48,11 +48,9 @@ def run(request: dict[str, Any]) -> dict[str, Any]:
 
 def strictly(request: dict[str, Any]) -> dict[str, Any]:
     """Run the model in ONNX's own evaluator, in which every node rounds its result to its type."""
-    import onnx  # noqa: PLC0415 - likewise
-
     from assistant.onnx.calibrate import evaluate  # noqa: PLC0415 - after the request is read
 
-    model = onnx.load(request["model"])
+    model = _read(request["model"], weights=True)
     with np.load(request["inputs"], allow_pickle=False) as archive:
         given = {name: archive[name] for name in archive.files}
     started = time.perf_counter()
@@ -80,16 +78,25 @@ def _session(model: str, provider: str) -> Any:  # noqa: ANN401 - the library ha
 
 def _content(model: str) -> str | bytes:
     """Give the file's name, or a model that is too new for the runtime by its stamp alone with an older stamp."""
-    import onnx  # noqa: PLC0415 - only a child loads it
-
     from assistant.onnx.graph import KNOWN_IR  # noqa: PLC0415 - likewise
 
-    bare = onnx.load(model, load_external_data=False)
+    bare = _read(model)
     if bare.ir_version <= KNOWN_IR:
         return model
-    whole = onnx.load(model)
+    whole = _read(model, weights=True)
     whole.ir_version = KNOWN_IR
     return bytes(whole.SerializeToString())
+
+
+def _read(path: str, *, weights: bool = False) -> Any:  # noqa: ANN401 - onnx is imported only here
+    import onnx  # noqa: PLC0415 - only a child loads it
+
+    from assistant.onnx.bounds import model_bytes  # noqa: PLC0415 - likewise
+
+    model = onnx.load_model_from_string(model_bytes(path))
+    if weights:
+        onnx.external_data_helper.load_external_data_for_model(model, str(Path(path).parent))
+    return model
 
 
 def _given(request: dict[str, Any], session: Any) -> dict[str, Any]:  # noqa: ANN401
@@ -106,12 +113,11 @@ def _given(request: dict[str, Any], session: Any) -> dict[str, Any]:  # noqa: AN
 
 
 def _accepted(model: str, session: Any, wanted: set[str]) -> dict[str, Any]:  # noqa: ANN401
-    import onnx  # noqa: PLC0415 - only a child loads it
 
     from assistant.onnx.calibrate import SIZES, feeds  # noqa: PLC0415 - likewise
     from assistant.onnx.values import program  # noqa: PLC0415 - likewise
 
-    source = program(onnx.load(model, load_external_data=False))
+    source = program(_read(model))
     failure: Exception = ValueError()
     for size in SIZES:
         for made in feeds(source, size):

@@ -6,26 +6,26 @@ import os
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Literal
 
 import numpy as np
 import onnx
 import onnx.version_converter
 from onnx import ModelProto
 
+from assistant.host.files import open_plain
 from assistant.i18n import _
 from assistant.model.errors import BadInput, WorkFailed, unwritable
 from assistant.model.record import Record, to_json
+from assistant.onnx.answers import Change, Conversion, Half, default_output, rows_of_changes
 from assistant.onnx.calibrate import Feeds
-from assistant.onnx.fp16 import Half, convert_to_fp16
+from assistant.onnx.fp16 import convert_to_fp16
 from assistant.onnx.graph import KNOWN_IR, opsets
 from assistant.onnx.load import load_model, save_model
 from assistant.onnx.opset import CannotLower, best_opsets, lowered
 from assistant.onnx.rewrites import ALWAYS, rewritten
 
-__all__ = ["Change", "Conversion", "Wishes", "convert", "convert_model", "read_samples", "rows_of_changes"]
+__all__ = ["Wishes", "convert", "convert_model", "read_samples", "rows_of_changes"]
 
-MOST_NAMED = 4
 FIRST_OPSET = 7  # of those that ONNX Runtime guarantees to run
 CHECKED_BYTES = 2**31 - 2**27  # the checker takes no model in memory that is larger
 
@@ -40,26 +40,6 @@ class Wishes(Record, frozen=True):
     keep_io_types: bool = True
 
 
-class Change(Record, frozen=True):
-    """One change, or one thing left as it was and why: `kind` is its sort, `what` an operation, `why` a sentence."""
-
-    kind: Literal["ir", "opset", "structure", "fp16", "kept"]
-    what: str
-    why: str = ""
-
-
-class Conversion(Record, frozen=True, omit_defaults=False):
-    """How the conversion of a file went."""
-
-    source: str
-    output: str
-    changes: tuple[Change, ...]
-    half: Half | None
-    opset: int
-    ir_version: int
-    seconds: float
-
-
 def convert(
     source: str | Path,
     output: str | Path | None = None,
@@ -67,22 +47,24 @@ def convert(
     *,
     samples: Sequence[Feeds] = (),
     force: bool = False,
+    folder: Path | None = None,
 ) -> Conversion:
     """Convert a file and write the result and its log beside it, `NAME.dml.onnx` unless `output` says otherwise.
 
-    The source is never written to. Raises `BadInput` for what cannot be read and, unless `force`, for an output that
-    exists; `WorkFailed` when the result is not valid.
+    With `folder` they are left there under the same names, for the caller to put in place. The source is never written
+    to. Raises `BadInput` for what cannot be read and, unless `force`, for an output that exists; `WorkFailed` when the
+    result is not valid.
     """
     started = time.monotonic()
     source = Path(source)
-    output = Path(output) if output else source.with_name(f"{source.stem}.dml.onnx")
+    output = Path(output) if output else default_output(source)
     if output.exists() and not force:
         message = _("{file} exists already.").format(file=output)
         raise BadInput(message, hint=_("Name another file with --to, or replace it with --force."))
     model = load_model(source)
     result, changes, half = convert_model(model, wishes or Wishes(), samples)
     _validate(result)
-    save_model(result, output, source=source)
+    save_model(result, output, source=source, folder=folder)
     done = Conversion(
         source=str(source),
         output=str(output),
@@ -92,7 +74,7 @@ def convert(
         ir_version=result.ir_version,
         seconds=time.monotonic() - started,
     )
-    _log(done, output)
+    _log(done, output, folder or output.parent)
     return done
 
 
@@ -126,7 +108,7 @@ def convert_model(
 def read_samples(path: str | Path) -> list[Feeds]:
     """Read inputs to calibrate and compare with: an .npz file that holds an array for each input's name."""
     try:
-        with np.load(path, allow_pickle=False) as archive:
+        with open_plain(Path(path), follow=True) as file, np.load(file, allow_pickle=False) as archive:
             return [{name: archive[name] for name in archive.files}]
     except (OSError, ValueError, EOFError) as error:
         message = _("{file} holds no arrays that NumPy could read.").format(file=path)
@@ -183,41 +165,19 @@ def _validate(model: ModelProto) -> None:
         ) from error
 
 
-def _log(done: Conversion, output: Path) -> None:
+def _log(done: Conversion, output: Path, folder: Path) -> None:
     lines = [f"{done.source} → {done.output}", ""]
     lines += [f"{change.kind:10} {change.what}" + (f": {change.why}" if change.why else "") for change in done.changes]
     for suffix, text in ((".log.json", to_json(done, indent=2)), (".log.txt", "\n".join(lines))):
-        path = output.with_name(output.name + suffix)
+        path = folder / (output.name + suffix)
         part = path.with_name(f".{path.name}.{os.getpid()}.part")
         try:
             part.write_text(text + "\n", encoding="utf-8")
             part.replace(path)
         except OSError as error:
-            raise unwritable(path, error) from error
+            raise unwritable(output.with_name(path.name), error) from error
         finally:
             part.unlink(missing_ok=True)
-
-
-def rows_of_changes(done: Conversion) -> list[tuple[str, ...]]:
-    """Give a table's rows: each change with its reason; operations that stay FP32 for one reason stand together."""
-    rows: list[tuple[str, ...]] = [
-        (_kind(change), change.what, change.why) for change in done.changes if change.kind != "kept"
-    ]
-    kept = [change for change in done.changes if change.kind == "kept"]
-    for why in dict.fromkeys(change.why for change in kept):
-        same = [change.what for change in kept if change.why == why]
-        rows.append((_("stays FP32"), ", ".join(same[:MOST_NAMED]) + " …" * (len(same) > MOST_NAMED), why))
-    return rows
-
-
-def _kind(change: Change) -> str:
-    return {
-        "ir": _("IR version"),
-        "opset": _("opset"),
-        "structure": _("structure"),
-        "fp16": _("FP16"),
-        "kept": _("stays FP32"),
-    }[change.kind]
 
 
 def _why_kept(key: str) -> str:

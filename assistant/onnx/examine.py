@@ -9,43 +9,13 @@ from onnx import ModelProto
 
 from assistant.i18n import _
 from assistant.model.finding import Finding
-from assistant.model.record import Record
+from assistant.onnx.answers import Checked, Placed
 from assistant.onnx.findings import Look, count_nodes, find, obstacle
 from assistant.onnx.load import load_model
 from assistant.onnx.operators import provider_name, runtime
 from assistant.onnx.placement import place
 
-__all__ = ["Checked", "OperatorRow", "Placed", "check_model", "checked", "examine", "operator_rows"]
-
-
-class Placed(Record, frozen=True):
-    """Where a node runs: "dml", "cpu" or "none"; `why` is empty where nothing needs saying."""
-
-    name: str
-    op: str
-    device: str
-    why: str
-
-
-class Checked(Record, frozen=True):
-    """The answer for one provider; `npu` is the sentence for an NPU in place of a GPU, "" for the CPU provider."""
-
-    provider: str
-    nodes: tuple[Placed, ...]
-    findings: tuple[Finding, ...]
-    verdict: str
-    npu: str
-    copies: int
-
-
-class OperatorRow(Record, frozen=True):
-    """How the nodes of one operator are placed, and why not all on the device."""
-
-    op: str
-    device: int
-    cpu: int
-    nowhere: int
-    why: str
+__all__ = ["check_model", "checked", "examine"]
 
 
 def check_model(model: ModelProto | str | Path, provider: str = "dml") -> Checked:
@@ -77,29 +47,6 @@ def checked(look: Look) -> Checked:
         npu=_on_npu(findings, stop) if look.provider == "dml" else "",
         copies=look.copies,
     )
-
-
-def operator_rows(answer: Checked) -> list[OperatorRow]:
-    """Count the nodes of each operator by place, those with the most nodes off the device first."""
-    places: dict[str, Counter[str]] = {}
-    reasons: dict[str, str] = {}
-    for node in answer.nodes:
-        if node.op == "Constant" and node.device == answer.provider:
-            continue
-        places.setdefault(node.op, Counter())[node.device] += 1
-        if node.device != answer.provider:
-            reasons.setdefault(node.op, node.why)
-    rows = [
-        OperatorRow(
-            op=op,
-            device=counts[answer.provider],
-            cpu=counts["cpu"] if answer.provider != "cpu" else 0,
-            nowhere=counts["none"],
-            why=reasons.get(op, ""),
-        )
-        for op, counts in places.items()
-    ]
-    return sorted(rows, key=lambda row: (-row.nowhere, -row.cpu, -row.device, row.op))
 
 
 def _verdict(look: Look, stop: str) -> str:

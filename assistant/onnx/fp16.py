@@ -9,7 +9,7 @@ from typing import Literal
 
 from onnx import ModelProto, TensorProto
 
-from assistant.model.record import Record
+from assistant.onnx.answers import Half, Kept
 from assistant.onnx.calibrate import Feeds, evaluate, evaluate_on_runtime, feeds, is_small, measure
 from assistant.onnx.casts import Writer
 from assistant.onnx.halves import MOVES, Slots, kept_op, slots
@@ -17,7 +17,7 @@ from assistant.onnx.ranges import LARGEST, Constants, bound, outside
 from assistant.onnx.rehearse import CLOSE, CLOSE_WIDE, blamed, differs
 from assistant.onnx.values import FLOAT, Program, Step, Value, attribute, program
 
-__all__ = ["Half", "Kept", "convert_to_fp16", "to_fp16"]
+__all__ = ["convert_to_fp16", "to_fp16"]
 
 Calibrate = Literal["auto", "always", "never"]
 
@@ -36,23 +36,6 @@ ARITHMETIC = MOVES | {
 DECIDES = {FLOAT, TensorProto.BOOL}
 FIXED = "tensor(float)"
 INTEGER_KINDS = {2, 3, 4, 5, 6, 7, 12, 13}  # TensorProto's
-
-
-class Kept(Record, frozen=True):
-    """An operation that stays FP32; `why` is a key that the conversion puts into a sentence."""
-
-    node: str
-    op: str
-    why: str
-
-
-class Half(Record, frozen=True):
-    """How a conversion went: how many operations compute in FP16, which stay FP32, how the values were examined."""
-
-    converted: int
-    kept: tuple[Kept, ...]
-    calibration: Literal["run", "weights", "none"]
-    rehearsed: bool
 
 
 def to_fp16(

@@ -6,7 +6,16 @@ from collections.abc import Iterator, Sequence
 from graphlib import CycleError, TopologicalSorter
 from itertools import chain, count
 
-from onnx import AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto
+from onnx import (
+    AttributeProto,
+    FunctionProto,
+    GraphProto,
+    ModelProto,
+    NodeProto,
+    SparseTensorProto,
+    TensorProto,
+    ValueInfoProto,
+)
 
 __all__ = [
     "KNOWN_IR",
@@ -19,6 +28,7 @@ __all__ = [
     "opsets",
     "ordered",
     "plain_domain",
+    "sparse_tensors",
     "subgraphs",
     "tensors",
 ]
@@ -85,6 +95,15 @@ def tensors(model: ModelProto) -> Iterator[TensorProto]:
                 yield from _tensors_of(attribute)
 
 
+def sparse_tensors(model: ModelProto) -> Iterator[SparseTensorProto]:
+    """Give every sparse tensor that a model stores."""
+    for body in bodies(model):
+        if isinstance(body, GraphProto):
+            yield from body.sparse_initializer
+        for attribute in (entry for node in body.node for entry in node.attribute):
+            yield from _sparse_of(attribute)
+
+
 def consumed(node: NodeProto) -> set[str]:
     """Give the names that a node takes: its inputs, and what its subgraphs take from outside themselves."""
     names = {name for name in node.input if name}
@@ -131,6 +150,11 @@ def _tensors_of(attribute: AttributeProto) -> Iterator[TensorProto]:
     if attribute.type == AttributeProto.TENSOR:
         yield attribute.t
     yield from attribute.tensors
-    single = [attribute.sparse_tensor] if attribute.type == AttributeProto.SPARSE_TENSOR else []
-    for sparse in (*single, *attribute.sparse_tensors):
+    for sparse in _sparse_of(attribute):
         yield from (sparse.values, sparse.indices)
+
+
+def _sparse_of(attribute: AttributeProto) -> Iterator[SparseTensorProto]:
+    if attribute.type == AttributeProto.SPARSE_TENSOR:
+        yield attribute.sparse_tensor
+    yield from attribute.sparse_tensors

@@ -6,7 +6,6 @@ import math
 import os
 from collections import Counter
 from collections.abc import Iterator
-from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import onnx
@@ -14,14 +13,15 @@ from google.protobuf.message import DecodeError, Message
 from onnx import GraphProto, ModelProto, TensorProto
 from onnx.external_data_helper import set_external_data, uses_external_data
 
+from assistant.host.files import open_plain
 from assistant.i18n import _
 from assistant.model.errors import BadInput, unreadable, unwritable
-from assistant.onnx.graph import bodies, missing, nested, opsets, ordered, plain_domain, tensors
+from assistant.onnx.bounds import LIMIT, model_bytes, refuse_bombs, refuse_crowds, refuse_shapes
+from assistant.onnx.graph import bodies, missing, opsets, ordered, plain_domain, tensors
 from assistant.onnx.operators import runtimes
 
 __all__ = ["load_model", "save_model"]
 
-LIMIT = 2**31 - 1  # protobuf reads and writes no more in one piece
 ROOM = 2**27  # left for everything in a model but its weights
 KEPT_BYTES = 2**20  # a smaller tensor is always read: its values may decide where a node runs
 INLINE_BYTES = 1024  # a smaller tensor stays in the model file
@@ -31,7 +31,8 @@ FIRST_IMPORTING_IR = 3
 PACKED_BITS = {"INT4": 4, "UINT4": 4, "FLOAT4E2M1": 4, "INT2": 2, "UINT2": 2}
 UNSIZED = {"UNDEFINED", "STRING", "FLOAT6E2M3", "FLOAT6E3M2"}
 TYPE_NAMES: dict[int, str] = {number: name for name, number in TensorProto.DataType.items()}
-LISTED = {TensorProto.FLOAT, TensorProto.INT64, TensorProto.DOUBLE}  # each number in a field of its own
+ENTRIES = {"COMPLEX64": 2, "COMPLEX128": 2}  # of a list, for each number; of all others it is one
+MOST_DIGITS = 19  # of 2**63
 MOST_NAMES = 5
 
 
@@ -43,9 +44,12 @@ def load_model(path: str | Path, *, weights: bool = True) -> ModelProto:
     """
     path = Path(path)
     model = _parsed(path)
+    refuse_crowds(model, path)
     _refuse_garbled(model, path)
     _refuse_newer(model, path)
     _refuse_unknown(model, path)
+    refuse_bombs(model, path)
+    refuse_shapes(model, path)
     _refuse_broken(model, path)
     try:
         for tensor in tensors(model):
@@ -57,11 +61,17 @@ def load_model(path: str | Path, *, weights: bool = True) -> ModelProto:
 
 
 def save_model(
-    model: ModelProto, path: str | Path, *, source: str | Path | None = None, external: bool = False
+    model: ModelProto,
+    path: str | Path,
+    *,
+    source: str | Path | None = None,
+    external: bool = False,
+    folder: Path | None = None,
 ) -> Path:
     """Write a model whole or not at all and answer its path; the model in memory stays as it is.
 
-    Weights go into a file beside it where `external` asks so or the model would exceed 2 GB. Raises `BadInput` when
+    Weights go into a file beside it where `external` asks so or the model would exceed 2 GB. With `folder` the files
+    are left there under the same names. Raises `BadInput` when
     a file to be written is the `source` or holds its weights, and `WorkFailed` when it cannot be written.
     """
     path = Path(path)
@@ -69,7 +79,8 @@ def save_model(
     if source is not None:
         _refuse_source({path, data} - {None}, Path(source))
     try:
-        _write(model, path, data)
+        place = folder or path.parent
+        _write(model, place / path.name, place / data.name if data else None)
     except OSError as error:
         raise unwritable(path, error) from error
     return path
@@ -77,12 +88,7 @@ def save_model(
 
 def _parsed(path: Path) -> ModelProto:
     try:
-        if path.stat().st_size > LIMIT:
-            raise BadInput(
-                _("{file} is over 2 GB, which no ONNX file can be.").format(file=path),
-                hint=_("Export it with external data."),
-            )
-        data = path.read_bytes()
+        data = model_bytes(path)
     except OSError as error:
         raise unreadable(path, error) from error
     if data.startswith(b"version https://git-lfs"):
@@ -172,10 +178,6 @@ def _refuse_broken(model: ModelProto, path: Path) -> None:
         if lacking:
             message = _("{file} uses the value {name}, which nothing in it makes.")
             raise BadInput(message.format(file=path, name=lacking[0]), hint=hint)
-    try:
-        TopologicalSorter(_calls(model)).prepare()
-    except CycleError as error:
-        raise BadInput(_("Functions in {file} call one another in a cycle.").format(file=path), hint=hint) from error
 
 
 def _refuse_scattered(model: ModelProto, path: Path) -> None:
@@ -189,32 +191,25 @@ def _refuse_scattered(model: ModelProto, path: Path) -> None:
                 raise _damaged(sparse.values, path) from error
 
 
-def _calls(model: ModelProto) -> dict[tuple[str, str], set[tuple[str, str]]]:
-    """Give for each local function what it calls."""
-    return {
-        (function.domain, function.name): {
-            (node.domain, node.op_type) for body in nested(function) for node in body.node
-        }
-        for function in model.functions
-    }
-
-
 def _complete(tensor: TensorProto, path: Path, *, weights: bool) -> None:
     """Read a tensor's external data, and refuse a tensor whose data are not as long as its shape says."""
+    if TYPE_NAMES.get(tensor.data_type, "UNDEFINED") == "UNDEFINED":
+        message = _("The weights {name} of {file} are numbers of no known kind.").format(name=tensor.name, file=path)
+        raise BadInput(message, hint=_("Download or export the model again, with all its files."))
     size = _size(tensor)
     if not uses_external_data(tensor):
-        if size is not None and _held(tensor, size) != size:
+        if not _holds(tensor, size):
             raise _damaged(tensor, path)
         return
     entries = _entries(tensor)
     file = _inside(entries.get("location", ""), path)
     offset, length = entries.get("offset", "0"), entries.get("length", str(size or 0))
-    if not (offset.isdecimal() and length.isdecimal() and int(offset) + int(length) <= file.stat().st_size):
+    if not (_is_count(offset) and _is_count(length) and int(offset) + int(length) <= file.stat().st_size):
         raise _damaged(tensor, path)
     if size not in {None, int(length)}:
         raise _damaged(tensor, path)
     if weights or int(length) <= KEPT_BYTES:
-        with file.open("rb") as data:
+        with open_plain(file, follow=True) as data:
             data.seek(int(offset))
             tensor.raw_data = data.read(int(length))
         tensor.data_location = TensorProto.DEFAULT
@@ -230,14 +225,22 @@ def _size(tensor: TensorProto) -> int | None:
     return -(-int(math.prod(tensor.dims)) * bits // 8)
 
 
-def _held(tensor: TensorProto, size: int) -> int:
-    """Give the bytes that a tensor holds in itself; of rarer types only raw data are looked at."""
-    if tensor.HasField("raw_data"):
-        return len(tensor.raw_data)
-    if tensor.data_type not in LISTED:
-        return size
-    held = getattr(tensor, onnx.helper.tensor_dtype_to_field(tensor.data_type))
-    return len(held) * onnx.helper.tensor_dtype_to_np_dtype(tensor.data_type).itemsize
+def _holds(tensor: TensorProto, size: int | None) -> bool:
+    """Tell whether a tensor holds as much as its shape asks for: `size` bytes, or as many entries of a list."""
+    if size is not None and tensor.HasField("raw_data"):
+        return len(tensor.raw_data) == size
+    name = TYPE_NAMES.get(tensor.data_type, "UNDEFINED")
+    if name in UNSIZED - {"STRING"}:
+        return True
+    wanted = math.prod(tensor.dims) * ENTRIES.get(name, 1)
+    if name in PACKED_BITS and size is not None:
+        wanted = size
+    return bool(len(getattr(tensor, onnx.helper.tensor_dtype_to_field(tensor.data_type))) == wanted)
+
+
+def _is_count(text: str) -> bool:
+    """Tell whether a text is a number of bytes; Python refuses to read one of thousands of digits."""
+    return text.isascii() and text.isdecimal() and len(text) <= MOST_DIGITS
 
 
 def _entries(tensor: TensorProto) -> dict[str, str]:

@@ -17,6 +17,7 @@ from onnx import (
     NodeProto,
     SparseTensorProto,
     TensorProto,
+    TensorShapeProto,
     helper,
     numpy_helper,
     shape_inference,
@@ -25,13 +26,25 @@ from onnx import (
 from assistant.onnx.graph import bodies, opsets, ordered, plain_domain, subgraphs
 from assistant.onnx.operators import Signature, described, signature
 
-__all__ = ["FLOAT", "HALF", "Program", "Scope", "Step", "Value", "attribute", "constant_input", "program", "skeleton"]
+__all__ = [
+    "FLOAT",
+    "HALF",
+    "Program",
+    "Scope",
+    "Step",
+    "Value",
+    "attribute",
+    "constant_input",
+    "program",
+    "size_of",
+    "skeleton",
+]
 
 FLOAT, HALF = TensorProto.FLOAT, TensorProto.FLOAT16
 LISTED: dict[type, int] = {int: TensorProto.INT64, float: TensorProto.FLOAT}  # of a number written as an attribute
 UNKNOWN, NO_TENSOR = 0, -1
 RUNTIME = "com.microsoft"
-MOST_SPREAD = 2**28  # numbers of a sparse tensor
+MOST_SPREAD = 2**28  # numbers of all sparse tensors
 SMALL_BYTES = 4096  # a larger tensor says nothing about shapes, so shape inference need not see it
 
 
@@ -152,9 +165,10 @@ def program(model: ModelProto) -> Program:
         _defaults(bare)
         bare = onnx.inliner.inline_local_functions(bare)
     _imported(bare)
+    room = MOST_SPREAD
     for graph in bodies(bare):
         _sort(graph)
-        _spread(graph)
+        room -= _spread(graph, room)
     bare = _inferred(bare)
     weights = {tensor.name: tensor for tensor in model.graph.initializer}
     versions = opsets(bare)
@@ -215,23 +229,30 @@ def _sort(graph: GraphProto | onnx.FunctionProto) -> None:
         graph.node.extend(copies)
 
 
-def _spread(graph: GraphProto | onnx.FunctionProto) -> None:
-    """Write sparse constants out, as every runtime does when it loads them; one of a gigabyte or broken stays."""
+def _spread(graph: GraphProto | onnx.FunctionProto, room: int) -> int:
+    """Write sparse constants out, as every runtime does when it loads them, and answer how many numbers that made.
+
+    A broken one stays, and so does one for which there is no `room` left.
+    """
+    made = 0
     for node in graph.node:
         for entry in node.attribute if node.op_type == "Constant" else ():
-            if entry.name == "sparse_value" and (dense := _dense(entry.sparse_tensor)) is not None:
+            if entry.name == "sparse_value" and (dense := _dense(entry.sparse_tensor, room - made)) is not None:
                 entry.CopyFrom(helper.make_attribute("value", dense))
+                made += math.prod(dense.dims)
     if isinstance(graph, GraphProto):
         for sparse in list(graph.sparse_initializer):
-            if (dense := _dense(sparse)) is not None:
+            if (dense := _dense(sparse, room - made)) is not None:
                 graph.initializer.append(dense)
                 graph.sparse_initializer.remove(sparse)
+                made += math.prod(dense.dims)
+    return made
 
 
-def _dense(sparse: SparseTensorProto) -> TensorProto | None:
-    if math.prod(sparse.dims) > MOST_SPREAD:
+def _dense(sparse: SparseTensorProto, room: int) -> TensorProto | None:
+    if math.prod(sparse.dims) > room:
         return None
-    with contextlib.suppress(ValueError, IndexError):
+    with contextlib.suppress(ValueError, IndexError, TypeError):
         values, indices = numpy_helper.to_array(sparse.values), numpy_helper.to_array(sparse.indices)
         dense = np.zeros(tuple(sparse.dims), values.dtype)
         dense[np.unravel_index(indices, dense.shape) if indices.ndim == 1 else tuple(indices.T)] = values
@@ -295,7 +316,12 @@ def _type(info: onnx.ValueInfoProto) -> tuple[int, tuple[int | None, ...] | None
     tensor = info.type.tensor_type
     if not tensor.HasField("shape"):
         return tensor.elem_type, None
-    return tensor.elem_type, tuple(dim.dim_value if dim.HasField("dim_value") else None for dim in tensor.shape.dim)
+    return tensor.elem_type, tuple(size_of(dim) for dim in tensor.shape.dim)
+
+
+def size_of(dim: TensorShapeProto.Dimension) -> int | None:
+    """Give a size that a model names; None for one that is open, which some exporters write as -1."""
+    return dim.dim_value if dim.HasField("dim_value") and dim.dim_value >= 0 else None
 
 
 def _constant(node: NodeProto, value: Value) -> None:

@@ -28,12 +28,12 @@ NAMES = (
 MAC_NAMES = ("Google Chrome", "Chromium", "Microsoft Edge")
 WINDOWS_FILES = (r"Google\Chrome\Application\chrome.exe", r"Microsoft\Edge\Application\msedge.exe")
 PACKAGE_MANAGERS = {
-    "apt-get": ("apt-get install -y --no-install-recommends chromium", "apt-get update"),
-    "dnf": ("dnf install -y chromium", ""),
-    "pacman": ("pacman -Sy --noconfirm chromium", ""),
-    "zypper": ("zypper --non-interactive install chromium", ""),
-    "apk": ("apk add chromium", ""),
-    "brew": ("brew install --cask chromium", ""),
+    "apt-get": ("apt-get install -y --no-install-recommends {package}", "apt-get update"),
+    "dnf": ("dnf install -y {package}", ""),
+    "pacman": ("pacman -Sy --noconfirm {package}", ""),
+    "zypper": ("zypper --non-interactive install {package}", ""),
+    "apk": ("apk add {package}", ""),
+    "brew": ("brew install --cask {package}", ""),
 }
 
 
@@ -67,8 +67,8 @@ def download() -> None:
     run([sys.executable, "-m", "playwright", "install", "chromium"], DOWNLOAD_LIMIT_SECONDS)
 
 
-def install() -> None:
-    """Ask the system's package manager for Chromium, where it may be asked."""
+def install(package: str = "chromium") -> None:
+    """Ask the system's package manager for a package, where it may be asked."""
     manager = next((name for name in PACKAGE_MANAGERS if shutil.which(name)), None)
     if manager is None:
         return
@@ -76,7 +76,7 @@ def install() -> None:
     rights = [] if manager == "brew" or os.geteuid() == 0 else ["sudo", "-n"]
     if first:
         run([*rights, *first.split()], PACKAGE_LIMIT_SECONDS)
-    run([*rights, *command.split()], PACKAGE_LIMIT_SECONDS)
+    run([*rights, *command.format(package=package).split()], PACKAGE_LIMIT_SECONDS)
 
 
 def run(command: list[str], seconds: float) -> bool:

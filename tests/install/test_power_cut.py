@@ -1,8 +1,8 @@
 """A power cut: what is on the disk at a moment, mounted anew, is the old environment or the whole new one.
 
 The home, caches and all, lies on an ext4 image. The kernel's own writing is held back, so that the image holds what was
-asked to be on the disk and little else, or it is hurried. At each moment everything is stopped and the image copied; the
-copy is mounted in the same place in a name space of its own, where `recover` and the checks run.
+asked to be on the disk and little else, or it is hurried. At each moment everything is stopped and the image copied.
+The copy is mounted in the same place in a name space of its own, where `recover` and the checks run.
 """
 
 from __future__ import annotations

@@ -134,6 +134,7 @@ def assistant(*arguments):
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
+@pytest.mark.usefixtures("sandbox")
 def test_the_command_grades_and_runs_again(tmp_path):
     """Believed as they lie, forged outputs pass; run again, they do not."""
     notebook(tmp_path / "forged.ipynb", {"lab": "numpy-abi", "solved": True})

@@ -15,7 +15,8 @@ from onnx import ModelProto, defs, numpy_helper
 from refused import refused
 
 from assistant.onnx import check_model
-from assistant.onnx.examine import Checked, examine, operator_rows
+from assistant.onnx.answers import Checked, operator_rows
+from assistant.onnx.examine import examine
 from assistant.onnx.operators import Kernel, match, runtimes, since, table
 from assistant.onnx.partition import stretches
 from assistant.onnx.picture import draw

@@ -7,7 +7,7 @@ import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import ipywidgets as widgets
 
@@ -18,6 +18,15 @@ from assistant.model.errors import AssistantError, WorkFailed
 from assistant.model.finding import Severity
 from assistant.model.record import from_json
 from assistant.model.visible import visible
+from assistant.onnx.answers import (
+    Attempt,
+    Checked,
+    Conversion,
+    operator_rows,
+    rows_of_agreement,
+    rows_of_changes,
+    rows_of_runs,
+)
 from assistant.wizard import html
 from assistant.wizard.parts import made, show
 
@@ -79,10 +88,6 @@ class OnnxPage(widgets.VBox):  # type: ignore[misc]  # the library has no types
 
     def run(self, model: Path) -> Iterator[str]:
         """Check, convert and try a model; give each part's HTML when it is there."""
-        from assistant.onnx.attempt import Attempt  # noqa: PLC0415 - NumPy and onnx only when a model is given
-        from assistant.onnx.conversion import Conversion  # noqa: PLC0415 - likewise
-        from assistant.onnx.examine import Checked  # noqa: PLC0415 - likewise
-
         picture, output = self._folder / "picture.svg", self._folder / f"{model.stem}.dml.onnx"
         yield from self._part(_("Checking"), _checked, Checked, "check", str(model), "--svg", str(picture))
         if picture.is_file():
@@ -117,9 +122,7 @@ class OnnxPage(widgets.VBox):  # type: ignore[misc]  # the library has no types
         return Path(self.path.value.strip()).expanduser()
 
 
-def _checked(answer: Any) -> str:  # noqa: ANN401 - a record of a room that is not imported before it is needed
-    from assistant.onnx.examine import operator_rows  # noqa: PLC0415 - as above
-
+def _checked(answer: Checked) -> str:
     rows = [
         (row.op, *(str(count or "") for count in (row.device, row.cpu, row.nowhere)), row.why)
         for row in operator_rows(answer)
@@ -131,16 +134,12 @@ def _checked(answer: Any) -> str:  # noqa: ANN401 - a record of a room that is n
     )
 
 
-def _converted(answer: Any) -> str:  # noqa: ANN401 - likewise
-    from assistant.onnx.conversion import rows_of_changes  # noqa: PLC0415 - as above
-
+def _converted(answer: Conversion) -> str:
     table = html.table(rows_of_changes(answer), (_("Change"), _("What"), _("Why")))
     return html.section(_("Conversion"), table + _download(Path(answer.output)))
 
 
-def _tried(answer: Any) -> str:  # noqa: ANN401 - likewise
-    from assistant.onnx.attempt import rows_of_agreement, rows_of_runs  # noqa: PLC0415 - as above
-
+def _tried(answer: Attempt) -> str:
     runs = (_("Run"), _("Provider"), _("Load"), _("First run"), _("Run again"), _("Memory"))
     outputs = (_("Output"), _("Result"), _("Error"), _("Cosine"), _("Same largest"))
     severity = Severity.OK if answer.passed else Severity.ERROR
