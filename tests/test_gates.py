@@ -106,6 +106,7 @@ def _tracked() -> Iterator[Path]:
 PRINTERS = (
     "cli/console.py",
     "cli/terminal.py",
+    "install/programs/",
     "labs/programs/",
     "onnx/child.py",
     "runtime/",
@@ -119,8 +120,7 @@ WRITERS = {
     "start.py": "it has nothing but the standard library",
     "verify/child.py": "it runs in another environment, and asks the kernel to count anew",
     "labs/programs/": "they run in other environments",
-    "labs/": "",
-    "onnx/": "",
+    "labs/rerun.py": "it copies a learner's files into a folder that is thrown away",
 }
 
 

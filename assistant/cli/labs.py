@@ -74,7 +74,7 @@ def check(
             hint=_("Name the folder that holds the notebooks."),
         )
     if run and not network and not all(row.solved for row in found):
-        click.echo(_("Labs that install packages cannot be mended without the network; --network lets them."), err=True)
+        echo(_("Labs that install packages cannot be mended without the network; --network lets them."), err=True)
     context.exit(0 if found and all(row.solved for row in found) else 1)
 
 

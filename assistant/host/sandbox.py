@@ -23,6 +23,7 @@ from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 from assistant.host.process import CancelToken, Terms, stream
+from assistant.host.quiet import quiet
 from assistant.i18n import _
 
 __all__ = ["Bubble", "Limits", "Outcome", "confine", "obstacle", "own_paths", "places_of", "share_of_memory"]
@@ -224,7 +225,7 @@ def _environment(folder: Path, *, network: bool) -> dict[str, str]:
         told |= {name: value for name, value in named.items() if "@" not in value}
     homes = dict.fromkeys(("HOME", "USERPROFILE", "APPDATA", "LOCALAPPDATA"), str(home))
     told |= homes | dict.fromkeys(("TMPDIR", "TMP", "TEMP"), str(short))
-    return told | {"PYTHONUSERBASE": site.getuserbase(), "ORT_DISABLE_TELEMETRY": "1"}
+    return told | {"PYTHONUSERBASE": site.getuserbase(), **quiet()}
 
 
 def _package() -> Path:

@@ -10,6 +10,7 @@ from pathlib import Path
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 
+from assistant.host.files import write_whole
 from assistant.host.index import wheel_sizes
 from assistant.host.redact import without_credentials
 from assistant.i18n import _
@@ -110,15 +111,15 @@ def resolve(
 def _constraints(folder: Path, locked: Mapping[str, str]) -> Path | None:
     file = folder / "locked.txt"
     if locked:
-        file.write_text("".join(f"{name}=={version}\n" for name, version in locked.items()), encoding="utf-8")
+        write_whole(file, "".join(f"{name}=={version}\n" for name, version in locked.items()))
     return file if locked else None
 
 
 def _by_uv(plan: Plan, installer: Installer, folder: Path, keep: Mapping[str, str], locked: Path | None) -> Resolution:
     project, lock = folder / "pyproject.toml", folder / "pylock.toml"
-    project.write_text(project_file(plan), encoding="utf-8")
+    write_whole(project, project_file(plan))
     if keep:
-        lock.write_text(preferred(keep), encoding="utf-8")
+        write_whole(lock, preferred(keep))
     _ask(installer, [*compile_command(installer.python, project, lock, locked), *installer.arguments], folder)
     text = without_credentials(lock.read_text(encoding="utf-8"), "")
     return Resolution(lock=text, packages=read_lock(text))

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from assistant.host.files import read_plain
+from assistant.host.files import read_plain, write_whole
 from assistant.host.sandbox import Bubble, Limits, Outcome, confine, obstacle, places_of, share_of_memory
 from assistant.i18n import _
 from assistant.labs.grade import NOTEBOOK_BYTES, Grade, grades_of, notebooks
@@ -120,7 +120,7 @@ def _copy(path: Path, place: Path) -> None:
     Raises `OSError` for more than `COPY_BYTES`, and for a notebook that is no plain file.
     """
     place.mkdir()
-    (place / path.name).write_bytes(read_plain(path, NOTEBOOK_BYTES))
+    write_whole(place / path.name, read_plain(path, NOTEBOOK_BYTES))
     room = COPY_BYTES
     for one, size in _belongings(path.parent):
         room -= size

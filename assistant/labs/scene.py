@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
+from assistant.host.files import write_whole
 from assistant.host.folders import user_cache
 from assistant.host.process import stream
 from assistant.i18n import STARTED_AS, _
@@ -91,7 +92,7 @@ class Scene:
         if not path.is_relative_to(self.folder.resolve()):
             raise BadInput(_("{file} is not in the lab's folder.").format(file=name), hint=_("Name a file inside it."))
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(self._filled(text), encoding="utf-8")
+        write_whole(path, self._filled(text))
         return path
 
     def read(self, name: str) -> str:
@@ -109,7 +110,7 @@ class Scene:
         self._need(self.uv("venv", *(["--seed"] if seed else []), "--python", base, str(self.folder / name)))
         if beside_torch:
             mine, other = (_run([python, "-c", _PURELIB]).last for python in (str(self.python(name)), self.torch))
-            Path(mine, "beside.pth").write_text(other, encoding="utf-8")
+            write_whole(Path(mine, "beside.pth"), other)
 
     def install(self, *requirements: str, name: str = "env") -> None:
         """Install into an environment of the scene; raise `WorkFailed` with uv's last words."""

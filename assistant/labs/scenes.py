@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from assistant.catalog import load_catalog
 from assistant.detect import detect
+from assistant.host.files import write_whole
 from assistant.host.recording import ReplayHost
 from assistant.i18n import _
 from assistant.labs.scene import Outcome, Scene
@@ -148,9 +149,9 @@ def _break_mirror(scene: Scene) -> None:
     for place, content in (("upstream", genuine), ("mirror", altered)):
         folder = scene.folder / place / "simple" / "lab-demo"
         folder.mkdir(parents=True)
-        (folder / WHEEL).write_bytes(content)
+        write_whole(folder / WHEEL, content)
         promised = hashlib.sha256(genuine).hexdigest()
-        (folder / "index.html").write_text(f'<a href="{WHEEL}#sha256={promised}">{WHEEL}</a>', encoding="utf-8")
+        write_whole(folder / "index.html", f'<a href="{WHEEL}#sha256={promised}">{WHEEL}</a>')
     scene.venv(seed=True)
 
 

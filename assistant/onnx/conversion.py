@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,7 +11,7 @@ import onnx
 import onnx.version_converter
 from onnx import ModelProto
 
-from assistant.host.files import open_plain
+from assistant.host.files import open_plain, write_whole
 from assistant.i18n import _
 from assistant.model.errors import BadInput, WorkFailed, unwritable
 from assistant.model.record import Record, to_json
@@ -170,14 +169,10 @@ def _log(done: Conversion, output: Path, folder: Path) -> None:
     lines += [f"{change.kind:10} {change.what}" + (f": {change.why}" if change.why else "") for change in done.changes]
     for suffix, text in ((".log.json", to_json(done, indent=2)), (".log.txt", "\n".join(lines))):
         path = folder / (output.name + suffix)
-        part = path.with_name(f".{path.name}.{os.getpid()}.part")
         try:
-            part.write_text(text + "\n", encoding="utf-8")
-            part.replace(path)
+            write_whole(path, text + "\n")
         except OSError as error:
             raise unwritable(output.with_name(path.name), error) from error
-        finally:
-            part.unlink(missing_ok=True)
 
 
 def _why_kept(key: str) -> str:

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import math
-import os
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from typing import IO
 
 import onnx
 from google.protobuf.message import DecodeError, Message
 from onnx import GraphProto, ModelProto, TensorProto
 from onnx.external_data_helper import set_external_data, uses_external_data
 
-from assistant.host.files import open_plain
+from assistant.host.files import draft, open_plain, put_in_place, write_whole
 from assistant.i18n import _
 from assistant.model.errors import BadInput, unreadable, unwritable
 from assistant.onnx.bounds import LIMIT, model_bytes, refuse_bombs, refuse_crowds, refuse_shapes
@@ -294,35 +294,33 @@ def _weight_bytes(model: ModelProto) -> int:
 
 def _write(model: ModelProto, path: Path, data: Path | None) -> None:
     """Write beside the names and rename at the end; an older model goes before its data are replaced."""
-    parts = {file: file.with_name(f".{file.name}.{os.getpid()}.part") for file in (data, path) if file is not None}
-    try:
-        if data is None:
-            parts[path].write_bytes(model.SerializeToString())
-        else:
-            _write_external(model, parts[path], parts[data], data.name)
-            path.unlink(missing_ok=True)
-        for file, part in parts.items():
-            part.replace(file)
-    finally:
-        for part in parts.values():
-            part.unlink(missing_ok=True)
-
-
-def _write_external(model: ModelProto, path: Path, data: Path, name: str) -> None:
-    """Write weights apart from the rest; for that time only, the model in memory holds none."""
+    if data is None:
+        write_whole(path, model.SerializeToString())
+        return
     moved: list[tuple[TensorProto, bytes]] = []
     try:
-        with data.open("wb") as file:
-            for tensor in tensors(model):
-                if len(tensor.raw_data) >= INLINE_BYTES:
-                    moved.append((tensor, tensor.raw_data))
-                    file.write(bytes(-file.tell() % ALIGNMENT))
-                    set_external_data(tensor, name, file.tell(), len(tensor.raw_data))
-                    file.write(moved[-1][1])
-                    tensor.ClearField("raw_data")
-        path.write_bytes(model.SerializeToString())
+        weights = draft(data, lambda file: _move_weights(model, file, data.name, moved))
+        try:
+            part = draft(path, lambda file: file.write(model.SerializeToString()))
+        except BaseException:
+            weights.unlink(missing_ok=True)
+            raise
     finally:
         for tensor, content in moved:
             tensor.raw_data = content
             tensor.data_location = TensorProto.DEFAULT
             del tensor.external_data[:]
+    path.unlink(missing_ok=True)
+    put_in_place(weights, data)
+    put_in_place(part, path)
+
+
+def _move_weights(model: ModelProto, file: IO[bytes], name: str, moved: list[tuple[TensorProto, bytes]]) -> None:
+    """Write weights apart from the rest; until they are put back, the model in memory holds none of those `moved`."""
+    for tensor in tensors(model):
+        if len(tensor.raw_data) >= INLINE_BYTES:
+            moved.append((tensor, tensor.raw_data))
+            file.write(bytes(-file.tell() % ALIGNMENT))
+            set_external_data(tensor, name, file.tell(), len(tensor.raw_data))
+            file.write(moved[-1][1])
+            tensor.ClearField("raw_data")

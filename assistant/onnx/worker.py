@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 from typing import Literal
 
+from assistant.host.files import write_whole
 from assistant.i18n import _
 from assistant.model.errors import AssistantError, BadInput
 from assistant.model.record import Record, from_json, to_json
@@ -63,7 +64,7 @@ def main() -> None:
         told = _done(request)
     except AssistantError as error:
         told = Told(code=error.exit_code, message=error.message, hint=error.hint)
-    answer.write_text(to_json(told), encoding="utf-8")
+    write_whole(answer, to_json(told))
 
 
 def _done(request: Request) -> Told:

@@ -107,7 +107,22 @@ def stopped(pid: int) -> Iterator[None]:
 def after_the_cut(disk: Disk) -> dict[str, object]:
     """Mount the copy where the disk was, in a name space of its own; run `recover` and look."""
     inner = 'mount -o loop "$1" "$2" && shift 2 && exec "$@"'
-    words = ["unshare", "--mount", "sh", "-c", inner, "sh", disk.copy, disk.mount, sys.executable, __file__, disk.mount]
+    words = [
+        "unshare",
+        "--mount",
+        "--pid",
+        "--fork",
+        "--mount-proc",
+        "sh",
+        "-c",
+        inner,
+        "sh",
+        disk.copy,
+        disk.mount,
+        sys.executable,
+        __file__,
+        disk.mount,
+    ]
     told = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])}
     done = subprocess.run([str(word) for word in words], capture_output=True, text=True, check=False, env=told)
     assert done.returncode == 0, done.stderr
@@ -131,9 +146,8 @@ def test_a_power_cut(tmp_path: Path, capsys: pytest.CaptureFixture[str], kind: s
                     if child.poll() is not None:
                         break
                     with stopped(child.pid):
-                        whole = disk.cut()
-                    if whole:
-                        found[judged(disk, kind, (pace, number), must=("untouched", "complete"))] += 1
+                        if disk.cut():
+                            found[judged(disk, kind, (pace, number), must=("untouched", "complete"))] += 1
                 out, complaint = child.communicate(timeout=600)
             assert child.returncode == 0, (out, complaint)
             while not disk.cut():
