@@ -113,8 +113,8 @@ class Journey:
         """Say what stands after Ctrl-C, in the words of the last installation's outcome."""
         made, preview = self.state.environment, self.state.preview
         if self.state.status(Step.INSTALL).phase is not Phase.DONE or made is None or (preview and preview.ready):
-            return Cancelled(_("Stopped; nothing had been begun."))
-        text = _("Stopped; the installation in {path} is finished and stays.").format(path=made.path)
+            return Cancelled(_("Stopped before anything was changed."))
+        text = _("Stopped, but the installation in {path} is complete and stays.").format(path=made.path)
         if read_marker(Path(made.path)):
             hint = _("`assistant envs --remove {path}` removes it.").format(path=shlex.quote(made.path))
         else:

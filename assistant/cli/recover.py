@@ -42,11 +42,11 @@ def _tell(one: Recovered, *, as_json: bool) -> None:
     elif not as_json:
         text = {
             Outcome.TAKEN_BACK: _("{path} is as it was before."),
-            Outcome.STANDS: _("{path} was finished and stays; what the installation had left over is removed."),
+            Outcome.STANDS: _("The installation in {path} is complete and stays; its leftovers have been removed."),
         }[one.outcome]
         echo(text.format(path=one.target))
         for path in one.kept:
-            echo(_("What was not part of the installation lies in {path} now.").format(path=path))
+            echo(_("Files that were not part of the installation have been moved to {path}.").format(path=path))
 
 
 def _tell_given_up(told: dict[str, tuple[str, ...]], *, as_json: bool) -> None:
@@ -54,8 +54,8 @@ def _tell_given_up(told: dict[str, tuple[str, ...]], *, as_json: bool) -> None:
         echo(to_json(told))
         return
     for target, stays in told.items():
-        echo(_("What was begun in {path} is forgotten.").format(path=target))
+        echo(_("The unfinished installation in {path} is forgotten.").format(path=target))
         for path in stays:
-            echo(_("  {path} stays; delete it when you no longer need what is in it.").format(path=path))
+            echo(_("  {path} is still there; delete it when you no longer need its contents.").format(path=path))
     if not told:
         echo(_("There is nothing to give up."))

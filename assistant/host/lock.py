@@ -150,10 +150,10 @@ def _orphaned(holder: Holder) -> bool:
 
 
 def _unusable(path: Path, error: OSError) -> WorkFailed:
-    text = _("{path}, which keeps two installations apart, cannot be used: {reason}.")
+    text = _("The lock file {path} cannot be used: {reason}.")
     return WorkFailed(
         text.format(path=path, reason=error.strerror or error),
-        hint=_("It must lie in a folder that you may write in, on a disk of this machine, and be a plain file."),
+        hint=_("It must be a plain file in a folder that you may write to, on a disk of this machine."),
     )
 
 

@@ -127,7 +127,7 @@ class Entry(NamedTuple):
 
     def _damaged(self, reason: str) -> WorkFailed:
         where = (*self.places(), self.journal)[0]
-        text = _("What an installation had begun in {path} cannot be taken back, as its journal is damaged: {reason}.")
+        text = _("The installation begun in {path} cannot be taken back because its journal is damaged: {reason}.")
         return WorkFailed(
             text.format(path=where, reason=reason.rstrip(".")),
             hint=_("`assistant recover --give-up` forgets it, and says what stays where."),

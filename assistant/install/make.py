@@ -150,7 +150,9 @@ def _swap(site: Site, packages: Sequence[Package], work: Transaction) -> None:
 def _tell_kept(kept: Sequence[Path], sink: Sink) -> None:
     """Tell where things are that a killed installation found among its own when it was taken back."""
     for path in kept:
-        text = _("A killed installation was taken back; what was not part of it lies in {path} now.")
+        text = _(
+            "An interrupted installation was taken back; files that were not part of it have been moved to {path}."
+        )
         sink(LogLine(step=Step.INSTALL, text=text.format(path=path)))
 
 

@@ -105,7 +105,7 @@ class Transaction:
             if error.errno not in {errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR}:
                 raise
             raise WorkFailed(
-                _("{path} came to be while the installation was at work, and it is left as it is.").format(path=place),
+                _("{path} was created while the installation was running, and is left as it is.").format(path=place),
                 hint=_("Choose another folder with --target."),
             ) from error
         with suppress(OSError):
@@ -284,13 +284,13 @@ def _tell_undone(error: BaseException, work: Transaction) -> None:
         again = _("{path} is as it was before. Start the step again when you are ready.")
         error.hint = again.format(path=work.target)
     if work.kept:
-        text = _("What was not part of the installation lies in {paths} now.")
+        text = _("Files that were not part of the installation have been moved to {paths}.")
         error.hint = sentences((error.hint, text.format(paths=", ".join(map(str, work.kept)))))
 
 
 def _no_folder(path: Path, error: OSError) -> WorkFailed:
     return WorkFailed(
-        _("{path} cannot be written, and nothing was begun: {reason}.").format(
+        _("{path} cannot be written to, so nothing was begun: {reason}.").format(
             path=path, reason=error.strerror or error
         ),
         hint=_("Free some space there, or check that you may write in it, and start again."),
@@ -300,7 +300,7 @@ def _no_folder(path: Path, error: OSError) -> WorkFailed:
 def _gone(target: Path, work: Path) -> WorkFailed:
     return WorkFailed(
         _(
-            "{path} was being changed, and the work folder {work} that holds what was there is not the one it was."
+            "An installation was changing {path}, but {work}, which held the previous files, is another folder now."
         ).format(path=target, work=work),
-        hint=_("Put that folder back, or run `assistant recover --give-up`, which says what stays where."),
+        hint=_("Put the original folder back, or run `assistant recover --give-up`, which says what stays where."),
     )

@@ -81,11 +81,13 @@ def _set_damaged_aside(packages: Sequence[Package], wanted: dict[str, Path], ins
         file = wanted[package.name]
         if package.url.startswith("file:"):
             raise WorkFailed(
-                _("{file} is not the file that its index or lock promises: size or hash differ.").format(file=file),
+                _("{file} is not the file that its index promises: its size or hash differs.").format(file=file),
                 hint=_("Get that file again."),
             )
         file.rename(file.with_name(f"{file.name}.{uuid.uuid4().hex[:8]}.damaged"))
-        text = _("{file} was damaged on this disk; it is set aside and fetched again.").format(file=file.name)
+        text = _("The copy of {file} on this disk is damaged; it is set aside and fetched again.").format(
+            file=file.name
+        )
         installer.sink(LogLine(step=Step.INSTALL, text=text))
 
 

@@ -189,8 +189,8 @@ def strangers(target: Path) -> list[Path]:
 
 def _unknown(work: Path) -> BadInput:
     return BadInput(
-        _("{path} was not made by an installation of yours that is known here, so it is left alone.").format(path=work),
-        hint=_("If nobody is installing there, look into it, delete it yourself and start again."),
+        _("{path} does not belong to any installation that you started here, so it is left alone.").format(path=work),
+        hint=_("If nobody else is installing there, look inside, delete it and start again."),
     )
 
 

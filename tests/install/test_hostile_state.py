@@ -459,7 +459,7 @@ def test_what_comes_to_the_place_meanwhile_is_left_as_it_is(ground: Ground) -> N
     """Somebody makes the folder while the installation is at work: it ends in a sentence, and the folder stays."""
     for deed in DEEDS["new"]:
         with fault("files of the user's after a kill"):
-            with pytest.raises(WorkFailed, match="came to be while the installation was at work"):
+            with pytest.raises(WorkFailed, match="was created while the installation was running"):
                 ground.make(ground.resolution(), lambda _made, _lock, deed=deed: deed(ground.new) and None)
             theirs = {path for path in ground.new.parent.rglob("*") if path.is_file()}
             assert theirs
@@ -708,7 +708,7 @@ def test_a_damaged_wheel_in_the_cache_is_fetched_again(ground: Ground, harm: Cal
     with fault("damaged wheels"):
         made = ground.make(resolution) if kind == "new" else ground.change(resolution)
         assert look_at(Path(made.path), LiveHost()).versions == resolution.versions
-        assert [event for event in ground.events if isinstance(event, LogLine) and "was damaged" in event.text]
+        assert [event for event in ground.events if isinstance(event, LogLine) and "is damaged" in event.text]
         assert ground.debris() == []
 
 
@@ -732,7 +732,7 @@ def test_a_damaged_wheel_of_the_users_own_is_named(ground: Ground) -> None:
     )
     cut(wheel)
     with fault("damaged wheels"):
-        with pytest.raises(WorkFailed, match="size or hash differ") as refused:
+        with pytest.raises(WorkFailed, match="its size or hash differs") as refused:
             ground.make(replace(resolution, packages=packages))
         assert str(wheel) in refused.value.message
         assert wheel.exists()

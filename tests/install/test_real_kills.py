@@ -114,7 +114,9 @@ def attempt(place: Place, number: signal.Signals, seconds: float) -> str:
     said = place.state() if number is not signal.SIGKILL and child.returncode != 0 else ""
     if said:
         assert (child.returncode, complaint.count("\n")) == (130, 1), (moment, out, complaint)
-        truth = "is finished and stays" if said == "complete" else ("nothing had been begun", "is as it was before")
+        truth = (
+            "is complete and stays" if said == "complete" else ("before anything was changed", "is as it was before")
+        )
         assert any(words in complaint for words in ([truth] if isinstance(truth, str) else truth)), (moment, complaint)
     recovered = place.home.run("recover", python=place.python)
     assert recovered.returncode == 0, (moment, recovered.stderr)
