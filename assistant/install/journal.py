@@ -165,7 +165,7 @@ def _fault(journal: Journal) -> str:
         and (work == target / WORK or (work.name == beside and work.parent in target.parents)),
         "gone": not journal.gone or (_is_plain(journal.gone) and Path(journal.gone) == target.parent / beside),
         "place": not journal.place or (Path(journal.place) in above and Path(journal.place).parent == work.parent),
-        "change": all(map(is_below, (*journal.change.goes, *journal.change.comes))),
+        "change": all(map(is_below, (*journal.change.goes, *journal.change.comes, *journal.change.spared))),
         "kernel": journal.kernel is None or is_kernel_name(journal.kernel.name),
     }
     return ", ".join(name for name, good in sound.items() if not good)

@@ -27,7 +27,8 @@ from assistant.install.transaction import Transaction, transaction
 from assistant.install.wheels import fetch, missing, places, requirement_lines
 from assistant.install.work import refuse_unknown
 from assistant.model.errors import BadInput, WorkFailed
-from assistant.model.event import LogLine, Sink, Step
+from assistant.model.event import FindingRaised, Sink, Step
+from assistant.model.finding import Finding, Severity
 from assistant.model.plan import Plan
 from assistant.model.record import Record, from_json, replace, to_json
 from assistant.model.report import Environment
@@ -123,7 +124,6 @@ def install(
     name, _free = kernel_name(plan, python)
     made = Environment(path=str(target), python=str(python), kernel=name, packages=resolution.versions)
     with transaction(target, stands=site is not None) as work:
-        _tell_kept(work.kept, installer.sink)
         _unpack(plan, made, packages, site, installer, work)
         installer.cancel.check()
         if site:
@@ -136,24 +136,26 @@ def install(
         if not site and work.rooms.top is None:
             work.change(Change(comes=tuple(sorted(path.name for path in built.iterdir()))))
         work.commit(note_kernel(name, python), lambda: register_kernel(plan, python, name))
+    _tell_kept(work.kept, installer.sink)
     return made
 
 
 def _swap(site: Site, packages: Sequence[Package], work: Transaction) -> None:
     """Let what was unpacked take the place of what stands."""
     staged = work.rooms.staged
-    change = change_for(work.target, staged, installed_files(site, [package.name for package in packages]))
+    ours = [path.name for path in (*guards(work.target), work.target / MARKER)]
+    change = change_for(work.target, staged, installed_files(site, [package.name for package in packages]), ours)
     check_folders(work.target, (*change.goes, *change.comes))
     work.change(change)
 
 
 def _tell_kept(kept: Sequence[Path], sink: Sink) -> None:
-    """Tell where things are that a killed installation found among its own when it was taken back."""
+    """Tell where things are that were in the way and are not the assistant's."""
     for path in kept:
-        text = _(
-            "An interrupted installation was taken back; files that were not part of it have been moved to {path}."
+        text = _("Files that were not part of the installation have been moved to {path}.").format(path=path)
+        sink(
+            FindingRaised(step=Step.INSTALL, finding=Finding(key="files-set-aside", severity=Severity.INFO, text=text))
         )
-        sink(LogLine(step=Step.INSTALL, text=text.format(path=path)))
 
 
 class _Ahead:

@@ -29,6 +29,7 @@ __all__ = [
     "is_below",
     "put_back",
     "recorded_files",
+    "spare",
     "swap",
 ]
 
@@ -39,10 +40,14 @@ Identity = tuple[int, int, int]
 
 
 class Change(Record, frozen=True):
-    """What goes and what comes: files and whole folders, relative to the environment, "/" between parts."""
+    """What goes and what comes: files and whole folders, relative to the environment, "/" between parts.
+
+    `spared` are files among what goes that belong to no package: the user's own, in the way of one that comes.
+    """
 
     goes: tuple[str, ...] = ()
     comes: tuple[str, ...] = ()
+    spared: tuple[str, ...] = ()
 
 
 def recorded_files(record: str) -> tuple[str, ...]:
@@ -50,18 +55,20 @@ def recorded_files(record: str) -> tuple[str, ...]:
     return tuple(row[0] for row in csv.reader(record.splitlines()) if row and row[0])
 
 
-def change_for(prefix: Path, staged: Path, old: Iterable[str]) -> Change:
+def change_for(prefix: Path, staged: Path, old: Iterable[str], ours: Iterable[str] = ()) -> Change:
     """List what has to move so that `staged` takes the place of the files `old` (paths relative to the environment).
 
-    Modules take their compiled twins along; a file that is nobody's but stands where a new one comes steps aside too.
-    A folder of which nothing stays, or that is not there yet, moves as a whole.
+    Modules take their compiled twins along; a file that is nobody's but stands where a new one comes steps aside too,
+    and is spared unless it is one of `ours`. A folder of which nothing stays, or that is not there, moves as a whole.
     """
+    old = set(old)
     coming = [name for name, _entry in _files(staged) if name != INSTALLERS_LOCK]
     going = {name for name in (*old, *coming) if os.path.lexists(f"{prefix}/{name}")}  # a Path each would cost seconds
+    spared = {name for name in going - old - set(ours) if not name.endswith(".pyc")}
     going |= _twins(prefix, {*going, *coming})
     goes = list(_gathered(prefix, "", going, {parent for name in going for parent in _parents(name)})[0])
     comes = list(_arriving(prefix, staged, "", set(goes)))
-    return Change(goes=tuple(sorted(goes)), comes=tuple(sorted(comes)))
+    return Change(goes=tuple(sorted(goes)), comes=tuple(sorted(comes)), spared=tuple(sorted(spared)))
 
 
 def swap(change: Change, prefix: Path, staged: Path, aside: Path) -> None:
@@ -100,6 +107,15 @@ def put_back(
         if not {twin, *_parents(twin)} & {*change.goes}:
             (prefix / twin).unlink()
     _prune([f"{Path(name).parent.as_posix()}/{CACHE}/any" for name in change.comes] + [*change.comes], prefix)
+    return kept.folders
+
+
+def spare(change: Change, prefix: Path, aside: Path) -> tuple[Path, ...]:
+    """Move the user's own files from among what went into a folder of the target, whose path is answered."""
+    kept = _Kept(prefix)
+    for name in change.spared:
+        if os.path.lexists(aside / name):
+            kept.take(aside, name)
     return kept.folders
 
 

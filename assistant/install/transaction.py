@@ -23,7 +23,7 @@ from assistant.host.process import uninterrupted
 from assistant.i18n import _, sentences
 from assistant.install.journal import Entry, Journal, entry_of, notes_folder
 from assistant.install.kernel import KernelNote, put_kernel_back
-from assistant.install.swap import Change, identities, put_back, swap
+from assistant.install.swap import Change, identities, put_back, spare, swap
 from assistant.install.work import WORK, Rooms, delete, delete_later, is_ours, make, refuse_unknown, rooms
 from assistant.model.errors import AssistantError, Cancelled, WorkFailed
 from assistant.model.record import replace
@@ -93,7 +93,7 @@ class Transaction:
             delete_later(work, [self._entry.manifest, self._entry.where, self._entry.journal])
             return
         with suppress(AssistantError):
-            settle_journal(self._entry, self._journal)
+            self.kept = (*self.kept, *settle_journal(self._entry, self._journal)[1])
 
     def _place(self, top: Path) -> None:
         place = Path(self._journal.place)
@@ -216,6 +216,8 @@ def settle_journal(entry: Entry, journal: Journal) -> tuple[bool, tuple[Path, ..
     if not stands:
         kept = _undo(entry, journal)
         entry.write(replace(journal, kind="over"))
+    elif is_ours(Path(journal.work), journal.token):
+        kept = spare(journal.change, Path(journal.target), Path(journal.work) / "aside")
     for work in filter(None, (journal.gone, journal.work)):
         delete(Path(work), journal.token)
     entry.forget()

@@ -68,6 +68,9 @@ def test_an_environment_that_stands_gets_the_plan(ground: Ground) -> None:
     assert said.stdout == "9.0\n"
     assert made.kernel == "torch-cpu-9.0"
     assert ground.debris() == []
+    (kept,) = ground.standing.glob("assistant-set-aside-*")
+    assert [path.name for path in kept.rglob("*") if path.is_file()] == ["__init__.py"]  # numpy's, which was nobody's
+    assert any(str(kept) in repr(event) for event in ground.events)
 
 
 def test_a_second_time_changes_nothing(ground: Ground) -> None:
