@@ -24,7 +24,7 @@ from assistant.install.work import Rooms
 from assistant.model.errors import WorkFailed
 from assistant.model.event import LogLine, Progress, Sink, Step
 
-__all__ = ["Installer"]
+__all__ = ["Installer", "disk_obstacle"]
 
 REQUIREMENTS = "requirements.txt"
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
+import shutil
 import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -13,7 +15,7 @@ from assistant.host.files import read_plain, write_whole
 from assistant.host.lock import Lock
 from assistant.host.process import CancelToken
 from assistant.i18n import _
-from assistant.install.installer import Installer
+from assistant.install.installer import Installer, disk_obstacle
 from assistant.install.journal import entry_of
 from assistant.install.kernel import kernel_folder, kernel_name, note_kernel, register_kernel
 from assistant.install.project import environment_of
@@ -24,10 +26,11 @@ from assistant.install.site import Site, installed_files, interpreter, is_enviro
 from assistant.install.swap import Change, change_for, check_inside
 from assistant.install.target import MARKER, check_disk, check_path, check_target, default_target, is_ours
 from assistant.install.transaction import Transaction, transaction
+from assistant.install.unpacked import incomplete
 from assistant.install.wheels import fetch, missing, places, requirement_lines
 from assistant.install.work import refuse_unknown
 from assistant.model.errors import BadInput, WorkFailed
-from assistant.model.event import FindingRaised, Sink, Step
+from assistant.model.event import FindingRaised, LogLine, Sink, Step
 from assistant.model.finding import Finding, Severity
 from assistant.model.plan import Plan
 from assistant.model.record import Record, from_json, replace, to_json
@@ -229,18 +232,38 @@ def _unpack(
 ) -> None:
     """Put what is missing into a new environment, or beside one that stands, as it will lie inside."""
     lines = requirement_lines(packages, fetch(packages, installer, plan.index_url))
-    places = work.rooms
-    folder, python = (places.staged, Path(made.python)) if site else (places.build, interpreter(places.build))
+    folder = work.rooms.staged if site else work.rooms.build
+    try:
+        _fill(folder, lines, len(packages), site, installer, work)
+    except WorkFailed as error:
+        if installer.program != "uv" or disk_obstacle(error.message):
+            raise
+        text = _("The installer's cache may be damaged, so everything is unpacked anew, without it.")
+        installer.sink(LogLine(step=Step.INSTALL, text=text))
+        shutil.rmtree(folder)
+        own = {**installer.environment, "UV_CACHE_DIR": str(work.rooms.work / "cache")}
+        _fill(folder, lines, len(packages), site, dataclasses.replace(installer, environment=own), work)
+    if not site:
+        relocate(folder, work.rooms.infix)
+    protect(work.target, made.packages, folder)
+    if not site or is_ours(work.target):
+        write_whole(folder / MARKER, to_json(Marker(plan=plan, environment=made), indent=1))
+
+
+def _fill(  # noqa: PLR0913 - what, how many, where, by what
+    folder: Path, lines: str, total: int, site: Site | None, installer: Installer, work: Transaction
+) -> None:
+    """Unpack into a folder; raise `WorkFailed` when that fails, or leaves files that are not whole."""
     if site:
         folder.mkdir()
     else:
         folder.parent.mkdir(parents=True, exist_ok=True)
-        installer.make_venv(folder, work.lock, places.work)
-    if packages:
-        staged = folder if site else None
-        installer.install(lines, python, work.lock, places.work, total=len(packages), staged=staged)
-    if not site:
-        relocate(folder, places.infix)
-    protect(work.target, made.packages, folder)
-    if not site or is_ours(work.target):
-        write_whole(folder / MARKER, to_json(Marker(plan=plan, environment=made), indent=1))
+        installer.make_venv(folder, work.lock, work.rooms.work)
+    if total:
+        python, staged = (Path(site.python), folder) if site else (interpreter(folder), None)
+        installer.install(lines, python, work.lock, work.rooms.work, total=total, staged=staged)
+    if wrong := incomplete(folder):
+        raise WorkFailed(
+            _("The installer unpacked files that are not whole: {names}.").format(names=", ".join(wrong[:3])),
+            hint=_("Check the disk, clear the installer's cache and start again."),
+        )

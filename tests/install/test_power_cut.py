@@ -30,6 +30,7 @@ pytestmark = [
 ]
 
 MOMENTS = 10  # of each kind
+PAUSE_SECONDS = 0.7
 LAZY = {"dirty_writeback_centisecs": 0, "dirty_expire_centisecs": 360_000, "dirty_background_ratio": 60}
 EAGER = {"dirty_writeback_centisecs": 20, "dirty_expire_centisecs": 20}
 OPTIONS = {"lazy": "commit=3600", "eager": "commit=1"}
@@ -72,11 +73,15 @@ class Disk:
         """Tell how much was written to the device."""
         return (Path("/sys/block") / Path(self.device).name / "stat").read_text().split()[6]
 
-    def cut(self) -> bool:
-        """Copy what is on the disk; tell whether nothing was written meanwhile."""
-        before = self.written()
-        command("cp", "--sparse=always", self.image, self.copy)
-        return self.written() == before
+    def cut(self) -> None:
+        """Copy what is on the disk, at a moment in which nothing is written."""
+        for _try in range(100):
+            before = self.written()
+            command("cp", "--sparse=always", self.image, self.copy)
+            if self.written() == before:
+                return
+            time.sleep(0.1)
+        pytest.fail("something writes to the disk all the time", pytrace=False)
 
     def close(self) -> None:
         """Unmount."""
@@ -139,19 +144,19 @@ def test_a_power_cut(tmp_path: Path, capsys: pytest.CaptureFixture[str], kind: s
         with writing(LAZY if pace == "lazy" else EAGER):
             home = prepared(disk, kind)
             words = ("install", "--yes", "--backend", "cpu", "--pin", TORCH, "--target", disk.mount / "env")
-            length = 14.0
             with home.start(*words) as child:
+                while child.poll() is None and not list(disk.mount.rglob(".assistant-install*/token")):
+                    time.sleep(0.05)
                 for number in range(MOMENTS - 1):
-                    time.sleep(length / MOMENTS)
+                    time.sleep(PAUSE_SECONDS)
                     if child.poll() is not None:
                         break
                     with stopped(child.pid):
-                        if disk.cut():
-                            found[judged(disk, kind, (pace, number), must=("untouched", "complete"))] += 1
+                        disk.cut()
+                        found[judged(disk, kind, (pace, number), must=("untouched", "complete"))] += 1
                 out, complaint = child.communicate(timeout=600)
             assert child.returncode == 0, (out, complaint)
-            while not disk.cut():
-                time.sleep(0.2)
+            disk.cut()
             found[judged(disk, kind, (pace, "success"), must=("complete",))] += 1
     finally:
         disk.close()
@@ -197,7 +202,7 @@ def look(mount: Path) -> dict[str, object]:
     if state == "untouched":
         second = home.run("install", "--yes", "--backend", "cpu", "--pin", TORCH, "--target", env)
         wrong = incomplete(env)
-        again = f"{second.stderr} {wrong[:5]}" if second.returncode or wrong else "complete"
+        again = f"{second.stderr} {second.stdout} {wrong[:5]}" if second.returncode or wrong else "complete"
     return {"state": state, "code": done.returncode, "said": done.stderr, "left": left, "again": again}
 
 
