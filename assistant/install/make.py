@@ -240,7 +240,7 @@ def _unpack(
             raise
         text = _("The installer's cache may be damaged, so everything is unpacked anew, without it.")
         installer.sink(LogLine(step=Step.INSTALL, text=text))
-        shutil.rmtree(folder)
+        shutil.rmtree(folder, ignore_errors=True)
         own = {**installer.environment, "UV_CACHE_DIR": str(work.rooms.work / "cache")}
         _fill(folder, lines, len(packages), site, dataclasses.replace(installer, environment=own), work)
     if not site:
@@ -250,9 +250,7 @@ def _unpack(
         write_whole(folder / MARKER, to_json(Marker(plan=plan, environment=made), indent=1))
 
 
-def _fill(  # noqa: PLR0913 - what, how many, where, by what
-    folder: Path, lines: str, total: int, site: Site | None, installer: Installer, work: Transaction
-) -> None:
+def _fill(folder: Path, lines: str, total: int, site: Site | None, installer: Installer, work: Transaction) -> None:
     """Unpack into a folder; raise `WorkFailed` when that fails, or leaves files that are not whole."""
     if site:
         folder.mkdir()

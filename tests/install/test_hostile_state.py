@@ -30,6 +30,7 @@ from assistant.install.kernel import KernelNote, kernel_folder
 from assistant.install.recover import Outcome, recover
 from assistant.install.site import look_at
 from assistant.install.swap import Change
+from assistant.install.unpacked import incomplete
 from assistant.install.wheels import places
 from assistant.install.work import WORK
 from assistant.model.errors import AssistantError, BadInput, WorkFailed
@@ -709,6 +710,25 @@ def test_a_damaged_wheel_in_the_cache_is_fetched_again(ground: Ground, harm: Cal
         made = ground.make(resolution) if kind == "new" else ground.change(resolution)
         assert look_at(Path(made.path), LiveHost()).versions == resolution.versions
         assert [event for event in ground.events if isinstance(event, LogLine) and "is damaged" in event.text]
+        assert ground.debris() == []
+
+
+@pytest.mark.parametrize("harm", [cut, emptied, Path.unlink], ids=["cut", "emptied", "gone"])
+@pytest.mark.parametrize("names", ["archive-v0/*/torch/lib/*", "archive-v0/*/*.dist-info/*", "**/*.rev", "**/*.http"])
+def test_a_damaged_cache_of_the_installers_does_not_matter(
+    ground: Ground, harm: Callable[[Path], None], names: str
+) -> None:
+    """Uv links what it unpacked before without looking at it: what is not whole is unpacked anew, without its cache."""
+    resolution = ground.resolution()
+    ground.make(resolution)
+    shutil.rmtree(ground.new)
+    for path in ground.folder.joinpath("uv").glob(names):
+        harm(path)
+    with fault("damaged wheels"):
+        made = ground.make(resolution)
+        assert look_at(Path(made.path), LiveHost()).versions == resolution.versions
+        assert incomplete(Path(made.path)) == []
+        assert (site_of(ground.new) / "torch" / "lib" / "library.so").stat().st_size > 100_000
         assert ground.debris() == []
 
 
