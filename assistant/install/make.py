@@ -6,7 +6,7 @@ import dataclasses
 import os
 import shutil
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -231,10 +231,11 @@ def _unpack(
     plan: Plan, made: Environment, packages: list[Package], site: Site | None, installer: Installer, work: Transaction
 ) -> None:
     """Put what is missing into a new environment, or beside one that stands, as it will lie inside."""
-    lines = requirement_lines(packages, fetch(packages, installer, plan.index_url))
+    files = fetch(packages, installer, plan.index_url)
+    lines = requirement_lines(packages, files)
     folder = work.rooms.staged if site else work.rooms.build
     try:
-        _fill(folder, lines, len(packages), site, installer, work)
+        _fill(folder, lines, files.values(), site, installer, work)
     except WorkFailed as error:
         if installer.program != "uv" or disk_obstacle(error.message):
             raise
@@ -242,7 +243,7 @@ def _unpack(
         installer.sink(LogLine(step=Step.INSTALL, text=text))
         shutil.rmtree(folder, ignore_errors=True)
         own = {**installer.environment, "UV_CACHE_DIR": str(work.rooms.work / "cache")}
-        _fill(folder, lines, len(packages), site, dataclasses.replace(installer, environment=own), work)
+        _fill(folder, lines, files.values(), site, dataclasses.replace(installer, environment=own), work)
     if not site:
         relocate(folder, work.rooms.infix)
     protect(work.target, made.packages, folder)
@@ -250,17 +251,19 @@ def _unpack(
         write_whole(folder / MARKER, to_json(Marker(plan=plan, environment=made), indent=1))
 
 
-def _fill(folder: Path, lines: str, total: int, site: Site | None, installer: Installer, work: Transaction) -> None:
+def _fill(
+    folder: Path, lines: str, wheels: Collection[Path], site: Site | None, installer: Installer, work: Transaction
+) -> None:
     """Unpack into a folder; raise `WorkFailed` when that fails, or leaves files that are not whole."""
     if site:
         folder.mkdir()
     else:
         folder.parent.mkdir(parents=True, exist_ok=True)
         installer.make_venv(folder, work.lock, work.rooms.work)
-    if total:
+    if wheels:
         python, staged = (Path(site.python), folder) if site else (interpreter(folder), None)
-        installer.install(lines, python, work.lock, work.rooms.work, total=total, staged=staged)
-    if wrong := incomplete(folder):
+        installer.install(lines, python, work.lock, work.rooms.work, total=len(wheels), staged=staged)
+    if wrong := incomplete(folder, wheels):
         raise WorkFailed(
             _("The installer unpacked files that are not whole: {names}.").format(names=", ".join(wrong[:3])),
             hint=_("Check the disk, clear the installer's cache and start again."),

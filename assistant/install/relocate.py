@@ -14,6 +14,7 @@ import re
 from pathlib import Path
 
 from assistant.host.files import write_whole
+from assistant.install.site import package_folders
 
 __all__ = ["relocate"]
 
@@ -38,7 +39,8 @@ def relocate(folder: Path, infix: str) -> None:
             write_whole(path, new)
             path.chmod(mode)
             rows[_row(old)] = _row(new)
-    for record in folder.glob("[Ll]ib*/**/*.dist-info/RECORD") if rows else ():
+    records = (record for place in package_folders(folder) for record in place.glob("*.dist-info/RECORD"))
+    for record in records if rows else ():
         text = record.read_text(encoding="utf-8")
         if known := [row for row in rows if row in text]:
             for row in known:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 import tomllib
 from collections.abc import Mapping
@@ -27,11 +28,14 @@ __all__ = ["OnlySource", "Package", "Resolution", "Unsolved", "resolve"]
 
 
 class Unsolved(WorkFailed):
-    """No wheels were found that fit; `need` is the requirement that pip met nothing for, None where it named none."""
+    """No wheels were found that fit; `need` is the requirement that pip met nothing for, None where it named none.
 
-    def __init__(self, message: str, *, hint: str, need: Requirement | None = None) -> None:
+    `unreachable` says that a source could not be asked.
+    """
+
+    def __init__(self, message: str, *, hint: str, need: Requirement | None = None, unreachable: bool = False) -> None:
         super().__init__(message, hint=hint)
-        self.need = need
+        self.need, self.unreachable = need, unreachable
 
 
 class OnlySource(WorkFailed):
@@ -120,7 +124,15 @@ def _by_uv(plan: Plan, installer: Installer, folder: Path, keep: Mapping[str, st
     write_whole(project, project_file(plan))
     if keep:
         write_whole(lock, preferred(keep))
-    _ask(installer, [*compile_command(installer.python, project, lock, locked), *installer.arguments], folder)
+    argv = [*compile_command(installer.python, project, lock, locked), *installer.arguments]
+    try:
+        _ask(installer, argv, folder)
+    except Unsolved as error:
+        if installer.offline or error.unreachable:
+            raise
+        # A power cut leaves empty files in uv's cache, and uv then calls a good wheel invalid, today and ever after.
+        own = {**installer.environment, "UV_CACHE_DIR": str(folder / "cache")}
+        _ask(dataclasses.replace(installer, environment=own), argv, folder)
     text = without_credentials(lock.read_text(encoding="utf-8"), "")
     return Resolution(lock=text, packages=read_lock(text))
 
@@ -144,7 +156,9 @@ def _ask(installer: Installer, argv: list[str], folder: Path) -> None:
         if needs := only_source("\n".join(said)):
             raise OnlySource(needs)
         hint = _("Check the network and the index, or choose another plan.")
-        raise Unsolved(unsolved(said), hint=hint, need=unmet("\n".join(said)))
+        words = " ".join(line.strip() for line in said if line.strip())
+        lost = any(sign in words.lower() for sign in _UNREACHABLE)
+        raise Unsolved(unsolved(words, unreachable=lost), hint=hint, need=unmet("\n".join(said)), unreachable=lost)
 
 
 def read_lock(text: str) -> tuple[Package, ...]:
@@ -197,10 +211,12 @@ def _need(text: str) -> Requirement | None:
         return None
 
 
-def unsolved(said: list[str]) -> str:
+_UNREACHABLE = ("dns error", "error sending request", "failed to fetch", "connect")  # what uv and pip say then
+
+
+def unsolved(words: str, *, unreachable: bool) -> str:
     """Say in one sentence why no solution was found, from the resolver's own words."""
-    words = " ".join(line.strip() for line in said if line.strip())
-    if any(sign in words.lower() for sign in ("dns error", "error sending request", "failed to fetch", "connect")):
+    if unreachable:
         return _("The package index cannot be reached: {reason}").format(reason=words[:400])
     reason = words.rpartition("dependencies cause: ")[2]  # without uv's own heading
     return _("No set of packages fits this plan: {reason}").format(reason=reason[:600])

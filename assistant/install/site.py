@@ -14,7 +14,19 @@ from assistant.install.swap import recorded_files
 from assistant.model.errors import BadInput
 from assistant.model.record import Record, from_json
 
-__all__ = ["Distribution", "Site", "installed_files", "interpreter", "is_environment", "look_at", "python_of"]
+__all__ = [
+    "Distribution",
+    "Site",
+    "installed_files",
+    "interpreter",
+    "is_environment",
+    "look_at",
+    "package_folders",
+    "python_of",
+]
+
+
+PACKAGES = ("lib/python*/site-packages", "lib64/python*/site-packages", "Lib/site-packages")
 
 
 class Distribution(Record, frozen=True):
@@ -104,6 +116,12 @@ def interpreter(target: Path) -> Path:
 def python_of(target: Path) -> Path:
     """Give the interpreter of a target: of an environment's folder, or the target itself where it is a program."""
     return target if target.is_file() else interpreter(target)
+
+
+def package_folders(prefix: Path) -> list[Path]:
+    """List the folders into which packages of an environment are installed, each once (`lib64` may be a link)."""
+    found = [path for pattern in PACKAGES for path in prefix.glob(pattern) if path.is_dir()]
+    return list({path.resolve(): path for path in found}.values())
 
 
 def is_environment(target: Path) -> bool:

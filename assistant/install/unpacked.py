@@ -1,30 +1,39 @@
 """Tells whether what an installer unpacked is whole: its cache may hold files that a power cut left empty.
 
 uv links files from its cache of unpacked wheels and does not look at them again, so a damaged one would come into every
-environment from then on.
+environment from then on. The wheels themselves, whose hashes were checked, say how large each file is.
 """
 
 from __future__ import annotations
 
-import csv
 import os
+import zipfile
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+
+from assistant.install.site import package_folders
 
 __all__ = ["incomplete"]
 
 
-def incomplete(folder: Path) -> list[str]:
-    """Name the files below an environment's folder that lack, or have another size than their RECORD says (PEP 376).
+def incomplete(folder: Path, wheels: Iterable[Path]) -> list[str]:
+    """Name the files of wheels that lack in the folder of an environment, or have another size there."""
+    places = [str(place) for place in package_folders(folder)]
+    return [
+        name
+        for wheel in wheels
+        for name, size in _contents(wheel)
+        if not any(_size(f"{place}/{name}") == size for place in places)
+    ]
 
-    An empty RECORD stands for itself. Each line of one reads `torch/version.py,sha256=gHo2…,270`.
-    """
-    wrong = []
-    for record in folder.glob("[Ll]ib*/**/*.dist-info/RECORD"):
-        place = str(record.parents[1])
-        rows = [row for row in csv.reader(record.read_text(encoding="utf-8").splitlines()) if row]
-        sized = [(row[0], int(row[2])) for row in rows if len(row) > 2 and row[2].isdecimal()]  # noqa: PLR2004
-        wrong += [name for name, size in sized if _size(f"{place}/{name}") != size] if rows else [str(record)]
-    return wrong
+
+def _contents(wheel: Path) -> Iterator[tuple[str, int]]:
+    """Give the files that go into the packages' folder as they are: not scripts and data, nor RECORD, which grows."""
+    with zipfile.ZipFile(wheel) as archive:
+        for entry in archive.infolist():
+            top, _slash, rest = entry.filename.partition("/")
+            if not (entry.is_dir() or top.endswith(".data") or (top.endswith(".dist-info") and rest == "RECORD")):
+                yield entry.filename, entry.file_size
 
 
 def _size(path: str) -> int:
