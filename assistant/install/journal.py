@@ -164,7 +164,7 @@ def _fault(journal: Journal) -> str:
         "work": _is_plain(journal.work)
         and (work == target / WORK or (work.name == beside and work.parent in target.parents)),
         "gone": not journal.gone or (_is_plain(journal.gone) and Path(journal.gone) == target.parent / beside),
-        "place": not journal.place or (Path(journal.place) in above and Path(journal.place).parent == work.parent),
+        "place": not journal.place or (_is_plain(journal.place) and Path(journal.place) in above),
         "change": all(map(is_below, (*journal.change.goes, *journal.change.comes, *journal.change.spared))),
         "kernel": journal.kernel is None or is_kernel_name(journal.kernel.name),
     }

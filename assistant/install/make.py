@@ -165,14 +165,26 @@ class _Ahead:
     """Does on another thread what may take seconds."""
 
     def __init__(self, work: Callable[[], None]) -> None:
-        self._thread = threading.Thread(target=work, daemon=True)
+        self._work, self._error = work, ""
+        self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
 
+    def _run(self) -> None:
+        try:
+            self._work()
+        except OSError as error:  # what was written was taken back meanwhile, or the disk fails
+            self._error = error.strerror or str(error)
+
     def wait(self, cancel: CancelToken) -> None:
-        """Wait for its end, unless a stop is asked for."""
+        """Wait for its end, unless a stop is asked for; raise `WorkFailed` when it failed."""
         while self._thread.is_alive():
             self._thread.join(0.05)
             cancel.check()
+        if self._error:
+            raise WorkFailed(
+                _("The installation cannot be written to the disk: {reason}.").format(reason=self._error),
+                hint=_("Everything was taken back. Check the disk, or choose another one with --target."),
+            )
 
 
 def delta(site: Site | None, resolution: Resolution) -> list[Package]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import errno
 import os
+import stat
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
@@ -61,9 +62,8 @@ class Transaction:
         """
         with uninterrupted():
             top = self.rooms.top
-            journal = replace(self._journal, kernel=kernel, inode=top.stat().st_ino if top else 0)
-            over = replace(journal, kind="over")
-            self._note(journal)
+            self._note(replace(self._journal, kernel=kernel, inode=top.stat().st_ino if top else 0))
+            over = replace(self._journal, kind="over")
             end = self._entry.draft(over)
             try:
                 register()
@@ -80,7 +80,9 @@ class Transaction:
         """Put everything back as it was; stopped midway, it can be done again."""
         if not self.committed:
             self.kept = (*self.kept, *_undo(self._entry, self._journal))
-            self._note(replace(self._journal, kind="over"))
+            self._journal = replace(self._journal, kind="over")
+            with suppress(OSError):  # a full disk: the notes are deleted soon
+                self._entry.write(self._journal)
 
     def close(self, *, later: bool = False) -> None:
         """Delete the work folder, or have it deleted `later`; what cannot be deleted now waits for the next start."""
@@ -96,10 +98,17 @@ class Transaction:
             self.kept = (*self.kept, *settle_journal(self._entry, self._journal)[1])
 
     def _place(self, top: Path) -> None:
-        place = Path(self._journal.place)
+        """Make the one rename; where a parent of the target has come to be meanwhile, it takes the target alone."""
+        place, build = Path(self._journal.place), self.rooms.build
         try:
-            if os.name == "nt" and place.is_dir():
-                place.rmdir()  # its rename replaces no folder, however empty
+            if top != build and os.path.lexists(place) and not os.path.lexists(self.target):
+                self.target.parent.mkdir(parents=True, exist_ok=True)
+                top, place = build, self.target
+                self._note(replace(self._journal, place=str(place), inode=top.stat().st_ino))
+            if place.is_dir():
+                top.chmod(stat.S_IMODE(place.stat().st_mode))
+            if place.is_dir() and os.name == "nt":
+                place.rmdir()  # a rename replaces no folder there, however empty
             top.rename(place)
         except OSError as error:
             if error.errno not in {errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR}:
@@ -112,7 +121,15 @@ class Transaction:
             settle(place.parent)
 
     def _note(self, journal: Journal) -> None:
-        self._entry.write(journal)
+        try:
+            self._entry.write(journal)
+        except OSError as error:
+            raise WorkFailed(
+                _("{path} cannot be written: {reason}.").format(
+                    path=self._entry.journal.parent, reason=error.strerror or error
+                ),
+                hint=_("Everything was taken back. Free some space there and start again."),
+            ) from error
         self._journal = journal
 
 
@@ -192,7 +209,11 @@ def remove(target: Path) -> None:
         work = target.parent / f"{WORK}-{token}" if beside else target / WORK
         journal = Journal(kind="over", target=str(target), token=token, work=str(work))
         entry.write(journal)
-        make(work, token)
+        try:
+            make(work, token)
+        except AssistantError:
+            entry.forget()
+            raise
         for name in [target] if beside else [path for path in target.iterdir() if path != work]:
             name.rename(work / f"{name.name}.gone")
         settle_journal(entry, journal)

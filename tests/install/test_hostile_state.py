@@ -469,6 +469,44 @@ def test_what_comes_to_the_place_meanwhile_is_left_as_it_is(ground: Ground) -> N
         shutil.rmtree(ground.new.parent)
 
 
+def test_a_parent_that_comes_meanwhile_is_no_obstacle(ground: Ground) -> None:
+    """Two first installations make the same missing parent: both go through, and the other's files stay."""
+
+    def meanwhile(_made: object, _lock: object) -> None:
+        (ground.new.parent / "another").mkdir(parents=True)
+        (ground.new.parent / "another" / "file").write_text("theirs")
+
+    with fault("files of the user's after a kill"):
+        made = ground.make(ground.resolution(), meanwhile)
+        assert look_at(Path(made.path), LiveHost()).versions["torch"] == "9.0"
+        assert (ground.new.parent / "another" / "file").read_text() == "theirs"
+        assert ground.debris() == []
+
+
+def test_an_empty_folder_of_the_users_keeps_its_mode(ground: Ground) -> None:
+    """A folder that was made for the environment is replaced by it, with the rights that it had."""
+    ground.new.mkdir(parents=True)
+    ground.new.chmod(0o750)
+    with fault("files of the user's after a kill"):
+        ground.make(ground.resolution())
+        assert stat.S_IMODE(ground.new.stat().st_mode) == 0o750
+
+
+def test_an_empty_file_system_takes_an_environment(ground: Ground) -> None:
+    """No folder can be renamed to a mounted one, so its content comes entry by entry; a failure leaves it empty."""
+    resolution = ground.resolution()
+    ground.new.mkdir(parents=True)
+    with mounted(ground.new), fault("other file systems"):
+        with pytest.raises(ZeroDivisionError):
+            ground.make(resolution, lambda _made, _lock: 1 / 0)
+        assert list(ground.new.iterdir()) == []
+        made = ground.make(resolution)
+        assert look_at(Path(made.path), LiveHost()).versions["torch"] == "9.0"
+        done = subprocess.run([ground.new / "bin" / "torch-run"], capture_output=True, text=True, check=False)
+        assert (done.returncode, done.stdout) == (0, "9.0\n")
+        assert ground.debris() == []
+
+
 def test_a_kernel_of_the_users_is_never_touched(ground: Ground) -> None:
     """One of the same name, a link of that name, one that was made after a kill: each stays, byte for byte."""
     resolution = ground.resolution()
