@@ -62,7 +62,7 @@ class Disk:
     """An ext4 image, mounted."""
 
     def __init__(self, folder: Path, options: str) -> None:
-        self.image, self.mount, self.copy = folder / "image", folder / "disk", folder / "copy"
+        self.image, self.mount = folder / "image", folder / "disk"
         self.mount.mkdir()
         command("truncate", "-s", "6G", self.image)
         command("mkfs.ext4", "-q", "-F", self.image)
@@ -73,13 +73,14 @@ class Disk:
         """Tell how much was written to the device."""
         return (Path("/sys/block") / Path(self.device).name / "stat").read_text().split()[6]
 
-    def cut(self) -> None:
-        """Copy what is on the disk, at a moment in which nothing is written."""
+    def cut(self, name: str) -> Path:
+        """Copy what is on the disk, at a moment in which nothing is written; answer the copy's path."""
+        copy = self.image.with_name(f"copy {name}")
         for _try in range(100):
             before = self.written()
-            command("cp", "--sparse=always", self.image, self.copy)
+            command("cp", "--sparse=always", self.image, copy)
             if self.written() == before:
-                return
+                return copy
             time.sleep(0.1)
         pytest.fail("something writes to the disk all the time", pytrace=False)
 
@@ -109,7 +110,7 @@ def stopped(pid: int) -> Iterator[None]:
                 process.resume()
 
 
-def after_the_cut(disk: Disk) -> dict[str, object]:
+def after_the_cut(disk: Disk, copy: Path) -> dict[str, object]:
     """Mount the copy where the disk was, in a name space of its own; run `recover` and look."""
     inner = 'mount -o loop "$1" "$2" && shift 2 && exec "$@"'
     words = [
@@ -141,29 +142,38 @@ def test_a_power_cut(tmp_path: Path, capsys: pytest.CaptureFixture[str], kind: s
     disk = Disk(tmp_path, OPTIONS[pace])
     found: Counter[str] = Counter()
     try:
-        with writing(LAZY if pace == "lazy" else EAGER):
-            home = prepared(disk, kind)
-            words = ("install", "--yes", "--backend", "cpu", "--pin", TORCH, "--target", disk.mount / "env")
-            with home.start(*words) as child:
-                while child.poll() is None and not begun(disk.mount):
-                    time.sleep(0.05)
-                for number in range(MOMENTS - 1):
-                    time.sleep(PAUSE_SECONDS)
-                    if child.poll() is not None:
-                        break
-                    with stopped(child.pid):
-                        disk.cut()
-                        found[judged(disk, kind, (pace, number), must=("untouched", "complete"))] += 1
-                out, complaint = child.communicate(timeout=600)
-            assert child.returncode == 0, (out, complaint)
-            disk.cut()
-            found[judged(disk, kind, (pace, "success"), must=("complete",))] += 1
+        copies = interrupted(disk, kind, LAZY if pace == "lazy" else EAGER)
+        for name, copy in copies.items():
+            must = ("complete",) if name == "success" else ("untouched", "complete")
+            found[judged(disk, copy, (kind, pace, name), must)] += 1
+            copy.unlink()
     finally:
         disk.close()
         shutil.rmtree(tmp_path, ignore_errors=True)
     with capsys.disabled():
-        print(f"\npower cut, {kind}, {pace}: {dict(found)}", end="")
+        print(f"\npower cut, {kind}, {pace}: {dict(found)}", end="", flush=True)
     assert found.total() >= MOMENTS // 2
+
+
+def interrupted(disk: Disk, kind: str, settings: dict[str, int]) -> dict[str, Path]:
+    """Install, and copy what is on the disk at several moments and at that of success."""
+    copies = {}
+    with writing(settings):
+        home = prepared(disk, kind)
+        words = ("install", "--yes", "--backend", "cpu", "--pin", TORCH, "--target", disk.mount / "env")
+        with home.start(*words) as child:
+            while child.poll() is None and not begun(disk.mount):
+                time.sleep(0.05)
+            for number in range(1, MOMENTS):
+                time.sleep(PAUSE_SECONDS)
+                with stopped(child.pid):
+                    if child.poll() is not None:
+                        break
+                    copies[str(number)] = disk.cut(str(number))
+            out, complaint = child.communicate(timeout=600)
+        assert child.returncode == 0, (out, complaint)
+        copies["success"] = disk.cut("success")
+    return copies
 
 
 def begun(mount: Path) -> bool:
@@ -186,12 +196,12 @@ def home_on(mount: Path) -> Home:
     return Home(mount, mount / "uv")
 
 
-def judged(disk: Disk, kind: str, moment: object, must: tuple[str, ...]) -> str:
+def judged(disk: Disk, copy: Path, moment: object, must: tuple[str, ...]) -> str:
     """Check what came of a copy."""
-    seen = after_the_cut(disk)
-    assert seen["state"] in must, (kind, moment, seen)
-    assert (seen["code"], seen["left"]) == (0, []), (kind, moment, seen)
-    assert seen["again"] in {"complete", "not tried"}, (kind, moment, seen)
+    seen = after_the_cut(disk, copy)
+    assert seen["state"] in must, (moment, seen)
+    assert (seen["code"], seen["left"]) == (0, []), (moment, seen)
+    assert seen["again"] in {"complete", "not tried"}, (moment, seen["again"])
     return str(seen["state"])
 
 
