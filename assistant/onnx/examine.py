@@ -52,6 +52,9 @@ def checked(look: Look) -> Checked:
 def _verdict(look: Look, stop: str) -> str:
     counts = Counter(node.device for node in look.nodes if node.op != "Constant" and not node.preferred)
     total = counts.total()
+    if look.release.is_newer and (stop or counts["none"]):
+        message = _("Whether it loads is not known: ONNX Runtime {version} is newer than what is known here.")
+        return message.format(version=look.release.version)
     if stop:
         return _("It does not load as it is: {why}").format(why=stop)
     if counts["none"]:

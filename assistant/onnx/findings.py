@@ -71,7 +71,7 @@ Found = tuple[float, Finding]  # what it would gain, in nodes, and the finding
 
 def find(look: Look) -> tuple[Finding, ...]:
     """Give everything worth knowing: what stops the model first, then by what it would gain, NPUs last."""
-    rules = (_loads, _nowhere, *((_cpu_halves,) if look.provider == "cpu" else DIRECTML))
+    rules = (_loads, _nowhere, _newer_release, *((_cpu_halves,) if look.provider == "cpu" else DIRECTML))
     found = [entry for rule in rules for entry in rule(look)]
     found.sort(key=lambda entry: (ORDER.index(entry[1].severity), -entry[0]))
     return tuple(finding for _gain, finding in found)
@@ -79,7 +79,7 @@ def find(look: Look) -> tuple[Finding, ...]:
 
 def obstacle(look: Look) -> str:
     """Say in a sentence why this ONNX Runtime does not load the model; "" where nothing is known to stop it."""
-    version = look.release.version
+    version = runtimes().releases[-1].version if look.release.is_newer else look.release.version
     if look.model.ir_version > look.release.ir:
         message = _("ONNX Runtime {version} loads IR versions up to {most}, and the model's is {found}.")
         return message.format(version=version, most=look.release.ir, found=look.model.ir_version)
@@ -92,7 +92,7 @@ def obstacle(look: Look) -> str:
 def _loads(look: Look) -> Iterator[Found]:
     text = obstacle(look)
     if text:
-        yield _told(Severity.ERROR, "load", text, look.computing, _convert(look))
+        yield _told(_severity(look), "load", text, look.computing, _convert(look))
 
 
 def _nowhere(look: Look) -> Iterator[Found]:
@@ -100,7 +100,21 @@ def _nowhere(look: Look) -> Iterator[Found]:
     if lost:
         text = _("{nodes} can run nowhere, so that the model does not load; the first: {why}")
         way = _advice(_("Export the model for another opset, or replace these operators."))
-        yield _told(Severity.ERROR, "not-implemented", text.format(nodes=_count(lost), why=lost[0].why), lost, way)
+        yield _told(_severity(look), "not-implemented", text.format(nodes=_count(lost), why=lost[0].why), lost, way)
+
+
+def _severity(look: Look) -> Severity:
+    return Severity.WARNING if look.release.is_newer else Severity.ERROR
+
+
+def _newer_release(look: Look) -> Iterator[Found]:
+    if look.release.is_newer and (obstacle(look) or any(node.device == "none" for node in look.computing)):
+        text = _(
+            "ONNX Runtime {version} is newer than the newest release that is known here, {known}: "
+            "it may run more than this check says."
+        ).format(version=look.release.version, known=runtimes().releases[-1].version)
+        way = _advice(_("Let ONNX Runtime itself tell: load the model with it, or update the assistant."))
+        yield _told(Severity.WARNING, "newer-runtime", text, (), way)
 
 
 def _cpu_halves(look: Look) -> Iterator[Found]:

@@ -6,8 +6,11 @@ import importlib.metadata
 from collections.abc import Iterator, Sequence
 from functools import cache, lru_cache
 from importlib.resources import files
+from typing import Any
 
 import onnx
+from onnx import FunctionProto, NodeProto, TypeProto
+from onnx.defs import OpSchema
 from packaging.version import Version
 
 from assistant.i18n import _
@@ -15,13 +18,18 @@ from assistant.model.record import Record, from_json
 
 __all__ = [
     "Kernel",
+    "Late",
     "Release",
     "Runtimes",
     "Signature",
     "Table",
     "Types",
+    "definition",
     "described",
+    "holds",
     "is_function",
+    "late",
+    "make_call",
     "match",
     "provider_name",
     "runtime",
@@ -42,14 +50,17 @@ class Kernel(Record, frozen=True):
     """A row of a table: the versions of an operator that it takes, and its types.
 
     `until` is empty for a row that takes its own version only; `types` gives for each type variable a number in
-    the table's `type_sets`. `query` names a further condition, `cpu_inputs` are read on the CPU, `fused` tells
-    whether it may join a compiled DirectML graph (only with `fused_inputs` inputs), `host` that it runs on the CPU
-    although it is DirectML's.
+    the table's `type_sets`. `came` is the first release that has the row, `gone` the first one that has it no more;
+    either is empty where none is known. `query` names a further condition, `cpu_inputs` are read on the CPU, `fused`
+    tells whether it may join a compiled DirectML graph (only with `fused_inputs` inputs), `host` that it runs on the
+    CPU although it is DirectML's.
     """
 
     since: int
     until: int | None = None
     types: dict[str, int] = {}
+    came: str = ""
+    gone: str = ""
     query: str = ""
     cpu_inputs: tuple[int, ...] = ()
     fused: bool = True
@@ -59,6 +70,12 @@ class Kernel(Record, frozen=True):
     def takes(self, version: int) -> bool:
         """Tell whether it takes an operator as it was changed in `version`."""
         return self.since == version or (self.until is not None and self.since <= version <= self.until)
+
+    def is_in(self, release: str) -> bool:
+        """Tell whether a release of ONNX Runtime has it; "" is the newest that is known."""
+        if not release:
+            return not self.gone
+        return _reaches(release, self.came or release) and not (self.gone and _reaches(release, self.gone))
 
 
 class Signature(Record, frozen=True):
@@ -101,12 +118,28 @@ class Release(Record, frozen=True):
     ir: int
     opset: int
 
+    @property
+    def is_newer(self) -> bool:
+        """Tell whether it is newer than all that are known, so that it may do more than is known."""
+        return not _reaches(runtimes().releases[-1].version, self.version)
+
+
+class Late(Record, frozen=True):
+    """A version of an operator that onnx put into an opset which releases before `release` load without it.
+
+    They take the version before it in its place, and refuse the new `attributes`.
+    """
+
+    since: int
+    release: str
+    attributes: frozenset[str]
+
 
 class Runtimes(Record, frozen=True):
     """What releases of ONNX Runtime load, oldest first; DirectML is best served within `best_opsets`.
 
-    `domains` are those whose operators it brings along; any other needs a library of its own. `newer_attributes` were
-    given by onnx to versions of operators that were out already, so that no release knows them.
+    `domains` are those whose operators it brings along; any other needs a library of its own. `late` names the
+    operators of ONNX's own that changed in an opset which was out already.
     """
 
     source: str
@@ -115,7 +148,7 @@ class Runtimes(Record, frozen=True):
     best_opsets: tuple[int, int]
     domains: frozenset[str]
     releases: tuple[Release, ...]
-    newer_attributes: dict[str, frozenset[str]] = {}
+    late: dict[str, Late] = {}
 
 
 @cache
@@ -171,7 +204,7 @@ def since(domain: str, op: str, opset: int) -> int | None:
 
 
 @cache
-def described(domain: str, op: str, opset: int) -> onnx.defs.OpSchema | None:
+def described(domain: str, op: str, opset: int) -> OpSchema | None:
     """Give ONNX's definition of an operator at an opset; None where it has none."""
     try:
         return onnx.defs.get_schema(op, opset, domain)
@@ -179,9 +212,54 @@ def described(domain: str, op: str, opset: int) -> onnx.defs.OpSchema | None:
         return None
 
 
-def is_function(schema: onnx.defs.OpSchema) -> bool:
+def is_function(schema: OpSchema) -> bool:
     """Tell whether an operator is defined by simpler ones."""
     return bool(schema.has_function or schema.has_context_dependent_function)  # type: ignore[attr-defined]
+
+
+def definition(
+    node: NodeProto,
+    schema: Any,  # noqa: ANN401 - onnx's types lack what it has
+    opset: int,
+    types: Sequence[TypeProto],
+) -> FunctionProto | None:
+    """Give a node's operator in simpler ones, for the types of its inputs; None where ONNX does not define it so."""
+    body = FunctionProto()
+    versions = [one for one in schema.function_opset_versions if one <= opset]
+    dependent = [one for one in schema.context_dependent_function_opset_versions if one <= opset]
+    if dependent:
+        given = [kind.SerializeToString() for kind in types]
+        content = schema.get_context_dependent_function_with_opset_version(
+            dependent[-1], node.SerializeToString(), given
+        )
+        body.ParseFromString(content)
+    elif versions:
+        body.ParseFromString(schema.get_function_with_opset_version(versions[-1]))
+    for entry in body.opset_import:
+        entry.version = opset if entry.domain == "" else entry.version
+    return body if body.node else None
+
+
+def make_call(node: NodeProto, schema: OpSchema, body: FunctionProto, names: tuple[str, str]) -> None:
+    """Turn a node into a call of its operator's definition, under a domain and a name of its own.
+
+    What it leaves to the operator's defaults is written out, as a definition has none.
+    """
+    node.domain, node.op_type = body.domain, body.name = names
+    given = {entry.name: entry for entry in node.attribute}
+    defaults = {name: schema.attributes[name].default_value for name in body.attribute if name in schema.attributes}
+    kept = [given.get(name, defaults.get(name)) for name in body.attribute]
+    del node.attribute[:]
+    node.attribute.extend(entry for entry in kept if entry is not None and entry.name)
+
+
+def holds(schema: Any, body: FunctionProto, opset: int) -> bool:  # noqa: ANN401 - likewise
+    """Tell whether ONNX Runtime uses a definition at an opset: not where it was written for older operators."""
+    if schema.has_context_dependent_function:
+        return True
+    written = max(version for version in schema.function_opset_versions if version <= opset)
+    ops = {node.op_type for node in body.node if node.domain == ""}
+    return all(since("", op, written) == since("", op, opset) for op in ops)
 
 
 @cache
@@ -196,16 +274,27 @@ def signature(domain: str, op: str, version: int) -> Signature:
     return Signature(inputs=inputs, outputs=outputs, halves=frozenset(halves), since=schema.since_version)
 
 
+def late(domain: str, op: str, release: str) -> Late | None:
+    """Give the late version of an operator that a release does not know yet; None where there is none."""
+    found = runtimes().late.get(op) if domain == "" else None
+    return found if found and not _reaches(release, found.release) else None
+
+
+@lru_cache(maxsize=2**12)
+def _reaches(release: str, other: str) -> bool:
+    return Version(release) >= Version(other)
+
+
 @lru_cache(maxsize=2**16)
 def match(
-    provider: str, domain: str, op: str, version: int, inputs: Types, outputs: Types
+    provider: str, domain: str, op: str, version: int, inputs: Types, outputs: Types, release: str = ""
 ) -> tuple[Kernel | None, str]:
-    """Find the kernel that takes a node, or say in a sentence why none does.
+    """Find the kernel of a release that takes a node, "" for the newest, or say in a sentence why none does.
 
     A type that is not known denies no kernel.
     """
     known, provider = table(provider), provider_name(provider)
-    rows = known.operators.get(domain, {}).get(op, ())
+    rows = [row for row in known.operators.get(domain, {}).get(op, ()) if row.is_in(release)]
     if not rows:
         return None, _("{provider} has no kernel for {op}.").format(provider=provider, op=op)
     fitting = [row for row in rows if row.takes(version)]

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
 
 import onnx
 import onnx.inliner
-from onnx import FunctionProto, ModelProto, NodeProto, TypeProto, helper
+from onnx import ModelProto, NodeProto, TypeProto, helper
 
 from assistant.model.errors import WorkFailed
 from assistant.onnx.graph import KNOWN_IR, opsets
-from assistant.onnx.operators import described, tensor_type
+from assistant.onnx.operators import definition, described, make_call, tensor_type
 from assistant.onnx.values import Program, Step, Value, attribute, constant_input, program
 
 __all__ = ["best_opsets", "lowered"]
@@ -67,36 +66,15 @@ def _expanded(source: Program, target: int) -> list[str]:
         now, then = described("", step.op, current), described("", step.op, target)
         if now is None or (then is not None and (step.op not in CHANGED or now.since_version == then.since_version)):
             continue
-        body = _definition(step, now, current)
-        body.domain, body.name = EXPANDED, f"{step.node.op_type}_{number}"
-        for entry in body.opset_import:
-            entry.version = current if entry.domain == "" else entry.version
-        source.model.functions.append(body)
+        body = definition(step.node, now, current, [_type_of(value) for value in step.inputs])
+        if body is None:
+            raise CannotLower(step.op)
         told.append(f"{step.op} {step.node.name}".strip())
-        step.node.domain, step.node.op_type = EXPANDED, body.name
-        kept = [entry for entry in step.node.attribute if entry.name in body.attribute]
-        del step.node.attribute[:]
-        step.node.attribute.extend(kept)
+        make_call(step.node, now, body, (EXPANDED, f"{step.node.op_type}_{number}"))
+        source.model.functions.append(body)
     if told and EXPANDED not in opsets(source.model):
         source.model.opset_import.add(domain=EXPANDED, version=1)
     return told
-
-
-def _definition(step: Step, schema: Any, current: int) -> FunctionProto:  # noqa: ANN401 - onnx's types lack what it has
-    body = FunctionProto()
-    versions = [one for one in schema.function_opset_versions if one <= current]
-    dependent = [one for one in schema.context_dependent_function_opset_versions if one <= current]
-    if dependent:
-        types = [_type_of(value).SerializeToString() for value in step.inputs]
-        content = schema.get_context_dependent_function_with_opset_version(
-            dependent[-1], step.node.SerializeToString(), types
-        )
-        body.ParseFromString(content)
-    elif versions:
-        body.ParseFromString(schema.get_function_with_opset_version(versions[-1]))
-    if not body.node:
-        raise CannotLower(step.op)
-    return body
 
 
 def _type_of(value: Value | None) -> TypeProto:

@@ -4,19 +4,36 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import onnx.inliner
-from onnx import ModelProto, TensorProto, TypeProto, ValueInfoProto, helper
+from onnx import FunctionProto, ModelProto, NodeProto, TensorProto, TypeProto, ValueInfoProto, helper
+from onnx.defs import OpSchema
 
 from assistant.i18n import _
 from assistant.onnx.graph import bodies, opsets, plain_domain
-from assistant.onnx.operators import Kernel, Types, described, is_function, match, runtimes, since, table, tensor_type
+from assistant.onnx.operators import (
+    Kernel,
+    Late,
+    Types,
+    definition,
+    described,
+    holds,
+    is_function,
+    late,
+    make_call,
+    match,
+    runtime,
+    since,
+    table,
+    tensor_type,
+)
 from assistant.onnx.values import NO_TENSOR, UNKNOWN, Program, Step, Value, attribute, program, skeleton
 
 __all__ = ["Node", "place", "type_name"]
 
+OPENED = "assistant.opened"  # the domain of a function that is to be replaced by what it consists of
 SMALL_ELEMENTS = 100  # an initializer up to here does not keep a node on the device
 HALVES = {TensorProto.FLOAT16, TensorProto.BFLOAT16, *range(TensorProto.FLOAT8E4M3FN, TensorProto.FLOAT8E5M2FNUZ + 1)}
 MOST_DIMENSIONS = 8
@@ -90,6 +107,7 @@ class _Placer:
 
     def __init__(self, provider: str, model: ModelProto) -> None:
         self.provider = provider
+        self.release = runtime(provider).version
         self.imports = opsets(model)
         self.declared: dict[int, dict[str, ValueInfoProto]] = {}
         self.known_pieces: dict[object, list[Node]] = {}
@@ -99,29 +117,36 @@ class _Placer:
         domain, op = plain_domain(step.node.domain), step.node.op_type
         node = Node(step, op, step.node.name, self.provider)
         opset = self.imports.get(domain, 1)
-        version = since(domain, op, opset)
+        version = self._version(domain, op, opset)
         if (domain, op) == ("", "Constant"):
             node.why = _("It becomes a weight when the model is loaded.")
         elif not any(domain in table(provider).operators for provider in ("cpu", "dml")):
             node.device, node.why = "none", _("ONNX Runtime does not know the domain {domain}.").format(domain=domain)
         elif version is None:
             node.device, node.why = "none", _("{op} is not an operator of opset {opset}.").format(op=op, opset=opset)
-        elif newer := {one.name for one in step.node.attribute} & runtimes().newer_attributes.get(op, frozenset()):
-            message = _("No ONNX Runtime knows the attribute {attribute} of {op} yet.")
-            node.device, node.why = "none", message.format(attribute=min(newer), op=op)
+        elif newer := _newer(step, late(domain, op, self.release)):
+            message = _("ONNX Runtime {version} does not know the attribute {attribute} of {op}.")
+            node.device = "none"
+            node.why = message.format(version=self.release, attribute=min(newer), op=op)
         else:
             inputs, outputs = (tuple(self.type_of(value) for value in side) for side in (step.inputs, step.outputs))
             if self.provider == "cpu" or not _on_device(node, domain, version, inputs, outputs):
                 self._on_cpu(node, domain, version, inputs, outputs)
         return node
 
+    def _version(self, domain: str, op: str, opset: int) -> int | None:
+        """Give the version of an operator that the release takes it for."""
+        newer = late(domain, op, self.release)
+        return since(domain, op, min(opset, newer.since - 1) if newer else opset)
+
     def _on_cpu(self, node: Node, domain: str, version: int, inputs: Types, outputs: Types) -> None:
         """Place on the CPU, in FP32 or in pieces where that is needed, what the device does not take."""
-        kernel, lacking = match("cpu", domain, node.op, version, inputs, outputs)
+        kernel, lacking = match("cpu", domain, node.op, version, inputs, outputs, self.release)
         if kernel is None and self._in_pieces(node, domain, inputs):
             return
         if kernel is None and "tensor(float16)" in inputs:
-            kernel, _why = match("cpu", domain, node.op, version, _widened(inputs), _widened(outputs))
+            wide = _widened(inputs), _widened(outputs)
+            kernel, _why = match("cpu", domain, node.op, version, *wide, self.release)
             node.widened = kernel is not None
             if node.widened and self.provider == "cpu":
                 node.why = _("The CPU has no FP16 kernel of {op}: it runs in FP32, between casts.").format(op=node.op)
@@ -149,21 +174,19 @@ class _Placer:
         return True
 
     def _pieces(self, step: Step, domain: str) -> list[Node]:
-        schema = described(domain, step.node.op_type, self.imports.get(domain, 1))
-        infos = [self.info_of(value) for value in step.inputs if value is not None]
-        if schema is None or not is_function(schema) or None in infos:
+        opset = self.imports.get(domain, 1)
+        schema = described(domain, step.node.op_type, opset)
+        infos = [self.info_of(value) if value is not None else ValueInfoProto() for value in step.inputs]
+        known = [info for info in infos if info is not None]
+        if schema is None or not is_function(schema) or len(known) < len(infos):
             return []
-        outputs = [onnx.ValueInfoProto(name=name) for name in step.node.output if name]
-        inputs = list({info.name: info for info in infos if info}.values())
-        graph = helper.make_graph([step.node], "one", inputs, outputs)
-        imports = [helper.make_opsetid(name, version) for name, version in self.imports.items()]
-        alone = helper.make_model(graph, opset_imports=imports)
         try:
-            opened = onnx.inliner.inline_selected_functions(alone, [(domain, step.node.op_type)], False, True)
+            body = definition(step.node, schema, opset, [info.type for info in known])
         except RuntimeError:  # onnx could not build the body for these types
             return []
-        left = {node.op_type for node in opened.graph.node}
-        return [] if step.node.op_type in left else place(opened, self.provider)[1]
+        if body is None or not holds(schema, body, opset) or step.node.op_type in {node.op_type for node in body.node}:
+            return []
+        return place(_opened(step.node, schema, body, known, self.imports), self.provider)[1]
 
     def type_of(self, value: Value | None) -> str | None:
         """Name a value's type; "" for no value, None for a type that is not known."""
@@ -189,6 +212,25 @@ class _Placer:
             infos = (*graph.value_info, *graph.output, *graph.input)
             self.declared[id(graph)] = {info.name: info for info in infos}
         return self.declared[id(graph)].get(value.name)
+
+
+def _opened(
+    node: NodeProto, schema: OpSchema, body: FunctionProto, infos: Sequence[ValueInfoProto], imports: Mapping[str, int]
+) -> ModelProto:
+    """Make a model of a node's definition alone."""
+    call = NodeProto()
+    call.CopyFrom(node)
+    make_call(call, schema, body, (OPENED, node.op_type))
+    outputs = [ValueInfoProto(name=name) for name in node.output if name]
+    inputs = list({info.name: info for info in infos if info.name}.values())
+    versions = [helper.make_opsetid(name, version) for name, version in (*imports.items(), (OPENED, 1))]
+    graph = helper.make_graph([call], "one", inputs, outputs)
+    return onnx.inliner.inline_local_functions(helper.make_model(graph, functions=[body], opset_imports=versions))
+
+
+def _newer(step: Step, unknown: Late | None) -> set[str]:
+    """Give the attributes of a node that came with a version which the release does not know."""
+    return {one.name for one in step.node.attribute} & unknown.attributes if unknown else set()
 
 
 def _on_device(node: Node, domain: str, version: int, inputs: Types, outputs: Types) -> bool:

@@ -123,7 +123,7 @@ def after_the_cut(disk: Disk, copy: Path) -> dict[str, object]:
         "-c",
         inner,
         "sh",
-        disk.copy,
+        copy,
         disk.mount,
         sys.executable,
         __file__,

@@ -14,7 +14,8 @@ import pytest
 from onnx import ModelProto, defs, numpy_helper
 from refused import refused
 
-from assistant.onnx import check_model
+from assistant.model.finding import Severity
+from assistant.onnx import check_model, operators
 from assistant.onnx.answers import Checked, operator_rows
 from assistant.onnx.examine import examine
 from assistant.onnx.operators import Kernel, match, runtimes, since, table
@@ -89,6 +90,61 @@ def test_closed_rows_take_what_lies_between():
     """A row of the CPU table that ends takes all versions up to its end."""
     assert match("cpu", "", "BatchNormalization", 9, (FP32,) * 5, (FP32,))[0]
     assert match("cpu", "", "BatchNormalization", 14, (FP32,) * 5, (FP32,))[0]
+
+
+@pytest.mark.parametrize(
+    ("op", "opset", "kind", "release", "taken"),
+    [
+        ("Pad", 21, "tensor(bfloat16)", "1.31.1", False),
+        ("Pad", 21, "tensor(bfloat16)", "1.32.0", True),
+        ("Pad", 21, FP32, "1.31.1", True),
+        ("BitShift", 11, "tensor(uint16)", "1.31.1", False),
+        ("BitShift", 11, "tensor(uint16)", "1.32.0", True),
+        ("Celu", 28, "tensor(float16)", "1.31.1", False),
+        ("Celu", 28, "tensor(float16)", "1.32.1", True),
+        ("Conv", 22, FP32, "1.20.1", False),
+        ("Conv", 22, FP32, "1.21.0", True),
+        ("Cast", 25, "tensor(float8e8m0)", "1.26.0", False),
+        ("Cast", 25, "tensor(float8e8m0)", "", True),
+    ],
+)
+def test_a_kernel_counts_from_the_release_that_brought_it(op: str, opset: int, kind: str, release: str, *, taken: bool):
+    """No kernel is predicted for a release older than itself."""
+    kernel, why = match("cpu", "", op, since("", op, opset) or 0, (kind,), (kind,), release)
+    assert (kernel is not None) is taken
+    assert bool(why) is not taken
+
+
+def use_release(monkeypatch: pytest.MonkeyPatch, version: str) -> None:
+    """Let one release of ONNX Runtime be installed."""
+    monkeypatch.setattr(operators, "_installed", lambda _flavours: iter([version]))
+
+
+def test_a_version_that_came_late_is_taken_for_the_one_before(written: Written, monkeypatch: pytest.MonkeyPatch):
+    """Releases that load opset 25 without its Attention run the older one, and refuse the new attributes."""
+    graph = "g (float[1,2,4,8] q) => (float[1,2,4,8] y) {{ y = Attention {attributes} (q, q, q) }}"
+    plain = written(graph.format(attributes=""), opset=25, ir=10)
+    windowed = written(graph.format(attributes="<left_window_size = 2>"), opset=25, ir=10)
+    use_release(monkeypatch, "1.31.1")
+    assert not check_model(plain, "cpu").nodes[0].why
+    assert "ONNX Runtime 1.31.1" in check_model(windowed, "cpu").nodes[0].why
+    assert devices(check_model(windowed, "cpu")) == {"Attention#0": "none"}
+    use_release(monkeypatch, "1.32.0")
+    assert devices(check_model(windowed, "cpu")) == {"Attention#0": "cpu"}
+
+
+@pytest.mark.parametrize(("node", "ir"), [("com.microsoft.Unheard", 8), ("Relu", 99)])
+def test_of_a_newer_runtime_nothing_is_denied_for_certain(
+    written: Written, monkeypatch: pytest.MonkeyPatch, node: str, ir: int
+):
+    """A release that came after the tables may run what they lack: that is said, and no error is made of it."""
+    use_release(monkeypatch, "99.0.0")
+    model = written(f"g (float[2] x) => (float[2] y) {{ y = {node} (x) }}", ir=ir, imports=', "com.microsoft" : 1')
+    answer = check_model(model, "cpu")
+    assert "newer-runtime" in keys(answer)
+    assert {finding.severity for finding in answer.findings} == {Severity.WARNING}
+    assert "99.0.0" in answer.verdict
+    assert "not known" in answer.verdict
 
 
 @pytest.mark.parametrize(
