@@ -69,7 +69,10 @@ class Installer:
         file, staged = places.work / REQUIREMENTS, places.staged if python else None
         steps = [] if python else [self._venv(places.build)]
         install = self._install(python or interpreter(places.build), file, staged)
-        return tuple(tuple(step) for step in (*steps, install))
+        move = (
+            [["mv", str(places.top), str(places.place)]] if places.top else []
+        )  # a rename, whatever the system calls it
+        return tuple(tuple(step) for step in (*steps, install, *move))
 
     def make_venv(self, target: Path, lock: Lock, work: Path) -> None:
         """Make an empty environment; `work` is for what the installer writes for itself."""

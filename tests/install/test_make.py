@@ -146,8 +146,9 @@ def test_a_target_that_cannot_be_made_says_so(bench: Bench) -> None:
 def test_the_commands_are_shown_as_they_are_typed(bench: Bench, tmp_path: Path) -> None:
     """The user sees uv's own command lines, with the target in them."""
     shown = bench.installer().commands(rooms(tmp_path / "env", stands=False), None)
-    assert [(Path(command[0]).stem, command[1]) for command in shown] == [("uv", "venv"), ("uv", "pip")]
+    assert [(Path(command[0]).stem, command[1]) for command in shown[:2]] == [("uv", "venv"), ("uv", "pip")]
     work = tmp_path / f"{WORK}-*"
+    assert shown[2] == ("mv", str(work / "env"), str(tmp_path / "env"))
     assert shown[1][-1] == str(work / "requirements.txt")
     assert str(interpreter(work / "env")) in shown[1]
 

@@ -92,7 +92,7 @@ def test_an_installation_ends_verified(make: Make, installer: str) -> None:
     session.listen(told.append)
     state = run(session, Task.PREPARE, Task.INSTALL)
     assert state.status(Step.INSTALL).phase is Phase.DONE, state.status(Step.INSTALL)
-    assert {Path(command[0]).stem == "uv" for command in state.preview.commands} == {installer == "uv"}
+    assert {Path(command[0]).stem == "uv" for command in state.preview.commands[:2]} == {installer == "uv"}
     units = [event.unit for event in told if isinstance(event, Progress)]
     assert list(dict.fromkeys(unit for unit in units if unit)) == ["bytes", "packages", "checks"]
     assert state.proof.usable
