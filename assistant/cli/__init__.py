@@ -94,7 +94,13 @@ def cli() -> None:
 def main() -> None:
     """Run a command; every failure ends in one sentence, a next step and an exit code."""
     signal.signal(signal.SIGTERM, _as_interrupt)
-    sys.exit(_run())
+    code = _run()
+    for number in (
+        signal.SIGINT,
+        signal.SIGTERM,
+    ):  # all is told: while Python tidies up they would change the exit code
+        signal.signal(number, signal.SIG_IGN)
+    sys.exit(code)
 
 
 def _run() -> int:

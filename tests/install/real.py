@@ -56,6 +56,11 @@ class Home:
         notes = list((self.folder / "state").glob("*/installs/*"))
         return sorted(map(str, [*self.folder.rglob(".assistant-install*"), *self.folder.rglob(".*.part"), *notes]))
 
+    def last_words(self) -> str:
+        """Give the end of the newest log."""
+        logs = sorted((self.folder / "state").glob("*/logs/*.log"))
+        return logs[-1].read_text(encoding="utf-8")[-2000:] if logs else ""
+
     def kernels(self) -> list[str]:
         """Name the kernels that are registered."""
         return sorted(path.name for path in (self.folder / "jupyter" / "kernels").glob("*"))

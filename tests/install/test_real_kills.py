@@ -111,9 +111,12 @@ def attempt(place: Place, number: signal.Signals, seconds: float) -> str:
         out, complaint = child.communicate(timeout=120)
     if over:
         return ""
-    said = place.state() if number is not signal.SIGKILL and child.returncode != 0 else ""
-    if said:
-        assert (child.returncode, complaint.count("\n")) == (130, 1), (moment, out, complaint)
+    if child.returncode == -number and not out:  # before the command could hear of it
+        said = "untouched" if number is not signal.SIGKILL else ""
+    else:
+        said = place.state() if child.returncode != 0 and number is not signal.SIGKILL else ""
+    if said and child.returncode != -number:
+        assert (child.returncode, complaint.count("\n")) == (130, 1), (moment, out, complaint, place.home.last_words())
         truth = (
             "is complete and stays" if said == "complete" else ("before anything was changed", "is as it was before")
         )
