@@ -63,6 +63,7 @@ def _run(*argv: str) -> Answer:
         timeout=COMMAND_LIMIT_SECONDS,
         # `python -m pip` would run a `pip` that lies in the folder where we stand (Python 3.11 learnt how not to)
         env=for_child({"LC_ALL": "C", "LANGUAGE": "en", "PYTHONSAFEPATH": "1"}),
+        start_new_session=sys.platform != "win32",  # Ctrl-C is for us: a program that it ended would seem broken
         check=False,
     )
     text = (done.stdout + done.stderr).decode("utf-8", "replace")

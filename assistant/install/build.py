@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 from pathlib import Path
 
@@ -30,7 +31,7 @@ def build_wheel(name: str, archive: Archive, installer: Installer, index_url: st
     Nothing else is built: what the build itself needs comes as wheels. A wheel that was built before is taken.
     Raises `WorkFailed` where the archive cannot be had, differs from its hash, or does not build as `name`.
     """
-    with scratch() as work:
+    with scratch() as (work, lock):
         source = _obtained(archive, installer, work, index_url)
         digest = hashlib.sha256(source.read_bytes()).hexdigest()
         if archive.sha256 and digest != archive.sha256:
@@ -40,7 +41,7 @@ def build_wheel(name: str, archive: Archive, installer: Installer, index_url: st
             )
         folder = user_cache() / "built" / f"{name}-{archive.version}-{digest[:20]}-{_short(installer.python)}"
         if not any(folder.glob("*.whl")):
-            _keep(_built(name, archive, source, installer, work), folder)
+            _keep(_built(name, archive, source, dataclasses.replace(installer, lock=lock), work), folder)
     return folder
 
 

@@ -34,7 +34,8 @@ class Installer:
     """Which installer runs, for which base interpreter, told what, heard by whom, stopped by what.
 
     `environment` are the variables that it is told; `settings` are those of the user's pip; `pip` is the Python whose
-    pip works where `python` has none of its own; `uv_indexes` are those of uv's own configuration.
+    pip works where `python` has none of its own; `uv_indexes` are those of uv's own configuration. The programs
+    that run hold `lock`, so that whoever finds us killed can end them.
     """
 
     python: str
@@ -46,6 +47,7 @@ class Installer:
     program: Literal["uv", "pip"] = "uv"
     pip: str = ""
     patience: Patience = field(default_factory=Patience)
+    lock: Lock | None = None
 
     @property
     def offline(self) -> bool:
@@ -131,7 +133,7 @@ class Installer:
 
         told = {**self.environment, **dict.fromkeys(("TMPDIR", "TEMP", "TMP"), str(scratch))}
         told["PYTHONDONTWRITEBYTECODE"] = "1"  # pip would compile itself, and a failure must leave no trace
-        return stream(argv, each, cancel=self.cancel, environment=told, lock=lock)
+        return stream(argv, each, cancel=self.cancel, environment=told, lock=lock or self.lock)
 
     def _venv(self, target: Path) -> list[str]:
         return (uv.venv_command if self.program == "uv" else pip.venv_command)(self.python, target)

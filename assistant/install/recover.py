@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import uuid
 from contextlib import suppress
 from enum import StrEnum
@@ -12,8 +11,8 @@ from pathlib import Path
 from assistant.host.files import private_folder
 from assistant.host.folders import user_state
 from assistant.host.lock import Lock
-from assistant.host.process import alive
-from assistant.install.journal import Entry, entries, entry_of, notes_folder
+from assistant.install.journal import Entry, entries, entry_of
+from assistant.install.scratch import sweep_scratch
 from assistant.install.transaction import busy, settle_journal
 from assistant.install.work import refuse_unknown, strangers
 from assistant.model.errors import AssistantError
@@ -42,7 +41,9 @@ class Recovered(Record, frozen=True):
 
 def recover(only: Path | None = None) -> tuple[Recovered, ...]:
     """Take back what killed installations left, in one target or in all; harmless when repeated."""
-    _sweep()
+    with suppress(OSError):
+        private_folder(user_state())
+    sweep_scratch()
     found = [entry_of(only)] if only else list(entries())
     return tuple(told for entry in found if (told := _recovered(entry, only)))
 
@@ -97,13 +98,3 @@ def _forget(entry: Entry) -> None:
                 path.rename(path.with_name(f"{path.name}.{uuid.uuid4().hex[:8]}.set-aside"))
             else:
                 path.unlink(missing_ok=True)
-
-
-def _sweep() -> None:
-    """Take away the folders that killed processes had for a while."""
-    with suppress(OSError):
-        private_folder(user_state())
-    for part in notes_folder().glob("*.part"):
-        writer = part.suffixes[-2].removeprefix(".") if len(part.suffixes) > 1 else ""
-        if part.is_dir() and not part.is_symlink() and writer.isdecimal() and not alive(int(writer)):
-            shutil.rmtree(part, ignore_errors=True)

@@ -98,9 +98,11 @@ def resolve(
         check_index_url(plan.index_url)
     for line in plan.requirements:
         check_requirement(line)
-    with scratch() as folder:
+    with scratch() as (folder, lock):
         by = _by_uv if installer.program == "uv" else _by_pip
-        found = by(plan, installer, folder, keep or {}, _constraints(folder, locked or {}))
+        found = by(
+            plan, dataclasses.replace(installer, lock=lock), folder, keep or {}, _constraints(folder, locked or {})
+        )
     if built := [
         f"{one.name}=={one.version}" for one in found.packages if not one.url.partition("?")[0].endswith(".whl")
     ]:

@@ -1,10 +1,11 @@
-"""A folder for a while, in the user's private state folder."""
+"""A folder for a while, in the user's private state folder, with a lock that the programs at work in it hold."""
 
 from __future__ import annotations
 
 import os
 import shutil
 import tempfile
+import time
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,21 +13,54 @@ from pathlib import Path
 
 from assistant.host.files import private_folder
 from assistant.host.folders import user_state
+from assistant.host.lock import Lock
+from assistant.host.process import alive
 from assistant.install.journal import notes_folder
+from assistant.model.errors import WorkFailed
 
-__all__ = ["scratch"]
+__all__ = ["scratch", "sweep_scratch"]
+
+LOCK = "lock"
+TRIES = 20
+PAUSE_SECONDS = 0.1
 
 
 @contextmanager
-def scratch() -> Iterator[Path]:
-    """Give a folder for a while; where the process is killed, the next start takes it away."""
+def scratch() -> Iterator[tuple[Path, Lock]]:
+    """Give a folder for a while, and its lock; where the process is killed, the next start takes it away."""
     try:
         private_folder(user_state())
         folder = private_folder(notes_folder()) / f"{uuid.uuid4().hex[:8]}.{os.getpid()}.part"
         folder.mkdir(mode=0o700)
     except OSError:  # no state folder can be written
         folder = Path(tempfile.mkdtemp())
+    lock = Lock(folder / LOCK)
     try:
-        yield folder
+        lock.take()
+        yield folder, lock
     finally:
+        lock.release()
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def sweep_scratch() -> None:
+    """Take away the folders that killed processes had for a while, once what they left running there is ended."""
+    for folder in notes_folder().glob("*.part"):
+        writer = folder.suffixes[-2].removeprefix(".") if len(folder.suffixes) > 1 else ""
+        if folder.is_dir() and not folder.is_symlink() and writer.isdecimal() and not alive(int(writer)):
+            _end(folder)
+
+
+def _end(folder: Path) -> None:
+    lock = Lock(folder / LOCK)
+    try:
+        if lock.take():
+            return
+    except WorkFailed:
+        pass  # something else stands in the lock's place
+    for _try in range(TRIES):
+        shutil.rmtree(folder, ignore_errors=True)
+        if not folder.exists():
+            break
+        time.sleep(PAUSE_SECONDS)
+    lock.release()

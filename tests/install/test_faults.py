@@ -339,12 +339,33 @@ def test_a_resolution_that_is_killed_leaves_no_folder(ground: Ground) -> None:
     """What it had written for itself lies where `recover` looks, and nothing in the system's temporary folder."""
     code = (
         "import os; from assistant.install.scratch import scratch\n"
-        "with scratch() as folder:\n    (folder / 'pyproject.toml').touch(); os.kill(os.getpid(), 9)"
+        "with scratch() as (folder, _lock):\n    (folder / 'pyproject.toml').touch(); os.kill(os.getpid(), 9)"
     )
     with fault():
         subprocess.run([sys.executable, "-c", code], check=False)
         assert len(ground.debris()) == 1
         recover()
+        assert ground.debris() == []
+
+
+def test_a_program_that_a_killed_resolution_left_running_is_ended(ground: Ground) -> None:
+    """It would go on writing into the folder that is taken away: `recover` ends it first, then nothing is left."""
+    busy = (
+        "import itertools, os, pathlib, sys\nprint(os.getpid(), flush=True)\n"
+        "for number in itertools.count():\n    pathlib.Path(sys.argv[1], str(number % 500)).write_text('x')"
+    )
+    code = (
+        "import sys; from assistant.install.scratch import scratch; from assistant.host.process import stream\n"
+        "with scratch() as (folder, lock):\n"
+        "    stream([sys.executable, '-c', sys.argv[1], folder], lambda line: print(line, flush=True), lock=lock)"
+    )
+    with fault():
+        first = subprocess.Popen([sys.executable, "-c", code, busy], stdout=subprocess.PIPE, text=True)
+        with first:
+            child = int(first.stdout.readline())
+            first.kill()
+        recover()
+        assert not runs(child)
         assert ground.debris() == []
 
 
