@@ -112,6 +112,18 @@ class Entry(NamedTuple):
         """Write the identities; raises `OSError`."""
         write_whole(self.manifest, to_json(identities), private=True)
 
+    def apart(self, token: str) -> Entry:
+        """Rename the files, so that the target can be worked on while another process deletes what is left.
+
+        Raises `OSError`.
+        """
+        other = Entry(self.journal.with_name(f"{self.journal.stem}-{token[:8]}.json"))
+        self.journal.rename(other.journal)
+        for old, new in ((self.manifest, other.manifest), (self.where, other.where)):
+            with suppress(FileNotFoundError):
+                old.rename(new)
+        return other
+
     def forget(self) -> None:
         """Take all notes away, the journal last."""
         for path in (self.manifest, self.where, self.journal):

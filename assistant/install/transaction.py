@@ -88,14 +88,20 @@ class Transaction:
         """Delete the work folder, or have it deleted `later`; what cannot be deleted now waits for the next start."""
         if not self.committed:
             return  # the way back failed: the next start tries again
-        work, gone = self.rooms.work, Path(self._journal.gone) if self._journal.gone else None
         if later:
             with suppress(OSError):
-                work = work.rename(gone) if gone and is_ours(work, self._journal.token) else work
-            delete_later(work, [self._entry.manifest, self._entry.where, self._entry.journal])
-            return
+                self._delete_later()
+                return
         with suppress(AssistantError):
             self.kept = (*self.kept, *settle_journal(self._entry, self._journal)[1])
+
+    def _delete_later(self) -> None:
+        """Move the work folder out of the target, the notes away from its name, and let another process delete them."""
+        work, token = self.rooms.work, self._journal.token
+        if self.rooms.top is None and is_ours(work, token):
+            work = work.rename(self._journal.gone)
+        notes = self._entry.apart(token)
+        delete_later(work, [notes.manifest, notes.where, notes.journal])
 
     def _place(self, top: Path) -> None:
         """Make the one rename; where a parent of the target has come to be meanwhile, it takes the target alone."""

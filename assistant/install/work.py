@@ -28,7 +28,7 @@ __all__ = ["WORK", "Rooms", "delete", "delete_later", "is_ours", "make", "refuse
 
 WORK = ".assistant-install"
 TOKEN = "token"  # noqa: S105 - a file's name
-TRIES = 5
+PATIENCE_SECONDS = 2.0  # for what the system does not let go at once
 PAUSE_SECONDS = 0.1
 _SHOWN = "*"  # in place of the token, in what is shown beforehand
 # The token goes last: a folder without it would no longer be known as ours.
@@ -135,22 +135,20 @@ def delete(work: Path, token: str) -> None:
 
     One that was just made and not marked yet holds nothing, and goes as well.
     """
-    if not os.path.lexists(work):
-        return
-    if not is_ours(work, token):
-        _remove_unmarked(work)
-        return
-    for tried in range(1, TRIES + 1):
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while os.path.lexists(work):
+        if not is_ours(work, token):
+            _remove_unmarked(work)
+            return
         try:
             _empty(work)
             (work / TOKEN).unlink()
             work.rmdir()
         except OSError as error:
-            if tried == TRIES:
+            if time.monotonic() > deadline:
                 raise _stuck(work, error) from error
-            time.sleep(PAUSE_SECONDS)
-        else:
-            return
+            if not isinstance(error, FileNotFoundError):  # the process that deletes after a cancel is at it, too
+                time.sleep(PAUSE_SECONDS)
 
 
 def _empty(work: Path) -> None:
@@ -166,8 +164,8 @@ def _remove_unmarked(work: Path) -> None:
             for half in halves:
                 half.unlink()
             work.rmdir()
-            return
-    raise _unknown(work)
+    if os.path.lexists(work):
+        raise _unknown(work)
 
 
 def delete_later(work: Path, notes: Sequence[Path]) -> None:
