@@ -118,7 +118,9 @@ def attempt(place: Place, number: signal.Signals, seconds: float) -> str:
     if said and child.returncode != -number:
         assert (child.returncode, complaint.count("\n")) == (130, 1), (moment, out, complaint, place.home.last_words())
         truth = (
-            "is complete and stays" if said == "complete" else ("before anything was changed", "is as it was before")
+            "is complete and stays"
+            if said == "complete"
+            else ("before anything was changed", "is as it was before", "You stopped the command")
         )
         assert any(words in complaint for words in ([truth] if isinstance(truth, str) else truth)), (moment, complaint)
     recovered = place.home.run("recover", python=place.python)
