@@ -13,8 +13,8 @@ import tempfile
 import time
 from pathlib import Path
 
-from assistant.install.journal import transaction
-from assistant.install.swap import change_for, swap
+from assistant.install.swap import change_for
+from assistant.install.transaction import transaction
 
 FILES, BYTES, LIMIT = 20_000, 1_000_000_000, 1.0
 
@@ -44,12 +44,10 @@ def timed(prefix: Path, old: list[str], *, fails: bool) -> tuple[float, float]:
     """Change the environment; answer the seconds of the change, and of the way back (or of clearing up)."""
     ends = 0.0
     try:
-        with transaction(prefix, "existing") as work:
-            fill(work.staged)
+        with transaction(prefix, stands=True) as work:
+            fill(work.rooms.staged)
             begun = time.perf_counter()
-            change = change_for(prefix, work.staged, old)
-            work.note(change)
-            swap(change, prefix, work.staged, work.aside)
+            work.change(change_for(prefix, work.rooms.staged, old))
             ends = time.perf_counter()
             end(fails=fails)
     except Refused:
