@@ -25,7 +25,7 @@ from assistant.i18n import _, sentences
 from assistant.install.journal import Entry, Journal, entry_of, notes_folder
 from assistant.install.kernel import KernelNote, put_kernel_back
 from assistant.install.swap import Change, identities, put_back, spare, swap
-from assistant.install.work import WORK, Rooms, delete, delete_later, is_ours, make, refuse_unknown, rooms
+from assistant.install.work import WORK, Rooms, carries, delete, delete_later, make, refuse_unknown, rooms
 from assistant.model.errors import AssistantError, Cancelled, WorkFailed
 from assistant.model.record import replace
 
@@ -98,7 +98,7 @@ class Transaction:
     def _delete_later(self) -> None:
         """Move the work folder out of the target, the notes away from its name, and let another process delete them."""
         work, token = self.rooms.work, self._journal.token
-        if self.rooms.top is None and is_ours(work, token):
+        if self.rooms.top is None and carries(work, token):
             work = work.rename(self._journal.gone)
         notes = self._entry.apart(token)
         delete_later(work, [notes.manifest, notes.where, notes.journal])
@@ -243,7 +243,7 @@ def settle_journal(entry: Entry, journal: Journal) -> tuple[bool, tuple[Path, ..
     if not stands:
         kept = _undo(entry, journal)
         entry.write(replace(journal, kind="over"))
-    elif is_ours(Path(journal.work), journal.token):
+    elif carries(Path(journal.work), journal.token):
         kept = spare(journal.change, Path(journal.target), Path(journal.work) / "aside")
     for work in filter(None, (journal.gone, journal.work)):
         delete(Path(work), journal.token)
@@ -270,7 +270,7 @@ def _undo(entry: Entry, journal: Journal) -> tuple[Path, ...]:
     target, work = Path(journal.target), Path(journal.work)
     if journal.kind != "existing" or journal.change == Change():
         return ()
-    if not is_ours(work, journal.token):
+    if not carries(work, journal.token):
         raise _gone(target, work)
     return put_back(journal.change, target, work / "staged", work / "aside", entry.read_manifest())
 

@@ -24,7 +24,7 @@ from assistant.host.process import leave_running
 from assistant.i18n import _
 from assistant.model.errors import BadInput, WorkFailed
 
-__all__ = ["WORK", "Rooms", "delete", "delete_later", "is_ours", "make", "refuse_unknown", "rooms", "strangers"]
+__all__ = ["WORK", "Rooms", "carries", "delete", "delete_later", "make", "refuse_unknown", "rooms", "strangers"]
 
 WORK = ".assistant-install"
 TOKEN = "token"  # noqa: S105 - a file's name
@@ -102,8 +102,8 @@ def make(work: Path, token: str) -> None:
     write_whole(work / TOKEN, token, private=True)
 
 
-def is_ours(work: Path, token: str) -> bool:
-    """Tell whether a folder is this user's, no link, and carries the token."""
+def carries(work: Path, token: str) -> bool:
+    """Tell whether a folder carries the token, belongs to this user and is no link."""
     flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
     if os.name == "nt":
         return not work.is_symlink() and _content(work / TOKEN) == token
@@ -137,7 +137,7 @@ def delete(work: Path, token: str) -> None:
     """
     deadline = time.monotonic() + PATIENCE_SECONDS
     while os.path.lexists(work):
-        if not is_ours(work, token):
+        if not carries(work, token):
             _remove_unmarked(work)
             return
         try:
