@@ -1,4 +1,4 @@
-"""Every sentence that a user reads passes through `_` or `ngettext`; the language is chosen once, here."""
+"""Sentences before they are written (`Message`), and the language that they are written in."""
 
 from __future__ import annotations
 
@@ -6,25 +6,34 @@ import gettext
 import locale
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 __all__ = [
     "LANGUAGES",
     "STARTED_AS",
+    "Message",
+    "Text",
     "_",
     "as_typed",
+    "changed",
     "language",
+    "lines",
     "ngettext",
+    "render",
+    "say",
     "sentences",
     "use_language",
+    "verbatim",
     "wanted_by",
 ]
 
 STARTED_AS = "SETUP_ASSISTANT_STARTED_AS"  # the variable in which start.py tells what was typed in place of `assistant`
 LANGUAGES = {"en": "English", "zh_CN": "简体中文"}
 FOLDER = Path(__file__).with_name("locale")
-FIELD = re.compile(r"\{(\w+)\b[^{}]*\}")  # a named placeholder, with how it is written
 
 
 class _Current:
@@ -34,7 +43,35 @@ class _Current:
     translations = gettext.NullTranslations()
 
 
-_said: dict[str, str] = {}  # what each translation that was asked for is in English
+@dataclass(frozen=True)
+class Message:
+    """One sentence before it is written: its English, which is gettext's key, and the values of its placeholders.
+
+    `many` is the plural, chosen by the value `count`. With an empty `id` the values are sentences in a row.
+    """
+
+    id: str
+    params: dict[str, Value] = field(default_factory=dict)
+    many: str = ""
+
+    def __hash__(self) -> int:
+        return hash((self.id, repr(self.params)))
+
+    def __str__(self) -> str:
+        return render(self)
+
+    def format(self, **params: object) -> Message:
+        """Give the values of placeholders; what is neither text, number nor message is kept as text."""
+        given: dict[str, Value] = {name: _value(value) for name, value in params.items()}
+        return replace(self, params={**self.params, **given})
+
+
+Text = str | Message  # a program's own words, or ours
+Value = str | int | float | Message | tuple[str | Message, ...]
+
+
+def _value(value: object) -> Value:
+    return value if isinstance(value, str | int | float | Message | tuple) else str(value)
 
 
 def use_language(code: str | None = None, folder: Path = FOLDER) -> str:
@@ -64,47 +101,73 @@ def _translations() -> gettext.NullTranslations:
     return _Current.translations
 
 
-def _(sentence: str) -> str:
-    """Translate one whole sentence; placeholders are named and filled in by the caller with `.format`."""
-    said = _translations().gettext(sentence)
-    _said[said] = sentence
-    return said
+def _(sentence: str, **params: object) -> Message:
+    """Give a whole English sentence with the values of its placeholders, to be written by who shows it."""
+    return Message(sentence).format(**params)
 
 
-def again(text: str) -> str:
-    """Say a filled-in sentence in the language now in force; one that nothing here has said stays as it is."""
-    near = [said for said in list(_said) if all(part in text for part in FIELD.split(said)[::2])]
-    fits = ((said, _shape(said).fullmatch(text)) for said in sorted(near, key=_literal, reverse=True))
-    said, found = next(((said, found) for said, found in fits if found), ("", None))
-    if found is None:
-        return text
-    values = {name: again(value) if value != text else value for name, value in found.groupdict().items()}
-    if values == found.groupdict() and not re.search(r"\w", FIELD.sub("", said)):
-        return text  # a mere colon between two things that nothing here has said
-    return FIELD.sub(lambda field: values[field[1]], _(_said[said]))
+def ngettext(one: str, many: str, count: int, **params: object) -> Message:
+    """Give a sentence that depends on a number, its placeholder `count`."""
+    return Message(one, many=many).format(count=count, **params)
 
 
-def _literal(said: str) -> int:
-    """Count what a sentence has besides its placeholders: the more, the surer it is recognised."""
-    return len(FIELD.sub("", said))
+def lines(parts: Iterable[Text]) -> Message:
+    """Put texts below one another, without those that are empty."""
+    named: dict[str, object] = {f"line{number}": part for number, part in enumerate(filter(None, parts))}
+    return Message("\n".join(f"{{{name}}}" for name in named)).format(**named)
 
 
-def _shape(said: str) -> re.Pattern[str]:
-    """Give the pattern of a sentence, whatever its placeholders hold; a second one of a name holds the same."""
-    parts, seen = [], set[str]()
-    for index, part in enumerate(FIELD.split(said)):
-        name = f"(?P={part})" if part in seen else f"(?P<{part}>.*)"
-        parts.append(name if index % 2 else re.escape(part))
-        seen |= {part} if index % 2 else set()
-    return re.compile("".join(parts), re.DOTALL)
+def verbatim(text: object) -> Message:
+    """Give a text that is not ours, such as a program's own words, as it is."""
+    return Message("{text}").format(text=text)
 
 
-def ngettext(one: str, many: str, count: int) -> str:
-    """Translate a sentence that depends on a number."""
-    return _translations().ngettext(one, many, count)
+def sentences(parts: Iterable[Text]) -> Message:
+    """Put sentences behind one another."""
+    named: dict[str, Value] = {f"part{number}": part for number, part in enumerate(part for part in parts if part)}
+    return Message("", named)
 
 
-def sentences(parts: Iterable[str]) -> str:
+def changed(value: Value, change: Callable[[str], str]) -> Any:  # noqa: ANN401 - of the kind that was given
+    """Apply a change to every text that a message speaks of, such as a path; its own words stay."""
+    if isinstance(value, Message):
+        return replace(value, params={name: changed(param, change) for name, param in value.params.items()})
+    if isinstance(value, tuple):
+        return tuple(map(partial(changed, change=change), value))
+    return change(value) if isinstance(value, str) else value
+
+
+def render(message: Value | None) -> str:
+    """Write a message in the language in force, "" for None; only shells and writers of files do this."""
+    if not isinstance(message, Message):
+        return (
+            ", ".join(map(render, message)) if isinstance(message, tuple) else str("" if message is None else message)
+        )
+    if not message.id:
+        return _in_a_row(map(render, message.params.values()))
+    translations, params = _translations(), message.params
+    count = params.get("count", 0)
+    if message.many and isinstance(count, int):
+        text = translations.ngettext(message.id, message.many, count)
+    else:
+        text = translations.gettext(message.id)
+    return text.format(**{name: _inside(text, name, value) for name, value in params.items()}) if params else text
+
+
+def _inside(text: str, name: str, value: Value) -> str | int | float:
+    """Give what stands for a placeholder; a sentence that does not come last loses its full stop."""
+    if isinstance(value, str | int | float):
+        return value
+    written = render(value)
+    return written if text.endswith(f"{{{name}}}") else written.rstrip(".。")
+
+
+def say(sentence: str, **params: object) -> str:
+    """Write a sentence at once, in the language in force: for shells."""
+    return render(_(sentence, **params))
+
+
+def _in_a_row(parts: Iterable[str]) -> str:
     """Put sentences behind one another: Chinese has no space between them; one that was left open is ended."""
     text = ""
     for part in filter(None, parts):
@@ -113,10 +176,10 @@ def sentences(parts: Iterable[str]) -> str:
     return text
 
 
-def as_typed(text: str) -> str:
+def as_typed(text: Text) -> str:
     """Name the assistant's commands as this user types them; `text` is a command, or a sentence with ``.
 
     From a checkout `assistant plan` reads `python3 start.py plan`.
     """
     typed = os.environ.get(STARTED_AS) or "assistant"
-    return re.sub(r"(?:^|(?<=`))assistant(?= [a-zA-Z-])", lambda _found: typed, text)
+    return re.sub(r"(?:^|(?<=`))assistant(?= [a-zA-Z-])", lambda _found: typed, render(text))

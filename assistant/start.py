@@ -23,7 +23,7 @@ from typing import IO
 
 from assistant.host.process import become, stream
 from assistant.host.redact import without_credentials
-from assistant.i18n import STARTED_AS, _
+from assistant.i18n import STARTED_AS, _, render, say
 from assistant.install.pip_settings import (
     read_pip_settings,
     uv_arguments,
@@ -56,11 +56,11 @@ def main(arguments: Sequence[str]) -> int:
         os.environ[STARTED_AS] = _as_typed(sys.orig_argv[: len(sys.orig_argv) - len(arguments)])
         become([python, "-P", "-m", "assistant", *(arguments or ["lab"])])
     except AssistantError as error:
-        _say(error.message)
-        _say(error.hint)
+        _say(render(error.message))
+        _say(render(error.hint))
         return error.exit_code
     except KeyboardInterrupt:
-        _say(_("Stopped. Nothing half-made is kept; start again whenever you like."))
+        _say(say("Stopped. Nothing half-made is kept; start again whenever you like."))
         return 130
 
 
@@ -114,12 +114,14 @@ def _prepare(*, testing: bool) -> Path:
             _remove_others(folder)
     except OSError as error:
         raise WorkFailed(
-            _("The assistant's own environment cannot be made in {folder}: {reason}.").format(
-                folder=HOME, reason=error.strerror or error
+            _(
+                "The assistant's own environment cannot be made in {folder}: {reason}.",
+                folder=HOME,
+                reason=error.strerror or error,
             ),
             hint=_("Put the project in a folder that you can write to, with 2 GB free, and start again."),
         ) from error
-    _say(_("Ready after {seconds:.0f} s.").format(seconds=time.monotonic() - began))
+    _say(say("Ready after {seconds:.0f} s.", seconds=time.monotonic() - began))
     return _python(folder)
 
 
@@ -132,7 +134,7 @@ def _alone(path: Path) -> Iterator[None]:
     """Hold the lock file while preparing; the system lets go of it when this process ends, however it ends."""
     with path.open("a") as file:
         if not _lock(file):
-            _say(_("Another start is at work in this folder; waiting for it to finish."))
+            _say(say("Another start is at work in this folder; waiting for it to finish."))
             while not _lock(file):
                 time.sleep(0.2)
         yield
@@ -156,7 +158,7 @@ def _lock(file: IO[str]) -> bool:
 def _make(folder: Path, *, testing: bool) -> None:
     import venv  # noqa: PLC0415 - a second start has no use for it
 
-    _say(_("Making the assistant's own environment in {folder} (this once).").format(folder=HOME))
+    _say(say("Making the assistant's own environment in {folder} (this once).", folder=HOME))
     shutil.rmtree(folder, ignore_errors=True)
     try:
         venv.create(folder, symlinks=sys.platform != "win32", with_pip=False)
@@ -189,12 +191,12 @@ def _install(python: Path, wanted: list[str]) -> None:
     pip = _pip(python)
     settings = read_pip_settings(_pip_configuration(pip))
     uv = _uv(python, pip)
-    _say(_("Installing the assistant and what it needs; the log is {log}.").format(log=LOG))
+    _say(say("Installing the assistant and what it needs; the log is {log}.", log=LOG))
     command = [uv or "uv", "pip", "install", "--python", python, *uv_arguments(settings), *wanted]
     if uv and _logged(command, {**uv_environment(settings, os.environ), "UV_NO_PROGRESS": "1"}):
         return
     if uv and pip:
-        _say(_("uv could not install it; trying with pip, which takes longer."))
+        _say(say("uv could not install it; trying with pip, which takes longer."))
     if not (pip and _pip_installs(pip, python, wanted)):
         raise _failure(have_installer=bool(uv or pip))
 
@@ -202,13 +204,13 @@ def _install(python: Path, wanted: list[str]) -> None:
 def _failure(*, have_installer: bool) -> WorkFailed:
     if not have_installer:
         return WorkFailed(
-            _("Neither uv nor pip can be had with this Python ({python}).").format(python=sys.executable),
+            _("Neither uv nor pip can be had with this Python ({python}).", python=sys.executable),
             hint=_("Install one of them (Debian, Ubuntu: apt install python3-pip; any system: pipx install uv)."),
         )
     tail = LOG.read_text(encoding="utf-8", errors="replace").splitlines()[-TAIL_LINES:]
     _say("\n".join(f"  {line}" for line in tail))
     return WorkFailed(
-        _("The assistant's packages could not be installed; the whole output is in {log}.").format(log=LOG),
+        _("The assistant's packages could not be installed; the whole output is in {log}.", log=LOG),
         hint=_("Check the network, pip's index, proxy and certificate, and the free disk space; then start again."),
     )
 
@@ -245,7 +247,7 @@ def _uv(python: Path, pip: list[str | Path]) -> Path | None:
     on_path = shutil.which("uv")
     places = [Path(on_path)] if on_path else [*HOME.glob(f"python*/*/{name}")]
     if not places and pip:
-        _say(_("Fetching uv, the installer."))
+        _say(say("Fetching uv, the installer."))
         places = [python.with_name(name)] if _pip_installs(pip, python, ["uv"]) else []
     return next(iter(places), None)
 

@@ -12,17 +12,17 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from babel.messages.catalog import Catalog
-from babel.messages.extract import extract_from_dir
+from babel.messages.extract import DEFAULT_KEYWORDS, extract_from_dir
 from babel.messages.mofile import write_mo
 
-__all__ = ["ENGLISH_WORDS", "LATIN_WORD", "escaped", "sentences", "without_filled", "write_made_up"]
+__all__ = ["ENGLISH_WORDS", "LATIN_WORD", "escaped", "every_sentence", "without_filled", "write_made_up"]
 
 ROOT = Path(__file__).parents[1]
 LATIN_WORD = re.compile(r"[A-Za-z]{2,}")
 ENGLISH_WORDS = re.compile(r"\b[a-z]{2,} [a-z]{2,}\b")  # two words in small letters: no product is called so
 
 
-def sentences() -> set[str]:
+def every_sentence() -> set[str]:
     """Extract every sentence of the code, the singular where it has a plural."""
     return {forms[0] for forms in _messages()}
 
@@ -36,7 +36,7 @@ def _messages() -> set[tuple[str, ...]]:
         for mapping in settings["mappings"]
         for pattern in mapping["pattern"]
     ]
-    found = extract_from_dir(ROOT, method_map=methods)
+    found = extract_from_dir(ROOT, method_map=methods, keywords={**DEFAULT_KEYWORDS, "say": None})
     return {(text,) if isinstance(text, str) else tuple(text[:2]) for _file, _line, text, _comments, _context in found}
 
 

@@ -13,10 +13,11 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 import pytest
-from babel.messages.catalog import Catalog, Message
+from babel.messages.catalog import Catalog
+from babel.messages.catalog import Message as Entry
 from babel.messages.mofile import write_mo
 from babel.messages.pofile import read_po
-from made_up import LATIN_WORD, escaped, sentences, without_filled, write_made_up
+from made_up import LATIN_WORD, escaped, every_sentence, without_filled, write_made_up
 
 from assistant.catalog import load_catalog
 from assistant.cli.draw import draw_detection, draw_planning
@@ -24,13 +25,27 @@ from assistant.detect import detect
 from assistant.diagnose.engine import remedy
 from assistant.diagnose.rules import load_rules
 from assistant.host.recording import ReplayHost
-from assistant.i18n import FOLDER, _, again, use_language, wanted_by
+from assistant.i18n import (
+    FOLDER,
+    Message,
+    Text,
+    _,
+    lines,
+    ngettext,
+    render,
+    say,
+    sentences,
+    use_language,
+    verbatim,
+    wanted_by,
+)
 from assistant.machines import load, shipped
 from assistant.model.finding import Finding
 from assistant.model.machine import Detection
 from assistant.model.plan import Planning
-from assistant.model.record import to_json
+from assistant.model.record import from_json, to_json, with_words
 from assistant.plan import explain, make_plans
+from assistant.session.doctor import examine
 
 ROOT = Path(__file__).parents[1]
 PO = FOLDER / "zh_CN" / "LC_MESSAGES" / "assistant.po"
@@ -66,12 +81,12 @@ def assistant(tmp_path: Path) -> Assistant:
     return run
 
 
-def translations(message: Message) -> list[str]:
+def translations(message: Entry) -> list[str]:
     """Give all forms of a message's translation."""
     return [message.string] if isinstance(message.string, str) else list(message.string)
 
 
-def originals(message: Message) -> list[str]:
+def originals(message: Entry) -> list[str]:
     """Give singular and plural of a message, or its one form."""
     return [message.id] if isinstance(message.id, str) else list(message.id)
 
@@ -90,7 +105,7 @@ def test_the_compiled_catalogue_is_the_readable_one(chinese: Catalog) -> None:
 
 def test_nearly_every_sentence_is_translated(chinese: Catalog, record_property: Callable[[str, object], None]) -> None:
     """At most one sentence in twenty waits for its translation; the missing ones are named."""
-    wanted = sentences()
+    wanted = every_sentence()
     done = {originals(message)[0] for message in chinese if all(translations(message))}
     missing = sorted(wanted - done)
     record_property("translated", f"{len(wanted) - len(missing)} of {len(wanted)}")
@@ -141,24 +156,62 @@ def test_the_environment_chooses_then_the_system(variables: dict[str, str], syst
 def test_a_language_can_be_named() -> None:
     """A code wins over the environment, and a language that is not there is English."""
     assert use_language("zh_CN") == "zh_CN"
-    assert _("Restart the computer.") == "重启电脑。"
+    assert say("Restart the computer.") == "重启电脑。"
     assert use_language("fr") == "en"
-    assert _("Restart the computer.") == "Restart the computer."
+    assert say("Restart the computer.") == "Restart the computer."
 
 
-def test_a_filled_in_sentence_is_said_again_in_another_language() -> None:
-    """What filled its placeholders stays, and is said again where it is a sentence itself; other text is left alone."""
-    outer, inner = "This step broke: {kind}: {reason}", "You cancelled the work."
-    use_language("en")
-    _("{step}: {text}")  # said as well, but it fits too much to count
-    english = _(outer).format(kind="OSError", reason=_(inner))
+def test_a_message_is_written_in_the_language_in_force() -> None:
+    """One message reads as each language has it, with what it speaks of, other messages among that."""
+    message = _("This step broke: {kind}: {reason}", kind="OSError", reason=_("You cancelled the work."))
+    assert render(message) == "This step broke: OSError: You cancelled the work."
     use_language("zh_CN")
-    chinese = again(english)
-    assert chinese == _(outer).format(kind="OSError", reason=_(inner)) != english
-    assert again("Said by nobody here: {brace}.") == "Said by nobody here: {brace}."
-    use_language("en")
-    assert again(chinese) == english
-    assert again("") == ""
+    assert render(message) == "此步骤出错：OSError：您取消了操作。"
+    assert str(message) == render(message)
+
+
+def test_messages_are_put_together() -> None:
+    """Counts, lists, rows of sentences, lines and a program's own words all become one text."""
+    assert [render(ngettext("{count} thing differs.", "{count} things differ.", count)) for count in (1, 2)] == [
+        "1 thing differs.",
+        "2 things differ.",
+    ]
+    assert render(_("Read: {tools}.", tools=("a", _("Check")))) == "Read: a, Check."
+    row = sentences((_("Restart the computer."), "", _("You stopped the command.")))
+    assert render(row) == "Restart the computer. You stopped the command."
+    assert render(lines(("one", "", _("Check")))) == "one\nCheck"
+    assert render(verbatim("{braces} stay")) == "{braces} stay"
+    assert render(_("Not checked: {source} cannot be reached ({reason}).", source="x", reason=_("Check."))) == (
+        "Not checked: x cannot be reached (Check)."
+    )
+    use_language("zh_CN")
+    assert render(row) == "重启电脑。您已停止该命令。"
+
+
+def test_a_message_survives_json() -> None:
+    """What is written to a file is read as the same message, whatever it speaks of."""
+    message = _("{a} {b}", a=_("Check"), b=("x", _("Check")))
+    assert from_json(to_json(message), Message, "it") == message
+    assert hash(message) == hash(from_json(to_json(message), Message, "it"))
+
+
+@pytest.mark.parametrize("name", shipped())
+def test_answers_differ_in_their_text_alone(name: str) -> None:
+    """Keys and values of findings, reasons and rejections are the same in every language; a sentence is never one."""
+    answers = []
+    for code in ("en", "zh_CN"):
+        use_language(code)
+        found, planning = looked_at(name)
+        answers.append(_without_text(with_words((found, planning, examine(ReplayHost(load(name)))))))
+    assert answers[0] == answers[1]
+
+
+def _without_text(plain: object) -> object:
+    """Leave out what a language writes: it stands under these names, beside `key` and `params`."""
+    if isinstance(plain, dict):
+        written = {"text", "why", "would_help", "title", "cause"} if "params" in plain else set()
+        return {name: _without_text(value) for name, value in plain.items() if name not in written}
+    return list(map(_without_text, plain)) if isinstance(plain, list) else plain
 
 
 @pytest.mark.parametrize(
@@ -229,14 +282,14 @@ def _made_up(made_up_folder: Path) -> None:
     use_language("zh_CN", made_up_folder)
 
 
-def told_by(findings: Iterable[Finding]) -> Iterator[str]:
+def told_by(findings: Iterable[Finding]) -> Iterator[Text]:
     """Give all sentences of findings."""
     for finding in findings:
         yield finding.text
         yield from (way.text for way in finding.remedies)
 
 
-def reasons_of(planning: Planning) -> Iterator[str]:
+def reasons_of(planning: Planning) -> Iterator[Text]:
     """Give all sentences of a planner's answer."""
     for plan in planning.plans:
         yield from (*plan.reasons, *plan.warnings)
@@ -253,19 +306,19 @@ def looked_at(name: str) -> tuple[Detection, Planning]:
 @pytest.mark.usefixtures("_made_up")
 def test_no_sentence_of_detection_and_plans_escapes() -> None:
     """Findings, reasons, warnings and rejections of every shipped machine all pass through gettext."""
-    texts: set[str] = set()
+    texts: set[Text] = set()
     for name in shipped():
         found, planning = looked_at(name)
         texts |= {*told_by(found.findings), *reasons_of(planning), *explain(planning, found.machine)}
     assert len(texts) > 200
-    assert escaped(texts) == set()
+    assert escaped(map(render, texts)) == set()
 
 
 @pytest.mark.usefixtures("_made_up")
 def test_no_sentence_of_a_diagnosis_escapes() -> None:
     """Every rule's words are known to the translators."""
-    texts = {_(text) for rule in load_rules().rules for text in (rule.title, rule.cause)}
-    texts |= {remedy(way).text for rule in load_rules().rules for way in rule.remedy}
+    texts = {say(text) for rule in load_rules().rules for text in (rule.title, rule.cause)}
+    texts |= {render(remedy(way).text) for rule in load_rules().rules for way in rule.remedy}
     assert escaped(texts) == set()
 
 
@@ -283,13 +336,13 @@ def test_no_word_of_the_terminal_escapes(name: str, capsys: pytest.CaptureFixtur
     assert set(LATIN_WORD.findall(drawn)) - set(LATIN_WORD.findall(facts)) <= {"GB", "glibc", "ROCm"}
 
 
-def test_no_sentence_is_made_while_modules_load() -> None:
-    """A sentence at the top of a module would keep the language of the moment in which it was imported."""
+def test_no_sentence_is_written_while_modules_load() -> None:
+    """A text at the top of a module would keep the language of the moment in which it was imported."""
     early = [
         f"{path.relative_to(ROOT)}:{call.lineno}"
         for path in (ROOT / "assistant").rglob("*.py")
         for call in _calls_outside_functions(ast.parse(path.read_text(encoding="utf-8")))
-        if isinstance(call.func, ast.Name) and call.func.id in {"_", "ngettext"}
+        if isinstance(call.func, ast.Name) and call.func.id in {"render", "say"}
     ]
     assert early == []
 

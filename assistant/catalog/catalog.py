@@ -24,6 +24,7 @@ from assistant.catalog.rows import (
 )
 from assistant.catalog.tables import read_tables
 from assistant.catalog.user import InForce, torch_tables
+from assistant.i18n import Text
 from assistant.model.record import from_json
 
 __all__ = ["AMD_INDEX", "Catalog", "Number", "TorchWheel", "load_catalog", "number", "python_range"]
@@ -90,7 +91,7 @@ class Catalog:
         rocm: RocmTables,
         directml: DirectmlTables,
         systems: SystemTables,
-        remark: str = "",
+        remark: Text = "",
     ) -> None:
         self.torch, self.cuda, self.rocm, self.directml, self.systems = torch, cuda, rocm, directml, systems
         self.remark = remark

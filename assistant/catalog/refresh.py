@@ -12,7 +12,7 @@ from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 
 from assistant.catalog.catalog import number
 from assistant.catalog.rows import Companion, Macos, TorchRelease, TorchTables
-from assistant.i18n import _
+from assistant.i18n import Message, _
 
 __all__ = ["Refreshed", "Seen", "newer_than", "refreshed"]
 
@@ -38,7 +38,7 @@ class Refreshed(NamedTuple):
     """The tables as they would be, and each change in one sentence; no change leaves the tables as they were."""
 
     tables: TorchTables
-    changes: tuple[str, ...]
+    changes: tuple[Message, ...]
 
 
 class _File(NamedTuple):
@@ -53,7 +53,7 @@ class _File(NamedTuple):
 def refreshed(tables: TorchTables, seen: Iterable[Seen], today: str) -> Refreshed:
     """Answer the tables with what the indexes hold on the day `today` (YYYY-MM-DD); nothing known is taken away."""
     files = [file for wheel in seen for file in _files(wheel)]
-    changes: list[str] = []
+    changes: list[Message] = []
     releases = _releases(tables, [file for file in files if file.package == "torch"], today, changes)
     pythons = {tag for row in releases for tags in row.pythons.values() for tag in tags}
     beside = [file for file in files if file.python in pythons]
@@ -100,7 +100,7 @@ def _floor(tag: str) -> str:
     return f"{found[1]}.{found[2]}" if found else "2.17"
 
 
-def _releases(tables: TorchTables, files: list[_File], today: str, changes: list[str]) -> tuple[TorchRelease, ...]:
+def _releases(tables: TorchTables, files: list[_File], today: str, changes: list[Message]) -> tuple[TorchRelease, ...]:
     by_version: dict[str, list[_File]] = defaultdict(list)
     for file in files:
         by_version[file.version].append(file)
@@ -154,16 +154,16 @@ def _python_order(tag: str) -> tuple[int, bool]:
     return int(tag.rstrip("t")[1:]), tag.endswith("t")
 
 
-def _told(before: TorchRelease | None, after: TorchRelease) -> list[str]:
+def _told(before: TorchRelease | None, after: TorchRelease) -> list[Message]:
     if before is None:
         tags = ", ".join(sorted({variant for variants in after.variants.values() for variant in variants}))
-        return [_("torch {version} is new: {variants}.").format(version=after.version, variants=tags)]
+        return [_("torch {version} is new: {variants}.", version=after.version, variants=tags)]
     if before == after:
         return []
-    return [_("torch {version} has more wheels than were known.").format(version=after.version)]
+    return [_("torch {version} has more wheels than were known.", version=after.version)]
 
 
-def _companion(row: Companion, files: list[_File], changes: list[str]) -> Companion:
+def _companion(row: Companion, files: list[_File], changes: list[Message]) -> Companion:
     """Add Python tags; rows for one CUDA major stay as they are, since a file name does not tell it."""
     if row.cuda is not None:
         return row
@@ -172,5 +172,5 @@ def _companion(row: Companion, files: list[_File], changes: list[str]) -> Compan
         if file.package == row.package and file.python not in pythons.get(file.platform, ()):
             pythons[file.platform] = (*pythons.get(file.platform, ()), file.python)
     if pythons != row.pythons:
-        changes.append(_("{package} has wheels for more Python versions.").format(package=row.package))
+        changes.append(_("{package} has wheels for more Python versions.", package=row.package))
     return replace(row, pythons=pythons)

@@ -9,7 +9,7 @@ from assistant.catalog.rows import TorchTables
 from assistant.catalog.tables import read_tables
 from assistant.host.files import read_plain, write_whole
 from assistant.host.folders import user_data
-from assistant.i18n import _
+from assistant.i18n import Message, Text, _
 from assistant.model.errors import BadInput, WorkFailed
 from assistant.model.record import from_json, to_json
 
@@ -20,7 +20,7 @@ class InForce(NamedTuple):
     """The torch tables to plan with, and one sentence where the user's own had to be passed over ("" else)."""
 
     tables: TorchTables
-    remark: str = ""
+    remark: Text = ""
 
 
 def user_path() -> Path:
@@ -36,9 +36,9 @@ def torch_tables() -> InForce:
     except FileNotFoundError:
         return InForce(shipped)
     except (OSError, BadInput) as error:
-        return InForce(shipped, _passed_over(path, str(error)))
+        return InForce(shipped, _passed_over(path, error.message if isinstance(error, BadInput) else str(error)))
     if missing := {row.version for row in shipped.releases.rows} - {row.version for row in own.releases.rows}:
-        return InForce(shipped, _passed_over(path, _("torch {version} is missing.").format(version=min(missing))))
+        return InForce(shipped, _passed_over(path, _("torch {version} is missing.", version=min(missing))))
     return InForce(own if own.releases.as_of >= shipped.releases.as_of else shipped)
 
 
@@ -50,14 +50,16 @@ def write_torch_tables(tables: TorchTables) -> Path:
         write_whole(path, to_json(tables, indent=1))
     except OSError as error:
         raise WorkFailed(
-            _("{path} cannot be written: {reason}.").format(path=path, reason=error.strerror),
+            _("{path} cannot be written: {reason}.", path=path, reason=error.strerror),
             hint=_("The tables stay as they are; make that folder writable and try again."),
         ) from error
     return path
 
 
-def _passed_over(path: Path, reason: str) -> str:
+def _passed_over(path: Path, reason: Text) -> Message:
     return _(
         "The refreshed tables in {path} are passed over for the shipped ones, `assistant catalog refresh` makes new "
-        "ones: {reason}"
-    ).format(path=path, reason=reason)
+        "ones: {reason}",
+        path=path,
+        reason=reason,
+    )

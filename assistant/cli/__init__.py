@@ -14,7 +14,7 @@ import click
 
 from assistant import __version__
 from assistant.cli.terminal import echo
-from assistant.i18n import FOLDER, LANGUAGES, STARTED_AS, _, as_typed, sentences, use_language
+from assistant.i18n import FOLDER, LANGUAGES, STARTED_AS, _, as_typed, say, sentences, use_language
 from assistant.model.errors import AssistantError, Cancelled, WorkFailed
 from assistant.model.visible import visible
 
@@ -61,10 +61,10 @@ def _spoken(command: click.Command) -> click.Command:
 
     Lists show all of it: click cuts at the end of the line what has no short help of its own.
     """
-    command.help = command.short_help = _(command.help) if command.help else None
+    command.help = command.short_help = say(command.help) if command.help else None
     for option in command.params:
         if isinstance(option, click.Option) and option.help:
-            option.help = _(option.help)
+            option.help = say(option.help)
     for below in getattr(command, "commands", {}).values():
         _spoken(below)
     return command
@@ -148,7 +148,7 @@ def _fault(error: BaseException) -> WorkFailed:
     message = _("The assistant itself broke: {kind}: {reason}.")
     return WorkFailed(
         message.format(kind=type(error).__name__, reason=error),
-        hint=_("Please report it with the file {path}.").format(path=path),
+        hint=_("Please report it with the file {path}.", path=path),
     )
 
 
@@ -160,7 +160,7 @@ def _tell(error: AssistantError) -> int:
 def _tell_usage(error: click.ClickException) -> int:
     context = getattr(error, "ctx", None)
     command = context.command_path if context else "assistant"
-    hint = _("`{command} --help` lists what is possible.").format(command=command)
+    hint = say("`{command} --help` lists what is possible.", command=command)
     echo(sentences((error.format_message(), hint)), err=True)
     return 2
 

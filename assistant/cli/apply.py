@@ -17,18 +17,18 @@ from assistant.cli.draw import draw_planning
 from assistant.cli.inputs import host_of, read_file
 from assistant.cli.journey import Journey, agree, refuse_failed
 from assistant.cli.options import each, request_of, request_options
-from assistant.cli.terminal import ask, echo
+from assistant.cli.terminal import ask, echo_json
 from assistant.detect import detect
 from assistant.export import Config, read_config
 from assistant.export.drift import Drift
 from assistant.export.trust import plain
 from assistant.host.live import LiveHost
-from assistant.i18n import _
+from assistant.i18n import Message, _, say
 from assistant.install.validate import check_index_url, check_requirement
 from assistant.model.errors import BadInput
 from assistant.model.machine import Machine
 from assistant.model.plan import Plan, Planning, Request
-from assistant.model.record import replace, to_json
+from assistant.model.record import replace
 from assistant.plan import make_plans, nothing_fits
 from assistant.session.actions import Resume
 from assistant.session.apply import Course, changes, check_lock, course, known_index, unknown_requirements
@@ -129,10 +129,10 @@ def draw_drifts(found: Iterable[Drift]) -> None:
 def _draw_way(way: Course) -> None:
     draw_drifts(way.differs)
     if way.plan:
-        console.print(Text(_("The configuration is applied to the letter: the same packages, file by file.")))
+        console.print(Text(say("The configuration is applied to the letter: the same packages, file by file.")))
         console.print(Text(f"    {', '.join(map(plain, way.plan.requirements))}", style="dim"))
     else:
-        console.print(Text(_("The configuration does not fit this machine as it is, so it is planned anew.")))
+        console.print(Text(say("The configuration does not fit this machine as it is, so it is planned anew.")))
 
 
 def _plan(journey: Journey, told: Config, way: Course, sources: Sources) -> None:
@@ -157,24 +157,23 @@ def agree_sources(
     if url:
         check_index_url(url)
     if url and url not in indexes and not known_index(url, catalog, sources.own_indexes):
-        said = _("The configuration takes torch from {url}, which is no known index.").format(url=url)
-        question = _("The configuration takes torch from {url}, which is no known index. Trust it?").format(url=url)
-        _answered(question, said, _("If you trust it, add --trust-index {url}.").format(url=url), asks=asks)
+        said = _("The configuration takes torch from {url}, which is no known index.", url=url)
+        question = _("The configuration takes torch from {url}, which is no known index. Trust it?", url=url)
+        _answered(question, said, _("If you trust it, add --trust-index {url}.", url=url), asks=asks)
     if names := unknown_requirements(plan, catalog, packages):
         listed = ", ".join(names)
-        said = _("The configuration asks for packages that no plan of the assistant needs: {names}.").format(
-            names=listed
-        )
+        said = _("The configuration asks for packages that no plan of the assistant needs: {names}.", names=listed)
         question = _(
             "The configuration asks for packages that no plan of the assistant needs: {names}. Are all of them what "
-            "you expect, letter by letter?"
-        ).format(names=listed)
+            "you expect, letter by letter?",
+            names=listed,
+        )
         words = " ".join(f"--trust-requirement {shlex.quote(name)}" for name in names)
-        hint = _("Read the names letter by letter. If you trust them, add {options}.").format(options=words)
+        hint = _("Read the names letter by letter. If you trust them, add {options}.", options=words)
         _answered(question, said, hint, asks=asks)
 
 
-def _answered(question: str, said: str, hint: str, *, asks: bool) -> None:
+def _answered(question: Message, said: Message, hint: Message, *, asks: bool) -> None:
     if not (asks and sys.stdin.isatty() and ask(question, default=False)):
         raise BadInput(said, hint=hint)
 
@@ -196,5 +195,5 @@ def _end(state: State, way: Course, plan: Plan | None, other: Iterable[Drift], *
             "environment": state.environment,
             "report": state.report,
         }
-        echo(to_json(answer, indent=2))
+        echo_json(answer)
     refuse_failed(state)

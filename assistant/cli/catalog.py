@@ -14,12 +14,12 @@ from assistant.catalog import Catalog, load_catalog
 from assistant.catalog.refresh import Refreshed, newer_than, refreshed
 from assistant.catalog.tables import data_files, read_text
 from assistant.catalog.user import write_torch_tables
-from assistant.cli.terminal import ask, echo
+from assistant.cli.terminal import ask, echo, echo_json
 from assistant.host.live import LiveHost
-from assistant.i18n import _, as_typed
+from assistant.i18n import Message, _, as_typed, render, say, sentences
 from assistant.install.validate import check_index_url
 from assistant.model.errors import BadInput, Cancelled, WorkFailed
-from assistant.model.record import to_json, to_plain
+from assistant.model.record import to_plain
 from assistant.session.listings import list_builds
 from assistant.session.sources import Sources
 
@@ -52,14 +52,17 @@ def show(table: str | None, *, as_json: bool) -> None:
     tables = _tables(known)
     if table:
         name = _named(table, tables)
-        echo(to_json(tables[name], indent=2) if as_json else "\n".join(_lines(tables[name])))
+        if as_json:
+            echo_json(tables[name])
+        else:
+            echo("\n".join(_lines(tables[name])))
     elif as_json:
-        echo(to_json({name: {**told, "rows": len(told["rows"])} for name, told in tables.items()}, indent=2))
+        echo_json({name: {**told, "rows": len(told["rows"])} for name, told in tables.items()})
     else:
         for name, told in tables.items():
-            rows = _("{count} rows as of {day}").format(count=len(told["rows"]), day=told["as_of"])
+            rows = say("{count} rows as of {day}", count=len(told["rows"]), day=told["as_of"])
             echo(f"{name:22} {rows}")
-        echo(as_typed(_("`assistant catalog show TABLE` prints the rows of one, and where they come from.")))
+        echo(as_typed(say("`assistant catalog show TABLE` prints the rows of one, and where they come from.")))
     _remark(known)
 
 
@@ -73,14 +76,14 @@ def check(index_url: str, *, as_json: bool) -> None:
     newer = newer_than(known.torch, listing.seen)
     if as_json:
         answer = {"known": known.newest_torch, "as_of": known.torch.releases.as_of, "newer": newer}
-        echo(to_json({**answer, "not_checked": listing.unchecked, "remark": known.remark}, indent=2))
+        echo_json({**answer, "not_checked": listing.unchecked, "remark": known.remark})
         return
     if newer:
-        text = _("! An index lists torch {newer}, and the tables end with {known}: run `assistant catalog refresh`.")
+        text = say("! An index lists torch {newer}, and the tables end with {known}: run `assistant catalog refresh`.")
     elif listing.seen:
-        text = _("Up to date: no index that answered lists a torch newer than {known}, the tables' newest of {day}.")
+        text = say("Up to date: no index that answered lists a torch newer than {known}, the tables' newest of {day}.")
     else:
-        text = _("No index answered, so it is not known whether there is a torch newer than {known}, as of {day}.")
+        text = say("No index answered, so it is not known whether there is a torch newer than {known}, as of {day}.")
     day = known.torch.releases.as_of
     echo(as_typed(text).format(newer=newer, known=known.newest_torch, day=day))
     _tell(listing.unchecked)
@@ -98,8 +101,9 @@ def refresh(index_url: str, *, yes: bool, as_json: bool) -> None:
     listing = list_builds(Sources(host, index_url=index_url, seconds=REFRESH_SECONDS), known, ("torch", *companions))
     if not listing.seen:
         raise WorkFailed(
-            _("No index could be read, so the tables stay as they are. {reasons}").format(
-                reasons=" ".join(listing.unchecked)
+            _(
+                "No index could be read, so the tables stay as they are. {reasons}",
+                reasons=sentences(listing.unchecked),
             ),
             hint=_("Check the network, or name an index with --index-url."),
         )
@@ -110,13 +114,13 @@ def refresh(index_url: str, *, yes: bool, as_json: bool) -> None:
     path = _write(found, yes=yes) if found.changes else None
     if as_json:
         answer = {"changes": found.changes, "not_checked": listing.unchecked, "written": path}
-        echo(to_json(answer, indent=2))
+        echo_json(answer)
     elif path:
-        echo(_("Written to {path}; plans rest on it from now on.").format(path=path))
+        echo(say("Written to {path}; plans rest on it from now on.", path=path))
 
 
 def _write(found: Refreshed, *, yes: bool) -> str:
-    if not yes and not ask(_("Write these changes?"), default=True, err=True):
+    if not yes and not ask(say("Write these changes?"), default=True, err=True):
         raise Cancelled(_("Nothing was written."), hint=_("The tables stay as they are."))
     return str(write_torch_tables(found.tables))
 
@@ -132,14 +136,14 @@ def _named(wanted: str, tables: dict[str, dict[str, Any]]) -> str:
     fitting = [name for name in tables if wanted == name or wanted in name.split(".")]
     if len(fitting) != 1:
         raise BadInput(
-            _("'{name}' is not the name of one table.").format(name=wanted),
-            hint=_("Choose one of: {names}.").format(names=", ".join(fitting or tables)),
+            _("'{name}' is not the name of one table.", name=wanted),
+            hint=_("Choose one of: {names}.", names=", ".join(fitting or tables)),
         )
     return fitting[0]
 
 
 def _lines(table: dict[str, Any]) -> Iterable[str]:
-    yield _("As of {day}, from:").format(day=table["as_of"])
+    yield say("As of {day}, from:", day=table["as_of"])
     yield from (f"    {source}" for source in re.split(r"; | (?=https?:)", table["source"]))
     lines = TextWrapper(WIDTH, subsequent_indent="    ", break_long_words=False, break_on_hyphens=False)
     for row in table["rows"]:
@@ -154,15 +158,15 @@ def _cell(value: object) -> str:
 
 def _tell_changes(found: Refreshed, known: Catalog) -> None:
     for change in found.changes:
-        echo(f"+ {change}")
+        echo(f"+ {render(change)}")
     if not found.changes:
-        text = _("The tables hold all that the indexes list; torch {version} is the newest (as of {day}).")
+        text = say("The tables hold all that the indexes list; torch {version} is the newest (as of {day}).")
         echo(text.format(version=known.newest_torch, day=known.torch.releases.as_of))
 
 
-def _tell(unchecked: Iterable[str]) -> None:
+def _tell(unchecked: Iterable[Message]) -> None:
     for sentence in unchecked:
-        echo(f"! {sentence}")
+        echo(f"! {render(sentence)}")
 
 
 def _remark(known: Catalog) -> None:

@@ -9,14 +9,13 @@ import click
 from assistant.cli.apply import CONFIG_LIMIT, draw_drifts
 from assistant.cli.console import console
 from assistant.cli.inputs import host_of, read_file
-from assistant.cli.terminal import echo
+from assistant.cli.terminal import echo_json
 from assistant.detect import detect
 from assistant.export import Config, read_config
 from assistant.host.process import CancelToken
-from assistant.i18n import _, ngettext
+from assistant.i18n import ngettext, render, say
 from assistant.install.site import python_of
 from assistant.model.event import Event
-from assistant.model.record import to_json
 from assistant.model.report import Report
 from assistant.session.apply import drifts, environment_of
 from assistant.session.store import Store
@@ -45,15 +44,15 @@ def check(
     found = drifts(told, here, folder, report, host)
     if as_json:
         rows = [{"kind": one.kind, "name": one.name, "was": one.was, "now": one.now, "text": one.text} for one in found]
-        echo(to_json({"clean": not found, "drift": rows}, indent=2))
+        echo_json({"clean": not found, "drift": rows})
     elif found:
         draw_drifts(found)
         console.print(
-            ngettext("{count} thing differs.", "{count} things differ.", len(found)).format(count=len(found)),
+            render(ngettext("{count} thing differs.", "{count} things differ.", len(found))),
             markup=False,
         )
     else:
-        console.print(_("Everything is as it was."), markup=False)
+        console.print(say("Everything is as it was."), markup=False)
     context.exit(1 if found else 0)
 
 

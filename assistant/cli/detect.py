@@ -7,15 +7,14 @@ from pathlib import Path
 import click
 
 from assistant.cli.inputs import host_of, read_file, write_file
-from assistant.cli.terminal import echo
+from assistant.cli.terminal import echo_json
 from assistant.detect import detect as detect_machine
 from assistant.detect import read_report
 from assistant.detect.overrides import overridden
 from assistant.host.recording import RecordingHost, write_recording
-from assistant.i18n import _
+from assistant.i18n import _, say
 from assistant.model.errors import BadInput
 from assistant.model.machine import Detection
-from assistant.model.record import to_json
 
 __all__ = ["detect"]
 
@@ -31,11 +30,11 @@ def detect(
 ) -> None:
     """Find out what this machine is."""
     if report and (record or replay):
-        raise click.UsageError(_("--from reads a text, so --record and --replay do not go with it."))
+        raise click.UsageError(say("--from reads a text, so --record and --replay do not go with it."))
     facts = dict(map(_pair, overrides))
     found = overridden(_read(report), facts) if report else _look(record, replay, facts)
     if as_json:
-        echo(to_json(found.machine, indent=2))
+        echo_json(found.machine)
     else:
         from assistant.cli.draw import draw_detection  # noqa: PLC0415 - --json need not load the drawing library
 
@@ -62,7 +61,7 @@ def _pair(text: str) -> tuple[str, str]:
     name, sign, value = text.partition("=")
     if not sign or not name:
         raise BadInput(
-            _("'{text}' is not of the form FACT=VALUE.").format(text=text),
+            _("'{text}' is not of the form FACT=VALUE.", text=text),
             hint=_("Example: --set nvidia_driver=580.95"),
         )
     return name, value

@@ -5,14 +5,14 @@ from __future__ import annotations
 import click
 
 from assistant.cli.inputs import host_of, only_one, print_answers, read_file, write_file
-from assistant.cli.terminal import echo
+from assistant.cli.terminal import echo, echo_json
 from assistant.detect import detect
 from assistant.diagnose import Log, check_up, nearest, read_log
-from assistant.i18n import _
+from assistant.i18n import _, say
 from assistant.model.errors import BadInput
 from assistant.model.finding import Diagnosis
 from assistant.model.machine import Machine
-from assistant.model.record import Record, from_json, to_json
+from assistant.model.record import Record, from_json
 from assistant.session.diagnosis import diagnosed, diagnosed_lines, inquiry, machine_of_log, with_ways_out
 
 __all__ = ["diagnose"]
@@ -40,12 +40,12 @@ def diagnose(
     """Find the cause of a failure in a log ('-' for standard input)."""
     only_one(machine=machine, replay=replay, batch=batch)
     if batch and log:
-        raise click.UsageError(_("--batch reads logs from its own file, so no LOG goes with it."))
+        raise click.UsageError(say("--batch reads logs from its own file, so no LOG goes with it."))
     if batch:
         print_answers(read_file(batch), _answered)
         return
     if log is None:
-        hint = _("Example: `assistant diagnose error.log`")
+        hint = say("Example: `assistant diagnose error.log`")
         raise BadInput(_("Name a log file, or '-' for standard input."), hint=hint)
     read = read_log(read_file(log))
     facts = _machine(read, machine, replay)
@@ -53,7 +53,7 @@ def diagnose(
     if report:
         write_file(report, inquiry(read, facts, [diagnosis for diagnosis, _line in found]))
     if as_json:
-        echo(to_json(_answer(tuple(diagnosis for diagnosis, _line in found)), indent=2))
+        echo_json(_answer(tuple(diagnosis for diagnosis, _line in found)))
     else:
         _draw(read, found)
         _draw_also(facts if machine or replay else None, {diagnosis.key for diagnosis, _line in found})
@@ -67,7 +67,7 @@ def _machine(log: Log, machine: str | None, replay: str | None) -> Machine:
 
 
 def _answered(line: bytes) -> object:
-    case = from_json(line, Case, _("This line"))
+    case = from_json(line, Case, say("This line"))
     return _answer(diagnosed(read_log(case.log), case.machine))
 
 
@@ -83,7 +83,7 @@ def _draw(log: Log, found: tuple[tuple[Diagnosis, int | None], ...]) -> None:
     elif log.text.strip():
         draw_unknown(nearest(log))
     else:
-        echo(_("This log is empty."))
+        echo(say("This log is empty."))
 
 
 def _draw_also(machine: Machine | None, told: set[str]) -> None:

@@ -6,10 +6,9 @@ import click
 
 from assistant.cli.console import console
 from assistant.cli.inputs import host_of
-from assistant.cli.terminal import echo
-from assistant.i18n import _, ngettext
+from assistant.cli.terminal import echo_json
+from assistant.i18n import _, ngettext, render
 from assistant.model.finding import Finding
-from assistant.model.record import to_json
 from assistant.session.doctor import examine
 
 __all__ = ["doctor"]
@@ -23,7 +22,7 @@ def doctor(replay: str | None, *, verbose: bool, as_json: bool) -> None:
     """Check the machine as it stands: one line for each check, with ways out."""
     findings = examine(host_of(replay))
     if as_json:
-        echo(to_json({"findings": findings}, indent=2))
+        echo_json({"findings": findings})
         return
     from assistant.cli.draw import draw_findings  # noqa: PLC0415 - --json need not load the drawing library
 
@@ -31,7 +30,7 @@ def doctor(replay: str | None, *, verbose: bool, as_json: bool) -> None:
         draw_findings([finding if finding.wrong or verbose else _folded(finding)])
     wrong = sum(finding.wrong for finding in findings)
     text = ngettext("{count} thing to mend.", "{count} things to mend.", wrong) if wrong else _("Nothing to mend.")
-    console.print(text.format(count=wrong), markup=False)
+    console.print(render(text), markup=False)
 
 
 def _folded(finding: Finding) -> Finding:

@@ -8,7 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from assistant.cli.console import console
-from assistant.i18n import _, as_typed, sentences
+from assistant.i18n import Message, as_typed, render, say, sentences
 from assistant.install.target import DISK_FACTOR
 from assistant.model.checks import check_title
 from assistant.model.finding import Finding, Severity
@@ -40,7 +40,7 @@ def draw_findings(findings: Iterable[Finding]) -> None:
     """Print findings, one line each, remedies below."""
     for finding in findings:
         sign, style = SIGNS[finding.severity]
-        console.print(Text.assemble((f"{sign} ", style), finding.text))
+        console.print(Text.assemble((f"{sign} ", style), render(finding.text)))
         for remedy in finding.remedies:
             console.print(Text(f"    → {as_typed(remedy.text)}"))
             for command in remedy.commands:
@@ -57,12 +57,12 @@ def draw_planning(planning: Planning, *, brief: bool = False) -> None:
         if brief:
             continue
         file = plan.wheel.filename if plan.wheel else None
-        _bullets((reason for reason in plan.reasons if index == 0 or (file and file in reason)), "  ", "·")
+        _bullets((reason for reason in plan.reasons if index == 0 or (file and file in render(reason))), "  ", "·")
         _bullets(plan.warnings, "  ", "!")
     for rejection in () if brief else planning.rejected:
         name = " ".join(filter(None, (rejection.backend.value, rejection.variant)))
-        line = sentences((f"✗ {name}: {rejection.why}", rejection.would_help))
-        console.print(Text(line, style="dim"))
+        line = sentences((f"✗ {name}: {render(rejection.why)}", rejection.would_help))
+        console.print(Text(render(line), style="dim"))
 
 
 def draw_report(report: Report) -> None:
@@ -71,33 +71,37 @@ def draw_report(report: Report) -> None:
         (check_title(check.key), _result(check.status), duration(check.seconds), check.detail)
         for check in report.checks
     ]
-    draw_rows((_("Check"), _("Result"), _("Time"), _("Detail")), rows)
+    draw_rows((say("Check"), say("Result"), say("Time"), say("Detail")), rows)
     speeds = speed_rows(report.speeds, report.limits)
-    draw_rows(speed_headings(), [(check_title(row[0]), *row[1:]) for row in speeds])
+    draw_rows(speed_headings(), [(check_title(key), *cells) for key, *cells in speeds])
 
 
 def _result(status: Status) -> Text:
     style = "green" if status is Status.PASSED else "dim" if status is Status.SKIPPED else "red"
-    return Text(status_word(status), style=style)
+    return Text(render(status_word(status)), style=style)
 
 
-def draw_rows(headings: Iterable[str], rows: Iterable[Iterable[str | Text]]) -> None:
+def draw_rows(headings: Iterable[str | Message], rows: Iterable[Iterable[str | Message | Text]]) -> None:
     """Print a table; nothing at all where it has no rows."""
-    table = Table(*headings, box=None, padding=(0, 2))
+    table = Table(*map(render, headings), box=None, padding=(0, 2))
     for row in rows:
-        table.add_row(*(Text(cell) if isinstance(cell, str) else cell for cell in row))
+        table.add_row(*(cell if isinstance(cell, Text) else Text(render(cell)) for cell in row))
     if table.rows:
         console.print(table)
 
 
 def summary(plan: Plan) -> str:
     """Name a plan in one line."""
-    line = _("PyTorch {torch} for {backend} ({variant}), Python {python}").format(
-        torch=plan.torch, backend=plan.backend.value.upper(), variant=plan.variant, python=plan.python
+    line = say(
+        "PyTorch {torch} for {backend} ({variant}), Python {python}",
+        torch=plan.torch,
+        backend=plan.backend.value.upper(),
+        variant=plan.variant,
+        python=plan.python,
     )
     if plan.download_mb is None:
         return line
-    need = _(", about {size} MB to download and {disk:.1f} GB of disk with the cache")
+    need = say(", about {size} MB to download and {disk:.1f} GB of disk with the cache")
     return line + need.format(size=plan.download_mb, disk=plan.download_mb * DISK_FACTOR / 1000)
 
 
@@ -109,22 +113,22 @@ def gpu_line(gpu: Gpu) -> str:
 
 def _rows(machine: Machine) -> list[tuple[str, str]]:
     rows = [
-        (_("System"), " ".join(filter(None, (machine.os_version or machine.os, machine.arch)))),
-        (_("C library"), machine.libc or (f"glibc {machine.glibc}" if machine.glibc else "")),
-        (_("Python"), f"{machine.python or ''} {machine.python_implementation or ''}".strip()),
-        (_("Container"), machine.container or ""),
-        (_("Memory"), f"{machine.memory_gb:g} GB" if machine.memory_gb else ""),
-        (_("Free disk"), f"{machine.disk_free_gb:g} GB" if machine.disk_free_gb else ""),
-        *((_("GPU"), gpu_line(gpu)) for gpu in machine.gpus),
-        (_("NVIDIA driver"), machine.nvidia_driver or ""),
+        (say("System"), " ".join(filter(None, (machine.os_version or machine.os, machine.arch)))),
+        (say("C library"), machine.libc or (f"glibc {machine.glibc}" if machine.glibc else "")),
+        (say("Python"), f"{machine.python or ''} {machine.python_implementation or ''}".strip()),
+        (say("Container"), machine.container or ""),
+        (say("Memory"), f"{machine.memory_gb:g} GB" if machine.memory_gb else ""),
+        (say("Free disk"), f"{machine.disk_free_gb:g} GB" if machine.disk_free_gb else ""),
+        *((say("GPU"), gpu_line(gpu)) for gpu in machine.gpus),
+        (say("NVIDIA driver"), machine.nvidia_driver or ""),
         ("ROCm", machine.rocm_version or ""),
-        (_("Packages"), ", ".join(f"{name} {version}" for name, version in sorted(machine.packages.items()))),
+        (say("Packages"), ", ".join(f"{name} {version}" for name, version in sorted(machine.packages.items()))),
     ]
     if not machine.gpus:
-        rows.insert(6, (_("GPU"), _("none found")))
+        rows.insert(6, (say("GPU"), say("none found")))
     return [(label, value) for label, value in rows if value]
 
 
-def _bullets(lines: Iterable[str], indent: str, sign: str) -> None:
+def _bullets(lines: Iterable[str | Message], indent: str, sign: str) -> None:
     for line in lines:
         console.print(Text(f"{indent}  {sign} {as_typed(line)}"))

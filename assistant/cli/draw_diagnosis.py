@@ -8,7 +8,7 @@ from rich.text import Text
 
 from assistant.cli.console import console
 from assistant.diagnose import Log, Rule
-from assistant.i18n import _, as_typed
+from assistant.i18n import as_typed, render, say
 from assistant.model.finding import Diagnosis, Launch, Remedy
 from assistant.model.visible import visible
 
@@ -22,10 +22,10 @@ def draw_diagnoses(log: Log, found: Iterable[tuple[Diagnosis, int | None]]) -> N
     """Print causes, best first."""
     for diagnosis, line in found:
         sign = ("✗ ", "red") if diagnosis.confidence >= SURE else ("? ", "yellow")
-        console.print(Text.assemble(sign, (diagnosis.title, "bold"), (f"  {diagnosis.confidence:.0%}", "dim")))
+        console.print(Text.assemble(sign, (render(diagnosis.title), "bold"), (f"  {diagnosis.confidence:.0%}", "dim")))
         if line is not None:
             _context(log, line)
-        console.print(Text(f"  {diagnosis.cause}"))
+        console.print(Text(f"  {render(diagnosis.cause)}"))
         for number, remedy in enumerate(diagnosis.remedies, 1):
             _remedy(number, remedy)
         for source in diagnosis.sources:
@@ -35,10 +35,10 @@ def draw_diagnoses(log: Log, found: Iterable[tuple[Diagnosis, int | None]]) -> N
 
 def draw_unknown(rules: Iterable[Rule]) -> None:
     """Say that no rule knows this log, what comes nearest, and how to ask others."""
-    console.print(Text(_("Nothing in this log points to a cause that is known here.")))
+    console.print(Text(say("Nothing in this log points to a cause that is known here.")))
     for rule in rules:
-        console.print(Text(_("  nearest: {title} ({key})").format(title=_(rule.title), key=rule.key), style="dim"))
-    text = _("If something did fail, `assistant diagnose LOG --report FILE.md` writes a report to paste.")
+        console.print(Text(say("  nearest: {title} ({key})", title=say(rule.title), key=rule.key), style="dim"))
+    text = say("If something did fail, `assistant diagnose LOG --report FILE.md` writes a report to paste.")
     console.print(Text(as_typed(text)))
 
 
@@ -61,7 +61,7 @@ def _remedy(number: int, remedy: Remedy) -> None:
     for launch in remedy.launch:
         _launch(launch)
     for command in remedy.check:
-        console.print(Text(_("       check: {command}").format(command=as_typed(command)), style="green"))
+        console.print(Text(say("       check: {command}", command=as_typed(command)), style="green"))
 
 
 def _launch(launch: Launch) -> None:

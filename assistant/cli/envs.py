@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import click
 
-from assistant.cli.terminal import ask, echo
+from assistant.cli.terminal import ask, echo, echo_json
 from assistant.host.live import LiveHost
-from assistant.i18n import _, as_typed
+from assistant.i18n import _, as_typed, say
 from assistant.install.made import Made, made_environments, remove_environment
 from assistant.install.made import prune as prune_downloads
 from assistant.model.errors import Cancelled
-from assistant.model.record import to_json
 
 __all__ = ["envs"]
 
@@ -30,15 +29,15 @@ def envs(remove: str, *, prune: bool, yes: bool, as_json: bool) -> None:
         return
     found = made_environments(LiveHost())
     if as_json:
-        echo(to_json(found, indent=2))
+        echo_json(found)
     elif found:
         _draw(found)
     else:
-        echo(as_typed(_("There is none yet; `assistant setup` makes one.")))
+        echo(as_typed(say("There is none yet; `assistant setup` makes one.")))
 
 
 def _remove(name: str, *, yes: bool) -> str:
-    question = _("Remove {name} and all that is in it?").format(name=name)
+    question = say("Remove {name} and all that is in it?", name=name)
     if not yes and not ask(question, default=False, err=True):
         raise Cancelled(_("Nothing was removed."))
     return str(remove_environment(name))
@@ -46,12 +45,12 @@ def _remove(name: str, *, yes: bool) -> str:
 
 def _tell(removed: str | None, freed: int | None, *, as_json: bool) -> None:
     if as_json:
-        echo(to_json({"removed": removed, "freed_bytes": freed}, indent=2))
+        echo_json({"removed": removed, "freed_bytes": freed})
         return
     if freed is not None:
-        echo(_("{size} MB were freed.").format(size=freed // 10**6))
+        echo(say("{size} MB were freed.", size=freed // 10**6))
     if removed:
-        echo(_("{path} is removed.").format(path=removed))
+        echo(say("{path} is removed.", path=removed))
 
 
 def _draw(found: tuple[Made, ...]) -> None:
@@ -61,15 +60,15 @@ def _draw(found: tuple[Made, ...]) -> None:
     from assistant.cli.console import console  # noqa: PLC0415
 
     table = Table(box=None, padding=(0, 2))
-    for heading in (_("Name"), _("Backend"), "PyTorch", "Python", _("Size"), _("State")):
+    for heading in (say("Name"), say("Backend"), "PyTorch", "Python", say("Size"), say("State")):
         table.add_column(heading, overflow="fold")
     for one in found:
-        state = {"good": _("good"), "changed": _("changed since"), "broken": _("broken")}[one.health]
+        state = {"good": say("good"), "changed": say("changed since"), "broken": say("broken")}[one.health]
         state += f": {', '.join(one.differs)}" if one.differs else ""
-        size = _("{size} MB").format(size=one.size // 10**6)
+        size = say("{size} MB", size=one.size // 10**6)
         told = (one.name, one.backend, one.torch, one.python, size, state)
         table.add_row(*(Text(text) for text in told))
     console.print(table)
     for one in found:
-        kernels = _(", kernels: {names}").format(names=", ".join(one.kernels)) if one.kernels else ""
+        kernels = say(", kernels: {names}", names=", ".join(one.kernels)) if one.kernels else ""
         console.print(Text(f"  {one.name}: {one.path}{kernels}"))

@@ -7,10 +7,10 @@ from rich.text import Text
 
 from assistant.cli.console import console
 from assistant.cli.journey import Journey
-from assistant.cli.terminal import echo
+from assistant.cli.terminal import echo_json
 from assistant.export import FORMATS
 from assistant.i18n import as_typed
-from assistant.model.record import replace, to_json
+from assistant.model.record import replace
 from assistant.session.nouns import Task
 from assistant.session.resume import last_setup
 
@@ -32,13 +32,13 @@ def export(formats: tuple[str, ...], folder: str, *, force: bool, listing: bool,
     journey = Journey(state, quiet=as_json, asks=True)
     journey.run(Task.EXPORT)
     if as_json:
-        echo(to_json(journey.state.exported))
+        echo_json(journey.state.exported, indent=0)
 
 
 def _list(*, as_json: bool) -> None:
     told = {name: kind.description for name, kind in FORMATS.items()}
     if as_json:
-        echo(to_json(told, indent=2))
+        echo_json(told)
         return
     width = max(map(len, told)) + 2
     for name, text in told.items():

@@ -8,15 +8,15 @@ from pathlib import Path
 
 import click
 
-from assistant.cli.terminal import echo
+from assistant.cli.terminal import echo_json
 from assistant.host.base import Host
 from assistant.host.files import write_named
 from assistant.host.live import LiveHost
 from assistant.host.recording import ReplayHost, read_recording
-from assistant.i18n import _
+from assistant.i18n import Text, _, say
 from assistant.machines import load, shipped
 from assistant.model.errors import AssistantError, BadInput, unreadable, unwritable
-from assistant.model.record import to_json
+from assistant.model.record import Record
 from assistant.model.visible import visible
 
 __all__ = [
@@ -38,8 +38,10 @@ def read_file(name: str, limit: int = READ_LIMIT) -> bytes:
         raise unreadable(name, error) from error
     if len(data) > limit:
         raise BadInput(
-            _("{file} is longer than {limit} MB.").format(
-                file=_("Standard input") if name == "-" else name, limit=limit // 10**6
+            _(
+                "{file} is longer than {limit} MB.",
+                file=say("Standard input") if name == "-" else name,
+                limit=limit // 10**6,
             ),
             hint=_("Give the part that matters."),
         )
@@ -54,14 +56,20 @@ def write_file(name: str, text: str) -> None:
         raise unwritable(name, error) from error
 
 
+class Refused(Record, frozen=True):
+    """What stands in the place of an answer to a line that could not be read."""
+
+    error: Text
+
+
 def print_answers(batch: bytes, answer: Callable[[bytes], object]) -> None:
     """Print one line of JSON for each line of a batch, in order; a bad line gets `{"error": …}` in its place."""
     for line in filter(bytes.strip, batch.splitlines()):
         try:
             told = answer(line)
         except AssistantError as error:
-            told = {"error": error.message}
-        echo(to_json(told))
+            told = Refused(error=error.message)
+        echo_json(told, indent=0)
 
 
 def host_of(replay: str | None) -> Host:
@@ -77,9 +85,7 @@ def only_one(**options: object) -> None:
     """Refuse options of which each says where the same thing comes from."""
     given = [f"--{name}" for name, value in options.items() if value]
     if len(given) > 1:
-        raise click.UsageError(
-            _("{options} do not go together; leave all but one out.").format(options=", ".join(given))
-        )
+        raise click.UsageError(say("{options} do not go together; leave all but one out.", options=", ".join(given)))
 
 
 def _head(path: Path, limit: int) -> bytes:

@@ -21,7 +21,7 @@ from assistant.cli.terminal import ask
 from assistant.diagnose import read_log
 from assistant.host.live import LiveHost
 from assistant.host.process import heard_by
-from assistant.i18n import _, as_typed, ngettext, sentences
+from assistant.i18n import _, as_typed, ngettext, render, say, sentences
 from assistant.install.make import read_marker
 from assistant.install.uv import find_uv
 from assistant.model.errors import AssistantError, BadInput, Cancelled, WorkFailed
@@ -114,12 +114,12 @@ class Journey:
         made, preview = self.state.environment, self.state.preview
         if self.state.status(Step.INSTALL).phase is not Phase.DONE or made is None or (preview and preview.ready):
             return Cancelled(_("Stopped before anything was changed."))
-        text = _("Stopped, but the installation in {path} is complete and stays.").format(path=made.path)
+        text = _("Stopped, but the installation in {path} is complete and stays.", path=made.path)
         if read_marker(Path(made.path)):
-            hint = _("`assistant envs --remove {path}` removes it.").format(path=shlex.quote(made.path))
+            hint = _("`assistant envs --remove {path}` removes it.", path=shlex.quote(made.path))
         else:
             command = shlex.join([find_uv(), "pip", "uninstall", "--python", made.python, "torch"])
-            hint = _("To take torch out of it again: {command}").format(command=command)
+            hint = _("To take torch out of it again: {command}", command=command)
         return Cancelled(text, hint=hint)
 
     def _raise_for(self, task: Task) -> None:
@@ -136,7 +136,7 @@ class Journey:
 
     def _hear(self, event: Event) -> None:
         if isinstance(event, Progress):
-            text = f"{event.text}  {event.figures}".strip()
+            text = f"{render(event.text)}  {render(event.figures)}".strip()
             self._bars.update(self._line, description=text, completed=event.done, total=event.total)
 
     def _answer(self, old: State, new: State) -> None:
@@ -160,7 +160,7 @@ def agree(state: State, *, yes: bool) -> None:
     """Ask before anything is written, unless all is there already; raise `Cancelled` where the user says no."""
     if state.preview and state.preview.ready:
         return
-    if not yes and not ask(_("Install now?"), default=True):
+    if not yes and not ask(say("Install now?"), default=True):
         raise Cancelled(_("Nothing was installed."), hint=_("Run the command again when you are ready."))
 
 
@@ -174,17 +174,17 @@ def _draw_detect(state: State) -> None:
     machine = state.detection.machine if state.detection else None
     if machine is None:
         return
-    gpus = ", ".join(gpu_line(gpu) for gpu in machine.gpus) or _("no GPU found")
-    told = _("{system}, Python {python}, {gpus}")
-    _done(_("Detect"), told.format(system=machine.os_version or machine.os, python=machine.python, gpus=gpus))
+    gpus = ", ".join(gpu_line(gpu) for gpu in machine.gpus) or say("no GPU found")
+    told = say("{system}, Python {python}, {gpus}")
+    _done(say("Detect"), told.format(system=machine.os_version or machine.os, python=machine.python, gpus=gpus))
     draw_findings(state.findings)
 
 
 def _draw_plan(state: State) -> None:
     if state.plan:
-        _done(_("Plan"), summary(state.plan))
+        _done(say("Plan"), summary(state.plan))
         for line in state.plan.reasons:
-            console.print(Text(f"    {line}", style="dim"))
+            console.print(Text(f"    {render(line)}", style="dim"))
         for line in state.plan.warnings:
             console.print(Text(f"  ! {as_typed(line)}", style="yellow"))
 
@@ -196,8 +196,11 @@ def _draw_prepare(state: State) -> None:
     count, size = len(preview.resolution.packages), preview.download / 10**6
     console.print(
         Text(
-            _("  {count} packages, {size:.0f} MB to download, into {target}").format(
-                count=count, size=size, target=preview.target
+            say(
+                "  {count} packages, {size:.0f} MB to download, into {target}",
+                count=count,
+                size=size,
+                target=preview.target,
             )
         )
     )
@@ -209,38 +212,38 @@ def _draw_prepare(state: State) -> None:
 def draw_preview(preview: Preview) -> None:
     """Print every package with its size, and every file that an installation would write."""
     rows = ((one.name, one.version, _size(one.size), one.url) for one in preview.resolution.packages)
-    draw_rows((_("Package"), _("Version"), _("Size"), _("Source")), rows)
+    draw_rows((say("Package"), say("Version"), say("Size"), say("Source")), rows)
     if preview.ready:
-        console.print(_("This environment is there already and holds exactly these packages."))
+        console.print(say("This environment is there already and holds exactly these packages."))
     for path in preview.writes:
-        console.print(Text(_("  writes {path}").format(path=path)))
+        console.print(Text(say("  writes {path}", path=path)))
     total, fetched = preview.resolution.download / 1e6, preview.download / 1e6
-    told = _("  {total:.1f} MB in all, of which {fetched:.1f} MB have yet to be downloaded; nothing was changed")
+    told = say("  {total:.1f} MB in all, of which {fetched:.1f} MB have yet to be downloaded; nothing was changed")
     console.print(Text(told.format(total=total, fetched=fetched)))
 
 
 def _size(size: int | None) -> str:
-    return _("unknown") if size is None else f"{size / 1e6:.2f} MB"
+    return say("unknown") if size is None else f"{size / 1e6:.2f} MB"
 
 
 def _draw_install(state: State) -> None:
     if state.environment and state.preview:
         ready = state.preview.ready is not None
-        text = _("it was there already, in {path}") if ready else _("made {path}")
-        _done(_("Install"), text.format(path=state.environment.path))
+        text = say("it was there already, in {path}") if ready else say("made {path}")
+        _done(say("Install"), text.format(path=state.environment.path))
 
 
 def _draw_verify(state: State) -> None:
     if state.report:
         draw_report(state.report)
-        _done(_("Verify"), verdict(state.report), good=state.report.passed)
+        _done(say("Verify"), render(verdict(state.report)), good=state.report.passed)
 
 
 def _draw_diagnose(state: State) -> None:
     _draw_causes(state)
     worth = sum(finding.wrong for finding in state.findings)
-    text = ngettext("{count} thing to mend, see above", "{count} things to mend, see above", worth)
-    _done(_("Diagnose"), text.format(count=worth) if worth else _("nothing to mend"), good=not worth)
+    text = render(ngettext("{count} thing to mend, see above", "{count} things to mend, see above", worth))
+    _done(say("Diagnose"), text if worth else say("nothing to mend"), good=not worth)
 
 
 def _draw_causes(state: State) -> None:
@@ -250,8 +253,8 @@ def _draw_causes(state: State) -> None:
 def _draw_export(state: State) -> None:
     files = [Path(path) for path in state.exported]
     folder = os.path.commonpath([path.parent for path in files]) if files else ""
-    told = ngettext("{count} file in {folder}", "{count} files in {folder}", len(files))
-    _done(_("Export"), told.format(count=len(files), folder=folder))
+    told = render(ngettext("{count} file in {folder}", "{count} files in {folder}", len(files), folder=folder))
+    _done(say("Export"), told)
     for path in files:
         console.print(Text(f"    {path.relative_to(folder)}"))
 

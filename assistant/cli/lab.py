@@ -43,10 +43,8 @@ def _app() -> list[str]:
     if find_spec("voila") is None:
         installer = "pip install voila" if find_spec("pip") else f"uv pip install voila --python {sys.executable}"
         raise BadInput(
-            _("Voilà, which shows the setup without code, is not installed in {environment}.").format(
-                environment=sys.prefix
-            ),
-            hint=_("Install it: {command}").format(command=f"{sys.executable} -m {installer}"),
+            _("Voilà, which shows the setup without code, is not installed in {environment}.", environment=sys.prefix),
+            hint=_("Install it: {command}", command=f"{sys.executable} -m {installer}"),
         )
     hidden = ["--TagRemovePreprocessor.enabled=True", "--TagRemovePreprocessor.remove_cell_tags=instructions"]
     return ["voila", "--no-browser", "--Voila.auto_token=True", *hidden, str(_notebooks() / "setup.ipynb")]

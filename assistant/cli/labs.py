@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from assistant.cli.terminal import echo
-from assistant.i18n import _
+from assistant.cli.terminal import echo, echo_json
+from assistant.i18n import _, say
 from assistant.model.errors import BadInput
-from assistant.model.record import to_json
 
 if TYPE_CHECKING:
     from assistant.labs import Grade  # `--help` needs no notebook library
@@ -31,10 +30,10 @@ def list_labs(*, as_json: bool) -> None:
     from assistant.labs import texts  # noqa: PLC0415 - `--help` needs no notebook library
 
     if as_json:
-        echo(to_json(tuple(texts().values()), indent=2))
+        echo_json(tuple(texts().values()))
         return
     for text in texts().values():
-        echo(f"{text.key:20} {_(text.title)}")
+        echo(f"{text.key:20} {say(text.title)}")
 
 
 @labs.command()
@@ -65,16 +64,16 @@ def check(
     else:
         found = grade(folder)
     if as_json:
-        echo(to_json(tuple(found), indent=2))
+        echo_json(tuple(found))
     elif found:
         _draw(found)
     else:
         raise BadInput(
-            _("There is no notebook in {folder}.").format(folder=folder),
+            _("There is no notebook in {folder}.", folder=folder),
             hint=_("Name the folder that holds the notebooks."),
         )
     if run and not network and not all(row.solved for row in found):
-        echo(_("Labs that install packages cannot be mended without the network; --network lets them."), err=True)
+        echo(say("Labs that install packages cannot be mended without the network; --network lets them."), err=True)
     context.exit(0 if found and all(row.solved for row in found) else 1)
 
 
@@ -85,9 +84,9 @@ def _draw(found: Sequence[Grade]) -> None:
     from assistant.cli.console import console  # noqa: PLC0415 - likewise
 
     table = Table(box=None, padding=(0, 1))
-    for heading in (_("Notebook"), _("Lab"), _("Result"), _("Points")):
+    for heading in (say("Notebook"), say("Lab"), say("Result"), say("Points")):
         table.add_column(heading, overflow="fold")
     for row in found:
-        told = row.fault or (_("mended") if row.solved else _("not mended"))
+        told = row.fault or (say("mended") if row.solved else say("not mended"))
         table.add_row(*map(Text, (row.notebook, row.lab, told, str(row.points))))
     console.print(table)

@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import click
 
 from assistant.cli.inputs import write_file
-from assistant.cli.terminal import echo
-from assistant.i18n import _
-from assistant.model.errors import BadInput, WorkFailed
-from assistant.model.record import to_json
+from assistant.cli.terminal import echo_json
+from assistant.i18n import _, language
+from assistant.model.errors import WorkFailed
+from assistant.onnx.answers import CHECK_SECONDS, CONVERT_SECONDS, TRY_SECONDS
 
 __all__ = ["onnx"]
-
-
-CHECK_SECONDS, CONVERT_SECONDS, TRY_SECONDS = 600.0, 3600.0, 300.0
 
 
 def _limit(seconds: float) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -45,12 +40,14 @@ def check(model: str, provider: str, svg: str | None, limit: float, *, as_json: 
     from assistant.onnx import apart  # noqa: PLC0415 - `--help` needs no child
     from assistant.onnx.worker import Request  # noqa: PLC0415 - likewise
 
-    wanted = Request(work="check", model=model, here=str(Path.cwd()), provider=provider, picture=bool(svg))
+    wanted = Request(
+        work="check", model=model, here=str(Path.cwd()), provider=provider, picture=bool(svg), language=language()
+    )
     answer, picture = apart.check(wanted, apart.limits(limit))
     if svg:
         write_file(svg, picture)
     if as_json:
-        echo(to_json(answer, indent=2))
+        echo_json(answer)
     else:
         from assistant.cli.draw_onnx import draw_check  # noqa: PLC0415 - --json needs no drawing
 
@@ -102,7 +99,7 @@ def convert(  # noqa: PLR0913 - each is an option
     )
     done = apart.convert(wanted, apart.limits(limit))
     if as_json:
-        echo(to_json(done, indent=2))
+        echo_json(done)
     else:
         from assistant.cli.draw_onnx import draw_conversion  # noqa: PLC0415 - --json needs no drawing
 
@@ -130,6 +127,7 @@ def try_(
     """Run a model in a process of its own and compare it with FP32 on the CPU."""
     from assistant.onnx import apart  # noqa: PLC0415 - `--help` needs no child
     from assistant.onnx.worker import Request  # noqa: PLC0415 - likewise
+    from assistant.session.interpreters import onnx_python  # noqa: PLC0415 - likewise
 
     wanted = Request(
         work="try",
@@ -138,29 +136,14 @@ def try_(
         reference=against or "",
         provider=provider,
         inputs=inputs or "",
-        python=interpreter or _python(),
+        python=interpreter or onnx_python(),
     )
     answer = apart.try_model(wanted, apart.limits(limit))
     if as_json:
-        echo(to_json(answer, indent=2))
+        echo_json(answer)
     else:
         from assistant.cli.draw_onnx import draw_attempt  # noqa: PLC0415 - --json needs no drawing
 
         draw_attempt(answer)
     if not answer.passed:
         raise WorkFailed(answer.verdict, hint=_("`assistant onnx check` tells what stands in the way."))
-
-
-def _python() -> str:
-    """Choose a Python with ONNX Runtime: this one, else that of the last setup."""
-    if find_spec("onnxruntime"):
-        return sys.executable
-    from assistant.session.store import Store  # noqa: PLC0415 - not needed where this Python has it
-
-    environment = Store().environment()
-    if environment is None:
-        raise BadInput(
-            _("The assistant's own Python holds no ONNX Runtime to run the model with."),
-            hint=_("Name a Python that does with --python, or run `assistant setup` first."),
-        )
-    return environment.python

@@ -48,9 +48,7 @@ def request_of(backend: str | None, pins: tuple[str, ...], python: str | None, *
 def _folder(name: str) -> str:
     """Take a page's address as it is, and a folder only when it is there."""
     if "://" not in name and not Path(name).expanduser().is_dir():
-        raise BadInput(
-            _("{folder} is not a folder.").format(folder=name), hint=_("Name the folder that holds the wheels.")
-        )
+        raise BadInput(_("{folder} is not a folder.", folder=name), hint=_("Name the folder that holds the wheels."))
     return name
 
 

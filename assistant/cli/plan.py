@@ -10,13 +10,13 @@ from assistant.catalog import Catalog, load_catalog
 from assistant.cli.console import console
 from assistant.cli.inputs import host_of, only_one, print_answers, read_file
 from assistant.cli.options import request_of, request_options, source_options
-from assistant.cli.terminal import echo
+from assistant.cli.terminal import echo_json
 from assistant.detect import detect
-from assistant.i18n import _
+from assistant.i18n import render, say
 from assistant.model.errors import NothingFits
 from assistant.model.machine import Machine
 from assistant.model.plan import Planning, Request
-from assistant.model.record import from_json, replace, to_json
+from assistant.model.record import from_json, replace
 from assistant.plan import explain, make_plans, nothing_fits
 from assistant.plan.settle import Case
 from assistant.session.sources import Sources, settled
@@ -89,16 +89,16 @@ def _merged(brief: Brief, request: Request) -> Request:
 
 
 def _answer(line: bytes, request: Request, catalog: Catalog) -> Planning:
-    brief = from_json(line, Brief, _("This line"))
+    brief = from_json(line, Brief, say("This line"))
     return make_plans(brief, catalog, _merged(brief, request))
 
 
 def _print(planning: Planning, machine: Machine, *, why: bool, as_json: bool) -> None:
     if as_json:
-        echo(to_json(planning, indent=2))
+        echo_json(planning)
         return
     from assistant.cli.draw import draw_planning  # noqa: PLC0415 - --json need not load the drawing library
 
     draw_planning(planning, brief=why)
     if why:
-        console.print("\n".join(explain(planning, machine)), markup=False)
+        console.print("\n".join(map(render, explain(planning, machine))), markup=False)

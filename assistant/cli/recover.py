@@ -6,11 +6,10 @@ from pathlib import Path
 
 import click
 
-from assistant.cli.terminal import echo
-from assistant.i18n import _, as_typed, sentences
+from assistant.cli.terminal import echo, echo_json
+from assistant.i18n import as_typed, say, sentences
 from assistant.install.recover import Outcome, Recovered, give_up
 from assistant.install.recover import recover as take_back
-from assistant.model.record import to_json
 
 __all__ = ["recover"]
 
@@ -28,9 +27,9 @@ def recover(context: click.Context, /, target: str, *, gives_up: bool, as_json: 
         return
     done = take_back(only)
     if as_json:
-        echo(to_json(done))
+        echo_json(done, indent=0)
     elif not done:
-        echo(_("There is nothing to take back."))
+        echo(say("There is nothing to take back."))
     for one in done:
         _tell(one, as_json=as_json)
     context.exit(1 if any(one.outcome is Outcome.FAILED for one in done) else 0)
@@ -41,21 +40,21 @@ def _tell(one: Recovered, *, as_json: bool) -> None:
         echo(sentences((as_typed(one.error), as_typed(one.hint))), err=True)
     elif not as_json:
         text = {
-            Outcome.TAKEN_BACK: _("{path} is as it was before."),
-            Outcome.STANDS: _("The installation in {path} is complete and stays; its leftovers have been removed."),
+            Outcome.TAKEN_BACK: say("{path} is as it was before."),
+            Outcome.STANDS: say("The installation in {path} is complete and stays; its leftovers have been removed."),
         }[one.outcome]
         echo(text.format(path=one.target))
         for path in one.kept:
-            echo(_("Files that were not part of the installation have been moved to {path}.").format(path=path))
+            echo(say("Files that were not part of the installation have been moved to {path}.", path=path))
 
 
 def _tell_given_up(told: dict[str, tuple[str, ...]], *, as_json: bool) -> None:
     if as_json:
-        echo(to_json(told))
+        echo_json(told, indent=0)
         return
     for target, stays in told.items():
-        echo(_("The unfinished installation in {path} is forgotten.").format(path=target))
+        echo(say("The unfinished installation in {path} is forgotten.", path=target))
         for path in stays:
-            echo(_("  {path} is still there; delete it when you no longer need its contents.").format(path=path))
+            echo(say("  {path} is still there; delete it when you no longer need its contents.", path=path))
     if not told:
-        echo(_("There is nothing to give up."))
+        echo(say("There is nothing to give up."))

@@ -11,13 +11,13 @@ from packaging.requirements import Requirement
 
 from assistant.cli.journey import Journey, agree, draw_preview, refuse_failed
 from assistant.cli.options import each, request_of, request_options, source_options
-from assistant.cli.terminal import echo
+from assistant.cli.terminal import echo_json
 from assistant.host.live import LiveHost
 from assistant.i18n import _, sentences
 from assistant.install.make import standing
 from assistant.install.validate import check_requirement
 from assistant.model.errors import BadInput, NothingFits
-from assistant.model.record import replace, to_json
+from assistant.model.record import replace
 from assistant.plan.settle import brings_cuda
 from assistant.session.actions import Choose
 from assistant.session.nouns import State, Task
@@ -73,7 +73,7 @@ def setup(target: str, folder: str, *, yes: bool, with_cuda: bool, as_json: bool
     agree(journey.state, yes=yes)
     journey.run(*WORK)
     if as_json:
-        echo(to_json(journey.state, indent=2))
+        echo_json(journey.state)
     refuse_failed(journey.state)
 
 
@@ -96,7 +96,7 @@ def install(target: str, *, dry_run: bool, yes: bool, with_cuda: bool, as_json: 
         draw_preview(journey.state.preview)
     if as_json:
         state = journey.state
-        echo(to_json(state.preview if dry_run else state.environment, indent=2))
+        echo_json(state.preview if dry_run else state.environment)
 
 
 @click.command()
@@ -109,14 +109,12 @@ def verify(target: str, device: str, *, full: bool, as_json: bool) -> None:
     state = setup_of(Path(target).expanduser().absolute(), LiveHost()) if target else last_setup()
     if not (device or state.plan):
         path = state.environment.path if state.environment else target
-        raise BadInput(
-            _("Nothing says which device {path} is for.").format(path=path), hint=_("Name it, as in --device cpu.")
-        )
+        raise BadInput(_("Nothing says which device {path} is for.", path=path), hint=_("Name it, as in --device cpu."))
     level: Literal["quick", "full"] = "full" if full else "quick"
     journey = Journey(replace(state, device=device, level=level, report=None, proof=None), quiet=as_json)
     journey.run(Task.VERIFY)
     if as_json:
-        echo(to_json(journey.state.report, indent=2))
+        echo_json(journey.state.report)
     refuse_failed(journey.state)
 
 

@@ -7,7 +7,7 @@ import re
 from assistant.catalog.identity import vendor_of
 from assistant.detect.notes import Notes
 from assistant.detect.parsers.system import PciDevice
-from assistant.i18n import _
+from assistant.i18n import Text, _
 from assistant.model.finding import Severity
 from assistant.model.machine import Gpu, Vendor
 
@@ -44,20 +44,20 @@ _VIRTUAL_NAMES = re.compile(
 )
 
 
-def not_a_gpu(pci_id: str, kind: str = "0300", name: str | None = None) -> str | None:
-    """Say in one sentence why an adapter does not count as a GPU; None for one that does."""
+def not_a_gpu(pci_id: str, kind: str = "0300", name: str | None = None) -> Text:
+    """Say in one sentence why an adapter does not count as a GPU; "" for one that does."""
     vendor = pci_id.partition(":")[0]
     if maker := _SERVER_CONSOLES.get(pci_id) or _SERVER_CONSOLES.get(vendor):
         text = _("{name} ({pci_id}) is a server's console adapter and cannot compute.")
         return text.format(name=name or maker, pci_id=pci_id)
     if maker := _VIRTUAL.get(pci_id) or _VIRTUAL.get(vendor):
-        return _("{name} is a virtual display adapter and cannot compute.").format(name=name or f"{maker} ({pci_id})")
+        return _("{name} is a virtual display adapter and cannot compute.", name=name or f"{maker} ({pci_id})")
     if name and _VIRTUAL_NAMES.search(name):
-        return _("{name} is a virtual display adapter and cannot compute.").format(name=name)
+        return _("{name} is a virtual display adapter and cannot compute.", name=name)
     if kind.startswith("12") and vendor_of(pci_id) in {Vendor.INTEL, Vendor.OTHER}:
         text = _("{pci_id} is an accelerator (an NPU or the like) that PyTorch's wheels do not drive.")
         return text.format(pci_id=pci_id)
-    return None
+    return ""
 
 
 def sort_out(device: PciDevice, source: str, notes: Notes) -> None:

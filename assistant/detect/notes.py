@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec.structs
 
 from assistant.host.base import Answer
-from assistant.i18n import _
+from assistant.i18n import Text, _
 from assistant.model.finding import Finding, Remedy, Severity
 from assistant.model.machine import Evidence, Gpu
 from assistant.model.record import Record
@@ -68,7 +68,7 @@ class Notes:
         self,
         key: str,
         severity: Severity,
-        text: str,
+        text: Text,
         *,
         evidence: tuple[str, ...] = (),
         remedies: tuple[Remedy, ...] = (),

@@ -33,7 +33,7 @@ def overridden(detection: Detection, overrides: Mapping[str, str]) -> Detection:
         machine = msgspec.convert(facts, Machine, strict=False)
     except msgspec.ValidationError as error:
         raise BadInput(
-            _("A fact that you set does not fit: {reason}.").format(reason=reason_of(error)),
+            _("A fact that you set does not fit: {reason}.", reason=reason_of(error)),
             hint=_("Use the names and values of the machine description, for example python=3.12 or os=linux."),
         ) from error
     yours = tuple(Evidence(fact=name, source="you", text=value) for name, value in overrides.items())

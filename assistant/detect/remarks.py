@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from assistant.detect.notes import Notes
-from assistant.i18n import _
+from assistant.i18n import Message, _
 from assistant.model.finding import Finding, Remedy, Severity
 from assistant.model.machine import Machine, Vendor
 
@@ -104,7 +104,7 @@ def _directml(machine: Machine, notes: Notes) -> None:
 def _hidden(machine: Machine, notes: Notes) -> None:
     for name in ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES"):
         if machine.env.get(name, "0").strip().lower() in {"", "-1", "none", "nodevfiles"}:
-            text = _("{name} hides every GPU from the programs that you start.").format(name=name)
+            text = _("{name} hides every GPU from the programs that you start.", name=name)
             command = f"set {name}=" if machine.os == "windows" else f"unset {name}"
             remedy = Remedy(text=_("Remove that variable."), commands=(command,))
             evidence = (f"{name}={machine.env[name]}",)
@@ -127,7 +127,7 @@ def _nvidia(machine: Machine, notes: Notes) -> None:
         notes.finding(f"nvidia-{state}", Severity.WARNING, text, evidence=output, remedies=remedies)
 
 
-def _nvidia_states() -> dict[str, tuple[str, str]]:
+def _nvidia_states() -> dict[str, tuple[Message, Message]]:
     """Say what each state of NVIDIA's driver means, and the way out."""
     return {
         "nouveau": (

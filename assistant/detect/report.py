@@ -19,7 +19,7 @@ from assistant.detect.parsers.listed import LAYOUTS, device_blocks, lspci, smi_l
 from assistant.detect.parsers.programs import program_report
 from assistant.detect.parsers.windows import nvidia_version
 from assistant.detect.run import united
-from assistant.i18n import _
+from assistant.i18n import Text, _
 from assistant.model.errors import BadInput
 from assistant.model.finding import Severity
 from assistant.model.machine import Detection, Gpu, Vendor
@@ -40,7 +40,7 @@ def read_report(text: str) -> Detection:
     if not read:
         raise BadInput(
             _("No report that can be read was found in the text."),
-            hint=_("Paste the output of: {tools}.").format(tools=_names((*READERS, *BRIEF_READERS))),
+            hint=_("Paste the output of: {tools}.", tools=_names((*READERS, *BRIEF_READERS))),
         )
     return _with_summary(united([notes]), read)
 
@@ -61,7 +61,7 @@ def _as_printed(text: str) -> str:
 
 def _with_summary(detection: Detection, read: list[str]) -> Detection:
     notes = Notes()
-    notes.finding("report-read", Severity.OK, _("Read: {tools}.").format(tools=_names(read)))
+    notes.finding("report-read", Severity.OK, _("Read: {tools}.", tools=_names(read)))
     unknown = [name for name in _WISHED if getattr(detection.machine, name) is None]
     if unknown:
         text = _("The text does not tell: {facts}. What rests on them is decided without.")
@@ -69,8 +69,8 @@ def _with_summary(detection: Detection, read: list[str]) -> Detection:
     return msgspec.structs.replace(detection, findings=(*notes.findings, *detection.findings))
 
 
-def _names(readers: Iterable[str]) -> str:
-    return ", ".join(_("a program's own report, such as ComfyUI's") if name == _PROGRAM else name for name in readers)
+def _names(readers: Iterable[str]) -> tuple[Text, ...]:
+    return tuple(_("a program's own report, such as ComfyUI's") if name == _PROGRAM else name for name in readers)
 
 
 _WISHED = ("os", "os_version", "arch", "python", "memory_gb", "disk_free_gb")

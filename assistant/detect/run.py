@@ -93,14 +93,14 @@ def _noted(probe: Probe, host: Host) -> Notes:
     try:
         probe(host, notes)
     except Exception as error:  # noqa: BLE001 - one probe's fault must not cost the others' facts
-        text = _("The probe “{name}” failed; what it would tell is unknown.").format(name=probe.__name__)
+        text = _("The probe “{name}” failed; what it would tell is unknown.", name=probe.__name__)
         notes.finding("probe-failed", Severity.INFO, text, evidence=(f"{type(error).__name__}: {error}",))
     return notes
 
 
 def _late(probe: Probe) -> Notes:
     notes = Notes()
-    text = _("The probe “{name}” did not answer in time; what it would tell is unknown.").format(name=probe.__name__)
+    text = _("The probe “{name}” did not answer in time; what it would tell is unknown.", name=probe.__name__)
     notes.finding("probe-timeout", Severity.INFO, text)
     return notes
 

@@ -67,8 +67,8 @@ def adapters(host: Host, notes: Notes) -> None:
     for found in entries:
         name, pci_id = found.gpu.name or "", found.gpu.pci_id
         reason = not_a_gpu(pci_id or "", name=name)
-        if reason is None and pci_id and present is not None and pci_id not in there:
-            reason = _("{name} is known to Windows but is not there now.").format(name=name)
+        if not reason and pci_id and present is not None and pci_id not in there:
+            reason = _("{name} is known to Windows but is not there now.", name=name)
         if reason:
             notes.finding("adapter-skipped", Severity.INFO, reason)
             continue
@@ -101,7 +101,7 @@ def direct3d(host: Host, notes: Notes) -> None:
         )
         notes.gpu(gpu, "DXGI")
         if told.get("d3d12") is None:
-            text = _("{name} offers no Direct3D 12, which DirectML needs.").format(name=told["name"])
+            text = _("{name} offers no Direct3D 12, which DirectML needs.", name=told["name"])
             notes.finding("no-direct3d-12", Severity.WARNING, text, remedies=(Remedy(text=_("Update its driver.")),))
     library = host.ask("file_version", r"%SystemRoot%\System32\DirectML.dll")
     if library:

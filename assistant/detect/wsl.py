@@ -51,8 +51,8 @@ def _windows_adapters(host: Host) -> Iterator[windows.Adapter]:
 
 def _sort_out(found: windows.Adapter, notes: Notes, *, shared: bool) -> None:
     reason = not_a_gpu(found.gpu.pci_id or "1414", name=found.gpu.name)
-    if reason is None and not shared:
-        reason = _("Windows has {name}, but shares no GPU with this WSL.").format(name=found.gpu.name)
+    if not reason and not shared:
+        reason = _("Windows has {name}, but shares no GPU with this WSL.", name=found.gpu.name)
     if reason:
         notes.finding("adapter-skipped", Severity.INFO, reason)
         return

@@ -6,7 +6,7 @@ from collections.abc import Callable, Container, Mapping
 
 from packaging.version import InvalidVersion, Version
 
-from assistant.i18n import _
+from assistant.i18n import Message, _
 from assistant.model.finding import Finding, Severity
 from assistant.model.machine import Machine, Vendor
 
@@ -29,11 +29,11 @@ def check_up(machine: Machine, proxies: Mapping[str, str] | None = None) -> tupl
     return tuple(finding for finding in found if finding)
 
 
-def _finding(key: str, severity: Severity, text: str, *evidence: str) -> Finding:
+def _finding(key: str, severity: Severity, text: Message, *evidence: str) -> Finding:
     return Finding(key=key, severity=severity, text=text, evidence=evidence)
 
 
-def _good(key: str, text: str) -> Finding:
+def _good(key: str, text: Message) -> Finding:
     return _finding(key, Severity.OK, text)
 
 
@@ -42,13 +42,13 @@ def _python(machine: Machine, _proxies: Mapping[str, str]) -> Finding | None:
         return None
     if machine.python_bits == 32:  # noqa: PLR2004
         return _finding("python-32bit", Severity.ERROR, _("This Python is a 32-bit build; PyTorch needs 64 bits."))
-    return _good("python-32bit", _("Python {version} is a 64-bit build.").format(version=machine.python))
+    return _good("python-32bit", _("Python {version} is a 64-bit build.", version=machine.python))
 
 
 def _gpu(machine: Machine, _proxies: Mapping[str, str]) -> Finding | None:
     names = ", ".join(gpu.name or gpu.vendor.value for gpu in machine.gpus)
     if names:
-        return _good("gpu-present", _("GPU: {names}.").format(names=names))
+        return _good("gpu-present", _("GPU: {names}.", names=names))
     return _finding("gpu-present", Severity.INFO, _("No GPU was found; PyTorch will use the CPU."))
 
 
@@ -69,7 +69,7 @@ def _build(machine: Machine, _proxies: Mapping[str, str]) -> Finding | None:
         return _finding("torch-cpu-build-installed", Severity.WARNING, text.format(torch=torch))
     return _good(
         "torch-cpu-build-installed",
-        _("PyTorch {torch} is a build for this GPU.").format(torch=torch.removesuffix("+cu")),
+        _("PyTorch {torch} is a build for this GPU.", torch=torch.removesuffix("+cu")),
     )
 
 
@@ -82,9 +82,7 @@ def _driver(machine: Machine, _proxies: Mapping[str, str]) -> Finding | None:
         text = _("NVIDIA driver {driver} is older than {floor}, which current PyTorch builds (CUDA 13) want.")
         told = text.format(driver=machine.nvidia_driver, floor=floor)
         return _finding("nvidia-driver-too-old", Severity.WARNING, told)
-    return _good(
-        "nvidia-driver-too-old", _("NVIDIA driver {driver} is new enough.").format(driver=machine.nvidia_driver)
-    )
+    return _good("nvidia-driver-too-old", _("NVIDIA driver {driver} is new enough.", driver=machine.nvidia_driver))
 
 
 def _numpy(machine: Machine, _proxies: Mapping[str, str]) -> Finding | None:
@@ -94,7 +92,7 @@ def _numpy(machine: Machine, _proxies: Mapping[str, str]) -> Finding | None:
     if torch < Version("2.3") and numpy.major > 1:
         text = _("PyTorch {torch} was built for NumPy 1, and NumPy {numpy} is installed.")
         return _finding("numpy2-abi", Severity.ERROR, text.format(torch=torch, numpy=numpy))
-    return _good("numpy2-abi", _("PyTorch {torch} and NumPy {numpy} fit.").format(torch=torch, numpy=numpy))
+    return _good("numpy2-abi", _("PyTorch {torch} and NumPy {numpy} fit.", torch=torch, numpy=numpy))
 
 
 def _room(machine: Machine, _proxies: Mapping[str, str]) -> Finding | None:
@@ -104,7 +102,7 @@ def _room(machine: Machine, _proxies: Mapping[str, str]) -> Finding | None:
     if free < LEAST_DISK_GB:
         text = _("Only {free} GB of disk are free; PyTorch with GPU libraries needs about {need} GB.")
         return _finding("disk-full", Severity.WARNING, text.format(free=free, need=LEAST_DISK_GB))
-    return _good("disk-full", _("{free} GB of disk are free.").format(free=free))
+    return _good("disk-full", _("{free} GB of disk are free.", free=free))
 
 
 def _memory(machine: Machine, _proxies: Mapping[str, str]) -> Finding | None:
@@ -113,7 +111,7 @@ def _memory(machine: Machine, _proxies: Mapping[str, str]) -> Finding | None:
     if machine.memory_gb < LEAST_MEMORY_GB:
         text = _("{memory} GB of memory are little; installing may end for want of it.")
         return _finding("pip-out-of-ram", Severity.WARNING, text.format(memory=machine.memory_gb))
-    return _good("pip-out-of-ram", _("{memory} GB of memory.").format(memory=machine.memory_gb))
+    return _good("pip-out-of-ram", _("{memory} GB of memory.", memory=machine.memory_gb))
 
 
 def _fallback(machine: Machine, _proxies: Mapping[str, str]) -> Finding | None:
@@ -132,11 +130,7 @@ def _proxy(_machine: Machine, proxies: Mapping[str, str]) -> Finding | None:
         text = _("{names} begins with https://; most proxies speak plain HTTP and want http:// there.")
         return _finding("proxy-misconfigured", Severity.WARNING, text.format(names=", ".join(wrong)))
     named = [name for name in PROXIES if proxies.get(name)]
-    return (
-        _good("proxy-misconfigured", _("A proxy is named in {names}.").format(names=", ".join(named)))
-        if named
-        else None
-    )
+    return _good("proxy-misconfigured", _("A proxy is named in {names}.", names=", ".join(named))) if named else None
 
 
 def passed(machine: Machine, told: Container[str], *, live: bool) -> tuple[Finding, ...]:

@@ -88,8 +88,8 @@ def _named(name: str) -> str:
     found = exact[:1] or (loose if len(loose) == 1 else [])
     if not found:
         raise BadInput(
-            _("There is no format called {format}.").format(format=plain(name)),
-            hint=_("Choose from: {formats}.").format(formats=", ".join(FORMATS)),
+            _("There is no format called {format}.", format=plain(name)),
+            hint=_("Choose from: {formats}.", formats=", ".join(FORMATS)),
         )
     return found[0]
 

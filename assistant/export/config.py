@@ -11,7 +11,7 @@ from assistant.export.pins import lock_text
 from assistant.export.templates import toml_text
 from assistant.export.trust import check_values
 from assistant.export.trust import plain as plain_line
-from assistant.i18n import _
+from assistant.i18n import _, say
 from assistant.model.errors import BadInput
 from assistant.model.machine import Machine
 from assistant.model.plan import Plan
@@ -72,21 +72,27 @@ def read_config(data: str | bytes, file: str = NAME) -> Config:
     schema = plain.get("schema")
     if schema is None:
         raise BadInput(
-            _("{file} is no configuration that the assistant exported.").format(file=file),
+            _("{file} is no configuration that the assistant exported.", file=file),
             hint=_("Name the assistant.toml of an export."),
         )
     if schema != SCHEMA or isinstance(schema, bool):
         raise BadInput(
-            _("{file} has schema {found}; this version reads schema {known}.").format(
-                file=file, found=ascii(schema)[:40], known=SCHEMA
+            _(
+                "{file} has schema {found}; this version reads schema {known}.",
+                file=file,
+                found=ascii(schema)[:40],
+                known=SCHEMA,
             ),
             hint=_("Update the assistant, or export the file anew."),
         )
     config = from_plain(plain, Config, file)
     if len(config.hashes) != config.locked:
         raise BadInput(
-            _("{file} announces {locked} hashes and holds {found}: its end may be missing.").format(
-                file=file, locked=config.locked, found=len(config.hashes)
+            _(
+                "{file} announces {locked} hashes and holds {found}: its end may be missing.",
+                file=file,
+                locked=config.locked,
+                found=len(config.hashes),
             ),
             hint=_("Get the whole file, or export it anew."),
         )
@@ -100,9 +106,9 @@ def _toml(data: str | bytes, file: str) -> dict[str, object]:
     except (tomllib.TOMLDecodeError, RecursionError) as error:
         reason = str(error).rstrip(".")
     except UnicodeDecodeError as error:
-        reason = _("byte {position} is not UTF-8").format(position=error.start)
+        reason = say("byte {position} is not UTF-8", position=error.start)
     raise BadInput(
-        _("{file} is not valid TOML: {reason}.").format(file=file, reason=plain_line(reason)),
+        _("{file} is not valid TOML: {reason}.", file=file, reason=plain_line(reason)),
         hint=_("Correct that place, or export the file anew."),
     )
 

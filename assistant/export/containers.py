@@ -72,17 +72,15 @@ def _row(bundle: Bundle) -> Container:
     """Find the row; raise `Unsuited` where no container reaches the device."""
     machine, plan = bundle.machine, bundle.plan
     if (machine.os or "linux") != "linux":
-        why = _("A container runs Linux, and these packages are for {system}.").format(system=machine.os)
+        why = _("A container runs Linux, and these packages are for {system}.", system=machine.os)
     elif not re.fullmatch(r"\d\.\d+", plan.python):
-        why = _("There is no base image with Python {python}.").format(python=plan.python)
+        why = _("There is no base image with Python {python}.", python=plan.python)
     else:
         rows = [row for row in _rows() if row.backend is plan.backend]
         fitting = [row for row in rows if row.wsl == bool(machine.wsl)] or [row for row in rows if not row.wsl]
         if fitting:
             return fitting[0]
-        why = _("No container reaches the device of the backend {backend} on this system.").format(
-            backend=plan.backend.value
-        )
+        why = _("No container reaches the device of the backend {backend} on this system.", backend=plan.backend.value)
     raise Unsuited(why, hint=_("Choose another format, requirements.txt say."))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from assistant.export.trust import plain
-from assistant.i18n import _
+from assistant.i18n import render, say
 from assistant.model.machine import Gpu, Machine
 from assistant.model.plan import Plan
 from assistant.model.record import Record
@@ -32,10 +32,10 @@ class Drift(Record, frozen=True, omit_defaults=False):
         """Say it in one line."""
         what, was, now = (plain(part) for part in (f"{_kind(self.kind)} {self.name}".strip(), self.was, self.now))
         if self.was is None:
-            return _("{what}: {now} came in addition").format(what=what, now=now)
+            return say("{what}: {now} came in addition", what=what, now=now)
         if self.now is None:
-            return _("{what}: {was} is gone").format(what=what, was=was)
-        return _("{what}: was {was}, is {now}").format(what=what, was=was, now=now)
+            return say("{what}: {was} is gone", what=what, was=was)
+        return say("{what}: was {was}, is {now}", what=what, was=was, now=now)
 
 
 def machine_drift(was: Machine, now: Machine) -> tuple[Drift, ...]:
@@ -64,7 +64,7 @@ def plan_drift(was: Plan, now: Plan) -> tuple[Drift, ...]:
         "variant": (was.variant, now.variant),
         "torch": (was.torch, now.torch),
         "python": (was.python, now.python),
-        "index": (was.index_url or _("pip's own"), now.index_url or _("pip's own")),
+        "index": (was.index_url or say("pip's own"), now.index_url or say("pip's own")),
     }
     names = sorted({*was.env, *now.env})
     told = [Drift(kind="plan", name=name, was=a, now=b) for name, (a, b) in facts.items() if a != b]
@@ -98,7 +98,12 @@ def report_drift(was: Report, now: Report) -> tuple[Drift, ...]:
     python = was.facts.get("python"), now.facts.get("python")
     other = [Drift(kind="python", name="", was=python[0], now=python[1])] if all(python) and len({*python}) > 1 else []
     worse = [
-        Drift(kind="check", name=check.key, was=status_word(check.status), now=status_word(ran[check.key].status))
+        Drift(
+            kind="check",
+            name=check.key,
+            was=render(status_word(check.status)),
+            now=render(status_word(ran[check.key].status)),
+        )
         for check in was.checks
         if check.status in RIGHT and check.key in ran and ran[check.key].status not in RIGHT
     ]
@@ -112,16 +117,16 @@ def same_hardware(was: Machine, now: Machine) -> bool:
 
 def _kind(kind: str) -> str:
     return {
-        "driver": _("driver"),
-        "system": _("system"),
-        "gpu": _("GPU"),
-        "plan": _("plan"),
-        "package": _("package"),
-        "file": _("file of the package"),
-        "python": _("Python"),
-        "device": _("device"),
-        "check": _("check"),
-        "environment": _("environment"),
+        "driver": say("driver"),
+        "system": say("system"),
+        "gpu": say("GPU"),
+        "plan": say("plan"),
+        "package": say("package"),
+        "file": say("file of the package"),
+        "python": say("Python"),
+        "device": say("device"),
+        "check": say("check"),
+        "environment": say("environment"),
     }.get(kind, kind)
 
 
@@ -144,4 +149,4 @@ def _name(gpu: Gpu) -> str:
 
 
 def _yes(value: bool | None) -> str | None:  # noqa: FBT001 - a fact
-    return None if value is None else _("yes") if value else _("no")
+    return None if value is None else say("yes") if value else say("no")

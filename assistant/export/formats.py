@@ -15,7 +15,7 @@ from assistant.export.pins import constraints_text, lock_text, requirements_text
 from assistant.export.projects import conda_text, pixi_text, pyproject_text
 from assistant.export.shells import dotenv_text, fish_text, powershell_text
 from assistant.export.workflow import workflow_text
-from assistant.i18n import _
+from assistant.i18n import say
 
 __all__ = ["FORMATS", "NEEDS", "Format"]
 
@@ -46,28 +46,28 @@ def _copy(name: str, told: Callable[[], str]) -> Format:
 
 def _rows() -> dict[str, Format]:
     every = {
-        "assistant.toml": (config_text, lambda: _("the whole setup, for `assistant apply` and `assistant check`")),
-        "report.md": (report_text, lambda: _("what was found, chosen and verified, for people and bug reports")),
-        ".env": (dotenv_text, lambda: _("variables for bash, Docker and VS Code")),
-        "env.ps1": (powershell_text, lambda: _("variables for PowerShell")),
-        "env.fish": (fish_text, lambda: _("variables for fish")),
-        "requirements.txt": (requirements_text, lambda: _("every package pinned, for pip and uv")),
-        "constraints.txt": (constraints_text, lambda: _("keeps later installations to these versions")),
-        "pylock.toml": (lock_text, lambda: _("every package with its address and hash, for uv and pip (PEP 751)")),
-        "pyproject.toml": (pyproject_text, lambda: _("a project for uv, torch tied to its own index")),
-        "pixi.toml": (pixi_text, lambda: _("a workspace for pixi")),
-        "environment.yml": (conda_text, lambda: _("an environment for conda and mamba")),
-        "Dockerfile": (dockerfile_text, lambda: _("a container that reaches the same device")),
-        ".devcontainer/devcontainer.json": (devcontainer_text, lambda: _("the same container in VS Code")),
-        "kernelspec/kernel.json": (kernelspec_text, lambda: _("a Jupyter kernel that travels with the environment")),
-        ".vscode/settings.json": (vscode_text, lambda: _("VS Code's interpreter and variables")),
-        ".github/workflows/torch.yml": (workflow_text, lambda: _("a GitHub job that installs and verifies")),
-        "verify.py": (verify_text, lambda: _("computes on the device and compares with the CPU")),
+        "assistant.toml": (config_text, lambda: say("the whole setup, for `assistant apply` and `assistant check`")),
+        "report.md": (report_text, lambda: say("what was found, chosen and verified, for people and bug reports")),
+        ".env": (dotenv_text, lambda: say("variables for bash, Docker and VS Code")),
+        "env.ps1": (powershell_text, lambda: say("variables for PowerShell")),
+        "env.fish": (fish_text, lambda: say("variables for fish")),
+        "requirements.txt": (requirements_text, lambda: say("every package pinned, for pip and uv")),
+        "constraints.txt": (constraints_text, lambda: say("keeps later installations to these versions")),
+        "pylock.toml": (lock_text, lambda: say("every package with its address and hash, for uv and pip (PEP 751)")),
+        "pyproject.toml": (pyproject_text, lambda: say("a project for uv, torch tied to its own index")),
+        "pixi.toml": (pixi_text, lambda: say("a workspace for pixi")),
+        "environment.yml": (conda_text, lambda: say("an environment for conda and mamba")),
+        "Dockerfile": (dockerfile_text, lambda: say("a container that reaches the same device")),
+        ".devcontainer/devcontainer.json": (devcontainer_text, lambda: say("the same container in VS Code")),
+        "kernelspec/kernel.json": (kernelspec_text, lambda: say("a Jupyter kernel that travels with the environment")),
+        ".vscode/settings.json": (vscode_text, lambda: say("VS Code's interpreter and variables")),
+        ".github/workflows/torch.yml": (workflow_text, lambda: say("a GitHub job that installs and verifies")),
+        "verify.py": (verify_text, lambda: say("computes on the device and compares with the CPU")),
     }
     return {path: _one(path, text, told) for path, (text, told) in every.items()} | {
-        "device.py": _copy("device.py", lambda: _("picks the device in your own code")),
-        "fallback.py": _copy("fallback.py", lambda: _("runs on the CPU what the device cannot")),
-        "launch": Format(launch_files, lambda: _("start settings for image applications such as ComfyUI")),
+        "device.py": _copy("device.py", lambda: say("picks the device in your own code")),
+        "fallback.py": _copy("fallback.py", lambda: say("runs on the CPU what the device cannot")),
+        "launch": Format(launch_files, lambda: say("start settings for image applications such as ComfyUI")),
     }
 
 

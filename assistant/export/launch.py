@@ -31,7 +31,7 @@ def launch_files(bundle: Bundle) -> dict[str, str]:
         files |= _files(launcher, arguments, system, bundle)
     if not files:
         raise Unsuited(
-            _("No known application runs on the backend {backend} on this system.").format(backend=backend.value),
+            _("No known application runs on the backend {backend} on this system.", backend=backend.value),
             hint=_("Choose another format."),
         )
     told = {

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from assistant.export.bundle import Bundle
 from assistant.export.collect_env import collect_env_text
 from assistant.export.templates import filled
-from assistant.i18n import _
+from assistant.i18n import Message, render, say
 from assistant.model.checks import check_title
 from assistant.model.machine import Gpu, Machine
 from assistant.model.report import duration, status_word, verdict
@@ -28,8 +28,8 @@ def report_text(bundle: Bundle) -> str:
         "text": escaped,
         "code": code,
         "seconds": duration,
-        "title": check_title,
-        "word": status_word,
+        "title": lambda key: render(check_title(key)),
+        "word": lambda status: render(status_word(status)),
         "ratio": _ratio,
     }
     return filled("report.md", filters, **_content(bundle))
@@ -37,14 +37,14 @@ def report_text(bundle: Bundle) -> str:
 
 def escaped(value: object) -> str:
     """Make a value plain text on one line that Markdown and HTML leave alone, in a table cell too."""
-    line = " ".join(shortened(str(value)).split())
+    line = " ".join(shortened(str(render(value) if isinstance(value, Message) else value)).split())
     entities = line.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     return _SPECIAL.sub(r"\\\1", entities).replace("://", ":&#47;&#47;")  # no address from outside becomes a link
 
 
 def code(value: object) -> str:
     """Make a value a code span on one line, whatever backticks or bars it holds."""
-    line = " ".join(shortened(str(value)).split()).replace("|", "\\|")
+    line = " ".join(shortened(str(render(value) if isinstance(value, Message) else value)).split()).replace("|", "\\|")
     fence = "`" * (max((len(run) for run in re.findall("`+", line)), default=0) + 1)
     space = " " if "`" in line else ""
     return f"{fence}{space}{line}{space}{fence}" if line else ""
@@ -68,9 +68,9 @@ def _content(bundle: Bundle) -> dict[str, object]:
         "speed_headings": speed_headings(),
         "limits": limit_rows(report.limits),
         "alts": {
-            "verification.svg": _("Seconds of each check"),
-            "speed.svg": _("Speeds beside the CPU"),
-            "roofline.svg": _("Speeds below what memory and arithmetic can reach"),
+            "verification.svg": say("Seconds of each check"),
+            "speed.svg": say("Speeds beside the CPU"),
+            "roofline.svg": say("Speeds below what memory and arithmetic can reach"),
         },
         "activate": _activation(bundle.environment.path, bundle.environment.python),
         "collect_env": (block := collect_env_text(bundle)),
@@ -81,21 +81,21 @@ def _content(bundle: Bundle) -> dict[str, object]:
 
 def _machine_rows(machine: Machine) -> list[tuple[str, str]]:
     facts = [
-        (_("System"), " ".join(filter(None, [machine.os_version or machine.os, machine.arch]))),
-        (_("Python"), machine.python),
-        (_("Memory"), machine.memory_gb and _("{size:g} GB").format(size=machine.memory_gb)),
-        *((_("GPU"), _gpu(gpu)) for gpu in machine.gpus),
-        (_("NVIDIA driver"), machine.nvidia_driver),
-        (_("CUDA of the driver"), machine.cuda_driver_api),
-        (_("ROCm"), machine.rocm_version),
-        (_("WSL"), _("yes") if machine.wsl else None),
-        (_("Container"), machine.container),
+        (say("System"), " ".join(filter(None, [machine.os_version or machine.os, machine.arch]))),
+        (say("Python"), machine.python),
+        (say("Memory"), machine.memory_gb and say("{size:g} GB", size=machine.memory_gb)),
+        *((say("GPU"), _gpu(gpu)) for gpu in machine.gpus),
+        (say("NVIDIA driver"), machine.nvidia_driver),
+        (say("CUDA of the driver"), machine.cuda_driver_api),
+        (say("ROCm"), machine.rocm_version),
+        (say("WSL"), say("yes") if machine.wsl else None),
+        (say("Container"), machine.container),
     ]
     return [(name, str(value)) for name, value in facts if value]
 
 
 def _gpu(gpu: Gpu) -> str:
-    size = _("{size:g} GB").format(size=gpu.vram_gb) if gpu.vram_gb else None
+    size = say("{size:g} GB", size=gpu.vram_gb) if gpu.vram_gb else None
     return ", ".join(filter(None, [gpu.name or gpu.vendor.value, gpu.pci_id, gpu.gfx, gpu.compute_capability, size]))
 
 

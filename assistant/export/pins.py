@@ -12,7 +12,7 @@ from packaging.utils import canonicalize_name
 
 from assistant.catalog import load_catalog
 from assistant.export.bundle import MARKER, Bundle, Unsuited
-from assistant.i18n import _
+from assistant.i18n import _, say
 from assistant.model.plan import of_torch_family
 from assistant.model.visible import spelled
 
@@ -28,7 +28,7 @@ def requirements_text(bundle: Bundle) -> str:
 
 def constraints_text(bundle: Bundle) -> str:
     """Write pins that install nothing: `pip install -c constraints.txt NAME` keeps to these versions."""
-    note = _("Keeps what is installed: python -m pip install -c constraints.txt NAME")
+    note = say("Keeps what is installed: python -m pip install -c constraints.txt NAME")
     return "\n".join([f"# {MARKER}", f"# {note}", *pins(bundle), ""])
 
 
@@ -66,12 +66,12 @@ def _packages(bundle: Bundle) -> list[tuple[str, str]]:
 
 def _notes(bundle: Bundle) -> list[str]:
     python = bundle.report.facts.get("python", bundle.plan.python)
-    notes = [_("For Python {python}: python -m pip install -r requirements.txt").format(python=python)]
+    notes = [say("For Python {python}: python -m pip install -r requirements.txt", python=python)]
     if bundle.plan.index_url:
-        notes.append(_("torch and its family come from the pages below, everything else from pip's own index."))
+        notes.append(say("torch and its family come from the pages below, everything else from pip's own index."))
     else:
-        notes.append(_("Everything, torch too, comes from the package sources that pip is configured with."))
+        notes.append(say("Everything, torch too, comes from the package sources that pip is configured with."))
         public = load_catalog().index_url(bundle.plan.variant)
         if public:
-            notes.append(_("Where they lack this build of torch, this index has it: {url}").format(url=public))
+            notes.append(say("Where they lack this build of torch, this index has it: {url}", url=public))
     return [f"# {note}" for note in notes]

@@ -50,7 +50,7 @@ def pixi_text(bundle: Bundle) -> str:
     platform = _PLATFORMS.get((_os(bundle), (bundle.machine.arch or "").lower()))
     if platform is None or bundle.plan.python.endswith("t"):
         raise Unsuited(
-            _("pixi has no platform for {system} on {arch}.").format(system=_os(bundle), arch=bundle.machine.arch),
+            _("pixi has no platform for {system} on {arch}.", system=_os(bundle), arch=bundle.machine.arch),
             hint=_("Choose another format, requirements.txt say."),
         )
     index = bundle.plan.index_url

@@ -9,7 +9,7 @@ from pathlib import Path
 import tomli_w
 
 from assistant.export.bundle import MARKER
-from assistant.i18n import _
+from assistant.i18n import say
 from assistant.model.visible import spelled
 
 __all__ = ["filled", "json_text", "toml_text"]
@@ -29,7 +29,7 @@ def filled(template: str, filters: Mapping[str, Callable[..., str]] | None = Non
         keep_trailing_newline=True,
     )
     templates.filters.update({"json": json_text, **(filters or {})})
-    return templates.get_template(f"{template}.j2").render(_=_, marker=MARKER, **content)
+    return templates.get_template(f"{template}.j2").render(_=say, marker=MARKER, **content)
 
 
 def json_text(value: object, indent: int | None = None) -> str:

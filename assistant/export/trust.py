@@ -10,7 +10,7 @@ from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
 
 from assistant.host.quiet import quiet
-from assistant.i18n import _
+from assistant.i18n import _, say
 from assistant.model.errors import BadInput
 from assistant.model.plan import Plan
 from assistant.model.report import Environment
@@ -54,12 +54,12 @@ def check_values(file: str, plan: Plan, environment: Environment, device: str, h
     }
     for place, text in texts.items():
         if not _FORMS[place].fullmatch(text) or ".." in text:
-            raise _refusal(file, place, text, _("it is not of the form that the assistant writes"))
+            raise _refusal(file, place, text, say("it is not of the form that the assistant writes"))
     for place, text, why in (*_addresses(plan), *_paths(environment), *_packages(plan, environment), *_others(plan)):
         raise _refusal(file, place, text, why)
     for name, digest in hashes.items():
         if not _SHA256.fullmatch(digest) or name not in environment.packages:
-            raise _refusal(file, f"hashes.{name}", digest, _("it is not the SHA-256 of a package that is listed"))
+            raise _refusal(file, f"hashes.{name}", digest, say("it is not the SHA-256 of a package that is listed"))
 
 
 def plain(text: object) -> str:
@@ -72,24 +72,24 @@ Fault = tuple[str, str, str]
 
 def _addresses(plan: Plan) -> Iterator[Fault]:
     if plan.index_url is not None and (not _INDEX.fullmatch(plan.index_url) or "/.." in plan.index_url):
-        yield "plan.index_url", plan.index_url, _("it is not the plain address of a package index")
+        yield "plan.index_url", plan.index_url, say("it is not the plain address of a package index")
 
 
 def _paths(environment: Environment) -> Iterator[Fault]:
     """Accept one folder's name, and an interpreter inside of it: nothing that could lead anywhere else."""
     folder = environment.path
     if not _FOLDER.fullmatch(folder) or folder.strip(". ") != folder or _RESERVED.fullmatch(folder):
-        yield "environment.path", folder, _("it is not the plain name of a folder")
+        yield "environment.path", folder, say("it is not the plain name of a folder")
     parts = environment.python.split("/")
     if not all(_FOLDER.fullmatch(part) and part.strip(".") for part in parts) or len(parts) > 2:  # noqa: PLR2004
-        yield "environment.python", environment.python, _("it leads out of the environment")
+        yield "environment.python", environment.python, say("it leads out of the environment")
 
 
 def _packages(plan: Plan, environment: Environment) -> Iterator[Fault]:
     try:
         Version(plan.torch)
     except InvalidVersion:
-        yield "plan.torch", plan.torch, _("it is not a version")
+        yield "plan.torch", plan.torch, say("it is not a version")
     for line in plan.requirements:
         if (why := _fault_of_requirement(line)) is not None:
             yield "plan.requirements", line, why
@@ -97,35 +97,39 @@ def _packages(plan: Plan, environment: Environment) -> Iterator[Fault]:
         try:
             Version(version)
         except InvalidVersion:
-            yield f"environment.packages.{name}", version, _("it is not a version")
+            yield f"environment.packages.{name}", version, say("it is not a version")
         if canonicalize_name(name) != name or not re.fullmatch(r"[a-z0-9-]{1,120}", name):
-            yield "environment.packages", name, _("it is not the name of a package")
+            yield "environment.packages", name, say("it is not the name of a package")
 
 
 def _others(plan: Plan) -> Iterator[Fault]:
     for name, value in plan.env.items():
         if name not in VARIABLES and quiet().get(name) != value:
-            yield f"plan.env.{name}", value, _("no plan sets this variable")
+            yield f"plan.env.{name}", value, say("no plan sets this variable")
         elif not _VALUE.fullmatch(value):
-            yield f"plan.env.{name}", value, _("such values can name files or commands")
+            yield f"plan.env.{name}", value, say("such values can name files or commands")
 
 
 def _fault_of_requirement(line: str) -> str | None:
     try:
         need = Requirement(line)
     except InvalidRequirement:
-        return _("it is not a requirement")
+        return say("it is not a requirement")
     if need.url:
-        return _("it names an address of its own")
+        return say("it names an address of its own")
     if need.marker:
-        return _("it holds under a condition only")
-    return None if line.isprintable() and line.isascii() else _("it is not a requirement")
+        return say("it holds under a condition only")
+    return None if line.isprintable() and line.isascii() else say("it is not a requirement")
 
 
 def _refusal(file: str, place: str, text: str, why: str) -> BadInput:
     return BadInput(
-        _("{file} is refused at {place}: {why} ({text}).").format(
-            file=file, place=plain(place), why=why, text=ascii(text)[1:-1][:80]
+        _(
+            "{file} is refused at {place}: {why} ({text}).",
+            file=file,
+            place=plain(place),
+            why=why,
+            text=ascii(text)[1:-1][:80],
         ),
         hint=_("Export it anew where it came from, and do not edit that place."),
     )

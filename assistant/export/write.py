@@ -31,7 +31,7 @@ def write_all(
     foreign = tuple(folder / name for name, content in contents.items() if _foreign(folder, folder / name, content))
     if foreign and not overwrite(foreign):
         raise WorkFailed(
-            _("{path} exists and was not written by the assistant.").format(path=foreign[0]),
+            _("{path} exists and was not written by the assistant.", path=foreign[0]),
             hint=_("Choose another folder with --to, move that file away, or replace it with --force."),
         )
     with _told(folder), _made(folder, contents):
@@ -66,14 +66,15 @@ def _foreign(folder: Path, path: Path, content: bytes) -> bool:
     """Tell whether a file of somebody else stands there; raise `WorkFailed` for what no file can replace."""
     if path.is_dir():
         raise WorkFailed(
-            _("{path} is a folder, and a file of that name was to be written.").format(path=path),
+            _("{path} is a folder, and a file of that name was to be written.", path=path),
             hint=_("Choose another folder with --to."),
         )
     with _told(path.parent):
         if not path.parent.resolve().is_relative_to(folder.resolve()):
             raise WorkFailed(
-                _("{path} is a link that leads out of the folder, and nothing is written through it.").format(
-                    path=path.parent
+                _(
+                    "{path} is a link that leads out of the folder, and nothing is written through it.",
+                    path=path.parent,
                 ),
                 hint=_("Choose another folder with --to, or remove the link."),
             )
@@ -89,9 +90,7 @@ def _told(folder: Path) -> Iterator[None]:
         yield
     except OSError as error:
         raise WorkFailed(
-            _("The files cannot be written to {folder}: {reason}.").format(
-                folder=folder, reason=error.strerror or error
-            ),
+            _("The files cannot be written to {folder}: {reason}.", folder=folder, reason=error.strerror or error),
             hint=_("Choose a folder of your own with --to."),
         ) from error
 

@@ -197,7 +197,7 @@ def _begun(part: Path) -> tuple[Any, int]:
 
 def _failed(file: Fetch, reason: str) -> AssistantError:
     return WorkFailed(
-        _("{file} cannot be fetched: {reason}.").format(file=Path(file.path).name, reason=reason.rstrip(".")),
+        _("{file} cannot be fetched: {reason}.", file=Path(file.path).name, reason=reason.rstrip(".")),
         hint=_("What arrived so far is kept. Check the network or the index, and start again."),
     )
 
@@ -207,5 +207,5 @@ def _unwritable(path: Path, error: OSError) -> AssistantError:
         _("Free some space and start again.") if error.errno == errno.ENOSPC else _("Check that you may write there.")
     )
     return WorkFailed(
-        _("{path} cannot be written: {reason}.").format(path=path.parent, reason=error.strerror or error), hint=hint
+        _("{path} cannot be written: {reason}.", path=path.parent, reason=error.strerror or error), hint=hint
     )

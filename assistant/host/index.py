@@ -14,7 +14,7 @@ from urllib.request import url2pathname
 
 from assistant.host.parallel import each_within
 from assistant.host.redact import without_credentials
-from assistant.i18n import _
+from assistant.i18n import Text, _
 from assistant.model.machine import Machine
 from assistant.model.plan import Wheel
 from assistant.model.record import Record, replace
@@ -66,7 +66,7 @@ class Asked(Record, frozen=True):
     source: str
     where: str
     status: Literal["ok", "nothing", "unreachable"]
-    reason: str = ""
+    reason: Text = ""
     foreign: tuple[str, ...] = ()
 
 
@@ -127,7 +127,7 @@ def list_each(
     asked = [(project, source) for project in projects for source in sources]
     with _client(network, timeout, [source.url for source in sources if source.url]) as client:
         answers = each_within(lambda one: one[1].look(one[0], None, client), asked, timeout)
-    late = _("it did not answer within {seconds:g} s").format(seconds=timeout)
+    late = _("it did not answer within {seconds:g} s", seconds=timeout)
     told = {one: answers.get(one) or ((), one[1].asked("unreachable", late)) for one in asked}
     return {(project, source.url): Found(wheels=w, asked=(a,)) for (project, source), (w, a) in told.items()}
 
@@ -165,7 +165,7 @@ def _found(
     with_indexes = [source.url for source in sources if source.url and source.where != "find-links"]
     with _client(network, timeout, with_indexes) as client:
         answers = each_within(lambda source: source.look(project, target, client), sources, timeout)
-    late = _("it did not answer within {seconds:g} s").format(seconds=timeout)
+    late = _("it did not answer within {seconds:g} s", seconds=timeout)
     told = [answers.get(source) or ((), source.asked("unreachable", late)) for source in sources]
     wheels = sorted((wheel for found, asked in told for wheel in found), key=wheel_version, reverse=True)
     return Found(wheels=tuple(wheels), asked=tuple(asked for found, asked in told))
@@ -200,7 +200,7 @@ class _Source:
     def __init__(self, url: str, where: str) -> None:
         self.url, self.where = url, where
 
-    def asked(self, status: Literal["ok", "nothing", "unreachable"], reason: str = "") -> Asked:
+    def asked(self, status: Literal["ok", "nothing", "unreachable"], reason: Text = "") -> Asked:
         """Tell how this source answered, its password left out."""
         named = without_credentials(self.url, "") or "PyPI"
         return Asked(source=named, where=self.where, status=status, reason=reason)

@@ -139,7 +139,7 @@ def _start(
         )
     except OSError as error:
         raise WorkFailed(
-            _("{program} cannot be started: {reason}.").format(program=argv[0], reason=error.strerror or error),
+            _("{program} cannot be started: {reason}.", program=argv[0], reason=error.strerror or error),
             hint=_("Check that the file exists and may be run."),
         ) from error
     if lock:

@@ -62,7 +62,7 @@ def read_recording(text: str | bytes, what: str) -> Recording:
     recording = from_json(text, Recording, what)
     if not recording.said:
         raise BadInput(
-            _("{file} holds no recorded answers.").format(file=what),
+            _("{file} holds no recorded answers.", file=what),
             hint=_(
                 "`assistant detect --record FILE` makes a recording; `assistant plan --machine` takes a description."
             ),

@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 
 from assistant.host.process import CancelToken, Terms, stream
 from assistant.host.quiet import quiet
-from assistant.i18n import _
+from assistant.i18n import Text, _
 
 __all__ = ["Bubble", "Limits", "Outcome", "confine", "obstacle", "own_paths", "places_of", "share_of_memory"]
 
@@ -233,7 +233,7 @@ def _package() -> Path:
 
 
 @cache
-def obstacle() -> str:
+def obstacle() -> Text:
     """Say why no sandbox for code of strangers works here; "" where one does."""
     if which("bwrap") is None:
         return _("bubblewrap is not installed") if sys.platform == "linux" else _("there is bubblewrap on Linux only")

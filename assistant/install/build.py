@@ -36,7 +36,7 @@ def build_wheel(name: str, archive: Archive, installer: Installer, index_url: st
         digest = hashlib.sha256(source.read_bytes()).hexdigest()
         if archive.sha256 and digest != archive.sha256:
             raise WorkFailed(
-                _("{file} is not the file that its index announces.").format(file=archive.filename),
+                _("{file} is not the file that its index announces.", file=archive.filename),
                 hint=_("Nothing of it was run. The index or the line to it is broken; choose another."),
             )
         folder = user_cache() / "built" / f"{name}-{archive.version}-{digest[:20]}-{_short(installer.python)}"
@@ -62,7 +62,7 @@ def _obtained(archive: Archive, installer: Installer, work: Path, index_url: str
         except OSError as error:
             raise unreadable(path, error) from error
         return place
-    installer.sink(Progress(step=Step.INSTALL, text=_("Downloading {file}").format(file=place.name)))
+    installer.sink(Progress(step=Step.INSTALL, text=_("Downloading {file}", file=place.name)))
     download(
         [Fetch(url=archive.url, path=str(place), sha256=archive.sha256)],
         lambda _file, _have: None,
@@ -76,7 +76,7 @@ def _obtained(archive: Archive, installer: Installer, work: Path, index_url: str
 
 def _built(name: str, archive: Archive, source: Path, installer: Installer, work: Path) -> Path:
     out, said = work / "out", list[str]()
-    installer.sink(Progress(step=Step.INSTALL, text=_("Building {file}").format(file=source.name)))
+    installer.sink(Progress(step=Step.INSTALL, text=_("Building {file}", file=source.name)))
     if installer.program == "uv":
         argv = [*uv.build_command(installer.python, source, out), *installer.arguments]
     else:
@@ -86,7 +86,7 @@ def _built(name: str, archive: Archive, source: Path, installer: Installer, work
     if failed or not wheels:
         words = " ".join(line.strip() for line in said[-6:] if line.strip())[:600]
         raise WorkFailed(
-            _("{file} could not be built: {reason}").format(file=source.name, reason=words),
+            _("{file} could not be built: {reason}", file=source.name, reason=words),
             hint=_("Nothing was installed. Pin a version that has a wheel, with --pin."),
         )
     return wheels[0]

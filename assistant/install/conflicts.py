@@ -10,7 +10,7 @@ from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
 
 from assistant.host.folders import OWN_ENVIRONMENTS
-from assistant.i18n import _
+from assistant.i18n import Message, _
 from assistant.install.site import Site
 from assistant.model.finding import Finding, Remedy, Severity
 from assistant.model.plan import of_torch_family
@@ -34,7 +34,7 @@ def _flavours(site: Site, after: Mapping[str, str]) -> Iterator[Finding]:
     found = sorted(name for name in after if name == FLAVOURS or name.startswith(f"{FLAVOURS}-"))
     found = [name for name in found if name not in {"onnxruntime-extensions", "onnxruntime-genai", "onnxruntime-tools"}]
     if len(found) > 1:
-        text = _("{names} all write the same files, so only a part of each would work.").format(names=", ".join(found))
+        text = _("{names} all write the same files, so only a part of each would work.", names=", ".join(found))
         out = _("Keep one: remove all, then install the one that you need.")
         yield _finding("onnxruntime-flavours", text, out, _pip(site, "uninstall", *found), severity=Severity.ERROR)
 
@@ -45,7 +45,7 @@ def _tags(site: Site, after: Mapping[str, str]) -> Iterator[Finding]:
     known = {tag for tag in tags.values() if tag}
     if len(known) > 1:
         listed = ", ".join(f"{name} {after[name]}" for name in tags)
-        text = _("{packages} are built for different accelerators.").format(packages=listed)
+        text = _("{packages} are built for different accelerators.", packages=listed)
         others = [name for name in tags if name != "torch"]
         out = _("Remove the companions, and install those of torch's own index.")
         yield _finding("torch-mixed-tags", text, out, _pip(site, "uninstall", *others), severity=Severity.ERROR)
@@ -54,8 +54,10 @@ def _tags(site: Site, after: Mapping[str, str]) -> Iterator[Finding]:
 def _numpy(site: Site, after: Mapping[str, str]) -> Iterator[Finding]:
     torch, numpy = _version(after.get("torch")), _version(after.get("numpy"))
     if torch and numpy and torch < NUMPY_2_TORCH and numpy.major > 1:
-        text = _("torch {torch} is built against NumPy 1 and cannot exchange arrays with NumPy {numpy}.").format(
-            torch=torch, numpy=numpy
+        text = _(
+            "torch {torch} is built against NumPy 1 and cannot exchange arrays with NumPy {numpy}.",
+            torch=torch,
+            numpy=numpy,
         )
         yield _finding("numpy-too-new", text, _("Install NumPy 1.26."), _pip(site, "install", "numpy<2"))
 
@@ -69,14 +71,15 @@ def _pinned(site: Site, after: Mapping[str, str]) -> Iterator[Finding]:
             need = _requirement(line)
             have = _version(after.get(canonicalize_name(need.name))) if need else None
             if need and have and not need.specifier.contains(have, prereleases=True):
-                text = _("{package} {version} asks for {need}, and {name} {have} is to be there.").format(
+                text = _(
+                    "{package} {version} asks for {need}, and {name} {have} is to be there.",
                     package=one.name,
                     version=one.version,
                     need=f"{need.name}{need.specifier}",
                     name=need.name,
                     have=have,
                 )
-                out = _("Update {package}, or give it an environment of its own.").format(package=one.name)
+                out = _("Update {package}, or give it an environment of its own.", package=one.name)
                 key = "torch-pinned" if of_torch_family(canonicalize_name(need.name)) else "requirement-broken"
                 yield _finding(key, text, out, _pip(site, "install", "--upgrade", one.name))
 
@@ -98,25 +101,27 @@ def _around(site: Site) -> Iterator[Finding]:
         text = _("This is the assistant's own environment: the next update of the project replaces it, torch and all.")
         yield _finding("assistants-own-environment", text, _("Install into a new environment instead."))
     if site.managed:
-        text = _("{python} belongs to the system, which forbids installing into it.").format(python=site.python)
+        text = _("{python} belongs to the system, which forbids installing into it.", python=site.python)
         yield _finding("externally-managed", text, _("Choose a new environment."), severity=Severity.ERROR)
     shadows = sorted(
         one.name for one in site.distributions if one not in site.own and of_torch_family(canonicalize_name(one.name))
     )
     in_user_site = [name for name in shadows if _lies_in(site, name, site.user_site)]
     if in_user_site:
-        text = _("{names} in {folder} would be seen by every environment that shares that folder.").format(
-            names=", ".join(in_user_site), folder=site.user_site
+        text = _(
+            "{names} in {folder} would be seen by every environment that shares that folder.",
+            names=", ".join(in_user_site),
+            folder=site.user_site,
         )
         command = f"PYTHONNOUSERSITE=1 {site.python}"
         yield _finding("user-site-shadow", text, _("Remove it there, or start Python without it."), command)
     if site.pythonpath:
-        text = _("PYTHONPATH leads into {path}, whose packages go before those of the environment.").format(
-            path=site.pythonpath
+        text = _(
+            "PYTHONPATH leads into {path}, whose packages go before those of the environment.", path=site.pythonpath
         )
         yield _finding("pythonpath-leak", text, _("Unset it before you use the environment."), "unset PYTHONPATH")
     if site.pip and not _same(site.pip, site):
-        text = _("The command `pip` serves another Python: {python}.").format(python=site.pip)
+        text = _("The command `pip` serves another Python: {python}.", python=site.pip)
         yield _finding(
             "foreign-pip", text, _("Call pip through the Python that it is to serve."), f"{site.python} -m pip"
         )
@@ -131,7 +136,7 @@ def _same(program: str, site: Site) -> bool:
     return Path(program).parent == Path(site.python).parent
 
 
-def _finding(key: str, text: str, out: str, *commands: str, severity: Severity = Severity.WARNING) -> Finding:
+def _finding(key: str, text: Message, out: Message, *commands: str, severity: Severity = Severity.WARNING) -> Finding:
     return Finding(key=key, severity=severity, text=text, remedies=(Remedy(text=out, commands=commands),))
 
 

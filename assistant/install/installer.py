@@ -91,7 +91,7 @@ class Installer:
 
         def count(line: str) -> None:
             for name in placed(line):
-                text = _("Installed {package}").format(package=name)
+                text = _("Installed {package}", package=name)
                 self.sink(Progress(step=Step.INSTALL, text=text, done=next(done), total=total, unit="packages"))
 
         self.run(self._install(python, file, staged), lock, work, count)
@@ -102,12 +102,12 @@ class Installer:
         if self.call(argv, said, work, lock, on_line):
             if obstacle := disk_obstacle("\n".join(said)):
                 raise WorkFailed(
-                    _("The installation stopped: {reason}").format(reason=f"{work.parent}: {obstacle}."),
+                    _("The installation stopped: {reason}", reason=f"{work.parent}: {obstacle}."),
                     hint=_("Everything was taken back. Free some space there, or choose another disk with --target."),
                 )
             words = " ".join(line.strip() for line in said[-6:] if line.strip())[:600]
             raise WorkFailed(
-                _("The installation stopped: {reason}").format(reason=words),
+                _("The installation stopped: {reason}", reason=words),
                 hint=_("Everything was taken back. Mend the cause and start again; nothing is downloaded twice."),
             )
 

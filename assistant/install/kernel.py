@@ -84,7 +84,7 @@ def kernel_folder(name: str) -> Path:
     """Name the folder of this user's kernelspec of a name; raise `WorkFailed` for what is no kernel's name."""
     if not is_kernel_name(name):
         raise WorkFailed(
-            _("'{name}' is not a kernel's name.").format(name=ascii(name)[1:-1][:80]),
+            _("'{name}' is not a kernel's name.", name=ascii(name)[1:-1][:80]),
             hint=_("Use letters, digits, dots, dashes and underscores."),
         )
     return Path(_manager().user_kernel_dir) / name
@@ -109,7 +109,7 @@ def set_variables(name: str, variables: Mapping[str, str]) -> None:
         spec["env"] = {**spec.get("env", {}), **variables}
     except (OSError, ValueError) as error:
         raise WorkFailed(
-            _("The kernel {name} cannot be read: {reason}.").format(name=name, reason=error),
+            _("The kernel {name} cannot be read: {reason}.", name=name, reason=error),
             hint=_("Install again, which registers it."),
         ) from error
     _write(name, spec)
@@ -122,7 +122,7 @@ def _write(name: str, spec: Mapping[str, object]) -> None:
         write_whole(folder / FILE, json.dumps(spec, indent=1, ensure_ascii=False))
     except OSError as error:
         raise WorkFailed(
-            _("The kernel cannot be registered: {reason}.").format(reason=error),
+            _("The kernel cannot be registered: {reason}.", reason=error),
             hint=_("Check that you may write in Jupyter's data folder (`jupyter --paths` names it)."),
         ) from error
 

@@ -71,10 +71,13 @@ def aimed_at(text: str, plan: Plan, host: Host) -> tuple[Path, Site | None]:
     target, site = standing(str(default_target(plan)) if text in {"", "new"} else text, host)
     if site and site.minor != plan.python:
         raise BadInput(
-            _("The plan is for Python {plan}, and {path} has Python {version}.").format(
-                plan=plan.python, path=target, version=site.version
+            _(
+                "The plan is for Python {plan}, and {path} has Python {version}.",
+                plan=plan.python,
+                path=target,
+                version=site.version,
             ),
-            hint=_("Plan with --python {version}.").format(version=site.minor),
+            hint=_("Plan with --python {version}.", version=site.minor),
         )
     return Path(site.prefix) if site else target, site
 
@@ -155,7 +158,7 @@ def _swap(site: Site, packages: Sequence[Package], work: Transaction) -> None:
 def _tell_kept(kept: Sequence[Path], sink: Sink) -> None:
     """Tell where things are that were in the way and are not the assistant's."""
     for path in kept:
-        text = _("Files that were not part of the installation have been moved to {path}.").format(path=path)
+        text = _("Files that were not part of the installation have been moved to {path}.", path=path)
         sink(
             FindingRaised(step=Step.INSTALL, finding=Finding(key="files-set-aside", severity=Severity.INFO, text=text))
         )
@@ -182,7 +185,7 @@ class _Ahead:
             cancel.check()
         if self._error:
             raise WorkFailed(
-                _("The installation cannot be written to the disk: {reason}.").format(reason=self._error),
+                _("The installation cannot be written to the disk: {reason}.", reason=self._error),
                 hint=_("Everything was taken back. Check the disk, or choose another one with --target."),
             )
 
@@ -211,7 +214,7 @@ def check_site(site: Site) -> None:
     refuse_unknown(Path(site.prefix)) if not entry_of(Path(site.prefix)).read() else None
     if site.managed:
         raise BadInput(
-            _("{python} belongs to the system, which forbids installing into it.").format(python=site.python),
+            _("{python} belongs to the system, which forbids installing into it.", python=site.python),
             hint=_("Leave --target out to get a new environment."),
         )
     check_folders(Path(site.prefix), [str(Path(site.purelib).relative_to(site.prefix) / "any")])
@@ -227,14 +230,15 @@ def check_folders(prefix: Path, names: Sequence[str]) -> None:
     for folder in {prefix, *((prefix / name).parent for name in names)}:
         if folder.is_dir() and not os.access(folder, os.W_OK | os.X_OK):
             raise WorkFailed(
-                _("You may not write in {path}.").format(path=folder),
+                _("You may not write in {path}.", path=folder),
                 hint=_("Leave --target out to get a new environment."),
             )
         if folder.is_dir() and folder.stat().st_dev != device:
             raise WorkFailed(
                 _(
-                    "{path} is on another file system than the environment, so nothing can be moved into it safely."
-                ).format(path=folder),
+                    "{path} is on another file system than the environment, so nothing can be moved into it safely.",
+                    path=folder,
+                ),
                 hint=_("Leave --target out to get a new environment."),
             )
 
@@ -249,7 +253,7 @@ def _unpack(
     try:
         _fill(folder, lines, files.values(), site, installer, work)
     except WorkFailed as error:
-        if installer.program != "uv" or disk_obstacle(error.message):
+        if installer.program != "uv" or disk_obstacle(str(error)):
             raise
         text = _("The installer's cache may be damaged, so everything is unpacked anew, without it.")
         installer.sink(LogLine(step=Step.INSTALL, text=text))
@@ -277,6 +281,6 @@ def _fill(
         installer.install(lines, python, work.lock, work.rooms.work, total=len(wheels), staged=staged)
     if wrong := incomplete(folder, wheels):
         raise WorkFailed(
-            _("The installer unpacked files that are not whole: {names}.").format(names=", ".join(wrong[:3])),
+            _("The installer unpacked files that are not whole: {names}.", names=", ".join(wrong[:3])),
             hint=_("Check the disk, clear the installer's cache and start again."),
         )

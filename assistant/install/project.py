@@ -60,8 +60,9 @@ def undone(project: Project, plan: Plan, coming: Mapping[str, str]) -> Finding:
     remedies = [
         Remedy(
             text=_(
-                "Put these lines into {file}; where it has such a table already, its lines go below that heading."
-            ).format(file=project.file),
+                "Put these lines into {file}; where it has such a table already, its lines go below that heading.",
+                file=project.file,
+            ),
             commands=(lines,),
         )
     ]

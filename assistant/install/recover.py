@@ -11,6 +11,7 @@ from pathlib import Path
 from assistant.host.files import private_folder
 from assistant.host.folders import user_state
 from assistant.host.lock import Lock
+from assistant.i18n import Text
 from assistant.install.journal import Entry, entries, entry_of
 from assistant.install.scratch import sweep_scratch
 from assistant.install.transaction import busy, settle_journal
@@ -35,8 +36,8 @@ class Recovered(Record, frozen=True):
     target: str
     outcome: Outcome
     kept: tuple[str, ...] = ()
-    error: str = ""
-    hint: str = ""
+    error: Text = ""
+    hint: Text = ""
 
 
 def recover(only: Path | None = None) -> tuple[Recovered, ...]:

@@ -14,7 +14,7 @@ from packaging.utils import canonicalize_name
 from assistant.host.files import write_whole
 from assistant.host.index import wheel_sizes
 from assistant.host.redact import without_credentials
-from assistant.i18n import _
+from assistant.i18n import Message, _
 from assistant.install import pip
 from assistant.install.installer import Installer
 from assistant.install.scratch import scratch
@@ -33,7 +33,9 @@ class Unsolved(WorkFailed):
     `unreachable` says that a source could not be asked.
     """
 
-    def __init__(self, message: str, *, hint: str, need: Requirement | None = None, unreachable: bool = False) -> None:
+    def __init__(
+        self, message: Message, *, hint: Message, need: Requirement | None = None, unreachable: bool = False
+    ) -> None:
         super().__init__(message, hint=hint)
         self.need, self.unreachable = need, unreachable
 
@@ -45,13 +47,12 @@ class OnlySource(WorkFailed):
         self.needs = needs
         names = ", ".join(needs)
         super().__init__(
-            _("No wheel of {packages} fits, and a build from source would run its author's code here.").format(
-                packages=names
-            ),
+            _("No wheel of {packages} fits, and a build from source would run its author's code here.", packages=names),
             hint=_(
                 "Pin a version that has a wheel (--pin), or agree to the build by name: "
-                "`assistant install --build-from-source {name}`."
-            ).format(name=Requirement(needs[0]).name),
+                "`assistant install --build-from-source {name}`.",
+                name=Requirement(needs[0]).name,
+            ),
         )
 
 
@@ -216,12 +217,12 @@ def _need(text: str) -> Requirement | None:
 _UNREACHABLE = ("dns error", "error sending request", "failed to fetch", "connect")  # what uv and pip say then
 
 
-def unsolved(words: str, *, unreachable: bool) -> str:
+def unsolved(words: str, *, unreachable: bool) -> Message:
     """Say in one sentence why no solution was found, from the resolver's own words."""
     if unreachable:
-        return _("The package index cannot be reached: {reason}").format(reason=words[:400])
+        return _("The package index cannot be reached: {reason}", reason=words[:400])
     reason = words.rpartition("dependencies cause: ")[2]  # without uv's own heading
-    return _("No set of packages fits this plan: {reason}").format(reason=reason[:600])
+    return _("No set of packages fits this plan: {reason}", reason=reason[:600])
 
 
 def _address(file: Mapping[str, object]) -> str:

@@ -14,7 +14,7 @@ from packaging.version import Version
 from assistant.host.download import file_name
 from assistant.host.index import Found, Network, list_each, wheel_version
 from assistant.host.redact import without_credentials
-from assistant.i18n import _, ngettext
+from assistant.i18n import Message, Text, _, ngettext
 from assistant.install.resolution import Package
 from assistant.model.finding import Finding, Remedy, Severity
 from assistant.model.plan import Wheel, of_torch_family
@@ -43,7 +43,7 @@ class Shadows(Record, frozen=True):
     """What a look at all indexes gave: shadowed names, and the indexes that could not be asked, with the reason."""
 
     found: tuple[Shadow, ...] = ()
-    silent: dict[str, str] = {}
+    silent: dict[str, Text] = {}
 
 
 def shadows(
@@ -55,6 +55,7 @@ def shadows(
     """
     if len(index_urls) < 2:  # noqa: PLR2004 - one index has no rival
         return Shadows()
+    packages = [package for package in packages if not package.url.startswith("file:")]  # from the user's own disk
     more = list_each(
         [package.name for package in packages], index_urls=index_urls[1:], timeout=seconds, network=network
     )
@@ -70,8 +71,12 @@ def findings(found: Shadows) -> tuple[Finding, ...]:
     """Say which names stand in several indexes, and which indexes could not be asked."""
     told = [_shadowed(one) for one in found.found]
     if found.silent:
-        text = _("Whether another index holds the same names is not known: {reasons}.").format(
-            reasons="; ".join(f"{source}: {reason}" for source, reason in sorted(found.silent.items()))
+        text = _(
+            "Whether another index holds the same names is not known: {reasons}.",
+            reasons=tuple(
+                Message("{source}: {reason}").format(source=source, reason=reason)
+                for source, reason in sorted(found.silent.items())
+            ),
         )
         out = Remedy(text=_("Restore the index, or take it out of pip's and uv's settings."))
         told.append(Finding(key="index-not-asked", severity=Severity.WARNING, text=text, remedies=(out,)))
@@ -87,15 +92,14 @@ def without_hash(packages: Iterable[Package]) -> tuple[Finding, ...]:
         "The index gives no hash for {names}, so its file cannot be checked.",
         "The index gives no hash for {names}, so their files cannot be checked.",
         len(names),
-    ).format(names=", ".join(names))
+        names=", ".join(names),
+    )
     return (Finding(key="no-hash", severity=Severity.WARNING, text=text),)
 
 
 def _shadow(package: Package, index_urls: Sequence[str], listing: Listing, own: str | None) -> Shadow | None:
     held = {url: listing[package.name, url].wheels for url in index_urls if listing[package.name, url].wheels}
     taken = _taken(package, held)
-    if taken is None and package.url.startswith("file:"):
-        return None  # from a folder of wheels that the user named
     if len(held) < 2 or (taken == own and own is not None and of_torch_family(package.name)):  # noqa: PLR2004 - as above
         return None
     alike = {taken} if taken is None else _alike(taken, held)
@@ -156,13 +160,20 @@ def _named(url: str) -> str:
 
 def _shadowed(one: Shadow) -> Finding:
     others = ", ".join(f"{url} ({version})" for url, version in one.others.items())
-    text = _("{name} {version} would be taken from {taken}; other files under the same name are in {others}.").format(
-        name=one.name, version=one.version, taken=one.taken, others=others
+    text = _(
+        "{name} {version} would be taken from {taken}; other files under the same name are in {others}.",
+        name=one.name,
+        version=one.version,
+        taken=one.taken,
+        others=others,
     )
     remedies = [
         Remedy(
-            text=_("If it is to come from {index}, ask for its version: --pin {name}=={version}.").format(
-                index=url, name=one.name, version=version
+            text=_(
+                "If it is to come from {index}, ask for its version: --pin {name}=={version}.",
+                index=url,
+                name=one.name,
+                version=version,
             )
         )
         for url, version in one.others.items()

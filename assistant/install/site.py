@@ -138,7 +138,7 @@ def look_at(target: Path, host: Host) -> Site:
     if not answer:
         reason = (answer.text.strip().splitlines() or [answer.status])[-1]
         raise BadInput(
-            _("The Python of {path} does not answer: {reason}.").format(path=target, reason=reason.rstrip(".")),
+            _("The Python of {path} does not answer: {reason}.", path=target, reason=reason.rstrip(".")),
             hint=_("Choose another environment with --target, or leave it out to get a new one."),
         )
     line = answer.text.strip().splitlines()[-1] if not answer.text.startswith("{") else answer.text.splitlines()[0]
@@ -159,8 +159,10 @@ def _record(one: Distribution) -> tuple[str, ...]:
     found = recorded_files(Path(one.record).read_text(encoding="utf-8")) if one.record else ()
     if not found:
         raise BadInput(
-            _("{name} {version} does not say which files are its own, so it cannot be replaced safely.").format(
-                name=one.name, version=one.version
+            _(
+                "{name} {version} does not say which files are its own, so it cannot be replaced safely.",
+                name=one.name,
+                version=one.version,
             ),
             hint=_("Remove it with the tool that installed it, or choose a new environment."),
         )
@@ -171,7 +173,7 @@ def _inside(site: Site, one: Distribution, name: str) -> str:
     path = os.path.normpath(os.path.join(one.place, name))  # noqa: PTH118 - ten times faster for 20,000 files
     if not path.startswith(site.prefix + os.sep):
         raise BadInput(
-            _("{name} has a file outside of its environment: {path}.").format(name=one.name, path=path),
+            _("{name} has a file outside of its environment: {path}.", name=one.name, path=path),
             hint=_("Remove it with the tool that installed it, or choose a new environment."),
         )
     return path[len(site.prefix) + 1 :].replace(os.sep, "/")

@@ -218,8 +218,10 @@ def check_inside(prefix: Path, names: Iterable[str]) -> None:
         real = os.path.realpath(prefix / parent)
         if not f"{real}/".startswith(f"{root}/"):
             raise WorkFailed(
-                _("{path} leads out of the environment, to {real}, and nothing is moved through it.").format(
-                    path=prefix / parent, real=real
+                _(
+                    "{path} leads out of the environment, to {real}, and nothing is moved through it.",
+                    path=prefix / parent,
+                    real=real,
                 ),
                 hint=_("Choose another environment with --target, or leave it out to get a new one."),
             )

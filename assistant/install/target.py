@@ -7,7 +7,7 @@ from pathlib import Path
 
 from assistant.host.base import Host
 from assistant.host.folders import user_data
-from assistant.i18n import _
+from assistant.i18n import Message, Text, _
 from assistant.install.journal import entry_of
 from assistant.install.work import refuse_unknown
 from assistant.model.errors import BadInput, WorkFailed
@@ -49,21 +49,22 @@ def check_target(target: Path) -> None:
     parent = _nearest_parent(target)
     if not parent.is_dir():
         raise BadInput(
-            _("{path} is a file, so nothing can be made below it.").format(path=parent),
+            _("{path} is a file, so nothing can be made below it.", path=parent),
             hint=_("Choose another folder with --target."),
         )
     if not os.access(parent, os.W_OK | os.X_OK):
         raise WorkFailed(
-            _("You may not write in {path}.").format(path=parent),
+            _("You may not write in {path}.", path=parent),
             hint=_("Choose a folder of your own with --target."),
         )
 
 
 def check_path(path: Path) -> None:
     """Raise `BadInput` for a path that no environment can have: too long, a loop of links, invisible characters."""
-    text, reason = str(path), ""
+    text = str(path)
+    reason: Text = ""
     if len(text) > LONGEST_PATH:
-        reason = _("it has {count} characters, and {limit} are the most").format(count=len(text), limit=LONGEST_PATH)
+        reason = _("it has {count} characters, and {limit} are the most", count=len(text), limit=LONGEST_PATH)
     elif not text.isprintable():
         reason = _("it holds characters that cannot be seen")
     else:
@@ -74,7 +75,7 @@ def check_path(path: Path) -> None:
             reason = _("its links lead in a circle, or a part of it is too long")
     if reason:
         raise BadInput(
-            _("{path} cannot hold an environment: {reason}.").format(path=ascii(text)[1:-1][:80], reason=reason),
+            _("{path} cannot hold an environment: {reason}.", path=ascii(text)[1:-1][:80], reason=reason),
             hint=_("Choose another folder with --target."),
         )
 
@@ -85,8 +86,11 @@ def check_disk(host: Host, target: Path, download: int) -> None:
     need = download * DISK_FACTOR
     if isinstance(free, int) and free < need:
         raise WorkFailed(
-            _("{path} has {free} MB free, and this environment needs about {need} MB.").format(
-                path=_nearest_parent(target), free=free // 10**6, need=need // 10**6
+            _(
+                "{path} has {free} MB free, and this environment needs about {need} MB.",
+                path=_nearest_parent(target),
+                free=free // 10**6,
+                need=need // 10**6,
             ),
             hint=_("Free some space, or choose a folder on another disk with --target."),
         )
@@ -97,10 +101,10 @@ def _is_free(target: Path, *, begun: bool) -> bool:
     return target.is_dir() and (begun or not any(target.iterdir()))
 
 
-def _refusal(target: Path) -> str:
+def _refusal(target: Path) -> Message:
     if (target / "pyvenv.cfg").is_file():
-        return _("{path} already holds an environment, and it is left as it is.").format(path=target)
-    return _("{path} exists and is not an environment.").format(path=target)
+        return _("{path} already holds an environment, and it is left as it is.", path=target)
+    return _("{path} exists and is not an environment.", path=target)
 
 
 def _nearest_parent(target: Path) -> Path:

@@ -120,7 +120,7 @@ class Transaction:
             if error.errno not in {errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR}:
                 raise
             raise WorkFailed(
-                _("{path} was created while the installation was running, and is left as it is.").format(path=place),
+                _("{path} was created while the installation was running, and is left as it is.", path=place),
                 hint=_("Choose another folder with --target."),
             ) from error
         with suppress(OSError):
@@ -131,8 +131,10 @@ class Transaction:
             self._entry.write(journal)
         except OSError as error:
             raise WorkFailed(
-                _("{path} cannot be written: {reason}.").format(
-                    path=self._entry.journal.parent, reason=error.strerror or error
+                _(
+                    "{path} cannot be written: {reason}.",
+                    path=self._entry.journal.parent,
+                    reason=error.strerror or error,
                 ),
                 hint=_("Everything was taken back. Free some space there and start again."),
             ) from error
@@ -225,7 +227,7 @@ def remove(target: Path) -> None:
         settle_journal(entry, journal)
     except OSError as error:
         raise WorkFailed(
-            _("{path} cannot be removed: {reason}.").format(path=target, reason=error.strerror or error),
+            _("{path} cannot be removed: {reason}.", path=target, reason=error.strerror or error),
             hint=_("Close what uses it, then run `assistant recover`."),
         ) from error
     finally:
@@ -279,8 +281,13 @@ def busy(target: Path, holder: Holder) -> WorkFailed:
     """Say who works in a target."""
     since = datetime.fromtimestamp(holder.since, tz=UTC).astimezone().strftime("%H:%M")
     return WorkFailed(
-        _("Another installation is at work in {path}: process {pid} of {user} on {where}, since {since}.").format(
-            path=target, pid=holder.pid, user=holder.user, where=holder.where.partition(" ")[0], since=since
+        _(
+            "Another installation is at work in {path}: process {pid} of {user} on {where}, since {since}.",
+            path=target,
+            pid=holder.pid,
+            user=holder.user,
+            where=holder.where.partition(" ")[0],
+            since=since,
         ),
         hint=_("Wait until it has ended, or end it, and start again."),
     )
@@ -319,9 +326,7 @@ def _tell_undone(error: BaseException, work: Transaction) -> None:
 
 def _no_folder(path: Path, error: OSError) -> WorkFailed:
     return WorkFailed(
-        _("{path} cannot be written to, so nothing was begun: {reason}.").format(
-            path=path, reason=error.strerror or error
-        ),
+        _("{path} cannot be written to, so nothing was begun: {reason}.", path=path, reason=error.strerror or error),
         hint=_("Free some space there, or check that you may write in it, and start again."),
     )
 
@@ -329,7 +334,9 @@ def _no_folder(path: Path, error: OSError) -> WorkFailed:
 def _gone(target: Path, work: Path) -> WorkFailed:
     return WorkFailed(
         _(
-            "An installation was changing {path}, but {work}, which held the previous files, is another folder now."
-        ).format(path=target, work=work),
+            "An installation was changing {path}, but {work}, which held the previous files, is another folder now.",
+            path=target,
+            work=work,
+        ),
         hint=_("Put the original folder back, or run `assistant recover --give-up`, which says what stays where."),
     )

@@ -8,7 +8,7 @@ from packaging.requirements import InvalidRequirement, Requirement
 
 from assistant.host.index import local_path
 from assistant.host.redact import without_credentials
-from assistant.i18n import _
+from assistant.i18n import Text, _
 from assistant.model.errors import BadInput
 
 __all__ = ["check_index_url", "check_requirement"]
@@ -21,8 +21,10 @@ def check_index_url(text: str) -> str:
     reason = _index_fault(text)
     if reason:
         raise BadInput(
-            _("'{text}' is not the address of a package index: {reason}.").format(
-                text=without_credentials(ascii(text)[1:-1])[:80], reason=reason
+            _(
+                "'{text}' is not the address of a package index: {reason}.",
+                text=without_credentials(ascii(text)[1:-1])[:80],
+                reason=reason,
             ),
             hint=_("Example: --index-url https://download.pytorch.org/whl/cpu"),
         )
@@ -37,13 +39,13 @@ def check_requirement(text: str) -> str:
         need = None
     if need is None or (need.url and not _ADDRESS.fullmatch(need.url)) or not text.isprintable():
         raise BadInput(
-            _("'{text}' is not a requirement.").format(text=ascii(text)[1:-1][:80]),
+            _("'{text}' is not a requirement.", text=ascii(text)[1:-1][:80]),
             hint=_("Write a name, and a version where you care, such as torch==2.9.1."),
         )
     return text
 
 
-def _index_fault(text: str) -> str:
+def _index_fault(text: str) -> Text:
     if not text.isprintable() or any(sign in text for sign in " \"'`<>\\"):
         return _("it holds a character that no address has")
     parts = _ADDRESS.fullmatch(text)

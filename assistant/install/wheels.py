@@ -81,13 +81,11 @@ def _set_damaged_aside(packages: Sequence[Package], wanted: dict[str, Path], ins
         file = wanted[package.name]
         if package.url.startswith("file:"):
             raise WorkFailed(
-                _("{file} is not the file that its index promises: its size or hash differs.").format(file=file),
+                _("{file} is not the file that its index promises: its size or hash differs.", file=file),
                 hint=_("Get that file again."),
             )
         file.rename(file.with_name(f"{file.name}.{uuid.uuid4().hex[:8]}.damaged"))
-        text = _("The copy of {file} on this disk is damaged; it is set aside and fetched again.").format(
-            file=file.name
-        )
+        text = _("The copy of {file} on this disk is damaged; it is set aside and fetched again.", file=file.name)
         installer.sink(LogLine(step=Step.INSTALL, text=text))
 
 
@@ -118,7 +116,7 @@ def _place(package: Package) -> Path:
         return path
     if not name:
         raise BadInput(
-            _("{url} does not name a file.").format(url=package.url), hint=_("The index is broken; choose another.")
+            _("{url} does not name a file.", url=package.url), hint=_("The index is broken; choose another.")
         )
     return cache_folder() / (package.sha256[:20] or f"{package.name}-{package.version}") / name
 
@@ -129,7 +127,7 @@ def _download(
     absent = [package for package in packages if package.url.startswith("file:")]
     if absent or (packages and installer.offline):
         raise WorkFailed(
-            _("{file} is not on this machine.").format(file=wanted[(absent or packages)[0].name].name),
+            _("{file} is not on this machine.", file=wanted[(absent or packages)[0].name].name),
             hint=_("Put it into the folder of wheels, or start again without --offline."),
         )
     files = [
@@ -171,7 +169,7 @@ class _Meter:
         self._sink(
             Progress(
                 step=Step.INSTALL,
-                text=_("Downloading {file}").format(file=Path(file.path).name),
+                text=_("Downloading {file}", file=Path(file.path).name),
                 done=done,
                 total=self._total,
                 unit="bytes",

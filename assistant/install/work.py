@@ -187,13 +187,13 @@ def strangers(target: Path) -> list[Path]:
 
 def _unknown(work: Path) -> BadInput:
     return BadInput(
-        _("{path} does not belong to any installation that you started here, so it is left alone.").format(path=work),
+        _("{path} does not belong to any installation that you started here, so it is left alone.", path=work),
         hint=_("If nobody else is installing there, look inside, delete it and start again."),
     )
 
 
 def _stuck(path: Path, error: OSError) -> WorkFailed:
     return WorkFailed(
-        _("{path} cannot be removed: {reason}.").format(path=path, reason=error.strerror or error),
+        _("{path} cannot be removed: {reason}.", path=path, reason=error.strerror or error),
         hint=_("Close what uses it, then run `assistant recover`."),
     )

@@ -9,7 +9,7 @@ from pathlib import Path
 import nbformat
 
 from assistant.host.files import read_plain
-from assistant.i18n import _
+from assistant.i18n import _, say
 from assistant.labs.lab import MIME, Score
 from assistant.labs.texts import texts
 from assistant.model.errors import AssistantError, BadInput
@@ -39,7 +39,7 @@ def notebooks(folder: Path) -> list[Path]:
     """Find every notebook below a folder; raise `BadInput` for no folder."""
     if not folder.is_dir():
         raise BadInput(
-            _("{folder} is not a folder.").format(folder=folder), hint=_("Name the folder that holds the notebooks.")
+            _("{folder} is not a folder.", folder=folder), hint=_("Name the folder that holds the notebooks.")
         )
     return [path for path in sorted(folder.rglob("*.ipynb")) if ".ipynb_checkpoints" not in path.parts]
 
@@ -48,7 +48,7 @@ def _grades(path: Path, name: str) -> list[Grade]:
     try:
         content = read_plain(path, NOTEBOOK_BYTES, follow=True)
     except OSError as error:
-        return [Grade(notebook=name, fault=_("It is no notebook: {reason}.").format(reason=error.strerror))]
+        return [Grade(notebook=name, fault=say("It is no notebook: {reason}.", reason=error.strerror))]
     return grades_of(name, content)
 
 
@@ -57,10 +57,10 @@ def grades_of(name: str, content: bytes) -> list[Grade]:
     try:
         notebook = nbformat.reads(content.decode(), as_version=4)  # type: ignore[no-untyped-call]
     except Exception as error:  # noqa: BLE001 - one bad file must not cost the others' grades
-        return [Grade(notebook=name, fault=_("It is no notebook: {reason}.").format(reason=type(error).__name__))]
+        return [Grade(notebook=name, fault=say("It is no notebook: {reason}.", reason=type(error).__name__))]
     last = {score.lab: score for score in _scores(notebook)}
     if not last:
-        return [Grade(notebook=name, fault=_("It holds no check of a lab."))]
+        return [Grade(notebook=name, fault=say("It holds no check of a lab."))]
     return [Grade(name, score.lab, score.solved, score.points) for score in last.values()]
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from assistant.diagnose import read_log
 from assistant.host.folders import user_cache
-from assistant.i18n import _, use_language
+from assistant.i18n import render, say, use_language
 from assistant.labs.scene import Scene
 from assistant.labs.scenes import SCENES
 from assistant.labs.texts import text_of
@@ -74,7 +74,7 @@ class Lab:
         self.scene.clear()
         self._play.breaks(self.scene)
         self._keep(Score(lab=self.text.key))
-        story = f"### {_(self.text.title)}\n\n{_(self.text.story)}"
+        story = f"### {say(self.text.title)}\n\n{say(self.text.story)}"
         return Told("\n\n".join([story, *self._files(), self.symptom().text]))
 
     reset = start
@@ -89,7 +89,7 @@ class Lab:
         log = self._play.symptom(self.scene).text
         found = diagnosed(read_log(log), _HERE.get(sys.platform, _LINUX))
         lines = [f"- **{diagnosis.title}** {diagnosis.cause}" for diagnosis in found[:MOST_CAUSES]]
-        return Told("\n".join(lines) or _("No cause is known for this; look at the last lines yourself."))
+        return Told("\n".join(lines) or say("No cause is known for this; look at the last lines yourself."))
 
     def run(self, command: str) -> Told:
         """Run a line: python, pip, uv or assistant first; `> FILE` at its end keeps what it prints."""
@@ -98,7 +98,7 @@ class Lab:
     def write(self, name: str, text: str) -> Told:
         """Write one of the lab's files."""
         self.scene.write(name, text)
-        return Told(_("Written to {file}.").format(file=name))
+        return Told(say("Written to {file}.", file=name))
 
     def read(self, name: str) -> Told:
         """Show one of the lab's files."""
@@ -109,18 +109,18 @@ class Lab:
         score = self.score
         given = min(score.hints, len(self.text.hints) - 1)
         self._keep(replace(score, hints=given + 1))
-        told = _("Hint {number} of {count}: {hint}")
-        return Told(told.format(number=given + 1, count=len(self.text.hints), hint=_(self.text.hints[given])))
+        told = say("Hint {number} of {count}: {hint}")
+        return Told(told.format(number=given + 1, count=len(self.text.hints), hint=say(self.text.hints[given])))
 
     def check(self) -> Told:
         """Run it and tell whether it is mended; a check too early costs a point."""
         fault, score = self._play.fault(self.scene), self.score
         if fault:
             score = self._keep(score if score.solved else replace(score, misses=score.misses + 1))
-            return Told(_("Not mended yet. {fault}").format(fault=self.scene.bare(fault)), score)
+            return Told(say("Not mended yet. {fault}", fault=self.scene.bare(render(fault))), score)
         score = self._keep(replace(score, solved=True))
-        mended = _("Mended: {points} of {most} points.").format(points=score.points, most=POINTS)
-        return Told(f"**{mended}** {_(self.text.explanation)}", score)
+        mended = say("Mended: {points} of {most} points.", points=score.points, most=POINTS)
+        return Told(f"**{mended}** {say(self.text.explanation)}", score)
 
     def solve(self) -> Told:
         """Do what the answer says, for the instructor, and check."""
@@ -148,4 +148,4 @@ class Lab:
 
     def _files(self) -> list[str]:
         named = ", ".join(f"`{name}`" for name in self.text.files)
-        return [_("You may change: {files}.").format(files=named)] if named else []
+        return [say("You may change: {files}.", files=named)] if named else []

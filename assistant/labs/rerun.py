@@ -16,7 +16,7 @@ from tempfile import TemporaryDirectory
 
 from assistant.host.files import read_plain, write_whole
 from assistant.host.sandbox import Bubble, Limits, Outcome, confine, obstacle, places_of, share_of_memory
-from assistant.i18n import _
+from assistant.i18n import _, say
 from assistant.labs.grade import NOTEBOOK_BYTES, Grade, grades_of, notebooks
 from assistant.labs.runner import DONE, Task
 from assistant.labs.scene import environment_with_torch
@@ -47,8 +47,9 @@ def rerun(
     """
     if not trusted and (reason := obstacle()):
         raise BadInput(
-            _("The learners' notebooks are programs, and nothing here can shut them in: {reason}.").format(
-                reason=reason.rstrip(".")
+            _(
+                "The learners' notebooks are programs, and nothing here can shut them in: {reason}.",
+                reason=reason,
             ),
             hint=_("Install bubblewrap (Debian: apt install bubblewrap); or trust them all, with --i-trust-these."),
         )
@@ -84,26 +85,26 @@ def _run(path: Path, name: str, apart: Apart) -> list[Grade]:
             return [Grade(notebook=name, fault=fault)] if fault else grades_of(name, _result(folder))
         except OSError as error:
             reason = error.strerror or type(error).__name__
-            return [Grade(notebook=name, fault=_("It cannot be run: {reason}.").format(reason=reason))]
+            return [Grade(notebook=name, fault=say("It cannot be run: {reason}.", reason=reason))]
 
 
 def _result(folder: Path) -> bytes:
     """Read what came of a run; a learner may have put a pipe or a link in its place."""
     if (folder / "work").is_symlink():
-        raise OSError(0, _("it is not a plain file"))
+        raise OSError(0, say("it is not a plain file"))
     return read_plain(folder / "work" / DONE, NOTEBOOK_BYTES)
 
 
 def _fault(done: Outcome, limits: Limits) -> str:
     """Say which limit ended a run, or what it died of."""
     if done.reached == "time":
-        return _("It took longer than {limit:g} s.").format(limit=limits.seconds)
+        return say("It took longer than {limit:g} s.", limit=limits.seconds)
     if done.reached == "memory":
-        return _("It needs more than {size:.1f} GB of memory.").format(size=limits.memory / 2**30)
+        return say("It needs more than {size:.1f} GB of memory.", size=limits.memory / 2**30)
     if done.reached:
-        return _("It started more than {count} processes.").format(count=limits.processes)
+        return say("It started more than {count} processes.", count=limits.processes)
     last = next((line for line in reversed(done.lines) if line.strip()), str(done.code))
-    return _("It cannot be run: {reason}.").format(reason=last.rstrip(".")) if done.code else ""
+    return say("It cannot be run: {reason}.", reason=last.rstrip(".")) if done.code else ""
 
 
 def _plays(path: Path) -> bool:
@@ -125,7 +126,7 @@ def _copy(path: Path, place: Path) -> None:
     for one, size in _belongings(path.parent):
         room -= size
         if room < 0:
-            raise OSError(0, _("its folder is larger than {size:g} GB").format(size=COPY_BYTES / 2**30))
+            raise OSError(0, say("its folder is larger than {size:g} GB", size=COPY_BYTES / 2**30))
         target = place / one.relative_to(path.parent)
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(one, target, follow_symlinks=False)

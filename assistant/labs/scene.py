@@ -13,7 +13,7 @@ from typing import NamedTuple
 from assistant.host.files import write_whole
 from assistant.host.folders import user_cache
 from assistant.host.process import stream
-from assistant.i18n import STARTED_AS, _
+from assistant.i18n import STARTED_AS, _, say, verbatim
 from assistant.install.site import interpreter
 from assistant.model.errors import BadInput, WorkFailed
 from assistant.session.store import Store
@@ -57,7 +57,7 @@ def environment_with_torch() -> str:
         command = [sys.executable, "-m", "assistant", "install", "--backend", "cpu", "--yes", "--target", str(target)]
         done = _run(command, places, 900.0)
         if done.status:
-            raise WorkFailed(done.last, hint=_("Mend that and start the lab again."))
+            raise WorkFailed(verbatim(done.last), hint=_("Mend that and start the lab again."))
     return str(python)
 
 
@@ -79,7 +79,7 @@ class Scene:
         if self.folder.exists():
             if not (self.folder / MARKER).exists():
                 raise BadInput(
-                    _("{folder} holds something else than a lab.").format(folder=self.folder),
+                    _("{folder} holds something else than a lab.", folder=self.folder),
                     hint=_("Name another folder."),
                 )
             shutil.rmtree(self.folder)
@@ -90,7 +90,7 @@ class Scene:
         """Write a file of the scene; raise `BadInput` for a name that leads out of it."""
         path = (self.folder / name).resolve()
         if not path.is_relative_to(self.folder.resolve()):
-            raise BadInput(_("{file} is not in the lab's folder.").format(file=name), hint=_("Name a file inside it."))
+            raise BadInput(_("{file} is not in the lab's folder.", file=name), hint=_("Name a file inside it."))
         path.parent.mkdir(parents=True, exist_ok=True)
         write_whole(path, self._filled(text))
         return path
@@ -139,7 +139,7 @@ class Scene:
         outcome = _run(self._argv(*words), {"PYTHONPATH": ""})
         if target and not outcome.status:
             self.write(target, outcome.text)
-            return Outcome(0, _("Written to {file}.").format(file=target))
+            return Outcome(0, say("Written to {file}.", file=target))
         return outcome
 
     def _argv(self, program: str = "", *arguments: str) -> list[str]:
@@ -154,8 +154,8 @@ class Scene:
             return [*uv, "pip", *arguments[:1], "--python", own, *arguments[1:]]
         if program not in tools:
             raise BadInput(
-                _("{program} is no program of the labs.").format(program=program or '""'),
-                hint=_("A line begins with one of: {names}.").format(names="python, pip, uv, assistant"),
+                _("{program} is no program of the labs.", program=program or '""'),
+                hint=_("A line begins with one of: {names}.", names="python, pip, uv, assistant"),
             )
         return [*tools[program], *arguments]
 
@@ -184,7 +184,7 @@ class Scene:
     @staticmethod
     def _need(outcome: Outcome) -> None:
         if outcome.status:
-            raise WorkFailed(outcome.last, hint=_("Mend that and start the lab again."))
+            raise WorkFailed(verbatim(outcome.last), hint=_("Mend that and start the lab again."))
 
 
 def _run(argv: list[str], environment: Mapping[str, str] | None = None, limit: float = LIMIT_SECONDS) -> Outcome:
@@ -193,5 +193,5 @@ def _run(argv: list[str], environment: Mapping[str, str] | None = None, limit: f
     try:
         status = stream(argv, lines.append, environment={**told, **(environment or {})}, limit=limit)
     except TimeoutError:
-        return Outcome(124, "\n".join([*lines, _("No end after {seconds:.0f} s.").format(seconds=limit)]))
+        return Outcome(124, "\n".join([*lines, say("No end after {seconds:.0f} s.", seconds=limit)]))
     return Outcome(status, os.linesep.join(lines).replace(os.linesep, "\n"))

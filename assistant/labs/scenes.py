@@ -9,15 +9,17 @@ import zipfile
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from msgspec import Struct
+
 from assistant.catalog import load_catalog
 from assistant.detect import detect
 from assistant.host.files import write_whole
 from assistant.host.recording import ReplayHost
-from assistant.i18n import _
+from assistant.i18n import Text, say
 from assistant.labs.scene import Outcome, Scene
 from assistant.machines import load
 from assistant.model.errors import AssistantError
-from assistant.model.plan import Backend, Planning
+from assistant.model.plan import Backend
 from assistant.model.record import from_json
 from assistant.plan import make_plans
 
@@ -29,11 +31,11 @@ class Play(NamedTuple):
 
     breaks: Callable[[Scene], None]
     symptom: Callable[[Scene], Outcome]
-    fault: Callable[[Scene], str]
+    fault: Callable[[Scene], Text]
 
 
 def _fails(outcome: Outcome) -> str:
-    return _("The program still fails: {reason}").format(reason=outcome.last) if outcome.status else ""
+    return say("The program still fails: {reason}", reason=outcome.last) if outcome.status else ""
 
 
 def _break_directml(scene: Scene) -> None:
@@ -49,7 +51,7 @@ def _start_program(scene: Scene) -> Outcome:
 def _directml_fault(scene: Scene) -> str:
     found = scene.call(scene.python(), "-c", "import importlib.util as u; print(u.find_spec('torch_directml'))")
     if found.last != "None":
-        return _("torch-directml is still installed: the next program that finds it fails in the same way.")
+        return say("torch-directml is still installed: the next program that finds it fails in the same way.")
     return _fails(_start_program(scene))
 
 
@@ -83,7 +85,7 @@ def _runtimes_fault(scene: Scene) -> str:
     listed = scene.uv("pip", "list", "--python", str(scene.python()), "--format", "freeze").text.splitlines()
     flavours = [line.partition("==")[0] for line in listed if line.startswith("onnxruntime")]
     if len(flavours) != 1:
-        return _("{count} flavours of ONNX Runtime are installed.").format(count=len(flavours))
+        return say("{count} flavours of ONNX Runtime are installed.", count=len(flavours))
     return _fails(_ask_provider(scene))
 
 
@@ -107,23 +109,36 @@ def _ask_cuda(scene: Scene) -> Outcome:
     return scene.call(scene.python(), "-c", "import torch; torch.ones(2, device='cuda')")
 
 
-def _plan_fault(scene: Scene, machine: str) -> str:
+class _Chosen(Struct):
+    """What decides of a plan that `assistant plan --json` printed."""
+
+    backend: Backend
+    variant: str
+    torch: str
+
+
+class _Answer(Struct):
+    choice: _Chosen | None = None
+
+
+def _plan_fault(scene: Scene, machine: str) -> Text:
     """Compare the plan in answer.json with those that run on the machine as it stands."""
     written = scene.read("answer.json")
     if not written:
-        return _("There is no answer.json yet.")
+        return say("There is no answer.json yet.")
     try:
-        answer = from_json(written, Planning, "answer.json")
+        answer = from_json(written, _Answer, "answer.json").choice
     except AssistantError as error:
         return error.message
     known = make_plans(detect(ReplayHost(load(machine))).machine, load_catalog()).plans
     right = {(plan.variant, plan.torch) for plan in known if plan.backend is Backend.CUDA}
-    plan = answer.choice
-    if plan is None or plan.backend is not Backend.CUDA:
-        return _("The plan in answer.json does not use the GPU.")
-    if (plan.variant, plan.torch) not in right:
-        return _("torch {torch} with {variant} does not run on that machine as it stands.").format(
-            torch=plan.torch, variant=plan.variant
+    if answer is None or answer.backend is not Backend.CUDA:
+        return say("The plan in answer.json does not use the GPU.")
+    if (answer.variant, answer.torch) not in right:
+        return say(
+            "torch {torch} with {variant} does not run on that machine as it stands.",
+            torch=answer.torch,
+            variant=answer.variant,
         )
     return ""
 
@@ -182,8 +197,8 @@ def _install_demo(scene: Scene) -> Outcome:
 def _mirror_fault(scene: Scene) -> str:
     value = scene.call(scene.python(), "-c", "import lab_demo; print(lab_demo.VALUE)")
     if value.status:
-        return _("lab-demo is not installed.")
-    return "" if value.last == "42" else _("What is installed is not the file that the index promises.")
+        return say("lab-demo is not installed.")
+    return "" if value.last == "42" else say("What is installed is not the file that the index promises.")
 
 
 def _break_model(scene: Scene) -> None:

@@ -46,7 +46,7 @@ def text_of(key: str) -> Text:
     """Find one lab's words; raise `BadInput` for a key that is not there."""
     if key not in texts():
         raise BadInput(
-            _("There is no lab named {name}.").format(name=key),
-            hint=_("Choose one of: {names}.").format(names=", ".join(texts())),
+            _("There is no lab named {name}.", name=key),
+            hint=_("Choose one of: {names}.", names=", ".join(texts())),
         )
     return texts()[key]

@@ -6,7 +6,7 @@ from difflib import get_close_matches
 from functools import cache
 from importlib.resources import files
 
-from assistant.i18n import _
+from assistant.i18n import Text, _
 from assistant.model.errors import BadInput
 from assistant.model.machine import Recording
 from assistant.model.record import from_json
@@ -27,12 +27,12 @@ def load(name: str) -> Recording:
     if name not in shipped():
         near = get_close_matches(name, shipped()) or shipped()
         raise BadInput(
-            _("There is no shipped machine named {name}.").format(name=name),
-            hint=_("Choose one of: {names}.").format(names=", ".join(near)),
+            _("There is no shipped machine named {name}.", name=name),
+            hint=_("Choose one of: {names}.", names=", ".join(near)),
         )
     return from_json((files("assistant.machines") / f"{name}.json").read_bytes(), Recording, name)
 
 
-def label(name: str) -> str:
+def label(name: str) -> Text:
     """Give the words that a person chooses a machine by."""
     return _(load(name).label) if load(name).label else name

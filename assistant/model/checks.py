@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from typing import Literal
 
-from assistant.i18n import _
+from assistant.i18n import Message, _, verbatim
 
 __all__ = ["CHECKS", "FULL", "QUICK", "Level", "check_title"]
 
 Level = Literal["quick", "full"]
 
 
-def check_title(key: str) -> str:
+def check_title(key: str) -> Message:
     """Name a check in the user's language; an unknown key names itself."""
-    return {**_first(), **_arithmetic(), **_work()}.get(key, key)
+    return {**_first(), **_arithmetic(), **_work()}.get(key, verbatim(key))
 
 
-def _first() -> dict[str, str]:
+def _first() -> dict[str, Message]:
     return {
         "import": _("Import torch"),
         "device": _("Allocate on the device"),
@@ -32,7 +32,7 @@ def _first() -> dict[str, str]:
     }
 
 
-def _arithmetic() -> dict[str, str]:
+def _arithmetic() -> dict[str, Message]:
     return {
         "linalg.svd": _("Find singular values and vectors"),
         "linalg.qr": _("Decompose matrices by QR"),
@@ -54,7 +54,7 @@ def _arithmetic() -> dict[str, str]:
     }
 
 
-def _work() -> dict[str, str]:
+def _work() -> dict[str, Message]:
     return {
         "small_kernels": _("Run many small operators"),
         "workload.llm": _("Generate tokens with a language model"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from assistant.i18n import _
+from assistant.i18n import Text, _, render
 
 __all__ = ["AssistantError", "BadInput", "Cancelled", "NothingFits", "WorkFailed", "unreadable", "unwritable"]
 
@@ -14,10 +14,13 @@ class AssistantError(Exception):
 
     exit_code = 1
 
-    def __init__(self, message: str, *, hint: str = "") -> None:
+    def __init__(self, message: Text, *, hint: Text = "") -> None:
         super().__init__(message)
         self.message = message
         self.hint = hint
+
+    def __str__(self) -> str:
+        return render(self.message)
 
 
 class WorkFailed(AssistantError):
@@ -44,11 +47,11 @@ class Cancelled(AssistantError):
 
 def unreadable(file: str | Path, error: OSError) -> BadInput:
     """Say that a file which the user named cannot be read."""
-    message = _("{file} cannot be read: {reason}.").format(file=file, reason=error.strerror or error)
+    message = _("{file} cannot be read: {reason}.", file=file, reason=error.strerror or error)
     return BadInput(message, hint=_("Check the name and try again."))
 
 
 def unwritable(file: str | Path, error: OSError) -> WorkFailed:
     """Say that a file cannot be written where the user wants it."""
-    message = _("{file} cannot be written: {reason}.").format(file=file, reason=error.strerror or error)
+    message = _("{file} cannot be written: {reason}.", file=file, reason=error.strerror or error)
     return WorkFailed(message, hint=_("Choose another place."))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from enum import Enum
 
-from assistant.i18n import _
+from assistant.i18n import Message, Text, _
 from assistant.model.finding import Finding
 from assistant.model.record import Record
 
@@ -33,7 +33,7 @@ class Progress(Record, frozen=True, tag=True):
     """
 
     step: Step
-    text: str
+    text: Text
     done: float = 0
     total: float | None = None
     unit: str = ""
@@ -45,27 +45,27 @@ class Progress(Record, frozen=True, tag=True):
         return (self.total - self.done) / self.rate if self.total and self.rate else None
 
     @property
-    def figures(self) -> str:
+    def figures(self) -> Text:
         """Say how far it is: how much of how much, how fast, how long still; only what is known."""
         if not (self.unit and (self.total or self.done)):
             return ""
         if self.unit != "bytes":
             return f"{self.done:.0f}" + (f" / {self.total:.0f}" if self.total else "")
-        words = [f"{self.done / 1e6:.1f}" + (f" / {self.total / 1e6:.1f}" if self.total else "") + " MB"]
+        words: list[Text] = [f"{self.done / 1e6:.1f}" + (f" / {self.total / 1e6:.1f}" if self.total else "") + " MB"]
         if self.rate:
             words.append(f"{self.rate / 1e6:.1f} MB/s")
         if (left := self.seconds_left or 0) > MINUTE:
-            words.append(_("{minutes:.0f} min left").format(minutes=left / MINUTE))
+            words.append(_("{minutes:.0f} min left", minutes=left / MINUTE))
         elif left:
-            words.append(_("{seconds:.0f} s left").format(seconds=left))
-        return ", ".join(words)
+            words.append(_("{seconds:.0f} s left", seconds=left))
+        return Message("{figures}").format(figures=tuple(words))
 
 
 class LogLine(Record, frozen=True, tag=True):
     """One line of a child process's output, credentials already removed."""
 
     step: Step
-    text: str
+    text: Text
 
 
 class FindingRaised(Record, frozen=True, tag=True):
@@ -79,8 +79,8 @@ class JobFailed(Record, frozen=True, tag=True):
     """A step's work ended badly; `message` and `hint` are one sentence each, `exit_code` is the terminal's."""
 
     step: Step
-    message: str
-    hint: str = ""
+    message: Text
+    hint: Text = ""
     exit_code: int = 1
 
 

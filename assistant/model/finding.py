@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from enum import Enum
 
+from assistant.i18n import Text
 from assistant.model.plan import Plan
 from assistant.model.record import Record
 
@@ -39,7 +40,7 @@ class Remedy(Record, frozen=True, omit_defaults=False):
     what to change where applications are started.
     """
 
-    text: str
+    text: Text
     commands: tuple[str, ...] = ()
     plan: Plan | None = None
     env: dict[str, str] = {}
@@ -52,8 +53,8 @@ class Finding(Record, frozen=True):
 
     key: str
     severity: Severity
-    text: str
-    evidence: tuple[str, ...] = ()
+    text: Text
+    evidence: tuple[Text, ...] = ()
     remedies: tuple[Remedy, ...] = ()
 
     @property
@@ -66,9 +67,9 @@ class Diagnosis(Record, frozen=True, omit_defaults=False):
     """A ranked cause of a failure; `confidence` from 0 to 1."""
 
     key: str
-    title: str
-    cause: str
-    evidence: tuple[str, ...] = ()
+    title: Text
+    cause: Text
+    evidence: tuple[Text, ...] = ()
     remedies: tuple[Remedy, ...] = ()
     confidence: float = 0.0
     sources: tuple[str, ...] = ()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from enum import Enum
 
+from assistant.i18n import Text
 from assistant.model.record import Record
 
 __all__ = ["Backend", "Plan", "Planning", "Rejection", "Request", "Wheel", "of_torch_family"]
@@ -59,8 +60,8 @@ class Plan(Record, frozen=True, omit_defaults=False):
     requirements: tuple[str, ...] = ()
     env: dict[str, str] = {}
     download_mb: int | None = None
-    reasons: tuple[str, ...] = ()
-    warnings: tuple[str, ...] = ()
+    reasons: tuple[Text, ...] = ()
+    warnings: tuple[Text, ...] = ()
     wheel: Wheel | None = None
 
 
@@ -69,8 +70,8 @@ class Rejection(Record, frozen=True, omit_defaults=False):
 
     backend: Backend
     variant: str
-    why: str
-    would_help: str = ""
+    why: Text
+    would_help: Text = ""
 
 
 class Planning(Record, frozen=True, omit_defaults=False):

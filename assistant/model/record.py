@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from typing import TypeVar
 
 import msgspec
 import msgspec.structs
 
-from assistant.i18n import _
+from assistant.i18n import Message, Text, _, render
 from assistant.model.errors import BadInput
 from assistant.model.visible import spelled
 
-__all__ = ["Record", "from_json", "from_plain", "reason_of", "replace", "to_json", "to_plain"]
+__all__ = ["Record", "from_json", "from_plain", "reason_of", "replace", "to_json", "to_plain", "with_words"]
 
 
 class Record(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -50,36 +49,72 @@ def to_json(value: object, *, indent: int = 0) -> str:
     return spelled((msgspec.json.format(encoded, indent=indent) if indent else encoded).decode())
 
 
+def with_words(value: object) -> object:
+    """Turn a record into plain values for `--json`: its messages are written in the language in force.
+
+    Beside them stand, whatever the language, the `key` and the `params` that they were made of.
+    """
+    if isinstance(value, Message):
+        return {"key": value.id, "params": with_words(value.params), "text": render(value)}
+    if isinstance(value, dict):
+        return {getattr(key, "value", key): with_words(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [with_words(item) for item in value]
+    if not isinstance(value, msgspec.Struct):
+        return to_plain(value)
+    fields = _fields(value)
+    messages = [item for item in fields.values() if isinstance(item, Message)]
+    plain = {name: render(item) if isinstance(item, Message) else with_words(item) for name, item in fields.items()}
+    params = {name: with_words(param) for message in reversed(messages) for name, param in message.params.items()}
+    return {"key": messages[0].id, **plain, "params": params} if messages else plain
+
+
+def _fields(value: msgspec.Struct) -> dict[str, object]:
+    """Give a record's fields as its JSON has them: with its tag, and without defaults where it leaves them out."""
+    config = value.__struct_config__
+    every = msgspec.structs.asdict(value)
+    if config.omit_defaults:
+        known = {field.name: field for field in msgspec.structs.fields(value)}
+        every = {name: item for name, item in every.items() if known[name].required or item != _default(known[name])}
+    return {str(config.tag_field): config.tag, **every} if config.tag else every
+
+
+def _default(field: msgspec.structs.FieldInfo) -> object:
+    made = field.default_factory
+    return field.default if made is msgspec.NODEFAULT else made()
+
+
 def to_plain(value: object) -> object:
     """Turn a record into dicts, lists and scalars."""
     return msgspec.to_builtins(value)
 
 
-def reason_of(error: Exception) -> str:
+def reason_of(error: Exception) -> Text:
     """Say in the user's language why msgspec refused something; what it says beyond these few stays as it is."""
-    text, _sign, place = str(error).rstrip(".").partition(" - at ")
+    said, _sign, place = str(error).rstrip(".").partition(" - at ")
+    text: Text = said
     for pattern, words in _REASONS.items():
-        if found := re.fullmatch(pattern, text):
-            text = words().format(**found.groupdict())
-    return _("{reason} (at {place})").format(reason=text, place=place.strip("`").removeprefix("$.")) if place else text
+        if found := re.fullmatch(pattern, said):
+            text = words.format(**found.groupdict())
+    return _("{reason} (at {place})", reason=text, place=place.strip("`").removeprefix("$.")) if place else text
 
 
-_REASONS: dict[str, Callable[[], str]] = {
-    r"Object contains unknown field `(?P<name>.+)`": lambda: _("unknown field `{name}`"),
-    r"Expected `(?P<wanted>.+)`, got `(?P<given>.+)`": lambda: _("Expected `{wanted}`, got `{given}`"),
-    r"Invalid enum value '?(?P<value>.+?)'?": lambda: _("'{value}' is none of the possible values"),
-    r"Input data was truncated": lambda: _("it is empty or truncated"),
-    r"JSON is malformed: .*\(byte (?P<byte>\d+)\)": lambda: _("no JSON, or malformed from byte {byte} on"),
+_REASONS: dict[str, Message] = {
+    r"Object contains unknown field `(?P<name>.+)`": _("unknown field `{name}`"),
+    r"Expected `(?P<wanted>.+)`, got `(?P<given>.+)`": _("Expected `{wanted}`, got `{given}`"),
+    r"Invalid enum value '?(?P<value>.+?)'?": _("'{value}' is none of the possible values"),
+    r"Input data was truncated": _("it is empty or truncated"),
+    r"JSON is malformed: .*\(byte (?P<byte>\d+)\)": _("no JSON, or malformed from byte {byte} on"),
 }
 
 
 def _refusal(what: str, error: Exception) -> BadInput:
     if str(error).endswith("`$.schema`"):
         return BadInput(
-            _("{what} was written for another version of the assistant.").format(what=what),
+            _("{what} was written for another version of the assistant.", what=what),
             hint=_("Update the assistant, or make the file anew with this one."),
         )
     return BadInput(
-        _("{what} cannot be read: {reason}.").format(what=what, reason=reason_of(error)),
+        _("{what} cannot be read: {reason}.", what=what, reason=reason_of(error)),
         hint=_("Correct that place, or make the file anew with the command that wrote it."),
     )

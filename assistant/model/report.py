@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import Enum
 
-from assistant.i18n import _
+from assistant.i18n import Message, Text, _
 from assistant.model.record import Record
 from assistant.model.speed import Limit, Speed
 
@@ -31,7 +31,7 @@ ESSENTIAL = {"import", "device", "copy", "matmul", "training"}
 SPARE = {"float16", "bfloat16", "float64", "complex", "autocast", "compile"}
 
 
-def status_word(status: Status) -> str:
+def status_word(status: Status) -> Message:
     """Say in a word how a check ended."""
     return {
         Status.PASSED: _("passed"),
@@ -62,7 +62,7 @@ class Check(Record, frozen=True):
     first_seconds: float | None = None
     error: float | None = None
     tolerance: float | None = None
-    detail: str = ""
+    detail: Text = ""
     speed: Speed | None = None
 
 
@@ -104,7 +104,7 @@ class Report(Record, frozen=True):
         return {check.key: check.speed for check in self.checks if check.speed is not None}
 
 
-def verdict(report: Report) -> str:
+def verdict(report: Report) -> Message:
     """Say in one sentence what came out: all right, usable though something is missing, or not."""
     ran = [check for check in report.checks if check.status is not Status.SKIPPED]
     if report.usable and report.lacking:

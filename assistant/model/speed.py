@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from assistant.i18n import _
+from assistant.i18n import Message, Text, _
 from assistant.model.record import Record
 
 __all__ = ["Limit", "Speed", "figure", "limit_rows", "speed_headings", "speed_rows"]
@@ -57,12 +57,12 @@ class Speed(Record, frozen=True):
         return seconds / self.seconds, limit
 
 
-def speed_headings() -> tuple[str, ...]:
+def speed_headings() -> tuple[Message, ...]:
     """Name the columns of `speed_rows`."""
     return (_("Work"), _("Rate"), _("Beside the CPU"), _("Of the limit"), _("Spread"), _("Memory"), _("Remark"))
 
 
-def speed_rows(speeds: Mapping[str, Speed], limits: Mapping[str, Limit]) -> tuple[tuple[str, ...], ...]:
+def speed_rows(speeds: Mapping[str, Speed], limits: Mapping[str, Limit]) -> tuple[tuple[str, *tuple[Text, ...]], ...]:
     """Give one row per measured work: key, rate, times the CPU's, share of the limit, spread, memory, remark."""
     return tuple(
         (
@@ -78,21 +78,22 @@ def speed_rows(speeds: Mapping[str, Speed], limits: Mapping[str, Limit]) -> tupl
     )
 
 
-def _share(found: tuple[float, Limit] | None) -> str:
+def _share(found: tuple[float, Limit] | None) -> Text:
     if found is None:
         return ""
     text = _("{percent:.0f} %, published") if found[1].source else _("{percent:.0f} %, measured")
     return text.format(percent=100 * found[0])
 
 
-def limit_rows(limits: Mapping[str, Limit]) -> tuple[tuple[str, str], ...]:
+def limit_rows(limits: Mapping[str, Limit]) -> tuple[tuple[Text, Text], ...]:
     """Give one row per source: the limits that it names, and the source."""
-    found: dict[str, list[str]] = {}
+    found: dict[Text, tuple[Message, ...]] = {}
     for name, limit in limits.items():
         named = _("memory {rate} GB/s") if name == BANDWIDTH else _("{type} {rate} GFLOP/s")
         told = named.format(type=name, rate=figure(limit.value))
-        found.setdefault(limit.source or _("the best of this run"), []).append(told)
-    return tuple((", ".join(told), source) for source, told in found.items())
+        source = limit.source or _("the best of this run")
+        found[source] = (*found.get(source, ()), told)
+    return tuple((Message("{limits}").format(limits=limits), source) for source, limits in found.items())
 
 
 def figure(value: float) -> str:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
 
-from assistant.i18n import _
+from assistant.i18n import Message, Text, _
 from assistant.model.finding import Finding
 from assistant.model.record import Record
 from assistant.model.report import duration
@@ -30,6 +31,7 @@ __all__ = [
 ]
 
 MOST_NAMED = 4
+CHECK_SECONDS, CONVERT_SECONDS, TRY_SECONDS = 600.0, 3600.0, 300.0  # how long each may take unless the user says
 
 
 class Placed(Record, frozen=True):
@@ -38,7 +40,7 @@ class Placed(Record, frozen=True):
     name: str
     op: str
     device: str
-    why: str
+    why: Text
 
 
 class Checked(Record, frozen=True):
@@ -47,8 +49,8 @@ class Checked(Record, frozen=True):
     provider: str
     nodes: tuple[Placed, ...]
     findings: tuple[Finding, ...]
-    verdict: str
-    npu: str
+    verdict: Message
+    npu: Text
     copies: int
 
 
@@ -59,13 +61,13 @@ class OperatorRow(Record, frozen=True):
     device: int
     cpu: int
     nowhere: int
-    why: str
+    why: Text
 
 
 def operator_rows(answer: Checked) -> list[OperatorRow]:
     """Count the nodes of each operator by place, those with the most nodes off the device first."""
     places: dict[str, Counter[str]] = {}
-    reasons: dict[str, str] = {}
+    reasons: dict[str, Text] = {}
     for node in answer.nodes:
         if node.op == "Constant" and node.device == answer.provider:
             continue
@@ -111,8 +113,8 @@ class Change(Record, frozen=True):
     """One change, or one thing left as it was and why: `kind` is its sort, `what` an operation, `why` a sentence."""
 
     kind: Literal["ir", "opset", "structure", "fp16", "kept"]
-    what: str
-    why: str = ""
+    what: Text
+    why: Text = ""
 
 
 class Conversion(Record, frozen=True, omit_defaults=False):
@@ -127,19 +129,23 @@ class Conversion(Record, frozen=True, omit_defaults=False):
     seconds: float
 
 
-def rows_of_changes(done: Conversion) -> list[tuple[str, ...]]:
+def rows_of_changes(done: Conversion) -> list[tuple[Text, ...]]:
     """Give a table's rows: each change with its reason; operations that stay FP32 for one reason stand together."""
-    rows: list[tuple[str, ...]] = [
+    rows: list[tuple[Text, ...]] = [
         (_kind(change), change.what, change.why) for change in done.changes if change.kind != "kept"
     ]
     kept = [change for change in done.changes if change.kind == "kept"]
     for why in dict.fromkeys(change.why for change in kept):
         same = [change.what for change in kept if change.why == why]
-        rows.append((_("stays FP32"), ", ".join(same[:MOST_NAMED]) + " …" * (len(same) > MOST_NAMED), why))
+        rows.append((_("stays FP32"), _names(same), why))
     return rows
 
 
-def _kind(change: Change) -> str:
+def _names(found: Sequence[Text]) -> Message:
+    return Message("{names} …" if len(found) > MOST_NAMED else "{names}").format(names=tuple(found[:MOST_NAMED]))
+
+
+def _kind(change: Change) -> Message:
     return {
         "ir": _("IR version"),
         "opset": _("opset"),
@@ -158,7 +164,7 @@ class Run(Record, frozen=True):
     seconds: float = 0.0
     peak_bytes: int = 0
     placement: dict[str, dict[str, int]] = {}
-    error: str = ""
+    error: Text = ""
 
 
 class Agreement(Record, frozen=True):
@@ -173,7 +179,7 @@ class Agreement(Record, frozen=True):
     error: float | None = None
     cosine: float | None = None
     top: float | None = None
-    note: str = ""
+    note: Text = ""
 
 
 class Attempt(Record, frozen=True, omit_defaults=False):
@@ -186,12 +192,12 @@ class Attempt(Record, frozen=True, omit_defaults=False):
     run: Run
     agreement: tuple[Agreement, ...]
     strict: tuple[Agreement, ...]
-    notes: tuple[str, ...]
-    verdict: str
+    notes: tuple[Message, ...]
+    verdict: Message
     passed: bool
 
 
-def rows_of_runs(answer: Attempt) -> list[tuple[str, ...]]:
+def rows_of_runs(answer: Attempt) -> list[tuple[Text, ...]]:
     """Give a table's rows: where each model ran, its times and memory."""
     found = ((_("FP32 on the CPU"), answer.reference_run), (_("the model"), answer.run))
     return [
@@ -208,12 +214,12 @@ def rows_of_runs(answer: Attempt) -> list[tuple[str, ...]]:
     ]
 
 
-def rows_of_agreement(answer: Attempt) -> list[tuple[str, ...]]:
+def rows_of_agreement(answer: Attempt) -> list[tuple[Text, ...]]:
     """Give a table's rows: how each output compares, as run and where every node rounds."""
     parts = ((answer.agreement, ""), (answer.strict, _("every node rounded")))
     return [
         (
-            f"{one.output} ({kind})" if kind else one.output,
+            Message("{output} ({kind})").format(output=one.output, kind=kind) if kind else one.output,
             one.note or (_("agrees") if one.agrees else _("differs")),
             "" if one.error is None else f"{one.error:.1e}",
             "" if one.cosine is None else f"{one.cosine:.6f}",

@@ -83,19 +83,17 @@ def _refuse_ended(done: Outcome, file: str, bounds: Limits) -> None:
     """Say which limit ended the work, or that what reads the model died of it."""
     if done.reached == "time":
         raise WorkFailed(
-            _("The work on {file} was ended after {limit:g} s.").format(file=file, limit=bounds.seconds),
+            _("The work on {file} was ended after {limit:g} s.", file=file, limit=bounds.seconds),
             hint=_("Give it longer with --limit, if you trust the model."),
         )
     if done.reached:
         raise WorkFailed(
-            _("The work on {file} needs more than {size:.1f} GB of memory.").format(
-                file=file, size=bounds.memory / 2**30
-            ),
+            _("The work on {file} needs more than {size:.1f} GB of memory.", file=file, size=bounds.memory / 2**30),
             hint=_("Do it on a machine with more memory, if you trust the model."),
         )
     if done.code < 0:
         raise BadInput(
-            _("What reads {file} dies of it (code {code}).").format(file=file, code=done.code),
+            _("What reads {file} dies of it (code {code}).", file=file, code=done.code),
             hint=_("Do not trust it; get it from its source again."),
         )
     if done.code:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from assistant.host.files import read_plain
 from assistant.host.process import CancelToken
 from assistant.host.sandbox import Limits, confine, share_of_memory
-from assistant.i18n import _
+from assistant.i18n import Message, _, render
 from assistant.onnx.answers import Agreement, Attempt, Run
 from assistant.onnx.calibrate import Feeds, is_small
 from assistant.onnx.load import load_model
@@ -108,12 +108,12 @@ class Bench:
         module = "assistant.onnx.child"
         done = confine(module, limits, self.folder, stdin=stdin, python=self.python, cancel=self.cancel)
         if done.reached == "time":
-            return Run(error=_("It took longer than {limit:g} s.").format(limit=self.limit))
+            return Run(error=_("It took longer than {limit:g} s.", limit=self.limit))
         if done.reached:
             size = limits.memory / 2**30
-            return Run(error=_("It needs more than {size:.1f} GB of memory.").format(size=size))
+            return Run(error=_("It needs more than {size:.1f} GB of memory.", size=size))
         if done.code or not done.lines:
-            return Run(error=_("The process died with code {code}.").format(code=done.code))
+            return Run(error=_("The process died with code {code}.", code=done.code))
         return msgspec.json.decode(done.lines[-1], type=Run)
 
     def compare(self, expected: str, found: str) -> tuple[Agreement, ...]:
@@ -156,7 +156,7 @@ def _top(one: NDArray[np.float64], other: NDArray[np.float64]) -> float | None:
     return float(np.mean(one.argmax(-1) == other.argmax(-1)))
 
 
-def _notes(wanted: str, run: Run, rounded: Run | None, *, small: bool) -> list[str]:
+def _notes(wanted: str, run: Run, rounded: Run | None, *, small: bool) -> list[Message]:
     notes = []
     if wanted == "dml" and run.provider == "cpu":
         notes.append(
@@ -166,18 +166,18 @@ def _notes(wanted: str, run: Run, rounded: Run | None, *, small: bool) -> list[s
         notes.append(_("The model is too large for the evaluation in which every node rounds to its type."))
     elif rounded is not None and rounded.error:
         text = _("The evaluation in which every node rounds was not possible: {reason}.")
-        notes.append(text.format(reason=rounded.error.splitlines()[0].rstrip(".")))
+        notes.append(text.format(reason=_first_line(rounded)))
     return notes
 
 
-def _verdict(before: Run, after: Run, agreement: Sequence[Agreement], strict: Sequence[Agreement]) -> str:
+def _verdict(before: Run, after: Run, agreement: Sequence[Agreement], strict: Sequence[Agreement]) -> Message:
     if before.error:
-        return _("The reference does not run on the CPU: {reason}.").format(reason=_first_line(before))
+        return _("The reference does not run on the CPU: {reason}.", reason=_first_line(before))
     if after.error:
-        return _("The model does not run: {reason}.").format(reason=_first_line(after))
+        return _("The model does not run: {reason}.", reason=_first_line(after))
     wrong = [one.output for one in agreement if not one.agrees]
     if wrong:
-        return _("It runs, but its outputs differ: {names}.").format(names=", ".join(wrong))
+        return _("It runs, but its outputs differ: {names}.", names=", ".join(wrong))
     if lost := [one.output for one in strict if not one.agrees]:
         text = _("It agrees on the CPU, but loses {names} where every node rounds to FP16, as a GPU does.")
         return text.format(names=", ".join(lost))
@@ -185,4 +185,4 @@ def _verdict(before: Run, after: Run, agreement: Sequence[Agreement], strict: Se
 
 
 def _first_line(run: Run) -> str:
-    return run.error.splitlines()[0].rstrip(".")
+    return render(run.error).splitlines()[0].rstrip(".")

@@ -36,7 +36,7 @@ def model_bytes(path: str | Path) -> bytes:
         data = file.read(LIMIT + 1) if os.fstat(file.fileno()).st_size <= LIMIT else None
     if data is None or len(data) > LIMIT:
         raise BadInput(
-            _("{file} is over 2 GB, which no ONNX file can be.").format(file=path),
+            _("{file} is over 2 GB, which no ONNX file can be.", file=path),
             hint=_("Export it with external data."),
         )
     return data
@@ -61,7 +61,7 @@ def refuse_bombs(model: ModelProto, path: Path) -> None:
         order = list(TopologicalSorter(calls).static_order())
     except CycleError as error:
         raise BadInput(
-            _("Functions in {file} call one another in a cycle.").format(file=path),
+            _("Functions in {file} call one another in a cycle.", file=path),
             hint=_("The file is damaged or was put together wrongly: export it again."),
         ) from error
     nodes, held, depth = dict[Call, int](), dict[Call, int](), dict[Call, int]()
@@ -95,7 +95,7 @@ def _refuse_shape(sizes: Iterable[int], name: str, path: Path) -> None:
     sizes = tuple(sizes)
     if len(sizes) > MOST_AXES or min(sizes, default=0) < 0 or math.prod(size or 1 for size in sizes) > MOST_NUMBERS:
         raise BadInput(
-            _("{file} gives {name} a shape that nothing can have.").format(file=path, name=name),
+            _("{file} gives {name} a shape that nothing can have.", file=path, name=name),
             hint=_("Do not trust it; get it from its source again."),
         )
 
@@ -126,6 +126,6 @@ def _key(domain: str, name: str, overload: str) -> Call:
 
 def _too_large(path: Path) -> BadInput:
     return BadInput(
-        _("{file} is, with its functions put in place of their calls, larger than any network.").format(file=path),
+        _("{file} is, with its functions put in place of their calls, larger than any network.", file=path),
         hint=_("Do not trust it; get it from its source again."),
     )

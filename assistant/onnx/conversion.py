@@ -12,7 +12,7 @@ import onnx.version_converter
 from onnx import ModelProto
 
 from assistant.host.files import open_plain, write_whole
-from assistant.i18n import _
+from assistant.i18n import Message, _
 from assistant.model.errors import BadInput, WorkFailed, unwritable
 from assistant.model.record import Record, to_json
 from assistant.onnx.answers import Change, Conversion, Half, default_output, rows_of_changes
@@ -58,7 +58,7 @@ def convert(
     source = Path(source)
     output = Path(output) if output else default_output(source)
     if output.exists() and not force:
-        message = _("{file} exists already.").format(file=output)
+        message = _("{file} exists already.", file=output)
         raise BadInput(message, hint=_("Name another file with --to, or replace it with --force."))
     model = load_model(source)
     result, changes, half = convert_model(model, wishes or Wishes(), samples)
@@ -91,7 +91,7 @@ def convert_model(
             result, keep_io_types=wishes.keep_io_types, calibrate="always", samples=samples, keep=wishes.keep
         )
         why = _("no run was possible, so the weights alone decided") if half.calibration == "none" else ""
-        changes.append(Change(kind="fp16", what=_("{count} operations").format(count=half.converted), why=why))
+        changes.append(Change(kind="fp16", what=_("{count} operations", count=half.converted), why=why))
         changes += [
             Change(kind="kept", what=f"{kept.op} {kept.node}".strip(), why=_why_kept(kept.why)) for kept in half.kept
         ]
@@ -110,7 +110,7 @@ def read_samples(path: str | Path) -> list[Feeds]:
         with open_plain(Path(path), follow=True) as file, np.load(file, allow_pickle=False) as archive:
             return [{name: archive[name] for name in archive.files}]
     except (OSError, ValueError, EOFError) as error:
-        message = _("{file} holds no arrays that NumPy could read.").format(file=path)
+        message = _("{file} holds no arrays that NumPy could read.", file=path)
         raise BadInput(message, hint=_("Write it with numpy.savez, an array for each input.")) from error
 
 
@@ -159,7 +159,7 @@ def _validate(model: ModelProto) -> None:
     except (onnx.checker.ValidationError, RuntimeError) as error:
         reason = str(error).strip().splitlines()[0]
         raise WorkFailed(
-            _("The converted model is not valid, so it was not written: {reason}.").format(reason=reason.rstrip(".")),
+            _("The converted model is not valid, so it was not written: {reason}.", reason=reason.rstrip(".")),
             hint=_("Check the model itself with `assistant onnx check`."),
         ) from error
 
@@ -175,7 +175,7 @@ def _log(done: Conversion, output: Path, folder: Path) -> None:
             raise unwritable(output.with_name(path.name), error) from error
 
 
-def _why_kept(key: str) -> str:
+def _why_kept(key: str) -> Message:
     """Put the reason for which an operation stays FP32 into words."""
     return {
         "asked": _("you asked for it"),

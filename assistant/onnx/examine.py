@@ -7,7 +7,7 @@ from pathlib import Path
 
 from onnx import ModelProto
 
-from assistant.i18n import _
+from assistant.i18n import Message, Text, _
 from assistant.model.finding import Finding
 from assistant.onnx.answers import Checked, Placed
 from assistant.onnx.findings import Look, count_nodes, find, obstacle
@@ -49,14 +49,14 @@ def checked(look: Look) -> Checked:
     )
 
 
-def _verdict(look: Look, stop: str) -> str:
+def _verdict(look: Look, stop: Text) -> Message:
     counts = Counter(node.device for node in look.nodes if node.op != "Constant" and not node.preferred)
     total = counts.total()
     if look.release.is_newer and (stop or counts["none"]):
         message = _("Whether it loads is not known: ONNX Runtime {version} is newer than what is known here.")
         return message.format(version=look.release.version)
     if stop:
-        return _("It does not load as it is: {why}").format(why=stop)
+        return _("It does not load as it is: {why}", why=stop)
     if counts["none"]:
         message = _("It does not load: nothing runs {nodes} of {all}.")
         return message.format(nodes=count_nodes(counts["none"]), all=total)
@@ -69,16 +69,16 @@ def _verdict(look: Look, stop: str) -> str:
     return message.format(count=counts["dml"], all=total, rest=counts["cpu"], copies=look.copies)
 
 
-def _on_npu(findings: tuple[Finding, ...], stop: str) -> str:
+def _on_npu(findings: tuple[Finding, ...], stop: Text) -> Message:
     reasons = {
         "npu-fp32": _("FP32"),
         "npu-dynamic-shape": _("open sizes"),
         "npu-conv1d": _("1-D convolutions"),
         "npu-operators": _("operators outside the compiled graph"),
     }
-    against = [reasons[finding.key] for finding in findings if finding.key in reasons]
+    against = tuple(reasons[finding.key] for finding in findings if finding.key in reasons)
     if stop:
         return _("On an NPU it does not load either.")
     if against:
-        return _("An NPU would hardly take it, because of: {reasons}.").format(reasons=", ".join(against))
+        return _("An NPU would hardly take it, because of: {reasons}.", reasons=against)
     return _("Nothing is known that would keep an NPU from taking it; its driver decides.")

@@ -11,7 +11,7 @@ from functools import cached_property
 
 from onnx import ModelProto, TensorProto
 
-from assistant.i18n import _, ngettext
+from assistant.i18n import Message, Text, _, ngettext
 from assistant.model.finding import Finding, Remedy, Severity
 from assistant.onnx.graph import given_inputs, opsets, plain_domain, tensors
 from assistant.onnx.operators import Release, Types, match, runtimes, since, tensor_type
@@ -77,7 +77,7 @@ def find(look: Look) -> tuple[Finding, ...]:
     return tuple(finding for _gain, finding in found)
 
 
-def obstacle(look: Look) -> str:
+def obstacle(look: Look) -> Text:
     """Say in a sentence why this ONNX Runtime does not load the model; "" where nothing is known to stop it."""
     version = runtimes().releases[-1].version if look.release.is_newer else look.release.version
     if look.model.ir_version > look.release.ir:
@@ -111,8 +111,10 @@ def _newer_release(look: Look) -> Iterator[Found]:
     if look.release.is_newer and (obstacle(look) or any(node.device == "none" for node in look.computing)):
         text = _(
             "ONNX Runtime {version} is newer than the newest release that is known here, {known}: "
-            "it may run more than this check says."
-        ).format(version=look.release.version, known=runtimes().releases[-1].version)
+            "it may run more than this check says.",
+            version=look.release.version,
+            known=runtimes().releases[-1].version,
+        )
         way = _advice(_("Let ONNX Runtime itself tell: load the model with it, or update the assistant."))
         yield _told(Severity.WARNING, "newer-runtime", text, (), way)
 
@@ -128,7 +130,7 @@ def _cpu_halves(look: Look) -> Iterator[Found]:
 def _wrong_pads(look: Look) -> Iterator[Found]:
     bad = [node for node in look.ops("Pad") if node.device == "dml" and _has_negative_pads(node)]
     if bad:
-        text = _("DirectML computes wrong values for negative pads ({nodes}).").format(nodes=_count(bad))
+        text = _("DirectML computes wrong values for negative pads ({nodes}).", nodes=_count(bad))
         yield _told(Severity.ERROR, "pad-negative", text, bad, _convert(look))
 
 
@@ -138,7 +140,7 @@ def _opset(look: Look) -> Iterator[Found]:
     if best != look.opset:
         text = _("At opset {found}, DirectML has no kernel for the version of {nodes}; opset {best} suits it better.")
         text = text.format(nodes=_count(changed), found=look.opset, best=best)
-        ways = (_convert(look), _advice(_("Or export the model with opset_version={best}.").format(best=best)))
+        ways = (_convert(look), _advice(_("Or export the model with opset_version={best}.", best=best)))
         yield _told(Severity.WARNING, "opset", text, changed, *ways)
 
 
@@ -190,18 +192,18 @@ def _control_flow(look: Look) -> Iterator[Found]:
 
 def _fallbacks(look: Look) -> Iterator[Found]:
     """Group what falls to the CPU by its reason; what another opset would mend is told there."""
-    groups: dict[str, list[Node]] = {}
+    groups: dict[Text, list[Node]] = {}
     for node in look.computing:
         if node.device == "cpu" and not node.preferred and not node.changed:
             groups.setdefault(node.why, []).append(node)
     for why, nodes in groups.items():
-        text = _("{nodes} on the CPU: {why}").format(nodes=_count(nodes), why=why)
+        text = _("{nodes} on the CPU: {why}", nodes=_count(nodes), why=why)
         double = all(TensorProto.DOUBLE in _kinds(node) for node in nodes)
         way = _("Cast FP64 to FP32 where it enters, and compare the results.") if double else _way_out(nodes[0].op)
         yield _told(Severity.WARNING, "fp64" if double else "no-kernel", text, nodes, _advice(way))
 
 
-def _way_out(op: str) -> str:
+def _way_out(op: str) -> Message:
     after = _("Cut what follows the network off the model, and run it outside.")
     training = _("Export the model in evaluation mode, without outputs that nobody takes.")
     return {
@@ -269,7 +271,7 @@ def _npu(look: Look) -> Iterator[Found]:
         if any(it and len(it.shape or ()) == FLAT for it in node.step.inputs[:1])
     ]
     if flat:
-        text = _("NPU drivers refuse 1-D convolutions and pools ({nodes}).").format(nodes=_count(flat))
+        text = _("NPU drivers refuse 1-D convolutions and pools ({nodes}).", nodes=_count(flat))
         yield _told(Severity.INFO, "npu-conv1d", text, flat, _convert(look), gpu, gain=-3)
     odd = [node for node in look.computing if not node.preferred and not (node.device == "dml" and _is_fused(node))]
     if odd:
@@ -294,7 +296,12 @@ DIRECTML = (
 
 
 def _told(
-    severity: Severity, key: str, text: str, nodes: Sequence[Node] = (), *remedies: Remedy, gain: float | None = None
+    severity: Severity,
+    key: str,
+    text: Text,
+    nodes: Sequence[Node] = (),
+    *remedies: Remedy,
+    gain: float | None = None,
 ) -> Found:
     names = tuple(node.name for node in nodes[:MOST_NAMES])
     return len(nodes) if gain is None else gain, Finding(
@@ -302,7 +309,7 @@ def _told(
     )
 
 
-def _advice(text: str, *commands: str) -> Remedy:
+def _advice(text: Message, *commands: str) -> Remedy:
     return Remedy(text=text, commands=commands)
 
 
@@ -312,12 +319,12 @@ def _convert(look: Look) -> Remedy:
     return _advice(text, f"assistant onnx convert {shlex.quote(look.file)}")
 
 
-def count_nodes(count: int) -> str:
+def count_nodes(count: int) -> Message:
     """Write a number of nodes: "1 node", "2 nodes"."""
-    return ngettext("{count} node", "{count} nodes", count).format(count=count)
+    return ngettext("{count} node", "{count} nodes", count)
 
 
-def _count(nodes: Sequence[Node]) -> str:
+def _count(nodes: Sequence[Node]) -> Message:
     return count_nodes(len(nodes))
 
 

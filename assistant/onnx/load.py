@@ -93,7 +93,7 @@ def _parsed(path: Path) -> ModelProto:
         raise unreadable(path, error) from error
     if data.startswith(b"version https://git-lfs"):
         raise BadInput(
-            _("{file} is only Git LFS's pointer to a model.").format(file=path), hint=_("Fetch it with `git lfs pull`.")
+            _("{file} is only Git LFS's pointer to a model.", file=path), hint=_("Fetch it with `git lfs pull`.")
         )
     model = ModelProto()
     try:
@@ -107,7 +107,7 @@ def _parsed(path: Path) -> ModelProto:
 
 
 def _not_onnx(path: Path) -> BadInput:
-    message = _("{file} is not an ONNX model, or only a part of one.").format(file=path)
+    message = _("{file} is not an ONNX model, or only a part of one.", file=path)
     return BadInput(message, hint=_("Download or export it again."))
 
 
@@ -158,7 +158,7 @@ def _refuse_unknown(model: ModelProto, path: Path) -> None:
     if unknown:
         names = ", ".join(sorted(unknown)[:MOST_NAMES])
         raise BadInput(
-            _("{file} uses operators of a domain that is not known: {names}.").format(file=path, names=names),
+            _("{file} uses operators of a domain that is not known: {names}.", file=path, names=names),
             hint=_("They need the library that brings them; export the model without them."),
         )
 
@@ -170,9 +170,9 @@ def _refuse_broken(model: ModelProto, path: Path) -> None:
         makes = Counter(name for node in body.node for name in node.output if name)
         twice = next((name for name, count in makes.items() if count > 1), None)
         if twice is not None:
-            raise BadInput(_("{file} makes the value {name} twice.").format(file=path, name=twice), hint=hint)
+            raise BadInput(_("{file} makes the value {name} twice.", file=path, name=twice), hint=hint)
         if ordered(body.node) is None:
-            raise BadInput(_("The nodes of {file} form a cycle.").format(file=path), hint=hint)
+            raise BadInput(_("The nodes of {file} form a cycle.", file=path), hint=hint)
     for whole in (model.graph, *model.functions):
         lacking = sorted(missing(whole))
         if lacking:
@@ -194,7 +194,7 @@ def _refuse_scattered(model: ModelProto, path: Path) -> None:
 def _complete(tensor: TensorProto, path: Path, *, weights: bool) -> None:
     """Read a tensor's external data, and refuse a tensor whose data are not as long as its shape says."""
     if TYPE_NAMES.get(tensor.data_type, "UNDEFINED") == "UNDEFINED":
-        message = _("The weights {name} of {file} are numbers of no known kind.").format(name=tensor.name, file=path)
+        message = _("The weights {name} of {file} are numbers of no known kind.", name=tensor.name, file=path)
         raise BadInput(message, hint=_("Download or export the model again, with all its files."))
     size = _size(tensor)
     if not uses_external_data(tensor):
@@ -248,7 +248,7 @@ def _entries(tensor: TensorProto) -> dict[str, str]:
 
 
 def _damaged(tensor: TensorProto, path: Path) -> BadInput:
-    message = _("The weights {name} of {file} are not as long as their shape says.").format(name=tensor.name, file=path)
+    message = _("The weights {name} of {file} are not as long as their shape says.", name=tensor.name, file=path)
     return BadInput(message, hint=_("Download or export the model again, with all its files."))
 
 
@@ -268,7 +268,7 @@ def _inside(location: str, path: Path) -> Path:
         )
     if not file.is_file():
         raise BadInput(
-            _("The weights of {file} are missing: {location}.").format(file=path, location=location),
+            _("The weights of {file} are missing: {location}.", file=path, location=location),
             hint=_("Put that file into the model's folder."),
         )
     return file
@@ -283,7 +283,7 @@ def _refuse_source(written: set[Path | None], source: Path) -> None:
     for path in written:
         if path is not None and (path.resolve() in own or (path.exists() and path.samefile(source))):
             raise BadInput(
-                _("{file} belongs to the model itself, which is never overwritten.").format(file=path),
+                _("{file} belongs to the model itself, which is never overwritten.", file=path),
                 hint=_("Name another file for the result."),
             )
 

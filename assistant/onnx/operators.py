@@ -13,7 +13,7 @@ from onnx import FunctionProto, NodeProto, TypeProto
 from onnx.defs import OpSchema
 from packaging.version import Version
 
-from assistant.i18n import _
+from assistant.i18n import Text, _
 from assistant.model.record import Record, from_json
 
 __all__ = [
@@ -157,9 +157,9 @@ def table(provider: str) -> Table:
     return from_json((files(__package__) / "data" / f"{provider}.json").read_bytes(), Table, provider)
 
 
-def provider_name(provider: str) -> str:
+def provider_name(provider: str) -> Text:
     """Name a provider for people."""
-    return {"dml": "DirectML", "cpu": _("ONNX Runtime's CPU provider")}[provider]
+    return "DirectML" if provider == "dml" else _("ONNX Runtime's CPU provider")
 
 
 @cache
@@ -288,28 +288,28 @@ def _reaches(release: str, other: str) -> bool:
 @lru_cache(maxsize=2**16)
 def match(
     provider: str, domain: str, op: str, version: int, inputs: Types, outputs: Types, release: str = ""
-) -> tuple[Kernel | None, str]:
+) -> tuple[Kernel | None, Text]:
     """Find the kernel of a release that takes a node, "" for the newest, or say in a sentence why none does.
 
     A type that is not known denies no kernel.
     """
-    known, provider = table(provider), provider_name(provider)
+    known, named = table(provider), provider_name(provider)
     rows = [row for row in known.operators.get(domain, {}).get(op, ()) if row.is_in(release)]
     if not rows:
-        return None, _("{provider} has no kernel for {op}.").format(provider=provider, op=op)
+        return None, _("{provider} has no kernel for {op}.", provider=named, op=op)
     fitting = [row for row in rows if row.takes(version)]
     if not fitting:
         message = _("{op} changed in opset {since}; {provider} has kernels for the versions of {versions} only.")
         versions = ", ".join(str(row.since) for row in sorted(rows, key=lambda row: row.since))
-        return None, message.format(op=op, since=version, provider=provider, versions=versions)
+        return None, message.format(op=op, since=version, provider=named, versions=versions)
     bound = _bound(signature(domain, op, version), inputs, outputs)
-    why = ""
+    why: Text = ""
     for row in fitting:
         kinds = [(bound.get(name), known.type_sets[number]) for name, number in row.types.items()]
         wrong = [kind for kind, allowed in kinds if kind and kind not in allowed]
         if not wrong:
             return row, ""
-        why = _("{provider} has no kernel of {op} for {type}.").format(provider=provider, op=op, type=wrong[0])
+        why = _("{provider} has no kernel of {op} for {type}.", provider=named, op=op, type=wrong[0])
     return None, why
 
 

@@ -8,6 +8,7 @@ import onnx
 import onnx.inliner
 from onnx import ModelProto, NodeProto, TypeProto, helper
 
+from assistant.i18n import Message, verbatim
 from assistant.model.errors import WorkFailed
 from assistant.onnx.graph import KNOWN_IR, opsets
 from assistant.onnx.operators import definition, described, make_call, tensor_type
@@ -68,7 +69,7 @@ def _expanded(source: Program, target: int) -> list[str]:
             continue
         body = definition(step.node, now, current, [_type_of(value) for value in step.inputs])
         if body is None:
-            raise CannotLower(step.op)
+            raise CannotLower(verbatim(step.op))
         told.append(f"{step.op} {step.node.name}".strip())
         make_call(step.node, now, body, (EXPANDED, f"{step.node.op_type}_{number}"))
         source.model.functions.append(body)
@@ -91,7 +92,7 @@ def _lower(step: Step, target: int) -> str:
     _drop_defaults(step, then)
     reason = next(_obstacles(step, then), None)
     if reason is not None:
-        raise CannotLower(f"{step.op}: {reason}")
+        raise CannotLower(Message("{op}: {reason}").format(op=step.op, reason=reason))
     return adapted
 
 

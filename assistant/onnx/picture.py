@@ -6,7 +6,7 @@ from collections import Counter
 from html import escape
 from pathlib import Path
 
-from assistant.i18n import _
+from assistant.i18n import Text, render, say
 from assistant.onnx.findings import Look, count_nodes, obstacle
 from assistant.onnx.partition import Stretch, stretches
 from assistant.onnx.placement import Node
@@ -47,7 +47,7 @@ def draw(look: Look) -> str:
     parts = [_heading(look, stop), *_titles(lanes)]
     parts += [_box(stretch, index, shown, lanes) for index, stretch in enumerate(shown)]
     if more:
-        text = _("… and {count} more stretches").format(count=more)
+        text = say("… and {count} more stretches", count=more)
         parts.append(_text(WIDTH / 2, height - MARGIN - 8, text, "soft", anchor="middle"))
     size = f'width="{WIDTH}" height="{height}"'
     head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" {size} role="img">'
@@ -57,16 +57,16 @@ def draw(look: Look) -> str:
 
 def _lanes(provider: str, found: list[Stretch]) -> dict[str, tuple[float, float, str]]:
     """Give each lane in use its left edge, its width and its title."""
-    names = {"dml": _("On the device (DirectML)"), "cpu": _("On the CPU"), "none": _("Nowhere")}
+    names = {"dml": say("On the device (DirectML)"), "cpu": say("On the CPU"), "none": say("Nowhere")}
     used = [device for device in names if device == provider or any(stretch.device == device for stretch in found)]
     width = (WIDTH - 2 * MARGIN - GAP * (len(used) - 1)) / len(used)
     return {device: (MARGIN + place * (width + GAP), width, names[device]) for place, device in enumerate(used)}
 
 
-def _heading(look: Look, stop: str) -> str:
+def _heading(look: Look, stop: Text) -> str:
     nodes = [node for node in look.nodes if node.op != "Constant"]
-    title = f"{Path(look.file).name}: {count_nodes(len(nodes))}"
-    return _text(MARGIN, 30, title, "lane") + _text(MARGIN, 50, stop, "soft")
+    title = f"{Path(look.file).name}: {render(count_nodes(len(nodes)))}"
+    return _text(MARGIN, 30, title, "lane") + _text(MARGIN, 50, render(stop), "soft")
 
 
 def _titles(lanes: dict[str, tuple[float, float, str]]) -> list[str]:
@@ -82,7 +82,7 @@ def _box(stretch: Stretch, index: int, shown: list[Stretch], lanes: dict[str, tu
     parts.append(
         f'<rect class="{stretch.device}" x="{left:g}" y="{top}" width="{width:g}" height="{BOX_HEIGHT}" rx="6"/>'
     )
-    head = count_nodes(len(stretch.nodes)) if len(stretch.nodes) > 1 else stretch.nodes[0].name
+    head = render(count_nodes(len(stretch.nodes))) if len(stretch.nodes) > 1 else stretch.nodes[0].name
     for line, (text, kind) in enumerate(((head, ""), (_operators(stretch.nodes), "soft"))):
         most = int(width / 7.2)
         cut = text if len(text) <= most else text[: most - 1] + "…"
@@ -97,7 +97,7 @@ def _arrow(before: Stretch, after: Stretch, top: float, lanes: dict[str, tuple[f
     path = f'<path class="flow" marker-end="url(#tip)" d="M{start:g} {floor:g}V{middle:g}H{end:g}V{top:g}"/>'
     if not after.copies:
         return path
-    text = _("{count} copied").format(count=after.copies)
+    text = say("{count} copied", count=after.copies)
     aside, anchor = (8, "start") if end > start else (-8, "end")
     return path + _text(end + aside, top - 5, text, "soft", anchor=anchor)
 

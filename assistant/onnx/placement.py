@@ -11,7 +11,7 @@ import onnx.inliner
 from onnx import FunctionProto, ModelProto, NodeProto, TensorProto, TypeProto, ValueInfoProto, helper
 from onnx.defs import OpSchema
 
-from assistant.i18n import _
+from assistant.i18n import Text, _, sentences
 from assistant.onnx.graph import bodies, opsets, plain_domain
 from assistant.onnx.operators import (
     Kernel,
@@ -54,7 +54,7 @@ class Node:
     op: str
     name: str
     device: str
-    why: str = ""
+    why: Text = ""
     kernel: Kernel | None = None
     changed: bool = False
     preferred: bool = False
@@ -121,9 +121,9 @@ class _Placer:
         if (domain, op) == ("", "Constant"):
             node.why = _("It becomes a weight when the model is loaded.")
         elif not any(domain in table(provider).operators for provider in ("cpu", "dml")):
-            node.device, node.why = "none", _("ONNX Runtime does not know the domain {domain}.").format(domain=domain)
+            node.device, node.why = "none", _("ONNX Runtime does not know the domain {domain}.", domain=domain)
         elif version is None:
-            node.device, node.why = "none", _("{op} is not an operator of opset {opset}.").format(op=op, opset=opset)
+            node.device, node.why = "none", _("{op} is not an operator of opset {opset}.", op=op, opset=opset)
         elif newer := _newer(step, late(domain, op, self.release)):
             message = _("ONNX Runtime {version} does not know the attribute {attribute} of {op}.")
             node.device = "none"
@@ -149,11 +149,11 @@ class _Placer:
             kernel, _why = match("cpu", domain, node.op, version, *wide, self.release)
             node.widened = kernel is not None
             if node.widened and self.provider == "cpu":
-                node.why = _("The CPU has no FP16 kernel of {op}: it runs in FP32, between casts.").format(op=node.op)
+                node.why = _("The CPU has no FP16 kernel of {op}: it runs in FP32, between casts.", op=node.op)
         if kernel is not None:
             lacking = _refusal(node.step, kernel)
         node.kernel, node.device = kernel, "none" if lacking else "cpu"
-        node.why = " ".join(dict.fromkeys(filter(None, (node.why, lacking))))
+        node.why = sentences((node.why, lacking)) if node.why and lacking not in ("", node.why) else node.why or lacking
 
     def _in_pieces(self, node: Node, domain: str, inputs: Types) -> bool:
         """Replace a function that has no kernel by what it consists of; the worst placed piece decides."""
@@ -167,10 +167,10 @@ class _Placer:
         devices = {piece.device for piece in node.pieces}
         node.device = next(device for device in ("none", "cpu", self.provider) if device in devices)
         others = sorted({piece.op for piece in node.pieces if piece.op != "Constant"})
-        node.why = _("It has no kernel and runs as {operators}.").format(operators=", ".join(others))
+        node.why = _("It has no kernel and runs as {operators}.", operators=", ".join(others))
         worst = next((piece for piece in node.pieces if piece.device == node.device != self.provider), None)
         if worst is not None:
-            node.why += " " + worst.why
+            node.why = sentences((node.why, worst.why))
         return True
 
     def _pieces(self, step: Step, domain: str) -> list[Node]:
@@ -242,9 +242,9 @@ def _on_device(node: Node, domain: str, version: int, inputs: Types, outputs: Ty
         return False
     strange = next((kind for kind in (*inputs, *outputs) if kind and kind.startswith(NEVER_ON_DML)), None)
     if strange is not None:
-        node.why = _("DirectML holds no {type}.").format(type=strange)
+        node.why = _("DirectML holds no {type}.", type=strange)
     elif any(value and len(value.shape or ()) > MOST_DIMENSIONS for value in (*node.step.inputs, *node.step.outputs)):
-        node.why = _("DirectML's tensors have at most {most} dimensions.").format(most=MOST_DIMENSIONS)
+        node.why = _("DirectML's tensors have at most {most} dimensions.", most=MOST_DIMENSIONS)
     else:
         node.why = _refusal(node.step, node.kernel)
     return not node.why
@@ -254,7 +254,7 @@ def _widened(types: Types) -> Types:
     return tuple(kind and kind.replace("float16", "float") for kind in types)
 
 
-def _refusal(step: Step, kernel: Kernel) -> str:
+def _refusal(step: Step, kernel: Kernel) -> Text:
     """Say which further condition of a kernel a node fails; "" for none."""
     return CONDITIONS[kernel.query](step) if kernel.query else ""
 
@@ -269,54 +269,54 @@ def _given(values: Sequence[Value | None], *indexes: int) -> bool:
     return any(index < len(values) and values[index] is not None for index in indexes)
 
 
-def _scatter(step: Step) -> str:
+def _scatter(step: Step) -> Text:
     bad = attribute(step.node, "reduction", b"none") != b"none"
     return _("DirectML scatters without a reduction only.") if bad else ""
 
 
-def _resize(step: Step) -> str:
+def _resize(step: Step) -> Text:
     if attribute(step.node, "mode", b"nearest") == b"cubic":
         return _("DirectML has no cubic interpolation.")
     bad = _attribute(step, "exclude_outside") or attribute(step.node, "extrapolation_value", 0.0) != 0.0
     return _("DirectML's Resize has neither exclude_outside nor an extrapolation value.") if bad else ""
 
 
-def _einsum(step: Step) -> str:
+def _einsum(step: Step) -> Text:
     equation = attribute(step.node, "equation", b"")
     bad = len(step.inputs) > 2 or b"..." in (equation if isinstance(equation, bytes) else b"")  # noqa: PLR2004
     return _("DirectML's Einsum takes two operands at most, and no ellipsis.") if bad else ""
 
 
-def _batch_normalization(step: Step) -> str:
+def _batch_normalization(step: Step) -> Text:
     kinds = {value.kind for value in step.inputs if value is not None}
     if _attribute(step, "training_mode"):
         return _("DirectML normalises batches for inference only: export the model in evaluation mode.")
     return _("DirectML's BatchNormalization takes five inputs of one type.") if len(kinds) > 1 else ""
 
 
-def _layer_normalization(step: Step) -> str:
+def _layer_normalization(step: Step) -> Text:
     return _("DirectML's layer normalisation has one output only.") if _given(step.outputs, 1, 2) else ""
 
 
-def _attention(step: Step) -> str:
+def _attention(step: Step) -> Text:
     flags = ("unidirectional", "do_rotary", "past_present_share_buffer")
     bad = _given(step.inputs, 4, 6) or _given(step.outputs, 1) or any(_attribute(step, flag) for flag in flags)
     return _("DirectML's Attention has neither a past nor a causal or rotary form.") if bad else ""
 
 
-def _quantized_attention(step: Step) -> str:
+def _quantized_attention(step: Step) -> Text:
     masked = bool(_attribute(step, "unidirectional")) and _given(step.inputs, 5)
     bad = masked or _attribute(step, "do_rotary") or _attribute(step, "past_present_share_buffer")
     return _("DirectML's QAttention has neither a causal form with a mask nor a rotary form.") if bad else ""
 
 
-def _n_bits(step: Step) -> str:
+def _n_bits(step: Step) -> Text:
     size = _attribute(step, "block_size", 1) or 1
     bad = _attribute(step, "bits", 4) not in {4, 8} or _attribute(step, "K") % size
     return _("DirectML multiplies 4-bit and 8-bit weights in whole blocks only.") if bad else ""
 
 
-CONDITIONS: dict[str, Callable[[Step], str]] = {
+CONDITIONS: dict[str, Callable[[Step], Text]] = {
     "Attention": _attention,
     "BatchNormalization": _batch_normalization,
     "EinSum": _einsum,

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Literal
 
 from assistant.host.files import write_whole
-from assistant.i18n import _
+from assistant.i18n import Text, _, use_language
 from assistant.model.errors import AssistantError, BadInput
 from assistant.model.record import Record, from_json, to_json
 from assistant.onnx.answers import Attempt, Checked, Conversion
@@ -29,6 +29,7 @@ class Request(Record, frozen=True):
     here: str
     provider: str = "dml"
     picture: bool = False
+    language: str = ""
     output: str = ""
     place: str = ""
     force: bool = False
@@ -51,8 +52,8 @@ class Told(Record, frozen=True):
     conversion: Conversion | None = None
     attempt: Attempt | None = None
     code: int = 0
-    message: str = ""
-    hint: str = ""
+    message: Text = ""
+    hint: Text = ""
 
 
 def main() -> None:
@@ -60,6 +61,7 @@ def main() -> None:
     answer = Path(ANSWER).resolve()
     request = from_json(sys.stdin.read(), Request, "the request")
     os.chdir(request.here)
+    use_language(request.language or None)
     try:
         told = _done(request)
     except AssistantError as error:
@@ -88,7 +90,7 @@ def _refuse_invalid(file: str, error: Exception) -> None:
     except (onnx.checker.ValidationError, onnx.shape_inference.InferenceError, ValueError, RuntimeError) as fault:
         reason = (str(fault).strip().splitlines() or [type(fault).__name__])[0].rstrip(".")
         raise BadInput(
-            _("{file} is not a valid model: {reason}.").format(file=file, reason=reason),
+            _("{file} is not a valid model: {reason}.", file=file, reason=reason),
             hint=_("Download or export it again."),
         ) from error
 

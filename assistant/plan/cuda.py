@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from functools import lru_cache
 
 from assistant.catalog import Catalog, Number, TorchWheel, number, python_range
-from assistant.i18n import _
+from assistant.i18n import Message, Text, _
 from assistant.model.machine import Vendor
 from assistant.model.plan import Backend, Rejection
 from assistant.plan.cards import Card, hidden_by
@@ -44,7 +44,7 @@ def _stopped(question: Question) -> Rejection | None:
     hidden = hidden_by(Vendor.NVIDIA, question.machine)
     if hidden:
         return _no(
-            _("{setting} hides every NVIDIA GPU from PyTorch.").format(setting=hidden),
+            _("{setting} hides every NVIDIA GPU from PyTorch.", setting=hidden),
             _("Remove that setting from the environment."),
         )
     if question.driver.state == "absent":
@@ -57,22 +57,23 @@ def _stopped(question: Question) -> Rejection | None:
     return None
 
 
-def _mend_driver(question: Question) -> str:
+def _mend_driver(question: Question) -> Message:
     if question.target.wsl:
         return _("Update the NVIDIA driver in Windows and run wsl --update; inside WSL none must be installed.")
     return _("Restart the computer; if that does not help, install the driver anew.")
 
 
-def _install_driver(question: Question) -> str:
+def _install_driver(question: Question) -> Message:
     if question.target.wsl:
         return _("Install the NVIDIA driver in Windows; inside WSL none must be installed.")
     build = question.catalog.releases[0].pypi["linux_x86_64"]
-    return _("Install the NVIDIA driver, {floor} or newer for current cards, and restart.").format(
-        floor=_floor_text(build, question)
+    return _(
+        "Install the NVIDIA driver, {floor} or newer for current cards, and restart.",
+        floor=_floor_text(build, question),
     )
 
 
-def _no(why: str, would_help: str = "", variant: str = "") -> Rejection:
+def _no(why: Message, would_help: Text = "", variant: str = "") -> Rejection:
     return Rejection(backend=Backend.CUDA, variant=variant, why=why, would_help=would_help)
 
 
@@ -222,15 +223,21 @@ def _option(wheel: TorchWheel, cards: list[Card], question: Question) -> Option:
     )
 
 
-def _reasons(wheel: TorchWheel, served: list[Card], question: Question) -> Iterable[str]:
+def _reasons(wheel: TorchWheel, served: list[Card], question: Question) -> Iterable[Message]:
     names = ", ".join(dict.fromkeys(card.name for card in served))
     code = ", ".join(dict.fromkeys(_text(card.capability) for card in served))
-    yield _("{variant} of torch {version} holds code for {names} (compute capability {code}).").format(
-        variant=wheel.variant, version=wheel.release.version, names=names, code=code
+    yield _(
+        "{variant} of torch {version} holds code for {names} (compute capability {code}).",
+        variant=wheel.variant,
+        version=wheel.release.version,
+        names=names,
+        code=code,
     )
     if question.driver.version:
-        yield _("Driver {driver} reaches the {floor} that is needed.").format(
-            driver=question.driver.text, floor=_needed(wheel, served, question)
+        yield _(
+            "Driver {driver} reaches the {floor} that is needed.",
+            driver=question.driver.text,
+            floor=_needed(wheel, served, question),
         )
 
 
@@ -240,22 +247,23 @@ def _needed(wheel: TorchWheel, served: list[Card], question: Question) -> str:
     return str(own[0]) if own > _floor(wheel.variant, question) else _floor_text(wheel.variant, question)
 
 
-def _warnings(wheel: TorchWheel, served: list[Card], cards: list[Card], question: Question) -> Iterable[str]:
+def _warnings(wheel: TorchWheel, served: list[Card], cards: list[Card], question: Question) -> Iterable[Message]:
     for card in cards:
         if not any(card.name == other.name for other in served):
-            yield _("{name} is not served by this build and stays unused.").format(name=card.name)
+            yield _("{name} is not served by this build and stays unused.", name=card.name)
         if not card.capability:
             code = _by_family(card.name, question.catalog)
             told = _("{name} is in no table; compute capability {code} was assumed from its name.")
             told = told if code else _("{name} is in no table; a current card was assumed.")
             yield told.format(name=card.name, code=_text(code))
     if question.driver.state == "unknown":
-        yield _("The driver version is not known; this build needs {floor} or newer.").format(
-            floor=_needed(wheel, served, question)
+        yield _(
+            "The driver version is not known; this build needs {floor} or newer.",
+            floor=_needed(wheel, served, question),
         )
     for branch in {_last_branch(card, question) for card in served} - {()}:
         if question.driver.version > branch and question.driver.version[0] > branch[0]:
-            yield _("Driver branches after {branch} no longer list this card; keep {branch}.").format(branch=branch[0])
+            yield _("Driver branches after {branch} no longer list this card; keep {branch}.", branch=branch[0])
     if not wheel.confirmed:
         yield _("No index has been seen to hold this build; check before you rely on it.")
 
@@ -275,8 +283,12 @@ def _rivals(question: Question, chosen: TorchWheel, wanted: list[Card]) -> Itera
     if newest is not None and (better is None or newest.number > better.number):
         oldest = min(wanted, key=lambda card: card.capability)
         yield _no(
-            _("torch {version} ({variant}) holds no code for {name} (compute capability {code}).").format(
-                version=newest.release.version, variant=newest.variant, name=oldest.name, code=_text(oldest.capability)
+            _(
+                "torch {version} ({variant}) holds no code for {name} (compute capability {code}).",
+                version=newest.release.version,
+                variant=newest.variant,
+                name=oldest.name,
+                code=_text(oldest.capability),
             ),
             _("Only a newer card opens it."),
             newest.variant,
@@ -287,11 +299,17 @@ def _driver_rejection(wheel: TorchWheel, question: Question) -> Rejection:
     floor = _floor_text(wheel.variant, question)
     have = question.driver.text
     return _no(
-        _("{variant} needs driver {floor} or newer, and {have} is installed.").format(
-            variant=wheel.variant, floor=floor, have=have
+        _(
+            "{variant} needs driver {floor} or newer, and {have} is installed.",
+            variant=wheel.variant,
+            floor=floor,
+            have=have,
         ),
-        _("Update the NVIDIA driver to {floor} or newer: that opens torch {version} with {variant}.").format(
-            floor=floor, version=wheel.release.version, variant=wheel.variant
+        _(
+            "Update the NVIDIA driver to {floor} or newer: that opens torch {version} with {variant}.",
+            floor=floor,
+            version=wheel.release.version,
+            variant=wheel.variant,
         ),
         wheel.variant,
     )
@@ -319,9 +337,11 @@ def _why_none(question: Question, wanted: list[Card]) -> tuple[Rejection, ...]:
 
 def _pin_rejection(wheel: TorchWheel, question: Question) -> Rejection:
     return _no(
-        _("No CUDA build that satisfies {pins} runs here.").format(pins=question.wishes.text),
-        _("Relax the pin: torch {version} with {variant} runs here.").format(
-            version=wheel.release.version, variant=wheel.variant
+        _("No CUDA build that satisfies {pins} runs here.", pins=question.wishes.text),
+        _(
+            "Relax the pin: torch {version} with {variant} runs here.",
+            version=wheel.release.version,
+            variant=wheel.variant,
         ),
         wheel.variant,
     )
@@ -329,12 +349,15 @@ def _pin_rejection(wheel: TorchWheel, question: Question) -> Rejection:
 
 def _system_rejection(wheel: TorchWheel, question: Question) -> Rejection:
     pins = question.wishes.text
-    why = _("No CUDA build that satisfies {pins} installs with Python {python} on this system.") if pins else ""
-    why = why or _("No CUDA build for this card installs with Python {python} on this system.")
+    with_pins = _("No CUDA build that satisfies {pins} installs with Python {python} on this system.")
+    why = with_pins if pins else _("No CUDA build for this card installs with Python {python} on this system.")
     return _no(
         why.format(pins=pins, python=question.target.python),
-        _("Python {python} and a current system open torch {version} with {variant}.").format(
-            python=_python_for(wheel), version=wheel.release.version, variant=wheel.variant
+        _(
+            "Python {python} and a current system open torch {version} with {variant}.",
+            python=_python_for(wheel),
+            version=wheel.release.version,
+            variant=wheel.variant,
         ),
         wheel.variant,
     )
@@ -353,15 +376,17 @@ def _jetson(question: Question, wanted: list[Card]) -> Rejection | None:
         card = next((card for card in wanted if _text(card.capability) in row.capabilities), None)
         if card:
             why = _("No build of pytorch.org serves {name} ({board}) with this driver and Python.")
-            helps = _("NVIDIA's wheels for this board: {wheels}.").format(wheels=_(row.wheels))
+            helps = _("NVIDIA's wheels for this board: {wheels}.", wheels=_(row.wheels))
             return _no(why.format(name=card.name, board=_(row.board)), helps)
     return None
 
 
 def _no_code(question: Question, wanted: list[Card]) -> Rejection:
     newest = max(wanted, key=lambda card: card.capability)
-    why = _("No CUDA build for this platform holds code for {name} (compute capability {code}).").format(
-        name=newest.name, code=_text(newest.capability)
+    why = _(
+        "No CUDA build for this platform holds code for {name} (compute capability {code}).",
+        name=newest.name,
+        code=_text(newest.capability),
     )
     if newest.capability > _NEWEST:
         return _no(why, _("A newer torch than this catalogue knows may hold it: refresh the catalogue."))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from assistant.i18n import _
+from assistant.i18n import Message, _
 from assistant.model.errors import NothingFits
 from assistant.model.machine import Machine
 from assistant.model.plan import Plan, Planning
@@ -13,7 +13,7 @@ from assistant.plan.cards import cards_of
 __all__ = ["explain", "nothing_fits"]
 
 
-def explain(planning: Planning, machine: Machine) -> list[str]:
+def explain(planning: Planning, machine: Machine) -> list[Message]:
     """Tell what was seen, what was chosen and why, and what stood against the rest."""
     return [*_seen(machine), *_chosen(planning), *_against(planning)]
 
@@ -28,30 +28,34 @@ def nothing_fits(planning: Planning) -> NothingFits:
     return NothingFits(first.why, hint=first.would_help)
 
 
-def _seen(machine: Machine) -> Iterator[str]:
+def _seen(machine: Machine) -> Iterator[Message]:
     for card in cards_of(machine):
         code = card.gfx or ".".join(map(str, card.capability)) or _("unknown code target")
-        yield _("Seen: {name} ({code}).").format(name=card.name, code=code)
+        yield _("Seen: {name} ({code}).", name=card.name, code=code)
     if not machine.gpus:
         yield _("Seen: no GPU.")
 
 
-def _chosen(planning: Planning) -> Iterator[str]:
+def _chosen(planning: Planning) -> Iterator[Message]:
     for place, plan in enumerate(planning.plans):
         yield (_("Chosen: {plan}.") if place == 0 else _("Also possible: {plan}.")).format(plan=_told(plan))
-        yield from (f"  + {reason}" for reason in plan.reasons)
-        yield from (f"  ! {warning}" for warning in plan.warnings)
+        yield from (Message("  + {reason}").format(reason=reason) for reason in plan.reasons)
+        yield from (Message("  ! {warning}").format(warning=warning) for warning in plan.warnings)
 
 
-def _told(plan: Plan) -> str:
-    return _("torch {torch} for {backend} from {variant}, Python {python}").format(
-        torch=plan.torch, backend=plan.backend.value, variant=plan.variant, python=plan.python
+def _told(plan: Plan) -> Message:
+    return _(
+        "torch {torch} for {backend} from {variant}, Python {python}",
+        torch=plan.torch,
+        backend=plan.backend.value,
+        variant=plan.variant,
+        python=plan.python,
     )
 
 
-def _against(planning: Planning) -> Iterator[str]:
+def _against(planning: Planning) -> Iterator[Message]:
     for rejection in planning.rejected:
         name = rejection.variant or rejection.backend.value
-        yield _("Not {name}: {why}").format(name=name, why=rejection.why)
+        yield _("Not {name}: {why}", name=name, why=rejection.why)
         if rejection.would_help:
-            yield f"  > {rejection.would_help}"
+            yield Message("  > {help}").format(help=rejection.would_help)

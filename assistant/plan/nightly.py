@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from assistant.catalog import AMD_INDEX, Catalog, number
-from assistant.i18n import _
+from assistant.i18n import Message, _
 from assistant.model.errors import BadInput
 from assistant.model.plan import Backend, Plan, Planning, Rejection, Request, of_torch_family
 from assistant.model.record import replace
@@ -47,7 +47,7 @@ def _nightly(plan: Plan, catalog: Catalog) -> Plan | Rejection:
     tag = "cpu" if plan.variant == "pypi" else plan.variant  # those of macOS, MPS included, lie with the CPU's
     version = f"{_next(plan.torch)}.dev0"
     lines = tuple(line for line in plan.requirements if not of_torch_family(_name(line)))
-    reason = _("You asked for a nightly build: it goes on from torch {version}.").format(version=plan.torch)
+    reason = _("You asked for a nightly build: it goes on from torch {version}.", version=plan.torch)
     warning = _("A nightly build is made each night and little tested; take it only for what no release has.")
     return replace(
         plan,
@@ -65,6 +65,6 @@ def _next(version: str) -> str:
     return f"{major}.{minor + 1}.0"
 
 
-def _none(plan: Plan, why: str) -> Rejection:
+def _none(plan: Plan, why: Message) -> Rejection:
     helps = _("Leave --nightly out: the release serves this machine.")
     return Rejection(backend=plan.backend, variant=NIGHTLY + plan.variant, why=why, would_help=helps)

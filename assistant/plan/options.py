@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from assistant.catalog import Catalog, Number, TorchWheel
+from assistant.i18n import Message
 from assistant.model.machine import Machine
 from assistant.model.plan import Backend, Rejection
 from assistant.plan.cards import Card, Driver
@@ -58,8 +59,8 @@ class Option(NamedTuple):
     backend: Backend
     variant: str
     version: str
-    reasons: tuple[str, ...]
-    warnings: tuple[str, ...] = ()
+    reasons: tuple[Message, ...]
+    warnings: tuple[Message, ...] = ()
     env: dict[str, str] = {}
     requirement: str = "torch=={version}"
     also: tuple[str, ...] = ()

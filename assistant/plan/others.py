@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from assistant.catalog import TorchWheel, number, python_range
 from assistant.catalog.rows import DirectmlRelease
-from assistant.i18n import _
+from assistant.i18n import Message, Text, _
 from assistant.model.machine import Vendor
 from assistant.model.plan import Backend, Rejection
 from assistant.plan.cards import Card, hidden_by
@@ -30,14 +30,18 @@ def xpu(question: Question) -> Offers:
     least = _since(card, question)
     wheel = next((wheel for wheel in question.wheels("xpu") if wheel.minor >= least), None)
     if wheel is None:
-        why = _("No XPU build for {name} installs with Python {python} on this system.").format(
-            name=card.name, python=question.target.python
+        why = _(
+            "No XPU build for {name} installs with Python {python} on this system.",
+            name=card.name,
+            python=question.target.python,
         )
         pythons = python_range(question.catalog.pythons_of("xpu"))
-        helps = _("It needs x86_64 and Python {pythons}.").format(pythons=pythons)
+        helps = _("It needs x86_64 and Python {pythons}.", pythons=pythons)
         return Offers(rejected=(_no(Backend.XPU, why, helps),))
-    reason = _("{name} is on the list of GPUs that the XPU build of torch {version} drives.").format(
-        name=card.name, version=wheel.release.version
+    reason = _(
+        "{name} is on the list of GPUs that the XPU build of torch {version} drives.",
+        name=card.name,
+        version=wheel.release.version,
     )
     option = Option(
         Backend.XPU,
@@ -66,10 +70,10 @@ def _since(card: Card, question: Question) -> tuple[int, ...]:
     return max(own, _WSL_XPU) if question.target.wsl else own
 
 
-def _xpu_warnings(card: Card, question: Question) -> tuple[str, ...]:
+def _xpu_warnings(card: Card, question: Question) -> tuple[Message, ...]:
     found = []
     if card.identity and card.identity.xpu == "undocumented":
-        found.append(_("Intel does not list {name}; its architecture is listed.").format(name=card.name))
+        found.append(_("Intel does not list {name}; its architecture is listed.", name=card.name))
     if question.target.windows_build and question.target.windows_build < WINDOWS_11:
         found.append(_("Intel documents Windows 11 for current XPU builds."))
     found.append(_("The newest Intel graphics driver is needed; nothing of oneAPI has to be installed."))
@@ -78,13 +82,15 @@ def _xpu_warnings(card: Card, question: Question) -> tuple[str, ...]:
 
 def _no_xpu(card: Card, hidden: str | None) -> Rejection:
     if hidden:
-        why = _("{setting} hides every Intel GPU from PyTorch.").format(setting=hidden)
+        why = _("{setting} hides every Intel GPU from PyTorch.", setting=hidden)
         return _no(Backend.XPU, why, _("Remove that setting from the environment."))
     if card.identity is None:
         why = _("{name} is not in the list of Intel GPUs, so it cannot be told whether XPU drives it.")
         return _no(Backend.XPU, why.format(name=card.name), _("Give its PCI id if the name is not exact."))
-    why = _("PyTorch's XPU backend does not support {name} ({generation}).").format(
-        name=card.name, generation=card.identity.generation
+    why = _(
+        "PyTorch's XPU backend does not support {name} ({generation}).",
+        name=card.name,
+        generation=card.identity.generation,
     )
     return _no(Backend.XPU, why, _("Arc cards and Core Ultra processors with Arc graphics are supported."))
 
@@ -96,7 +102,7 @@ def directml(question: Question) -> Offers:
     if not cards or not (target.platform == "windows_amd64" or (target.wsl and target.platform == "linux_x86_64")):
         return Offers()
     if target.windows_build is not None and target.windows_build < DIRECTML_BUILD:
-        why = _("DirectML needs Windows 10 version 1903 (build {build}) or newer.").format(build=DIRECTML_BUILD)
+        why = _("DirectML needs Windows 10 version 1903 (build {build}) or newer.", build=DIRECTML_BUILD)
         return Offers(rejected=(_no(Backend.DIRECTML, why, _("Update Windows.")),))
     release = _directml_release(question)
     if release is None:
@@ -104,8 +110,8 @@ def directml(question: Question) -> Offers:
         if question.wishes.text:
             why = _("torch-directml has no wheel for Python {python} and the pins given.")
         newest = question.catalog.directml.releases.rows[-1]
-        helps = _("Python {pythons} has it, with torch {torch}.").format(
-            pythons=python_range(newest.pythons), torch=newest.torch
+        helps = _(
+            "Python {pythons} has it, with torch {torch}.", pythons=python_range(newest.pythons), torch=newest.torch
         )
         return Offers(rejected=(_no(Backend.DIRECTML, why.format(python=target.python), helps),))
     return Offers((_directml_option(release, min(cards, key=lambda card: card.integrated), question),))
@@ -131,10 +137,10 @@ def _directml_release(question: Question) -> DirectmlRelease | None:
 
 
 def _directml_option(release: DirectmlRelease, card: Card, question: Question) -> Option:
-    reason = _("{name} draws through DirectX 12, which torch-directml {version} uses.").format(
-        name=card.name, version=release.version
+    reason = _(
+        "{name} draws through DirectX 12, which torch-directml {version} uses.", name=card.name, version=release.version
     )
-    warnings = [_("torch-directml is frozen at torch {torch} and no longer developed.").format(torch=release.torch)]
+    warnings = [_("torch-directml is frozen at torch {torch} and no longer developed.", torch=release.torch)]
     if question.target.wsl:
         warnings.append(_("In WSL, /usr/lib/wsl/lib must be on the loader's path; native Linux has no DirectML."))
     return Option(
@@ -161,14 +167,17 @@ def mps(question: Question) -> Offers:
     wheel = next((wheel for wheel in question.wheels("pypi") if _has_mps(wheel, target.macos)), None)
     if wheel is None:
         return Offers(rejected=(_no_mps(question),))
-    reason = _("The macOS wheel of torch {version} contains MPS, which works from macOS {least} on.").format(
-        version=wheel.release.version, least=wheel.release.macos.mps
+    reason = _(
+        "The macOS wheel of torch {version} contains MPS, which works from macOS {least} on.",
+        version=wheel.release.version,
+        least=wheel.release.macos.mps,
     )
-    warnings: tuple[str, ...] = ()
+    warnings: tuple[Message, ...] = ()
     if wheel.release is not question.catalog.releases[0] and target.macos and not _has_mps_now(question):
         warnings = (
-            _("A newer macOS opens newer releases with MPS; {macos} is needed for the newest.").format(
-                macos=_newest_macos(question)
+            _(
+                "A newer macOS opens newer releases with MPS; {macos} is needed for the newest.",
+                macos=_newest_macos(question),
             ),
         )
     return Offers((Option(Backend.MPS, "pypi", wheel.release.version, (reason,), warnings, wheel=wheel),))
@@ -193,10 +202,12 @@ def _newest_macos(question: Question) -> str:
 
 def _no_mps(question: Question) -> Rejection:
     target = question.target
-    why = _("No release with a wheel for Python {python} has MPS on macOS {macos}.").format(
-        python=target.python, macos=".".join(map(str, target.macos)) or "?"
+    why = _(
+        "No release with a wheel for Python {python} has MPS on macOS {macos}.",
+        python=target.python,
+        macos=".".join(map(str, target.macos)) or "?",
     )
-    return _no(Backend.MPS, why, _("Update macOS to {macos} or newer.").format(macos=_newest_macos(question)))
+    return _no(Backend.MPS, why, _("Update macOS to {macos} or newer.", macos=_newest_macos(question)))
 
 
 def cpu(question: Question) -> Offers:
@@ -205,9 +216,7 @@ def cpu(question: Question) -> Offers:
     wheel = next(iter(question.wheels(family)), None)
     if wheel is None:
         return Offers(rejected=(_why_no_cpu(question, family),))
-    reason = _("The CPU build of torch {version} runs on any processor of this kind.").format(
-        version=wheel.release.version
-    )
+    reason = _("The CPU build of torch {version} runs on any processor of this kind.", version=wheel.release.version)
     return Offers((Option(Backend.CPU, wheel.variant, wheel.release.version, (reason,), rank=2, wheel=wheel),))
 
 
@@ -216,8 +225,8 @@ def _why_no_cpu(question: Question, family: str) -> Rejection:
     pins, target = question.wishes.text, question.target
     wheels = question._replace(target=target._replace(tag=None)).wheels(family)
     pythons = python_range(tag for wheel in wheels for tag in wheel.pythons)
-    why = _("No CPU build with {pins} installs with Python {python} on this system.") if pins else ""
-    why = why or _("No CPU build installs with Python {python} on this system.")
+    with_pins = _("No CPU build with {pins} installs with Python {python} on this system.")
+    why = with_pins if pins else _("No CPU build installs with Python {python} on this system.")
     if pythons:
         helps = _("Relax the pins, or use Python {pythons}.") if pins else _("Use Python {pythons}.")
     else:
@@ -226,5 +235,5 @@ def _why_no_cpu(question: Question, family: str) -> Rejection:
     return _no(Backend.CPU, told, helps.format(pythons=pythons))
 
 
-def _no(backend: Backend, why: str, would_help: str = "") -> Rejection:
+def _no(backend: Backend, why: Message, would_help: Text = "") -> Rejection:
     return Rejection(backend=backend, variant="", why=why, would_help=would_help)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from assistant.catalog import Catalog, number
-from assistant.i18n import _
+from assistant.i18n import Message, Text, _, sentences
 from assistant.model.errors import NothingFits
 from assistant.model.machine import Machine
 from assistant.model.plan import Backend, Plan, Planning, Rejection, Request
@@ -61,7 +61,7 @@ def _planned(machine: Machine, catalog: Catalog, request: Request) -> Planning:
     return with_nightly(planning, request, catalog) if request.nightly else planning
 
 
-def _refused(request: Request, why: str, would_help: str) -> Rejection:
+def _refused(request: Request, why: Text, would_help: Text) -> Rejection:
     return Rejection(backend=request.backend or Backend.CPU, variant="", why=why, would_help=would_help)
 
 
@@ -92,7 +92,7 @@ def _told(rejected: list[Rejection], question: Question) -> tuple[Rejection, ...
     elif asked is Backend.DIRECTML:
         why = _("DirectML needs Windows or WSL, and a GPU with DirectX 12.")
     else:
-        why = _("No GPU on this machine works with {backend}.").format(backend=asked.value)
+        why = _("No GPU on this machine works with {backend}.", backend=asked.value)
     helps = _("Leave the backend out, and the best one for this machine is chosen.")
     return (Rejection(backend=asked, variant="", why=why, would_help=helps),)
 
@@ -121,10 +121,10 @@ def _index(option: Option, question: Question) -> str:
     return "cpu" if bare else option.variant
 
 
-def _unserved(question: Question, rejected: Iterable[Rejection]) -> Iterator[str]:
+def _unserved(question: Question, rejected: Iterable[Rejection]) -> Iterator[Message]:
     """Say why the CPU and not the GPU."""
     for rejection in rejected:
-        yield " ".join(filter(None, (rejection.why, rejection.would_help)))
+        yield sentences((rejection.why, rejection.would_help))
     if not question.cards and question.driver.state == "ok":
         if question.machine.container:
             yield _("The NVIDIA driver is there but no GPU is: start the container with --gpus all.")

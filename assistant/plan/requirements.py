@@ -38,7 +38,7 @@ def _family(option: Option, question: Question) -> Iterable[str]:
         name = canonicalize_name(pin.name)
         version = release and companion(pin, release)
         if version is None:
-            raise NothingFits(_("{pin} has no release for torch {torch}.").format(pin=pin, torch=option.version))
+            raise NothingFits(_("{pin} has no release for torch {torch}.", pin=pin, torch=option.version))
         line = f"{name}=={version}"
         if line not in option.also:
             yield line

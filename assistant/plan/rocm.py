@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from assistant.catalog import AMD_INDEX, TorchWheel, number, python_range
 from assistant.catalog.rows import AmdRelease
-from assistant.i18n import _
+from assistant.i18n import Message, Text, _
 from assistant.model.machine import Vendor
 from assistant.model.plan import Backend, Rejection
 from assistant.plan.cards import Card, hidden_by
@@ -25,7 +25,7 @@ def offers(question: Question) -> Offers:
         return Offers()
     hidden = hidden_by(Vendor.AMD, question.machine)
     if hidden:
-        why = _("{setting} hides every AMD GPU from PyTorch.").format(setting=hidden)
+        why = _("{setting} hides every AMD GPU from PyTorch.", setting=hidden)
         return Offers(rejected=(_no(why, _("Remove that setting from the environment.")),))
     wanted = _deciding(cards, question)
     options = _ways(question, wanted)
@@ -65,8 +65,12 @@ def _native(question: Question, cards: list[Card]) -> Option | None:
     if wheel is None:
         return None
     served = [card for card in cards if card.gfx in question.catalog.gfx(wheel)]
-    reason = _("{variant} of torch {version} holds code for {names} ({targets}).").format(
-        variant=wheel.variant, version=wheel.release.version, names=_names(served), targets=_targets(served)
+    reason = _(
+        "{variant} of torch {version} holds code for {names} ({targets}).",
+        variant=wheel.variant,
+        version=wheel.release.version,
+        names=_names(served),
+        targets=_targets(served),
     )
     unsure = () if wheel.confirmed else (_("No index has been seen to hold this build; check before you rely on it."),)
     return _option(wheel, served, (reason,), warnings=(*unsure, *_old_support(wheel, served, question)))
@@ -85,12 +89,15 @@ def _newest(wheels: list[TorchWheel], cards: list[Card], question: Question) -> 
     return best if best and rating(best)[0] else None
 
 
-def _old_support(wheel: TorchWheel, cards: list[Card], question: Question) -> Iterable[str]:
+def _old_support(wheel: TorchWheel, cards: list[Card], question: Question) -> Iterable[Message]:
     newest = question.catalog.gfx(_linux_builds(question)[0])
     for card in cards:
         if card.gfx not in newest:
-            yield _("AMD no longer supports {name} ({gfx}); torch {version} is the last that runs on it.").format(
-                name=card.name, gfx=card.gfx, version=wheel.release.version
+            yield _(
+                "AMD no longer supports {name} ({gfx}); torch {version} is the last that runs on it.",
+                name=card.name,
+                gfx=card.gfx,
+                version=wheel.release.version,
             )
 
 
@@ -106,8 +113,13 @@ def _bridge(question: Question, cards: list[Card]) -> Option | None:
     if everywhere or wheel is None:
         return None
     value = next(row.value for row in rows if row)
-    reason = _("{variant} lacks {targets}; with {name}={value} these cards run the code of {twin}.").format(
-        variant=wheel.variant, targets=_targets(cards), name=OVERRIDE, value=value, twin=twin
+    reason = _(
+        "{variant} lacks {targets}; with {name}={value} these cards run the code of {twin}.",
+        variant=wheel.variant,
+        targets=_targets(cards),
+        name=OVERRIDE,
+        value=value,
+        twin=twin,
     )
     return _option(wheel, cards, (reason,), env={OVERRIDE: value})
 
@@ -126,8 +138,11 @@ def _own_index(question: Question, cards: list[Card]) -> Option | None:
     if release is None or target.wsl:
         return None
     extras = ",".join(f"device-{gfx}" for gfx in sorted({card.gfx or "" for card in served}))
-    reason = _("AMD's own index holds torch {version} with code for {names} ({targets}).").format(
-        version=release.torch, names=_names(served), targets=_targets(served)
+    reason = _(
+        "AMD's own index holds torch {version} with code for {names} ({targets}).",
+        version=release.torch,
+        names=_names(served),
+        targets=_targets(served),
     )
     untested = [card for card in served if target.os not in known[card.gfx or ""].tested]
     return Option(
@@ -136,8 +151,7 @@ def _own_index(question: Question, cards: list[Card]) -> Option | None:
         release.torch,
         (reason,),
         tuple(
-            _("AMD builds for {name} ({gfx}) without testing it.").format(name=card.name, gfx=card.gfx)
-            for card in untested
+            _("AMD builds for {name} ({gfx}) without testing it.", name=card.name, gfx=card.gfx) for card in untested
         ),
         requirement=f"torch[{extras}]=={{version}}",
         integrated=all(card.integrated for card in served),
@@ -158,9 +172,9 @@ def _amd_release(question: Question) -> AmdRelease | None:
 def _option(
     wheel: TorchWheel,
     cards: list[Card],
-    reasons: tuple[str, ...],
+    reasons: tuple[Message, ...],
     *,
-    warnings: tuple[str, ...] = (),
+    warnings: tuple[Message, ...] = (),
     env: dict[str, str] | None = None,
 ) -> Option:
     return Option(
@@ -185,13 +199,11 @@ def _warned(option: Option, cards: list[Card], question: Question) -> Option:
     elif question.target.os == "windows":
         release = next((row for row in question.catalog.amd_releases if row.torch == option.version), None)
         if release and release.adrenalin:
-            more.append(_("AMD advises Adrenalin {driver} or newer for these wheels.").format(driver=release.adrenalin))
+            more.append(_("AMD advises Adrenalin {driver} or newer for these wheels.", driver=release.adrenalin))
     already = question.machine.env.get(OVERRIDE)
     if already and already != env.get(OVERRIDE):
         more.append(
-            _("{name}={value} is set here and would mislead this build; remove it.").format(
-                name=OVERRIDE, value=already
-            )
+            _("{name}={value} is set here and would mislead this build; remove it.", name=OVERRIDE, value=already)
         )
     more += [sentence for card in cards for sentence in _caveat(card)] if option.integrated else []
     if len({card.integrated for card in cards}) > 1:
@@ -201,11 +213,11 @@ def _warned(option: Option, cards: list[Card], question: Question) -> Option:
     return option._replace(env=env, warnings=(*option.warnings, *more))
 
 
-def _caveat(card: Card) -> Iterable[str]:
+def _caveat(card: Card) -> Iterable[Message]:
     if card.gfx == "gfx1036":
-        yield _("{name} has two compute units; the CPU may well be faster.").format(name=card.name)
+        yield _("{name} has two compute units; the CPU may well be faster.", name=card.name)
     if card.gfx == "gfx1033":
-        yield _("Wrong numbers are reported on {name}; verify before you rely on it.").format(name=card.name)
+        yield _("Wrong numbers are reported on {name}; verify before you rely on it.", name=card.name)
 
 
 def _why_none(question: Question, cards: list[Card]) -> Rejection:
@@ -215,16 +227,16 @@ def _why_none(question: Question, cards: list[Card]) -> Rejection:
         return _no_build(card, question)
     if card.identity is None and card.gfx is None:
         return _no(
-            _("{name} could not be identified, so no ROCm build can be chosen for it.").format(name=card.name),
+            _("{name} could not be identified, so no ROCm build can be chosen for it.", name=card.name),
             _('Say what it is: add "gfx" to the machine, as rocminfo prints it.'),
         )
     what = card.gfx or (card.identity.generation if card.identity else None) or card.name
     if target.os == "windows" and card.gfx and any(card.gfx in row.gfx for row in question.catalog.rocm.code.rows):
         return _no(
-            _("AMD publishes no Windows wheels for {name} ({gfx}).").format(name=card.name, gfx=card.gfx),
+            _("AMD publishes no Windows wheels for {name} ({gfx}).", name=card.name, gfx=card.gfx),
             _("Linux has ROCm wheels for it."),
         )
-    why = _("No ROCm build holds code for {name} ({gfx}).").format(name=card.name, gfx=what)
+    why = _("No ROCm build holds code for {name} ({gfx}).", name=card.name, gfx=what)
     if card.gfx and card.gfx.startswith(("gfx11", "gfx12")):
         return _no(why, _("A newer ROCm than this catalogue knows may hold it: refresh the catalogue."))
     return _no(why, _("DirectML in Windows drives it.") if target.os == "linux" and _has_directx(card) else "")
@@ -239,24 +251,26 @@ def _no_build(card: Card, question: Question) -> Rejection:
         return _no(_("ROCm builds exist for x86_64 only."))
     if question.target.wsl:
         return _no(
-            _("AMD's WSL runtime does not know {name} ({gfx}).").format(name=card.name, gfx=card.gfx),
+            _("AMD's WSL runtime does not know {name} ({gfx}).", name=card.name, gfx=card.gfx),
             _("Use ROCm in Windows itself or in Linux without WSL."),
         )
     if question.wishes.text:
         return _no(
-            _("No ROCm build for {name} satisfies {pins}.").format(name=card.name, pins=question.wishes.text),
+            _("No ROCm build for {name} satisfies {pins}.", name=card.name, pins=question.wishes.text),
             _("Relax the pin."),
         )
     pythons = [tag for row in question.catalog.amd_releases for tag in row.pythons]
     return _no(
-        _("No ROCm build for {name} installs with Python {python} here.").format(
-            name=card.name, python=question.target.python
+        _(
+            "No ROCm build for {name} installs with Python {python} here.",
+            name=card.name,
+            python=question.target.python,
         ),
-        _("Python {pythons} opens ROCm for it.").format(pythons=python_range(pythons)),
+        _("Python {pythons} opens ROCm for it.", pythons=python_range(pythons)),
     )
 
 
-def _no(why: str, would_help: str = "") -> Rejection:
+def _no(why: Message, would_help: Text = "") -> Rejection:
     return Rejection(backend=Backend.ROCM, variant="", why=why, would_help=would_help)
 
 

@@ -10,7 +10,7 @@ from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 from packaging.version import Version
 
 from assistant.catalog import AMD_INDEX, Catalog
-from assistant.i18n import _
+from assistant.i18n import Message, Text, _
 from assistant.model.machine import Machine
 from assistant.model.plan import Backend, Plan, Planning, Rejection, Request, Wheel
 from assistant.model.record import Record, replace
@@ -33,7 +33,7 @@ class Look(Record, frozen=True):
 
     source: str
     wheels: tuple[Wheel, ...] = ()
-    reason: str = ""
+    reason: Text = ""
     leaks: tuple[str, ...] = ()
 
 
@@ -135,13 +135,16 @@ def _last_night(plan: Plan, look: Look, case: Case) -> Plan | Rejection:
     return Rejection(backend=plan.backend, variant=plan.variant, why=_nothing(plan, look), would_help="")
 
 
-def _unchecked(look: Look) -> str:
-    return _("Not checked: {source} cannot be reached ({reason}).").format(source=look.source, reason=look.reason)
+def _unchecked(look: Look) -> Message:
+    return _("Not checked: {source} cannot be reached ({reason}).", source=look.source, reason=look.reason)
 
 
-def _nothing(plan: Plan, look: Look) -> str:
-    return _("{source} holds no {variant} build of torch that fits Python {python} on this machine.").format(
-        source=look.source, variant=plan.variant, python=plan.python
+def _nothing(plan: Plan, look: Look) -> Message:
+    return _(
+        "{source} holds no {variant} build of torch that fits Python {python} on this machine.",
+        source=look.source,
+        variant=plan.variant,
+        python=plan.python,
     )
 
 
@@ -155,7 +158,7 @@ def _with(plan: Plan, wheel: Wheel, look: Look, official: Look, wanted: str = ""
         )
         reasons.append(told.format(source=official.source, reason=official.reason))
     elif wanted:
-        reasons.append(_("{source} does not hold torch {wanted}.").format(source=look.source, wanted=wanted))
+        reasons.append(_("{source} does not hold torch {wanted}.", source=look.source, wanted=wanted))
     elsewhere = wheel.where != "official"
     pinned = tuple(_pinned(line, str(version)) for line in plan.requirements)
     leak = next((server for server in look.leaks if wheel.url.startswith(f"{server}/")), None)
@@ -169,17 +172,19 @@ def _with(plan: Plan, wheel: Wheel, look: Look, official: Look, wanted: str = ""
     )
 
 
-def _confirmed(wheel: Wheel) -> str:
+def _confirmed(wheel: Wheel) -> Message:
     """Say where the wheel lies: a server's name, or a folder."""
     server = re.match(r"\w+://([^/]+)/", wheel.url)
     place = server[1] if server else wheel.url.rpartition("/")[0].removeprefix("file://")
-    return _("Confirmed: {file} is at {place}.").format(file=wheel.filename, place=place)
+    return _("Confirmed: {file} is at {place}.", file=wheel.filename, place=place)
 
 
-def _leak(look: Look, server: str) -> str:
+def _leak(look: Look, server: str) -> Message:
     return _(
-        "{source} leads on to {server} for its files: where only the mirror can be reached, the download will fail."
-    ).format(source=look.source, server=server)
+        "{source} leads on to {server} for its files: where only the mirror can be reached, the download will fail.",
+        source=look.source,
+        server=server,
+    )
 
 
 def _exact(plan: Plan, look: Look, case: Case) -> Wheel | None:

@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from assistant.catalog import Catalog, Number, number
-from assistant.i18n import _
+from assistant.i18n import Message, _
 from assistant.model.errors import BadInput
 from assistant.model.machine import Machine, Vendor
 from assistant.model.plan import Request
@@ -29,8 +29,8 @@ _NAMES = {
 class Refusal(NamedTuple):
     """Why no wheel at all fits, and what would help."""
 
-    why: str
-    would_help: str
+    why: Message
+    would_help: Message
 
 
 class Target(NamedTuple):
@@ -44,7 +44,7 @@ class Target(NamedTuple):
     glibc: Number
     macos: Number
     windows_build: int | None
-    warnings: tuple[str, ...]
+    warnings: tuple[Message, ...]
 
     def anywhere(self) -> Target:
         """Answer the same platform with any Python and a new enough system."""
@@ -62,7 +62,7 @@ def python_tag(version: str) -> tuple[str, str]:
     match = re.fullmatch(r"(\d+)\.(\d+)(?:\.\d+)?(?:(?:rc|a|b)\d+)?\+?(t?)", version.strip())
     if not match:
         raise BadInput(
-            _('"{version}" is not a Python version.').format(version=version), hint=_("Write it like 3.12 or 3.13t.")
+            _('"{version}" is not a Python version.', version=version), hint=_("Write it like 3.12 or 3.13t.")
         )
     major, minor, free = match.groups()
     return f"{major}.{minor}{free}", f"{major}{minor}{free}"
@@ -70,7 +70,7 @@ def python_tag(version: str) -> tuple[str, str]:
 
 def target_of(machine: Machine, request: Request, catalog: Catalog) -> Target | Refusal:
     """Read the target off a machine; facts that are missing are assumed and the assumption is told."""
-    warnings: list[str] = []
+    warnings: list[Message] = []
     os = machine.os or _assumed_os(machine, warnings)
     arch = _arch(machine, os, warnings)
     python, tag = python_tag(request.python or machine.python or _assumed_python(warnings))
@@ -92,13 +92,13 @@ def target_of(machine: Machine, request: Request, catalog: Catalog) -> Target | 
     )
 
 
-def _assumed_os(machine: Machine, warnings: list[str]) -> str:
+def _assumed_os(machine: Machine, warnings: list[Message]) -> str:
     os = "macos" if any(gpu.vendor is Vendor.APPLE for gpu in machine.gpus) else "linux"
-    warnings.append(_("The operating system is not given; {os} was assumed.").format(os=os))
+    warnings.append(_("The operating system is not given; {os} was assumed.", os=os))
     return os
 
 
-def _arch(machine: Machine, os: str, warnings: list[str]) -> str:
+def _arch(machine: Machine, os: str, warnings: list[Message]) -> str:
     if machine.rosetta:
         warnings.append(
             _("This Python is an Intel build that runs under Rosetta; a native arm64 Python gets newer torch and MPS.")
@@ -106,13 +106,13 @@ def _arch(machine: Machine, os: str, warnings: list[str]) -> str:
         return "x86_64"
     if machine.arch is None:
         assumed = "aarch64" if os == "macos" else "x86_64"
-        warnings.append(_("The processor is not given; {arch} was assumed.").format(arch=assumed))
+        warnings.append(_("The processor is not given; {arch} was assumed.", arch=assumed))
         return assumed
     return _ARCHS.get(machine.arch.lower(), machine.arch)
 
 
-def _assumed_python(warnings: list[str]) -> str:
-    warnings.append(_("The Python version is not given; {python} was assumed.").format(python=USUAL_PYTHON))
+def _assumed_python(warnings: list[Message]) -> str:
+    warnings.append(_("The Python version is not given; {python} was assumed.", python=USUAL_PYTHON))
     return USUAL_PYTHON
 
 
@@ -121,11 +121,11 @@ def _unbuilt(machine: Machine, os: str, arch: str, platform: str) -> Refusal | N
     if machine.python_bits == 32 or arch.lower() in {"x86", "i386", "i586", "i686", "win32"}:  # noqa: PLR2004 - bits
         return Refusal(
             _("This Python is a 32-bit build, and PyTorch has 64-bit wheels only."),
-            _("Use a 64-bit Python {python}.").format(python=USUAL_PYTHON),
+            _("Use a 64-bit Python {python}.", python=USUAL_PYTHON),
         )
     if not platform:
         return Refusal(
-            _("PyTorch publishes no wheels for {os} on {arch}.").format(os=os, arch=arch),
+            _("PyTorch publishes no wheels for {os} on {arch}.", os=os, arch=arch),
             _("Build PyTorch from source, or use an x86_64 or arm64 machine."),
         )
     if os == "linux" and _musl(machine):
@@ -147,16 +147,14 @@ def _unfit_python(
     implementation = machine.python_implementation if own else None
     if implementation and implementation.lower() != "cpython":
         return Refusal(
-            _("This Python is {name}, and PyTorch has wheels for CPython only.").format(name=implementation),
-            _("Use CPython {python}.").format(python=USUAL_PYTHON),
+            _("This Python is {name}, and PyTorch has wheels for CPython only.", name=implementation),
+            _("Use CPython {python}.", python=USUAL_PYTHON),
         )
     known = catalog.pythons(platform)
     if tag not in known:
         return Refusal(
-            _("No PyTorch release has a wheel for Python {python} on {platform}.").format(
-                python=python, platform=platform
-            ),
-            _("Use Python {python}: add --python {python}.").format(python=_nearest(known)),
+            _("No PyTorch release has a wheel for Python {python} on {platform}.", python=python, platform=platform),
+            _("Use Python {python}: add --python {python}.", python=_nearest(known)),
         )
     return None
 

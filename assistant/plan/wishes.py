@@ -98,16 +98,16 @@ def _parsed(pin: str) -> Requirement:
         requirement = Requirement(pin)
     except InvalidRequirement as error:
         raise BadInput(
-            _('"{pin}" is not a requirement.').format(pin=pin), hint=_("Write it like torch==2.6.0 or torch<2.7.")
+            _('"{pin}" is not a requirement.', pin=pin), hint=_("Write it like torch==2.6.0 or torch<2.7.")
         ) from error
     if requirement.url:
         raise BadInput(
-            _('"{pin}" names a file; the planner chooses among published releases.').format(pin=pin),
+            _('"{pin}" names a file; the planner chooses among published releases.', pin=pin),
             hint=_("Leave it out here and install that file afterwards."),
         )
     if requirement.marker:
         raise BadInput(
-            _('"{pin}" holds under a condition only; a plan is for one machine.').format(pin=pin),
+            _('"{pin}" holds under a condition only; a plan is for one machine.', pin=pin),
             hint=_("Leave out what follows the semicolon."),
         )
     return requirement
@@ -131,12 +131,13 @@ def _check(wishes: Wishes, catalog: Catalog) -> None:
         alone = wishes._replace(torch=SpecifierSet(), family=(pin,))
         if wishes.torch and any(alone.allow_release(release) for release in catalog.releases):
             raise NothingFits(
-                _("{pin} belongs to another torch than torch{torch} allows.").format(pin=pin, torch=wishes.torch),
-                hint=_("Drop one of the two pins; each {name} goes with one torch.").format(name=pin.name),
+                _("{pin} belongs to another torch than torch{torch} allows.", pin=pin, torch=wishes.torch),
+                hint=_("Drop one of the two pins; each {name} goes with one torch.", name=pin.name),
             )
     raise NothingFits(
-        _("No release of torch satisfies {pins}.").format(pins=wishes.text),
-        hint=_("The newest that this catalogue knows is {version}; for what comes after it, ask for --nightly.").format(
-            version=catalog.newest_torch
+        _("No release of torch satisfies {pins}.", pins=wishes.text),
+        hint=_(
+            "The newest that this catalogue knows is {version}; for what comes after it, ask for --nightly.",
+            version=catalog.newest_torch,
         ),
     )

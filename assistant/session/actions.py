@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
+from assistant.i18n import Message
 from assistant.model.event import Event, JobFailed, Step
 from assistant.model.plan import Request
 from assistant.model.record import Record
@@ -21,7 +22,6 @@ __all__ = [
     "Mend",
     "Paste",
     "Resume",
-    "Retold",
     "SetFact",
     "Show",
     "Simulate",
@@ -47,7 +47,7 @@ class Told(Record, frozen=True):
 class Asked(Record, frozen=True):
     """A running task needs an answer of the user before it can go on."""
 
-    question: str
+    question: Message
 
 
 class Answer(Record, frozen=True):
@@ -126,15 +126,9 @@ class Resume(Record, frozen=True):
     state: State
 
 
-class Retold(Record, frozen=True):
-    """The same results in another language: fields of the state with new words."""
-
-    changes: dict[str, object]
-
-
 class Stop(Record, frozen=True):
     """Ask the running task to stop."""
 
 
-Wished = Choose | Wish | Aim | Fill | Mend | Paste | Resume | Retold | SetFact | Simulate
+Wished = Choose | Wish | Aim | Fill | Mend | Paste | Resume | SetFact | Simulate
 Action = Begin | Told | Asked | Answer | Finished | JobFailed | Show | Stop | Wished

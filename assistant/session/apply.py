@@ -112,8 +112,9 @@ def check_lock(config: Config, resolution: Resolution) -> None:
     found = (*package_drift(config.environment.packages, resolution.versions), *file_drift(config.hashes, digests))
     if found:
         raise WorkFailed(
-            _("The packages cannot be had as they were: {differences}.").format(
-                differences="; ".join(drift.text for drift in found[:5])
+            _(
+                "The packages cannot be had as they were: {differences}.",
+                differences="; ".join(drift.text for drift in found[:5]),
             ),
             hint=_("Restore the source that they came from, or plan anew with --anew."),
         )
@@ -129,7 +130,7 @@ def environment_of(config: Config, target: str, last: str) -> Path | None:
         folder = Path(target).expanduser().absolute()
         if folder.exists() and not is_environment(folder):
             raise BadInput(
-                _("{path} is not an environment.").format(path=folder),
+                _("{path} is not an environment.", path=folder),
                 hint=_("Give the folder of a virtual environment, or its Python."),
             )
         return folder if folder.exists() else None
@@ -146,7 +147,7 @@ def environment_of(config: Config, target: str, last: str) -> Path | None:
             return group[0]
     if fitting:
         raise BadInput(
-            _("Several environments fit this configuration: {paths}.").format(paths=", ".join(map(str, fitting))),
+            _("Several environments fit this configuration: {paths}.", paths=", ".join(map(str, fitting))),
             hint=_("Name one with --target."),
         )
     return None

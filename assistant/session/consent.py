@@ -11,7 +11,7 @@ from packaging.utils import canonicalize_name
 
 from assistant.catalog import load_catalog
 from assistant.host.index import Archive, find_archives
-from assistant.i18n import _
+from assistant.i18n import Message, _
 from assistant.install.build import build_wheel
 from assistant.install.installer import Installer
 from assistant.install.pip_settings import pip_environment
@@ -25,7 +25,7 @@ from assistant.session.sources import Sources
 
 __all__ = ["resolved", "told_of_indexes"]
 
-Ask = Callable[[str], bool]
+Ask = Callable[[Message], bool]
 MOST = 20  # packages built for one plan; a chain without an end is somebody's joke
 
 
@@ -77,36 +77,44 @@ def told_of_indexes(plan: Plan, resolution: Resolution, sources: Sources, ask: A
     open_to_doubt = [
         one
         for one in found.found
-        if not one.taken.startswith("file:")  # on this disk already, as a folder of wheels would be
-        and one.taken.rstrip("/") not in trusted
-        and not all(map(vouched, (one.taken, *one.others)))
+        if one.taken.rstrip("/") not in trusted and not all(map(vouched, (one.taken, *one.others)))
     ]
     if open_to_doubt and sources.consent.asks and not ask(_question(open_to_doubt)):
         one = open_to_doubt[0]
         raise WorkFailed(
-            _("{name} {version} would come from {taken}, and {others} holds other files under that name.").format(
-                name=one.name, version=one.version, taken=one.taken, others=", ".join(one.others)
+            _(
+                "{name} {version} would come from {taken}, and {others} holds other files under that name.",
+                name=one.name,
+                version=one.version,
+                taken=one.taken,
+                others=", ".join(one.others),
             ),
-            hint=_("If that is right, add --trust-index {taken}; if not, pin the other's version: {pins}.").format(
-                taken=one.taken, pins=" ".join(f"--pin {one.name}=={version}" for version in one.others.values())
+            hint=_(
+                "If that is right, add --trust-index {taken}; if not, pin the other's version: {pins}.",
+                taken=one.taken,
+                pins=" ".join(f"--pin {one.name}=={version}" for version in one.others.values()),
             ),
         )
     return (*findings(found), *without_hash(resolution.packages))
 
 
-def _question(found: list[Shadow]) -> str:
-    names = ", ".join(
-        _("{name} {version} from {taken} (not from {others})").format(
-            name=one.name, version=one.version, taken=one.taken, others=", ".join(one.others)
+def _question(found: list[Shadow]) -> Message:
+    names = tuple(
+        _(
+            "{name} {version} from {taken} (not from {others})",
+            name=one.name,
+            version=one.version,
+            taken=one.taken,
+            others=", ".join(one.others),
         )
         for one in found
     )
-    return _("Other indexes hold other files under the same names. Take {names}?").format(names=names)
+    return _("Other indexes hold other files under the same names. Take {names}?", names=names)
 
 
 def _unlocked(refusal: Unsolved) -> WorkFailed:
     return WorkFailed(
-        _("The packages cannot be had as they were: {differences}.").format(differences=refusal.message.rstrip(".")),
+        _("The packages cannot be had as they were: {differences}.", differences=refusal.message),
         hint=_("Restore the source that they came from, or plan anew with --anew."),
     )
 

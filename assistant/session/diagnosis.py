@@ -22,7 +22,6 @@ from assistant.diagnose import (
     ways_out,
 )
 from assistant.host.redact import redact_text
-from assistant.i18n import _
 from assistant.model.errors import BadInput
 from assistant.model.finding import Diagnosis, Finding, Remedy
 from assistant.model.machine import Machine
@@ -131,6 +130,6 @@ def _plan(wish: Wish | None, machine: Machine) -> Plan | None:
 def _choice(machine: str, wish: Wish) -> Plan | None:
     request = Request(backend=wish.backend, python=wish.python, pins=wish.pins)
     try:
-        return make_plans(from_json(machine, Machine, _("The machine")), load_catalog(), request).choice
+        return make_plans(from_json(machine, Machine, "machine"), load_catalog(), request).choice
     except BadInput:
         return None

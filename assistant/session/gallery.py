@@ -8,6 +8,7 @@ from functools import cache
 from assistant.catalog import load_catalog
 from assistant.detect import detect
 from assistant.host.recording import ReplayHost
+from assistant.i18n import render
 from assistant.machines import label, load, shipped
 from assistant.model.machine import Machine
 from assistant.model.plan import Planning
@@ -42,7 +43,7 @@ def _exhibit(name: str) -> Exhibit:
     recording = load(name)
     return Exhibit(
         name=name,
-        label=label(name),
+        label=render(label(name)),
         origin=recording.origin,
         machine=machine,
         planning=make_plans(machine, load_catalog()),

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 from assistant.host.base import Host
+from assistant.i18n import _
 from assistant.install.site import interpreter
 from assistant.install.target import default_target
+from assistant.model.errors import BadInput
 from assistant.session.nouns import State
+from assistant.session.store import Store
 
-__all__ = ["interpreters", "target_python"]
+__all__ = ["interpreters", "onnx_python", "target_python"]
 
 
 def interpreters(host: Host) -> dict[str, str]:
@@ -32,3 +37,16 @@ def target_python(state: State) -> str:
         return state.pythons.get("kernel", "")
     target = Path(state.target).expanduser().absolute() if state.target else default_target(state.plan)
     return str(interpreter(target))
+
+
+def onnx_python() -> str:
+    """Choose a Python with ONNX Runtime: this one, else that of the last setup. Raises `BadInput` for none."""
+    if find_spec("onnxruntime"):
+        return sys.executable
+    environment = Store().environment()
+    if environment is None:
+        raise BadInput(
+            _("The assistant's own Python holds no ONNX Runtime to run the model with."),
+            hint=_("Name a Python that does with --python, or run `assistant setup` first."),
+        )
+    return environment.python

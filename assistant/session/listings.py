@@ -10,7 +10,7 @@ from typing import NamedTuple
 from assistant.catalog import Catalog
 from assistant.catalog.refresh import Seen
 from assistant.host.index import Found
-from assistant.i18n import _
+from assistant.i18n import Message, _
 from assistant.model.plan import Wheel
 from assistant.session.sources import Sources
 
@@ -23,7 +23,7 @@ class Listing(NamedTuple):
     """What the indexes listed, and a sentence for each that could not be asked."""
 
     seen: tuple[Seen, ...]
-    unchecked: tuple[str, ...]
+    unchecked: tuple[Message, ...]
 
 
 def list_builds(sources: Sources, known: Catalog, projects: tuple[str, ...]) -> Listing:
@@ -44,6 +44,6 @@ def _seen(wheel: Wheel) -> Seen | None:
     return Seen(local[1], wheel.filename, wheel.size) if local else None
 
 
-def _unchecked(found: Iterable[Found]) -> Iterable[str]:
+def _unchecked(found: Iterable[Found]) -> Iterable[Message]:
     for asked in (asked for answer in found for asked in answer.asked if asked.status == "unreachable"):
-        yield _("Not checked: {source} cannot be reached ({reason}).").format(source=asked.source, reason=asked.reason)
+        yield _("Not checked: {source} cannot be reached ({reason}).", source=asked.source, reason=asked.reason)

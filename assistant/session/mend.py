@@ -74,10 +74,10 @@ def carry_out(
     """
     variables = {**settings, **way.env}
     for words in commands_for(way, environment) or ():
-        sink(Progress(step=Step.DIAGNOSE, text=_("Running {command}").format(command=shlex.join(words))))
+        sink(Progress(step=Step.DIAGNOSE, text=_("Running {command}", command=shlex.join(words))))
         code = _run(words, sink, cancel, variables, LIMIT)
         if code:
-            message = _("{command} ended with exit code {code}.").format(command=shlex.join(words), code=code)
+            message = _("{command} ended with exit code {code}.", command=shlex.join(words), code=code)
             raise WorkFailed(message, hint=_("The log tells why; the other ways out are still open."))
     if way.env and environment.kernel:
         set_variables(environment.kernel, way.env)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from enum import Enum
 from typing import Literal
 
+from assistant.i18n import Message, Text
 from assistant.install.resolution import Resolution
 from assistant.model.event import Progress, Step
 from assistant.model.finding import Diagnosis, Finding
@@ -58,8 +59,8 @@ class StepStatus(Record, frozen=True):
 
     phase: Phase = Phase.LOCKED
     progress: Progress | None = None
-    message: str = ""
-    hint: str = ""
+    message: Text = ""
+    hint: Text = ""
     exit_code: int = 0
     seconds: float = 0.0
 
@@ -116,14 +117,13 @@ class State(Record, frozen=True):
     planning: Planning | None = None
     preview: Preview | None = None
     environment: Environment | None = None
-    question: str = ""
+    question: Text = ""
     proof: Report | None = None
     report: Report | None = None
-    figures: dict[str, str] = {}
     findings: tuple[Finding, ...] = ()
     pasted: str = ""
     elsewhere: bool = False
-    near: tuple[str, ...] = ()
+    near: tuple[Message, ...] = ()
     inquiry: str = ""
     diagnoses: tuple[Diagnosis, ...] = ()
     way: str = ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 
 from assistant.catalog import load_catalog, number
-from assistant.i18n import _, language
+from assistant.i18n import Text
 from assistant.model.machine import Gpu, Machine, Vendor
 from assistant.model.plan import Backend, Plan, Request
 from assistant.model.record import Record, from_json, replace, to_json
@@ -19,8 +19,8 @@ class CardOutlook(Record, frozen=True):
 
     gpu: Gpu
     plans: tuple[Plan, ...] = ()
-    why: str = ""
-    would_help: str = ""
+    why: Text = ""
+    would_help: Text = ""
 
 
 class Opening(Record, frozen=True):
@@ -41,12 +41,12 @@ class Outlook(Record, frozen=True):
 
 def outlook(machine: Machine) -> Outlook:
     """Ask both; the answer is remembered, as views ask again whenever they are drawn."""
-    return _asked(to_json(replace(machine, evidence=())), language())
+    return _asked(to_json(replace(machine, evidence=())))
 
 
 @lru_cache(maxsize=8)
-def _asked(text: str, _language: str) -> Outlook:
-    machine = from_json(text, Machine, _("The machine"))
+def _asked(text: str) -> Outlook:
+    machine = from_json(text, Machine, "machine")
     return Outlook(cards=card_outlooks(machine), openings=driver_openings(machine))
 
 

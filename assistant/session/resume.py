@@ -7,7 +7,7 @@ from pathlib import Path
 from assistant import __version__
 from assistant.detect import detect
 from assistant.host.base import Host
-from assistant.i18n import _
+from assistant.i18n import Message, Text, _
 from assistant.install.make import read_marker
 from assistant.install.site import python_of
 from assistant.model.errors import BadInput
@@ -28,7 +28,7 @@ def worth_telling(saved: State | None) -> bool:
     return saved is not None and not saved.machine and saved.plan is not None and saved.detection is not None
 
 
-def obstacle(saved: Saved, machine: Machine) -> str:
+def obstacle(saved: Saved, machine: Machine) -> Text:
     """Say in a sentence why a saved setup cannot be gone on with here; "" when it can."""
     state = saved.state
     if state is None:
@@ -36,24 +36,26 @@ def obstacle(saved: Saved, machine: Machine) -> str:
     if saved.in_use:
         return _("Another window is still at work on it; wait until that is done, then run the cell again.")
     then = state.detection.machine if state.detection else Machine()
-    changed = [f"{name}: {_said(old)} → {_said(new)}" for name, old, new in _identity(then, machine) if old != new]
+    changed = tuple(
+        Message("{name}: {old} → {new}").format(name=name, old=_said(old), new=_said(new))
+        for name, old, new in _identity(then, machine)
+        if old != new
+    )
     if changed:
-        return _("It was made for another machine ({differences}).").format(differences="; ".join(changed))
+        return _("It was made for another machine ({differences}).", differences=changed)
     if state.environment and not Path(state.environment.python).exists():
-        return _("Its environment {path} is no longer there.").format(path=state.environment.path)
+        return _("Its environment {path} is no longer there.", path=state.environment.path)
     return ""
 
 
-def remarks(saved: Saved) -> tuple[str, ...]:
+def remarks(saved: Saved) -> tuple[Message, ...]:
     """Say what is worth knowing before going on: a task that never ended, another version of the assistant."""
     told = []
     if saved.running:
         told.append(_("It ended in the middle of its work; what had been begun is taken back before the next try."))
     if saved.version and saved.version != __version__:
         told.append(
-            _("It was saved by version {old} of the assistant; this is {new}.").format(
-                old=saved.version, new=__version__
-            )
+            _("It was saved by version {old} of the assistant; this is {new}.", old=saved.version, new=__version__)
         )
     return tuple(told)
 
@@ -86,13 +88,13 @@ def _environment(target: Path) -> Environment:
     python = python_of(target)
     if not python.exists():
         raise BadInput(
-            _("{path} is not an environment.").format(path=target),
+            _("{path} is not an environment.", path=target),
             hint=_("Give the folder of a virtual environment, or its Python."),
         )
     return Environment(path=str(python.parent.parent), python=str(python))
 
 
-def _identity(then: Machine, now: Machine) -> list[tuple[str, object, object]]:
+def _identity(then: Machine, now: Machine) -> list[tuple[Message, object, object]]:
     """Pair the facts that make a machine; free disk and the like change by the hour and do not count."""
     cards = [tuple(gpu.name or gpu.pci_id for gpu in machine.gpus) for machine in (then, now)]
     gpus = cards if cards[0] != cards[1] else [then.gpus, now.gpus]
@@ -104,6 +106,6 @@ def _identity(then: Machine, now: Machine) -> list[tuple[str, object, object]]:
     ]
 
 
-def _said(value: object) -> str:
+def _said(value: object) -> Text:
     words = value if isinstance(value, tuple) else (value,)
     return " ".join(str(getattr(word, "name", word)) for word in words if word) or _("none")

@@ -11,18 +11,17 @@ from contextlib import suppress
 from assistant.diagnose.decode import without_colours
 from assistant.host.base import Host
 from assistant.host.process import CancelToken
-from assistant.host.recording import RecordingHost
-from assistant.i18n import _
+from assistant.i18n import Message, _, render
 from assistant.model.errors import AssistantError, Cancelled
 from assistant.model.event import Event, JobFailed, LogLine, Sink
 from assistant.model.record import replace
-from assistant.session.actions import Action, Answer, Asked, Begin, Finished, Retold, Stop, Told
+from assistant.session.actions import Action, Answer, Asked, Begin, Finished, Stop, Told
 from assistant.session.nouns import State, Task
 from assistant.session.runner import Runner
 from assistant.session.sources import Sources
 from assistant.session.state import blockers, reduce
 from assistant.session.store import Saved, Store
-from assistant.session.tasks import TASKS, Changes, Tools, retold
+from assistant.session.tasks import TASKS, Tools
 
 __all__ = ["Session"]
 
@@ -49,7 +48,6 @@ class Session:
     ) -> None:
         self.state = replace(state or State(), log_file=str(store.log) if store else "")
         self._host = host
-        self._looked = RecordingHost(host)
         self._sources = sources or Sources(host)
         self._runner = runner
         self._store = store
@@ -88,7 +86,7 @@ class Session:
         """Start a task; raise nothing when it may not start now, `blockers` says why."""
         self.dispatch(Begin(task=task))
 
-    def blockers(self, task: Task) -> tuple[str, ...]:
+    def blockers(self, task: Task) -> tuple[Message, ...]:
         """List why a task cannot begin now."""
         return blockers(self.state, task)
 
@@ -118,16 +116,6 @@ class Session:
         if self._store:
             self._store.drop()
 
-    def retell(self) -> None:
-        """Say every result again in the language now in force; nothing is looked at or done anew."""
-        if self.state.running is None:
-            self.aside(lambda: self.dispatch(Retold(changes=self._retold(self.state))))
-
-    def _retold(self, state: State) -> Changes:
-        with suppress(AssistantError):  # a fact that was set and does not fit: the step has failed and said so
-            return retold(state, self._tools(lambda _event: None, CancelToken()), self._looked)
-        return {}
-
     def aside(self, work: Callable[[], object]) -> None:
         """Do something short beside the tasks, so that who asked for it need not wait."""
 
@@ -142,10 +130,8 @@ class Session:
                 self.dispatch(action)
 
         def job(emit: Sink) -> None:
-            if task is Task.DETECT:
-                self._looked = RecordingHost(self._host)
             self._save(task)
-            tell(self._outcome(task, self._tools(emit, cancel, self._looked if task is Task.DETECT else None)))
+            tell(self._outcome(task, self._tools(emit, cancel)))
             self._save(task)
 
         self._runner.start(job, lambda events: tell(Told(events=events)))
@@ -155,8 +141,8 @@ class Session:
         if self._store and task is not Task.DETECT:
             self._store.save(self.state)
 
-    def _tools(self, emit: Sink, cancel: CancelToken, host: Host | None = None) -> Tools:
-        def ask(question: str) -> bool:
+    def _tools(self, emit: Sink, cancel: CancelToken) -> Tools:
+        def ask(question: Message) -> bool:
             if self._asks:
                 self._answers = queue.SimpleQueue()
                 self.dispatch(Asked(question=question))
@@ -166,7 +152,7 @@ class Session:
                 cancel.check()
             return False
 
-        return Tools(host or self._host, self._sources, self._heard(emit), cancel, ask)
+        return Tools(self._host, self._sources, self._heard(emit), cancel, ask)
 
     def _outcome(self, task: Task, tools: Tools) -> Finished | JobFailed:
         """Run a task to its end; a failure of any kind becomes a sentence, never a lost exception."""
@@ -176,7 +162,7 @@ class Session:
         except AssistantError as error:
             return _failed(task, error)
         except Exception as error:  # noqa: BLE001 - the shells must hear of it, whatever it is
-            message = _("This step broke: {kind}: {reason}").format(kind=type(error).__name__, reason=error)
+            message = _("This step broke: {kind}: {reason}", kind=type(error).__name__, reason=error)
             hint = _("Please report it together with the log file.")
             return JobFailed(step=task.step, message=message, hint=hint)
         return Finished(task=task, changes=changes, seconds=time.monotonic() - begun)
@@ -184,9 +170,10 @@ class Session:
     def _heard(self, emit: Sink) -> Sink:
         def sink(event: Event) -> None:
             if isinstance(event, LogLine):
-                event = replace(event, text=without_colours(event.text))  # JupyterLab makes programs believe in colours
+                text = without_colours(render(event.text))  # JupyterLab makes programs believe in colours
+                event = replace(event, text=text) if isinstance(event.text, str) else event
                 if self._store:
-                    self._store.write_log(event.text)
+                    self._store.write_log(text)
             for listener in self._sinks:
                 listener(event)
             emit(event)

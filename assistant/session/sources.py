@@ -22,7 +22,7 @@ from assistant.install.pip_settings import (
 from assistant.model.machine import Machine
 from assistant.model.plan import Planning
 from assistant.model.record import Record, replace
-from assistant.plan.settle import Case, Look, Looks, settle, with_sizes
+from assistant.plan.settle import Case, Look, settle, with_sizes
 
 __all__ = ["Consent", "Sources", "settled"]
 
@@ -86,7 +86,6 @@ class Sources:
         self.locked: dict[str, str] = {}
         self.installer = installer
         self._find_links = tuple(find_links)
-        self.seen: tuple[Looks, dict[str, int]] | None = None  # what the last look gave
 
     @cached_property
     def settings(self) -> PipSettings:
@@ -202,25 +201,17 @@ class Sources:
         return on_disk or not self.offline
 
 
-def settled(planning: Planning, case: Case, sources: Sources, *, again: bool = False) -> Planning:
-    """Ask the sources what they hold, all at once, and fit the plans to it; only folders are asked when offline.
-
-    With `again` the answers of the last time are used.
-    """
+def settled(planning: Planning, case: Case, sources: Sources) -> Planning:
+    """Ask the sources what they hold, all at once, and fit the plans to it; only folders are asked when offline."""
     plans = tuple(replace(plan, index_url=sources.index_url or plan.index_url) for plan in planning.plans)
     addresses = {(address, plan.python) for plan in plans for address in (plan.index_url, None)}
     if not plans:
         return planning
-    if again and sources.seen:
-        looks, sizes = sources.seen
-        return with_sizes(settle(replace(planning, plans=plans), looks, case), sizes, case)
     with ThreadPoolExecutor(max_workers=8) as pool:
         asked = {key: pool.submit(sources.look, *key, case.machine) for key in addresses}
         looks = {key: look.result() for key, look in asked.items()}
     planning = settle(replace(planning, plans=plans), looks, case)
-    sizes = sources.sizes(planning)
-    sources.seen = looks, sizes
-    return with_sizes(planning, sizes, case)
+    return with_sizes(planning, sources.sizes(planning), case)
 
 
 def _look(found: Found, skipped: list[str], *, leaks: bool) -> Look:

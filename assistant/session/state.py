@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from assistant.i18n import _, again
+from assistant.i18n import Message, Text, _
 from assistant.model.event import Event, FindingRaised, JobFailed, LogLine, Progress, Step
 from assistant.model.record import replace
 from assistant.model.report import Status
@@ -21,7 +21,6 @@ from assistant.session.actions import (
     Mend,
     Paste,
     Resume,
-    Retold,
     SetFact,
     Show,
     Simulate,
@@ -39,8 +38,8 @@ LOG_LINES = 200
 STEPS = tuple(Step)
 
 
-def blockers(state: State, task: Task) -> tuple[str, ...]:
-    """List, as sentences, why a task cannot begin now; empty when it can."""
+def blockers(state: State, task: Task) -> tuple[Message, ...]:
+    """List, why a task cannot begin now; empty when it can."""
     reasons = []
     if state.running:
         reasons.append(_("Something is still running; wait for it or cancel it."))
@@ -93,7 +92,7 @@ def _with_fact(state: State, answer: SetFact) -> State:
     return replace(state, overrides=kept | ({answer.fact: answer.value} if answer.value else {}), preview=None)
 
 
-def failures(state: State) -> list[str]:
+def failures(state: State) -> list[Text]:
     """Gather what there is to diagnose: the sentences of failed steps, their log, and what failed checks said."""
     told = [status.message for status in state.statuses.values() if status.phase is Phase.FAILED]
     checks = state.report.checks if state.report else ()
@@ -151,14 +150,6 @@ def _stale(state: State, changed: Step, *, itself: bool = False) -> State:
     return state
 
 
-def _said_again(state: State) -> dict[Step, StepStatus]:
-    """Say in the language now in force why steps failed."""
-    return {
-        step: replace(status, message=again(status.message), hint=again(status.hint))
-        for step, status in state.statuses.items()
-    }
-
-
 def _with(state: State, step: Step, status: StepStatus) -> State:
     return replace(state, statuses={**state.statuses, step: status})
 
@@ -182,7 +173,6 @@ _WISHES: dict[type[Action], Change] = {
     Paste: lambda state, paste: replace(state, pasted=paste.log),
     Mend: lambda state, mend: replace(state, way=mend.way),
     Resume: lambda _, resume: resume.state,
-    Retold: lambda state, retold: replace(state, statuses=_said_again(state), **retold.changes),
     Simulate: lambda state, wish: state if wish.machine == state.machine else _other_machine(state, wish.machine),
     SetFact: lambda state, fact: _stale(_with_fact(state, fact), Step.DETECT, itself=True),
     Wish: lambda state, wish: _stale(

@@ -7,7 +7,7 @@ from typing import Literal
 
 from assistant.catalog import load_catalog
 from assistant.catalog.tables import Table, read_tables
-from assistant.i18n import _
+from assistant.i18n import Message, Text, _
 from assistant.model.machine import Gpu, Machine, Vendor
 from assistant.model.plan import Backend, Plan
 from assistant.model.record import Record, replace
@@ -53,7 +53,7 @@ class Known(Record, frozen=True):
     workload: str
     state: Literal["verified", "published", "gaps", "experimental"]
     source: str
-    note: str = ""
+    note: Text = ""
 
 
 class SupportTables(Record, frozen=True):
@@ -94,10 +94,13 @@ def _cell(family: Family, system: System) -> Cell:
 def workloads() -> dict[tuple[Backend, str], Known]:
     """Tell what is known of each workload on each backend."""
     rows = _tables().workloads.rows
-    return {(row.backend, row.workload): replace(row, note=_(row.note) if row.note else "") for row in rows}
+    return {
+        (row.backend, row.workload): replace(row, note=_(row.note) if isinstance(row.note, str) and row.note else "")
+        for row in rows
+    }
 
 
-def state_word(state: str) -> str:
+def state_word(state: str) -> Message:
     """Say a workload's state in a word."""
     words = {
         "verified": _("verified"),

@@ -16,7 +16,7 @@ from assistant.host.base import Host
 from assistant.host.lock import Lock
 from assistant.host.process import CancelToken
 from assistant.host.recording import ReplayHost
-from assistant.i18n import _
+from assistant.i18n import Message, _, changed, render
 from assistant.install.conflicts import conflicts
 from assistant.install.installer import Installer
 from assistant.install.make import aimed_at, check_site, delta, install, reusable, writes
@@ -29,7 +29,7 @@ from assistant.machines import load
 from assistant.model.checks import check_title
 from assistant.model.errors import BadInput, WorkFailed
 from assistant.model.event import FindingRaised, LogLine, Progress, Sink, Step
-from assistant.model.plan import Plan, Planning
+from assistant.model.plan import Plan
 from assistant.model.record import replace
 from assistant.model.report import RIGHT, Environment, Report, Status
 from assistant.plan import make_plans, nothing_fits
@@ -46,7 +46,7 @@ from assistant.verify.ahead import compile_ahead
 from assistant.verify.plots import figures, pictures, warm_up
 from assistant.verify.run import raised, verify
 
-__all__ = ["TASKS", "Tools", "retold"]
+__all__ = ["TASKS", "Tools"]
 
 Changes = dict[str, object]
 
@@ -62,7 +62,7 @@ class Tools:
     sources: Sources
     sink: Sink
     cancel: CancelToken
-    ask: Callable[[str], bool] = lambda _question: False
+    ask: Callable[[Message], bool] = lambda _question: False
 
 
 def _detect(state: State, tools: Tools) -> Changes:
@@ -75,16 +75,12 @@ def _detect(state: State, tools: Tools) -> Changes:
 
 
 def _plan(state: State, tools: Tools) -> Changes:
-    planning = _planning(state, tools)
+    case = Case(_known(state.detection).machine, load_catalog(), state.request)
+    planning = make_plans(*case)
+    planning = planning if state.machine else settled(planning, case, tools.sources)
     if planning.choice is None:
         raise nothing_fits(planning)
     return {"planning": planning, "chosen": 0, "preview": None}
-
-
-def _planning(state: State, tools: Tools, *, again: bool = False) -> Planning:
-    case = Case(_known(state.detection).machine, load_catalog(), state.request)
-    planning = make_plans(*case)
-    return planning if state.machine else settled(planning, case, tools.sources, again=again)
 
 
 def _prepare(state: State, tools: Tools) -> Changes:
@@ -131,15 +127,17 @@ def _install(state: State, tools: Tools) -> Changes:
         _check_proof(proofs[0], state, tools)
 
     made = preview.ready or install(plan, preview.resolution, target, site, tools.host, installer, prove)
-    return {"environment": made, "proof": (*proofs, None)[0], "report": None, "figures": {}, "exported": ()}
+    return {"environment": made, "proof": (*proofs, None)[0], "report": None, "exported": ()}
 
 
 def _as_placed(report: Report, built: str, target: str) -> Report:
     """Let a report name the place that an environment goes to, not the folder in which it was built and verified."""
-    checks = tuple(replace(check, detail=check.detail.replace(built, target)) for check in report.checks)
-    return replace(
-        report, checks=checks, facts={key: text.replace(built, target) for key, text in report.facts.items()}
-    )
+
+    def placed(text: str) -> str:
+        return text.replace(built, target)
+
+    checks = tuple(replace(check, detail=changed(check.detail, placed)) for check in report.checks)
+    return replace(report, checks=checks, facts={key: placed(text) for key, text in report.facts.items()})
 
 
 def _check_proof(report: Report, state: State, tools: Tools) -> None:
@@ -151,8 +149,10 @@ def _check_proof(report: Report, state: State, tools: Tools) -> None:
     question = _("The verification on {device} failed ({checks}). Keep the installation all the same?")
     if not (report.usable or state.keep or tools.ask(question.format(device=report.device, checks=named))):
         raise WorkFailed(
-            _("The verification on {device} failed, so everything was taken back: {checks}.").format(
-                device=report.device, checks=named
+            _(
+                "The verification on {device} failed, so everything was taken back: {checks}.",
+                device=report.device,
+                checks=named,
             ),
             hint=_("Choose another plan, or keep the installation all the same with --keep."),
         )
@@ -164,7 +164,7 @@ def _verify(state: State, tools: Tools) -> Changes:
     for finding in raised(report) if report else ():
         tools.sink(FindingRaised(step=Step.VERIFY, finding=finding))
     report = report or _verified(state, _known(state.environment), tools)
-    return {"report": report, "figures": figures(report), "proof": None}
+    return {"report": report, "proof": None}
 
 
 def _verified(
@@ -200,7 +200,7 @@ def _diagnose(state: State, tools: Tools) -> Changes:
     """Find the causes of what was pasted or of what failed last, and ways out of what was found."""
     tools.sink(Progress(step=Step.DIAGNOSE, text=_("Looking for causes")))
     machine = _known(state.detection).machine
-    told = state.pasted or "\n".join(failures(state))
+    told = state.pasted or "\n".join(map(render, failures(state)))
     if not (told or state.findings):
         return {"diagnoses": (), "mended": {}, "elsewhere": False, "near": (), "inquiry": ""}
     log = read_log(told)
@@ -224,21 +224,6 @@ def _mend(state: State, tools: Tools) -> Changes:
     return {"mended": {**state.mended, state.way: outcome}}
 
 
-def retold(state: State, tools: Tools, looked: Host) -> Changes:
-    """Tell again in the language in force what detection, plan, verification and diagnosis told; `looked` remembers."""
-    if state.detection is None:
-        return {}
-    found = detect(ReplayHost(load(state.machine)) if state.machine else looked, overrides=state.overrides)
-    known = {finding.key for finding in state.detection.findings}
-    kept = tuple(finding for finding in state.findings if finding.key not in known)
-    state = replace(state, detection=found, findings=(*found.findings, *kept))
-    if state.planning:
-        state = replace(state, planning=_planning(state, tools, again=True))
-    changes = _diagnose(state, tools) if state.diagnoses else {"findings": state.findings}
-    pictures = figures(state.report) if state.report else {}
-    return {"detection": found, "planning": state.planning, "figures": pictures, **changes}
-
-
 def _export(state: State, tools: Tools) -> Changes:
     environment = _known(state.environment)
     folder = Path(state.folder).expanduser().absolute() if state.folder else Path(environment.path) / "assistant-export"
@@ -252,7 +237,7 @@ def _export(state: State, tools: Tools) -> Changes:
         _known(state.report),
         folder,
         formats=state.formats,
-        figures={**state.figures, **pictures(_known(state.report), MARKER)},
+        figures={**figures(_known(state.report)), **pictures(_known(state.report), MARKER)},
         lock=taken.lock,
         hashes=taken.hashes,
         secrets=taken.secrets,

@@ -113,20 +113,20 @@ def check_onnxruntime(target: Target) -> Result:
     """Run a tiny model through ONNX Runtime's provider for the device; skipped where there is none."""
     for name in ("onnxruntime", "onnx", "numpy"):
         if importlib.util.find_spec(name) is None:
-            return {"status": "skipped", **target.say("not installed", name=name)}
+            return {"status": "skipped", **target.explain("not installed", name=name)}
     ort = importlib.import_module("onnxruntime")
     there = ort.get_available_providers()
     provider = next((name for name in ORT_PROVIDERS.get(target.kind, ()) if name in there), None)
     if provider is None:
         facts = {"version": ort.__version__, "device": target.kind, "there": ", ".join(there)}
-        return {"status": "skipped", **target.say("no provider", **facts)}
+        return {"status": "skipped", **target.explain("no provider", **facts)}
     found, results, ran = onnx_run(target, ort, provider)
     strayed = [node for node, where in ran.items() if where != provider]
     if not ran:
-        return {"status": "failed", **target.say("no node", provider=provider)}
+        return {"status": "failed", **target.explain("no node", provider=provider)}
     if strayed:
         nodes, places = ", ".join(strayed), ", ".join(sorted({ran[node] for node in strayed}))
-        return {"status": "failed", **target.say("other provider", nodes=nodes, found=places, provider=provider)}
+        return {"status": "failed", **target.explain("other provider", nodes=nodes, found=places, provider=provider)}
     if found["status"] == "passed" and target.kind != "cpu":
         beside = onnx_run(target, ort, "CPUExecutionProvider")[1]
         return {**found, **target.judge([results], beside)}

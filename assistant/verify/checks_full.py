@@ -202,7 +202,7 @@ def precision(target: Target, name: str) -> Result:
 def check_autocast(target: Target) -> Result:
     """Take a gradient in mixed precision: the product in half, the loss and the gradient near the reference."""
     if target.kind == "directml":
-        return {"status": "unsupported", **target.say("no autocast", device=target.kind)}
+        return {"status": "unsupported", **target.explain("no autocast", device=target.kind)}
     torch, half = target.torch, target.torch.bfloat16 if target.kind in ("cpu", "xpu") else target.torch.float16
     inputs, weights = target.data(42, 32, 48), target.data(43, 48, 16)
     x = target.put(inputs)
@@ -236,20 +236,20 @@ def check_compile(target: Target) -> Result:
     except Exception as error:
         if target.kind != "cpu" or " " not in torch.__file__:
             raise
-        said = target.say("space in path", path=os.path.dirname(torch.__file__), error=type(error).__name__)  # noqa: PTH120 - as the rest of the child
+        said = target.explain("space in path", path=os.path.dirname(torch.__file__), error=type(error).__name__)  # noqa: PTH120 - as the rest of the child
         return {"status": "unsupported", **said}
 
 
 def cannot_compile(target: Target) -> Result:
     """Say what `torch.compile` lacks here; nothing when all is there."""
     if not hasattr(target.torch, "compile"):
-        return target.say("no compile", torch=target.torch.__version__)
+        return target.explain("no compile", torch=target.torch.__version__)
     if target.kind in ("directml", "mps"):
-        return target.say("no backend", device=target.kind)
+        return target.explain("no backend", device=target.kind)
     if target.kind != "cpu":
-        return {} if importlib.util.find_spec("triton") else target.say("no triton")
+        return {} if importlib.util.find_spec("triton") else target.explain("no triton")
     compilers = ("cl",) if platform.system() == "Windows" else ("g++", "clang++", "c++")
-    return {} if any(map(shutil.which, compilers)) else target.say("no compiler")
+    return {} if any(map(shutil.which, compilers)) else target.explain("no compiler")
 
 
 CHECKS: Checks = {

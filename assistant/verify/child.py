@@ -56,10 +56,10 @@ class Refused(Exception):
 
     def __init__(self, reason: str, **values: object) -> None:
         super().__init__(reason)
-        self.said = say(reason, **values)
+        self.said = explain(reason, **values)
 
 
-def say(reason: str, **values: object) -> Result:
+def explain(reason: str, **values: object) -> Result:
     """Give a sentence as its key and what it speaks of; the parent writes it in the reader's language."""
     return {"reason": reason, "values": values}
 
@@ -92,8 +92,8 @@ class Target:
         """Copy a NumPy array to the device."""
         return self.torch.from_numpy(array).to(self.device, copy=True)
 
-    say, refuse, statm = (
-        staticmethod(say),
+    explain, refuse, statm = (
+        staticmethod(explain),
         Refused,
         staticmethod(statm),
     )  # for the files of the checks, which cannot import this one
@@ -181,7 +181,7 @@ class Target:
         result: Result = {"status": "passed", "seconds": found["seconds"], "speed": found}
         if found["rate"] < found.get("cpu_rate", 0.0):
             rates = {name: found[name] for name in ("rate", "cpu_rate", "unit")}
-            result.update(status="slow", **say("slower than the CPU", **rates))
+            result.update(status="slow", **explain("slower than the CPU", **rates))
         return result
 
     def clear_peak(self) -> None:
@@ -227,14 +227,14 @@ def deviation(np: Module, got: Array, want: Array, tolerance: float) -> tuple[fl
     """Measure the largest error of any element, relative to its own and the mean size; say where it is."""
     got, want = np.asarray(got), np.asarray(want, dtype="float64")
     if got.shape != want.shape:
-        return float("inf"), say("shape", shape=str(got.shape), expected=str(want.shape))
+        return float("inf"), explain("shape", shape=str(got.shape), expected=str(want.shape))
     scale = np.maximum(np.abs(want) + np.abs(want).mean(), np.finfo("float64").tiny)
     errors = np.abs(got.astype("float64") - want) / scale
     errors = np.where(np.isnan(errors), np.inf, errors)
     place = np.unravel_index(int(errors.argmax()), errors.shape)
     off, where = int((errors > tolerance).sum()), ", ".join(str(int(index)) for index in place)
     value, right = repr(got[place].item()), repr(want[place].item())
-    return float(errors[place]), say("off", off=off, size=got.size, place=where, value=value, expected=right)
+    return float(errors[place]), explain("off", off=off, size=got.size, place=where, value=value, expected=right)
 
 
 def resident() -> int:
@@ -261,7 +261,7 @@ def watch_memory(limit: int, running: list[str], target: Target) -> None:
         if running[-1] != seen:
             start, seen = target.taken(), running[-1]
         if target.taken() - start > limit:
-            tell_result(seen, {"status": "failed", **say("too much", size=limit >> 20)})
+            tell_result(seen, {"status": "failed", **explain("too much", size=limit >> 20)})
             os._exit(MEMORY_EXIT)
         time.sleep(0.1)
 
@@ -283,11 +283,11 @@ def known_checks() -> Checks:
 def perform(target: Target, checks: Checks, key: str, passed: set[str]) -> Result:
     """Run one check; whatever it raises becomes its status."""
     if key not in checks:
-        return {"status": "skipped", **say("unknown", check=key)}
+        return {"status": "skipped", **explain("unknown", check=key)}
     function, needs = checks[key]
     missing = [need for need in needs if need not in passed]
     if missing:
-        return {"status": "skipped", **say("needs", need=missing[0])}
+        return {"status": "skipped", **explain("needs", need=missing[0])}
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         result = attempt(function, target)
@@ -313,7 +313,7 @@ def own_work(target: Target, result: Result, warned: list[str]) -> Result:
     for text in warned:
         print(text, file=sys.stderr, flush=True)  # noqa: T201 - the parent reads it as a log line
     if fallbacks and target.kind != "cpu" and result["status"] == "passed":
-        said = say("fallback", operators=", ".join(fallbacks), device=target.asked)
+        said = explain("fallback", operators=", ".join(fallbacks), device=target.asked)
         return {**result, "status": "unsupported", **said}
     return result
 

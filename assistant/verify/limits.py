@@ -35,7 +35,7 @@ def check_out_of_memory(target: Target) -> Result:
     gc.collect()
     kept = target.held() - before
     if limit is not None and kept > ROOM // 4:
-        return {"status": "wrong", **target.say("kept", size=kept // MEGABYTE)}
+        return {"status": "wrong", **target.explain("kept", size=kept // MEGABYTE)}
     works = float(target.torch.ones(4, device=target.device).sum().item())
     return {**target.judge([[target.numpy.array(works)]], [target.numpy.array(4.0)]), "detail": refusal}
 
@@ -93,7 +93,7 @@ def check_memory(target: Target) -> Result:
     grown = rounds(ROUNDS) - before
     if grown > ROUNDS * ROUND_BYTES // 4:
         sizes = {"grown": grown // MEGABYTE, "rounds": ROUNDS, "size": ROUND_BYTES // MEGABYTE}
-        return {"status": "wrong", **target.say("leak", **sizes)}
+        return {"status": "wrong", **target.explain("leak", **sizes)}
     return {"status": "passed"}
 
 
@@ -112,7 +112,7 @@ def check_small_kernels(target: Target) -> Result:
     found.update(rate=KERNELS / found["seconds"], unit="operators/s")
     each = found["seconds"] / KERNELS
     if right["status"] == "passed" and each > SLOW_KERNEL:
-        right.update(status="slow", **target.say("slow kernels", each=1e6 * each))
+        right.update(status="slow", **target.explain("slow kernels", each=1e6 * each))
     return {**right, "speed": found}
 
 

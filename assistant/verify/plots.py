@@ -13,7 +13,7 @@ from functools import partial
 from html import escape
 from typing import TYPE_CHECKING, Any
 
-from assistant.i18n import _
+from assistant.i18n import _, render
 from assistant.model.report import Check, Report, Status, duration
 from assistant.model.speed import Limit, Speed, figure, speed_rows
 
@@ -66,7 +66,7 @@ def _wanted(report: Report) -> list[tuple[str, Callable[[Report], Figure], str, 
         " ".join(filter(None, (f"{check.key}: {check.status.value}", duration(check.seconds))))
         for check in report.checks
     ]
-    speeds = [" ".join(filter(None, row)) for row in speed_rows(report.speeds, report.limits)]
+    speeds = [" ".join(filter(None, map(render, row))) for row in speed_rows(report.speeds, report.limits)]
     pale = _("Pale bars are first runs, which may compile; full bars are later runs; the scale is logarithmic.")
     solid = _("Solid lines are published limits, dashed ones the best of this run.")
     wanted = (
@@ -75,7 +75,7 @@ def _wanted(report: Report) -> list[tuple[str, Callable[[Report], Figure], str, 
         ("roofline", _roofline, _("Roofline of {device}"), solid, speeds),
     )
     return [
-        (name, draw, title.format(device=report.device), f"{said} {'; '.join(rows)}.")
+        (name, draw, render(title.format(device=report.device)), f"{render(said)} {'; '.join(rows)}.")
         for name, draw, title, said, rows in wanted[: 3 if speeds else 1]
     ]
 

@@ -14,7 +14,7 @@ import msgspec
 
 from assistant.host.lock import Lock
 from assistant.host.process import CancelToken, stream
-from assistant.i18n import _
+from assistant.i18n import Message, Text, _, lines, render
 from assistant.model.checks import CHECKS, Level, check_title
 from assistant.model.errors import BadInput, Cancelled
 from assistant.model.event import FindingRaised, LogLine, Progress, Sink, Step
@@ -59,7 +59,7 @@ def verify(  # noqa: PLR0913 - what runs it, on what, who hears it; the rest are
     """
     if not _DEVICE.fullmatch(device):
         raise BadInput(
-            _("There is no device called {device!r}.").format(device=device),
+            _("There is no device called {device!r}.", device=device),
             hint=_("Use cpu, cuda, rocm, xpu, mps or directml, with an index where there are several, as in cuda:1."),
         )
     run = _Run(device, CHECKS[level] if isinstance(level, str) else level, sink, _Clock(cancel, limit_per_check))
@@ -73,7 +73,7 @@ def verify(  # noqa: PLR0913 - what runs it, on what, who hears it; the rest are
         except Cancelled:
             if not run.clock.expired:
                 raise
-            run.stop(Status.TIMEOUT, _("It did not end within {seconds:g} seconds.").format(seconds=limit_per_check))
+            run.stop(Status.TIMEOUT, _("It did not end within {seconds:g} seconds.", seconds=limit_per_check))
     run.tell_end()
     report = Report(device=device, checks=run.checks(), facts=run.facts, seconds=time.monotonic() - started)
     return replace(report, limits=roofs(report))
@@ -130,22 +130,22 @@ class _Run:
             self._start(line.start)
         if line.check is not None:
             said = (sentence(line.reason, line.values), line.check.detail)
-            self._finish(replace(line.check, detail="\n".join(filter(None, said))))
+            self._finish(replace(line.check, detail=lines(said)))
         return None
 
     def end(self, code: int) -> None:
         """Give the check at which the child died its status; those after it go to another child."""
         left, self._left = self._left, len(self.open_keys())
         if not self._left and code:
-            self.facts["ending"] = _ending(code)
+            self.facts["ending"] = render(_ending(code))
         elif self._left and (code != MEMORY_EXIT or self._left == left):
             self.stop(Status.FAILED, _ending(code), go_on=self._done.keys() >= set(FIRST))
 
-    def stop(self, status: Status, detail: str, *, go_on: bool = False) -> None:
+    def stop(self, status: Status, detail: Text, *, go_on: bool = False) -> None:
         """Give the check at hand its status and, unless the rest can go on, call those after it skipped."""
         left = self.open_keys()
         for key in left[:1]:
-            self._finish(Check(key=key, status=status, detail="\n".join([detail, *self._stray])))
+            self._finish(Check(key=key, status=status, detail=lines((detail, *self._stray))))
         for key in () if go_on else left[1:]:
             self._finish(Check(key=key, status=Status.SKIPPED, detail=_("The verification ended before this check.")))
         self._left = len(self.open_keys())
@@ -176,7 +176,7 @@ class _Run:
         self._stray.clear()
         self._progress(check_title(key))
 
-    def _progress(self, text: str) -> None:
+    def _progress(self, text: Message) -> None:
         self._sink(Progress(step=Step.VERIFY, text=text, done=len(self._done), total=len(self._keys), unit="checks"))
 
     def _finish(self, check: Check) -> None:
@@ -221,11 +221,11 @@ _WINDOWS_ENDINGS = {
 }
 
 
-def _ending(code: int) -> str:
+def _ending(code: int) -> Message:
     """Say how the child ended."""
     if code < 0:
         known = {number.value: number.name for number in signal.Signals}
-        return _("The process was ended by signal {name}.").format(name=known.get(-code, str(-code)))
+        return _("The process was ended by signal {name}.", name=known.get(-code, str(-code)))
     if code in _WINDOWS_ENDINGS:
-        return _("The process was ended by Windows: {name}.").format(name=_WINDOWS_ENDINGS[code])
-    return _("The process ended with exit status {code} before it had answered.").format(code=code)
+        return _("The process was ended by Windows: {name}.", name=_WINDOWS_ENDINGS[code])
+    return _("The process ended with exit status {code} before it had answered.", code=code)

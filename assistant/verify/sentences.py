@@ -4,25 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from assistant.i18n import _
+from assistant.i18n import Message, Text, _
 
 __all__ = ["sentence", "sentences"]
 
 
-def sentence(reason: str, values: Mapping[str, str | int | float]) -> str:
-    """Write the sentence of a key of `child.say`; "" for "" and the bare key and values for one that is unknown."""
-    text = sentences().get(reason) if reason else ""
-    if text is None:
-        return " ".join([reason, *(f"{name}={value}" for name, value in values.items())])
-    return text.format(**values)
+def sentence(reason: str, values: Mapping[str, str | int | float]) -> Text:
+    """Write the sentence of a key of `child.explain`; "" for "" and the bare key and values for one that is unknown."""
+    if not reason:
+        return ""
+    known = sentences().get(reason)
+    return known.format(**values) if known else " ".join([reason, *(f"{key}={value}" for key, value in values.items())])
 
 
-def sentences() -> dict[str, str]:
+def sentences() -> dict[str, Message]:
     """Give every sentence that the checks have, by its key."""
     return {**_of_results(), **_of_devices(), **_of_memory(), **_of_software()}
 
 
-def _of_results() -> dict[str, str]:
+def _of_results() -> dict[str, Message]:
     return {
         "shape": _("The result has shape {shape}, not {expected}."),
         "off": _("{off} of {size} elements are off; element [{place}] is {value}, not {expected}."),
@@ -37,7 +37,7 @@ def _of_results() -> dict[str, str]:
     }
 
 
-def _of_devices() -> dict[str, str]:
+def _of_devices() -> dict[str, Message]:
     return {
         "elsewhere": _("The result lives on {found}, not on {asked}."),
         "fallback": _("{operators} ran on the CPU instead of {device}."),
@@ -48,7 +48,7 @@ def _of_devices() -> dict[str, str]:
     }
 
 
-def _of_memory() -> dict[str, str]:
+def _of_memory() -> dict[str, Message]:
     return {
         "too much": _("It took more than {size} MiB of memory and was stopped."),
         "granted": _("{size} bytes were granted, which are not there."),
@@ -57,7 +57,7 @@ def _of_memory() -> dict[str, str]:
     }
 
 
-def _of_software() -> dict[str, str]:
+def _of_software() -> dict[str, Message]:
     return {
         "not installed": _("{name} is not installed in this environment."),
         "no provider": _("onnxruntime {version} has no provider for {device}, only {there}."),

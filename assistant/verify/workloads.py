@@ -35,7 +35,7 @@ def compare(target: Target, model: Model, run: Callable[..., list[Tensor]], amou
 
     measured = target.speed(make, amount, unit)
     if unit == "s of audio/s" and measured["speed"]["rate"] < 1.0:
-        measured.update(status="slow", **target.say("slower than sound"))
+        measured.update(status="slow", **target.explain("slower than sound"))
     return {**result, **measured}
 
 

@@ -12,7 +12,7 @@ import ipywidgets as widgets
 
 from assistant.host.base import Host
 from assistant.host.live import IN_BROWSER, LiveHost
-from assistant.i18n import LANGUAGES, _, language, use_language
+from assistant.i18n import LANGUAGES, language, render, say, sentences, use_language
 from assistant.machines import label, load
 from assistant.model.event import Progress, Step
 from assistant.model.finding import Severity
@@ -85,7 +85,7 @@ class SetupWizard(widgets.VBox):  # type: ignore[misc]  # the library has no typ
         super().close()
 
     def speak(self, code: str) -> None:
-        """Go on in another language: every word is drawn anew, and results are told again; nothing is done again."""
+        """Go on in another language: every word is drawn anew; nothing is done again."""
         if code == language() and self.language.value == code:
             return
         with self._lock:
@@ -93,7 +93,6 @@ class SetupWizard(widgets.VBox):  # type: ignore[misc]  # the library has no typ
             self.language.value = code
             self._replaced, self._panels = {**self._replaced, **self._panels}, {}
             self._draw(self.session.state)
-        self.session.retell()
 
     def _follow(self, old: State, new: State) -> None:
         if old.running is None and new.running:
@@ -108,7 +107,7 @@ class SetupWizard(widgets.VBox):  # type: ignore[misc]  # the library has no typ
             with self.stepper.hold_sync():
                 self._draw_stepper(state)
             self.banner.value = instead_of_steps() + (simulation(state.machine) if state.machine else "")
-            self.language.description = _("Language")
+            self.language.description = say("Language")
             self._draw_offer(state)
             self._draw_panel(state)
             with self.buttons.hold_sync():
@@ -116,14 +115,14 @@ class SetupWizard(widgets.VBox):  # type: ignore[misc]  # the library has no typ
 
     def _draw_stepper(self, state: State) -> None:
         names, progress = titles(), state.status(state.current).progress
-        text = visible(progress.text) if progress else ""
+        text = visible(render(progress.text)) if progress else ""
         stands = {step: state.status(step) for step in Step}
         self.stepper.words = _words()
         self.stepper.language = language().replace("_", "-")
         self.stepper.steps = [(step.value, names[step]) for step in Step]
         self.stepper.phases = [(status.phase.value, word(status)) for status in stands.values()]
         self._draw_progress(progress, running=state.running is not None)
-        stopping = _("Stopping; what has been begun is taken back.") if state.stopping else ""
+        stopping = say("Stopping; what has been begun is taken back.") if state.stopping else ""
         self.stepper.status = about(state.current, stopping or text or word(stands[state.current]))
         self.stepper.current = state.current.value
 
@@ -133,7 +132,7 @@ class SetupWizard(widgets.VBox):  # type: ignore[misc]  # the library has no typ
         told = {
             "running": running,
             "share": share,
-            "text": visible(progress.text) if progress else "",
+            "text": visible(render(progress.text)) if progress else "",
             "since": self._since,
         }
         told["total"] = bool(progress and progress.total)
@@ -141,7 +140,7 @@ class SetupWizard(widgets.VBox):  # type: ignore[misc]  # the library has no typ
         if same and time.monotonic() - self._told_at < 1:
             return
         self._told_at = time.monotonic()
-        self.stepper.progress = {**told, "figures": progress.figures if progress else ""}
+        self.stepper.progress = {**told, "figures": render(progress.figures) if progress else ""}
 
     def _draw_offer(self, state: State) -> None:
         """Say where the saved setup stood, until the user has gone on by himself."""
@@ -153,10 +152,10 @@ class SetupWizard(widgets.VBox):  # type: ignore[misc]  # the library has no typ
             return
         reason = obstacle(saved, found.machine)
         step = titles()[furthest(saved.state)] if saved.state else ""
-        text = _("A setup of {when} got as far as {step}.") if saved.state else _("A setup was saved on {when}.")
+        text = say("A setup of {when} got as far as {step}.") if saved.state else say("A setup was saved on {when}.")
         lines = [text.format(when=saved.at, step=step), *([reason] if reason else remarks(saved))]
-        self.offer.value = html.note(Severity.WARNING if reason else Severity.INFO, " ".join(lines))
-        self.resume.description, self.drop.description = _("Go on from there"), _("Drop it")
+        self.offer.value = html.note(Severity.WARNING if reason else Severity.INFO, sentences(lines))
+        self.resume.description, self.drop.description = say("Go on from there"), say("Drop it")
         show(self.resume, visible=not reason)
         show(self.drop, visible=not saved.in_use)
 
@@ -182,9 +181,9 @@ class SetupWizard(widgets.VBox):  # type: ignore[misc]  # the library has no typ
         if offer != getattr(self, "_offered", None):
             self._offered, self.buttons.offer = offer, self.buttons.offer + 1
         self.buttons.buttons = [
-            ("back", _("Back"), offered.back is not None),
+            ("back", say("Back"), offered.back is not None),
             ("main", offered.label, not offered.why),
-            ("stop", _("Cancel"), offered.cancel),
+            ("stop", say("Cancel"), offered.cancel),
         ]
         shown = offered.why if state.running is None else ()
         self.buttons.why = "".join(f'<p class="ptsa-why">{html.icon("info")}{html.esc(line)}</p>' for line in shown)
@@ -223,7 +222,6 @@ class SetupWizard(widgets.VBox):  # type: ignore[misc]  # the library has no typ
             state, found = self._saved.state, self.session.state
             known = {"pythons": found.pythons, "log_file": found.log_file}
             self.session.dispatch(Resume(state=replace(state, current=furthest(state), **known)))
-            self.session.retell()
 
     def _on_drop(self) -> None:
         self.session.drop()
@@ -235,26 +233,28 @@ def _words() -> dict[str, str | dict[str, str]]:
     """Give the words, and the signs of phases, that the browser fills in by itself."""
     return {
         "signs": {phase.value: sign for phase, sign in SIGNS.items()},
-        "title": _("Set up PyTorch"),
-        "steps": _("Steps of the setup"),
-        "progress": _("Progress"),
-        "elapsed": _("{time} so far"),
-        "gone": _("The kernel was restarted or has ended, so nothing here works any more. Run the cell above again."),
+        "title": say("Set up PyTorch"),
+        "steps": say("Steps of the setup"),
+        "progress": say("Progress"),
+        "elapsed": say("{time} so far"),
+        "gone": say("The kernel was restarted or has ended, so nothing here works any more. Run the cell above again."),
     }
 
 
 def simulation(machine: str) -> str:
     """Say whose machine is looked at, and where it is known from."""
     recording = load(machine)
-    text = _("Simulation of {machine}: nothing can be installed.").format(machine=label(machine))
+    text = say("Simulation of {machine}: nothing can be installed.", machine=label(machine))
     origin = (
-        _("Recorded on such a machine on {date}.")
+        say("Recorded on such a machine on {date}.")
         if recording.origin == "recorded"
-        else _("Composed from published output ({date}): {source}")
+        else say("Composed from published output ({date}): {source}")
     )
     told = [origin.format(date=recording.date, source=recording.source)]
     if IN_BROWSER:
-        told.append(_("This page runs in your browser. On your own machine, get the project and run: python3 start.py"))
+        told.append(
+            say("This page runs in your browser. On your own machine, get the project and run: python3 start.py")
+        )
     return html.note(Severity.WARNING, text, "".join(f'<p class="ptsa-lead">{html.esc(line)}</p>' for line in told))
 
 

@@ -5,7 +5,7 @@ The kernel cannot see that environment, so both texts are sent always, and the b
 
 from __future__ import annotations
 
-from assistant.i18n import _
+from assistant.i18n import say
 from assistant.wizard import html
 
 __all__ = ["instead_of_steps", "instead_of_wizard"]
@@ -22,11 +22,12 @@ def instead_of_wizard() -> str:
     """Say, in plain text, why there are no controls where the server knows no widgets at all, and what to do."""
     return "\n".join(
         (
-            _("Here the guided setup appears, and this text only where it cannot be drawn."),
-            _("Seen after the cell ran, it means that Jupyter's own environment lacks ipywidgets or anywidget."),
-            _("Run there: {command}").format(command=COMMAND),
-            _("Then start Jupyter anew and run the cell again; or do it all in a terminal: {command}").format(
-                command="python -m assistant setup"
+            say("Here the guided setup appears, and this text only where it cannot be drawn."),
+            say("Seen after the cell ran, it means that Jupyter's own environment lacks ipywidgets or anywidget."),
+            say("Run there: {command}", command=COMMAND),
+            say(
+                "Then start Jupyter anew and run the cell again; or do it all in a terminal: {command}",
+                command="python -m assistant setup",
             ),
         )
     )
@@ -34,6 +35,6 @@ def instead_of_wizard() -> str:
 
 def instead_of_steps() -> str:
     """Say, in HTML, what is missing where the server knows widgets but not the stepper's."""
-    text = _("The steps cannot be drawn: Jupyter's own environment lacks anywidget, or has one that is too old.")
-    then = _("Run this there, start Jupyter anew and open this page again:")
+    text = say("The steps cannot be drawn: Jupyter's own environment lacks anywidget, or has one that is too old.")
+    then = say("Run this there, start Jupyter anew and open this page again:")
     return f'{LATE}<div class="ptsa-late">{html.esc(text)} {html.esc(then)} <code>{html.esc(COMMAND)}</code></div>'

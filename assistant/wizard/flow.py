@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from assistant.i18n import _
+from assistant.i18n import Text, say
 from assistant.model.errors import Cancelled
 from assistant.model.event import Step
 from assistant.model.record import Record
@@ -30,7 +30,7 @@ class Footer(Record, frozen=True):
 
     label: str
     actions: tuple[Action, ...] = ()
-    why: tuple[str, ...] = ()
+    why: tuple[Text, ...] = ()
     back: Step | None = None
     cancel: bool = False
 
@@ -38,31 +38,31 @@ class Footer(Record, frozen=True):
 def titles() -> dict[Step, str]:
     """Name the steps."""
     return {
-        Step.DETECT: _("Detect"),
-        Step.PLAN: _("Plan"),
-        Step.INSTALL: _("Install"),
-        Step.VERIFY: _("Verify"),
-        Step.DIAGNOSE: _("Diagnose"),
-        Step.EXPORT: _("Export"),
+        Step.DETECT: say("Detect"),
+        Step.PLAN: say("Plan"),
+        Step.INSTALL: say("Install"),
+        Step.VERIFY: say("Verify"),
+        Step.DIAGNOSE: say("Diagnose"),
+        Step.EXPORT: say("Export"),
     }
 
 
 def about(step: Step, text: str) -> str:
     """Say something of a step."""
-    return _("{step}: {text}").format(step=titles()[step], text=text)
+    return say("{step}: {text}", step=titles()[step], text=text)
 
 
 def word(status: StepStatus) -> str:
     """Say in a word where a step stands."""
     if status.exit_code == Cancelled.exit_code:
-        return _("cancelled")
+        return say("cancelled")
     return {
-        Phase.LOCKED: _("not yet"),
-        Phase.READY: _("ready"),
-        Phase.RUNNING: _("running"),
-        Phase.DONE: _("done"),
-        Phase.FAILED: _("failed"),
-        Phase.STALE: _("to repeat"),
+        Phase.LOCKED: say("not yet"),
+        Phase.READY: say("ready"),
+        Phase.RUNNING: say("running"),
+        Phase.DONE: say("done"),
+        Phase.FAILED: say("failed"),
+        Phase.STALE: say("to repeat"),
     }[status.phase]
 
 
@@ -72,15 +72,15 @@ def footer(state: State) -> Footer:
     earlier = [before for before in STEPS[: STEPS.index(step)] if state.status(before).phase is not Phase.LOCKED]
     back = earlier[-1] if earlier and not state.running else None
     if state.question and not state.stopping:
-        return Footer(label=_("Yes"), actions=(Answer(yes=True),), cancel=True)
+        return Footer(label=say("Yes"), actions=(Answer(yes=True),), cancel=True)
     if state.running:
-        label = _("Stopping…") if state.stopping else _("Working…")
-        return Footer(label=label, why=(_("Something is still running."),), cancel=not state.stopping)
+        label = say("Stopping…") if state.stopping else say("Working…")
+        return Footer(label=label, why=(say("Something is still running."),), cancel=not state.stopping)
     if state.status(step).phase is Phase.DONE:
         following = STEPS[STEPS.index(step) + 1 :]
         if following:
-            return _offer(state, _("Continue"), following[0], back)
-        return Footer(label=_("Write the files again"), actions=(Begin(task=Task.EXPORT),), back=back)
+            return _offer(state, say("Continue"), following[0], back)
+        return Footer(label=say("Write the files again"), actions=(Begin(task=Task.EXPORT),), back=back)
     task = next_task(state, step)
     return Footer(label=_words(state, task), actions=(Begin(task=task),), why=blockers(state, task), back=back)
 
@@ -108,13 +108,13 @@ def _offer(state: State, label: str, step: Step, back: Step | None) -> Footer:
 
 def _words(state: State, task: Task) -> str:
     if state.status(task.step).phase is Phase.FAILED:
-        return _("Try again")
+        return say("Try again")
     return {
-        Task.DETECT: _("Detect the hardware"),
-        Task.PLAN: _("Make the plan"),
-        Task.PREPARE: _("Work out the packages"),
-        Task.INSTALL: _("Install"),
-        Task.VERIFY: _("Verify"),
-        Task.DIAGNOSE: _("Diagnose"),
-        Task.EXPORT: _("Write the files"),
+        Task.DETECT: say("Detect the hardware"),
+        Task.PLAN: say("Make the plan"),
+        Task.PREPARE: say("Work out the packages"),
+        Task.INSTALL: say("Install"),
+        Task.VERIFY: say("Verify"),
+        Task.DIAGNOSE: say("Diagnose"),
+        Task.EXPORT: say("Write the files"),
     }[task]

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import ipywidgets as widgets
 
-from assistant.i18n import _, use_language
+from assistant.i18n import say, sentences, use_language
 from assistant.model.errors import AssistantError
 from assistant.model.finding import Severity
 from assistant.model.plan import Plan, Planning
@@ -35,23 +35,25 @@ class Gallery(widgets.VBox):  # type: ignore[misc]  # the library has no types
         super().__init__()
         self.add_class("ptsa-wizard")
         self._all = exhibits()
-        anything = (_("Any"), "")
-        nothing = (_("No GPU"), "none")
+        anything = (say("Any"), "")
+        nothing = (say("No GPU"), "none")
         vendors = [anything, *((name, key) for key, name in VENDORS.items()), nothing]
-        self.vendor = widgets.Dropdown(options=vendors, description=_("Maker"))
+        self.vendor = widgets.Dropdown(options=vendors, description=say("Maker"))
         self.os = widgets.Dropdown(
-            options=[anything, *((name, key) for key, name in OSES.items())], description=_("OS")
+            options=[anything, *((name, key) for key, name in OSES.items())], description=say("OS")
         )
-        self.text = widgets.Text(description=_("Search"), placeholder="RX 6700", continuous_update=False)
-        self.machine = widgets.Dropdown(description=_("Machine"))
+        self.text = widgets.Text(description=say("Search"), placeholder="RX 6700", continuous_update=False)
+        self.machine = widgets.Dropdown(description=say("Machine"))
         self.fact = widgets.Text(
-            description=_("Set a fact"), placeholder="nvidia_driver=580.95.05", continuous_update=False
+            description=say("Set a fact"), placeholder="nvidia_driver=580.95.05", continuous_update=False
         )
-        self.open = widgets.Button(description=_("Open in the wizard"), button_style="primary")
+        self.open = widgets.Button(description=say("Open in the wizard"), button_style="primary")
         self.look, self.head, self.detail, self.cards = (widgets.HTML() for _number in range(4))
         self.wizard = widgets.VBox()
         self.look.value = f"<style>{(STATIC / 'wizard.css').read_text(encoding='utf-8')}</style>"
-        self.head.value = html.heading(_("Recorded machines"), _("Choose one, change a fact, and see what it gets."))
+        self.head.value = html.heading(
+            say("Recorded machines"), say("Choose one, change a fact, and see what it gets.")
+        )
         filters, choice = _row(self.vendor, self.os, self.text), _row(self.machine, self.fact, self.open)
         self.children = (self.look, self.head, filters, choice, self.detail, self.cards, self.wizard)
         for control in (self.vendor, self.os, self.text):
@@ -73,7 +75,7 @@ class Gallery(widgets.VBox):  # type: ignore[misc]  # the library has no types
         self.cards.value = (
             f'<div class="ptsa-cards">{"".join(map(_card, shown))}</div>'
             if shown
-            else html.note(Severity.INFO, _("No recorded machine is like that."))
+            else html.note(Severity.INFO, say("No recorded machine is like that."))
         )
         self._draw()
 
@@ -99,7 +101,7 @@ class Gallery(widgets.VBox):  # type: ignore[misc]  # the library has no types
             machine, planning = changed(exhibit.name, fact.strip(), value.strip())
         except AssistantError as error:
             return html.note(Severity.WARNING, f"{error.message} {error.hint}")
-        title = _("{fact} = {value}: set by you.").format(fact=fact.strip(), value=value.strip())
+        title = say("{fact} = {value}: set by you.", fact=fact.strip(), value=value.strip())
         return html.card(title, html.table(facts(machine)) + _planned(planning), "next")
 
     def _open(self) -> None:
@@ -118,10 +120,10 @@ def _told(draw: Callable[[], None]) -> Callable[[object], None]:
 
 
 def _card(exhibit: Exhibit) -> str:
-    gpus = [gpu.name or gpu.vendor.value for gpu in exhibit.machine.gpus] or [_("no GPU")]
-    origin = _("recorded") if exhibit.origin == "recorded" else _("composed")
+    gpus = [gpu.name or gpu.vendor.value for gpu in exhibit.machine.gpus] or [say("no GPU")]
+    origin = say("recorded") if exhibit.origin == "recorded" else say("composed")
     choice = exhibit.planning.choice
-    gets = plan_title(choice) if choice else _("No PyTorch wheel fits.")
+    gets = plan_title(choice) if choice else say("No PyTorch wheel fits.")
     return html.card(
         exhibit.label, html.chips([*dict.fromkeys(gpus), origin]) + html.paragraph(gets, "ok" if choice else "no")
     )
@@ -131,5 +133,5 @@ def _planned(planning: Planning) -> str:
     """Draw the best plan with its reasons, and the best that was rejected."""
     choice: Plan | None = planning.choice
     chosen = html.paragraph(plan_title(choice), "ok") + html.bullets(choice.reasons) if choice else ""
-    against = [f"{row.why} {row.would_help}".strip() for row in planning.rejected[:3]]
+    against = [sentences((row.why, row.would_help)) for row in planning.rejected[:3]]
     return chosen + html.bullets(choice.warnings if choice else (), "warning") + html.bullets(against, "no")

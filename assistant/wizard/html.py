@@ -6,7 +6,7 @@ import base64
 import html
 from collections.abc import Iterable
 
-from assistant.i18n import _, as_typed
+from assistant.i18n import Message, Text, as_typed, render, say
 from assistant.model.finding import Finding, Launch, Remedy, Severity
 from assistant.model.visible import visible
 
@@ -49,10 +49,10 @@ ICONS = {
 
 def esc(text: object) -> str:
     """Make text harmless in HTML: no tags, and nothing hidden in it."""
-    return html.escape(visible(str(text)))
+    return html.escape(visible(render(text) if isinstance(text, Message) else str(text)))
 
 
-def icon(name: str, words: str = "") -> str:
+def icon(name: str, words: Text = "") -> str:
     """Give a drawn sign; without words it only repeats what stands beside it, and is not read out."""
     named = f'role="img" aria-label="{esc(words)}"' if words else 'aria-hidden="true"'
     # Its size is said here too: without it, a page whose style has not come yet would show it as wide as itself.
@@ -72,20 +72,20 @@ def section(title: str, body: str) -> str:
     return f'<section class="ptsa-section"><h3>{esc(title)}</h3>{body}</section>' if body else ""
 
 
-def table(rows: Iterable[tuple[str, ...]], headings: tuple[str, ...] = ()) -> str:
+def table(rows: Iterable[tuple[Text, ...]], headings: tuple[Text, ...] = ()) -> str:
     """Give a table; without headings the first column names the rows."""
     head = "".join(f'<th scope="col">{esc(text)}</th>' for text in headings)
     body = "".join(f"<tr>{_cells(row, named=not headings)}</tr>" for row in rows)
     return f'<table class="ptsa-table">{f"<thead><tr>{head}</tr></thead>" * bool(head)}<tbody>{body}</tbody></table>'
 
 
-def note(severity: Severity, text: str, more: str = "") -> str:
+def note(severity: Severity, text: Text, more: str = "") -> str:
     """Give a framed sentence; its severity is told by word, sign and border. `more` is HTML already."""
     words = {
-        Severity.OK: _("Good"),
-        Severity.INFO: _("Note"),
-        Severity.WARNING: _("Warning"),
-        Severity.ERROR: _("Problem"),
+        Severity.OK: say("Good"),
+        Severity.INFO: say("Note"),
+        Severity.WARNING: say("Warning"),
+        Severity.ERROR: say("Problem"),
     }
     title = f"{icon(severity.value)}<strong>{esc(words[severity])}</strong>"
     return f'<div class="ptsa-note ptsa-note-{severity.value}">{title}<span>{esc(as_typed(text))}</span>{more}</div>'
@@ -96,7 +96,7 @@ def card(title: str, body: str, sign: str = "", mark: str = "") -> str:
     return f'<div class="ptsa-card {mark}"><h4>{icon(sign) if sign else ""}{esc(title)}</h4>{body}</div>'
 
 
-def chips(words: Iterable[str], kind: str = "") -> str:
+def chips(words: Iterable[Text], kind: str = "") -> str:
     """Give short words in frames of their own; empty ones are left out."""
     items = "".join(f"<li>{esc(word)}</li>" for word in words if word)
     return f'<ul class="ptsa-chips {kind}">{items}</ul>' if items else ""
@@ -107,9 +107,9 @@ def finding(value: Finding) -> str:
     return note(value.severity, value.text, remedies(value.remedies))
 
 
-def failure(message: str, hint: str, severity: Severity = Severity.ERROR) -> str:
+def failure(message: Text, hint: Text, severity: Severity = Severity.ERROR) -> str:
     """Say what failed, with the next step below it."""
-    return note(severity, message, bullets([as_typed(hint)] * bool(hint)))
+    return note(severity, message, bullets([as_typed(hint)] if hint else ()))
 
 
 def remedies(ways: Iterable[Remedy]) -> str:
@@ -129,14 +129,14 @@ def _launch(launch: Launch) -> str:
     return f"<p>{esc(', '.join(filter(None, (launch.app, launch.file))))}</p>{code(changes)}"
 
 
-def paragraph(text: str, sign: str = "") -> str:
+def paragraph(text: Text, sign: str = "") -> str:
     """Give a sentence, with a sign before it where one is named; nothing for no text."""
     return f"<p>{icon(sign) if sign else ''}{esc(text)}</p>" if text else ""
 
 
 def download(name: str, content: bytes) -> str:
     """Give a link that holds the content of a file, so that no server need reach it."""
-    words = _("Download {name}").format(name=name)
+    words = say("Download {name}", name=name)
     data = base64.b64encode(content).decode()
     link = f'<a download="{esc(name)}" href="data:application/octet-stream;base64,{data}">'
     return f"{icon('file')}{link}{esc(words)}</a>"
@@ -144,7 +144,7 @@ def download(name: str, content: bytes) -> str:
 
 def fetch(name: str, key: str) -> str:
     """Give a link that asks the wizard for a file's content only when it is pressed."""
-    words = _("Download {name}").format(name=name)
+    words = say("Download {name}", name=name)
     return f'{icon("file")}<a href="#" data-file="{esc(key)}">{esc(words)}</a>'
 
 
@@ -159,7 +159,7 @@ def code(text: str) -> str:
     return f'<pre class="ptsa-code">{esc(text)}</pre>'
 
 
-def bullets(lines: Iterable[str], sign: str = "") -> str:
+def bullets(lines: Iterable[Text], sign: str = "") -> str:
     """Give a list, with a sign before each line where one is named; nothing for no lines."""
     items = "".join(f"<li>{icon(sign) if sign else ''}<span>{esc(line)}</span></li>" for line in lines)
     return f'<ul class="{"ptsa-signed" if sign else "ptsa-plain"}">{items}</ul>' if items else ""
@@ -170,6 +170,6 @@ def details(summary: str, body: str) -> str:
     return f"<details><summary>{esc(summary)}</summary>{body}</details>" if body else ""
 
 
-def _cells(row: tuple[str, ...], *, named: bool) -> str:
+def _cells(row: tuple[Text, ...], *, named: bool) -> str:
     first = f'<th scope="row">{esc(row[0])}</th>' if named else f"<td>{esc(row[0])}</td>"
     return first + "".join(f"<td>{esc(cell)}</td>" for cell in row[1:])

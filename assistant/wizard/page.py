@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from assistant.host.redact import own_secrets, redact_text
-from assistant.i18n import _, language
+from assistant.i18n import language, say
 from assistant.model.event import Step
 from assistant.model.record import from_plain, to_plain
 from assistant.session.nouns import Phase, State
@@ -28,7 +28,7 @@ OUTSIDE = "body { margin: 1.5rem; background: #fff; } .ptsa-wizard { margin: aut
 def page(state: State) -> str:
     """Give the HTML of a setup, step by step as the panels draw it, in the language in force."""
     shown = _without_secrets(state)
-    title = html.esc(_("Set up PyTorch"))
+    title = html.esc(say("Set up PyTorch"))
     style = (STATIC / "wizard.css").read_text(encoding="utf-8")
     steps = "".join(_step(shown, step, PANELS[step]) for step in Step if shown.status(step).phase in SIGNS)
     banner = simulation(state.machine) if state.machine else ""
@@ -48,12 +48,12 @@ def _step(state: State, step: Step, kind: type[Panel]) -> str:
     stands = html.paragraph(about(step, word(state.status(step))), SIGNS[phase])
     if step is Step.EXPORT:
         return f"<section>{html.heading(titles()[step])}{stands}{html.bullets(state.exported)}</section>"
-    more = {Step.VERIFY: plots(state), Step.DIAGNOSE: html.details(_("Log"), log_view(state.log))}.get(step, "")
+    more = {Step.VERIFY: plots(state), Step.DIAGNOSE: html.details(say("Log"), log_view(state.log))}.get(step, "")
     return f"<section>{panel.draw(state)}{panel.failure(state)}{stands}{more}</section>"
 
 
 def _without_secrets(state: State) -> State:
-    """Take out of every text what tells who and where; pictures are drawn by the assistant itself and stay."""
+    """Take out of every text what tells who and where."""
     secrets = own_secrets()
 
     def cleaned(value: object, kind: str) -> object:
@@ -67,8 +67,5 @@ def _without_secrets(state: State) -> State:
 
     plain = to_plain(state)
     fields = plain.items() if isinstance(plain, dict) else ()
-    kept = {
-        name: value if name == "figures" else cleaned(value, "" if name in FREE else "packages")
-        for name, value in fields
-    }
+    kept = {name: cleaned(value, "" if name in FREE else "packages") for name, value in fields}
     return from_plain(kept, State, "the setup")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from assistant.catalog import number
-from assistant.i18n import _
+from assistant.i18n import say
 from assistant.session.outlook import Opening
 from assistant.wizard import html
 
@@ -22,7 +22,7 @@ def driver_ruler(openings: Sequence[Opening], driver: str) -> str:
     width = 100 / len(openings)
     here = _place(openings, driver) * width
     marks = "".join(_mark(opening, (index + 0.5) * width) for index, opening in enumerate(openings))
-    name = _("Driver {version}").format(version=driver) if driver else _("No driver")
+    name = say("Driver {version}", version=driver) if driver else say("No driver")
     flag = f'<rect class="ptsa-ruler-here" x="{here:.1f}%" y="{LINE - 9}" width="3" height="26"/>'
     drawing = (
         f'<rect class="ptsa-ruler-line" x="0" y="{LINE}" width="100%" height="8" rx="4"/>'
@@ -66,12 +66,15 @@ def _sentences(openings: Sequence[Opening], driver: str) -> Iterator[str]:
     closed = [opening for opening in openings if not opening.reached]
     if reached:
         best = reached[-1]
-        yield _("It reaches {variant} with torch {torch}.").format(variant=best.variant, torch=best.torch)
+        yield say("It reaches {variant} with torch {torch}.", variant=best.variant, torch=best.torch)
     elif driver:
-        yield _("It is too old for every build of torch.")
+        yield say("It is too old for every build of torch.")
     for opening in closed[:2]:
-        yield _("Driver {driver} or newer opens {variant} with torch {torch}.").format(
-            driver=opening.driver, variant=opening.variant, torch=opening.torch
+        yield say(
+            "Driver {driver} or newer opens {variant} with torch {torch}.",
+            driver=opening.driver,
+            variant=opening.variant,
+            torch=opening.torch,
         )
     if reached and not closed:
-        yield _("A newer driver opens nothing more for this machine.")
+        yield say("A newer driver opens nothing more for this machine.")

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.font_manager import get_font_names
 from matplotlib.patches import Rectangle
 
-from assistant.i18n import _, use_language
+from assistant.i18n import render, say, use_language
 from assistant.model.plan import Backend
 from assistant.session.support import SYSTEMS, WORKLOADS, Cell, Known, matrix, state_word, workloads
 
@@ -58,21 +58,21 @@ def draw_support(language: str | None = None) -> Picture:
             if cell.plan:
                 words = f"{cell.plan.backend.value.upper()}  {cell.plan.torch}\n{cell.plan.variant}"
                 _fill(axes, column, row, COLOURS[cell.plan.backend], words)
-    return Picture(figure, _("The best plan for each family of GPUs on each system"))
+    return Picture(figure, say("The best plan for each family of GPUs on each system"))
 
 
 def draw_workloads(language: str | None = None) -> Picture:
     """Draw what is known of each workload on each backend: verified by us, published by others, or with gaps."""
     use_language(language)
     known = workloads()
-    titles = [_("Language model"), _("Speech (text to mel)"), _("Vocoder"), _("Fine-tuning")]
+    titles = [say("Language model"), say("Speech (text to mel)"), say("Vocoder"), say("Fine-tuning")]
     figure, axes = _grid(len(Backend), titles, [backend.value.upper() for backend in Backend])
     for row, backend in enumerate(Backend):
         for column, workload in enumerate(WORKLOADS):
             found: Known | None = known.get((backend, workload))
             if found:
-                _fill(axes, column, row, STATES[found.state], state_word(found.state))
-    return Picture(figure, _("What is known of each workload on each backend"))
+                _fill(axes, column, row, STATES[found.state], render(state_word(found.state)))
+    return Picture(figure, say("What is known of each workload on each backend"))
 
 
 @cache
@@ -82,7 +82,7 @@ def _fonts() -> list[str]:
 
 
 def _named(cell: Cell) -> str:
-    return f"{cell.family.family}  ({cell.family.name})" if cell.family.name else _("no GPU")
+    return f"{cell.family.family}  ({cell.family.name})" if cell.family.name else say("no GPU")
 
 
 def _grid(count: int, columns: list[str], rows: list[str]) -> tuple[Figure, Any]:

@@ -70,7 +70,7 @@ def test_a_spoilt_file_is_passed_over_with_a_sentence(spoil: Callable[[str], str
     tables, remark = torch_tables()
     assert tables == SHIPPED
     for word in (str(user_path()), "catalog refresh", culprit):
-        assert word in remark
+        assert word in str(remark)
 
 
 def test_bytes_that_are_no_text_are_passed_over():

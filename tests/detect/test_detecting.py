@@ -122,7 +122,7 @@ def test_kernels_that_the_assistant_made_are_no_news():
     names = ("torch-cpu-2.13.0", "torch-nightly-cu130-2.16.0-2", "torch-mine", "old-project")
     kernels = {name: {"program": f"/envs/{name}/bin/python", "language": "python", "works": True} for name in names}
     found = detect(Odd("linux-debian12-rx5700xt", "kernels", lambda: Answer(text=json.dumps(kernels)))).findings
-    (told,) = (finding.text for finding in found if finding.key == "kernel-elsewhere")
+    (told,) = (str(finding.text) for finding in found if finding.key == "kernel-elsewhere")
     assert "torch-mine" in told
     assert "old-project" in told
     assert "2.13.0" not in told

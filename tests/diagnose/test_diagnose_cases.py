@@ -137,7 +137,7 @@ def test_a_missing_fact_is_asked_for() -> None:
     """Without knowing whether this is WSL, the first remedy asks, and the confidence is lower."""
     log = "OSError: libd3d12.so: cannot open shared object file: No such file or directory"
     unknown, known = diagnose(log)[0], diagnose(log, Machine(os="linux", wsl=False))[0]
-    assert "WSL" in unknown.remedies[0].text
+    assert "WSL" in str(unknown.remedies[0].text)
     assert unknown.remedies[0].commands
     assert unknown.confidence < known.confidence
 

@@ -40,7 +40,7 @@ def test_a_proxy_with_the_wrong_scheme_is_named() -> None:
     wrong = check_up(Machine(), {"HTTPS_PROXY": "https://proxy:3128"})[-1]
     right = check_up(Machine(), {"HTTPS_PROXY": "http://proxy:3128"})[-1]
     assert (wrong.severity, right.severity) == (Severity.WARNING, Severity.OK)
-    assert "HTTPS_PROXY" in wrong.text
+    assert "HTTPS_PROXY" in str(wrong.text)
 
 
 def test_what_is_unknown_is_not_judged() -> None:
@@ -65,8 +65,8 @@ def test_a_machine_in_order_gets_good_news() -> None:
 
 def test_versions_are_told_as_they_were_read() -> None:
     """A driver keeps the zeros of its number."""
-    (news,) = [each for each in check_up(Machine(os="linux", nvidia_driver="580.95.05")) if "NVIDIA" in each.text]
-    assert "580.95.05" in news.text
+    (news,) = [each for each in check_up(Machine(os="linux", nvidia_driver="580.95.05")) if "NVIDIA" in str(each.text)]
+    assert "580.95.05" in str(news.text)
 
 
 def test_what_detection_checks_is_told_as_good_news_too() -> None:

@@ -51,7 +51,7 @@ def test_an_unknown_format_is_refused_with_the_known_ones(tmp_path):
     """A wrong name is bad input, answered with the list of names."""
     with pytest.raises(BadInput, match=r"no format called banana") as caught:
         run(tmp_path, formats=("banana",))
-    assert "requirements.txt" in caught.value.hint
+    assert "requirements.txt" in str(caught.value.hint)
     assert not list(tmp_path.iterdir())
 
 

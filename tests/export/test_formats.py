@@ -62,7 +62,7 @@ def test_a_configuration_that_is_wrong_is_refused_in_one_sentence(old, new, said
     with pytest.raises(BadInput, match=said) as caught:
         read_config(text.replace(old, new, 1))
     assert caught.value.hint
-    assert "\n" not in caught.value.message
+    assert "\n" not in str(caught.value.message)
 
 
 def test_a_truncated_configuration_never_escapes_as_another_error():

@@ -141,5 +141,5 @@ def test_a_bad_recording_is_refused_in_one_sentence(text, reason):
     """A newer schema, a cut-off file, a wrong type, an unknown key and noise each name what is wrong."""
     with pytest.raises(BadInput) as raised:
         read_recording(text, "machine.json")
-    assert raised.value.message.startswith("machine.json ")
-    assert reason in raised.value.message
+    assert str(raised.value.message).startswith("machine.json ")
+    assert reason in str(raised.value.message)

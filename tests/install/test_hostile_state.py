@@ -307,7 +307,7 @@ def test_an_installation_over_a_corrupt_journal_says_how_to_go_on(ground: Ground
     with fault("corrupt state"):
         with pytest.raises(WorkFailed, match="its journal is damaged") as refused:
             ground.change(resolution)
-        assert "--give-up" in refused.value.hint
+        assert "--give-up" in str(refused.value.hint)
         assert picture(ground.standing) == before
 
 
@@ -448,7 +448,7 @@ def test_files_that_come_while_an_installation_fails_are_kept(ground: Ground) ->
         with pytest.raises(WorkFailed, match="no") as failed:
             ground.change(ground.resolution(), refuse)
         (kept,) = ground.standing.glob("assistant-set-aside-*")
-        assert str(kept) in failed.value.hint
+        assert str(kept) in str(failed.value.hint)
         assert [path.name for path in kept.rglob("*") if path.is_file()] == ["mine.so"]  # its folder came as a whole
         shutil.rmtree(kept)
         (site_of(ground.standing) / "torch" / "my_patch.py").unlink()
@@ -578,7 +578,7 @@ def test_a_work_folder_of_somebody_else_is_left_alone(ground: Ground) -> None:
     with fault("owners"):
         (told,) = recover()
         assert told.outcome is Outcome.FAILED
-        assert str(work) in told.error
+        assert str(work) in str(told.error)
         assert picture(ground.standing) == before
     os.chown(work, 0, 0)
     (work / "token").write_text("another")
@@ -686,7 +686,7 @@ def test_a_folder_that_became_a_link_after_a_kill_is_not_followed(ground: Ground
     with fault("other file systems"):
         (told,) = recover()
         assert told.outcome is Outcome.FAILED
-        assert "leads out of the environment" in told.error
+        assert "leads out of the environment" in str(told.error)
         assert picture(outside) == seen
     site.unlink()
     outside.rename(site)
@@ -747,7 +747,7 @@ def test_a_damaged_wheel_in_the_cache_is_fetched_again(ground: Ground, harm: Cal
     with fault("damaged wheels"):
         made = ground.make(resolution) if kind == "new" else ground.change(resolution)
         assert look_at(Path(made.path), LiveHost()).versions == resolution.versions
-        assert [event for event in ground.events if isinstance(event, LogLine) and "is damaged" in event.text]
+        assert [event for event in ground.events if isinstance(event, LogLine) and "is damaged" in str(event.text)]
         assert ground.debris() == []
 
 
@@ -792,7 +792,7 @@ def test_a_damaged_wheel_of_the_users_own_is_named(ground: Ground) -> None:
     with fault("damaged wheels"):
         with pytest.raises(WorkFailed, match="its size or hash differs") as refused:
             ground.make(replace(resolution, packages=packages))
-        assert str(wheel) in refused.value.message
+        assert str(wheel) in str(refused.value.message)
         assert wheel.exists()
         assert ground.debris() == []
 

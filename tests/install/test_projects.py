@@ -126,7 +126,7 @@ def test_a_project_of_pixi_is_known(bench: Bench, tmp_path: Path) -> None:
     assert (project.tool, project.file) == ("pixi", str(tmp_path / "pixi.toml"))
     told = tomllib.loads(snippet(project, bench.plan, {"torch": BUILD, "numpy": "1.0"}))
     assert told == {"pypi-dependencies": {"torch": {"version": f"=={BUILD}", "index": bench.index.url}}}
-    assert "pixi install" in undone(project, bench.plan, {"torch": BUILD}).text
+    assert "pixi install" in str(undone(project, bench.plan, {"torch": BUILD}).text)
 
 
 def test_an_environment_of_its_user_is_no_projects(tmp_path: Path) -> None:

@@ -85,4 +85,4 @@ def test_an_unknown_name_is_one_clear_sentence():
     """A name that is not shipped is bad input that lists the names."""
     with pytest.raises(BadInput, match="no shipped machine named x") as raised:
         load("x")
-    assert shipped()[0] in raised.value.hint
+    assert shipped()[0] in str(raised.value.hint)

@@ -58,7 +58,7 @@ def test_the_override_never_reaches_a_card_of_another_kind():
 def test_an_override_that_is_set_already_is_told():
     """A variable left over from older wheels would mislead native code."""
     plan = planned(amd("gfx1151"), env={OVERRIDE: "11.0.0"}).choice
-    assert any(f"{OVERRIDE}=11.0.0" in warning for warning in plan.warnings)
+    assert any(f"{OVERRIDE}=11.0.0" in str(warning) for warning in plan.warnings)
 
 
 def test_amd_in_windows_takes_amds_index_then_directml():
@@ -76,7 +76,7 @@ def test_directml_exists_in_wsl_and_not_on_native_linux():
     request = Request(backend=Backend.DIRECTML)
     native = planned(amd("gfx803"), request=request)
     assert native.choice is None
-    assert "WSL" in native.rejected[0].why
+    assert "WSL" in str(native.rejected[0].why)
     plan = planned(amd("gfx803"), request=request, wsl=True).choice
     assert plan.index_url.endswith("/cpu")
 
@@ -95,7 +95,7 @@ def test_another_python_is_a_plan_of_its_own():
 def test_a_discrete_card_goes_before_an_integrated_one():
     """An APU that is listed first does not win over a discrete card, whoever made it."""
     plan = planned(amd("gfx1103", integrated=True), amd("gfx1102")).choice
-    assert any("gfx1102" in reason for reason in plan.reasons)
+    assert any("gfx1102" in str(reason) for reason in plan.reasons)
     assert planned(amd("gfx1036", integrated=True), intel("56a0")).choice.backend is Backend.XPU
     both = planned(amd("gfx1036", integrated=True), amd("gfx1200"), os="windows")
     assert [plan.backend for plan in both.plans] == [Backend.ROCM, Backend.DIRECTML, Backend.CPU]
@@ -129,7 +129,7 @@ def test_rosetta_is_an_intel_mac_until_a_native_python_is_there():
     planning = planned(Gpu(vendor=Vendor.APPLE), os="macos", arch="arm64", rosetta=True)
     assert planning.choice.torch == "2.2.2"
     assert "numpy<2" in planning.choice.requirements
-    assert any("arm64" in rejection.would_help for rejection in planning.rejected)
+    assert any("arm64" in str(rejection.would_help) for rejection in planning.rejected)
 
 
 @pytest.mark.parametrize(
@@ -178,7 +178,7 @@ def test_what_is_missing_is_assumed_aloud():
     """A brief with cards only still gets an answer, and the assumptions are told."""
     plan = make_plans(Machine(gpus=(amd("gfx1100"),)), CATALOG).choice
     assert plan.backend is Backend.ROCM
-    assert len([warning for warning in plan.warnings if "assumed" in warning]) == 3
+    assert len([warning for warning in plan.warnings if "assumed" in str(warning)]) == 3
 
 
 def test_the_reasoning_names_what_was_seen_chosen_and_turned_down():
@@ -190,7 +190,7 @@ def test_the_reasoning_names_what_was_seen_chosen_and_turned_down():
         nvidia_driver="570.86.15",
         gpus=(Gpu(vendor=Vendor.NVIDIA, name="NVIDIA GeForce RTX 3060"),),
     )
-    text = "\n".join(explain(make_plans(machine, CATALOG), machine))
+    text = "\n".join(map(str, explain(make_plans(machine, CATALOG), machine)))
     assert "RTX 3060 (8.6)" in text
     assert "Chosen: torch 2.14.1 for cuda from cu126" in text
     assert "Not cu130" in text

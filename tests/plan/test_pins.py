@@ -61,7 +61,7 @@ def test_a_pin_that_the_driver_cannot_serve_is_told_from_both_sides():
     old = Machine(**{name: getattr(RTX_3060, name) for name in ("os", "arch", "python", "gpus")}, nvidia_driver="570.1")
     planning = make_plans(old, CATALOG, Request(pins=("torch>=2.15",)))
     assert planning.choice.backend is Backend.CPU
-    helps = " ".join(rejection.would_help for rejection in planning.rejected)
+    helps = " ".join(str(rejection.would_help) for rejection in planning.rejected)
     assert "Update the NVIDIA driver" in helps
     assert "Relax the pin" in helps
 
@@ -78,7 +78,7 @@ def test_impossible_pins_are_refused_by_name(pins, culprit):
     """No choice, and the sentence names the pin."""
     planning = planned(*pins)
     assert planning.choice is None
-    assert culprit in planning.rejected[0].why
+    assert culprit in str(planning.rejected[0].why)
 
 
 @pytest.mark.parametrize("pin", ["torch=>2", "torch @ https://example.org/torch.whl"])

@@ -49,15 +49,15 @@ def test_a_wheel_that_is_there_confirms_the_plan() -> None:
     plan = settled(holding("2.15.0+cpu")).choice
     assert plan.wheel is not None
     assert (plan.index_url, plan.requirements[0], plan.warnings) == (CPU_INDEX, "torch==2.15.0", ())
-    assert plan.reasons[-1] == f"Confirmed: {plan.wheel.filename} is at mirror.test."
+    assert str(plan.reasons[-1]) == f"Confirmed: {plan.wheel.filename} is at mirror.test."
 
 
 def test_an_index_with_an_older_torch_gives_that() -> None:
     """Only an older torch there: every reason speaks of that one, the last says what is missing."""
     plan = settled(holding("2.13.0+cpu", "2.12.0+cpu")).choice
     assert (plan.torch, plan.index_url, plan.requirements[0]) == ("2.13.0", CPU_INDEX, "torch==2.13.0+cpu")
-    assert "torch 2.13.0" in plan.reasons[0]
-    assert "does not hold torch 2.15.0" in plan.reasons[-1]
+    assert "torch 2.13.0" in str(plan.reasons[0])
+    assert "does not hold torch 2.15.0" in str(plan.reasons[-1])
 
 
 def test_an_older_torch_that_does_not_run_on_the_card_is_not_taken() -> None:
@@ -84,16 +84,16 @@ def test_when_the_index_is_down_pips_own_sources_serve() -> None:
     """The newest CPU wheel of the configured sources is taken, and torch's index no more."""
     plan = settled(DOWN, holding("2.12.0+cpu", "2.13.0+cpu", "2.14.0.dev1+cpu", where="configured")).choice
     assert (plan.requirements[0], plan.index_url) == ("torch==2.13.0+cpu", None)
-    assert "connection refused" in plan.reasons[-1]
+    assert "connection refused" in str(plan.reasons[-1])
 
 
 def test_a_wheel_without_a_local_tag_is_not_taken_for_a_cpu_build() -> None:
     """On Linux such a wheel carries CUDA: it is offered last, with a warning, and never chosen."""
     plans = settled(DOWN, holding("2.15.0", where="configured")).plans
     assert plans[0].wheel is None
-    assert "connection refused" in plans[0].warnings[-1]
+    assert "connection refused" in str(plans[0].warnings[-1])
     assert [brings_cuda(plan) for plan in plans] == [False, True]
-    assert "several GB" in plans[1].warnings[0]
+    assert "several GB" in str(plans[1].warnings[0])
     assert plans[1].wheel is not None
 
 
@@ -111,21 +111,21 @@ def test_another_build_never_stands_in() -> None:
     assert plan.backend is Backend.CUDA
     assert plan.wheel is None
     assert plan.index_url
-    assert "Not checked" in plan.warnings[-1]
+    assert "Not checked" in str(plan.warnings[-1])
 
 
 def test_a_backend_that_was_asked_for_is_not_swapped_for_the_cpu() -> None:
     """Where no index holds the build, there is no plan and a reason."""
     planning = settled(holding("2.15.0+cpu"), machine=with_card(AMPERE), request=Request(backend=Backend.CUDA))
     assert all(plan.backend is Backend.CPU for plan in planning.plans)
-    assert "holds no cu" in planning.rejected[0].why
+    assert "holds no cu" in str(planning.rejected[0].why)
 
 
 def test_a_mirror_that_leads_elsewhere_is_told() -> None:
     """The warning names the mirror and the server that its page names."""
     plan = settled(holding("2.15.0+cpu", leaks=(MIRROR,))).choice
-    assert MIRROR in plan.warnings[-1]
-    assert CPU_INDEX in plan.warnings[-1]
+    assert MIRROR in str(plan.warnings[-1])
+    assert CPU_INDEX in str(plan.warnings[-1])
 
 
 def test_a_plan_from_the_default_index_is_confirmed_there() -> None:

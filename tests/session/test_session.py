@@ -10,11 +10,10 @@ import pytest
 
 from assistant.host.base import Answer, Host
 from assistant.host.recording import ReplayHost
-from assistant.i18n import use_language
 from assistant.machines import load
 from assistant.model.event import Event, LogLine, Step
 from assistant.model.plan import Backend, Request
-from assistant.session.actions import Choose, Simulate, Wish
+from assistant.session.actions import Simulate, Wish
 from assistant.session.nouns import Phase, State, Task
 from assistant.session.runner import InlineRunner, Runner, ThreadRunner
 from assistant.session.session import Session
@@ -73,7 +72,7 @@ def test_an_unknown_machine_becomes_a_sentence() -> None:
     """A recording that is not there is named."""
     session = Session(NoHost(), InlineRunner(), state=State(machine="nowhere"))
     session.begin(Task.DETECT)
-    assert "nowhere" in session.state.status(Step.DETECT).message
+    assert "nowhere" in str(session.state.status(Step.DETECT).message)
 
 
 def test_an_impossible_wish_is_never_a_silent_cpu() -> None:
@@ -83,7 +82,7 @@ def test_an_impossible_wish_is_never_a_silent_cpu() -> None:
     session.dispatch(Wish(request=Request(backend=Backend.MPS)))
     session.begin(Task.PLAN)
     assert session.state.status(Step.PLAN).phase is Phase.FAILED
-    assert "MPS" in session.state.status(Step.PLAN).message
+    assert "MPS" in str(session.state.status(Step.PLAN).message)
 
 
 def test_watchers_see_every_change_once() -> None:
@@ -153,28 +152,6 @@ def test_a_look_that_hangs_is_cancelled_at_once_and_its_answer_is_not_heard() ->
     session.begin(Task.DETECT)
     wait_until_idle(session)
     assert session.state.detection is not None
-
-
-def test_results_are_told_again_in_another_language() -> None:
-    """Findings and reasons change their language; the machine is not asked again, and the choice stays."""
-    host = ReplayHost(load(MACHINE))
-    session = Session(host, InlineRunner(), sources=Sources(host, offline=True))
-    for task in (Task.DETECT, Task.PLAN):
-        session.begin(task)
-    session.dispatch(Choose(index=1))
-    before = session.state
-    try:
-        use_language("zh_CN")
-        session.retell()
-        after = session.state
-    finally:
-        use_language("en")
-    assert after.planning is not None
-    assert after.planning != before.planning
-    assert (after.chosen, after.statuses) == (1, before.statuses)
-    assert [finding.key for finding in after.findings] == [finding.key for finding in before.findings]
-    session.retell()
-    assert session.state == before
 
 
 def test_colours_do_not_reach_the_log(tmp_path: Path) -> None:

@@ -70,7 +70,7 @@ def test_a_wheel_that_is_missing_is_told_and_nothing_stands_in(loopback_index, g
     )
     planning = planned(given(), machine)
     assert planning.rejected[0].backend is Backend.CUDA
-    assert loopback_index.url in planning.rejected[0].why
+    assert loopback_index.url in str(planning.rejected[0].why)
     assert planning.choice.backend is Backend.CPU
     assert planning.rejected[0].why in planning.choice.warnings
 
@@ -79,7 +79,7 @@ def test_an_index_without_torch_offers_no_confirmed_plan(loopback_index, given):
     """Looked through and nothing there is told so, not taken for confirmed."""
     plan = planned(given()).choice
     assert plan.wheel is None
-    assert plan.warnings == (
+    assert tuple(map(str, plan.warnings)) == (
         f"{loopback_index.url} holds no cpu build of torch that fits Python 3.12 on this machine.",
     )
 
@@ -88,14 +88,14 @@ def test_an_index_that_is_down_is_not_checked():
     """The plan stays, and says which index could not be asked, and why."""
     plan = planned(Sources(host_with(), index_url=NOWHERE)).choice
     assert plan.wheel is None
-    assert plan.warnings == (f"Not checked: {NOWHERE} cannot be reached (Connection refused).",)
+    assert tuple(map(str, plan.warnings)) == (f"Not checked: {NOWHERE} cannot be reached (Connection refused).",)
 
 
 @pytest.mark.parametrize(("trouble", "reason"), [(500, "HTTP 500"), (403, "HTTP 403"), ("page", "not a package index")])
 def test_an_index_that_answers_nonsense_is_not_checked(loopback_index, given, trouble, reason):
     """An error page or a welcome page is no empty index."""
     loopback_index.trouble["torch"] = trouble
-    assert reason in planned(given()).choice.warnings[0]
+    assert reason in str(planned(given()).choice.warnings[0])
 
 
 def test_a_slow_index_costs_its_time_limit_once(loopback_index, given):
@@ -104,7 +104,7 @@ def test_a_slow_index_costs_its_time_limit_once(loopback_index, given):
     began = time.monotonic()
     plan = planned(given(seconds=0.5)).choice
     assert time.monotonic() - began < 3
-    assert "did not answer within 0.5 s" in plan.warnings[0]
+    assert "did not answer within 0.5 s" in str(plan.warnings[0])
 
 
 def test_an_index_that_takes_its_time_is_waited_for(loopback_index, given):
@@ -122,8 +122,8 @@ def test_a_mirror_that_leaks_upstream_is_told(loopback_index, given, speaks_json
     loopback_index.upstream = loopback_index.url.replace("127.0.0.1", "localhost")
     plan = planned(given()).choice
     assert plan.wheel is not None
-    assert "//localhost:" in plan.warnings[0]
-    assert loopback_index.url in plan.warnings[0]
+    assert "//localhost:" in str(plan.warnings[0])
+    assert loopback_index.url in str(plan.warnings[0])
     loopback_index.upstream = loopback_index.url  # absolute, and still the mirror's own
     assert planned(given()).choice.warnings == ()
 
@@ -134,8 +134,8 @@ def test_only_an_older_torch_there_is_taken_and_said(loopback_index, given):
         loopback_index.add("torch", version, TAG)
     plan = planned(given()).choice
     assert (plan.torch, plan.requirements[:2]) == ("2.2.2", ("torch==2.2.2+cpu", "numpy<2"))
-    assert "does not hold torch 2.15.0" in plan.reasons[-1]
-    assert not any("2.15.0" in reason for reason in plan.reasons[:-1])
+    assert "does not hold torch 2.15.0" in str(plan.reasons[-1])
+    assert not any("2.15.0" in str(reason) for reason in plan.reasons[:-1])
 
 
 def test_pips_own_indexes_are_asked(loopback_index):
@@ -145,7 +145,7 @@ def test_pips_own_indexes_are_asked(loopback_index):
     sources = Sources(host_with(f"global.index-url='{loopback_index.url}'"), index_url=NOWHERE)
     plan = planned(sources).choice
     assert (plan.requirements[0], plan.index_url) == ("torch==2.14.1+cpu", None)
-    assert NOWHERE in plan.reasons[-1]
+    assert NOWHERE in str(plan.reasons[-1])
 
 
 def test_offline_a_folder_serves(loopback_index, tmp_path):
@@ -156,9 +156,9 @@ def test_offline_a_folder_serves(loopback_index, tmp_path):
     began = time.monotonic()
     plan = planned(asked).choice
     assert time.monotonic() - began < 3
-    assert plan.reasons[1] == f"Confirmed: {wheel.name} is at {wheel.parent}."
+    assert str(plan.reasons[1]) == f"Confirmed: {wheel.name} is at {wheel.parent}."
     empty = Sources(host_with(f"global.index-url='{loopback_index.url}'"), find_links=[str(tmp_path)], offline=True)
-    assert "offline" in planned(empty).choice.warnings[0]
+    assert "offline" in str(planned(empty).choice.warnings[0])
 
 
 def test_a_folder_that_is_not_there_is_named():

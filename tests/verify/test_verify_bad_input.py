@@ -46,7 +46,7 @@ def test_a_torch_that_does_not_load_is_found_out(fake_python, fault, key):
     assert not report.usable
     assert first_cause(report.checks[0].detail) == key
     (finding,) = [event.finding for event in events if isinstance(event, FindingRaised)]
-    assert first_cause("\n".join(finding.evidence)) == key
+    assert first_cause("\n".join(map(str, finding.evidence))) == key
 
 
 def test_a_device_that_cannot_be_had_is_found_out(cpu_environment):
@@ -70,5 +70,5 @@ def test_a_folder_that_cannot_be_written_is_found_out(tmp_path):
     (tmp_path / "results").write_text("a file stands where the folder is to be")
     with pytest.raises(WorkFailed) as caught:
         write_all(tmp_path / "results" / "deep", {"report.md": "text"}, lambda _foreign: False)
-    assert "cannot be written to" in caught.value.message
+    assert "cannot be written to" in str(caught.value.message)
     assert first_cause(caught.value.message) == "folder-not-writable"

@@ -33,7 +33,7 @@ def test_the_figure_is_one_svg_element_with_title_and_description(report):
     spaces = {"s": "http://www.w3.org/2000/svg"}
     assert root.tag == "{http://www.w3.org/2000/svg}svg"
     assert root.get("role") == "img"
-    assert report.device in root.find("s:title", spaces).text
+    assert report.device in str(root.find("s:title", spaces).text)
     said = root.find("s:desc", spaces).text
     assert all(f"{check.key}: {check.status.value}" in said for check in report.checks)
 

@@ -13,15 +13,16 @@ from ipywidgets.widgets.widget import _instances
 
 from assistant.host.base import Answer, Host
 from assistant.host.recording import ReplayHost
+from assistant.i18n import _
 from assistant.install.resolution import Package, Resolution
 from assistant.machines import load
-from assistant.model.event import LogLine, Progress, Step
+from assistant.model.event import JobFailed, LogLine, Progress, Step
 from assistant.model.finding import Diagnosis, Finding, Remedy, Severity
 from assistant.model.machine import Detection, Evidence, Gpu, Machine, Vendor
 from assistant.model.plan import Backend, Plan, Planning, Rejection, Request
 from assistant.model.record import replace
 from assistant.model.report import Check, Environment, Report, Status
-from assistant.session.actions import Show, Simulate, Told, Wish
+from assistant.session.actions import Paste, Show, Simulate, Told, Wish
 from assistant.session.nouns import Phase, Preview, State, StepStatus, Task
 from assistant.session.runner import InlineRunner
 from assistant.session.session import Session
@@ -69,7 +70,7 @@ def test_a_recorded_machine_is_detected_and_planned_for(wizard: SetupWizard) -> 
     assert wizard.stepper.current == "plan"
     assert "ROCM" in html_of(wizard)
     assert ("main", "Continue", False) in wizard.buttons.buttons
-    assert "nothing can be installed" in wizard.buttons.why
+    assert "nothing can be installed" in str(wizard.buttons.why)
 
 
 def test_a_fact_can_be_set_and_taken_back(wizard: SetupWizard) -> None:
@@ -329,21 +330,46 @@ def test_the_language_is_switched_without_losing_anything(wizard: SetupWizard) -
     assert wizard.session.state == before
 
 
-def test_why_a_step_failed_is_told_in_the_new_language(wizard: SetupWizard) -> None:
-    """The sentence of a failure that happened before the switch is said again, with what it names."""
-    wizard.session.begin(Task.DETECT)
-    wizard._panels[Step.DETECT].fact.value = "nvidia_drivr=580"
-    english = wizard.session.state.status(Step.DETECT)
-    assert "nvidia_drivr" in english.message
+class Counted(ReplayHost):
+    """A recorded machine that counts what it is asked."""
+
+    asked = 0
+
+    def ask(self, kind: str, *arguments: str) -> Answer:
+        """Count one more question."""
+        self.asked += 1
+        return super().ask(kind, *arguments)
+
+
+@pytest.mark.parametrize("restarted", [False, True], ids=["at once", "after a restart of the kernel"])
+def test_another_language_draws_again_and_does_nothing_again(tmp_path: Path, *, restarted: bool) -> None:
+    """Facts, plan, causes and failures are drawn in the new language; no host, planner or diagnosis is asked."""
+    store, host = Store(tmp_path), Counted(load(MACHINE))
+    session = Session(host, InlineRunner(), store, sources=Sources(host, offline=True))
+    for task in (Task.DETECT, Task.PLAN):
+        session.begin(task)
+    session.dispatch(Paste(log="OSError: libd3d12.so: cannot open shared object file: No such file or directory"))
+    session.begin(Task.DIAGNOSE)
+    session.dispatch(JobFailed(step=Step.INSTALL, message=_("You may not write in {path}.", path="/elsewhere")))
+    state = session.state
+    if restarted:
+        store.save(state)
+        state = Store(tmp_path).load() or State()
+    shown = SetupWizard(Session(host, InlineRunner(), state=state))
+    asked, events = host.asked, list[object]()
+    shown.session.listen(events.append)
     try:
-        wizard.language.value = "zh_CN"
-        chinese = wizard.session.state.status(Step.DETECT)
-        assert "nvidia_drivr" in chinese.message
-        assert all(re.search("[\u4e00-\u9fff]", text) for text in (chinese.message, chinese.hint) if text)
-        assert chinese.message in html_of(wizard)
+        shown.speak("zh_CN")
+        for step, words in ((Step.PLAN, "包含适用于"), (Step.INSTALL, "/elsewhere"), (Step.DIAGNOSE, "DirectML")):
+            shown.session.dispatch(Show(step=step))
+            drawn = html_of(shown)
+            assert words in drawn
+            assert not re.search(r"holds code for|You may not write|cannot open", drawn.replace(state.pasted, ""))
     finally:
-        wizard.language.value = "en"
-    assert wizard.session.state.status(Step.DETECT) == english
+        shown.speak("en")
+        shown.close()
+    assert (host.asked, events) == (asked, [])
+    assert replace(shown.session.state, current=state.current, log_file=state.log_file) == state
 
 
 def test_a_saved_setup_of_another_machine_is_told_and_can_be_dropped(tmp_path: Path) -> None:

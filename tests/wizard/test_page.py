@@ -7,6 +7,7 @@ from html.parser import HTMLParser
 import pytest
 
 from assistant.host.live import LiveHost
+from assistant.i18n import verbatim
 from assistant.model.event import JobFailed, Step
 from assistant.model.finding import Diagnosis, Finding, Remedy, Severity
 from assistant.model.machine import Gpu
@@ -68,8 +69,12 @@ def test_the_page_tells_each_step_that_was_reached(simulated: State) -> None:
 def test_hostile_text_is_text_in_the_page(simulated: State) -> None:
     """HTML in a GPU's name, a finding, a remedy, a log, a failure and a cause adds no element and no handler."""
     gpu = Gpu(vendor=simulated.detection.machine.gpus[0].vendor, name=EVIL)
-    finding = Finding(key="evil", severity=Severity.ERROR, text=EVIL, remedies=(Remedy(text=EVIL, commands=(EVIL,)),))
-    cause = Diagnosis(key="evil", title=EVIL, cause=EVIL, evidence=(EVIL,), remedies=(), confidence=1.0)
+    finding = Finding(
+        key="evil", severity=Severity.ERROR, text=EVIL, remedies=(Remedy(text=verbatim(EVIL), commands=(EVIL,)),)
+    )
+    cause = Diagnosis(
+        key="evil", title=verbatim(EVIL), cause=verbatim(EVIL), evidence=(EVIL,), remedies=(), confidence=1.0
+    )
     machine = replace(simulated.detection.machine, gpus=(gpu,), os_version=EVIL)
     state = replace(
         simulated,
@@ -84,7 +89,7 @@ def test_hostile_text_is_text_in_the_page(simulated: State) -> None:
             Step.EXPORT: StepStatus(phase=Phase.DONE),
         },
     )
-    state = reduce(state, JobFailed(step=Step.INSTALL, message=EVIL, hint=EVIL))
+    state = reduce(state, JobFailed(step=Step.INSTALL, message=verbatim(EVIL), hint=EVIL))
     read = Reader(page(state))
     assert read.tags <= PASSIVE
     assert not {name for name in read.attributes if name.startswith("on")}

@@ -7,7 +7,7 @@ from typing import Any
 
 import ipywidgets as widgets
 
-from assistant.i18n import _
+from assistant.i18n import say
 from assistant.model.errors import Cancelled
 from assistant.model.event import Step
 from assistant.model.finding import Severity
@@ -76,13 +76,13 @@ class Panel:
         """Give the sentence and the next step of a failed or outdated step, or the question of a running one."""
         status = state.status(self.step)
         if state.question and status.phase is Phase.RUNNING:
-            no = _("Press Yes; or press Cancel to take everything back.")
+            no = say("Press Yes; or press Cancel to take everything back.")
             return html.note(Severity.WARNING, state.question, html.bullets([no]))
         if status.phase is Phase.FAILED:
             severity = Severity.INFO if status.exit_code == Cancelled.exit_code else Severity.ERROR
             return html.failure(status.message, status.hint, severity)
         if status.phase is Phase.STALE:
-            return html.note(Severity.WARNING, _("An earlier answer has changed, so this step should be repeated."))
+            return html.note(Severity.WARNING, say("An earlier answer has changed, so this step should be repeated."))
         return ""
 
     def on_value(self, widget: widgets.Widget, action: Callable[[Any], Action]) -> None:
@@ -97,16 +97,16 @@ class Panel:
 
 def changes() -> str:
     """Give the heading of the controls."""
-    title = _("What you can change")
+    title = say("What you can change")
     return f'<h3 class="ptsa-changes">{html.esc(title)}</h3>'
 
 
 def log_view(lines: Iterable[str], file: str = "") -> str:
     """Give the last lines of a running job, the newest in sight, and the file that holds all of them."""
     text = "\n".join(lines)
-    name, where = _("Log"), ""
+    name, where = say("Log"), ""
     if file:
-        where = _("The last lines; all of them are in {path}.").format(path=file)
+        where = say("The last lines; all of them are in {path}.", path=file)
     box = f'<div class="ptsa-logbox" tabindex="0" role="log" aria-label="{html.esc(name)}">'
     told = f'{box}<pre class="ptsa-log">{html.esc(text)}</pre></div><p class="ptsa-lead">{html.esc(where)}</p>'
     return told if text else ""

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import ipywidgets as widgets
 
 from assistant.host.live import IN_BROWSER
-from assistant.i18n import _
+from assistant.i18n import render, say
 from assistant.machines import label, shipped
 from assistant.model.finding import Severity
 from assistant.model.machine import Machine
@@ -27,15 +27,15 @@ class DetectPanel(Panel):
 
     def controls(self) -> Iterable[widgets.Widget]:
         """Offer this machine and every recorded one, a fact to set, and another look."""
-        recorded = sorted((label(name), name) for name in shipped())
-        here = [] if IN_BROWSER else [(_("This machine"), "")]
-        self.machine = made(widgets.Dropdown, options=[*here, *recorded], description=_("Machine"))
+        recorded = sorted((render(label(name)), name) for name in shipped())
+        here = [] if IN_BROWSER else [(say("This machine"), "")]
+        self.machine = made(widgets.Dropdown, options=[*here, *recorded], description=say("Machine"))
         self.on_value(self.machine, lambda name: Simulate(machine=name))
         self.fact = made(
-            widgets.Text, description=_("Set a fact"), placeholder="nvidia_driver=580.95.05", continuous_update=False
+            widgets.Text, description=say("Set a fact"), placeholder="nvidia_driver=580.95.05", continuous_update=False
         )
         self.on_value(self.fact, self._set)
-        self.again = made(widgets.Button, description=_("Look again"))
+        self.again = made(widgets.Button, description=say("Look again"))
         self.again.on_click(lambda _button: self.dispatch(Begin(task=Task.DETECT)))
         return [self.machine, self.fact, self.again]
 
@@ -46,9 +46,9 @@ class DetectPanel(Panel):
 
     def draw(self, state: State) -> str:
         """Show the facts once there are any."""
-        top = html.heading(_("What is this machine?"), _("This step only looks; it changes nothing."))
+        top = html.heading(say("What is this machine?"), say("This step only looks; it changes nothing."))
         if state.detection is None:
-            waiting = html.paragraph(_("Looking…"), "running")
+            waiting = html.paragraph(say("Looking…"), "running")
             return top + f'<div class="ptsa-waiting">{waiting}</div>'
         machine = state.detection.machine
         sources = html.table((item.fact, item.source, item.text) for item in machine.evidence)
@@ -57,15 +57,15 @@ class DetectPanel(Panel):
             + html.table(facts(machine))
             + "".join(html.note(Severity.INFO, line) for line in _set_by_you(state))
             + "".join(html.finding(finding) for finding in state.detection.findings)
-            + html.details(_("Where each fact comes from"), sources if machine.evidence else "")
+            + html.details(say("Where each fact comes from"), sources if machine.evidence else "")
         )
         ruler = driver_ruler(outlook(machine).openings, machine.nvidia_driver or "")
-        following = _("The next step chooses the PyTorch that fits these facts. It only reads, too.")
+        following = say("The next step chooses the PyTorch that fits these facts. It only reads, too.")
         return (
             top
-            + html.section(_("What was found"), found)
-            + html.section(_("What the NVIDIA driver opens"), ruler)
-            + html.section(_("What will happen"), html.paragraph(following))
+            + html.section(say("What was found"), found)
+            + html.section(say("What the NVIDIA driver opens"), ruler)
+            + html.section(say("What will happen"), html.paragraph(following))
         )
 
     def follow(self, state: State) -> None:
@@ -76,26 +76,26 @@ class DetectPanel(Panel):
 def facts(machine: Machine) -> list[tuple[str, str]]:
     """List the facts that matter to a reader; unknown ones are left out."""
     rows = [
-        (_("System"), " ".join(filter(None, (machine.os_version or machine.os, machine.arch)))),
-        (_("Python"), f"{machine.python or ''} {machine.python_implementation or ''}".strip()),
-        (_("Memory"), _("{size:.0f} GB").format(size=machine.memory_gb) if machine.memory_gb else ""),
-        (_("Free disk"), _("{size:.0f} GB").format(size=machine.disk_free_gb) if machine.disk_free_gb else ""),
-        (_("Container"), machine.container or ""),
-        (_("NVIDIA driver"), machine.nvidia_driver or ""),
+        (say("System"), " ".join(filter(None, (machine.os_version or machine.os, machine.arch)))),
+        (say("Python"), f"{machine.python or ''} {machine.python_implementation or ''}".strip()),
+        (say("Memory"), say("{size:.0f} GB", size=machine.memory_gb) if machine.memory_gb else ""),
+        (say("Free disk"), say("{size:.0f} GB", size=machine.disk_free_gb) if machine.disk_free_gb else ""),
+        (say("Container"), machine.container or ""),
+        (say("NVIDIA driver"), machine.nvidia_driver or ""),
         ("ROCm", machine.rocm_version or ""),
-        (_("Packages"), ", ".join(f"{name} {version}" for name, version in sorted(machine.packages.items()))),
+        (say("Packages"), ", ".join(f"{name} {version}" for name, version in sorted(machine.packages.items()))),
     ]
     return [(label, value) for label, value in rows if value]
 
 
 def _set_by_you(state: State) -> list[str]:
-    text = _("{fact} = {value}: set by you.")
+    text = say("{fact} = {value}: set by you.")
     return [text.format(fact=fact, value=value) for fact, value in state.overrides.items()]
 
 
 def _cards(machine: Machine) -> str:
     cards = "".join(_card(seen, machine.gpus.count(seen.gpu)) for seen in outlook(machine).cards)
-    nothing = _("No GPU was found. PyTorch runs on the CPU, too; large models are slow there.")
+    nothing = say("No GPU was found. PyTorch runs on the CPU, too; large models are slow there.")
     return f'<div class="ptsa-cards">{cards}</div>' if cards else html.note(Severity.INFO, nothing)
 
 
@@ -103,20 +103,23 @@ def _card(seen: CardOutlook, count: int) -> str:
     """Draw one kind of card: what it is, and what it can run or why it cannot."""
     gpu = seen.gpu
     known = [
-        _("integrated") if gpu.integrated else _("graphics card"),
-        _("{size:g} GB of memory").format(size=gpu.vram_gb) if gpu.vram_gb else "",
-        _("compute capability {version}").format(version=gpu.compute_capability) if gpu.compute_capability else "",
+        say("integrated") if gpu.integrated else say("graphics card"),
+        say("{size:g} GB of memory", size=gpu.vram_gb) if gpu.vram_gb else "",
+        say("compute capability {version}", version=gpu.compute_capability) if gpu.compute_capability else "",
         gpu.gfx or "",
         gpu.pci_id or "",
     ]
     can = [
-        _("{backend} with torch {torch} ({variant})").format(
-            backend=plan.backend.value.upper(), torch=plan.torch, variant=plan.variant
+        say(
+            "{backend} with torch {torch} ({variant})",
+            backend=plan.backend.value.upper(),
+            torch=plan.torch,
+            variant=plan.variant,
         )
         for plan in seen.plans
     ]
-    runs = html.paragraph(_("It can run:")) + html.bullets(dict.fromkeys(can), "ok") if can else ""
-    cannot = [line for line in (seen.why or _("No PyTorch build uses it."), seen.would_help) if line]
+    runs = html.paragraph(say("It can run:")) + html.bullets(dict.fromkeys(can), "ok") if can else ""
+    cannot = [line for line in (seen.why or say("No PyTorch build uses it."), seen.would_help) if line]
     told = runs or html.bullets(cannot[:1], "no") + html.bullets(cannot[1:], "next")
     name = gpu.name or gpu.vendor.value
     title = f"{count} × {name}" if count > 1 else name

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 import ipywidgets as widgets
 
-from assistant.i18n import _
+from assistant.i18n import render, say, sentences
 from assistant.model.event import Step
 from assistant.model.finding import Diagnosis, Remedy, Severity
 from assistant.model.record import replace
@@ -32,15 +32,18 @@ class DiagnosePanel(Panel):
     def controls(self) -> Iterable[widgets.Widget]:
         """Let the user paste a log and choose a way out; show what the press will do, and the press itself."""
         self.log = made(
-            widgets.Textarea, description=_("A log"), placeholder=_("Paste an error message or a whole log."), rows=6
+            widgets.Textarea,
+            description=say("A log"),
+            placeholder=say("Paste an error message or a whole log."),
+            rows=6,
         )
-        self.find = made(widgets.Button, description=_("Find the cause"))
+        self.find = made(widgets.Button, description=say("Find the cause"))
         self.find.on_click(lambda _button: self._find())
-        self.way = made(widgets.Dropdown, description=_("A way out"))
+        self.way = made(widgets.Dropdown, description=say("A way out"))
         self.on_value(self.way, lambda way: Mend(way=way or ""))
         self.preview, self.mend = made(widgets.HTML), made(widgets.Button)
         self.mend.on_click(lambda _button: self._mend())
-        self.model, self.page = made(widgets.Button, description=_("Examine an ONNX model")), made(widgets.VBox)
+        self.model, self.page = made(widgets.Button, description=say("Examine an ONNX model")), made(widgets.VBox)
         self.model.on_click(lambda _button: self._open_page())
         return [self.log, self.find, self.way, self.preview, self.mend, self.model, self.page]
 
@@ -70,17 +73,19 @@ class DiagnosePanel(Panel):
 
     def draw(self, state: State) -> str:
         """Show causes and findings, or that there is none, and how what was tried ended."""
-        top = html.heading(_("Is anything to mend?"), _("What detection and verification noticed, and what failed."))
+        top = html.heading(
+            say("Is anything to mend?"), say("What detection and verification noticed, and what failed.")
+        )
         worth = [finding for finding in state.findings if finding.severity in {Severity.WARNING, Severity.ERROR}]
         told = "".join(map(_cause, state.diagnoses)) + "".join(map(html.finding, worth))
-        following = _("What is pasted is read here, in this kernel, and sent nowhere.")
+        following = say("What is pasted is read here, in this kernel, and sent nowhere.")
         if _offered(state):
-            following += " " + _("A way out is carried out only when you press its button.")
+            following += " " + say("A way out is carried out only when you press its button.")
         return (
             top
-            + html.section(_("What was tried"), _tried(state))
-            + html.section(_("What was found"), told or _nothing(state))
-            + html.section(_("What will happen"), html.paragraph(following))
+            + html.section(say("What was tried"), _tried(state))
+            + html.section(say("What was found"), told or _nothing(state))
+            + html.section(say("What will happen"), html.paragraph(following))
         )
 
     def follow(self, state: State) -> None:
@@ -92,7 +97,7 @@ class DiagnosePanel(Panel):
         if self.offered:
             self.way.value = state.way if state.way in self.offered else self.way.value or next(iter(self.offered))
         chosen = self.offered.get(self.way.value)
-        self.mend.description = _("Make this plan") if chosen and chosen.plan else _("Do it, then check")
+        self.mend.description = say("Make this plan") if chosen and chosen.plan else say("Do it, then check")
         self.preview.value = _preview(chosen, state) if chosen else ""
         for widget in (self.way, self.mend):
             show(widget, visible=bool(chosen))
@@ -107,27 +112,27 @@ def _offered(state: State) -> dict[str, Remedy]:
 
 
 def _label(way: Remedy) -> str:
-    text = visible(way.text)
+    text = visible(render(way.text))
     return text if len(text) <= LABEL else f"{text[: LABEL - 1]}…"
 
 
 def _preview(way: Remedy, state: State) -> str:
     if way.plan:
-        text = _("The plan step takes up {backend} with Python {python}; nothing is installed before you agree.")
+        text = say("The plan step takes up {backend} with Python {python}; nothing is installed before you agree.")
         return f"<p>{html.esc(text.format(backend=way.plan.backend.value, python=way.plan.python))}</p>"
     commands = commands_for(way, state.environment) if state.environment else ()
     typed = [shlex.join(words) for words in commands or ()]
     settings = [f"{name}={value}" for name, value in way.env.items()]
-    parts = ((_("These commands will run:"), typed), (_("These variables will be set in the kernel:"), settings))
+    parts = ((say("These commands will run:"), typed), (say("These variables will be set in the kernel:"), settings))
     return "".join(f"<p>{html.esc(told)}</p>" + html.code("\n".join(lines)) for told, lines in parts if lines)
 
 
 def _tried(state: State) -> str:
     known = named(state)
     words = {
-        Outcome.FIXED: (Severity.OK, _("Fixed: {way}")),
-        Outcome.NOT_FIXED: (Severity.WARNING, _("Done, but not fixed: {way}")),
-        Outcome.DONE: (Severity.INFO, _("Done; nothing here can tell whether it helped: {way}")),
+        Outcome.FIXED: (Severity.OK, say("Fixed: {way}")),
+        Outcome.NOT_FIXED: (Severity.WARNING, say("Done, but not fixed: {way}")),
+        Outcome.DONE: (Severity.INFO, say("Done; nothing here can tell whether it helped: {way}")),
     }
     told = ((*words[outcome], known[name].text) for name, outcome in state.mended.items() if name in known)
     return "".join(html.note(severity, text.format(way=way)) for severity, text, way in told)
@@ -137,15 +142,15 @@ def _nothing(state: State) -> str:
     if state.status(Step.DIAGNOSE).phase is not Phase.DONE:
         return ""
     if not state.inquiry:
-        return html.note(Severity.OK, _("Nothing needs mending."))
-    nearest = html.paragraph(_("What comes nearest:")) + html.bullets(state.near) if state.near else ""
-    report = html.details(_("A report to paste into an issue, private things removed"), html.code(state.inquiry))
-    told = _("Nothing in this log points to a cause that is known here.")
+        return html.note(Severity.OK, say("Nothing needs mending."))
+    nearest = html.paragraph(say("What comes nearest:")) + html.bullets(state.near) if state.near else ""
+    report = html.details(say("A report to paste into an issue, private things removed"), html.code(state.inquiry))
+    told = say("Nothing in this log points to a cause that is known here.")
     return html.note(Severity.INFO, told, nearest + report)
 
 
 def _cause(diagnosis: Diagnosis) -> str:
-    evidence = html.code("\n".join(diagnosis.evidence)) if diagnosis.evidence else ""
+    evidence = html.code("\n".join(map(render, diagnosis.evidence))) if diagnosis.evidence else ""
     severity = Severity.ERROR if diagnosis.confidence >= SURE else Severity.INFO
-    text = f"{diagnosis.title}. {diagnosis.cause}"
-    return html.note(severity, text, html.details(_("What shows it"), evidence) + html.remedies(diagnosis.remedies))
+    text = sentences((diagnosis.title, diagnosis.cause))
+    return html.note(severity, text, html.details(say("What shows it"), evidence) + html.remedies(diagnosis.remedies))

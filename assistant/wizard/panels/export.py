@@ -8,7 +8,7 @@ from pathlib import Path
 import ipywidgets as widgets
 
 from assistant.export import FORMATS
-from assistant.i18n import _
+from assistant.i18n import say
 from assistant.session.actions import Fill
 from assistant.session.downloads import Download, downloads
 from assistant.session.nouns import State
@@ -29,30 +29,30 @@ class ExportPanel(Panel):
     def controls(self) -> Iterable[widgets.Widget]:
         """Let the user choose another folder, and some of the formats."""
         self.folder = made(
-            widgets.Text, description=_("Folder"), placeholder=_("beside the environment"), continuous_update=False
+            widgets.Text, description=say("Folder"), placeholder=say("beside the environment"), continuous_update=False
         )
         self.on_value(self.folder, lambda folder: Fill(field="folder", value=folder.strip()))
         rows = [(kind.description, name) for name, kind in FORMATS.items()]
-        self.formats = made(Choices, description=_("Formats"), options=rows)
+        self.formats = made(Choices, description=say("Formats"), options=rows)
         self.on_value(self.formats, lambda names: Fill(field="formats", value=tuple(names)))
         return [self.folder, self.formats]
 
     def draw(self, state: State) -> str:
         """Show the files once they are written, and before that where they will be."""
         top = html.heading(
-            _("Take it with you"), _("The configuration as files: for you, for your project, for a bug report.")
+            say("Take it with you"), say("The configuration as files: for you, for your project, for a bug report.")
         )
         folder = min((str(Path(path).parent) for path in state.exported), key=len, default="")
         files = "".join(_file(file, str(key), folder) for key, file in enumerate(downloads(state.exported)))
         if files:
             whole = Download(name=PAGE, path=PAGE, content=b"")
-            files += _file(whole, PAGE, "", _("the whole setup as a page to read, without scripts"))
-            files = html.table([(_("Folder"), folder)]) + f'<ul class="ptsa-files">{files}</ul>'
-        following = _("Every format that suits this setup is written, or those that you choose.")
+            files += _file(whole, PAGE, "", say("the whole setup as a page to read, without scripts"))
+            files = html.table([(say("Folder"), folder)]) + f'<ul class="ptsa-files">{files}</ul>'
+        following = say("Every format that suits this setup is written, or those that you choose.")
         return (
             top
-            + html.section(_("What was found"), files)
-            + html.section(_("What will happen"), "" if files else html.paragraph(following))
+            + html.section(say("What was found"), files)
+            + html.section(say("What will happen"), "" if files else html.paragraph(following))
         )
 
     def follow(self, state: State) -> None:
@@ -79,6 +79,6 @@ def _file(file: Download, key: str, folder: str, lead: str = "") -> str:
     return (
         f"<li>{html.fetch(place, key)}"
         + f"<p class='ptsa-lead'>{html.esc(lead)}</p>" * bool(lead)
-        + html.peek(_("Read it here"), key) * small
+        + html.peek(say("Read it here"), key) * small
         + "</li>"
     )

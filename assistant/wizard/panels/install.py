@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 import ipywidgets as widgets
 
-from assistant.i18n import _
+from assistant.i18n import say
 from assistant.model.finding import Severity
 from assistant.session.actions import Aim
 from assistant.session.nouns import Phase, Preview, State
@@ -27,13 +27,13 @@ class InstallPanel(Panel):
 
     def controls(self) -> Iterable[widgets.Widget]:
         """Let the user choose between a new environment and this kernel's own."""
-        options = [(_("A new environment"), ""), (_("The environment of this kernel"), KERNEL)]
-        self.where = made(widgets.Dropdown, options=options, description=_("Where"))
+        options = [(say("A new environment"), ""), (say("The environment of this kernel"), KERNEL)]
+        self.where = made(widgets.Dropdown, options=options, description=say("Where"))
         self.on_value(self.where, lambda where: Aim(target=where))
         self.target = made(
             widgets.Text,
-            description=_("Folder"),
-            placeholder=_("a folder of its own, chosen for you"),
+            description=say("Folder"),
+            placeholder=say("a folder of its own, chosen for you"),
             continuous_update=False,
         )
         self.on_value(self.target, lambda target: Aim(target=target.strip()))
@@ -47,22 +47,22 @@ class InstallPanel(Panel):
     def draw(self, state: State) -> str:
         """Show what will happen, or what has."""
         if state.target == KERNEL:
-            lead = _("This kernel's own environment is changed; should anything fail, it is put back as it was.")
+            lead = say("This kernel's own environment is changed; should anything fail, it is put back as it was.")
         elif state.target:
-            lead = _(
+            lead = say(
                 "The folder gets a new environment; one that stands there already is changed, and put back as it was "
                 "should anything fail."
             )
         else:
-            lead = _("A new environment is made; nothing that exists is touched.")
-        top = html.heading(_("Install"), lead)
+            lead = say("A new environment is made; nothing that exists is touched.")
+        top = html.heading(say("Install"), lead)
         if state.status(self.step).phase is Phase.DONE and state.environment:
-            return top + html.section(_("What was done"), _ready(state))
+            return top + html.section(say("What was done"), _ready(state))
         known = state.detection.findings if state.detection else ()
         raised = "".join(html.finding(finding) for finding in state.findings if finding not in known)
-        following = _("First every package is worked out; you then see commands, folder and size, and decide.")
+        following = say("First every package is worked out; you then see commands, folder and size, and decide.")
         agreement = _agreement(state.preview) if state.preview else html.paragraph(following)
-        return top + html.section(_("What was found"), raised) + html.section(_("What will happen"), agreement)
+        return top + html.section(say("What was found"), raised) + html.section(say("What will happen"), agreement)
 
     def follow(self, state: State) -> None:
         """Show place and log."""
@@ -77,12 +77,12 @@ def _ready(state: State) -> str:
     made = state.environment
     if made is None:
         return ""
-    kernel = _("JupyterLab's launcher offers it as the kernel {name}.").format(name=made.kernel) if made.kernel else ""
-    text = _("The environment is ready in {path}.").format(path=made.path)
+    kernel = say("JupyterLab's launcher offers it as the kernel {name}.", name=made.kernel) if made.kernel else ""
+    text = say("The environment is ready in {path}.", path=made.path)
     note = html.note(Severity.OK, text, html.bullets([kernel] if kernel else []))
     if state.target != KERNEL or "torch" not in sys.modules:
         return note
-    restart = _(
+    restart = say(
         "This kernel had already imported torch, so it still runs the old one: restart it (menu Kernel), run the cell "
         "above again and go on from where you are."
     )
@@ -91,20 +91,20 @@ def _ready(state: State) -> str:
 
 def _agreement(preview: Preview) -> str:
     packages = preview.resolution.packages
-    size = _("{size:.1f} MB, of {total:.1f} MB in all").format(
-        size=preview.download / 1e6, total=preview.resolution.download / 1e6
+    size = say(
+        "{size:.1f} MB, of {total:.1f} MB in all", size=preview.download / 1e6, total=preview.resolution.download / 1e6
     )
-    rows = ((_("Folder"), preview.target), (_("Packages"), str(len(packages))), (_("Download"), size))
+    rows = ((say("Folder"), preview.target), (say("Packages"), str(len(packages))), (say("Download"), size))
     commands = html.code("\n".join(shlex.join(command) for command in preview.commands))
     sizes = {package.name: f"{package.size / 1e6:.2f} MB" if package.size else "" for package in packages}
     every = html.table(
         ((package.name, package.version, sizes[package.name], package.url) for package in packages),
-        (_("Package"), _("Version"), _("Size"), _("Source")),
+        (say("Package"), say("Version"), say("Size"), say("Source")),
     )
-    ready = html.note(Severity.OK, _("This environment is there already and holds exactly these packages."))
+    ready = html.note(Severity.OK, say("This environment is there already and holds exactly these packages."))
     return (
         html.table(rows)
-        + (ready if preview.ready else html.paragraph(_("These commands will run:")) + commands)
-        + html.details(_("Every package"), every)
-        + html.details(_("Every file and folder that is written"), html.bullets(preview.writes))
+        + (ready if preview.ready else html.paragraph(say("These commands will run:")) + commands)
+        + html.details(say("Every package"), every)
+        + html.details(say("Every file and folder that is written"), html.bullets(preview.writes))
     )

@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-import sys
 import tempfile
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TypeVar
 
 import ipywidgets as widgets
 
 from assistant.host.files import write_whole
-from assistant.host.process import CancelToken, stream
-from assistant.i18n import _, language
+from assistant.host.process import CancelToken
+from assistant.i18n import Text, _, language, say
 from assistant.model.errors import AssistantError, WorkFailed
 from assistant.model.finding import Severity
-from assistant.model.record import from_json
+from assistant.model.record import replace
 from assistant.model.visible import visible
+from assistant.onnx import apart
 from assistant.onnx.answers import (
+    CHECK_SECONDS,
+    CONVERT_SECONDS,
+    TRY_SECONDS,
     Attempt,
     Checked,
     Conversion,
@@ -27,13 +29,14 @@ from assistant.onnx.answers import (
     rows_of_changes,
     rows_of_runs,
 )
+from assistant.onnx.worker import Request
+from assistant.session.interpreters import onnx_python
 from assistant.wizard import html
 from assistant.wizard.parts import made, show
 
 __all__ = ["OnnxPage"]
 
 DOWNLOAD_BYTES = 30 * 10**6  # a larger result is named, not sent through the browser
-R = TypeVar("R")
 
 
 class OnnxPage(widgets.VBox):  # type: ignore[misc]  # the library has no types
@@ -45,16 +48,16 @@ class OnnxPage(widgets.VBox):  # type: ignore[misc]  # the library has no types
         self._folder = folder or Path(tempfile.mkdtemp(prefix="onnx-doctor-"))
         self._cancel = CancelToken()
         self.head, self.result, self.status = made(widgets.HTML), made(widgets.HTML), made(widgets.HTML)
-        lead = _(
+        lead = say(
             "Which nodes DirectML runs, a converted model, and the proof that it agrees. The model stays as it is."
         )
-        self.head.value = html.heading(_("An ONNX model"), lead)
-        self.upload = made(widgets.FileUpload, multiple=True, description=_("Upload"))
+        self.head.value = html.heading(say("An ONNX model"), lead)
+        self.upload = made(widgets.FileUpload, multiple=True, description=say("Upload"))
         self.path = made(
-            widgets.Text, description=_("Or a file here"), placeholder="model.onnx", continuous_update=False
+            widgets.Text, description=say("Or a file here"), placeholder="model.onnx", continuous_update=False
         )
-        self.go = made(widgets.Button, description=_("Check, convert and try"), button_style="primary")
-        self.stop = made(widgets.Button, description=_("Cancel"))
+        self.go = made(widgets.Button, description=say("Check, convert and try"), button_style="primary")
+        self.stop = made(widgets.Button, description=say("Cancel"))
         self.go.on_click(lambda _button: self.begin())
         self.stop.on_click(lambda _button: self._cancel.set())
         show(self.stop, visible=False)
@@ -88,26 +91,20 @@ class OnnxPage(widgets.VBox):  # type: ignore[misc]  # the library has no types
 
     def run(self, model: Path) -> Iterator[str]:
         """Check, convert and try a model; give each part's HTML when it is there."""
-        picture, output = self._folder / "picture.svg", self._folder / f"{model.stem}.dml.onnx"
-        yield from self._part(_("Checking"), _checked, Checked, "check", str(model), "--svg", str(picture))
-        if picture.is_file():
-            drawn = visible(picture.read_text(encoding="utf-8"))
-            yield html.details(_("Picture"), f'<div class="ptsa-plot">{drawn}</div>')
-        convert = ("convert", str(model), "--to", str(output), "--force")
-        yield from self._part(_("Converting"), _converted, Conversion, *convert)
-        yield from self._part(_("Trying"), _tried, Attempt, "try", str(output), "--against", str(model))
+        file, output = str(model), self._folder / f"{model.stem}.dml.onnx"
+        checking = Request(work="check", model=file, here=str(Path.cwd()), picture=True, language=language())
+        self._tell(say("Checking"))
+        checked, picture = apart.check(checking, apart.limits(CHECK_SECONDS), cancel=self._cancel)
+        yield _checked(checked) + html.details(say("Picture"), f'<div class="ptsa-plot">{visible(picture)}</div>')
+        self._tell(say("Converting"))
+        converting = replace(checking, work="convert", output=str(output), force=True)
+        yield _converted(apart.convert(converting, apart.limits(CONVERT_SECONDS), cancel=self._cancel))
+        self._tell(say("Trying"))
+        trying = replace(checking, work="try", model=str(output), reference=file, python=onnx_python())
+        yield _tried(apart.try_model(trying, apart.limits(TRY_SECONDS), cancel=self._cancel))
 
-    def _part(self, told: str, draw: Callable[[R], str], kind: type[R], *arguments: str) -> Iterator[str]:
-        """Run one command in a child, its answer as JSON, and draw it."""
-        self.status.value = f'<p class="ptsa-lead">{html.esc(told)}…</p>'
-        lines: list[str] = []
-        argv = [sys.executable, "-m", "assistant", "--lang", language(), "onnx", *arguments, "--json"]
-        code = stream(argv, lines.append, cancel=self._cancel)
-        text = "\n".join(lines)
-        start, end = text.find("{"), text.rfind("}")
-        if start < 0:
-            raise WorkFailed(lines[-1] if lines else _("The process died with code {code}.").format(code=code))
-        yield draw(from_json(text[start : end + 1], kind, told))
+    def _tell(self, text: str) -> None:
+        self.status.value = f'<p class="ptsa-lead">{html.esc(text)}…</p>'
 
     def _given(self) -> Path:
         """Write what was uploaded into a folder of its own, or take the file that was named."""
@@ -123,25 +120,25 @@ class OnnxPage(widgets.VBox):  # type: ignore[misc]  # the library has no types
 
 
 def _checked(answer: Checked) -> str:
-    rows = [
+    rows: list[tuple[Text, ...]] = [
         (row.op, *(str(count or "") for count in (row.device, row.cpu, row.nowhere)), row.why)
         for row in operator_rows(answer)
     ]
-    table = html.table(rows, (_("Operator"), "DirectML", "CPU", _("Nowhere"), _("Why")))
+    table = html.table(rows, (say("Operator"), "DirectML", "CPU", say("Nowhere"), say("Why")))
     findings = "".join(map(html.finding, answer.findings))
     return html.section(
-        _("Check"), html.paragraph(answer.verdict) + findings + html.details(_("Every operator"), table)
+        say("Check"), html.paragraph(answer.verdict) + findings + html.details(say("Every operator"), table)
     )
 
 
 def _converted(answer: Conversion) -> str:
-    table = html.table(rows_of_changes(answer), (_("Change"), _("What"), _("Why")))
-    return html.section(_("Conversion"), table + _download(Path(answer.output)))
+    table = html.table(rows_of_changes(answer), (say("Change"), say("What"), say("Why")))
+    return html.section(say("Conversion"), table + _download(Path(answer.output)))
 
 
 def _tried(answer: Attempt) -> str:
-    runs = (_("Run"), _("Provider"), _("Load"), _("First run"), _("Run again"), _("Memory"))
-    outputs = (_("Output"), _("Result"), _("Error"), _("Cosine"), _("Same largest"))
+    runs = (say("Run"), say("Provider"), say("Load"), say("First run"), say("Run again"), say("Memory"))
+    outputs = (say("Output"), say("Result"), say("Error"), say("Cosine"), say("Same largest"))
     severity = Severity.OK if answer.passed else Severity.ERROR
     body = (
         html.note(severity, answer.verdict)
@@ -149,7 +146,7 @@ def _tried(answer: Attempt) -> str:
         + html.table(rows_of_runs(answer), runs)
         + html.table(rows_of_agreement(answer), outputs)
     )
-    return html.section(_("Trial"), body)
+    return html.section(say("Trial"), body)
 
 
 def _download(path: Path) -> str:

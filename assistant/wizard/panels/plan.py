@@ -7,7 +7,7 @@ from typing import Any
 
 import ipywidgets as widgets
 
-from assistant.i18n import _
+from assistant.i18n import say
 from assistant.install.target import DISK_FACTOR
 from assistant.model.finding import Severity
 from assistant.model.plan import Backend, Plan, Planning
@@ -27,14 +27,14 @@ class PlanPanel(Panel):
 
     def controls(self) -> Iterable[widgets.Widget]:
         """Let the user take another plan, or ask for a backend or for nightly builds."""
-        self.choice = made(widgets.Dropdown, description=_("Plan"))
+        self.choice = made(widgets.Dropdown, description=say("Plan"))
         self.on_value(self.choice, lambda index: Choose(index=index or 0))
-        backends = [(_("Choose for me"), ""), *((backend.value.upper(), backend.value) for backend in Backend)]
-        self.backend = made(widgets.Dropdown, options=backends, description=_("Backend"))
+        backends = [(say("Choose for me"), ""), *((backend.value.upper(), backend.value) for backend in Backend)]
+        self.backend = made(widgets.Dropdown, options=backends, description=say("Backend"))
         self._request = State().request
         self.on_value(self.backend, lambda name: self._wish(backend=Backend(name) if name else None))
-        builds = [(_("Releases"), False), (_("Nightly, little tested"), True)]
-        self.builds = made(widgets.Dropdown, options=builds, description=_("Builds"))
+        builds = [(say("Releases"), False), (say("Nightly, little tested"), True)]
+        self.builds = made(widgets.Dropdown, options=builds, description=say("Builds"))
         self.on_value(self.builds, lambda nightly: self._wish(nightly=nightly))
         return [self.choice, self.backend, self.builds]
 
@@ -43,23 +43,23 @@ class PlanPanel(Panel):
 
     def draw(self, state: State) -> str:
         """Show the chosen plan."""
-        top = html.heading(_("What will be installed?"), _("Nothing is changed yet."))
+        top = html.heading(say("What will be installed?"), say("Nothing is changed yet."))
         plan = state.plan
         if plan is None or state.planning is None:
             return top
         chosen = html.card(
-            _("PyTorch {torch} for {backend}").format(torch=plan.torch, backend=plan.backend.value.upper()),
-            html.chips([plan.variant, _("Python {version}").format(version=plan.python), _size(plan)])
+            say("PyTorch {torch} for {backend}", torch=plan.torch, backend=plan.backend.value.upper()),
+            html.chips([plan.variant, say("Python {version}", version=plan.python), _size(plan)])
             + html.bullets(plan.reasons, "next"),
             mark="ptsa-card-chosen",
         )
         return (
             top
-            + html.section(_("What fits this machine"), chosen)
+            + html.section(say("What fits this machine"), chosen)
             + "".join(html.note(Severity.WARNING, line) for line in plan.warnings)
-            + html.section(_("What will happen"), html.table(_facts(plan, state)))
-            + html.section(_("Which Python, which target"), _pythons(state))
-            + html.section(_("The alternatives"), _alternatives(state.planning, plan))
+            + html.section(say("What will happen"), html.table(_facts(plan, state)))
+            + html.section(say("Which Python, which target"), _pythons(state))
+            + html.section(say("The alternatives"), _alternatives(state.planning, plan))
         )
 
     def follow(self, state: State) -> None:
@@ -77,26 +77,30 @@ class PlanPanel(Panel):
 
 def plan_title(plan: Plan) -> str:
     """Name a plan in a few words."""
-    return _("PyTorch {torch} for {backend} ({variant}), Python {python}").format(
-        torch=plan.torch, backend=plan.backend.value.upper(), variant=plan.variant, python=plan.python
+    return say(
+        "PyTorch {torch} for {backend} ({variant}), Python {python}",
+        torch=plan.torch,
+        backend=plan.backend.value.upper(),
+        variant=plan.variant,
+        python=plan.python,
     )
 
 
 def _size(plan: Plan) -> str:
-    return _("about {size} MB to download").format(size=plan.download_mb) if plan.download_mb else ""
+    return say("about {size} MB to download", size=plan.download_mb) if plan.download_mb else ""
 
 
 def _facts(plan: Plan, state: State) -> list[tuple[str, str]]:
-    source = plan.wheel.url if plan.wheel else plan.index_url or _("PyPI")
+    source = plan.wheel.url if plan.wheel else plan.index_url or say("PyPI")
     free = state.detection.machine.disk_free_gb if state.detection else None
     need = (plan.download_mb or 0) * DISK_FACTOR / 1000
-    disk = _("about {need:.1f} GB needed, {free:.0f} GB free") if free else _("about {need:.1f} GB needed")
+    disk = say("about {need:.1f} GB needed, {free:.0f} GB free") if free else say("about {need:.1f} GB needed")
     rows = [
-        (_("Packages"), ", ".join(plan.requirements)),
-        (_("Source of torch"), source),
-        (_("Download"), _("about {size} MB").format(size=plan.download_mb) if plan.download_mb else ""),
-        (_("Disk"), disk.format(need=need, free=free) if need else ""),
-        (_("Settings"), ", ".join(f"{name}={value}" for name, value in plan.env.items())),
+        (say("Packages"), ", ".join(plan.requirements)),
+        (say("Source of torch"), source),
+        (say("Download"), say("about {size} MB", size=plan.download_mb) if plan.download_mb else ""),
+        (say("Disk"), disk.format(need=need, free=free) if need else ""),
+        (say("Settings"), ", ".join(f"{name}={value}" for name, value in plan.env.items())),
     ]
     return [(label, value) for label, value in rows if value]
 
@@ -106,30 +110,30 @@ def _pythons(state: State) -> str:
     kernel, server = state.pythons.get("kernel", ""), state.pythons.get("server", "")
     target = "" if state.machine else target_python(state)
     rows = [
-        (_("This notebook's kernel"), kernel),
-        (_("The Jupyter server"), server or (_("not found; it may run elsewhere") if kernel else "")),
-        (_("The target"), target),
+        (say("This notebook's kernel"), kernel),
+        (say("The Jupyter server"), server or (say("not found; it may run elsewhere") if kernel else "")),
+        (say("The target"), target),
     ]
     told = html.table((name, path) for name, path in rows if path)
     if not target:
-        text = _("On that machine a new environment with the plan's Python would be made.")
+        text = say("On that machine a new environment with the plan's Python would be made.")
     elif target == kernel:
-        text = _("The target is this kernel's own environment; after the installation the kernel must restart.")
+        text = say("The target is this kernel's own environment; after the installation the kernel must restart.")
     else:
-        text = _("The target is an environment of its own; notebooks use it through a kernel that is added for it.")
+        text = say("The target is an environment of its own; notebooks use it through a kernel that is added for it.")
     return (told if target else "") + html.paragraph(text, "info")
 
 
 def _alternatives(planning: Planning, chosen: Plan) -> str:
     """List what could be had instead, then what cannot, each with its reason and what would help."""
     others = [
-        (plan_title(plan), next(iter(plan.reasons), ""), _("Choose it below."))
+        (plan_title(plan), next(iter(plan.reasons), ""), say("Choose it below."))
         for plan in planning.plans
         if plan != chosen
     ]
     against = [
         (f"{row.backend.value.upper()} {row.variant}".strip(), row.why, row.would_help) for row in planning.rejected
     ]
-    possible = html.table(others, (_("Also possible"), _("Why"), _("How")))
-    rejected = html.table(against, (_("Not chosen"), _("Why not"), _("What would help")))
+    possible = html.table(others, (say("Also possible"), say("Why"), say("How")))
+    rejected = html.table(against, (say("Not chosen"), say("Why not"), say("What would help")))
     return possible * bool(others) + rejected * bool(against)

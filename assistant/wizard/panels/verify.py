@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from functools import lru_cache
 
 import ipywidgets as widgets
 
-from assistant.i18n import _
+from assistant.i18n import Text, language, render, say
 from assistant.model.checks import check_title
 from assistant.model.finding import Severity
+from assistant.model.record import from_json, to_json
 from assistant.model.report import Check, Report, Status, duration, status_word, verdict
 from assistant.model.speed import limit_rows, speed_headings, speed_rows
 from assistant.session.actions import Fill
 from assistant.session.nouns import State
+from assistant.verify.plots import figures
 from assistant.wizard import html
 from assistant.wizard.panels.base import Panel, log_view
 from assistant.wizard.parts import made
@@ -34,10 +37,10 @@ class VerifyPanel(Panel):
     def controls(self) -> Iterable[widgets.Widget]:
         """Let the user choose how thoroughly to look."""
         options = [
-            (_("The most important operations (seconds)"), "quick"),
-            (_("Everything, and speed (a minute)"), "full"),
+            (say("The most important operations (seconds)"), "quick"),
+            (say("Everything, and speed (a minute)"), "full"),
         ]
-        self.level = made(widgets.Dropdown, options=options, description=_("How much"))
+        self.level = made(widgets.Dropdown, options=options, description=say("How much"))
         self.on_value(self.level, lambda level: Fill(field="level", value=level))
         return [self.level]
 
@@ -50,19 +53,19 @@ class VerifyPanel(Panel):
     def draw(self, state: State) -> str:
         """Show the table."""
         top = html.heading(
-            _("Does it compute correctly?"),
-            _("Each check runs in the new environment and is compared with NumPy in double precision."),
+            say("Does it compute correctly?"),
+            say("Each check runs in the new environment and is compared with NumPy in double precision."),
         )
         report = state.report
-        following = _("The checks run in a process of their own, each with a time limit. Nothing is changed.")
+        following = say("The checks run in a process of their own, each with a time limit. Nothing is changed.")
         if report is None:
-            return top + html.section(_("What will happen"), html.paragraph(following))
+            return top + html.section(say("What will happen"), html.paragraph(following))
         severity = Severity.OK if report.passed else Severity.WARNING if report.usable else Severity.ERROR
-        headings = (_("Check"), _("Result"), _("Time"), _("Error"), _("Detail"))
+        headings = (say("Check"), say("Result"), say("Time"), say("Error"), say("Detail"))
         every = html.table((_row(check) for check in report.checks), headings)
         found = html.note(severity, verdict(report)) + _matrix(report) + _times(report)
-        found += html.details(_("Times and errors"), every)
-        return top + html.section(_("What was found"), found) + _speeds(report)
+        found += html.details(say("Times and errors"), every)
+        return top + html.section(say("What was found"), found) + _speeds(report)
 
     def follow(self, state: State) -> None:
         """Show the plot and the log."""
@@ -73,8 +76,15 @@ class VerifyPanel(Panel):
 
 def plots(state: State) -> str:
     """Show the pictures of speeds; a narrow window scrolls them, by the keyboard, too."""
-    drawn = (figure for name, figure in state.figures.items() if name != TIMES)
+    if state.report is None or not state.report.speeds:
+        return ""
+    drawn = (figure for name, figure in _drawn(to_json(state.report), language()).items() if name != TIMES)
     return "".join(f'<div class="ptsa-plot" tabindex="0">{figure}</div>' for figure in drawn)
+
+
+@lru_cache(maxsize=1)
+def _drawn(report: str, _language: str) -> dict[str, str]:
+    return figures(from_json(report, Report, "report"))
 
 
 def _matrix(report: Report) -> str:
@@ -93,7 +103,7 @@ def _matrix(report: Report) -> str:
 def _times(report: Report) -> str:
     """Draw each check's time as a bar: its first run pale, later runs full, on one logarithmic scale."""
     rows = "".join(_bar(check) for check in report.checks if check.seconds)
-    pale = _("Pale bars are first runs, which may compile; full bars are later runs; the scale is logarithmic.")
+    pale = say("Pale bars are first runs, which may compile; full bars are later runs; the scale is logarithmic.")
     lead = f'<p class="ptsa-lead">{html.esc(pale)}</p>'
     return f'{lead}<table class="ptsa-table ptsa-bars"><tbody>{rows}</tbody></table>' if rows else ""
 
@@ -114,34 +124,36 @@ def _share(seconds: float) -> float:
 
 
 def _told(check: Check) -> str:
-    return f"{check_title(check.key)}: {'; '.join(filter(None, (status_word(check.status), check.detail)))}"
+    return (
+        f"{check_title(check.key)}: {'; '.join(filter(None, map(render, (status_word(check.status), check.detail))))}"
+    )
 
 
 def _kind(check: Check) -> str:
     """Name the row that a check belongs to."""
     family = check.key.partition(".")[0]
     if family in BASE:
-        return _("The device itself")
+        return say("The device itself")
     if family in ALGEBRA or family == "linalg":
-        return _("Arithmetic and linear algebra")
+        return say("Arithmetic and linear algebra")
     if family in NETWORKS:
-        return _("Parts of networks")
-    return _("Speed") if family == "speed" else _("Whole models")
+        return say("Parts of networks")
+    return say("Speed") if family == "speed" else say("Whole models")
 
 
 def _speeds(report: Report) -> str:
     """Show what was measured, beside this machine's CPU and what the device can reach; nothing after a quick look."""
     rows = [(check_title(key), *cells) for key, *cells in speed_rows(report.speeds, report.limits)]
-    limits = html.bullets(": ".join(row) for row in limit_rows(report.limits))
-    told = html.table(rows, speed_headings()) + html.details(_("The limits"), limits)
-    return html.section(_("How fast it is"), told) if rows else ""
+    limits = html.bullets(": ".join(map(render, row)) for row in limit_rows(report.limits))
+    told = html.table(rows, speed_headings()) + html.details(say("The limits"), limits)
+    return html.section(say("How fast it is"), told) if rows else ""
 
 
-def _row(check: Check) -> tuple[str, ...]:
+def _row(check: Check) -> tuple[Text, ...]:
     error = "" if check.error is None else f"{check.error:.1e}"
     return (
         check_title(check.key),
-        f"{SIGNS.get(check.status, '✗')} {status_word(check.status)}",
+        f"{SIGNS.get(check.status, '✗')} {render(status_word(check.status))}",
         duration(check.seconds),
         error,
         check.detail,
