@@ -155,11 +155,12 @@ def render(message: Value | None) -> str:
 
 
 def _inside(text: str, name: str, value: Value) -> str | int | float:
-    """Give what stands for a placeholder; a sentence that does not come last loses its full stop."""
-    if isinstance(value, str | int | float):
+    """Give what stands for a placeholder; a sentence within a sentence loses its full stop."""
+    if isinstance(value, int | float):
         return value
-    written = render(value)
-    return written if text.endswith(f"{{{name}}}") else written.rstrip(".。")
+    followed = f"{{{name}}}." in text or f"{{{name}}}。" in text
+    within = followed if isinstance(value, str) else not text.endswith(f"{{{name}}}")
+    return render(value).rstrip(".。") if within else render(value)
 
 
 def say(sentence: str, **params: object) -> str:

@@ -113,6 +113,59 @@ PRINTERS = (
     "start.py",
     "verify/child.py",
 )
+# Who turns a message into a sentence: the shells, the writers of files, and these.
+RENDERERS = {
+    "cli/": "it prints",
+    "wizard/": "it draws",
+    "export/": "it writes files for people",
+    "labs/": "it teaches in a notebook",
+    "start.py": "it prints before anything is installed",
+    "model/errors.py": "the text of an exception that nobody caught",
+    "model/record.py": "`--json` has the text beside the key",
+    "onnx/picture.py": "it draws a file",
+    "onnx/attempt.py": "the first line of what a runtime said",
+    "session/gallery.py": "labels are sorted and searched as people read them",
+    "session/session.py": "it writes the log",
+    "session/tasks.py": "the sentences of a failure are diagnosed like any log",
+    "verify/plots.py": "it draws a file",
+    "verify/run.py": "what a check's process died of is kept as a fact",
+}
+
+
+def test_only_shells_write_sentences():
+    """Rooms hand on messages; a sentence that is written early keeps the language of that moment."""
+    found = {
+        path.relative_to(ROOT / "assistant").as_posix()
+        for path in MODULES
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.ImportFrom) and node.module == "assistant.i18n"
+        if {name.name for name in node.names} & {"render", "say"}
+    }
+    assert {place for place in found if not place.startswith(tuple(RENDERERS))} == set()
+    assert {place for place in RENDERERS if not any(one.startswith(place) for one in found)} == set()
+
+
+def test_what_is_known_of_hardware_is_data():
+    """No GPU target, driver number or Windows build stands in the code that judges a machine."""
+    found = [
+        f"{path.relative_to(ROOT / 'assistant')}:{node.lineno}: {node.value!r}"
+        for path in MODULES
+        if path.relative_to(ROOT / "assistant").parts[0] in {"plan", "diagnose", "session"}
+        for node in ast.walk(_without_docstrings(ast.parse(path.read_text(encoding="utf-8"))))
+        if isinstance(node, ast.Constant)
+        if (isinstance(node.value, str) and re.fullmatch(r"gfx\d\w*|[3-8]\d\d(\.\d+)+|10\.0\.\d{5}", node.value))
+        or (isinstance(node.value, int) and 10240 <= node.value <= 30000)
+    ]
+    assert found == []
+
+
+def _without_docstrings(tree: ast.Module) -> ast.Module:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) and ast.get_docstring(node) is not None:
+            node.body = node.body[1:] or [ast.Pass()]
+    return tree
+
+
 # Where files are written without `host/files.py`.
 WRITERS = {
     "host/files.py": "it is the one writer",

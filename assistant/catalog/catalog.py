@@ -19,6 +19,7 @@ from assistant.catalog.rows import (
     Override,
     RocmTables,
     SystemTables,
+    Tegra,
     TorchRelease,
     TorchTables,
 )
@@ -200,6 +201,21 @@ class Catalog:
     def branches(self) -> dict[Number, Branch]:
         """First and last driver branch by compute capability."""
         return {number(row.capability): row for row in self.cuda.branches.rows}
+
+    @cached_property
+    def oldest_driver(self) -> Number:
+        """The oldest driver branch that runs some CUDA build of the newest torch release that has one."""
+        for release in self.releases:
+            builds = {build for builds in release.variants.values() for build in builds}
+            floors = [floor.least[:1] for (build, _on), floor in self.drivers.items() if build in builds]
+            if floors:
+                return min(floors)
+        return ()
+
+    @cached_property
+    def tegra(self) -> dict[Number, Tegra]:
+        """Chips that do not run the code of their desktop relatives, by compute capability."""
+        return {number(row.capability): row for row in self.cuda.tegra.rows}
 
     @cached_property
     def amd_targets(self) -> dict[str, AmdTarget]:

@@ -19,18 +19,25 @@ __all__ = [
     "Distribution",
     "Download",
     "Driver",
+    "DriverState",
+    "Family",
+    "Hiding",
     "Index",
     "IndexTables",
     "Jetson",
     "Macos",
     "Mirror",
     "Override",
+    "RocmCaveat",
     "RocmCode",
+    "RocmFamily",
     "RocmTables",
     "SystemTables",
+    "Tegra",
     "TorchRelease",
     "TorchTables",
     "WindowsBuild",
+    "XpuFloor",
 ]
 
 
@@ -127,20 +134,45 @@ class Jetson(Record, frozen=True):
 
 
 class Family(Record, frozen=True):
-    """The compute capability to assume of a card that no table lists, where its name matches; the first row counts."""
+    """The compute capability to assume of a card that no table lists, where its name matches.
+
+    The first row counts; the last one, without words, is for every other name: any current build serves it.
+    """
 
     words: str
     capability: str
 
 
+class Tegra(Record, frozen=True):
+    """A capability whose chips do not run the code of their desktop relatives, or only that of a newer CUDA."""
+
+    capability: str
+    desktop_code_from: str = ""
+
+
+class DriverState(Record, frozen=True):
+    """What NVIDIA's driver can be but ready: `words` recognise it in facts and texts; the first row that fits counts.
+
+    `text` says what it means, `help` what to do, `wsl_help` what to do in WSL where that differs.
+    """
+
+    key: str
+    words: str
+    text: str
+    help: str
+    wsl_help: str = ""
+
+
 class CudaTables(Record, frozen=True):
-    """Drivers, code, families and boards of NVIDIA."""
+    """Drivers and their states, code, families and boards of NVIDIA."""
 
     drivers: Table[Driver]
     code: Table[CudaCode]
     branches: Table[Branch]
     families: Table[Family]
     jetson: Table[Jetson]
+    tegra: Table[Tegra]
+    states: Table[DriverState]
 
 
 class RocmCode(Record, frozen=True):
@@ -181,6 +213,21 @@ class Override(Record, frozen=True):
     note: str = ""
 
 
+class RocmFamily(Record, frozen=True):
+    """A family of targets: whether AMD's WSL runtime knows it, and whether a newer ROCm may still add members."""
+
+    prefix: str
+    wsl: bool
+    current: bool
+
+
+class RocmCaveat(Record, frozen=True):
+    """What to know of an integrated GPU that works."""
+
+    gfx: str
+    text: str
+
+
 class RocmTables(Record, frozen=True):
     """What runs on AMD GPUs."""
 
@@ -188,6 +235,8 @@ class RocmTables(Record, frozen=True):
     amd_index: Table[AmdTarget]
     amd_releases: Table[AmdRelease]
     overrides: Table[Override]
+    families: Table[RocmFamily]
+    caveats: Table[RocmCaveat]
 
 
 class DirectmlRelease(Record, frozen=True):
@@ -223,10 +272,28 @@ class Distribution(Record, frozen=True):
     versions: dict[str, str]
 
 
+class Hiding(Record, frozen=True):
+    """A variable that can hide every GPU of some vendors from torch."""
+
+    variable: str
+    vendors: tuple[str, ...]
+
+
+class XpuFloor(Record, frozen=True):
+    """The first torch whose XPU build runs on a system, and the Windows that Intel documents for it."""
+
+    system: Literal["linux", "windows", "wsl"]
+    torch: str
+    documented_build: int = 0
+    documented_name: str = ""
+
+
 class SystemTables(Record, frozen=True):
-    """Operating systems."""
+    """Operating systems, and what they set."""
 
     glibc: Table[Distribution]
+    hiding: Table[Hiding]
+    xpu: Table[XpuFloor]
 
 
 class Index(Record, frozen=True):

@@ -14,7 +14,9 @@ from assistant.detect.overrides import overridden
 from assistant.host.recording import RecordingHost, write_recording
 from assistant.i18n import _, say
 from assistant.model.errors import BadInput
+from assistant.model.finding import Finding, Severity
 from assistant.model.machine import Detection
+from assistant.model.record import replace
 
 __all__ = ["detect"]
 
@@ -38,7 +40,14 @@ def detect(
     else:
         from assistant.cli.draw import draw_detection  # noqa: PLC0415 - --json need not load the drawing library
 
-        draw_detection(found)
+        draw_detection(replace(found, findings=_bad_news(found)))
+
+
+def _bad_news(found: Detection) -> tuple[Finding, ...]:
+    """Judge the machine; good news is told by `assistant doctor`."""
+    from assistant.session.doctor import judged  # noqa: PLC0415 - --json need not judge
+
+    return tuple(finding for finding in judged(found) if finding.severity is not Severity.OK)
 
 
 def _read(report: str) -> Detection:

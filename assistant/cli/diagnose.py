@@ -7,13 +7,14 @@ import click
 from assistant.cli.inputs import host_of, only_one, print_answers, read_file, write_file
 from assistant.cli.terminal import echo, echo_json
 from assistant.detect import detect
-from assistant.diagnose import Log, check_up, nearest, read_log
+from assistant.diagnose import Log, nearest, read_log
 from assistant.i18n import _, say
 from assistant.model.errors import BadInput
 from assistant.model.finding import Diagnosis
-from assistant.model.machine import Machine
+from assistant.model.machine import Detection, Machine
 from assistant.model.record import Record, from_json
-from assistant.session.diagnosis import diagnosed, diagnosed_lines, inquiry, machine_of_log, with_ways_out
+from assistant.session.diagnosis import diagnosed, diagnosed_lines, inquiry, machine_of_log
+from assistant.session.doctor import judged
 
 __all__ = ["diagnose"]
 
@@ -90,5 +91,5 @@ def _draw_also(machine: Machine | None, told: set[str]) -> None:
     """Say what else is wrong on a machine that was given with the log."""
     from assistant.cli.draw import draw_findings  # noqa: PLC0415 - likewise
 
-    found = with_ways_out(check_up(machine), machine) if machine else ()
+    found = judged(Detection(machine=machine)) if machine else ()
     draw_findings([each for each in found if each.wrong and each.key not in told])

@@ -10,7 +10,6 @@ from assistant.detect import amd, common, linux, macos, nvidia, windows, wsl
 from assistant.detect.gpus import merge
 from assistant.detect.notes import Notes
 from assistant.detect.overrides import overridden
-from assistant.detect.remarks import remarks
 from assistant.host.base import Host
 from assistant.host.recording import RecordingHost
 from assistant.i18n import _
@@ -115,4 +114,4 @@ def united(all_notes: list[Notes]) -> Detection:
         together.findings += notes.findings
     gpus = merge([sighting for notes in all_notes for sighting in notes.gpus], together)
     machine = Machine(**together.facts, gpus=gpus, evidence=tuple(together.evidence))  # type: ignore[arg-type]
-    return Detection(machine=machine, findings=(*remarks(machine), *together.findings))
+    return Detection(machine=machine, findings=tuple(together.findings))

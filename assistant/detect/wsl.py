@@ -30,14 +30,16 @@ def wsl(host: Host, notes: Notes) -> None:
     shared = host.link(DEVICE).status != "missing"
     if not shared:
         notes.looked("gpus", DEVICE, "missing: Windows shares no GPU")
-    _remark_on_version(host, kernel, notes, shared=shared)
-    if not host.which("reg.exe"):
+    asked = bool(host.which("reg.exe"))
+    too_old = asked and _remark_on_windows(host, notes)
+    if not too_old:  # else the cause is told already
+        _remark_on_version(host, kernel, notes, shared=shared)
+    if not asked:
         text = _("Windows programs cannot be started from this WSL, so Windows could not be asked for its GPUs.")
         notes.finding("could-not-look", Severity.INFO, text)
         return
     for found in _windows_adapters(host):
         _sort_out(found, notes, shared=shared)
-    _remark_on_windows(host, notes)
 
 
 def _windows_adapters(host: Host) -> Iterator[windows.Adapter]:
@@ -89,12 +91,15 @@ def _remark_on_linux_driver(host: Host, notes: Notes) -> None:
         notes.finding("wsl-linux-driver-installed", Severity.WARNING, text, remedies=(remedy,))
 
 
-def _remark_on_windows(host: Host, notes: Notes) -> None:
+def _remark_on_windows(host: Host, notes: Notes) -> bool:
+    """Note the Windows around this WSL; tell whether it is too old to share its GPU."""
     values = windows.reg_query(host.run("reg.exe", "query", VERSION).text)
     name, build = windows.windows_name(values), str(values.get("CurrentBuild", ""))
     if name is None:
-        return
+        return False
     notes.looked("wsl", "Windows registry", name)
-    if int(build) < FIRST_WITH_GPU:
+    too_old = int(build) < FIRST_WITH_GPU
+    if too_old:
         text = _("{windows} around this WSL is too old to share its GPU; version 21H2 (build 19044) is the first.")
         notes.finding("wsl-host-too-old", Severity.WARNING, text.format(windows=name))
+    return too_old

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from assistant.diagnose.checks import check_up
 from assistant.diagnose.engine import Match, diagnose, matches, nearest, remedy, ways_out
 from assistant.diagnose.facts import facts_in, merged
+from assistant.diagnose.health import check_up
 from assistant.diagnose.launch import relaunched
 from assistant.diagnose.log import Log, read_log
 from assistant.diagnose.rules import Rule, Way, Wish, load_rules

@@ -98,6 +98,38 @@ def _driver(machine: Machine, wanted: str) -> Verdict:
     return _within(machine.nvidia_driver, wanted) if machine.nvidia_driver else None
 
 
+def _installed(machine: Machine, wanted: dict[str, Any]) -> Verdict:
+    """At least so many of these packages are there; a package that is not listed is taken for absent."""
+    return sum(name in machine.packages for name in wanted["of"]) >= int(wanted["least"])
+
+
+def _builds_differ(machine: Machine, names: list[str]) -> Verdict:
+    """Say whether packages come from different indexes, by the local part of their versions, as `+cu130`."""
+    versions = [machine.packages[name] for name in names if name in machine.packages]
+    tags = {re.split(r"\.git|\.lw", version.partition("+")[2])[0] for version in versions if "+" in version}
+    return len(tags) > 1
+
+
+def _targets(machine: Machine, least: int) -> Verdict:
+    """AMD GPUs of at least so many different targets are there."""
+    known = {gpu.gfx for gpu in machine.gpus if gpu.vendor is Vendor.AMD and gpu.gfx}
+    return len(known) >= least if known else None
+
+
+def _size(name: str) -> Callable[[Machine, str], Verdict]:
+    def predicate(machine: Machine, wanted: str) -> Verdict:
+        value = getattr(machine, name)
+        return None if value is None else _within(str(value), wanted)
+
+    return predicate
+
+
+def _env_any(machine: Machine, wanted: dict[str, str]) -> Verdict:
+    """Ask of each variable whether it is set to what its pattern describes; one is enough."""
+    known = [bool(re.search(text, machine.env[name])) for name, text in wanted.items() if name in machine.env]
+    return any(known) if known else None
+
+
 def _env(machine: Machine, wanted: dict[str, str]) -> Verdict:
     """Each variable is set to what the pattern describes; a variable that is not listed is unknown."""
     answers = [
@@ -121,7 +153,13 @@ PREDICATES: dict[str, tuple[type, Callable[[Machine, Any], Verdict]]] = {
     "rosetta": (bool, _equals("rosetta")),
     "container": (str, _text("container")),
     "driver": (str, _driver),
+    "disk_free_gb": (str, _size("disk_free_gb")),
+    "memory_gb": (str, _size("memory_gb")),
+    "installed": (dict, _installed),
+    "builds_differ": (list, _builds_differ),
+    "targets": (int, _targets),
     "env": (dict, _env),
+    "env_any": (dict, _env_any),
 }
 
 

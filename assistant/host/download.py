@@ -197,7 +197,7 @@ def _begun(part: Path) -> tuple[Any, int]:
 
 def _failed(file: Fetch, reason: str) -> AssistantError:
     return WorkFailed(
-        _("{file} cannot be fetched: {reason}.", file=Path(file.path).name, reason=reason.rstrip(".")),
+        _("{file} cannot be fetched: {reason}.", file=Path(file.path).name, reason=reason),
         hint=_("What arrived so far is kept. Check the network or the index, and start again."),
     )
 

@@ -16,7 +16,7 @@ from typing import Literal, NamedTuple
 
 from assistant.host.files import draft, private_folder, put_in_place, read_plain, sweep, write_whole
 from assistant.host.folders import user_state
-from assistant.i18n import _
+from assistant.i18n import Text, _
 from assistant.install.kernel import KernelNote, is_kernel_name
 from assistant.install.swap import Change, Identity, is_below
 from assistant.install.work import WORK
@@ -137,11 +137,11 @@ class Entry(NamedTuple):
             return tuple(line for line in lines if line and os.path.isabs(line))  # noqa: PTH117 - a line, no path yet
         return ()
 
-    def _damaged(self, reason: str) -> WorkFailed:
+    def _damaged(self, reason: Text) -> WorkFailed:
         where = (*self.places(), self.journal)[0]
         text = _("The installation begun in {path} cannot be taken back because its journal is damaged: {reason}.")
         return WorkFailed(
-            text.format(path=where, reason=reason.rstrip(".")),
+            text.format(path=where, reason=reason),
             hint=_("`assistant recover --give-up` forgets it, and says what stays where."),
         )
 

@@ -138,7 +138,7 @@ def look_at(target: Path, host: Host) -> Site:
     if not answer:
         reason = (answer.text.strip().splitlines() or [answer.status])[-1]
         raise BadInput(
-            _("The Python of {path} does not answer: {reason}.", path=target, reason=reason.rstrip(".")),
+            _("The Python of {path} does not answer: {reason}.", path=target, reason=reason),
             hint=_("Choose another environment with --target, or leave it out to get a new one."),
         )
     line = answer.text.strip().splitlines()[-1] if not answer.text.startswith("{") else answer.text.splitlines()[0]

@@ -8,7 +8,7 @@ import tomllib
 from collections.abc import Iterator
 from typing import IO, Any
 
-__all__ = ["boards", "commands", "gaps", "labels", "labs", "of_click", "rules"]
+__all__ = ["boards", "caveats", "commands", "gaps", "health", "labels", "labs", "of_click", "rules"]
 
 
 def commands(file: IO[bytes], keywords: Any, comment_tags: Any, options: Any) -> Iterator[tuple[Any, ...]]:  # noqa: ANN401 - as Babel calls every extractor
@@ -44,9 +44,24 @@ def labels(file: IO[bytes], *_babel: Any, **_options: Any) -> Iterator[tuple[Any
 
 
 def boards(file: IO[bytes], *_babel: Any, **_options: Any) -> Iterator[tuple[Any, ...]]:  # noqa: ANN401 - as above
-    """Give what the catalogue says of NVIDIA's boards and of where their wheels are."""
-    for row in json.load(file)["jetson"]["rows"]:
-        yield from ((0, None, row[column], []) for column in ("board", "wheels"))
+    """Give what the catalogue says of NVIDIA's boards and of the states of its driver."""
+    tables = json.load(file)
+    for table, columns in (("jetson", ("board", "wheels")), ("states", ("text", "help", "wsl_help"))):
+        for row in tables[table]["rows"]:
+            yield from ((0, None, row[column], []) for column in columns if row.get(column))
+
+
+def caveats(file: IO[bytes], *_babel: Any, **_options: Any) -> Iterator[tuple[Any, ...]]:  # noqa: ANN401 - as above
+    """Give what the catalogue says of AMD's integrated GPUs."""
+    for row in json.load(file)["caveats"]["rows"]:
+        yield 0, None, row["text"], []
+
+
+def health(file: IO[bytes], *_babel: Any, **_options: Any) -> Iterator[tuple[Any, ...]]:  # noqa: ANN401 - as above
+    """Give the sentences of each check of a machine's facts."""
+    for check in tomllib.loads(file.read().decode())["check"]:
+        for case in check["case"]:
+            yield 0, None, case["text"], []
 
 
 def gaps(file: IO[bytes], *_babel: Any, **_options: Any) -> Iterator[tuple[Any, ...]]:  # noqa: ANN401 - as above

@@ -66,12 +66,16 @@ class Plan(Record, frozen=True, omit_defaults=False):
 
 
 class Rejection(Record, frozen=True, omit_defaults=False):
-    """A rival that was not chosen: why not, and what would change the answer ("" when nothing would)."""
+    """A rival that was not chosen: why not, what would change the answer ("" when nothing would), the obstacle's key.
+
+    Keys are those of the rules and checks of a machine where these know the same obstacle.
+    """
 
     backend: Backend
     variant: str
     why: Text
     would_help: Text = ""
+    key: str = ""
 
 
 class Planning(Record, frozen=True, omit_defaults=False):

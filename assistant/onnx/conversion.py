@@ -159,7 +159,7 @@ def _validate(model: ModelProto) -> None:
     except (onnx.checker.ValidationError, RuntimeError) as error:
         reason = str(error).strip().splitlines()[0]
         raise WorkFailed(
-            _("The converted model is not valid, so it was not written: {reason}.", reason=reason.rstrip(".")),
+            _("The converted model is not valid, so it was not written: {reason}.", reason=reason),
             hint=_("Check the model itself with `assistant onnx check`."),
         ) from error
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from assistant.catalog import GpuIdentity, Number, identified, number, vendor_of
+from assistant.catalog import Catalog, GpuIdentity, Number, identified, number, vendor_of
+from assistant.catalog.rows import DriverState
 from assistant.model.machine import Gpu, Machine, Vendor
 
 __all__ = ["Card", "Driver", "cards_of", "driver_of", "hidden_by", "known_card"]
@@ -69,34 +70,25 @@ def _capability(value: object) -> Number:
 
 
 class Driver(NamedTuple):
-    """The NVIDIA driver: its version, the CUDA API it speaks, and its state.
-
-    The state is "ok", "unknown", "absent", "broken", or "withheld" from a container.
-    """
+    """The NVIDIA driver: its version, the CUDA API it speaks, and the obstacle where it is known not to be ready."""
 
     version: Number
     api: Number
-    state: str
+    obstacle: DriverState | None
     text: str = ""
 
 
-_WITHHELD = re.compile(r"not.passed", re.IGNORECASE)
-_ABSENT = re.compile(
-    r"nouveau|missing|absent|not.(?:loaded|installed|found|present)|^none|no.driver|vfio", re.IGNORECASE
-)
-_BROKEN = re.compile(r"communicat|failed|mismatch|error|broken|no.devices|permission|lost|blocked", re.IGNORECASE)
-
-
-def driver_of(machine: Machine) -> Driver:
+def driver_of(machine: Machine, catalog: Catalog) -> Driver:
     """Read the driver off the machine's facts, or off nvidia-smi's own text ("CUDA UMD Version" since driver 610)."""
     text = machine.nvidia_smi_output or ""
     cards = " ".join(gpu.driver or "" for gpu in machine.gpus if gpu.vendor is Vendor.NVIDIA)
     version = _plain(machine.nvidia_driver or "") or _after("Driver Version|KMD Version", text)
     version = version or _after("NVIDIA-SMI", text) or _of_card(cards) or _of_card(text)
     api = machine.cuda_driver_api or _after(r"CUDA(?: UMD)? Version", text)
-    state = machine.nvidia_driver_state or ("nouveau" if "nouveau" in cards else "")
     known = version or (api and f"CUDA {api}") or ""
-    return Driver(number(version), number(api), _state(state, text, known=bool(known)), known)
+    told = machine.nvidia_driver_state or ("nouveau" if "nouveau" in cards else "")
+    told = told or (text.partition("|===")[0] if "Driver Version" in text else text)
+    return Driver(number(version), number(api), _obstacle(told, catalog, known=bool(known)), known)
 
 
 def _plain(text: str) -> str:
@@ -114,28 +106,19 @@ def _after(label: str, text: str) -> str | None:
     return found[1] if found else None
 
 
-def _state(state: str, output: str, *, known: bool) -> str:
-    if _WITHHELD.search(state):
-        return "withheld"
-    if _ABSENT.search(state) or (not known and re.search("not found|not recognized", output, re.IGNORECASE)):
-        return "absent"
-    if _BROKEN.search(state) or _BROKEN.search(output.partition("|===")[0] if "Driver Version" in output else output):
-        return "broken"
-    return "ok" if known else "unknown"
+def _obstacle(told: str, catalog: Catalog, *, known: bool) -> DriverState | None:
+    """Find what a state or a tool's complaint means; a driver whose version is known is loaded."""
+    rows = (row for row in catalog.cuda.states.rows if re.search(row.words, told, re.IGNORECASE))
+    return next((row for row in rows if not (known and row.key == "nvidia-missing")), None)
 
 
-_HIDING = {
-    Vendor.NVIDIA: ("CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES"),
-    Vendor.AMD: ("HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES"),
-    Vendor.INTEL: ("ZE_AFFINITY_MASK",),
-}
-
-
-def hidden_by(vendor: Vendor, machine: Machine) -> str | None:
+def hidden_by(vendor: Vendor, machine: Machine, catalog: Catalog) -> str | None:
     """Name the setting that hides every GPU of a vendor from torch, such as `CUDA_VISIBLE_DEVICES=-1`."""
-    for name in _HIDING.get(vendor, ()):
-        value = machine.env.get(name)
-        first = value.split(",")[0].strip().lower() if value is not None else "0"
-        if first in {"", "-1", "none", "void", "nodevfiles"}:
-            return f"{name}={value}"
+    for row in catalog.systems.hiding.rows:
+        value = machine.env.get(row.variable) if vendor.value in row.vendors else None
+        if value is not None and value.split(",")[0].strip().lower() in _NOTHING:
+            return f"{row.variable}={value}"
     return None
+
+
+_NOTHING = {"", "-1", "none", "void", "nodevfiles"}  # a list of devices ends at the first that is none

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from functools import lru_cache
 
 from assistant.catalog import Catalog, Number, TorchWheel, number, python_range
+from assistant.catalog.rows import Family
 from assistant.i18n import Message, Text, _
 from assistant.model.machine import Vendor
 from assistant.model.plan import Backend, Rejection
@@ -15,11 +16,6 @@ from assistant.plan.options import Offers, Option, Question
 from assistant.plan.target import USUAL_PYTHON
 
 __all__ = ["offers"]
-
-# Kepler and older: one retired build at most still serves them, so they never decide over a newer card.
-_DECIDES = (5, 0)
-_NEWEST = (12, 9)
-_UNKNOWN = (8, 6)  # the capability to assume of an NVIDIA card that no name tells: any current build serves it
 
 
 def offers(question: Question) -> Offers:
@@ -41,56 +37,38 @@ def offers(question: Question) -> Offers:
 
 def _stopped(question: Question) -> Rejection | None:
     """Say what keeps torch from any NVIDIA card here, whatever the build."""
-    hidden = hidden_by(Vendor.NVIDIA, question.machine)
+    hidden, obstacle = hidden_by(Vendor.NVIDIA, question.machine, question.catalog), question.driver.obstacle
     if hidden:
-        return _no(
-            _("{setting} hides every NVIDIA GPU from PyTorch.", setting=hidden),
-            _("Remove that setting from the environment."),
-        )
-    if question.driver.state == "absent":
-        return _no(_("No NVIDIA driver is loaded, so CUDA cannot reach the card."), _install_driver(question))
-    if question.driver.state == "withheld":
-        why = _("The computer has an NVIDIA GPU, but this container was not given it.")
-        return _no(why, _("Start the container with --gpus all."))
-    if question.driver.state == "broken":
-        return _no(_("The NVIDIA driver does not answer, so CUDA cannot reach the card."), _mend_driver(question))
-    return None
-
-
-def _mend_driver(question: Question) -> Message:
-    if question.target.wsl:
-        return _("Update the NVIDIA driver in Windows and run wsl --update; inside WSL none must be installed.")
-    return _("Restart the computer; if that does not help, install the driver anew.")
-
-
-def _install_driver(question: Question) -> Message:
-    if question.target.wsl:
-        return _("Install the NVIDIA driver in Windows; inside WSL none must be installed.")
+        why = _("{setting} hides every NVIDIA GPU from PyTorch.", setting=hidden)
+        return _no("devices-hidden", why, _("Remove that setting from the environment."))
+    if obstacle is None:
+        return None
     build = question.catalog.releases[0].pypi["linux_x86_64"]
-    return _(
-        "Install the NVIDIA driver, {floor} or newer for current cards, and restart.",
-        floor=_floor_text(build, question),
-    )
+    help_ = obstacle.wsl_help if question.target.wsl and obstacle.wsl_help else obstacle.help
+    return _no(obstacle.key, _(obstacle.text), _(help_, floor=_floor_text(build, question)))
 
 
-def _no(why: Message, would_help: Text = "", variant: str = "") -> Rejection:
-    return Rejection(backend=Backend.CUDA, variant=variant, why=why, would_help=would_help)
+def _no(key: str, why: Message, would_help: Text = "", variant: str = "") -> Rejection:
+    return Rejection(backend=Backend.CUDA, variant=variant, key=key, why=why, would_help=would_help)
 
 
 def _deciding(cards: Iterable[Card], catalog: Catalog) -> list[Card]:
-    """Keep the cards whose code must be in the build: old ones decide only when no newer one is there."""
+    """Keep the cards whose code must be in the build: retired ones decide only when no other is there."""
     known = [
-        card if card.capability else card._replace(capability=_by_family(card.name, catalog) or _UNKNOWN)
+        card if card.capability else card._replace(capability=number(_family(card.name, catalog).capability))
         for card in cards
     ]
-    newer = [card for card in known if card.capability >= _DECIDES]
-    return newer or known
+    return [card for card in known if not _retired(card, catalog)] or known
 
 
-def _by_family(name: str, catalog: Catalog) -> Number:
-    """Read the compute capability that a card's name lets one assume; () for none."""
-    rows = catalog.cuda.families.rows
-    return next((number(row.capability) for row in rows if re.search(row.words, name)), ())
+def _family(name: str, catalog: Catalog) -> Family:
+    """Find the family that a card's name belongs to; the last one takes every name."""
+    return next(row for row in catalog.cuda.families.rows if re.search(row.words, name))
+
+
+def _retired(card: Card, catalog: Catalog) -> bool:
+    """Tell whether the last driver of a card runs none of the newest release's builds, as for Kepler and older."""
+    return () < _last_branch(card, catalog)[:1] < catalog.oldest_driver
 
 
 def _fitting(question: Question) -> list[TorchWheel]:
@@ -110,10 +88,11 @@ def _reaches(least: Number, question: Question) -> bool:
 
 
 def _api(least: Number, catalog: Catalog) -> Number:
-    """Answer the CUDA that a driver speaks: at least its major, and the newest that a build names for that branch."""
-    major = 13 if least >= (580,) else 12 if least >= (525,) else 11
-    named = [_cuda(build) for (build, _on), floor in catalog.drivers.items() if floor.own and floor.own[:1] <= least]
-    return max([(major, 0), *named])
+    """Return the highest CUDA version that a driver branch supports, as far as the catalogue knows."""
+    rows = catalog.drivers.items()
+    majors = [(_cuda(build)[0], 0) for (build, _on), floor in rows if floor.least[:1] <= least[:1]]
+    named = [_cuda(build) for (build, _on), floor in rows if floor.own and floor.own[:1] <= least]
+    return max([*majors, *named], default=())
 
 
 def _cuda(variant: str) -> Number:
@@ -139,27 +118,28 @@ def _own_floor(card: Card, catalog: Catalog) -> Number:
 
 def _runs(wheel: TorchWheel, card: Card, question: Question) -> bool:
     codes, ptx = question.catalog.sm(wheel)
-    orin = int(wheel.variant[2:]) >= _ORIN_FROM
-    return _has_code(codes, ptx, card.capability, orin=orin) and _reaches(_own_floor(card, question.catalog), question)
+    row = question.catalog.tegra.get(card.capability)
+    alone = row is not None and not (row.desktop_code_from and _cuda(wheel.variant) >= _cuda(row.desktop_code_from))
+    return _has_code(codes, ptx, card.capability, alone=alone) and _reaches(
+        _own_floor(card, question.catalog), question
+    )
 
 
 @lru_cache(maxsize=4096)
-def _has_code(codes: tuple[int, ...], ptx: int | None, capability: Number, *, orin: bool) -> bool:
-    """Tell whether code serves a capability: the same major, an equal or lower minor; else PTX newer than all code."""
+def _has_code(codes: tuple[int, ...], ptx: int | None, capability: Number, *, alone: bool) -> bool:
+    """Tell whether code serves a capability: the same major, an equal or lower minor; else PTX newer than all code.
+
+    What stands `alone` takes only its very own code.
+    """
     major, minor = capability[0], capability[1]
     own = major * 10 + minor
     if own in codes:
         return True
-    if capability in _EXCEPTIONS and not (orin and capability == _ORIN):
+    if alone:
         return False
     if any(code // 10 == major and code % 10 <= minor for code in codes):
         return True
     return ptx is not None and ptx == max(codes) and own > ptx
-
-
-# Tegra chips do not run the code of their desktop relatives; Orin (8.7) does from CUDA 13.2 on.
-_ORIN, _ORIN_FROM = (8, 7), 132
-_EXCEPTIONS = {(3, 2), (5, 3), (6, 2), (7, 2), (8, 7), (10, 1)}
 
 
 def _best(wheels: list[TorchWheel], cards: list[Card], question: Question) -> TorchWheel | None:
@@ -252,24 +232,24 @@ def _warnings(wheel: TorchWheel, served: list[Card], cards: list[Card], question
         if not any(card.name == other.name for other in served):
             yield _("{name} is not served by this build and stays unused.", name=card.name)
         if not card.capability:
-            code = _by_family(card.name, question.catalog)
-            told = _("{name} is in no table; compute capability {code} was assumed from its name.")
-            told = told if code else _("{name} is in no table; a current card was assumed.")
-            yield told.format(name=card.name, code=_text(code))
-    if question.driver.state == "unknown":
+            family = _family(card.name, question.catalog)
+            by_name = _("{name} is in no table; compute capability {code} was assumed from its name.")
+            told = by_name if family.words else _("{name} is in no table; a current card was assumed.")
+            yield told.format(name=card.name, code=family.capability)
+    if not question.driver.text:
         yield _(
             "The driver version is not known; this build needs {floor} or newer.",
             floor=_needed(wheel, served, question),
         )
-    for branch in {_last_branch(card, question) for card in served} - {()}:
+    for branch in {_last_branch(card, question.catalog) for card in served} - {()}:
         if question.driver.version > branch and question.driver.version[0] > branch[0]:
             yield _("Driver branches after {branch} no longer list this card; keep {branch}.", branch=branch[0])
     if not wheel.confirmed:
         yield _("No index has been seen to hold this build; check before you rely on it.")
 
 
-def _last_branch(card: Card, question: Question) -> Number:
-    row = question.catalog.branches.get(card.capability)
+def _last_branch(card: Card, catalog: Catalog) -> Number:
+    row = catalog.branches.get(card.capability) or catalog.branches.get((*card.capability[:1], 0))
     return number(row.last) if row else ()
 
 
@@ -279,10 +259,12 @@ def _rivals(question: Question, chosen: TorchWheel, wanted: list[Card]) -> Itera
     better = _best(_fitting(free), wanted, free)
     if better is not None and better.number > chosen.number:
         yield _driver_rejection(better, question)
-    newest = _best(_fitting(free), [wanted[0]._replace(capability=_UNKNOWN)], free)
+    current = number(_family("", question.catalog).capability)
+    newest = _best(_fitting(free), [wanted[0]._replace(capability=current)], free)
     if newest is not None and (better is None or newest.number > better.number):
         oldest = min(wanted, key=lambda card: card.capability)
         yield _no(
+            "gpu-without-code",
             _(
                 "torch {version} ({variant}) holds no code for {name} (compute capability {code}).",
                 version=newest.release.version,
@@ -299,6 +281,7 @@ def _driver_rejection(wheel: TorchWheel, question: Question) -> Rejection:
     floor = _floor_text(wheel.variant, question)
     have = question.driver.text
     return _no(
+        "nvidia-driver-too-old",
         _(
             "{variant} needs driver {floor} or newer, and {have} is installed.",
             variant=wheel.variant,
@@ -324,8 +307,8 @@ def _why_none(question: Question, wanted: list[Card]) -> tuple[Rejection, ...]:
     pins = question._replace(wishes=question.wishes.unpinned())
     system = question._replace(target=question.target.anywhere())
     found = [
-        say(wheel, question)
-        for freer, say in ((driver, _driver_rejection), (pins, _pin_rejection), (system, _system_rejection))
+        against(wheel, question)
+        for freer, against in ((driver, _driver_rejection), (pins, _pin_rejection), (system, _system_rejection))
         if (wheel := _best(_fitting(freer), wanted, freer)) is not None
     ]
     if found:
@@ -337,6 +320,7 @@ def _why_none(question: Question, wanted: list[Card]) -> tuple[Rejection, ...]:
 
 def _pin_rejection(wheel: TorchWheel, question: Question) -> Rejection:
     return _no(
+        "pins-exclude-build",
         _("No CUDA build that satisfies {pins} runs here.", pins=question.wishes.text),
         _(
             "Relax the pin: torch {version} with {variant} runs here.",
@@ -352,6 +336,7 @@ def _system_rejection(wheel: TorchWheel, question: Question) -> Rejection:
     with_pins = _("No CUDA build that satisfies {pins} installs with Python {python} on this system.")
     why = with_pins if pins else _("No CUDA build for this card installs with Python {python} on this system.")
     return _no(
+        "no-wheel-for-system",
         why.format(pins=pins, python=question.target.python),
         _(
             "Python {python} and a current system open torch {version} with {variant}.",
@@ -377,7 +362,7 @@ def _jetson(question: Question, wanted: list[Card]) -> Rejection | None:
         if card:
             why = _("No build of pytorch.org serves {name} ({board}) with this driver and Python.")
             helps = _("NVIDIA's wheels for this board: {wheels}.", wheels=_(row.wheels))
-            return _no(why.format(name=card.name, board=_(row.board)), helps)
+            return _no("jetson-wheels-elsewhere", why.format(name=card.name, board=_(row.board)), helps)
     return None
 
 
@@ -388,11 +373,15 @@ def _no_code(question: Question, wanted: list[Card]) -> Rejection:
         name=newest.name,
         code=_text(newest.capability),
     )
-    if newest.capability > _NEWEST:
-        return _no(why, _("A newer torch than this catalogue knows may hold it: refresh the catalogue."))
+    if newest.capability[0] > max(max(row.sm) for row in question.catalog.cuda.code.rows) // 10:
+        return _no(
+            "gpu-newer-than-catalogue",
+            why,
+            _("A newer torch than this catalogue knows may hold it: refresh the catalogue."),
+        )
     if question.target.os == "windows":
-        return _no(why, _("Only a newer card opens CUDA; DirectML can be asked for instead."))
-    return _no(why, _("Only a newer card opens CUDA."))
+        return _no("gpu-without-code", why, _("Only a newer card opens CUDA; DirectML can be asked for instead."))
+    return _no("gpu-without-code", why, _("Only a newer card opens CUDA."))
 
 
 def _text(capability: Number) -> str:

@@ -67,4 +67,4 @@ def _next(version: str) -> str:
 
 def _none(plan: Plan, why: Message) -> Rejection:
     helps = _("Leave --nightly out: the release serves this machine.")
-    return Rejection(backend=plan.backend, variant=NIGHTLY + plan.variant, why=why, would_help=helps)
+    return Rejection(backend=plan.backend, variant=NIGHTLY + plan.variant, key="no-nightly", why=why, would_help=helps)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from assistant.catalog import TorchWheel, number, python_range
-from assistant.catalog.rows import DirectmlRelease
+from assistant.catalog.rows import DirectmlRelease, XpuFloor
 from assistant.i18n import Message, Text, _
 from assistant.model.machine import Vendor
 from assistant.model.plan import Backend, Rejection
@@ -12,17 +12,13 @@ from assistant.plan.options import Offers, Option, Question, floor
 
 __all__ = ["cpu", "directml", "mps", "xpu"]
 
-_WSL_XPU = (2, 14)
-DIRECTML_BUILD = 18362
-WINDOWS_11 = 22000
-
 
 def xpu(question: Question) -> Offers:
     """Answer whether PyTorch's Intel backend drives a card of this machine: only cards that Intel or its code names."""
     cards = [card for card in question.cards if card.vendor is Vendor.INTEL]
     if not cards or question.target.os == "macos":
         return Offers()
-    hidden = hidden_by(Vendor.INTEL, question.machine)
+    hidden = hidden_by(Vendor.INTEL, question.machine, question.catalog)
     ready = [card for card in cards if _xpu_serves(card)]
     if hidden or not ready:
         return Offers(rejected=(_no_xpu(cards[0], hidden),))
@@ -37,7 +33,7 @@ def xpu(question: Question) -> Offers:
         )
         pythons = python_range(question.catalog.pythons_of("xpu"))
         helps = _("It needs x86_64 and Python {pythons}.", pythons=pythons)
-        return Offers(rejected=(_no(Backend.XPU, why, helps),))
+        return Offers(rejected=(_no(Backend.XPU, "no-wheel-for-system", why, helps),))
     reason = _(
         "{name} is on the list of GPUs that the XPU build of torch {version} drives.",
         name=card.name,
@@ -66,16 +62,21 @@ def _xpu_serves(card: Card) -> bool:
 def _since(card: Card, question: Question) -> tuple[int, ...]:
     identity = card.identity
     since = identity and ((question.target.os == "linux" and identity.since_linux) or identity.since)
-    own = number(since or "2.5")[:2]
-    return max(own, _WSL_XPU) if question.target.wsl else own
+    return max(number(_xpu_floor(question).torch), number(since or "")[:2])
+
+
+def _xpu_floor(question: Question) -> XpuFloor:
+    system = "wsl" if question.target.wsl else question.target.os
+    return next(row for row in question.catalog.systems.xpu.rows if row.system == system)
 
 
 def _xpu_warnings(card: Card, question: Question) -> tuple[Message, ...]:
     found = []
     if card.identity and card.identity.xpu == "undocumented":
         found.append(_("Intel does not list {name}; its architecture is listed.", name=card.name))
-    if question.target.windows_build and question.target.windows_build < WINDOWS_11:
-        found.append(_("Intel documents Windows 11 for current XPU builds."))
+    floor_ = _xpu_floor(question)
+    if question.target.windows_build and question.target.windows_build < floor_.documented_build:
+        found.append(_("Intel documents {windows} for current XPU builds.", windows=floor_.documented_name))
     found.append(_("The newest Intel graphics driver is needed; nothing of oneAPI has to be installed."))
     return tuple(found)
 
@@ -83,16 +84,23 @@ def _xpu_warnings(card: Card, question: Question) -> tuple[Message, ...]:
 def _no_xpu(card: Card, hidden: str | None) -> Rejection:
     if hidden:
         why = _("{setting} hides every Intel GPU from PyTorch.", setting=hidden)
-        return _no(Backend.XPU, why, _("Remove that setting from the environment."))
+        return _no(Backend.XPU, "devices-hidden", why, _("Remove that setting from the environment."))
     if card.identity is None:
         why = _("{name} is not in the list of Intel GPUs, so it cannot be told whether XPU drives it.")
-        return _no(Backend.XPU, why.format(name=card.name), _("Give its PCI id if the name is not exact."))
+        return _no(
+            Backend.XPU, "gpu-unidentified", why.format(name=card.name), _("Give its PCI id if the name is not exact.")
+        )
     why = _(
         "PyTorch's XPU backend does not support {name} ({generation}).",
         name=card.name,
         generation=card.identity.generation,
     )
-    return _no(Backend.XPU, why, _("Arc cards and Core Ultra processors with Arc graphics are supported."))
+    return _no(
+        Backend.XPU,
+        "xpu-unsupported-igpu",
+        why,
+        _("Arc cards and Core Ultra processors with Arc graphics are supported."),
+    )
 
 
 def directml(question: Question) -> Offers:
@@ -101,9 +109,10 @@ def directml(question: Question) -> Offers:
     target = question.target
     if not cards or not (target.platform == "windows_amd64" or (target.wsl and target.platform == "linux_x86_64")):
         return Offers()
-    if target.windows_build is not None and target.windows_build < DIRECTML_BUILD:
-        why = _("DirectML needs Windows 10 version 1903 (build {build}) or newer.", build=DIRECTML_BUILD)
-        return Offers(rejected=(_no(Backend.DIRECTML, why, _("Update Windows.")),))
+    first = min(question.catalog.directml.windows.rows, key=lambda row: row.build)
+    if target.windows_build is not None and target.windows_build < first.build:
+        why = _("DirectML needs {windows} (build {build}) or newer.", windows=first.name, build=first.build)
+        return Offers(rejected=(_no(Backend.DIRECTML, "windows-too-old", why, _("Update Windows.")),))
     release = _directml_release(question)
     if release is None:
         why = _("torch-directml has no wheel for Python {python}.")
@@ -113,7 +122,7 @@ def directml(question: Question) -> Offers:
         helps = _(
             "Python {pythons} has it, with torch {torch}.", pythons=python_range(newest.pythons), torch=newest.torch
         )
-        return Offers(rejected=(_no(Backend.DIRECTML, why.format(python=target.python), helps),))
+        return Offers(rejected=(_no(Backend.DIRECTML, "no-wheel-for-system", why.format(python=target.python), helps),))
     return Offers((_directml_option(release, min(cards, key=lambda card: card.integrated), question),))
 
 
@@ -163,7 +172,8 @@ def mps(question: Question) -> Offers:
     if target.platform == "macos_x86_64" and (question.machine.rosetta or not _radeon(question)):
         why = _("An Intel build of Python reaches no Apple GPU.")
         helps = _("Install a native arm64 Python.") if question.machine.rosetta else ""
-        return Offers(rejected=(_no(Backend.MPS, why, helps),))
+        key = "mps-x86-python-rosetta" if question.machine.rosetta else "gpu-without-code"
+        return Offers(rejected=(_no(Backend.MPS, key, why, helps),))
     wheel = next((wheel for wheel in question.wheels("pypi") if _has_mps(wheel, target.macos)), None)
     if wheel is None:
         return Offers(rejected=(_no_mps(question),))
@@ -207,7 +217,7 @@ def _no_mps(question: Question) -> Rejection:
         python=target.python,
         macos=".".join(map(str, target.macos)) or "?",
     )
-    return _no(Backend.MPS, why, _("Update macOS to {macos} or newer.", macos=_newest_macos(question)))
+    return _no(Backend.MPS, "macos-too-old", why, _("Update macOS to {macos} or newer.", macos=_newest_macos(question)))
 
 
 def cpu(question: Question) -> Offers:
@@ -232,8 +242,8 @@ def _why_no_cpu(question: Question, family: str) -> Rejection:
     else:
         helps = _("Relax the pin.") if pins else _("Only a newer system opens one.")
     told = why.format(pins=pins, python=target.python)
-    return _no(Backend.CPU, told, helps.format(pythons=pythons))
+    return _no(Backend.CPU, "no-wheel-for-system", told, helps.format(pythons=pythons))
 
 
-def _no(backend: Backend, why: Message, would_help: Text = "") -> Rejection:
-    return Rejection(backend=backend, variant="", why=why, would_help=would_help)
+def _no(backend: Backend, key: str, why: Message, would_help: Text = "") -> Rejection:
+    return Rejection(backend=backend, variant="", key=key, why=why, would_help=would_help)

@@ -34,20 +34,20 @@ def make_plans(machine: Machine, catalog: Catalog, request: Request = _ANYONE) -
     try:
         return _planned(machine, catalog, request)
     except NothingFits as error:
-        return Planning(rejected=(_refused(request, error.message, error.hint),))
+        return Planning(rejected=(_refused(request, "pins-exclude-release", error.message, error.hint),))
 
 
 def _planned(machine: Machine, catalog: Catalog, request: Request) -> Planning:
     target = target_of(machine, request, catalog)
     if isinstance(target, Refusal):
-        return Planning(rejected=(_refused(request, target.why, target.would_help),))
+        return Planning(rejected=(_refused(request, *target),))
     question = Question(
         machine,
         catalog,
         target,
         wishes_of(request.pins, catalog),
         cards_of(machine),
-        driver_of(machine),
+        driver_of(machine, catalog),
         request.backend,
     )
     options, rejected = _answers(question)
@@ -61,8 +61,8 @@ def _planned(machine: Machine, catalog: Catalog, request: Request) -> Planning:
     return with_nightly(planning, request, catalog) if request.nightly else planning
 
 
-def _refused(request: Request, why: Text, would_help: Text) -> Rejection:
-    return Rejection(backend=request.backend or Backend.CPU, variant="", why=why, would_help=would_help)
+def _refused(request: Request, key: str, why: Text, would_help: Text) -> Rejection:
+    return Rejection(backend=request.backend or Backend.CPU, variant="", key=key, why=why, would_help=would_help)
 
 
 def _answers(question: Question) -> tuple[list[Option], list[Rejection]]:
@@ -94,7 +94,7 @@ def _told(rejected: list[Rejection], question: Question) -> tuple[Rejection, ...
     else:
         why = _("No GPU on this machine works with {backend}.", backend=asked.value)
     helps = _("Leave the backend out, and the best one for this machine is chosen.")
-    return (Rejection(backend=asked, variant="", why=why, would_help=helps),)
+    return (Rejection(backend=asked, variant="", key="backend-not-here", why=why, would_help=helps),)
 
 
 def _plan(option: Option, question: Question, rejected: Iterable[Rejection]) -> Plan:
@@ -125,7 +125,7 @@ def _unserved(question: Question, rejected: Iterable[Rejection]) -> Iterator[Mes
     """Say why the CPU and not the GPU."""
     for rejection in rejected:
         yield sentences((rejection.why, rejection.would_help))
-    if not question.cards and question.driver.state == "ok":
+    if not question.cards and question.driver.text and not question.driver.obstacle:
         if question.machine.container:
             yield _("The NVIDIA driver is there but no GPU is: start the container with --gpus all.")
         else:

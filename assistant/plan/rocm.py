@@ -15,7 +15,6 @@ from assistant.plan.options import Offers, Option, Question
 __all__ = ["offers"]
 
 OVERRIDE = "HSA_OVERRIDE_GFX_VERSION"
-_IN_WSL = ("gfx11", "gfx12")  # the families that AMD's WSL runtime knows
 
 
 def offers(question: Question) -> Offers:
@@ -23,10 +22,10 @@ def offers(question: Question) -> Offers:
     cards = [card for card in question.cards if card.vendor is Vendor.AMD]
     if not cards or question.target.os == "macos":
         return Offers()
-    hidden = hidden_by(Vendor.AMD, question.machine)
+    hidden = hidden_by(Vendor.AMD, question.machine, question.catalog)
     if hidden:
         why = _("{setting} hides every AMD GPU from PyTorch.", setting=hidden)
-        return Offers(rejected=(_no(why, _("Remove that setting from the environment.")),))
+        return Offers(rejected=(_no("devices-hidden", why, _("Remove that setting from the environment.")),))
     wanted = _deciding(cards, question)
     options = _ways(question, wanted)
     if options:
@@ -60,7 +59,8 @@ def _native(question: Question, cards: list[Card]) -> Option | None:
     """Find the newest Linux build with code for all cards, else for as many as possible."""
     wheels = _linux_builds(question)
     if question.target.wsl:
-        cards = [card for card in cards if (card.gfx or "").startswith(_IN_WSL)]
+        known = tuple(row.prefix for row in question.catalog.rocm.families.rows if row.wsl)
+        cards = [card for card in cards if (card.gfx or "").startswith(known)]
     wheel = _newest(wheels, cards, question)
     if wheel is None:
         return None
@@ -205,19 +205,14 @@ def _warned(option: Option, cards: list[Card], question: Question) -> Option:
         more.append(
             _("{name}={value} is set here and would mislead this build; remove it.", name=OVERRIDE, value=already)
         )
-    more += [sentence for card in cards for sentence in _caveat(card)] if option.integrated else []
+    if option.integrated:
+        rows = question.catalog.rocm.caveats.rows
+        more += [_(row.text, name=card.name) for card in cards for row in rows if row.gfx == card.gfx]
     if len({card.integrated for card in cards}) > 1:
         more.append(
             _("Hide the integrated GPU with HIP_VISIBLE_DEVICES where a program picks it instead of the discrete card.")
         )
     return option._replace(env=env, warnings=(*option.warnings, *more))
-
-
-def _caveat(card: Card) -> Iterable[Message]:
-    if card.gfx == "gfx1036":
-        yield _("{name} has two compute units; the CPU may well be faster.", name=card.name)
-    if card.gfx == "gfx1033":
-        yield _("Wrong numbers are reported on {name}; verify before you rely on it.", name=card.name)
 
 
 def _why_none(question: Question, cards: list[Card]) -> Rejection:
@@ -227,19 +222,30 @@ def _why_none(question: Question, cards: list[Card]) -> Rejection:
         return _no_build(card, question)
     if card.identity is None and card.gfx is None:
         return _no(
+            "gpu-unidentified",
             _("{name} could not be identified, so no ROCm build can be chosen for it.", name=card.name),
             _('Say what it is: add "gfx" to the machine, as rocminfo prints it.'),
         )
     what = card.gfx or (card.identity.generation if card.identity else None) or card.name
     if target.os == "windows" and card.gfx and any(card.gfx in row.gfx for row in question.catalog.rocm.code.rows):
         return _no(
+            "gpu-without-code",
             _("AMD publishes no Windows wheels for {name} ({gfx}).", name=card.name, gfx=card.gfx),
             _("Linux has ROCm wheels for it."),
         )
     why = _("No ROCm build holds code for {name} ({gfx}).", name=card.name, gfx=what)
-    if card.gfx and card.gfx.startswith(("gfx11", "gfx12")):
-        return _no(why, _("A newer ROCm than this catalogue knows may hold it: refresh the catalogue."))
-    return _no(why, _("DirectML in Windows drives it.") if target.os == "linux" and _has_directx(card) else "")
+    current = tuple(row.prefix for row in question.catalog.rocm.families.rows if row.current)
+    if card.gfx and card.gfx.startswith(current):
+        return _no(
+            "gpu-newer-than-catalogue",
+            why,
+            _("A newer ROCm than this catalogue knows may hold it: refresh the catalogue."),
+        )
+    return _no(
+        "gpu-without-code",
+        why,
+        _("DirectML in Windows drives it.") if target.os == "linux" and _has_directx(card) else "",
+    )
 
 
 def _has_directx(card: Card) -> bool:
@@ -248,19 +254,22 @@ def _has_directx(card: Card) -> bool:
 
 def _no_build(card: Card, question: Question) -> Rejection:
     if question.target.platform not in {"linux_x86_64", "windows_amd64"}:
-        return _no(_("ROCm builds exist for x86_64 only."))
+        return _no("no-wheel-for-system", _("ROCm builds exist for x86_64 only."))
     if question.target.wsl:
         return _no(
+            "rocm-wsl-unsupported-gpu",
             _("AMD's WSL runtime does not know {name} ({gfx}).", name=card.name, gfx=card.gfx),
             _("Use ROCm in Windows itself or in Linux without WSL."),
         )
     if question.wishes.text:
         return _no(
+            "pins-exclude-build",
             _("No ROCm build for {name} satisfies {pins}.", name=card.name, pins=question.wishes.text),
             _("Relax the pin."),
         )
     pythons = [tag for row in question.catalog.amd_releases for tag in row.pythons]
     return _no(
+        "no-wheel-for-system",
         _(
             "No ROCm build for {name} installs with Python {python} here.",
             name=card.name,
@@ -270,8 +279,8 @@ def _no_build(card: Card, question: Question) -> Rejection:
     )
 
 
-def _no(why: Message, would_help: Text = "") -> Rejection:
-    return Rejection(backend=Backend.ROCM, variant="", why=why, would_help=would_help)
+def _no(key: str, why: Message, would_help: Text = "") -> Rejection:
+    return Rejection(backend=Backend.ROCM, variant="", key=key, why=why, would_help=would_help)
 
 
 def _names(cards: list[Card]) -> str:

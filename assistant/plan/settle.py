@@ -121,7 +121,9 @@ def _settled(plan: Plan, looks: Looks, case: Case) -> Plan | Rejection:
     if silent or plan.backend is Backend.CPU:
         return replace(plan, warnings=(*plan.warnings, _unchecked(silent) if silent else _nothing(plan, official)))
     helps = _("Name another index with --index-url, or wait until the build is published.")
-    return Rejection(backend=plan.backend, variant=plan.variant, why=_nothing(plan, official), would_help=helps)
+    return Rejection(
+        backend=plan.backend, variant=plan.variant, key="not-in-index", why=_nothing(plan, official), would_help=helps
+    )
 
 
 def _last_night(plan: Plan, look: Look, case: Case) -> Plan | Rejection:
@@ -132,7 +134,9 @@ def _last_night(plan: Plan, look: Look, case: Case) -> Plan | Rejection:
         return replace(_with(plan, wheel, look, look, wanted=plan.torch), torch=_version(wheel).public)
     if look.reason:
         return replace(plan, warnings=(*plan.warnings, _unchecked(look)))
-    return Rejection(backend=plan.backend, variant=plan.variant, why=_nothing(plan, look), would_help="")
+    return Rejection(
+        backend=plan.backend, variant=plan.variant, key="not-in-index", why=_nothing(plan, look), would_help=""
+    )
 
 
 def _unchecked(look: Look) -> Message:

@@ -27,8 +27,9 @@ _NAMES = {
 
 
 class Refusal(NamedTuple):
-    """Why no wheel at all fits, and what would help."""
+    """Why no wheel at all fits, by its key and in words, and what would help."""
 
+    key: str
     why: Message
     would_help: Message
 
@@ -120,16 +121,19 @@ def _unbuilt(machine: Machine, os: str, arch: str, platform: str) -> Refusal | N
     """Say why no torch is built for this system and processor, whatever the Python version."""
     if machine.python_bits == 32 or arch.lower() in {"x86", "i386", "i586", "i686", "win32"}:  # noqa: PLR2004 - bits
         return Refusal(
+            "python-32bit",
             _("This Python is a 32-bit build, and PyTorch has 64-bit wheels only."),
             _("Use a 64-bit Python {python}.", python=USUAL_PYTHON),
         )
     if not platform:
         return Refusal(
+            "no-wheel-for-system",
             _("PyTorch publishes no wheels for {os} on {arch}.", os=os, arch=arch),
             _("Build PyTorch from source, or use an x86_64 or arm64 machine."),
         )
     if os == "linux" and _musl(machine):
         return Refusal(
+            "libc-musl",
             _("This system uses musl instead of glibc, and PyTorch publishes no musllinux wheels."),
             _("Use a distribution with glibc, such as Debian, in a container or beside this system."),
         )
@@ -147,12 +151,14 @@ def _unfit_python(
     implementation = machine.python_implementation if own else None
     if implementation and implementation.lower() != "cpython":
         return Refusal(
+            "python-not-cpython",
             _("This Python is {name}, and PyTorch has wheels for CPython only.", name=implementation),
             _("Use CPython {python}.", python=USUAL_PYTHON),
         )
     known = catalog.pythons(platform)
     if tag not in known:
         return Refusal(
+            "no-wheel-for-system",
             _("No PyTorch release has a wheel for Python {python} on {platform}.", python=python, platform=platform),
             _("Use Python {python}: add --python {python}.", python=_nearest(known)),
         )

@@ -73,11 +73,11 @@ def inquiry(log: Log, machine: Machine, found: Iterable[Diagnosis]) -> str:
 
 
 def with_ways_out(findings: Iterable[Finding], machine: Machine) -> tuple[Finding, ...]:
-    """Give findings that name a known cause that cause's remedies, where they have none of their own."""
+    """Give findings that name a known cause that cause's remedies, where they have no command of their own."""
     rules = {rule.key: rule for rule in load_rules().rules}
     return tuple(
-        replace(finding, remedies=_filled(ways_out(rules[finding.key], machine), machine))
-        if finding.key in rules and not finding.remedies and finding.wrong
+        replace(finding, remedies=(*finding.remedies, *_filled(ways_out(rules[finding.key], machine), machine)))
+        if finding.key in rules and finding.wrong and not any(way.commands for way in finding.remedies)
         else finding
         for finding in findings
     )

@@ -1,24 +1,91 @@
-"""Every check of a machine as it stands: what detection finds, what its facts tell, what became of our environments."""
+"""What is wrong on a machine: what detection saw, what stands between it and a better plan, what its facts tell."""
 
 from __future__ import annotations
 
+from assistant.catalog import load_catalog
 from assistant.detect import detect
 from assistant.diagnose import check_up
-from assistant.diagnose.checks import PROXIES, passed
 from assistant.host.base import Host
 from assistant.install.made import replaced_builds
-from assistant.model.finding import Finding
+from assistant.model.errors import BadInput
+from assistant.model.finding import Finding, Remedy, Severity
+from assistant.model.machine import Detection
+from assistant.model.plan import Backend, Planning, Rejection
+from assistant.model.record import replace
+from assistant.plan import make_plans
 from assistant.session.diagnosis import with_ways_out
 
-__all__ = ["examine"]
+__all__ = ["examine", "judged"]
+
+PROXIES = ("HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy")
+# What the user of a machine can mend, by the planner's keys; each state of NVIDIA's driver is one too.
+MENDABLE = {
+    "devices-hidden",
+    "libc-musl",
+    "macos-too-old",
+    "mps-x86-python-rosetta",
+    "python-32bit",
+    "python-not-cpython",
+    "rocm-wsl-unsupported-gpu",
+    "windows-too-old",
+}
 
 
 def examine(host: Host) -> tuple[Finding, ...]:
-    """Detect a machine and check its facts; a cause that detection tells is not told twice."""
-    found = detect(host)
+    """Detect a machine and judge it, with what became of our environments where it is the one at hand."""
+    if host.replayed:
+        return judged(detect(host))
     proxies = {name: answer.text for name in PROXIES if (answer := host.variable(name))}
-    told = {finding.key for finding in found.findings}
-    checks = [check for check in check_up(found.machine, proxies) if check.key not in told]
-    replaced = () if host.replayed else replaced_builds(host)
-    news = passed(found.machine, told, live=not host.replayed)
-    return with_ways_out((*checks, *news, *found.findings, *replaced), found.machine)
+    return (*judged(detect(host), proxies, live=True), *replaced_builds(host))
+
+
+def judged(found: Detection, proxies: dict[str, str] | None = None, *, live: bool = False) -> tuple[Finding, ...]:
+    """Give all that is to be said about a machine: nothing twice, and nothing that would not change its plan.
+
+    `proxies` are the variables of that name; with `live` the machine is the one at hand.
+    """
+    machine = found.machine
+    try:
+        planning = make_plans(machine, load_catalog())
+    except BadInput:  # a Python version that nobody can read: what wants to plan will say so
+        planning = Planning()
+    obstacles = _obstacles(planning)
+    seen = {finding.key for finding in obstacles}
+    observed = tuple(finding for finding in found.findings if finding.key not in seen)
+    checked = check_up(
+        replace(machine, env={**(proxies or {}), **machine.env}),
+        {finding.key for finding in (*obstacles, *observed)},
+        live=live,
+        gpu_plan=any(plan.backend is not Backend.CPU for plan in planning.plans),
+    )
+    return with_ways_out((*checked, *obstacles, *observed), machine)
+
+
+def _obstacles(planning: Planning) -> tuple[Finding, ...]:
+    """Turn what stands against a better plan into findings, one for each key."""
+    found = {
+        rejection.key: Finding(
+            key=rejection.key,
+            severity=_severity(rejection, planning),
+            text=rejection.why,
+            remedies=(Remedy(text=rejection.would_help),) if rejection.would_help else (),
+        )
+        for rejection in reversed(planning.rejected)
+        if _would_be_better(rejection, planning)
+    }
+    return tuple(reversed(found.values()))
+
+
+def _severity(rejection: Rejection, planning: Planning) -> Severity:
+    """Call news what nobody can mend, or what would only open a newer release of what works already."""
+    choice = planning.choice
+    if choice is None:
+        return Severity.WARNING
+    mendable = rejection.key in MENDABLE or rejection.key.startswith("nvidia-")
+    return Severity.WARNING if mendable and choice.backend is not rejection.backend else Severity.INFO
+
+
+def _would_be_better(rejection: Rejection, planning: Planning) -> bool:
+    """Tell whether the backend that is kept away would be taken, were it not: backends are listed best first."""
+    order = list(Backend)
+    return planning.choice is None or order.index(rejection.backend) <= order.index(planning.choice.backend)

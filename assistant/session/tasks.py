@@ -29,6 +29,7 @@ from assistant.machines import load
 from assistant.model.checks import check_title
 from assistant.model.errors import BadInput, WorkFailed
 from assistant.model.event import FindingRaised, LogLine, Progress, Sink, Step
+from assistant.model.finding import Severity
 from assistant.model.plan import Plan
 from assistant.model.record import replace
 from assistant.model.report import RIGHT, Environment, Report, Status
@@ -37,6 +38,7 @@ from assistant.plan.settle import Case
 from assistant.session.carry import take_along
 from assistant.session.consent import resolved, told_of_indexes
 from assistant.session.diagnosis import diagnosed, inquiry, machine_of_log, with_ways_out
+from assistant.session.doctor import judged
 from assistant.session.interpreters import interpreters
 from assistant.session.mend import carry_out, way_chosen
 from assistant.session.nouns import Preview, State, Task
@@ -70,6 +72,7 @@ def _detect(state: State, tools: Tools) -> Changes:
     if not state.machine:
         _ahead(lambda: tools.sources.environment)  # pip needs half a second to tell its settings; the plan wants them
     found = detect(host, overrides=state.overrides)
+    found = replace(found, findings=tuple(each for each in judged(found) if each.severity is not Severity.OK))
     pythons = {} if state.machine else interpreters(tools.host)
     return {"detection": found, "findings": found.findings, "preview": None, "pythons": pythons}
 
@@ -144,7 +147,12 @@ def _check_proof(report: Report, state: State, tools: Tools) -> None:
     """Raise `WorkFailed` for an environment that does not compute, unless the user wants to keep it as it is."""
     wrong = [check for check in report.checks if check.status not in {*RIGHT, Status.SKIPPED}]
     for check in wrong:
-        tools.sink(LogLine(step=Step.INSTALL, text=f"{check_title(check.key)}: {check.detail}"))
+        tools.sink(
+            LogLine(
+                step=Step.INSTALL,
+                text=Message("{check}: {detail}").format(check=check_title(check.key), detail=check.detail),
+            )
+        )
     named = ", ".join(f"“{check_title(check.key)}”" for check in wrong)
     question = _("The verification on {device} failed ({checks}). Keep the installation all the same?")
     if not (report.usable or state.keep or tools.ask(question.format(device=report.device, checks=named))):

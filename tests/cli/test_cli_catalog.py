@@ -116,7 +116,7 @@ def test_spoilt_tables_are_named_by_every_plan(run, tmp_path):
     done = run("plan", "--machine", brief, "--json")
     assert done.returncode == 0
     (warning,) = json.loads(done.stdout)["choice"]["warnings"]
-    assert str(spoilt) in warning
+    assert str(spoilt) in warning["text"]
     assert str(spoilt) in run("catalog", "show").stderr
 
 

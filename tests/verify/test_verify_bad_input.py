@@ -9,6 +9,7 @@ import pytest
 from assistant import start
 from assistant.diagnose import diagnose
 from assistant.export.write import write_all
+from assistant.i18n import render
 from assistant.model.errors import WorkFailed
 from assistant.model.event import FindingRaised
 from assistant.model.machine import Machine
@@ -44,7 +45,7 @@ def test_a_torch_that_does_not_load_is_found_out(fake_python, fault, key):
     events = []
     report = verify(fake_python, "cpu", events.append, level=("import",), environment={"FAKE_TORCH_FAULT": fault})
     assert not report.usable
-    assert first_cause(report.checks[0].detail) == key
+    assert first_cause(render(report.checks[0].detail)) == key
     (finding,) = [event.finding for event in events if isinstance(event, FindingRaised)]
     assert first_cause("\n".join(map(str, finding.evidence))) == key
 
@@ -71,4 +72,4 @@ def test_a_folder_that_cannot_be_written_is_found_out(tmp_path):
     with pytest.raises(WorkFailed) as caught:
         write_all(tmp_path / "results" / "deep", {"report.md": "text"}, lambda _foreign: False)
     assert "cannot be written to" in str(caught.value.message)
-    assert first_cause(caught.value.message) == "folder-not-writable"
+    assert first_cause(str(caught.value)) == "folder-not-writable"

@@ -10,6 +10,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from assistant.i18n import render
 from assistant.model.checks import FULL, QUICK, check_title
 from assistant.verify import run
 from assistant.verify.child import FILES, Target, known_checks
@@ -106,8 +107,8 @@ def spoken():
 @pytest.mark.parametrize(("reason", "names"), sorted(spoken(), key=str))
 def test_what_the_child_says_is_a_sentence(reason, names):
     """Each key has a sentence, and the values that it names are sent, as far as they are written out."""
-    values = dict.fromkeys(re.findall(r"\{(\w+)", SENTENCES[reason]), 1.0)
-    assert sentence(reason, values).endswith((".", "1.0"))
+    values = dict.fromkeys(re.findall(r"\{(\w+)", SENTENCES[reason].id), 1.0)
+    assert render(sentence(reason, values)).endswith((".", "1.0"))
     assert not names or names == set(values)
 
 

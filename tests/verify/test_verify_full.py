@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from assistant.i18n import render
 from assistant.model.checks import FULL
 from assistant.model.event import FindingRaised, Progress
 from assistant.model.report import Status, verdict
@@ -82,7 +83,7 @@ def test_a_fault_planted_in_the_real_torch_is_caught(planted_python, fault, key,
     spared = status is Status.SLOW or (status is Status.UNSUPPORTED and key in ("float64", "compile"))
     assert report.passed is spared
     if spared and status is Status.UNSUPPORTED:
-        assert verdict(report) == f"Usable on the device cpu, but it lacks: {key}."
+        assert render(verdict(report)) == f"Usable on the device cpu, but it lacks: {key}."
     assert f"verify.{key}" in {event.finding.key for event in events if isinstance(event, FindingRaised)}
     assert report.checks[-1].status is (Status.SKIPPED if status is Status.TIMEOUT else Status.PASSED)
 
@@ -110,7 +111,7 @@ def test_a_real_cpu_passes_in_full(cpu_environment):
     assert report.passed, report
     assert Status.SKIPPED not in statuses.values()
     assert report.lacking == ("compile",)  # this environment's path holds a space
-    assert "holds a space" in {check.key: check.detail for check in report.checks}["compile"]
+    assert "holds a space" in render({check.key: check.detail for check in report.checks}["compile"])
     assert all(check.detail for check in report.checks if check.key == "out_of_memory")
     assert tuple(statuses) == FULL
     progress = [event for event in events if isinstance(event, Progress)]

@@ -4,6 +4,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
+from assistant.i18n import render
 from assistant.model.record import from_json, replace, to_json
 from assistant.model.report import Check, Report, Status
 from assistant.model.speed import Limit, Speed, limit_rows, speed_headings, speed_rows
@@ -39,13 +40,13 @@ REPORT = Report(
 
 def test_the_table_tells_rate_ratio_limit_spread_and_noise():
     """One row per measured check; what holds it up, memory or arithmetic, is its limit; a wide spread is noisy."""
-    rows = speed_rows(REPORT.speeds, REPORT.limits)
+    rows = [tuple(map(render, row)) for row in speed_rows(REPORT.speeds, REPORT.limits)]
     wanted = ("speed.matmul.float32", "20,000 GFLOP/s", "200 ×", "80 %, measured", "±2 % (30)", "1024 MiB", "")
     assert rows[1] == wanted
     assert [row[3] for row in rows] == ["45 %, published", "80 %, measured", "40 %, published", "30 %, published", ""]
     assert [row[-1] for row in rows] == ["", "", "", "", "noisy"]
     assert len(speed_headings()) == len(rows[0])
-    assert limit_rows(REPORT.limits) == (
+    assert tuple(tuple(map(render, row)) for row in limit_rows(REPORT.limits)) == (
         ("memory 1,000 GB/s, float16 50,000 GFLOP/s", "a data sheet (2026-11-21)"),
         ("float32 25,000 GFLOP/s", "the best of this run"),
     )

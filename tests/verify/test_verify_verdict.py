@@ -2,6 +2,7 @@
 
 import pytest
 
+from assistant.i18n import render
 from assistant.model.report import Check, Report, Status, verdict
 
 RIGHT = {"import": Status.PASSED, "device": Status.PASSED, "copy": Status.PASSED, "matmul": Status.PASSED}
@@ -33,4 +34,4 @@ CASES = [
 def test_missing_wrong_and_slow_are_told_apart(found, passed, usable, words):
     """A missing type fails nothing, a missing operator leaves the device usable, a wrong one does not."""
     assert (found.passed, found.usable) == (passed, usable)
-    assert words in verdict(found)
+    assert words in render(verdict(found))

@@ -1,0 +1,111 @@
+"""What the facts of a machine alone tell, good news too: checks as data, asked as the rules for logs are."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Collection
+from functools import cache
+from importlib.resources import files
+
+from assistant.diagnose.predicates import ask, check_facts
+from assistant.i18n import _
+from assistant.model.finding import Finding, Severity
+from assistant.model.machine import Machine, Vendor
+from assistant.model.record import Record, from_plain
+
+__all__ = ["check_up"]
+
+
+class Case(Record, frozen=True):
+    """One answer of a check: what must be known to hold, what must not, and the sentence that is then told.
+
+    `live` needs the machine at hand: a recording may not know it. `gpu_plan` needs a plan that takes a GPU.
+    """
+
+    severity: Severity
+    text: str
+    facts: dict[str, object] = {}
+    unless: dict[str, object] = {}
+    live: bool = False
+    gpu_plan: bool = False
+
+
+class Check(Record, frozen=True):
+    """One thing that can be wrong: its cases in order, and who says so."""
+
+    key: str
+    source: str
+    case: tuple[Case, ...]
+
+
+class _File(Record, frozen=True):
+    as_of: str
+    check: tuple[Check, ...]
+
+
+def check_up(
+    machine: Machine, told: Collection[str] = (), *, live: bool = False, gpu_plan: bool = True
+) -> tuple[Finding, ...]:
+    """Judge a machine's facts: one finding for each check of which enough is known, unless its key is told already."""
+    found = (_judged(check, machine, live=live, gpu_plan=gpu_plan) for check in _checks() if check.key not in told)
+    return tuple(finding for finding in found if finding)
+
+
+def _judged(check: Check, machine: Machine, *, live: bool, gpu_plan: bool) -> Finding | None:
+    for case in check.case:
+        if (case.live and not live) or (case.gpu_plan and not gpu_plan):
+            continue
+        if all(ask(machine, case.facts).values()) and not any(ask(machine, case.unless).values()):
+            values = _values(case, machine)
+            evidence = tuple(f"{name}=={machine.packages[name]}" for name in _installed(case, machine))
+            named = {name: value for name, value in values.items() if f"{{{name}}}" in case.text}
+            return Finding(
+                key=check.key,
+                severity=case.severity,
+                text=_(case.text, **named),
+                evidence=evidence if case.severity in {Severity.WARNING, Severity.ERROR} else (),
+            )
+    return None
+
+
+def _values(case: Case, machine: Machine) -> dict[str, object]:
+    """Give what a case's sentence may speak of."""
+    amd = {gpu.gfx for gpu in machine.gpus if gpu.vendor is Vendor.AMD and gpu.gfx}
+    set_ = [name for fact in ("env", "env_any") for name in _names(case.facts.get(fact)) if machine.env.get(name)]
+    return {
+        "python": machine.python,
+        "torch": machine.packages.get("torch"),
+        "numpy": machine.packages.get("numpy"),
+        "driver": machine.nvidia_driver,
+        "gpus": ", ".join(gpu.name or gpu.vendor.value for gpu in machine.gpus),
+        "targets": ", ".join(sorted(amd)),
+        "memory": machine.memory_gb,
+        "disk": machine.disk_free_gb,
+        "names": ", ".join(_installed(case, machine)),
+        "packages": ", ".join(f"{name} {machine.packages[name]}" for name in _installed(case, machine)),
+        "variables": ", ".join(set_),
+        "value": machine.env.get(set_[0]) if set_ else None,
+    }
+
+
+def _installed(case: Case, machine: Machine) -> list[str]:
+    """Name the packages that a case asks for and that are there."""
+    wanted = case.facts.get("installed")
+    asked = wanted.get("of") if isinstance(wanted, dict) else case.facts.get("builds_differ")
+    return [name for name in _names(asked) if name in machine.packages]
+
+
+def _names(value: object) -> list[str]:
+    return list(map(str, value)) if isinstance(value, dict | list) else []
+
+
+@cache
+def _checks() -> tuple[Check, ...]:
+    """Read the shipped checks, once; raise `BadInput`, `ValueError` or `TypeError` naming what is wrong in them."""
+    text = files("assistant.diagnose").joinpath("health.toml").read_text("utf-8")
+    checks = from_plain(tomllib.loads(text), _File, "health.toml").check
+    for check in checks:
+        for case in check.case:
+            check_facts(case.facts, f"health.toml, {check.key}")
+            check_facts(case.unless, f"health.toml, {check.key}")
+    return checks

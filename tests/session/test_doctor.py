@@ -1,0 +1,188 @@
+"""One judge of a machine: what is said rests on detection, the planner's own obstacles and checks of the facts."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from assistant.catalog import load_catalog
+from assistant.detect import detect
+from assistant.host.recording import ReplayHost
+from assistant.i18n import render
+from assistant.machines import load, shipped
+from assistant.model.finding import Finding, Severity
+from assistant.model.machine import Detection, Gpu, Machine, Vendor
+from assistant.model.record import replace
+from assistant.plan import make_plans
+from assistant.session.doctor import examine, judged
+
+CATALOG = load_catalog()
+NVIDIA, AMD, INTEL = (Gpu(vendor=vendor, name=vendor.value) for vendor in (Vendor.NVIDIA, Vendor.AMD, Vendor.INTEL))
+
+
+def told_of(machine: Machine, **options: object) -> dict[str, Finding]:
+    """Judge a machine of which nothing but its facts is known; the findings by their keys."""
+    return {finding.key: finding for finding in judged(Detection(machine=machine), **options)}
+
+
+def in_order(**facts: object) -> Machine:
+    """Give a machine on which nothing is wrong, but for the facts given."""
+    usual = {
+        "os": "linux",
+        "arch": "x86_64",
+        "wsl": False,
+        "python": "3.12.4",
+        "python_implementation": "CPython",
+        "python_bits": 64,
+        "gpus": (Gpu(vendor=Vendor.NVIDIA, name="NVIDIA GeForce RTX 4090", compute_capability="8.9"),),
+        "nvidia_driver": "580.95.05",
+        "memory_gb": 32,
+        "disk_free_gb": 100,
+    }
+    return Machine(**{**usual, **facts})
+
+
+@pytest.mark.parametrize("name", shipped())
+def test_nothing_is_said_twice(name: str) -> None:
+    """Over all recorded machines, no fault and no sentence comes twice."""
+    found = examine(ReplayHost(load(name)))
+    assert [key for key, count in Counter(finding.key for finding in found if finding.wrong).items() if count > 1] == []
+    assert [text for text, count in Counter(render(finding.text) for finding in found).items() if count > 1] == []
+
+
+@pytest.mark.parametrize("name", shipped())
+def test_the_doctor_never_advises_what_does_not_change_the_plan(name: str) -> None:
+    """Where it speaks of the driver's age, a newer driver leads to another build or release."""
+    machine = detect(ReplayHost(load(name))).machine
+    newest = replace(
+        machine,
+        nvidia_driver="999.0",
+        cuda_driver_api=None,
+        nvidia_smi_output=None,
+        gpus=tuple(replace(gpu, driver=None) for gpu in machine.gpus),
+    )
+    now, then = (make_plans(each, CATALOG).choice for each in (machine, newest))
+    keys = {finding.key for finding in examine(ReplayHost(load(name))) if finding.severity is not Severity.OK}
+    if "nvidia-driver-too-old" in keys:
+        assert (then.variant, then.torch) != (now.variant, now.torch)
+
+
+@pytest.mark.parametrize("name", shipped())
+def test_the_doctor_and_the_planner_agree(name: str) -> None:
+    """What keeps the best backend away in the plan is what the doctor names, by the same key and sentence."""
+    machine = detect(ReplayHost(load(name))).machine
+    planning = make_plans(machine, CATALOG)
+    said = {finding.key: finding.text for finding in examine(ReplayHost(load(name)))}
+    first = planning.rejected[0] if planning.rejected and planning.choice is None else None
+    against = [row for row in planning.rejected if row.key.startswith("nvidia-") or row.key == "devices-hidden"]
+    for row in filter(None, (first, *against)):
+        if planning.choice is None or list(type(row.backend)).index(row.backend) <= list(type(row.backend)).index(
+            planning.choice.backend
+        ):
+            assert row.key in said
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "gpu", "hides"),
+    [
+        ("HIP_VISIBLE_DEVICES", "-1", NVIDIA, False),
+        ("HIP_VISIBLE_DEVICES", "-1", AMD, True),
+        ("CUDA_VISIBLE_DEVICES", "-1,0", NVIDIA, True),
+        ("CUDA_VISIBLE_DEVICES", "", NVIDIA, True),
+        ("CUDA_VISIBLE_DEVICES", "0", NVIDIA, False),
+        ("CUDA_VISIBLE_DEVICES", "-1", AMD, True),
+        ("NVIDIA_VISIBLE_DEVICES", "void", NVIDIA, True),
+        ("NVIDIA_VISIBLE_DEVICES", "void", AMD, False),
+        ("ROCR_VISIBLE_DEVICES", "-1", AMD, True),
+        ("ZE_AFFINITY_MASK", "-1", INTEL, True),
+    ],
+)
+def test_a_variable_hides_its_own_vendors_gpus_only(variable: str, value: str, gpu: Gpu, *, hides: bool) -> None:
+    """The planner and the doctor tell the same, by the same key."""
+    machine = in_order(gpus=(gpu,), env={variable: value}, nvidia_driver="580.95.05" if gpu is NVIDIA else None)
+    rejected = {row.key for row in make_plans(machine, CATALOG).rejected}
+    assert ("devices-hidden" in rejected) is hides
+    told = told_of(machine, live=True)["devices-hidden"]
+    assert told.wrong is hides
+    assert (f"{variable}={value}" in render(told.text)) is hides
+
+
+@pytest.mark.parametrize(
+    ("facts", "key"),
+    [
+        ({"python_bits": 32}, "python-32bit"),
+        ({"python_implementation": "PyPy"}, "python-not-cpython"),
+        ({"libc": "musl 1.2.5"}, "libc-musl"),
+        ({"os": "windows", "packages": {"torch": "2.9.0"}}, "torch-cpu-build-installed"),
+        ({"packages": {"torch": "2.9.0+cpu"}}, "torch-cpu-build-installed"),
+        ({"gpus": (AMD,), "nvidia_driver": None, "packages": {"torch": "2.9.0"}}, "wrong-backend-build-for-gpu"),
+        ({"os": "windows", "packages": {"torch": "2.9.0+rocm7"}}, "wrong-backend-build-for-gpu"),
+        ({"nvidia_driver": None, "nvidia_driver_state": "nouveau"}, "nvidia-nouveau"),
+        ({"nvidia_driver": "440.33"}, "nvidia-driver-too-old"),
+        ({"packages": {"torch": "2.2.2+cu121", "numpy": "2.1.0"}}, "numpy2-abi"),
+        ({"packages": {"torch": "2.9.0+cu130", "torchvision": "0.24.0+cu126"}}, "torch-torchvision-mismatch"),
+        ({"packages": {"onnxruntime": "1.2", "onnxruntime-gpu": "1.2"}}, "onnxruntime-packages-conflict"),
+        ({"packages": {"torch-directml": "0.2.5"}}, "directml-on-native-linux"),
+        ({"disk_free_gb": 3}, "disk-full"),
+        ({"memory_gb": 2}, "pip-out-of-ram"),
+    ],
+)
+def test_trouble_is_seen_before_it_strikes(facts: dict[str, object], key: str) -> None:
+    """One fact that is wrong raises its key, and nothing else, with a next step."""
+    wrong = [finding for finding in told_of(in_order(**facts)).values() if finding.wrong]
+    assert [finding.key for finding in wrong] == [key]
+    assert wrong[0].remedies
+
+
+def test_a_variable_of_mps_must_be_a_number() -> None:
+    """PyTorch ends at its import otherwise."""
+    mac = Machine(os="macos", arch="arm64", env={"PYTORCH_ENABLE_MPS_FALLBACK": "true"})
+    assert told_of(mac)["mps-fallback-variable-invalid"].severity is Severity.ERROR
+    mac = replace(mac, env={"PYTORCH_ENABLE_MPS_FALLBACK": "1"})
+    assert told_of(mac)["mps-fallback-variable-invalid"].severity is Severity.OK
+
+
+def test_an_old_card_is_news_and_nothing_to_mend() -> None:
+    """No driver helps a GTX 780, so none is advised; why the CPU is taken is told all the same."""
+    found = told_of(in_order(gpus=(Gpu(vendor=Vendor.NVIDIA, name="NVIDIA GeForce GTX 780"),), nvidia_driver="470.256"))
+    assert not any(finding.wrong for finding in found.values())
+    assert found["gpu-without-code"].severity is Severity.INFO
+    assert "nvidia-driver-too-old" not in found
+
+
+def test_a_newer_driver_for_a_newer_release_is_news() -> None:
+    """The plan works as it is; the doctor says what more there would be."""
+    found = told_of(in_order(nvidia_driver="570.86.15"))
+    assert found["nvidia-driver-too-old"].severity is Severity.INFO
+    assert "580" in render(found["nvidia-driver-too-old"].remedies[0].text)
+
+
+def test_a_proxy_with_the_wrong_scheme_is_named() -> None:
+    """The variable is named, never its value; a right one is good news."""
+    wrong = told_of(in_order(), proxies={"HTTPS_PROXY": "https://me:secret@proxy:3128"})["proxy-misconfigured"]
+    right = told_of(in_order(), proxies={"HTTPS_PROXY": "http://proxy:3128"})["proxy-misconfigured"]
+    assert (wrong.severity, right.severity) == (Severity.WARNING, Severity.OK)
+    assert "HTTPS_PROXY" in render(wrong.text)
+    assert "secret" not in str(wrong)
+
+
+def test_what_is_unknown_is_not_judged() -> None:
+    """A machine that tells nothing gets no bad news."""
+    assert not any(finding.wrong for finding in told_of(Machine()).values())
+
+
+def test_a_machine_in_order_gets_good_news() -> None:
+    """Everything fits, and versions are told as they were read."""
+    found = told_of(in_order(packages={"torch": "2.14.1+cu130", "numpy": "2.3.0"}))
+    assert {finding.severity for finding in found.values()} == {Severity.OK}
+    assert "580.95.05" in render(found["nvidia-driver-too-old"].text)
+
+
+def test_what_a_recording_may_not_know_is_told_of_a_machine_at_hand_only() -> None:
+    """Kernels, drivers and variables are good news where they were looked for."""
+    machine = in_order(gpus=(AMD,), nvidia_driver=None, packages={"onnxruntime": "1.20"})
+    here = {key for key, finding in told_of(machine, live=True).items() if finding.severity is Severity.OK}
+    assert {"kernel-broken", "devices-hidden", "hsa-override-set", "kfd-permission", "amdgpu-driver-not-loaded"} <= here
+    assert not {"kernel-broken", "devices-hidden", "kfd-permission"} & set(told_of(machine))
+    assert "onnxruntime-packages-conflict" in told_of(machine)
