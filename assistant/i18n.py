@@ -101,12 +101,12 @@ def _translations() -> gettext.NullTranslations:
     return _Current.translations
 
 
-def _(sentence: str, **params: object) -> Message:
+def _(sentence: str, /, **params: object) -> Message:
     """Give a whole English sentence with the values of its placeholders, to be written by who shows it."""
     return Message(sentence).format(**params)
 
 
-def ngettext(one: str, many: str, count: int, **params: object) -> Message:
+def ngettext(one: str, many: str, count: int, /, **params: object) -> Message:
     """Give a sentence that depends on a number, its placeholder `count`."""
     return Message(one, many=many).format(count=count, **params)
 
@@ -139,10 +139,10 @@ def changed(value: Value, change: Callable[[str], str]) -> Any:  # noqa: ANN401 
 
 def render(message: Value | None) -> str:
     """Write a message in the language in force, "" for None; only shells and writers of files do this."""
+    if isinstance(message, tuple):
+        return ", ".join(map(render, message))
     if not isinstance(message, Message):
-        return (
-            ", ".join(map(render, message)) if isinstance(message, tuple) else str("" if message is None else message)
-        )
+        return "" if message is None else str(message)
     if not message.id:
         return _in_a_row(map(render, message.params.values()))
     translations, params = _translations(), message.params
@@ -155,15 +155,15 @@ def render(message: Value | None) -> str:
 
 
 def _inside(text: str, name: str, value: Value) -> str | int | float:
-    """Give what stands for a placeholder; a sentence within a sentence loses its full stop."""
+    """Give what stands for a placeholder; a sentence before a sign loses its own full stop."""
     if isinstance(value, int | float):
         return value
-    followed = f"{{{name}}}." in text or f"{{{name}}}。" in text
-    within = followed if isinstance(value, str) else not text.endswith(f"{{{name}}}")
-    return render(value).rstrip(".。") if within else render(value)
+    sign = text.partition(f"{{{name}}}")[2][:1]
+    signs = ".。" if isinstance(value, str) else ".。,，;；:：)）"
+    return render(value).rstrip(".。") if sign and sign in signs else render(value)
 
 
-def say(sentence: str, **params: object) -> str:
+def say(sentence: str, /, **params: object) -> str:
     """Write a sentence at once, in the language in force: for shells."""
     return render(_(sentence, **params))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from assistant.diagnose.engine import Match, diagnose, matches, nearest, remedy, ways_out
 from assistant.diagnose.facts import facts_in, merged
-from assistant.diagnose.health import check_up
+from assistant.diagnose.health import check_packages, check_up
 from assistant.diagnose.launch import relaunched
 from assistant.diagnose.log import Log, read_log
 from assistant.diagnose.rules import Rule, Way, Wish, load_rules
@@ -15,6 +15,7 @@ __all__ = [
     "Rule",
     "Way",
     "Wish",
+    "check_packages",
     "check_up",
     "diagnose",
     "facts_in",

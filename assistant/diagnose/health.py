@@ -13,7 +13,7 @@ from assistant.model.finding import Finding, Severity
 from assistant.model.machine import Machine, Vendor
 from assistant.model.record import Record, from_plain
 
-__all__ = ["check_up"]
+__all__ = ["check_packages", "check_up"]
 
 
 class Case(Record, frozen=True):
@@ -49,6 +49,16 @@ def check_up(
     """Judge a machine's facts: one finding for each check of which enough is known, unless its key is told already."""
     found = (_judged(check, machine, live=live, gpu_plan=gpu_plan) for check in _checks() if check.key not in told)
     return tuple(finding for finding in found if finding)
+
+
+def check_packages(machine: Machine, *, gpu_plan: bool = True) -> tuple[Finding, ...]:
+    """Judge which of a machine's packages do not go together with one another or with its GPUs."""
+    asked = [check for check in _checks() if any(_ABOUT_PACKAGES & set(case.facts) for case in check.case)]
+    found = (_judged(check, machine, live=False, gpu_plan=gpu_plan) for check in asked)
+    return tuple(finding for finding in found if finding and finding.wrong)
+
+
+_ABOUT_PACKAGES = {"packages", "installed", "builds_differ"}
 
 
 def _judged(check: Check, machine: Machine, *, live: bool, gpu_plan: bool) -> Finding | None:

@@ -17,49 +17,14 @@ from assistant.model.plan import of_torch_family
 
 __all__ = ["conflicts"]
 
-FLAVOURS = "onnxruntime"
-NUMPY_2_TORCH = Version("2.3")  # the first torch built against NumPy 2
-COMPANIONS = ("torch", "torchvision", "torchaudio")
-
 
 def conflicts(site: Site, coming: Mapping[str, str]) -> tuple[Finding, ...]:
-    """Find what would not go together in `site` once the packages in `coming` (name to version) are there."""
+    """Find who would be broken in `site` once the packages in `coming` (name to version) are there.
+
+    Which packages do not go together whatever they ask for is judged by the checks of a machine's facts.
+    """
     after = {**site.versions, **coming}
-    checks = (_flavours, _tags, _numpy, _pinned, _conda)
-    return tuple(finding for check in checks for finding in check(site, after)) + tuple(_around(site))
-
-
-def _flavours(site: Site, after: Mapping[str, str]) -> Iterator[Finding]:
-    """Count the flavours of ONNX Runtime: they write the same files, so the one installed last wins in part."""
-    found = sorted(name for name in after if name == FLAVOURS or name.startswith(f"{FLAVOURS}-"))
-    found = [name for name in found if name not in {"onnxruntime-extensions", "onnxruntime-genai", "onnxruntime-tools"}]
-    if len(found) > 1:
-        text = _("{names} all write the same files, so only a part of each would work.", names=", ".join(found))
-        out = _("Keep one: remove all, then install the one that you need.")
-        yield _finding("onnxruntime-flavours", text, out, _pip(site, "uninstall", *found), severity=Severity.ERROR)
-
-
-def _tags(site: Site, after: Mapping[str, str]) -> Iterator[Finding]:
-    """Compare the tags of torch and its companions: builds of different tags load different libraries."""
-    tags = {name: _tag(after[name]) for name in COMPANIONS if name in after}
-    known = {tag for tag in tags.values() if tag}
-    if len(known) > 1:
-        listed = ", ".join(f"{name} {after[name]}" for name in tags)
-        text = _("{packages} are built for different accelerators.", packages=listed)
-        others = [name for name in tags if name != "torch"]
-        out = _("Remove the companions, and install those of torch's own index.")
-        yield _finding("torch-mixed-tags", text, out, _pip(site, "uninstall", *others), severity=Severity.ERROR)
-
-
-def _numpy(site: Site, after: Mapping[str, str]) -> Iterator[Finding]:
-    torch, numpy = _version(after.get("torch")), _version(after.get("numpy"))
-    if torch and numpy and torch < NUMPY_2_TORCH and numpy.major > 1:
-        text = _(
-            "torch {torch} is built against NumPy 1 and cannot exchange arrays with NumPy {numpy}.",
-            torch=torch,
-            numpy=numpy,
-        )
-        yield _finding("numpy-too-new", text, _("Install NumPy 1.26."), _pip(site, "install", "numpy<2"))
+    return (*_pinned(site, after), *_conda(site, after), *_around(site))
 
 
 def _pinned(site: Site, after: Mapping[str, str]) -> Iterator[Finding]:
@@ -142,11 +107,6 @@ def _finding(key: str, text: Message, out: Message, *commands: str, severity: Se
 
 def _pip(site: Site, *words: str) -> str:
     return " ".join([site.python, "-m", "pip", *(f'"{word}"' if "<" in word else word for word in words)])
-
-
-def _tag(version: str) -> str:
-    """Give the build's tag, `cu126` of `2.14.1+cu126`; "" where none is told."""
-    return version.partition("+")[2].partition(".")[0] if "rocm" not in version else version.partition("+")[2]
 
 
 def _version(text: str | None) -> Version | None:

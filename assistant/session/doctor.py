@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from assistant.catalog import load_catalog
 from assistant.detect import detect
-from assistant.diagnose import check_up
+from assistant.diagnose import check_packages, check_up
 from assistant.host.base import Host
+from assistant.install.conflicts import conflicts
 from assistant.install.made import replaced_builds
+from assistant.install.site import Site
 from assistant.model.errors import BadInput
 from assistant.model.finding import Finding, Remedy, Severity
-from assistant.model.machine import Detection
+from assistant.model.machine import Detection, Machine
 from assistant.model.plan import Backend, Planning, Rejection
 from assistant.model.record import replace
 from assistant.plan import make_plans
 from assistant.session.diagnosis import with_ways_out
 
-__all__ = ["examine", "judged"]
+__all__ = ["examine", "findings_of", "judged"]
 
 PROXIES = ("HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy")
 # What the user of a machine can mend, by the planner's keys; each state of NVIDIA's driver is one too.
@@ -31,12 +35,26 @@ MENDABLE = {
 }
 
 
-def examine(host: Host) -> tuple[Finding, ...]:
-    """Detect a machine and judge it, with what became of our environments where it is the one at hand."""
+def examine(host: Host, site: Site | None = None) -> tuple[Finding, ...]:
+    """Detect a machine and judge it, with what became of our environments where it is the one at hand.
+
+    With `site` it is that environment whose packages are judged, not those of the Python at hand.
+    """
+    found = detect(host)
     if host.replayed:
-        return judged(detect(host))
+        return judged(found)
+    if site:
+        found = replace(found, machine=replace(found.machine, packages=site.versions, python=site.version))
     proxies = {name: answer.text for name in PROXIES if (answer := host.variable(name))}
-    return (*judged(detect(host), proxies, live=True), *replaced_builds(host))
+    return (*judged(found, proxies, live=True), *(conflicts(site, {}) if site else ()), *replaced_builds(host))
+
+
+def findings_of(
+    site: Site, machine: Machine, coming: Mapping[str, str] | None = None, *, gpu_plan: bool = True
+) -> tuple[Finding, ...]:
+    """Judge an environment as it stands, or as it will be once the packages in `coming` are there."""
+    after = replace(machine, packages={**site.versions, **(coming or {})}, python=site.version)
+    return with_ways_out((*check_packages(after, gpu_plan=gpu_plan), *conflicts(site, coming or {})), after)
 
 
 def judged(found: Detection, proxies: dict[str, str] | None = None, *, live: bool = False) -> tuple[Finding, ...]:

@@ -17,7 +17,6 @@ from assistant.host.lock import Lock
 from assistant.host.process import CancelToken
 from assistant.host.recording import ReplayHost
 from assistant.i18n import Message, _, changed, render
-from assistant.install.conflicts import conflicts
 from assistant.install.installer import Installer
 from assistant.install.make import aimed_at, check_site, delta, install, reusable, writes
 from assistant.install.project import kept_by, undone
@@ -30,7 +29,7 @@ from assistant.model.checks import check_title
 from assistant.model.errors import BadInput, WorkFailed
 from assistant.model.event import FindingRaised, LogLine, Progress, Sink, Step
 from assistant.model.finding import Severity
-from assistant.model.plan import Plan
+from assistant.model.plan import Backend, Plan
 from assistant.model.record import replace
 from assistant.model.report import RIGHT, Environment, Report, Status
 from assistant.plan import make_plans, nothing_fits
@@ -38,7 +37,7 @@ from assistant.plan.settle import Case
 from assistant.session.carry import take_along
 from assistant.session.consent import resolved, told_of_indexes
 from assistant.session.diagnosis import diagnosed, inquiry, machine_of_log, with_ways_out
-from assistant.session.doctor import judged
+from assistant.session.doctor import findings_of, judged
 from assistant.session.interpreters import interpreters
 from assistant.session.mend import carry_out, way_chosen
 from assistant.session.nouns import Preview, State, Task
@@ -98,9 +97,10 @@ def _prepare(state: State, tools: Tools) -> Changes:
     if ready:
         return {"preview": Preview(target=str(target), commands=(), resolution=resolution, ready=ready)}
     keeper = kept_by(target)
+    gpu = plan.backend is not Backend.CPU
     raised_here = (
         *told_of_indexes(plan, resolution, tools.sources, tools.ask),
-        *(conflicts(site, resolution.versions) if site else ()),
+        *(findings_of(site, _known(state.detection).machine, resolution.versions, gpu_plan=gpu) if site else ()),
         *((undone(keeper, plan, resolution.versions),) if keeper else ()),
     )
     for finding in raised_here:

@@ -51,9 +51,6 @@ def site(*packages: str, requires: dict[str, tuple[str, ...]] | None = None, **f
 @pytest.mark.parametrize(
     ("here", "coming", "key"),
     [
-        (site("onnxruntime==1.20"), {"onnxruntime-gpu": "1.20"}, "onnxruntime-flavours"),
-        (site("torchvision==0.20.0+cu124"), {"torch": "2.9.0+cu126"}, "torch-mixed-tags"),
-        (site("numpy==2.1.0"), {"torch": "2.2.2"}, "numpy-too-new"),
         (site("xformers==0.1", requires={"xformers": ("torch==2.6.0",)}), {"torch": "2.9.0+cu126"}, "torch-pinned"),
         (site("pandas==2.0", requires={"pandas": ("numpy<2",)}), {"numpy": "2.1"}, "requirement-broken"),
         (site(managed=True), {}, "externally-managed"),

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
+import venv
 from collections import Counter
+from pathlib import Path
 
 import pytest
 
@@ -10,12 +15,13 @@ from assistant.catalog import load_catalog
 from assistant.detect import detect
 from assistant.host.recording import ReplayHost
 from assistant.i18n import render
+from assistant.install.site import Distribution, Site
 from assistant.machines import load, shipped
 from assistant.model.finding import Finding, Severity
 from assistant.model.machine import Detection, Gpu, Machine, Vendor
 from assistant.model.record import replace
 from assistant.plan import make_plans
-from assistant.session.doctor import examine, judged
+from assistant.session.doctor import examine, findings_of, judged
 
 CATALOG = load_catalog()
 NVIDIA, AMD, INTEL = (Gpu(vendor=vendor, name=vendor.value) for vendor in (Vendor.NVIDIA, Vendor.AMD, Vendor.INTEL))
@@ -133,6 +139,63 @@ def test_trouble_is_seen_before_it_strikes(facts: dict[str, object], key: str) -
     wrong = [finding for finding in told_of(in_order(**facts)).values() if finding.wrong]
     assert [finding.key for finding in wrong] == [key]
     assert wrong[0].remedies
+
+
+@pytest.mark.parametrize(
+    ("here", "coming", "key"),
+    [
+        ({"onnxruntime": "1.20"}, {"onnxruntime-gpu": "1.20"}, "onnxruntime-packages-conflict"),
+        ({"torchvision": "0.20.0+cu124"}, {"torch": "2.9.0+cu126"}, "torch-torchvision-mismatch"),
+        ({"numpy": "2.1.0"}, {"torch": "2.2.2+cu121"}, "numpy2-abi"),
+    ],
+)
+def test_packages_are_judged_alike_before_and_after_they_come(
+    here: dict[str, str], coming: dict[str, str], key: str
+) -> None:
+    """The same key and sentence for an environment that will hold them and for one that does, with a way out."""
+    before = findings_of(site(here), in_order(), coming)
+    after = findings_of(site({**here, **coming}), in_order())
+    assert [finding.key for finding in before] == [key]
+    assert before == after
+    assert before[0].remedies
+    assert key in told_of(in_order(packages={**here, **coming}))
+
+
+def site(packages: dict[str, str]) -> Site:
+    """Describe an environment by hand."""
+    place = "/env/lib/site-packages"
+    own = tuple(Distribution(name=name, version=version, place=place) for name, version in packages.items())
+    base = {"prefix": "/env", "base_prefix": "/usr", "python": "/env/bin/python", "version": "3.12.1"}
+    return Site(**base, purelib=place, distributions=own)
+
+
+def test_what_goes_together_raises_nothing() -> None:
+    """No finding without a reason, for flavours that are none and for a CPU build that was asked for."""
+    assert findings_of(site({"onnxruntime": "1.20", "onnxruntime-extensions": "0.10"}), in_order()) == ()
+    assert findings_of(site({"numpy": "2.1"}), in_order(), {"torch": "2.9.0+cpu"}, gpu_plan=False) == ()
+
+
+@pytest.fixture
+def environment(tmp_path: Path) -> Path:
+    """Make a virtual environment that holds two flavours of ONNX Runtime, as far as its metadata tell."""
+    venv.create(tmp_path / "env", symlinks=True)
+    packages = next((tmp_path / "env").glob("lib/python*/site-packages"))
+    for name in ("onnxruntime", "onnxruntime_gpu"):
+        info = packages / f"{name}-1.20.dist-info"
+        info.mkdir()
+        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name.replace('_', '-')}\nVersion: 1.20\n")
+    return tmp_path / "env"
+
+
+def test_another_environment_is_judged_by_its_own_packages(environment: Path, tmp_path: Path) -> None:
+    """`doctor --target` tells of its conflicts, and one clear sentence where there is no environment."""
+    command = [sys.executable, "-m", "assistant", "doctor", "--json", "--target"]
+    told = subprocess.run([*command, str(environment)], capture_output=True, text=True, check=True)
+    keys = {finding["key"] for finding in json.loads(told.stdout)["findings"] if finding["severity"] != "ok"}
+    assert "onnxruntime-packages-conflict" in keys
+    refused = subprocess.run([*command, str(tmp_path / "nothing")], capture_output=True, text=True, check=False)
+    assert (refused.returncode, refused.stderr.count("\n")) == (2, 1)
+    assert "is not an environment" in refused.stderr
 
 
 def test_a_variable_of_mps_must_be_a_number() -> None:
