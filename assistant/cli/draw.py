@@ -8,16 +8,24 @@ from rich.table import Table
 from rich.text import Text
 
 from assistant.cli.console import console
-from assistant.i18n import Message, as_typed, render, say, sentences
-from assistant.install.target import DISK_FACTOR
-from assistant.model.checks import check_title
-from assistant.model.finding import Finding, Severity
-from assistant.model.machine import Detection, Gpu, Machine
-from assistant.model.plan import Plan, Planning
-from assistant.model.report import Report, Status, duration, status_word
-from assistant.model.speed import speed_headings, speed_rows
+from assistant.i18n import Message, _, as_typed, render, say
+from assistant.model.finding import Finding, Remedy, Severity
+from assistant.model.machine import Detection
+from assistant.model.plan import Planning
+from assistant.model.report import Report, Status
+from assistant.views import (
+    CHECK_HEADINGS,
+    SPEED_HEADINGS,
+    against,
+    check_rows,
+    machine_rows,
+    plan_summary,
+    rejected_name,
+    remedy_lines,
+    speed_rows,
+)
 
-__all__ = ["draw_detection", "draw_findings", "draw_planning", "draw_report", "draw_rows", "summary"]
+__all__ = ["draw_detection", "draw_findings", "draw_planning", "draw_remedy", "draw_report", "draw_rows"]
 
 SIGNS = {
     Severity.OK: ("✓", "green"),
@@ -25,13 +33,14 @@ SIGNS = {
     Severity.WARNING: ("!", "yellow"),
     Severity.ERROR: ("✗", "red"),
 }
+STYLES = {Status.PASSED: "green", Status.SKIPPED: "dim"}
 
 
 def draw_detection(found: Detection) -> None:
     """Print what was found on a machine: its facts, its GPUs, what is worth knowing."""
     table = Table(show_header=False, box=None, padding=(0, 2))
-    for label, value in _rows(found.machine):
-        table.add_row(Text(label, style="bold"), Text(value))
+    for label, value in machine_rows(found.machine):
+        table.add_row(Text(render(label), style="bold"), Text(render(value)))
     console.print(table)
     draw_findings(found.findings)
 
@@ -42,9 +51,23 @@ def draw_findings(findings: Iterable[Finding]) -> None:
         sign, style = SIGNS[finding.severity]
         console.print(Text.assemble((f"{sign} ", style), render(finding.text)))
         for remedy in finding.remedies:
-            console.print(Text(f"    → {as_typed(remedy.text)}"))
-            for command in remedy.commands:
-                console.print(Text(f"      {as_typed(command)}", style="dim"))
+            draw_remedy(remedy, "    →", style="dim", hide="check")
+
+
+def draw_remedy(remedy: Remedy, sign: str, style: str, hide: str = "") -> None:
+    """Print a way out behind its sign, and below it what to set, to type and to change; one kind may be hidden."""
+    console.print(Text(f"{sign} {as_typed(remedy.text)}"))
+    for kind, line in remedy_lines(remedy):
+        if kind == hide:
+            continue
+        text = as_typed(line)
+        if kind == "check":
+            text = say("check: {command}", command=text)
+        elif kind == "place":
+            text += ":"
+        indent = " " * (len(sign) + 1 + 2 * (kind == "change"))
+        look = {"check": "green", "place": ""}.get(kind, style)
+        console.print(Text(indent + text, style=look))
 
 
 def draw_planning(planning: Planning, *, brief: bool = False) -> None:
@@ -53,32 +76,27 @@ def draw_planning(planning: Planning, *, brief: bool = False) -> None:
     `brief` leaves out every why, for who prints the whole explanation behind it.
     """
     for index, plan in enumerate(planning.plans):
-        console.print(Text(("→ " if index == 0 else "  ") + summary(plan), style="bold" if index == 0 else ""))
+        summary = render(plan_summary(plan))
+        console.print(Text(f"→ {summary}", style="bold") if index == 0 else Text(f"  {summary}"))
         if brief:
             continue
         file = plan.wheel.filename if plan.wheel else None
         _bullets((reason for reason in plan.reasons if index == 0 or (file and file in render(reason))), "  ", "·")
         _bullets(plan.warnings, "  ", "!")
     for rejection in () if brief else planning.rejected:
-        name = " ".join(filter(None, (rejection.backend.value, rejection.variant)))
-        line = sentences((f"✗ {name}: {render(rejection.why)}", rejection.would_help))
-        console.print(Text(render(line), style="dim"))
+        console.print(Text(f"✗ {rejected_name(rejection)}: {render(against(rejection))}", style="dim"))
 
 
 def draw_report(report: Report) -> None:
     """Print every check of a verification."""
+    styles = (STYLES.get(check.status, "red") for check in report.checks)
     rows = [
-        (check_title(check.key), _result(check.status), duration(check.seconds), check.detail)
-        for check in report.checks
+        (row.title, Text(render(row.result), style=style), row.later, row.detail)
+        for row, style in zip(check_rows(report), styles, strict=True)
     ]
-    draw_rows((say("Check"), say("Result"), say("Time"), say("Detail")), rows)
-    speeds = speed_rows(report.speeds, report.limits)
-    draw_rows(speed_headings(), [(check_title(key), *cells) for key, *cells in speeds])
-
-
-def _result(status: Status) -> Text:
-    style = "green" if status is Status.PASSED else "dim" if status is Status.SKIPPED else "red"
-    return Text(render(status_word(status)), style=style)
+    named = CHECK_HEADINGS
+    draw_rows((named.title, named.result, _("Time"), named.detail), rows)
+    draw_rows(SPEED_HEADINGS, speed_rows(report))
 
 
 def draw_rows(headings: Iterable[str | Message], rows: Iterable[Iterable[str | Message | Text]]) -> None:
@@ -88,45 +106,6 @@ def draw_rows(headings: Iterable[str | Message], rows: Iterable[Iterable[str | M
         table.add_row(*(cell if isinstance(cell, Text) else Text(render(cell)) for cell in row))
     if table.rows:
         console.print(table)
-
-
-def summary(plan: Plan) -> str:
-    """Name a plan in one line."""
-    line = say(
-        "PyTorch {torch} for {backend} ({variant}), Python {python}",
-        torch=plan.torch,
-        backend=plan.backend.value.upper(),
-        variant=plan.variant,
-        python=plan.python,
-    )
-    if plan.download_mb is None:
-        return line
-    need = say(", about {size} MB to download and {disk:.1f} GB of disk with the cache")
-    return line + need.format(size=plan.download_mb, disk=plan.download_mb * DISK_FACTOR / 1000)
-
-
-def gpu_line(gpu: Gpu) -> str:
-    """Name a GPU in one line, with what decides over it."""
-    facts = [gpu.gfx, gpu.compute_capability, f"{gpu.vram_gb:g} GB" if gpu.vram_gb else None, gpu.pci_id]
-    return f"{gpu.name or gpu.vendor.value} ({', '.join(fact for fact in facts if fact)})".removesuffix(" ()")
-
-
-def _rows(machine: Machine) -> list[tuple[str, str]]:
-    rows = [
-        (say("System"), " ".join(filter(None, (machine.os_version or machine.os, machine.arch)))),
-        (say("C library"), machine.libc or (f"glibc {machine.glibc}" if machine.glibc else "")),
-        (say("Python"), f"{machine.python or ''} {machine.python_implementation or ''}".strip()),
-        (say("Container"), machine.container or ""),
-        (say("Memory"), f"{machine.memory_gb:g} GB" if machine.memory_gb else ""),
-        (say("Free disk"), f"{machine.disk_free_gb:g} GB" if machine.disk_free_gb else ""),
-        *((say("GPU"), gpu_line(gpu)) for gpu in machine.gpus),
-        (say("NVIDIA driver"), machine.nvidia_driver or ""),
-        ("ROCm", machine.rocm_version or ""),
-        (say("Packages"), ", ".join(f"{name} {version}" for name, version in sorted(machine.packages.items()))),
-    ]
-    if not machine.gpus:
-        rows.insert(6, (say("GPU"), say("none found")))
-    return [(label, value) for label, value in rows if value]
 
 
 def _bullets(lines: Iterable[str | Message], indent: str, sign: str) -> None:

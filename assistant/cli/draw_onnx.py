@@ -10,10 +10,14 @@ from assistant.cli.draw import draw_findings, draw_rows
 from assistant.i18n import render, say
 from assistant.model.report import duration
 from assistant.onnx.answers import (
+    HEADINGS_OF_AGREEMENT,
+    HEADINGS_OF_CHANGES,
+    HEADINGS_OF_RUNS,
     Attempt,
     Checked,
     Conversion,
     operator_rows,
+    operator_table,
     rows_of_agreement,
     rows_of_changes,
     rows_of_runs,
@@ -28,21 +32,19 @@ def draw_check(answer: Checked) -> None:
     if answer.npu:
         console.print(Text(render(answer.npu)))
     table = Table(box=None, padding=(0, 2))
-    device = {"dml": "DirectML", "cpu": "CPU"}[answer.provider]
-    headings = [say("Operator"), device, *(["CPU"] if answer.provider != "cpu" else []), say("Nowhere"), say("Why")]
+    headings, rows = operator_table(answer)
     for place, heading in enumerate(headings):
-        table.add_column(heading, justify="right" if 0 < place < len(headings) - 1 else "left")
-    for row in operator_rows(answer):
-        counts = [row.device, *([row.cpu] if answer.provider != "cpu" else []), row.nowhere]
-        style = "red" if row.nowhere else "yellow" if row.cpu else ""
-        table.add_row(Text(row.op, style=style), *(str(count or "") for count in counts), Text(render(row.why)))
+        table.add_column(render(heading), justify="right" if 0 < place < len(headings) - 1 else "left")
+    for counts, (operator, *cells) in zip(operator_rows(answer), rows, strict=True):
+        style = "red" if counts.nowhere else "yellow" if counts.cpu else ""
+        table.add_row(Text(render(operator), style=style), *(Text(render(cell)) for cell in cells))
     console.print(table)
     draw_findings(answer.findings)
 
 
 def draw_conversion(done: Conversion) -> None:
     """Print what was changed and where the result is."""
-    draw_rows((say("Change"), say("What"), say("Why")), rows_of_changes(done))
+    draw_rows(HEADINGS_OF_CHANGES, rows_of_changes(done))
     text = say("Written: {file}, opset {opset}, in {seconds}.")
     console.print(Text(text.format(file=done.output, opset=done.opset, seconds=duration(done.seconds)), style="bold"))
 
@@ -53,9 +55,5 @@ def draw_attempt(answer: Attempt) -> None:
         console.print(Text(render(answer.verdict), style="bold green"))
     for note in answer.notes:
         console.print(Text(render(note)))
-    draw_rows(
-        (say("Run"), say("Provider"), say("Load"), say("First run"), say("Run again"), say("Memory")),
-        rows_of_runs(answer),
-    )
-    headings = (say("Output"), say("Result"), say("Error"), say("Cosine"), say("Same largest"))
-    draw_rows(headings, rows_of_agreement(answer))
+    draw_rows(HEADINGS_OF_RUNS, rows_of_runs(answer))
+    draw_rows(HEADINGS_OF_AGREEMENT, rows_of_agreement(answer))

@@ -15,7 +15,7 @@ from rich.progress import Progress as Bars
 from rich.text import Text
 
 from assistant.cli.console import Terminal, console
-from assistant.cli.draw import draw_findings, draw_report, draw_rows, gpu_line, summary
+from assistant.cli.draw import draw_findings, draw_report, draw_rows
 from assistant.cli.draw_diagnosis import draw_diagnoses
 from assistant.cli.terminal import ask
 from assistant.diagnose import read_log
@@ -33,6 +33,7 @@ from assistant.session.runner import InlineRunner
 from assistant.session.session import TAKE_BACK, Session
 from assistant.session.sources import Sources
 from assistant.session.store import Store
+from assistant.views import gpu_line, plan_summary
 
 __all__ = ["Journey", "agree", "draw_preview", "refuse_failed"]
 
@@ -182,7 +183,7 @@ def _draw_detect(state: State) -> None:
 
 def _draw_plan(state: State) -> None:
     if state.plan:
-        _done(say("Plan"), summary(state.plan))
+        _done(say("Plan"), render(plan_summary(state.plan)))
         for line in state.plan.reasons:
             console.print(Text(f"    {render(line)}", style="dim"))
         for line in state.plan.warnings:

@@ -28,7 +28,7 @@ def export(  # noqa: PLR0913 - what each of the other steps gave, and how to wri
     folder: Path,
     formats: Sequence[str] = (),
     *,
-    figures: Mapping[str, str | bytes] | None = None,
+    figures: Mapping[str, str] | None = None,
     lock: str = "",
     hashes: Mapping[str, str] | None = None,
     secrets: Iterable[str] = (),
@@ -37,10 +37,10 @@ def export(  # noqa: PLR0913 - what each of the other steps gave, and how to wri
 ) -> tuple[Path, ...]:
     """Write the chosen formats into `folder`, all or none; answer the paths written. No choice means all that suit.
 
-    `figures` maps file names to SVG texts that the report shows, and to PNGs for elsewhere; `lock` and `hashes` are as
-    in `Bundle`, `secrets` and `names` as in `clean`. Raises `BadInput` for an unknown format or one that this setup
-    cannot have, and `WorkFailed` when files of somebody else stand in the way (unless `overwrite` agrees) or the folder
-    cannot be written.
+    `figures` maps file names to the SVG texts that the report shows; `lock` and `hashes` are as in `Bundle`, `secrets`
+    and `names` as in `clean`. Raises `BadInput` for an unknown format or one that this setup cannot have, and
+    `WorkFailed` when files of somebody else stand in the way (unless `overwrite` agrees) or the folder cannot be
+    written.
     """
     chosen = [_named(name) for name in formats]
     pictures = figures or {}
@@ -51,7 +51,7 @@ def export(  # noqa: PLR0913 - what each of the other steps gave, and how to wri
             plan=plan,
             environment=environment,
             report=report,
-            figures=tuple(name for name, picture in pictures.items() if isinstance(picture, str)),
+            figures=tuple(pictures),
             lock=lock,
             hashes=dict(hashes or {}),
         ),
@@ -59,8 +59,9 @@ def export(  # noqa: PLR0913 - what each of the other steps gave, and how to wri
         names,
     )
     written = texts(bundle, chosen)
-    shown = _marked(pictures) if "report.md" in written else {}
-    return write_all(folder, {**written, **shown}, overwrite)
+    if "report.md" in written:
+        written |= {name: f"<!-- {MARKER} -->\n{visible(picture)}" for name, picture in pictures.items()}
+    return write_all(folder, written, overwrite)
 
 
 def texts(bundle: Bundle, formats: Sequence[str] = ()) -> dict[str, str]:
@@ -92,11 +93,3 @@ def _named(name: str) -> str:
             hint=_("Choose from: {formats}.", formats=", ".join(FORMATS)),
         )
     return found[0]
-
-
-def _marked(pictures: Mapping[str, str | bytes]) -> dict[str, str | bytes]:
-    """Mark the SVG texts as ours; a PNG names what wrote it already."""
-    return {
-        name: picture if isinstance(picture, bytes) else f"<!-- {MARKER} -->\n{visible(picture)}"
-        for name, picture in pictures.items()
-    }

@@ -145,7 +145,7 @@ def _names(gpus: tuple[Gpu, ...]) -> list[str]:
 
 
 def _name(gpu: Gpu) -> str:
-    return gpu.name or gpu.pci_id or gpu.vendor.value
+    return gpu.label
 
 
 def _yes(value: bool | None) -> str | None:  # noqa: FBT001 - a fact

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Iterable
 
 from assistant.export.bundle import Bundle
 from assistant.export.collect_env import collect_env_text
 from assistant.export.templates import filled
-from assistant.i18n import Message, render, say
-from assistant.model.checks import check_title
-from assistant.model.machine import Gpu, Machine
-from assistant.model.report import duration, status_word, verdict
-from assistant.model.speed import limit_rows, speed_headings, speed_rows
+from assistant.i18n import Message, Text, render, say
+from assistant.model.report import verdict
+from assistant.views import (
+    CHECK_HEADINGS,
+    SPEED_HEADINGS,
+    check_rows,
+    limit_rows,
+    machine_rows,
+    plan_rows,
+    speed_rows,
+)
 
 __all__ = ["report_text", "shortened"]
 
@@ -24,15 +30,7 @@ _SPECIAL = re.compile(r"([\\`*_\[\]|#~])")
 
 def report_text(bundle: Bundle) -> str:
     """Write the report as Markdown; what came from outside is escaped, home folders are written `~`."""
-    filters: dict[str, Callable[..., str]] = {
-        "text": escaped,
-        "code": code,
-        "seconds": duration,
-        "title": lambda key: render(check_title(key)),
-        "word": lambda status: render(status_word(status)),
-        "ratio": _ratio,
-    }
-    return filled("report.md", filters, **_content(bundle))
+    return filled("report.md", {"text": escaped, "code": code, "cell": _cell, "cells": _cells}, **_content(bundle))
 
 
 def escaped(value: object) -> str:
@@ -50,6 +48,16 @@ def code(value: object) -> str:
     return f"{fence}{space}{line}{space}{fence}" if line else ""
 
 
+def _cells(row: Iterable[Text]) -> str:
+    """Give a row of a table."""
+    return f"| {' | '.join(map(escaped, row))} |"
+
+
+def _cell(value: Text) -> str:
+    """Give what a plan holds as code, and a sentence about it as text."""
+    return escaped(value) if isinstance(value, Message) else code(value)
+
+
 def shortened(text: str) -> str:
     """Write home folders as `~`."""
     return _HOME.sub("~", text)
@@ -62,11 +70,11 @@ def _content(bundle: Bundle) -> dict[str, object]:
         "plan": bundle.plan,
         "report": report,
         "environment": bundle.environment,
-        "machine": _machine_rows(bundle.machine),
+        "machine": machine_rows(bundle.machine, hide={"packages"}),
+        "choice": plan_rows(bundle.plan, bundle.machine.disk_free_gb),
         "verdict": verdict(report),
-        "speeds": [(check_title(key), *cells) for key, *cells in speed_rows(report.speeds, report.limits)],
-        "speed_headings": speed_headings(),
-        "limits": limit_rows(report.limits),
+        "tables": {"checks": (CHECK_HEADINGS, check_rows(report)), "speeds": (SPEED_HEADINGS, speed_rows(report))},
+        "limits": limit_rows(report),
         "alts": {
             "verification.svg": say("Seconds of each check"),
             "speed.svg": say("Speeds beside the CPU"),
@@ -77,26 +85,6 @@ def _content(bundle: Bundle) -> dict[str, object]:
         "fence": "`" * max(3, 1 + max(map(len, re.findall("`+", block)), default=0)),
         "target": _shell_path(bundle.environment.path),
     }
-
-
-def _machine_rows(machine: Machine) -> list[tuple[str, str]]:
-    facts = [
-        (say("System"), " ".join(filter(None, [machine.os_version or machine.os, machine.arch]))),
-        (say("Python"), machine.python),
-        (say("Memory"), machine.memory_gb and say("{size:g} GB", size=machine.memory_gb)),
-        *((say("GPU"), _gpu(gpu)) for gpu in machine.gpus),
-        (say("NVIDIA driver"), machine.nvidia_driver),
-        (say("CUDA of the driver"), machine.cuda_driver_api),
-        (say("ROCm"), machine.rocm_version),
-        (say("WSL"), say("yes") if machine.wsl else None),
-        (say("Container"), machine.container),
-    ]
-    return [(name, str(value)) for name, value in facts if value]
-
-
-def _gpu(gpu: Gpu) -> str:
-    size = say("{size:g} GB", size=gpu.vram_gb) if gpu.vram_gb else None
-    return ", ".join(filter(None, [gpu.name or gpu.vendor.value, gpu.pci_id, gpu.gfx, gpu.compute_capability, size]))
 
 
 def _activation(path: str, python: str) -> dict[str, str]:
@@ -115,7 +103,3 @@ def _shell_path(*parts: str) -> str:
     if short.startswith("~"):
         return f'"$HOME{short[1:]}"'
     return f'"{path}"' if re.search(r"[^\w./:-]", path) else path
-
-
-def _ratio(value: float | None) -> str:
-    return "" if value is None else f"{value:.1e}"

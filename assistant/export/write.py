@@ -19,7 +19,7 @@ _HEAD_BYTES = 400  # the marker stands in the first line, or after an XML declar
 
 
 def write_all(
-    folder: Path, files: Mapping[str, str | bytes], overwrite: Callable[[tuple[Path, ...]], bool]
+    folder: Path, files: Mapping[str, str], overwrite: Callable[[tuple[Path, ...]], bool]
 ) -> tuple[Path, ...]:
     """Write each file under its name in `folder`, texts as UTF-8; answer the paths.
 
@@ -27,7 +27,7 @@ def write_all(
     Raises `WorkFailed` where it does not, where a link leads out of the folder, and when the folder cannot be written;
     nothing has changed then.
     """
-    contents = {name: file if isinstance(file, bytes) else file.encode() for name, file in files.items()}
+    contents = {name: text.encode() for name, text in files.items()}
     foreign = tuple(folder / name for name, content in contents.items() if _foreign(folder, folder / name, content))
     if foreign and not overwrite(foreign):
         raise WorkFailed(

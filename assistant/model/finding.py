@@ -11,6 +11,9 @@ from assistant.model.record import Record
 __all__ = ["Diagnosis", "Finding", "Launch", "Remedy", "Severity"]
 
 
+SURE = 0.8  # confidence from which a cause is told without "perhaps"
+
+
 class Severity(Enum):
     """How much a finding matters, from good news to a stop."""
 
@@ -74,3 +77,8 @@ class Diagnosis(Record, frozen=True, omit_defaults=False):
     confidence: float = 0.0
     sources: tuple[str, ...] = ()
     severity: Severity = Severity.ERROR
+
+    @property
+    def sure(self) -> bool:
+        """Tell whether it is a cause rather than a guess."""
+        return self.confidence >= SURE

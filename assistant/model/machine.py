@@ -44,6 +44,11 @@ class Gpu(Record, frozen=True):
     integrated: bool | None = None
     driver: str | None = None
 
+    @property
+    def label(self) -> str:
+        """Its name, else its maker with the PCI id."""
+        return self.name or " ".join(filter(None, (self.vendor.value, self.pci_id)))
+
 
 class Machine(Record, frozen=True):
     """The facts of one machine; a fact that is None is unknown, which differs from none there."""

@@ -8,7 +8,9 @@ from enum import Enum
 from assistant.i18n import Text
 from assistant.model.record import Record
 
-__all__ = ["Backend", "Plan", "Planning", "Rejection", "Request", "Wheel", "of_torch_family"]
+__all__ = ["DISK_FACTOR", "Backend", "Plan", "Planning", "Rejection", "Request", "Wheel", "of_torch_family"]
+
+DISK_FACTOR = 4  # a wheel unpacks to about three times its size, and the cache keeps one more copy
 
 
 class Backend(Enum):
@@ -63,6 +65,11 @@ class Plan(Record, frozen=True, omit_defaults=False):
     reasons: tuple[Text, ...] = ()
     warnings: tuple[Text, ...] = ()
     wheel: Wheel | None = None
+
+    @property
+    def disk_gb(self) -> float | None:
+        """The room that an installation takes with its cache, in GB of 10**9 bytes; None when unknown."""
+        return None if self.download_mb is None else self.download_mb * DISK_FACTOR / 1000
 
 
 class Rejection(Record, frozen=True, omit_defaults=False):

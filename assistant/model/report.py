@@ -5,6 +5,7 @@ from __future__ import annotations
 from enum import Enum
 
 from assistant.i18n import Message, Text, _
+from assistant.model.checks import ESSENTIAL, SPARE
 from assistant.model.record import Record
 from assistant.model.speed import Limit, Speed
 
@@ -25,23 +26,20 @@ class Status(Enum):
 
 # Slow is not wrong.
 RIGHT = {Status.PASSED, Status.SLOW}
-# Without these nothing that people bring can run.
-ESSENTIAL = {"import", "device", "copy", "matmul", "training"}
-# What a device may lack and still pass: types that many devices do not have, and a compiler that speeds up at most.
-SPARE = {"float16", "bfloat16", "float64", "complex", "autocast", "compile"}
+_WORDS = {
+    Status.PASSED: _("passed"),
+    Status.WRONG: _("wrong"),
+    Status.UNSUPPORTED: _("unsupported"),
+    Status.FAILED: _("failed"),
+    Status.TIMEOUT: _("took too long"),
+    Status.SKIPPED: _("skipped"),
+    Status.SLOW: _("slow"),
+}
 
 
 def status_word(status: Status) -> Message:
     """Say in a word how a check ended."""
-    return {
-        Status.PASSED: _("passed"),
-        Status.WRONG: _("wrong"),
-        Status.UNSUPPORTED: _("unsupported"),
-        Status.FAILED: _("failed"),
-        Status.TIMEOUT: _("took too long"),
-        Status.SKIPPED: _("skipped"),
-        Status.SLOW: _("slow"),
-    }[status]
+    return _WORDS[status]
 
 
 class Environment(Record, frozen=True):

@@ -1,16 +1,15 @@
-"""How fast a device worked, the most that it can reach, and both as a table."""
+"""How fast a device worked, and the most that it can reach."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from assistant.i18n import Message, Text, _
 from assistant.model.record import Record
 
-__all__ = ["Limit", "Speed", "figure", "limit_rows", "speed_headings", "speed_rows"]
+__all__ = ["BANDWIDTH", "Limit", "Speed", "figure"]
 
 NOISY = 0.2
-BANDWIDTH = "bandwidth"
+BANDWIDTH = "bandwidth"  # the key of the memory's limit; the others are named for types
 
 
 class Limit(Record, frozen=True):
@@ -55,45 +54,6 @@ class Speed(Record, frozen=True):
             return None
         seconds, limit = max(least, key=lambda pair: pair[0])
         return seconds / self.seconds, limit
-
-
-def speed_headings() -> tuple[Message, ...]:
-    """Name the columns of `speed_rows`."""
-    return (_("Work"), _("Rate"), _("Beside the CPU"), _("Of the limit"), _("Spread"), _("Memory"), _("Remark"))
-
-
-def speed_rows(speeds: Mapping[str, Speed], limits: Mapping[str, Limit]) -> tuple[tuple[str, *tuple[Text, ...]], ...]:
-    """Give one row per measured work: key, rate, times the CPU's, share of the limit, spread, memory, remark."""
-    return tuple(
-        (
-            key,
-            f"{figure(speed.rate)} {speed.unit}",
-            f"{figure(speed.rate / speed.cpu_rate)} ×" if speed.cpu_rate else "",
-            _share(speed.share(limits)),
-            f"±{50 * speed.spread:.0f} % ({speed.repeats})",
-            f"{speed.peak_bytes / 2**20:.0f} MiB" if speed.peak_bytes else "",
-            _("noisy") if speed.noisy else "",
-        )
-        for key, speed in speeds.items()
-    )
-
-
-def _share(found: tuple[float, Limit] | None) -> Text:
-    if found is None:
-        return ""
-    text = _("{percent:.0f} %, published") if found[1].source else _("{percent:.0f} %, measured")
-    return text.format(percent=100 * found[0])
-
-
-def limit_rows(limits: Mapping[str, Limit]) -> tuple[tuple[Text, Text], ...]:
-    """Give one row per source: the limits that it names, and the source."""
-    found: dict[Text, tuple[Message, ...]] = {}
-    for name, limit in limits.items():
-        named = _("memory {rate} GB/s") if name == BANDWIDTH else _("{type} {rate} GFLOP/s")
-        told = named.format(type=name, rate=figure(limit.value))
-        source = limit.source or _("the best of this run")
-        found[source] = (*found.get(source, ()), told)
-    return tuple((Message("{limits}").format(limits=limits), source) for source, limits in found.items())
 
 
 def figure(value: float) -> str:

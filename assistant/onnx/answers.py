@@ -13,6 +13,9 @@ from assistant.model.record import Record
 from assistant.model.report import duration
 
 __all__ = [
+    "HEADINGS_OF_AGREEMENT",
+    "HEADINGS_OF_CHANGES",
+    "HEADINGS_OF_RUNS",
     "Agreement",
     "Attempt",
     "Change",
@@ -25,6 +28,7 @@ __all__ = [
     "Run",
     "default_output",
     "operator_rows",
+    "operator_table",
     "rows_of_agreement",
     "rows_of_changes",
     "rows_of_runs",
@@ -62,6 +66,17 @@ class OperatorRow(Record, frozen=True):
     cpu: int
     nowhere: int
     why: Text
+
+
+def operator_table(answer: Checked) -> tuple[tuple[Text, ...], list[tuple[Text, ...]]]:
+    """Give headings and rows of `operator_rows`; for the CPU's own provider there is no column of what falls to it."""
+    on_device = {"dml": "DirectML", "cpu": "CPU"}[answer.provider]
+    beside = answer.provider != "cpu"
+    rows = [
+        (row.op, *(str(count or "") for count in (row.device, *[row.cpu] * beside, row.nowhere)), row.why)
+        for row in operator_rows(answer)
+    ]
+    return (_("Operator"), on_device, *["CPU"] * beside, _("Nowhere"), _("Why")), rows
 
 
 def operator_rows(answer: Checked) -> list[OperatorRow]:
@@ -127,6 +142,9 @@ class Conversion(Record, frozen=True, omit_defaults=False):
     opset: int
     ir_version: int
     seconds: float
+
+
+HEADINGS_OF_CHANGES = (_("Change"), _("What"), _("Why"))
 
 
 def rows_of_changes(done: Conversion) -> list[tuple[Text, ...]]:
@@ -197,6 +215,9 @@ class Attempt(Record, frozen=True, omit_defaults=False):
     passed: bool
 
 
+HEADINGS_OF_RUNS = (_("Run"), _("Provider"), _("Load"), _("First run"), _("Run again"), _("Memory"))
+
+
 def rows_of_runs(answer: Attempt) -> list[tuple[Text, ...]]:
     """Give a table's rows: where each model ran, its times and memory."""
     found = ((_("FP32 on the CPU"), answer.reference_run), (_("the model"), answer.run))
@@ -212,6 +233,9 @@ def rows_of_runs(answer: Attempt) -> list[tuple[Text, ...]]:
         for name, run in found
         if not run.error
     ]
+
+
+HEADINGS_OF_AGREEMENT = (_("Output"), _("Result"), _("Error"), _("Cosine"), _("Same largest"))
 
 
 def rows_of_agreement(answer: Attempt) -> list[tuple[Text, ...]]:

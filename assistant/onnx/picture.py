@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from html import escape
 from pathlib import Path
 
 from assistant.i18n import Text, render, say
 from assistant.onnx.findings import Look, count_nodes, obstacle
 from assistant.onnx.partition import Stretch, stretches
 from assistant.onnx.placement import Node
+from assistant.svg import text
 
 __all__ = ["draw"]
 
@@ -47,8 +47,8 @@ def draw(look: Look) -> str:
     parts = [_heading(look, stop), *_titles(lanes)]
     parts += [_box(stretch, index, shown, lanes) for index, stretch in enumerate(shown)]
     if more:
-        text = say("… and {count} more stretches", count=more)
-        parts.append(_text(WIDTH / 2, height - MARGIN - 8, text, "soft", anchor="middle"))
+        words = say("… and {count} more stretches", count=more)
+        parts.append(text(WIDTH / 2, height - MARGIN - 8, words, class_="soft", text_anchor="middle"))
     size = f'width="{WIDTH}" height="{height}"'
     head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" {size} role="img">'
     frame = f'<rect class="card" {size} rx="8"/>'
@@ -66,11 +66,12 @@ def _lanes(provider: str, found: list[Stretch]) -> dict[str, tuple[float, float,
 def _heading(look: Look, stop: Text) -> str:
     nodes = [node for node in look.nodes if node.op != "Constant"]
     title = f"{Path(look.file).name}: {render(count_nodes(len(nodes)))}"
-    return _text(MARGIN, 30, title, "lane") + _text(MARGIN, 50, render(stop), "soft")
+    return text(MARGIN, 30, title, class_="lane") + text(MARGIN, 50, render(stop), class_="soft")
 
 
 def _titles(lanes: dict[str, tuple[float, float, str]]) -> list[str]:
-    return [_text(left + width / 2, TOP - 12, title, "lane", anchor="middle") for left, width, title in lanes.values()]
+    named = {"class_": "lane", "text_anchor": "middle"}
+    return [text(left + width / 2, TOP - 12, title, **named) for left, width, title in lanes.values()]
 
 
 def _box(stretch: Stretch, index: int, shown: list[Stretch], lanes: dict[str, tuple[float, float, str]]) -> str:
@@ -83,10 +84,10 @@ def _box(stretch: Stretch, index: int, shown: list[Stretch], lanes: dict[str, tu
         f'<rect class="{stretch.device}" x="{left:g}" y="{top}" width="{width:g}" height="{BOX_HEIGHT}" rx="6"/>'
     )
     head = render(count_nodes(len(stretch.nodes))) if len(stretch.nodes) > 1 else stretch.nodes[0].name
-    for line, (text, kind) in enumerate(((head, ""), (_operators(stretch.nodes), "soft"))):
+    for line, (words, kind) in enumerate(((head, ""), (_operators(stretch.nodes), "soft"))):
         most = int(width / 7.2)
-        cut = text if len(text) <= most else text[: most - 1] + "…"
-        parts.append(_text(left + width / 2, top + 19 + 17 * line, cut, kind, anchor="middle"))
+        cut = words if len(words) <= most else words[: most - 1] + "…"
+        parts.append(text(left + width / 2, top + 19 + 17 * line, cut, class_=kind, text_anchor="middle"))
     return "\n".join(parts)
 
 
@@ -97,9 +98,9 @@ def _arrow(before: Stretch, after: Stretch, top: float, lanes: dict[str, tuple[f
     path = f'<path class="flow" marker-end="url(#tip)" d="M{start:g} {floor:g}V{middle:g}H{end:g}V{top:g}"/>'
     if not after.copies:
         return path
-    text = say("{count} copied", count=after.copies)
+    words = say("{count} copied", count=after.copies)
     aside, anchor = (8, "start") if end > start else (-8, "end")
-    return path + _text(end + aside, top - 5, text, "soft", anchor=anchor)
+    return path + text(end + aside, top - 5, words, class_="soft", text_anchor=anchor)
 
 
 def _operators(nodes: list[Node]) -> str:
@@ -107,7 +108,3 @@ def _operators(nodes: list[Node]) -> str:
     return ", ".join(f"{op} {count}" for op, count in counts.most_common(MOST_OPERATORS)) + (
         ", …" if len(counts) > MOST_OPERATORS else ""
     )
-
-
-def _text(x: float, y: float, text: str, kind: str = "", anchor: str = "start") -> str:
-    return f'<text class="{kind}" x="{x:g}" y="{y:g}" text-anchor="{anchor}">{escape(text)}</text>' if text else ""

@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from assistant.i18n import Message, _
 from assistant.model.errors import NothingFits
 from assistant.model.machine import Machine
-from assistant.model.plan import Plan, Planning
+from assistant.model.plan import Planning
 from assistant.plan.cards import cards_of
+from assistant.views import plan_title, rejected_name
 
 __all__ = ["explain", "nothing_fits"]
 
@@ -38,24 +39,13 @@ def _seen(machine: Machine) -> Iterator[Message]:
 
 def _chosen(planning: Planning) -> Iterator[Message]:
     for place, plan in enumerate(planning.plans):
-        yield (_("Chosen: {plan}.") if place == 0 else _("Also possible: {plan}.")).format(plan=_told(plan))
+        yield (_("Chosen: {plan}.") if place == 0 else _("Also possible: {plan}.")).format(plan=plan_title(plan))
         yield from (Message("  + {reason}").format(reason=reason) for reason in plan.reasons)
         yield from (Message("  ! {warning}").format(warning=warning) for warning in plan.warnings)
 
 
-def _told(plan: Plan) -> Message:
-    return _(
-        "torch {torch} for {backend} from {variant}, Python {python}",
-        torch=plan.torch,
-        backend=plan.backend.value,
-        variant=plan.variant,
-        python=plan.python,
-    )
-
-
 def _against(planning: Planning) -> Iterator[Message]:
     for rejection in planning.rejected:
-        name = rejection.variant or rejection.backend.value
-        yield _("Not {name}: {why}", name=name, why=rejection.why)
+        yield _("Not {name}: {why}", name=rejected_name(rejection), why=rejection.why)
         if rejection.would_help:
             yield Message("  > {help}").format(help=rejection.would_help)

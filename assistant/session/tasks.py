@@ -11,7 +11,7 @@ from typing import TypeVar
 from assistant.catalog import load_catalog
 from assistant.detect import detect
 from assistant.diagnose import nearest, read_log
-from assistant.export import MARKER, export
+from assistant.export import export
 from assistant.host.base import Host
 from assistant.host.lock import Lock
 from assistant.host.process import CancelToken
@@ -44,7 +44,7 @@ from assistant.session.nouns import Preview, State, Task
 from assistant.session.sources import Sources, settled
 from assistant.session.state import failures
 from assistant.verify.ahead import compile_ahead
-from assistant.verify.plots import figures, pictures, warm_up
+from assistant.verify.plots import figures
 from assistant.verify.run import raised, verify
 
 __all__ = ["TASKS", "Tools"]
@@ -185,9 +185,7 @@ def _verified(
     device = state.device or _known(state.plan).backend.value
     settings = state.plan.env if state.plan else {}
     over = CancelToken()
-    ahead = _ahead(
-        *(() if traceless else (lambda: compile_ahead(made.python, over, lock),)), lambda: over or _ahead(warm_up)
-    )
+    ahead = None if traceless else _ahead(lambda: compile_ahead(made.python, over, lock))
     try:
         return verify(
             made.python,
@@ -201,7 +199,8 @@ def _verified(
         )
     finally:
         over.set()
-        ahead.join()  # nothing may write there any more when all is taken back; what warms up is left to itself
+        if ahead:
+            ahead.join()  # nothing may write there any more when all is taken back
 
 
 def _diagnose(state: State, tools: Tools) -> Changes:
@@ -245,7 +244,7 @@ def _export(state: State, tools: Tools) -> Changes:
         _known(state.report),
         folder,
         formats=state.formats,
-        figures={**figures(_known(state.report)), **pictures(_known(state.report), MARKER)},
+        figures=figures(_known(state.report)),
         lock=taken.lock,
         hashes=taken.hashes,
         secrets=taken.secrets,
@@ -279,9 +278,9 @@ def _known(value: T | None) -> T:
     return value
 
 
-def _ahead(*works: Callable[[], object]) -> threading.Thread:
-    """Do on another thread, one after the other, what will be needed later."""
-    thread = threading.Thread(target=lambda: [work() for work in works], daemon=True)
+def _ahead(work: Callable[[], object]) -> threading.Thread:
+    """Do on another thread what will be needed later."""
+    thread = threading.Thread(target=work, daemon=True)
     thread.start()
     return thread
 

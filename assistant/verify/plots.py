@@ -1,195 +1,199 @@
-"""Pictures of a verification, as SVG for pages and PNG for files; matplotlib is loaded when the first one is drawn.
-
-Their words are keys and units, which the font has in every language.
-"""
+"""Pictures of a verification as SVG: the times of its checks, speeds beside the CPU, and the roofline."""
 
 from __future__ import annotations
 
-import io
-import re
-import threading
-from collections.abc import Callable, Mapping
-from functools import partial
-from html import escape
-from typing import TYPE_CHECKING, Any
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from assistant.i18n import _, render
-from assistant.model.report import Check, Report, Status, duration
-from assistant.model.speed import Limit, Speed, figure, speed_rows
+from assistant.i18n import Message, _, render
+from assistant.model.checks import check_title
+from assistant.model.report import Check, Report, Status, duration, status_word
+from assistant.model.speed import BANDWIDTH, Limit, Speed, figure
+from assistant.svg import document, tag, text, width_of
+from assistant.views import check_rows, speed_rows
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+__all__ = ["figures"]
 
-__all__ = ["figures", "pictures", "warm_up"]
-
-# Read on white and on black: contrast 4.4 and 4.7 to 1. In the wizard its own colour of text takes its place.
-GREY = "#787878"
-_THEMED = f"var(--ptsa-text, {GREY})"
 DEVICE, CPU, WRONG = "#2a8f82", "#c27a00", "#d1495b"
-_BARS: Mapping[Status, str] = {
+_COLOURS = {
     Status.PASSED: DEVICE,
     Status.UNSUPPORTED: CPU,
+    Status.SLOW: CPU,
     Status.WRONG: WRONG,
     Status.FAILED: WRONG,
     Status.TIMEOUT: WRONG,
-    Status.SLOW: CPU,
 }
-_FINER = re.compile(r"(?<=\.\d)\d{2,}(?=[^<]*>)")  # places in tags beyond a tenth of a pixel only make it longer
-_BETWEEN = re.compile(r">\s+<")
-SHORTEST = 1e-6
-HEIGHT = 0.36
-FLOPS_PER_BYTE = 0.1, 1e5  # from copying to multiplying the largest matrices
-Axes = Any  # matplotlib has no types
-_drawing = threading.Lock()  # matplotlib's caches of fonts and glyphs are shared by all threads
-
-
-def warm_up() -> None:
-    """Load matplotlib ahead of the first picture, while another process works."""
-    import matplotlib.backends.backend_svg  # noqa: PLC0415
-    import matplotlib.figure  # noqa: F401, PLC0415
+BARS, SMALL, LINE = 360.0, 11, 15.0  # the longest bar, a small font, and the room of a line of it
+SHORTEST, LONGEST = 1e-6, 100.0  # seconds at both ends of the scale of times
+Place = tuple[float, float]  # FLOP per byte and GFLOP/s
+Drawing = tuple[float, float, list[str]]  # width, height, parts
 
 
 def figures(report: Report) -> dict[str, str]:
     """Draw every picture as an SVG element that fits light and dark pages, by file name."""
-    return {f"{name}.svg": _svg(partial(draw, report), title, said) for name, draw, title, said in _wanted(report)}
-
-
-def pictures(report: Report, software: str) -> dict[str, bytes]:
-    """Draw the same as PNG files with a transparent background that name the `software` that wrote them."""
-    options = {"format": "png", "metadata": {"Software": software}}
-    return {f"{name}.png": _drawn(partial(draw, report), **options) for name, draw, *_words in _wanted(report)}
-
-
-def _wanted(report: Report) -> list[tuple[str, Callable[[Report], Figure], str, str]]:
-    """Name the pictures of a report, with a title and words for those who cannot see them."""
-    checks = [
-        " ".join(filter(None, (f"{check.key}: {check.status.value}", duration(check.seconds))))
-        for check in report.checks
-    ]
-    speeds = [" ".join(filter(None, map(render, row))) for row in speed_rows(report.speeds, report.limits)]
+    checks = (f"{row.title}: {render(row.result)} {row.later}".strip() for row in check_rows(report))
+    speeds = [" ".join(filter(None, map(render, row))) for row in speed_rows(report)]
     pale = _("Pale bars are first runs, which may compile; full bars are later runs; the scale is logarithmic.")
     solid = _("Solid lines are published limits, dashed ones the best of this run.")
-    wanted = (
-        ("verification", _timing, _("Seconds of each check on {device}"), pale, checks),
-        ("speed", _bars, _("Speed of {device} beside the CPU"), _("Each rate is the median of its runs."), speeds),
-        ("roofline", _roofline, _("Roofline of {device}"), solid, speeds),
-    )
-    return [
-        (name, draw, render(title.format(device=report.device)), f"{render(said)} {'; '.join(rows)}.")
-        for name, draw, title, said, rows in wanted[: 3 if speeds else 1]
-    ]
+    wanted: dict[str, tuple[Callable[[Report], Drawing], Message, Message, Iterable[str]]] = {
+        "verification.svg": (_times, _("Seconds of each check on {device}"), pale, checks),
+    }
+    if speeds:
+        rates = _("Each rate is the median of its runs.")
+        wanted["speed.svg"] = (_speeds, _("Speed of {device} beside the CPU"), rates, speeds)
+        wanted["roofline.svg"] = (_roofline, _("Roofline of {device}"), solid, speeds)
+    return {
+        name: document(*draw(report), render(title.format(device=report.device)), f"{render(said)} {'; '.join(rows)}.")
+        for name, (draw, title, said, rows) in wanted.items()
+    }
 
 
-def _svg(make: Callable[[], Figure], title: str, description: str) -> str:
-    """Give a figure as an SVG element that has a name, words for those who cannot see it, and the page's colours."""
-    unsaid = dict.fromkeys(("Date", "Creator", "Format", "Type"))
-    text = _BETWEEN.sub("><", _FINER.sub("", _drawn(make, format="svg", metadata=unsaid).decode()))
-    body = text[text.index(">", text.index("<svg")) + 1 :].replace(GREY, _THEMED)
-    opening = text[text.index("<svg") : text.index(">", text.index("<svg"))]
-    title, description = escape(title), escape(description)
-    return f'{opening} role="img" aria-label="{title}"><title>{title}</title><desc>{description}</desc>{body}'
+def _bar(x: float, y: float, width: float, height: float, fill: str, **more: object) -> str:
+    return tag("rect", x=x, y=y, width=max(width, 0.0), height=height, fill=fill, **more)
 
 
-def _drawn(make: Callable[[], Figure], **options: Any) -> bytes:  # noqa: ANN401 - as `savefig` takes them
-    file = io.BytesIO()
-    with _drawing:
-        make().savefig(file, dpi=150, transparent=True, **options)
-    return file.getvalue()
+def _times(report: Report) -> Drawing:
+    """Draw one row per check: its first run pale, later runs full."""
+    titles = [render(check_title(check.key)) for check in report.checks]
+    left, row, bottom = _room(titles), 22.0, 22.0 * len(titles) + 8
+    parts: list[str] = []
+    right = left + BARS
+    for number, (title, check) in enumerate(zip(titles, report.checks, strict=True)):
+        middle = row * number + row / 2
+        ends = {seconds: left + BARS * _share(seconds) for seconds in (check.first_seconds, check.seconds) if seconds}
+        for seconds, opacity, height in ((check.first_seconds, 0.35, 14), (check.seconds, 1, 7)):
+            if seconds:
+                colour = _COLOURS.get(check.status, "currentColor")
+                parts.append(_bar(left, middle - height / 2, ends[seconds] - left, height, colour, opacity=opacity))
+        label, start = _time_label(check), max(ends.values(), default=left) + 6
+        parts += [
+            text(left - 8, middle + 4, title, text_anchor="end"),
+            text(start, middle + 4, label, font_size=SMALL),
+        ]
+        right = max(right, start + width_of(label, SMALL))
+    scale = ((1e-6, "1 µs"), (1e-3, "1 ms"), (1.0, "1 s"))
+    parts += [text(left + BARS * _share(at), bottom + 10, words, text_anchor="middle") for at, words in scale]
+    return right + 8, bottom + 18, parts
 
 
-def _canvas(height: float, rows: tuple[str, ...] = ()) -> tuple[Figure, Axes]:
-    """Make a figure without frame and ticks, in the colour that reads on light and dark, with a row for each key."""
-    from matplotlib.figure import Figure  # noqa: PLC0415 - 0.3 s, needed only when something is drawn
-
-    drawn = Figure(figsize=(7.2, height), layout="constrained")
-    axes = drawn.add_subplot()
-    axes.tick_params(which="both", length=0, labelcolor=GREY)
-    for side in axes.spines.values():
-        side.set_visible(False)
-    if rows:
-        axes.set_yticks(range(len(rows)), rows)
-        axes.set_ylim(len(rows) - 0.4, -0.6)
-    return drawn, axes
+def _room(titles: Sequence[str]) -> float:
+    """Give the width of the column of titles."""
+    return max(map(width_of, titles), default=0) + 16
 
 
-def _timing(report: Report) -> Figure:
-    """Lay out one row per check: its first run pale, later runs full."""
-    drawn, axes = _canvas(0.6 + 0.32 * max(len(report.checks), 1), tuple(check.key for check in report.checks))
-    axes.set_xscale("log")
-    axes.set_xlim(SHORTEST, 100.0)
-    axes.set_xticks([1e-6, 1e-3, 1.0], ["1 µs", "1 ms", "1 s"])
-    axes.set_xticks([], minor=True)
-    for row, check in enumerate(report.checks):
-        _draw_row(axes, row, check)
-    return drawn
+def _share(seconds: float) -> float:
+    return math.log(min(max(seconds, SHORTEST), LONGEST) / SHORTEST) / math.log(LONGEST / SHORTEST)
 
 
-def _draw_row(axes: Axes, row: int, check: Check) -> None:
-    colour = _BARS.get(check.status, GREY)
-    for seconds, alpha, height in ((check.first_seconds, 0.35, 0.7), (check.seconds, 1.0, 0.34)):
-        if seconds is not None and seconds > SHORTEST:
-            axes.barh(row, seconds - SHORTEST, height, SHORTEST, color=colour, alpha=alpha, clip_on=False, linewidth=0)
-    known = [seconds for seconds in (check.seconds, check.first_seconds) if seconds is not None]
-    words = [duration(seconds) for seconds in dict.fromkeys(reversed(known))]
-    label = " → ".join(words) if check.status is Status.PASSED else "  ".join([check.status.value, *words])
-    axes.text(max([*known, SHORTEST]) * 1.25, row, label, va="center", color=GREY, fontsize=9)
+def _time_label(check: Check) -> str:
+    known = [seconds for seconds in (check.first_seconds, check.seconds) if seconds is not None]
+    times = " → ".join(duration(seconds) for seconds in dict.fromkeys(known))
+    return times if check.status is Status.PASSED else f"{render(status_word(check.status))}  {times}".rstrip()
 
 
-def _bars(report: Report) -> Figure:
-    """Lay out one row per work, each on its own scale: the device's bar is one, or the CPU's where that is longer."""
-    drawn, axes = _canvas(0.6 + 0.42 * len(report.speeds), tuple(report.speeds))
-    for row, speed in enumerate(report.speeds.values()):
-        longest = max(speed.rate, speed.cpu_rate or 0.0)
-        _bar(axes, row - HEIGHT / 2, speed.rate / longest, _label(speed), DEVICE)
+def _speeds(report: Report) -> Drawing:
+    """Draw two bars per work on a scale of its own: the longest is the device's, or the CPU's where that is faster."""
+    titles = [render(check_title(key)) for key in report.speeds]
+    left, row = _room(titles), 42.0
+    right, parts = left + BARS, []
+    for number, (title, speed) in enumerate(zip(titles, report.speeds.values(), strict=True)):
+        top = row * number + 6
+        noisy = render(_("noisy")) if speed.noisy else ""
+        bars = [(speed.rate, f"{figure(speed.rate)} {speed.unit}  {noisy}".rstrip(), DEVICE)]
         if speed.cpu_rate:
-            _bar(axes, row + HEIGHT / 2, speed.cpu_rate / longest, f"CPU {figure(speed.cpu_rate)}", CPU)
-    axes.set_xlim(0.0, 1.6)
-    axes.set_xticks([])
-    return drawn
+            bars.append((speed.cpu_rate, f"CPU {figure(speed.cpu_rate)}", CPU))
+        parts.append(text(left - 8, top + LINE * len(bars) / 2 + 4, title, text_anchor="end"))
+        for place, (rate, label, colour) in enumerate(bars):
+            width, y = BARS * rate / (max(bars)[0] or 1.0), top + LINE * place
+            parts += [_bar(left, y, width, 13, colour), text(left + width + 6, y + 11, label, font_size=SMALL)]
+            right = max(right, left + width + 6 + width_of(label, SMALL))
+    return right + 8, row * len(titles) + 4, parts
 
 
-def _bar(axes: Axes, row: float, length: float, label: str, colour: str) -> None:
-    axes.barh(row, length, HEIGHT, color=colour, linewidth=0)
-    axes.text(length + 0.02, row, label, va="center", color=GREY, fontsize=9)
+def _roofline(report: Report) -> Drawing:
+    """Place each work by its FLOP per byte, under what memory and each type's arithmetic can reach.
+
+    All names stand in a column beside the field, each with a thin line to what it names, so that none hides another.
+    """
+    points = {key: _place(speed) for key, speed in report.speeds.items() if speed.flops and speed.bytes}
+    lines = list(_roofs(report))
+    ends = [*points.values(), *(end for _name, _limit, *both in lines for end in both)] or [(1.0, 1.0)]
+    (first, last), (low, high) = (_decades(axis) for axis in zip(*ends, strict=True))
+    names = [render(name) for name in (*map(check_title, points), *(name for name, *_line in lines))]
+    left, top, width = 60.0, 24.0, 420.0
+    height = max(300.0, LINE * len(names))
+
+    def at(place: Place) -> tuple[float, float]:
+        across, up = math.log10(place[0] / first), math.log10(place[1] / low)
+        return left + width * across / math.log10(last / first), top + height * (1 - up / math.log10(high / low))
+
+    parts = [*_axes(at, (first, last), (low, high))]
+    for _name, limit, start, end in lines:
+        (x1, y1), (x2, y2) = at(start), at(end)
+        dashes = {} if limit.source else {"stroke_dasharray": "5 3"}
+        parts.append(tag("line", x1=x1, y1=y1, x2=x2, y2=y2, stroke="currentColor", stroke_width=1.2, **dashes))
+    named = [at(place) for place in points.values()] + [at(end) for *_start, end in lines]
+    column = left + width + 30
+    order = sorted(range(len(names)), key=lambda number: (named[number][1], -named[number][0]))
+    for number, y in zip(order, _apart([named[number][1] for number in order], top, top + height), strict=True):
+        (x, at_y), dot = named[number], number < len(points)
+        parts.append(tag("path", d=f"M{x:.1f} {at_y:.1f}L{column - 14:.1f} {y:.1f}H{column - 4:.1f}", **_THIN))
+        parts += [tag("circle", cx=x, cy=at_y, r=4.5, fill=DEVICE)] * dot
+        parts.append(text(column, y + 4, names[number], font_size=SMALL))
+    return column + max((width_of(name, SMALL) for name in names), default=0) + 8, top + height + 44, parts
 
 
-def _label(speed: Speed) -> str:
-    return f"{figure(speed.rate)} {speed.unit}" + (" (noisy)" if speed.noisy else "")
+_THIN = {"fill": "none", "stroke": "currentColor", "stroke_width": 0.6, "opacity": 0.6}
 
 
-def _roofline(report: Report) -> Figure:
-    """Place each work by its FLOP per byte, under what memory and each type's arithmetic can reach."""
-    drawn, axes = _canvas(4.4)
-    axes.set_xscale("log")
-    axes.set_yscale("log")
-    _draw_roofs(axes, report)
-    for key, speed in report.speeds.items():
-        if speed.flops and speed.bytes:
-            place = speed.flops / speed.bytes, speed.flops / speed.seconds / 1e9
-            axes.plot(*place, "o", color=DEVICE, markersize=6)
-            name = key.removeprefix("speed.")
-            axes.annotate(name, place, (7, 0), textcoords="offset points", va="center", color=GREY, fontsize=8)
-    axes.set_xlabel("FLOP / byte", color=GREY)
-    axes.set_ylabel("GFLOP/s", color=GREY)
-    return drawn
+def _place(speed: Speed) -> Place:
+    return speed.flops / speed.bytes, speed.flops / speed.seconds / 1e9
 
 
-def _draw_roofs(axes: Axes, report: Report) -> None:
-    """Draw the slope of the memory and, for the types, the level of their arithmetic; dashed where only measured."""
-    memory = report.limits.get("bandwidth")
-    peaks = {name: limit for name, limit in report.limits.items() if name != "bandwidth"}
+def _decades(values: Sequence[float]) -> tuple[float, float]:
+    """Give the powers of ten around values."""
+    low, high = math.floor(math.log10(min(values))), math.ceil(math.log10(max(values)))
+    return 10.0**low, 10.0 ** max(high, low + 1)
+
+
+def _roofs(report: Report) -> Iterator[tuple[Message, Limit, Place, Place]]:
+    """Give the slope of the memory and, for the types, the level of their arithmetic: name, limit and both ends."""
+    memory = report.limits.get(BANDWIDTH)
+    peaks = {name: limit for name, limit in report.limits.items() if name != BANDWIDTH}
     if memory is None or not peaks:
         return
-    (first, last), slope = FLOPS_PER_BYTE, memory.value
+    (first, last), slope = (0.1, 1e5), memory.value  # FLOP per byte, from copying to multiplying the largest matrices
     corner = max(limit.value for limit in peaks.values()) / slope
-    _line(axes, (first, corner), (first * slope, corner * slope), memory)
-    axes.text(1.7 * first, first * slope, f"{figure(slope)} GB/s", color=GREY, fontsize=8, va="center")
+    yield _("memory {rate} GB/s", rate=figure(slope)), memory, (first, first * slope), (corner, corner * slope)
     for limit in dict.fromkeys(peaks.values()):
-        _line(axes, (max(first, limit.value / slope), last), (limit.value, limit.value), limit)
         names = ", ".join(name for name, other in peaks.items() if other == limit)
-        text = f"{names} {figure(limit.value)} GFLOP/s"
-        axes.text(last, 1.05 * limit.value, text, color=GREY, fontsize=8, va="bottom", ha="right")
+        level, start = _("{type} {rate} GFLOP/s", type=names, rate=figure(limit.value)), max(first, limit.value / slope)
+        yield level, limit, (start, limit.value), (last, limit.value)
 
 
-def _line(axes: Axes, across: tuple[float, float], up: tuple[float, float], limit: Limit) -> None:
-    axes.plot(across, up, color=GREY, linewidth=1.2, linestyle="-" if limit.source else "--")
+def _axes(
+    at: Callable[[Place], tuple[float, float]], across: tuple[float, float], up: tuple[float, float]
+) -> Iterator[str]:
+    """Write the powers of ten below and beside the field, as many as have room, and what they count."""
+    (left, bottom), (right, top) = at((across[0], up[0])), at((across[1], up[1]))
+    for value in _powers(*across, most=8):
+        yield text(at((value, up[0]))[0], bottom + 18, f"{value:g}", text_anchor="middle", font_size=SMALL)
+    for value in _powers(*up, most=8):
+        yield text(left - 6, at((across[0], value))[1] + 4, f"{value:g}", text_anchor="end", font_size=SMALL)
+    yield text((left + right) / 2, bottom + 36, "FLOP / byte", text_anchor="middle")
+    yield text(left - 6, top - 12, "GFLOP/s", text_anchor="middle")
+
+
+def _powers(first: float, last: float, most: int) -> list[float]:
+    low, high = round(math.log10(first)), round(math.log10(last))
+    return [10.0**power for power in range(low, high + 1, math.ceil((high - low + 1) / most))]
+
+
+def _apart(wanted: Sequence[float], top: float, bottom: float) -> list[float]:
+    """Move heights, which ascend, as little as need be for a line of text each, between `top` and `bottom`."""
+    found: list[float] = []
+    for height in wanted:
+        found.append(max(height, found[-1] + LINE if found else top))
+    for place in reversed(range(len(found))):
+        found[place] = min(found[place], found[place + 1] - LINE if place + 1 < len(found) else bottom)
+    return found

@@ -6,14 +6,13 @@ from collections.abc import Callable
 
 import ipywidgets as widgets
 
-from assistant.i18n import say, sentences, use_language
+from assistant.i18n import Text, say, use_language
 from assistant.model.errors import AssistantError
 from assistant.model.finding import Severity
 from assistant.model.plan import Plan, Planning
 from assistant.session.gallery import Exhibit, changed, exhibits, fitting
+from assistant.views import against, machine_rows, plan_title
 from assistant.wizard import html, open_wizard
-from assistant.wizard.panels.detect import facts
-from assistant.wizard.panels.plan import plan_title
 from assistant.wizard.stepper import STATIC
 
 __all__ = ["Gallery", "open_gallery"]
@@ -89,7 +88,7 @@ class Gallery(widgets.VBox):  # type: ignore[misc]  # the library has no types
         if exhibit is None:
             self.detail.value = ""
             return
-        own = html.card(exhibit.label, html.table(facts(exhibit.machine)) + _planned(exhibit.planning), "gpu")
+        own = html.card(exhibit.label, html.table(machine_rows(exhibit.machine)) + _planned(exhibit.planning), "gpu")
         self.detail.value = f'<div class="ptsa-cards">{own}{self._with_fact(exhibit)}</div>'
 
     def _with_fact(self, exhibit: Exhibit) -> str:
@@ -102,7 +101,7 @@ class Gallery(widgets.VBox):  # type: ignore[misc]  # the library has no types
         except AssistantError as error:
             return html.note(Severity.WARNING, f"{error.message} {error.hint}")
         title = say("{fact} = {value}: set by you.", fact=fact.strip(), value=value.strip())
-        return html.card(title, html.table(facts(machine)) + _planned(planning), "next")
+        return html.card(title, html.table(machine_rows(machine)) + _planned(planning), "next")
 
     def _open(self) -> None:
         self.wizard.children = (open_wizard(self.machine.value),)
@@ -120,10 +119,10 @@ def _told(draw: Callable[[], None]) -> Callable[[object], None]:
 
 
 def _card(exhibit: Exhibit) -> str:
-    gpus = [gpu.name or gpu.vendor.value for gpu in exhibit.machine.gpus] or [say("no GPU")]
+    gpus = [gpu.label for gpu in exhibit.machine.gpus] or [say("no GPU")]
     origin = say("recorded") if exhibit.origin == "recorded" else say("composed")
     choice = exhibit.planning.choice
-    gets = plan_title(choice) if choice else say("No PyTorch wheel fits.")
+    gets: Text = plan_title(choice) if choice else say("No PyTorch wheel fits.")
     return html.card(
         exhibit.label, html.chips([*dict.fromkeys(gpus), origin]) + html.paragraph(gets, "ok" if choice else "no")
     )
@@ -133,5 +132,5 @@ def _planned(planning: Planning) -> str:
     """Draw the best plan with its reasons, and the best that was rejected."""
     choice: Plan | None = planning.choice
     chosen = html.paragraph(plan_title(choice), "ok") + html.bullets(choice.reasons) if choice else ""
-    against = [sentences((row.why, row.would_help)) for row in planning.rejected[:3]]
-    return chosen + html.bullets(choice.warnings if choice else (), "warning") + html.bullets(against, "no")
+    stopped = map(against, planning.rejected[:3])
+    return chosen + html.bullets(choice.warnings if choice else (), "warning") + html.bullets(stopped, "no")

@@ -5,10 +5,12 @@ from __future__ import annotations
 import base64
 import html
 from collections.abc import Iterable
+from itertools import groupby
 
 from assistant.i18n import Message, Text, as_typed, render, say
-from assistant.model.finding import Finding, Launch, Remedy, Severity
+from assistant.model.finding import Finding, Remedy, Severity
 from assistant.model.visible import visible
+from assistant.views import remedy_lines
 
 __all__ = [
     "ICONS",
@@ -113,20 +115,20 @@ def failure(message: Text, hint: Text, severity: Severity = Severity.ERROR) -> s
 
 
 def remedies(ways: Iterable[Remedy]) -> str:
-    """Give ways out: a sentence each, with what to type and what to set."""
-    return "".join(
-        f'<p class="ptsa-way">{icon("next")}{esc(as_typed(way.text))}</p>'
-        + code("\n".join(map(as_typed, way.commands))) * bool(way.commands)
-        + code("\n".join(f"{name}={value}" for name, value in way.env.items())) * bool(way.env)
-        + "".join(map(_launch, way.launch))
-        for way in ways
-    )
+    """Give ways out: a sentence each, with what to set and to type."""
+    return "".join(f'<p class="ptsa-way">{icon("next")}{esc(as_typed(way.text))}</p>{_lines(way)}' for way in ways)
 
 
-def _launch(launch: Launch) -> str:
-    signed = (("-", launch.drop), ("+", launch.add), ("=", (launch.line,) if launch.line else ()))
-    changes = "\n".join(f"{sign} {' '.join(words)}" for sign, words in signed if words)
-    return f"<p>{esc(', '.join(filter(None, (launch.app, launch.file))))}</p>{code(changes)}"
+def _lines(way: Remedy) -> str:
+    """Give a block for the lines of each kind; a plan and a check are what the wizard's own buttons do."""
+    told = ""
+    for kind, lines in groupby(remedy_lines(way), key=lambda line: line.kind):
+        text = "\n".join(as_typed(line.text) for line in lines)
+        if kind == "place":
+            told += paragraph(text)
+        elif kind in {"set", "command", "change"}:
+            told += code(text)
+    return told
 
 
 def paragraph(text: Text, sign: str = "") -> str:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from assistant.catalog import number
 from assistant.i18n import say
 from assistant.session.outlook import Opening
+from assistant.svg import tag, text
 from assistant.wizard import html
 
 __all__ = ["driver_ruler"]
@@ -21,16 +22,17 @@ def driver_ruler(openings: Sequence[Opening], driver: str) -> str:
     said = _sentence(openings, driver)
     width = 100 / len(openings)
     here = _place(openings, driver) * width
-    marks = "".join(_mark(opening, (index + 0.5) * width) for index, opening in enumerate(openings))
+    marks = [_mark(opening, (index + 0.5) * width) for index, opening in enumerate(openings)]
     name = say("Driver {version}", version=driver) if driver else say("No driver")
-    flag = f'<rect class="ptsa-ruler-here" x="{here:.1f}%" y="{LINE - 9}" width="3" height="26"/>'
-    drawing = (
-        f'<rect class="ptsa-ruler-line" x="0" y="{LINE}" width="100%" height="8" rx="4"/>'
-        f'<rect class="ptsa-ruler-reached" x="0" y="{LINE}" width="{here:.1f}%" height="8" rx="4"/>{marks}'
-        + flag
-        * bool(driver)
-    )
-    picture = f'<svg class="ptsa-ruler" role="img" aria-label="{html.esc(said)}" height="{HEIGHT}">{drawing}</svg>'
+    line = {"x": 0, "y": LINE, "height": 8, "rx": 4}
+    drawing = [
+        tag("rect", class_="ptsa-ruler-line", width="100%", **line),
+        tag("rect", class_="ptsa-ruler-reached", width=f"{here:.1f}%", **line),
+        *marks,
+    ]
+    if driver:
+        drawing.append(tag("rect", class_="ptsa-ruler-here", x=f"{here:.1f}%", y=LINE - 9, width=3, height=26))
+    picture = tag("svg", *drawing, class_="ptsa-ruler", role="img", aria_label=said, height=HEIGHT)
     return f"{picture}<p>{html.icon('gpu')}<strong>{html.esc(name)}.</strong> {html.esc(said)}</p>"
 
 
@@ -50,11 +52,9 @@ def _mark(opening: Opening, middle: float) -> str:
         (BELOW, opening.variant, "variant"),
         (BELOW + 16, f"torch {opening.torch}", "torch"),
     ]
-    texts = "".join(
-        f'<text class="ptsa-ruler-{kind}" x="{middle:.1f}%" y="{y}" text-anchor="middle">{html.esc(text)}</text>'
-        for y, text, kind in words
-    )
-    return f'<g class="ptsa-ruler-{state}"><circle cx="{middle:.1f}%" cy="{LINE + 4}" r="7"/>{texts}</g>'
+    place = f"{middle:.1f}%"
+    texts = [text(place, y, word, class_=f"ptsa-ruler-{kind}", text_anchor="middle") for y, word, kind in words]
+    return tag("g", tag("circle", cx=place, cy=LINE + 4, r=7), *texts, class_=f"ptsa-ruler-{state}")
 
 
 def _sentence(openings: Sequence[Opening], driver: str) -> str:

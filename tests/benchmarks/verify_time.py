@@ -5,8 +5,9 @@ from __future__ import annotations
 import sys
 from typing import Literal, get_args
 
-from assistant.model.speed import speed_rows
+from assistant.i18n import render
 from assistant.verify.run import verify
+from assistant.views import speed_rows
 
 Level = Literal["quick", "full"]
 LIMITS: dict[Level, float] = {"quick": 10.0, "full": 90.0}
@@ -19,8 +20,8 @@ def main() -> None:
         report = verify(sys.argv[1], "cpu", lambda _: None, level=level)
         print(f"{level}: {report.seconds:.1f} s (limit {LIMITS[level]:.0f} s), passed: {report.passed}")
         failed |= not report.passed or report.seconds > LIMITS[level]
-    for row in speed_rows(report.speeds, report.limits):
-        print("  ".join(row))
+    for row in speed_rows(report):
+        print("  ".join(map(render, row)))
     sys.exit(failed)
 
 

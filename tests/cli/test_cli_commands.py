@@ -65,7 +65,7 @@ def test_commands_are_named_as_this_user_types_them(run: Run) -> None:
     told = run("diagnose", "-", **checkout, input="libGL error: nothing that anybody knows\n").stdout
     assert "`python3 start.py diagnose LOG --report FILE.md`" in told
     told = run("diagnose", "-", **checkout, input="AssertionError: Torch not compiled with CUDA enabled\n").stdout
-    assert "       python3 start.py " in told
+    assert "     python3 start.py " in told
 
 
 def test_detect_prints_a_machine(run: Run) -> None:

@@ -154,16 +154,14 @@ def test_the_report_shows_no_home_folder(tmp_path):
         assert 'source "$HOME/env/bin/activate"' in text
 
 
-def test_a_png_is_written_as_it_is_and_replaced_when_ours(tmp_path):
-    """The report shows the SVG; the PNG lies beside it, and a second export may replace it."""
-    ours = b"\x89PNG\r\n" + MARKER.encode()
-    for content in (ours, ours + b" again"):
-        texts = {"speed.svg": "<svg></svg>", "speed.png": content}
-        export(DETECTION, PLAN, ENVIRONMENT, REPORT, tmp_path, ["report"], figures=texts)
-        assert (tmp_path / "speed.png").read_bytes() == content
-    told = (tmp_path / "report.md").read_text("utf-8")
-    assert "](speed.svg)" in told
-    assert "speed.png" not in told
+def test_the_report_shows_its_pictures_and_a_second_export_replaces_them(tmp_path):
+    """The SVG files stand beside the report, which names each; without a report none is written."""
+    for picture in ("<svg></svg>", "<svg>again</svg>"):
+        export(DETECTION, PLAN, ENVIRONMENT, REPORT, tmp_path, ["report"], figures={"speed.svg": picture})
+        assert (tmp_path / "speed.svg").read_text("utf-8") == f"<!-- {MARKER} -->\n{picture}"
+    assert "](speed.svg)" in (tmp_path / "report.md").read_text("utf-8")
+    export(DETECTION, PLAN, ENVIRONMENT, REPORT, tmp_path / "other", ["env"], figures={"speed.svg": "<svg></svg>"})
+    assert [path.name for path in (tmp_path / "other").iterdir()] == [".env"]
 
 
 def test_the_report_tells_machine_choice_packages_checks_and_use(tmp_path):
@@ -171,7 +169,7 @@ def test_the_report_tells_machine_choice_packages_checks_and_use(tmp_path):
     text = run(tmp_path, figures={"verification.svg": "<svg></svg>"})["report.md"]
     for part in (
         "All checks passed on the device cuda",
-        "NVIDIA GeForce RTX 4090, 10de:2684, 8.9, 24 GB",
+        "NVIDIA GeForce RTX 4090 (8.9, 24 GB, 10de:2684)",
         "The driver is a year old.",
         "`cu126`",
         "The driver offers CUDA 13.0.",

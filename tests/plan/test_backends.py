@@ -192,5 +192,5 @@ def test_the_reasoning_names_what_was_seen_chosen_and_turned_down():
     )
     text = "\n".join(map(str, explain(make_plans(machine, CATALOG), machine)))
     assert "RTX 3060 (8.6)" in text
-    assert "Chosen: torch 2.14.1 for cuda from cu126" in text
-    assert "Not cu130" in text
+    assert "Chosen: PyTorch 2.14.1 for CUDA (cu126)" in text
+    assert "Not CUDA cu130" in text

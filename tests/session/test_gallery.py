@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from xml.etree import ElementTree as ET
+
 import pytest
 
+from assistant.i18n import use_language
 from assistant.machines import shipped
 from assistant.model.errors import BadInput
 from assistant.model.plan import Backend
@@ -85,7 +88,14 @@ def test_every_workload_on_every_backend_has_a_state_with_its_source():
 @pytest.mark.parametrize("language", ["en", "zh_CN"])
 def test_the_pictures_name_what_they_show(language):
     """Words, not colours alone, tell the backends and the states, in both languages."""
-    drawn = {text.get_text() for axes in draw_support(language).figure.axes for text in axes.texts}
-    assert any("CUDA" in text for text in drawn)
-    assert len({text.get_text() for axes in draw_workloads(language).figure.axes for text in axes.texts}) == 4
-    assert draw_support("en")._repr_png_()[0].startswith(b"\x89PNG")
+    support, known = draw_support(language), draw_workloads(language)
+    assert any(field and "CUDA" in field[0] for _name, fields in support.rows for field in fields)
+    assert len({field[0] for _name, fields in known.rows for field in fields if field}) == 4
+    for drawn in (support, known):
+        table = ET.fromstring(drawn._repr_html_())  # noqa: S314 - our own text
+        assert table.find("caption").text == repr(drawn)
+        assert {len(row) for row in table.iter("tr")} == {len(drawn.columns) + 1}
+        coloured = [cell for cell in table.iter("td") if "background" in cell.get("style", "")]
+        assert coloured
+        assert all(cell.text for cell in coloured)
+    use_language("en")

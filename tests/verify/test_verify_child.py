@@ -10,15 +10,14 @@ from types import SimpleNamespace
 
 import pytest
 
-from assistant.i18n import render
-from assistant.model.checks import FULL, QUICK, check_title
+from assistant.i18n import render, verbatim
+from assistant.model.checks import ESSENTIAL, FULL, QUICK, SPARE, check_kind, check_title
 from assistant.verify import run
 from assistant.verify.child import FILES, Target, known_checks
 from assistant.verify.limits import memory_limiter
-from assistant.verify.sentences import sentence, sentences
+from assistant.verify.sentences import SENTENCES, sentence
 
 FOLDER = Path(run.__file__).parent
-SENTENCES = sentences()
 
 
 @pytest.mark.parametrize("name", ["child.py", *FILES])
@@ -31,13 +30,17 @@ def test_the_file_reads_in_python_3_8_and_needs_nothing_of_ours(name):
 
 
 def test_parent_and_child_know_the_same_checks():
-    """Every check of a full verification exists, after the checks that it needs, and has a title."""
+    """Every check of a full verification exists, after the checks that it needs, with a title and a kind of its own."""
     checks = known_checks()
     assert set(FULL) == set(checks)
     assert FULL[: len(QUICK)] == QUICK
     for place, key in enumerate(FULL):
         assert set(checks[key][1]) <= set(FULL[:place])
-        assert check_title(key) != key
+        assert check_title(key) != verbatim(key)
+    assert len({check_title(key) for key in FULL}) == len(FULL)
+    assert set(QUICK) > ESSENTIAL
+    assert not ESSENTIAL & SPARE
+    assert {check_kind(key) for key in FULL if key.startswith("speed.")} == {check_kind("speed.softmax")}
 
 
 class Gpu:

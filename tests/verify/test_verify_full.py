@@ -11,8 +11,8 @@ from assistant.i18n import render
 from assistant.model.checks import FULL
 from assistant.model.event import FindingRaised, Progress
 from assistant.model.report import Status, verdict
-from assistant.model.speed import speed_rows
 from assistant.verify.run import verify
+from assistant.views import speed_rows
 
 FIRST = ("import", "device", "copy")
 
@@ -116,6 +116,6 @@ def test_a_real_cpu_passes_in_full(cpu_environment):
     assert tuple(statuses) == FULL
     progress = [event for event in events if isinstance(event, Progress)]
     assert [event.done for event in progress] == [*range(len(FULL)), len(FULL)]
-    rows = {row[0]: row for row in speed_rows(report.speeds, report.limits)}
+    rows = dict(zip(report.speeds, speed_rows(report), strict=True))
     assert {"workload.llm", "workload.tts", "workload.vocoder", "workload.lora", "speed.bandwidth"} <= set(rows)
     assert rows["workload.llm"][1].endswith("tokens/s")

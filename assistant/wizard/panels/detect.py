@@ -14,6 +14,7 @@ from assistant.model.machine import Machine
 from assistant.session.actions import Begin, SetFact, Simulate
 from assistant.session.nouns import State, Task
 from assistant.session.outlook import CardOutlook, outlook
+from assistant.views import machine_rows
 from assistant.wizard import html
 from assistant.wizard.panels.base import Panel
 from assistant.wizard.parts import made
@@ -54,7 +55,7 @@ class DetectPanel(Panel):
         sources = html.table((item.fact, item.source, item.text) for item in machine.evidence)
         found = (
             _cards(machine)
-            + html.table(facts(machine))
+            + html.table(machine_rows(machine, hide={"gpu"}))
             + "".join(html.note(Severity.INFO, line) for line in _set_by_you(state))
             + "".join(html.finding(finding) for finding in state.detection.findings)
             + html.details(say("Where each fact comes from"), sources if machine.evidence else "")
@@ -71,21 +72,6 @@ class DetectPanel(Panel):
     def follow(self, state: State) -> None:
         """Show which machine is looked at."""
         self.machine.value = state.machine
-
-
-def facts(machine: Machine) -> list[tuple[str, str]]:
-    """List the facts that matter to a reader; unknown ones are left out."""
-    rows = [
-        (say("System"), " ".join(filter(None, (machine.os_version or machine.os, machine.arch)))),
-        (say("Python"), f"{machine.python or ''} {machine.python_implementation or ''}".strip()),
-        (say("Memory"), say("{size:.0f} GB", size=machine.memory_gb) if machine.memory_gb else ""),
-        (say("Free disk"), say("{size:.0f} GB", size=machine.disk_free_gb) if machine.disk_free_gb else ""),
-        (say("Container"), machine.container or ""),
-        (say("NVIDIA driver"), machine.nvidia_driver or ""),
-        ("ROCm", machine.rocm_version or ""),
-        (say("Packages"), ", ".join(f"{name} {version}" for name, version in sorted(machine.packages.items()))),
-    ]
-    return [(label, value) for label, value in rows if value]
 
 
 def _set_by_you(state: State) -> list[str]:
@@ -121,6 +107,5 @@ def _card(seen: CardOutlook, count: int) -> str:
     runs = html.paragraph(say("It can run:")) + html.bullets(dict.fromkeys(can), "ok") if can else ""
     cannot = [line for line in (seen.why or say("No PyTorch build uses it."), seen.would_help) if line]
     told = runs or html.bullets(cannot[:1], "no") + html.bullets(cannot[1:], "next")
-    name = gpu.name or gpu.vendor.value
-    title = f"{count} × {name}" if count > 1 else name
+    title = f"{count} × {gpu.label}" if count > 1 else gpu.label
     return html.card(title, html.chips(known) + told, "gpu", "ptsa-card-good" if can else "ptsa-card-none")

@@ -22,7 +22,6 @@ from assistant.wizard.parts import made, show
 
 __all__ = ["DiagnosePanel"]
 
-SURE = 0.8  # confidence from which a cause is told as a problem, below it as a note
 LABEL = 100  # characters of a way out that a list shows
 
 
@@ -151,6 +150,6 @@ def _nothing(state: State) -> str:
 
 def _cause(diagnosis: Diagnosis) -> str:
     evidence = html.code("\n".join(map(render, diagnosis.evidence))) if diagnosis.evidence else ""
-    severity = Severity.ERROR if diagnosis.confidence >= SURE else Severity.INFO
+    severity = Severity.ERROR if diagnosis.sure else Severity.INFO
     text = sentences((diagnosis.title, diagnosis.cause))
     return html.note(severity, text, html.details(say("What shows it"), evidence) + html.remedies(diagnosis.remedies))

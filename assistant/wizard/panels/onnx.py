@@ -11,7 +11,7 @@ import ipywidgets as widgets
 
 from assistant.host.files import write_whole
 from assistant.host.process import CancelToken
-from assistant.i18n import Text, _, language, say
+from assistant.i18n import _, language, say
 from assistant.model.errors import AssistantError, WorkFailed
 from assistant.model.finding import Severity
 from assistant.model.record import replace
@@ -20,11 +20,14 @@ from assistant.onnx import apart
 from assistant.onnx.answers import (
     CHECK_SECONDS,
     CONVERT_SECONDS,
+    HEADINGS_OF_AGREEMENT,
+    HEADINGS_OF_CHANGES,
+    HEADINGS_OF_RUNS,
     TRY_SECONDS,
     Attempt,
     Checked,
     Conversion,
-    operator_rows,
+    operator_table,
     rows_of_agreement,
     rows_of_changes,
     rows_of_runs,
@@ -120,11 +123,8 @@ class OnnxPage(widgets.VBox):  # type: ignore[misc]  # the library has no types
 
 
 def _checked(answer: Checked) -> str:
-    rows: list[tuple[Text, ...]] = [
-        (row.op, *(str(count or "") for count in (row.device, row.cpu, row.nowhere)), row.why)
-        for row in operator_rows(answer)
-    ]
-    table = html.table(rows, (say("Operator"), "DirectML", "CPU", say("Nowhere"), say("Why")))
+    headings, rows = operator_table(answer)
+    table = html.table(rows, headings)
     findings = "".join(map(html.finding, answer.findings))
     return html.section(
         say("Check"), html.paragraph(answer.verdict) + findings + html.details(say("Every operator"), table)
@@ -132,19 +132,17 @@ def _checked(answer: Checked) -> str:
 
 
 def _converted(answer: Conversion) -> str:
-    table = html.table(rows_of_changes(answer), (say("Change"), say("What"), say("Why")))
+    table = html.table(rows_of_changes(answer), HEADINGS_OF_CHANGES)
     return html.section(say("Conversion"), table + _download(Path(answer.output)))
 
 
 def _tried(answer: Attempt) -> str:
-    runs = (say("Run"), say("Provider"), say("Load"), say("First run"), say("Run again"), say("Memory"))
-    outputs = (say("Output"), say("Result"), say("Error"), say("Cosine"), say("Same largest"))
     severity = Severity.OK if answer.passed else Severity.ERROR
     body = (
         html.note(severity, answer.verdict)
         + "".join(html.note(Severity.INFO, note) for note in answer.notes)
-        + html.table(rows_of_runs(answer), runs)
-        + html.table(rows_of_agreement(answer), outputs)
+        + html.table(rows_of_runs(answer), HEADINGS_OF_RUNS)
+        + html.table(rows_of_agreement(answer), HEADINGS_OF_AGREEMENT)
     )
     return html.section(say("Trial"), body)
 

@@ -7,19 +7,21 @@ from typing import Any
 
 import ipywidgets as widgets
 
-from assistant.i18n import say
-from assistant.install.target import DISK_FACTOR
+from assistant.i18n import render, say
 from assistant.model.finding import Severity
 from assistant.model.plan import Backend, Plan, Planning
 from assistant.model.record import replace
 from assistant.session.actions import Choose, Wish
 from assistant.session.interpreters import target_python
 from assistant.session.nouns import State
+from assistant.views import plan_rows, plan_title, rejected_name
 from assistant.wizard import html
 from assistant.wizard.panels.base import Panel
 from assistant.wizard.parts import made
 
-__all__ = ["PlanPanel", "plan_title"]
+__all__ = ["PlanPanel"]
+
+TITLED = {"backend", "variant", "torch", "python"}  # what the card says of a plan already
 
 
 class PlanPanel(Panel):
@@ -47,6 +49,7 @@ class PlanPanel(Panel):
         plan = state.plan
         if plan is None or state.planning is None:
             return top
+        free = state.detection.machine.disk_free_gb if state.detection else None
         chosen = html.card(
             say("PyTorch {torch} for {backend}", torch=plan.torch, backend=plan.backend.value.upper()),
             html.chips([plan.variant, say("Python {version}", version=plan.python), _size(plan)])
@@ -57,7 +60,7 @@ class PlanPanel(Panel):
             top
             + html.section(say("What fits this machine"), chosen)
             + "".join(html.note(Severity.WARNING, line) for line in plan.warnings)
-            + html.section(say("What will happen"), html.table(_facts(plan, state)))
+            + html.section(say("What will happen"), html.table(plan_rows(plan, free, hide=TITLED)))
             + html.section(say("Which Python, which target"), _pythons(state))
             + html.section(say("The alternatives"), _alternatives(state.planning, plan))
         )
@@ -65,7 +68,7 @@ class PlanPanel(Panel):
     def follow(self, state: State) -> None:
         """Offer the plans of this state."""
         plans = state.planning.plans if state.planning else ()
-        options = [(plan_title(plan), index) for index, plan in enumerate(plans)]
+        options = [(render(plan_title(plan)), index) for index, plan in enumerate(plans)]
         if list(self.choice.options) != options:
             self.choice.options = options
         if options:
@@ -75,34 +78,8 @@ class PlanPanel(Panel):
         self.builds.value = state.request.nightly
 
 
-def plan_title(plan: Plan) -> str:
-    """Name a plan in a few words."""
-    return say(
-        "PyTorch {torch} for {backend} ({variant}), Python {python}",
-        torch=plan.torch,
-        backend=plan.backend.value.upper(),
-        variant=plan.variant,
-        python=plan.python,
-    )
-
-
 def _size(plan: Plan) -> str:
     return say("about {size} MB to download", size=plan.download_mb) if plan.download_mb else ""
-
-
-def _facts(plan: Plan, state: State) -> list[tuple[str, str]]:
-    source = plan.wheel.url if plan.wheel else plan.index_url or say("PyPI")
-    free = state.detection.machine.disk_free_gb if state.detection else None
-    need = (plan.download_mb or 0) * DISK_FACTOR / 1000
-    disk = say("about {need:.1f} GB needed, {free:.0f} GB free") if free else say("about {need:.1f} GB needed")
-    rows = [
-        (say("Packages"), ", ".join(plan.requirements)),
-        (say("Source of torch"), source),
-        (say("Download"), say("about {size} MB", size=plan.download_mb) if plan.download_mb else ""),
-        (say("Disk"), disk.format(need=need, free=free) if need else ""),
-        (say("Settings"), ", ".join(f"{name}={value}" for name, value in plan.env.items())),
-    ]
-    return [(label, value) for label, value in rows if value]
 
 
 def _pythons(state: State) -> str:
@@ -131,9 +108,7 @@ def _alternatives(planning: Planning, chosen: Plan) -> str:
         for plan in planning.plans
         if plan != chosen
     ]
-    against = [
-        (f"{row.backend.value.upper()} {row.variant}".strip(), row.why, row.would_help) for row in planning.rejected
-    ]
+    against = [(rejected_name(row), row.why, row.would_help) for row in planning.rejected]
     possible = html.table(others, (say("Also possible"), say("Why"), say("How")))
     rejected = html.table(against, (say("Not chosen"), say("Why not"), say("What would help")))
     return possible * bool(others) + rejected * bool(against)

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 
 import ipywidgets as widgets
 
 from assistant.i18n import Text, language, render, say
-from assistant.model.checks import check_title
+from assistant.model.checks import check_kind, check_title
 from assistant.model.finding import Severity
 from assistant.model.record import from_json, to_json
 from assistant.model.report import Check, Report, Status, duration, status_word, verdict
-from assistant.model.speed import limit_rows, speed_headings, speed_rows
 from assistant.session.actions import Fill
 from assistant.session.nouns import State
 from assistant.verify.plots import figures
+from assistant.views import CHECK_HEADINGS, SPEED_HEADINGS, CheckRow, check_rows, limit_rows, speed_rows
 from assistant.wizard import html
 from assistant.wizard.panels.base import Panel, log_view
 from assistant.wizard.parts import made
@@ -26,9 +26,6 @@ __all__ = ["VerifyPanel", "plots"]
 SIGNS = {Status.PASSED: "✓", Status.SLOW: "!", Status.SKIPPED: "–"}
 ICONS = {Status.PASSED: "ok", Status.SLOW: "warning", Status.SKIPPED: "info", Status.UNSUPPORTED: "no"}
 TIMES = "verification.svg"  # a picture for files; in the panel the same is drawn as bars
-BASE = {"import", "device", "copy", "memory", "out_of_memory", "small_kernels", "random", "indexing", "compile"}
-ALGEBRA = {"matmul", "reductions", "complex", "integers", "float16", "bfloat16", "float64"}
-NETWORKS = {"conv2d", "conv1d", "conv_transposed", "attention", "training", "autocast"}
 
 
 class VerifyPanel(Panel):
@@ -61,8 +58,7 @@ class VerifyPanel(Panel):
         if report is None:
             return top + html.section(say("What will happen"), html.paragraph(following))
         severity = Severity.OK if report.passed else Severity.WARNING if report.usable else Severity.ERROR
-        headings = (say("Check"), say("Result"), say("Time"), say("Error"), say("Detail"))
-        every = html.table((_row(check) for check in report.checks), headings)
+        every = html.table(_rows(report), _cells(CHECK_HEADINGS))
         found = html.note(severity, verdict(report)) + _matrix(report) + _times(report)
         found += html.details(say("Times and errors"), every)
         return top + html.section(say("What was found"), found) + _speeds(report)
@@ -89,13 +85,12 @@ def _drawn(report: str, _language: str) -> dict[str, str]:
 
 def _matrix(report: Report) -> str:
     """Draw a row per kind of check, with a field for each that says how it ended by sign and word."""
-    rows: dict[str, str] = {}
+    rows: dict[Text, str] = {}
     for check in report.checks:
         sign = html.icon(ICONS.get(check.status, "error"), status_word(check.status))
         told = check_title(check.key) if check.status is Status.PASSED else _told(check)
-        rows[_kind(check)] = (
-            rows.get(_kind(check), "") + f'<li class="ptsa-check-{check.status.value}">{sign}{html.esc(told)}</li>'
-        )
+        kind, field = check_kind(check.key), f'<li class="ptsa-check-{check.status.value}">{sign}{html.esc(told)}</li>'
+        rows[kind] = rows.get(kind, "") + field
     cells = (f'<tr><th scope="row">{html.esc(kind)}</th><td><ul>{row}</ul></td></tr>' for kind, row in rows.items())
     return f'<table class="ptsa-table ptsa-matrix"><tbody>{"".join(cells)}</tbody></table>'
 
@@ -129,32 +124,19 @@ def _told(check: Check) -> str:
     )
 
 
-def _kind(check: Check) -> str:
-    """Name the row that a check belongs to."""
-    family = check.key.partition(".")[0]
-    if family in BASE:
-        return say("The device itself")
-    if family in ALGEBRA or family == "linalg":
-        return say("Arithmetic and linear algebra")
-    if family in NETWORKS:
-        return say("Parts of networks")
-    return say("Speed") if family == "speed" else say("Whole models")
-
-
 def _speeds(report: Report) -> str:
     """Show what was measured, beside this machine's CPU and what the device can reach; nothing after a quick look."""
-    rows = [(check_title(key), *cells) for key, *cells in speed_rows(report.speeds, report.limits)]
-    limits = html.bullets(": ".join(map(render, row)) for row in limit_rows(report.limits))
-    told = html.table(rows, speed_headings()) + html.details(say("The limits"), limits)
+    rows = speed_rows(report)
+    limits = html.bullets(": ".join(map(render, row)) for row in limit_rows(report))
+    told = html.table(rows, SPEED_HEADINGS) + html.details(say("The limits"), limits)
     return html.section(say("How fast it is"), told) if rows else ""
 
 
-def _row(check: Check) -> tuple[Text, ...]:
-    error = "" if check.error is None else f"{check.error:.1e}"
-    return (
-        check_title(check.key),
-        f"{SIGNS.get(check.status, '✗')} {render(status_word(check.status))}",
-        duration(check.seconds),
-        error,
-        check.detail,
-    )
+def _rows(report: Report) -> Iterator[tuple[Text, ...]]:
+    """Give the cells of every check, with a sign before its result."""
+    for check, row in zip(report.checks, check_rows(report), strict=True):
+        yield _cells(row._replace(result=f"{SIGNS.get(check.status, '✗')} {render(row.result)}"))
+
+
+def _cells(row: CheckRow) -> tuple[Text, ...]:
+    return (row.title, row.result, row.first, row.later, row.error, row.detail)

@@ -1,0 +1,222 @@
+"""What people read of a machine, a plan, a report and a remedy: said once, for terminal, wizard and files to draw.
+
+Nothing here is rendered yet: a row holds `Text`, and whoever draws it writes it in the language in force.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterator
+from typing import Literal, NamedTuple
+
+from assistant.i18n import Message, Text, _, sentences
+from assistant.model.checks import check_title
+from assistant.model.finding import Remedy
+from assistant.model.machine import Gpu, Machine
+from assistant.model.plan import Plan, Rejection
+from assistant.model.report import Report, duration, status_word
+from assistant.model.speed import BANDWIDTH, Limit, figure
+
+__all__ = [
+    "CHECK_HEADINGS",
+    "SPEED_HEADINGS",
+    "CheckRow",
+    "Line",
+    "against",
+    "check_rows",
+    "gpu_line",
+    "limit_rows",
+    "machine_rows",
+    "plan_rows",
+    "plan_summary",
+    "plan_title",
+    "rejected_name",
+    "remedy_lines",
+    "speed_rows",
+]
+
+Rows = list[tuple[Text, Text]]
+
+
+def machine_rows(machine: Machine, *, hide: Container[str] = ()) -> Rows:
+    """Give the facts of a machine that matter to a reader; what is unknown or named in `hide` is left out."""
+    packages = ", ".join(f"{name} {version}" for name, version in sorted(machine.packages.items()))
+    gpus: list[Text] = [gpu_line(gpu) for gpu in machine.gpus]
+    rows: list[tuple[str, Text, Text | None]] = [
+        ("system", _("System"), " ".join(filter(None, (machine.os_version or machine.os, machine.arch)))),
+        ("libc", _("C library"), machine.libc or (machine.glibc and f"glibc {machine.glibc}")),
+        ("python", _("Python"), " ".join(filter(None, (machine.python, machine.python_implementation)))),
+        ("wsl", _("WSL"), _("yes") if machine.wsl else ""),
+        ("container", _("Container"), machine.container),
+        ("memory", _("Memory"), f"{machine.memory_gb:g} GB" if machine.memory_gb else ""),
+        ("disk", _("Free disk"), f"{machine.disk_free_gb:g} GB" if machine.disk_free_gb else ""),
+        *(("gpu", _("GPU"), gpu) for gpu in gpus or [_("none found")]),
+        ("driver", _("NVIDIA driver"), machine.nvidia_driver),
+        ("cuda", _("CUDA of the driver"), machine.cuda_driver_api),
+        ("rocm", _("ROCm"), machine.rocm_version),
+        ("packages", _("Packages"), packages),
+    ]
+    return _shown(rows, hide)
+
+
+def _shown(rows: list[tuple[str, Text, Text | None]], hide: Container[str]) -> Rows:
+    return [(label, value) for key, label, value in rows if value and key not in hide]
+
+
+def gpu_line(gpu: Gpu) -> str:
+    """Name a GPU in one line, with what decides over it."""
+    facts = [gpu.gfx, gpu.compute_capability, f"{gpu.vram_gb:g} GB" if gpu.vram_gb else None, gpu.name and gpu.pci_id]
+    return f"{gpu.label} ({', '.join(filter(None, facts))})".removesuffix(" ()")
+
+
+def plan_title(plan: Plan) -> Message:
+    """Name a plan in a few words."""
+    return _(
+        "PyTorch {torch} for {backend} ({variant}), Python {python}",
+        torch=plan.torch,
+        backend=plan.backend.value.upper(),
+        variant=plan.variant,
+        python=plan.python,
+    )
+
+
+def plan_summary(plan: Plan) -> Message:
+    """Name a plan in one line, with what it costs where that is known."""
+    if plan.disk_gb is None:
+        return plan_title(plan)
+    return _(
+        "{plan}, about {size} MB to download and {disk:.1f} GB of disk with the cache",
+        plan=plan_title(plan),
+        size=plan.download_mb,
+        disk=plan.disk_gb,
+    )
+
+
+def plan_rows(plan: Plan, free_gb: float | None = None, *, hide: Container[str] = ()) -> Rows:
+    """Give what a plan chose, where it comes from and what it needs; `free_gb` is the disk's free room."""
+    need = _("about {need:.1f} GB needed, {free:.0f} GB free") if free_gb else _("about {need:.1f} GB needed")
+    source: Text = plan.wheel.url if plan.wheel else plan.index_url or _("the one that pip is configured with")
+    rows: list[tuple[str, Text, Text | None]] = [
+        ("backend", _("Backend"), plan.backend.value),
+        ("variant", _("Variant"), plan.variant),
+        ("torch", _("torch"), plan.torch),
+        ("python", _("Python"), plan.python),
+        ("packages", _("Packages"), ", ".join(plan.requirements)),
+        ("source", _("Source of torch"), source),
+        ("download", _("Download"), _("about {size} MB", size=plan.download_mb) if plan.download_mb else ""),
+        ("disk", _("Disk"), need.format(need=plan.disk_gb, free=free_gb) if plan.disk_gb else ""),
+        *(("setting", name, value) for name, value in plan.env.items()),
+    ]
+    return _shown(rows, hide)
+
+
+def rejected_name(rejection: Rejection) -> str:
+    """Name what was not chosen."""
+    return f"{rejection.backend.value.upper()} {rejection.variant}".strip()
+
+
+def against(rejection: Rejection) -> Message:
+    """Say why something was not chosen, and what would change that."""
+    return sentences((rejection.why, rejection.would_help))
+
+
+class CheckRow(NamedTuple):
+    """One check of a report, as cells."""
+
+    title: Text
+    result: Text
+    device: Text
+    first: Text
+    later: Text
+    error: Text
+    allowed: Text
+    detail: Text
+
+
+CHECK_HEADINGS = CheckRow(
+    _("Check"), _("Result"), _("Device"), _("First run"), _("Later runs"), _("Error"), _("Allowed"), _("Detail")
+)
+
+
+def _ratio(value: float | None) -> str:
+    return "" if value is None else f"{value:.1e}"
+
+
+def check_rows(report: Report) -> list[CheckRow]:
+    """Give one row per check, in the report's order."""
+    return [
+        CheckRow(
+            check_title(check.key),
+            status_word(check.status),
+            report.device,
+            duration(check.first_seconds),
+            duration(check.seconds),
+            _ratio(check.error),
+            _ratio(check.tolerance),
+            check.detail,
+        )
+        for check in report.checks
+    ]
+
+
+SPEED_HEADINGS = (
+    _("Work"),
+    _("Rate"),
+    _("Beside the CPU"),
+    _("Of the limit"),
+    _("Spread"),
+    _("Memory"),
+    _("Remark"),
+)
+
+
+def speed_rows(report: Report) -> list[tuple[Text, ...]]:
+    """Give one row per measured work: name, rate, times the CPU's, share of the limit, spread, memory, remark."""
+    return [
+        (
+            check_title(key),
+            f"{figure(speed.rate)} {speed.unit}",
+            f"{figure(speed.rate / speed.cpu_rate)} ×" if speed.cpu_rate else "",
+            _share(speed.share(report.limits)),
+            f"±{50 * speed.spread:.0f} % ({speed.repeats})",
+            f"{speed.peak_bytes / 2**20:.0f} MiB" if speed.peak_bytes else "",
+            _("noisy") if speed.noisy else "",
+        )
+        for key, speed in report.speeds.items()
+    ]
+
+
+def _share(found: tuple[float, Limit] | None) -> Text:
+    if found is None:
+        return ""
+    text = _("{percent:.0f} %, published") if found[1].source else _("{percent:.0f} %, measured")
+    return text.format(percent=100 * found[0])
+
+
+def limit_rows(report: Report) -> Rows:
+    """Give one row per source: the limits that it names, and the source."""
+    found: dict[Text, tuple[Message, ...]] = {}
+    for name, limit in report.limits.items():
+        named = _("memory {rate} GB/s") if name == BANDWIDTH else _("{type} {rate} GFLOP/s")
+        source = limit.source or _("the best of this run")
+        found[source] = (*found.get(source, ()), named.format(type=name, rate=figure(limit.value)))
+    return [(Message("{limits}").format(limits=limits), source) for source, limits in found.items()]
+
+
+class Line(NamedTuple):
+    """One line of a remedy: what to set, to type, to plan or to change, or what tells that it worked."""
+
+    kind: Literal["set", "command", "plan", "place", "change", "check"]
+    text: str
+
+
+def remedy_lines(remedy: Remedy) -> Iterator[Line]:
+    """Give what to set, to type and to change, and how to tell that it worked, in the order of doing."""
+    yield from (Line("set", f"{name}={value}") for name, value in remedy.env.items())
+    yield from (Line("command", command) for command in remedy.commands)
+    if plan := remedy.plan:
+        yield Line("plan", f"assistant setup --backend {plan.backend.value} --python {plan.python}")
+    for launch in remedy.launch:
+        yield Line("place", ", ".join(filter(None, (launch.app, launch.file))))
+        signed = (("-", launch.drop), ("+", launch.add), ("=", (launch.line,) if launch.line else ()))
+        yield from (Line("change", f"{sign} {' '.join(words)}") for sign, words in signed if words)
+    yield from (Line("check", command) for command in remedy.check)

@@ -1,0 +1,57 @@
+"""What people read of a machine, a plan and a remedy is said once, before it is drawn."""
+
+from assistant.catalog import load_catalog
+from assistant.detect import detect
+from assistant.host.recording import ReplayHost
+from assistant.i18n import Message, render, use_language
+from assistant.machines import load, shipped
+from assistant.model.finding import Launch, Remedy
+from assistant.model.machine import Gpu, Machine, Vendor
+from assistant.plan import make_plans
+from assistant.views import Line, gpu_line, machine_rows, plan_rows, plan_summary, remedy_lines
+
+
+def test_the_rows_of_every_recorded_machine_are_whole():
+    """Each has a label and a value, the labels are messages still to be written, and every GPU has a row."""
+    for name in shipped():
+        machine = detect(ReplayHost(load(name))).machine
+        rows = machine_rows(machine)
+        assert all(isinstance(label, Message) and value for label, value in rows), name
+        assert sum(label == Message("GPU") for label, _value in rows) == max(len(machine.gpus), 1), name
+        assert not any(label == Message("GPU") for label, _value in machine_rows(machine, hide={"gpu"})), name
+
+
+def test_a_gpu_without_a_name_is_told_by_maker_and_pci_id():
+    """It is named once, and what decides over it stands behind."""
+    assert gpu_line(Gpu(vendor=Vendor.AMD, pci_id="1002:73df", gfx="gfx1031")) == "amd 1002:73df (gfx1031)"
+    assert gpu_line(Gpu(vendor=Vendor.INTEL, name="Arc A770", pci_id="8086:56a0")) == "Arc A770 (8086:56a0)"
+    assert gpu_line(Gpu()) == "unknown"
+
+
+def test_a_plan_is_told_in_the_language_in_force_when_it_is_drawn():
+    """The rows are made once; written in Chinese, none of their sentences is English."""
+    machine = Machine(os="linux", arch="x86_64", glibc="2.39", python="3.12.4")
+    plan = make_plans(machine, load_catalog()).choice
+    assert plan
+    rows, summary = plan_rows(plan, 80.0), plan_summary(plan)
+    assert "GB needed, 80 GB free" in {render(label): render(value) for label, value in rows}["Disk"]
+    use_language("zh_CN")
+    try:
+        assert render(rows[0][0]) == "后端"
+        assert "PyTorch" in render(summary)
+    finally:
+        use_language("en")
+
+
+def test_a_remedy_is_told_line_by_line():
+    """What to set comes before what to type, and how to tell that it worked comes last."""
+    launch = Launch(app="app", file="start.bat", drop=("--old",), add=("--new", "x"))
+    remedy = Remedy(text="…", commands=("pip check",), env={"A": "1"}, check=("true",), launch=(launch,))
+    assert list(remedy_lines(remedy)) == [
+        Line("set", "A=1"),
+        Line("command", "pip check"),
+        Line("place", "app, start.bat"),
+        Line("change", "- --old"),
+        Line("change", "+ --new x"),
+        Line("check", "true"),
+    ]
