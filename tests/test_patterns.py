@@ -16,6 +16,8 @@ from typing import NamedTuple
 
 import pytest
 
+from assistant.catalog import names
+from assistant.diagnose.patterns import compiled
 from assistant.diagnose.rules import load_rules
 
 ROOT = Path(__file__).parents[1]
@@ -86,13 +88,15 @@ def of_rules() -> Iterator[Used]:
     """Give the signs of the rules, and all other texts of their files that are read as patterns."""
     folder = ROOT / "assistant" / "diagnose"
     texts = {path.name: path.read_text(encoding="utf-8") for path in sorted((folder / "rules").glob("*.toml"))}
-    for text, pattern in load_rules().patterns.items():
+    for text in load_rules().literals:
         name = next((name for name, told in texts.items() if text in told), "rule")
-        yield Used(f"rules/{name}", pattern, "search")
+        yield Used(f"rules/{name}", compiled(text), "search")
     for rows in tomllib.loads((folder / "sayings.toml").read_text(encoding="utf-8"))["manners"].values():
         yield from (Used("sayings.toml", re.compile(text), "search") for text in rows)
     for row in tomllib.loads((folder / "programs.toml").read_text(encoding="utf-8"))["lacking"]:
         yield Used("programs.toml", re.compile("|".join(row["distributions"])), "search")
+    for table in ("vendors", "mentions", "systems", "hints", "architectures", "idle_names"):
+        yield from (Used("names.json", pattern, "search") for pattern in names.patterns(table).values())
 
 
 def _constant(node: ast.AST) -> str | None:

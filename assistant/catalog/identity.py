@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 from msgspec.structs import replace
 
+from assistant.catalog.names import vendor_of
 from assistant.catalog.tables import Table, read_tables
 from assistant.model.machine import Gpu, Vendor
 from assistant.model.record import Record
@@ -66,13 +67,7 @@ class CardTables(Record, frozen=True):
     chips: Table[CardRow] | None = None
 
 
-VENDORS = {"10de": Vendor.NVIDIA, "1002": Vendor.AMD, "8086": Vendor.INTEL, "106b": Vendor.APPLE}
 _SHARED = ("generation", "integrated", "xpu", "since", "since_linux", "directx12")
-
-
-def vendor_of(pci_id: str | None) -> Vendor:
-    """Tell the vendor from a PCI id `vendor:device`; `UNKNOWN` for None, `OTHER` for anyone else."""
-    return VENDORS.get(_hex(pci_id.partition(":")[0]), Vendor.OTHER) if pci_id else Vendor.UNKNOWN
 
 
 def _hex(text: str) -> str:

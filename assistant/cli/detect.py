@@ -51,7 +51,7 @@ def _bad_news(found: Detection) -> tuple[Finding, ...]:
 
 
 def _read(report: str) -> Detection:
-    from assistant.diagnose.decode import text_pieces  # noqa: PLC0415 - looking at the machine itself needs no decoder
+    from assistant.parsers.decode import text_pieces  # noqa: PLC0415 - looking at the machine itself needs no decoder
 
     return read_report("".join(text_pieces(read_file(report))))
 

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 from assistant.detect.notes import Notes
-from assistant.detect.parsers import amd, smi, system
 from assistant.host.base import Host
 from assistant.i18n import _
 from assistant.model.finding import Remedy, Severity
 from assistant.model.machine import Gpu, Vendor
+from assistant.parsers import amd, smi, system
 
 __all__ = ["amd_access", "amd_gpus", "rocm"]
 
 NODES = "/sys/class/kfd/kfd/topology/nodes"
-VENDOR = "1002"
 
 
 def _amd_on_bus(host: Host) -> list[system.PciDevice]:
     devices = system.pci_devices(host.ask("pci").text)
-    return [device for device in devices if device.vendor_id == VENDOR and device.driver != "radeon"]
+    return [device for device in devices if device.vendor is Vendor.AMD and device.driver != "radeon"]
 
 
 def amd_gpus(host: Host, notes: Notes) -> None:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 
 from assistant.catalog.identity import identify
+from assistant.catalog.names import idle_adapter
 from assistant.detect.adapters import sort_out
 from assistant.detect.notes import Notes
-from assistant.detect.parsers import smi, system
 from assistant.host.base import Host
 from assistant.i18n import _
 from assistant.model.finding import Remedy, Severity
 from assistant.model.machine import Gpu, Vendor
+from assistant.parsers import smi, system
 
 __all__ = ["adapters", "container", "intel_memory", "intel_runtime", "jetson", "memory", "release", "secure_boot"]
 
@@ -75,9 +76,10 @@ def adapters(host: Host, notes: Notes) -> None:
     devices = system.pci_devices(answer.text)
     if not devices:
         notes.looked("gpus", PCI, "no display or accelerator device")
-    paravirtual = "1414" if "microsoft" in kernel_release(host).lower() else None
+    in_wsl = "microsoft" in kernel_release(host).lower()  # where a GPU is passed through an adapter of Microsoft's
     for device in devices:
-        if device.vendor_id != paravirtual:
+        idle = idle_adapter(device.pci_id)
+        if not (in_wsl and idle and idle.maker == "Microsoft"):
             sort_out(device, f"{PCI}/{device.bus}", notes)
 
 
@@ -107,7 +109,7 @@ _INTEL_DRIVERS = tuple(
 
 def intel_memory(host: Host, notes: Notes) -> None:
     """Note what xpu-smi tells of each Intel GPU: the kernel does not tell a card's memory."""
-    if not any(device.vendor_id == "8086" for device in system.pci_devices(host.ask("pci").text)):
+    if not any(device.vendor is Vendor.INTEL for device in system.pci_devices(host.ask("pci").text)):
         return
     if not host.which("xpu-smi"):
         return
@@ -121,7 +123,7 @@ def intel_memory(host: Host, notes: Notes) -> None:
 
 def intel_runtime(host: Host, notes: Notes) -> None:
     """Say whether the compute driver (Level Zero) of an Intel GPU that PyTorch can use is missing."""
-    ids = [device.pci_id for device in system.pci_devices(host.ask("pci").text) if device.vendor_id == "8086"]
+    ids = [device.pci_id for device in system.pci_devices(host.ask("pci").text) if device.vendor is Vendor.INTEL]
     known = [identity for identity in map(identify, ids) if identity and identity.xpu == "supported"]
     if not known or any(host.link(path).status != "missing" for path in _INTEL_DRIVERS):
         return
@@ -138,7 +140,9 @@ SECURE_BOOT = "/sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e0
 
 def secure_boot(host: Host, notes: Notes) -> None:
     """Say that Secure Boot is on where a GPU's own kernel module is not loaded, as it may be the reason."""
-    idle = [device for device in system.pci_devices(host.ask("pci").text) if device.vendor_id in {"10de", "1002"}]
+    idle = [
+        device for device in system.pci_devices(host.ask("pci").text) if device.vendor in {Vendor.NVIDIA, Vendor.AMD}
+    ]
     if all(device.driver in {"nvidia", "amdgpu"} for device in idle):
         return
     if host.read(SECURE_BOOT).text.endswith("\x01"):

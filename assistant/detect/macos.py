@@ -6,9 +6,9 @@ import re
 
 from assistant.detect.adapters import not_a_gpu
 from assistant.detect.notes import Notes
-from assistant.detect.parsers.apple import profiler_json
 from assistant.host.base import Host
 from assistant.model.machine import Gpu, Vendor
+from assistant.parsers.apple import profiler_json
 
 __all__ = ["gpus", "release"]
 

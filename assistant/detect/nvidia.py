@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from assistant.detect.notes import Notes
-from assistant.detect.parsers import nvidia, system
 from assistant.host.base import Host
 from assistant.model.machine import Gpu, Vendor
+from assistant.parsers import nvidia, system
 
 __all__ = ["nvidia_gpus", "nvidia_gpus_on_windows"]
 
-VENDOR = "10de"
 PROC = "/proc/driver/nvidia/version"
 MODULE = "/sys/module/nvidia/version"
 _SIGNS = (PROC, "/dev/nvidiactl", "/dev/nvhost-gpu", "/usr/lib/wsl/lib/libcuda.so.1")
@@ -17,7 +16,7 @@ _SIGNS = (PROC, "/dev/nvidiactl", "/dev/nvhost-gpu", "/usr/lib/wsl/lib/libcuda.s
 
 def nvidia_gpus(host: Host, notes: Notes) -> None:
     """Note the driver and each GPU; where the driver does not answer, note what state it is in."""
-    drivers = {device.driver for device in system.pci_devices(host.ask("pci").text) if device.vendor_id == VENDOR}
+    drivers = {device.driver for device in system.pci_devices(host.ask("pci").text) if device.vendor is Vendor.NVIDIA}
     if not drivers and not any(host.link(path) for path in _SIGNS):
         return
     if _library(host, notes):

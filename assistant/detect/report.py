@@ -10,20 +10,20 @@ import msgspec
 
 from assistant.detect.adapters import not_a_gpu
 from assistant.detect.notes import Notes
-from assistant.detect.parsers import nvidia
-from assistant.detect.parsers.amd import rocminfo
-from assistant.detect.parsers.apple import overview, profiler_json, profiler_text
-from assistant.detect.parsers.collect_env import collect_env
-from assistant.detect.parsers.dxdiag import dxdiag
-from assistant.detect.parsers.listed import LAYOUTS, device_blocks, lspci, smi_lines
-from assistant.detect.parsers.programs import program_report
-from assistant.detect.parsers.windows import nvidia_version
 from assistant.detect.run import united
 from assistant.i18n import Text, _
 from assistant.model.errors import BadInput
 from assistant.model.finding import Severity
 from assistant.model.machine import Detection, Gpu, Vendor
 from assistant.model.pasted import without_entities
+from assistant.parsers import nvidia
+from assistant.parsers.amd import rocminfo
+from assistant.parsers.apple import overview, profiler_json, profiler_text
+from assistant.parsers.collect_env import collect_env
+from assistant.parsers.dxdiag import dxdiag
+from assistant.parsers.listed import LAYOUTS, device_blocks, lspci, smi_lines
+from assistant.parsers.programs import program_report
+from assistant.parsers.windows import nvidia_version
 
 __all__ = ["read_report"]
 

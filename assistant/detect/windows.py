@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from assistant.catalog.names import vendor_of
 from assistant.detect.adapters import not_a_gpu
 from assistant.detect.notes import Notes
-from assistant.detect.parsers import windows
 from assistant.detect.wsl import DISPLAY, VERSION
 from assistant.host.base import Host
 from assistant.i18n import _
 from assistant.model.finding import Remedy, Severity
 from assistant.model.machine import Gpu, Vendor
+from assistant.parsers import windows
 
 __all__ = ["adapters", "direct3d", "memory", "npus", "release", "runtimes"]
 
@@ -96,9 +97,7 @@ def direct3d(host: Host, notes: Notes) -> None:
             continue
         size = told.get("memory")
         vram = round(size / 2**30, 1) if isinstance(size, int) and size > 2**29 else None
-        gpu = Gpu(
-            vendor=windows.VENDORS.get(pci_id[:4], Vendor.OTHER), name=str(told["name"]), pci_id=pci_id, vram_gb=vram
-        )
+        gpu = Gpu(vendor=vendor_of(pci_id), name=str(told["name"]), pci_id=pci_id, vram_gb=vram)
         notes.gpu(gpu, "DXGI")
         if told.get("d3d12") is None:
             text = _("{name} offers no Direct3D 12, which DirectML needs.", name=told["name"])

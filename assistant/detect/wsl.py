@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from assistant.detect.adapters import not_a_gpu
 from assistant.detect.linux import kernel_release
 from assistant.detect.notes import Notes
-from assistant.detect.parsers import windows
 from assistant.host.base import Host
 from assistant.i18n import _
 from assistant.model.finding import Remedy, Severity
 from assistant.model.machine import Vendor
+from assistant.parsers import windows
 
 __all__ = ["wsl"]
 

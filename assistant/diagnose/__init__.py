@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from assistant.diagnose.engine import Match, diagnose, matches, nearest, remedy, ways_out
-from assistant.diagnose.facts import facts_in, merged
+from assistant.diagnose.facts import merged
 from assistant.diagnose.health import check_packages, check_up
 from assistant.diagnose.launch import relaunched
 from assistant.diagnose.log import Log, read_log
@@ -18,7 +18,6 @@ __all__ = [
     "check_packages",
     "check_up",
     "diagnose",
-    "facts_in",
     "load_rules",
     "matches",
     "merged",

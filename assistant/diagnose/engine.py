@@ -8,8 +8,9 @@ from functools import cache
 from importlib.resources import files
 from typing import Any, NamedTuple
 
-from assistant.diagnose.facts import facts_in, merged
+from assistant.diagnose.facts import merged
 from assistant.diagnose.log import Log, read_log
+from assistant.diagnose.patterns import compiled
 from assistant.diagnose.predicates import ask
 from assistant.diagnose.questions import question
 from assistant.diagnose.rules import Rule, Rules, Sign, Way, load_rules
@@ -47,17 +48,17 @@ def diagnose(log: Log | bytes | str, machine: Machine | None = None) -> tuple[Di
 
     Facts that the log itself states fill what `machine` leaves open. Remedies hold no plans yet (see `matches`).
     """
-    return tuple(match.diagnosis for match in matches(log, machine))
-
-
-def matches(log: Log | bytes | str, machine: Machine | None = None) -> tuple[Match, ...]:
-    """Do as `diagnose` does, and tell each cause's failing line and what its remedies wish for."""
     read = log if isinstance(log, Log) else read_log(log)
-    facts, rules = merged(machine or Machine(), facts_in(read)), load_rules()
-    search = _Search(read, rules)
-    fitting = [(rule, fit) for rule in rules.rules if (fit := _best(rule, search, facts))]
+    return tuple(match.diagnosis for match in matches(read, merged(machine or Machine(), read.facts)))
+
+
+def matches(log: Log, machine: Machine) -> tuple[Match, ...]:
+    """Do as `diagnose` does with all facts in `machine`; tell each failing line and what remedies wish for, too."""
+    rules = load_rules()
+    search = _Search(log, rules)
+    fitting = [(rule, fit) for rule in rules.rules if (fit := _best(rule, search, machine))]
     fitting.sort(key=lambda pair: -pair[1].confidence)
-    return tuple(_match(rule, fit, read, facts) for rule, fit in fitting)
+    return tuple(_match(rule, fit, log, machine) for rule, fit in fitting)
 
 
 def nearest(log: Log | bytes | str, count: int = 3) -> tuple[Rule, ...]:
@@ -67,7 +68,7 @@ def nearest(log: Log | bytes | str, count: int = 3) -> tuple[Rule, ...]:
     rules = load_rules()
 
     def closeness(rule: Rule) -> float:
-        phrases = [text.split() for sign in rule.sign for form in sign.any for text in rules.needles[form]]
+        phrases = [text.split() for sign in rule.sign for form in sign.any for text in rules.literals[form]]
         shared = [(len(words.intersection(phrase)), len(phrase)) for phrase in phrases]
         return max((count / (total + 1) for count, total in shared if count > 1), default=0.0)
 
@@ -86,8 +87,8 @@ class _Search:
         """Give the first line that a pattern matches in."""
         if pattern not in self._found:
             found = None
-            if any(needle in self._log.text for needle in self._rules.needles[pattern]):
-                found = self._rules.patterns[pattern].search(self._log.text)
+            if any(text in self._log.text for text in self._rules.literals[pattern]):
+                found = compiled(pattern).search(self._log.text)
             self._found[pattern] = self._log.index_at(found.start()) if found else None
         return self._found[pattern]
 

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
+from functools import cached_property
 from itertools import accumulate
 
-from assistant.diagnose.decode import text_pieces, tidied
 from assistant.diagnose.plain import plain, sayings, unwrapped
+from assistant.diagnose.prefilter import Prefilter
 from assistant.diagnose.rules import load_rules
-from assistant.diagnose.spot import Spotter
+from assistant.model.machine import Machine
+from assistant.parsers.decode import text_pieces, tidied
+from assistant.parsers.programs import mentioned
 
 __all__ = ["Log", "read_log"]
 
@@ -31,6 +34,11 @@ class Log:
         texts.extend(text for _index, text in whole)
         self.text = "\n".join(texts)
         self._starts = list(accumulate((len(text) + 1 for text in texts[:-1]), initial=0))
+
+    @cached_property
+    def facts(self) -> Machine:
+        """What the log mentions of its machine, read once."""
+        return mentioned(self.text)
 
     def index_at(self, position: int) -> int:
         """Tell which of `lines` a position of `text` lies in."""
@@ -61,11 +69,11 @@ def _thinned(pieces: Iterable[str]) -> list[tuple[int, str]]:
     """Keep the two ends and what stands around lines that hold the words of a rule, each kind of line once."""
     kept: dict[int, str] = {}
     last: list[tuple[int, str]] = []
-    spotter = Spotter([*sayings(), *(text for texts in load_rules().needles.values() for text in texts)])
+    prefilter = Prefilter([*sayings(), *(text for texts in load_rules().literals.values() for text in texts)])
     number = 1
     for piece in pieces:
         lines = list(_wrapped(piece))
-        near = {i for index in spotter.lines("\n".join(lines).lower()) for i in _neighbours(lines, index)}
+        near = {i for index in prefilter.lines("\n".join(lines).lower()) for i in _neighbours(lines, index)}
         near.update(range(min(ENDS, len(lines))) if number == 1 else ())
         kept.update((number + i, lines[i]) for i in near)
         first = max(0, len(lines) - ENDS)

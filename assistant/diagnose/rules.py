@@ -7,7 +7,7 @@ import tomllib
 from functools import cache
 from importlib.resources import files
 
-from assistant.diagnose.needles import checked, needles
+from assistant.diagnose.patterns import literals
 from assistant.diagnose.predicates import check_facts
 from assistant.model.finding import Severity
 from assistant.model.plan import Backend
@@ -16,12 +16,16 @@ from assistant.model.record import Record, from_plain
 __all__ = ["Rule", "Rules", "Sign", "Way", "Wish", "load_rules", "read_rules"]
 
 
+SHORTEST = 3  # characters of a literal that is looked for; two where they are Chinese
+
+
 class Sign(Record, frozen=True):
     """One picture of a cause: all that is named must hold.
 
     `any`: patterns of which one stands in a line of the log; `all`: patterns that all do; `none`: that none may.
-    Patterns are lower-case regular expressions. `facts` must be known to hold, `unless` must not be known to hold;
-    `likely` must not be known to fail, and where it is unknown the user is asked.
+    Patterns are lower-case regular expressions; «…» marks texts of which each match holds one (see `patterns.py`).
+    `facts` must be known to hold, `unless` must not be known to hold; `likely` must not be known to fail, and where
+    it is unknown the user is asked.
     """
 
     any: tuple[str, ...] = ()
@@ -75,12 +79,11 @@ class _File(Record, frozen=True):
 
 
 class Rules:
-    """All rules in the order of their files, their patterns ready, and the texts that a pattern's matches hold."""
+    """All rules in the order of their files, and for each pattern the texts of which every match holds one."""
 
     def __init__(self, rules: tuple[Rule, ...]) -> None:
         self.rules = rules
-        self.patterns = {text: re.compile(text) for rule in rules for text in _patterns(rule)}
-        self.needles = {text: needles(text) for text in self.patterns}
+        self.literals = {text: literals(text) for rule in rules for text in _patterns(rule)}
 
 
 def read_rules(text: str, name: str) -> tuple[Rule, ...]:
@@ -88,7 +91,12 @@ def read_rules(text: str, name: str) -> tuple[Rule, ...]:
     rules = from_plain(tomllib.loads(text), _File, name).rule
     for rule in rules:
         for pattern in _patterns(rule):
-            checked(pattern, f"{name}, {rule.key}")
+            if re.search(r"(?<!\\)[A-Z]", pattern):
+                raise ValueError(f"{name}, {rule.key}: {pattern!r} has capitals, but logs are searched in lower case")
+            if min(map(len, literals(pattern))) < (SHORTEST if pattern.isascii() else 2):
+                raise ValueError(
+                    f"{name}, {rule.key}: {pattern!r} shows no literal text; mark one, as in «out of memory»"
+                )
         for facts in (*(f for s in rule.sign for f in (s.facts, s.unless, s.likely)), *_remedy_facts(rule)):
             check_facts(facts, f"{name}, {rule.key}")
     return rules

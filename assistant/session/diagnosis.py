@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import cache
+from functools import cache, lru_cache
 
 from assistant.catalog import load_catalog
 from assistant.detect import read_report
@@ -12,7 +12,6 @@ from assistant.diagnose import (
     Match,
     Way,
     Wish,
-    facts_in,
     load_rules,
     matches,
     merged,
@@ -50,7 +49,7 @@ def diagnosed(log: Log, machine: Machine) -> tuple[Diagnosis, ...]:
 
 def diagnosed_lines(log: Log, machine: Machine) -> tuple[tuple[Diagnosis, int | None], ...]:
     """Do as `diagnosed` does, each cause with the index in `log.lines` of the line that shows it."""
-    known = merged(merged(machine, _reported(log)), facts_in(log))
+    known = merged(machine, _stated(log))
     return tuple((_planned(match, known, log), match.line) for match in matches(log, known))
 
 
@@ -59,7 +58,7 @@ def machine_of_log(log: Log, here: Machine) -> Machine:
 
     A log of another system is not mixed with the machine at hand.
     """
-    told = merged(_reported(log), facts_in(log))
+    told = _stated(log)
     return told if told.os and here.os and told.os != here.os else merged(told, here)
 
 
@@ -83,14 +82,15 @@ def with_ways_out(findings: Iterable[Finding], machine: Machine) -> tuple[Findin
     )
 
 
-def _reported(log: Log) -> Machine:
-    """Read the tools' reports that the log holds, if any."""
+@lru_cache(maxsize=1)  # the machine is asked for before the causes are: one reading serves both
+def _stated(log: Log) -> Machine:
+    """Read what a log says of its machine: the tools' reports that it holds, then what it mentions in passing."""
     if not any(mark in log.text for mark in REPORTS):
-        return Machine()
+        return log.facts
     try:
-        return read_report("\n".join(line for _number, line in log.lines)).machine
+        return merged(read_report("\n".join(line for _number, line in log.lines)).machine, log.facts)
     except BadInput:
-        return Machine()
+        return log.facts
 
 
 def _planned(match: Match, machine: Machine, log: Log) -> Diagnosis:

@@ -8,13 +8,13 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 
-from assistant.diagnose.decode import without_colours
 from assistant.host.base import Host
 from assistant.host.process import CancelToken
 from assistant.i18n import Message, _, render
 from assistant.model.errors import AssistantError, Cancelled
 from assistant.model.event import Event, JobFailed, LogLine, Sink
 from assistant.model.record import replace
+from assistant.parsers.decode import without_colours
 from assistant.session.actions import Action, Answer, Asked, Begin, Finished, Stop, Told
 from assistant.session.nouns import State, Task
 from assistant.session.runner import Runner

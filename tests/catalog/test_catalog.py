@@ -15,6 +15,7 @@ from assistant.catalog import load_catalog, number
 from assistant.catalog.identity import CardTables
 from assistant.catalog.launchers import LauncherTables
 from assistant.catalog.limits import LimitTables
+from assistant.catalog.names import NameTables
 from assistant.catalog.rows import CudaTables, DirectmlTables, IndexTables, RocmTables, SystemTables, TorchTables
 from assistant.catalog.tables import Table, read_tables
 from assistant.export.containers import ContainerTables
@@ -50,6 +51,7 @@ KINDS = {
     "containers": ContainerTables,
     "launchers": LauncherTables,
     "limits": LimitTables,
+    "names": NameTables,
     "support": SupportTables,
     "telemetry": Switches,
 }

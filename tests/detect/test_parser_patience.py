@@ -11,14 +11,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from assistant.detect import read_report
-from assistant.detect.parsers import amd, apple, nvidia, smi, system, windows
-from assistant.detect.parsers.collect_env import collect_env
-from assistant.detect.parsers.dxdiag import dxdiag
-from assistant.detect.parsers.listed import LAYOUTS, device_blocks, lspci, smi_lines
-from assistant.detect.parsers.programs import program_report
 from assistant.machines import load, shipped
 from assistant.model.errors import BadInput
 from assistant.model.record import to_json
+from assistant.parsers import amd, apple, nvidia, smi, system, windows
+from assistant.parsers.collect_env import collect_env
+from assistant.parsers.dxdiag import dxdiag
+from assistant.parsers.listed import LAYOUTS, device_blocks, lspci, smi_lines
+from assistant.parsers.programs import mentioned, program_report
 
 
 def listed_devices(text):
@@ -37,6 +37,7 @@ READERS = (
     dxdiag,
     listed_devices,
     lspci,
+    mentioned,
     program_report,
     smi_lines,
     nvidia.driver_version,

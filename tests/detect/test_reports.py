@@ -7,6 +7,7 @@ import pytest
 from assistant.detect import read_report
 from assistant.model.errors import BadInput
 from assistant.model.machine import Vendor
+from assistant.parsers.programs import mentioned
 from assistant.session.doctor import judged
 
 DUMP = """Collecting environment information...
@@ -395,3 +396,19 @@ def test_hostile_names_lose_their_control_characters():
     assert "\x1b" not in name
     assert "\u202e" not in name
     assert "<script>" in name
+
+
+@pytest.mark.parametrize(
+    ("text", "python"),
+    [
+        ("using cpython 3.12.8", "3.12.8"),
+        ("after the update from python 3.13.0rc1 to another", "3.13.0"),
+        ("python 3.14的虚拟环境", "3.14"),
+        ("python version: 3.9.16 | packaged by conda-forge", "3.9.16"),
+        ('file "/usr/lib/python3.10/site-packages/x.py", line 1', "3.10"),
+        ("torch requires python 3.10 or newer", None),
+    ],
+)
+def test_a_log_mentions_its_python(text, python):
+    """Logs and reports name Python in the same manners; a line that speaks of what is wanted does not count."""
+    assert mentioned(text).python == python

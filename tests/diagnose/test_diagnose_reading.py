@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import gzip
 import zlib
+from collections.abc import Callable
 
 import pytest
 
-from assistant.diagnose import diagnose, load_rules, read_log
+from assistant.diagnose import diagnose, load_rules, log, prefilter, read_log
 from assistant.model.errors import BadInput
+from assistant.model.machine import Machine
+from assistant.session import diagnosis
 
 LINE = (
     "OSError: [WinError 126] The specified module could not be found. "
@@ -90,9 +93,12 @@ def test_the_failing_line_of_a_long_log_is_found_with_its_number() -> None:
     assert len(log.lines) < 2000
 
 
-def test_every_text_of_a_rule_is_seen_in_a_long_log() -> None:
-    """Whatever a pattern holds literally, alone in its line or inside a word, keeps its line."""
-    texts = sorted({text for texts in load_rules().needles.values() for text in texts}, key=len)
+@pytest.mark.parametrize("fast", [True, False], ids=["aho-corasick", "plain"])
+def test_every_text_of_a_rule_is_seen_in_a_long_log(fast: bool, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: FBT001
+    """Whatever a pattern holds literally, alone in its line or inside a word, keeps its line, library or none."""
+    if not fast:
+        monkeypatch.setattr(prefilter, "BytesAhoCorasick", None)
+    texts = sorted({text for texts in load_rules().literals.values() for text in texts}, key=len)
     planted = [f"<{'a' * (number % 40)}{text}{'z' * (number // 40)}>" for number, text in enumerate(texts)]
     lines = [line for text in planted for line in (*[f"{len(text):050}"] * 25, text)]
     assert set(planted) <= {line for _number, line in read_log("\n".join(lines).encode()).lines}
@@ -130,3 +136,18 @@ def test_one_endless_line_is_read() -> None:
 def test_translated_messages_are_read_in_every_encoding(text: str, key: str, encoding: str) -> None:
     """Chinese pip and Windows messages are told from what they keep in English, or from their own words."""
     assert diagnose(text.encode(encoding))[0].key == key
+
+
+def test_a_pasted_log_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On its way from the paste to the causes, its reports and what it mentions are each read one time."""
+    readings: list[str] = []
+
+    def counted(name: str, reader: Callable[[str], object]) -> Callable[[str], object]:
+        return lambda text: readings.append(name) or reader(text)
+
+    monkeypatch.setattr(diagnosis, "read_report", counted("reports", diagnosis.read_report))
+    monkeypatch.setattr(log, "mentioned", counted("mentions", log.mentioned))
+    read = read_log("PyTorch version: 2.5.1+cpu\nOS: Windows 11\nPython version: 3.12\nIs debug build: False\n" + LINE)
+    machine = diagnosis.machine_of_log(read, Machine())
+    assert diagnosis.diagnosed(read, machine)[0].key == "libomp140-missing"
+    assert sorted(readings) == ["mentions", "reports"]

@@ -5,15 +5,19 @@ from __future__ import annotations
 import json
 import re
 
-from assistant.detect.parsers.guess import vendor_of_name
+from assistant.catalog.names import pci_id, profiler_vendor, vendor_of_name
 from assistant.model.machine import Gpu, Vendor
 
 __all__ = ["overview", "profiler_json", "profiler_text"]
 
-_VENDORS = {"sppci_vendor_amd": Vendor.AMD, "sppci_vendor_intel": Vendor.INTEL, "sppci_vendor_nvidia": Vendor.NVIDIA}
-_IDS = {Vendor.AMD: "1002", Vendor.INTEL: "8086", Vendor.NVIDIA: "10de"}
 
-
+# {"SPDisplaysDataType": [
+#     {"_name": "Intel Iris Plus Graphics",
+#      "_spdisplays_vram": "1536 MB",
+#      "spdisplays_device-id": "0x8a53",
+#      "spdisplays_vendor": "Intel",
+#      "spdisplays_vram_shared": "1536 MB",
+#      "sppci_model": "Intel Iris Plus Graphics"}]}
 def profiler_json(text: str) -> tuple[Gpu, ...] | None:
     """Read the GPUs off `system_profiler -json SPDisplaysDataType`; None when it is no such text."""
     start = text.rfind("{", 0, max(text.find('"SPDisplaysDataType"'), 0))
@@ -28,7 +32,7 @@ def profiler_json(text: str) -> tuple[Gpu, ...] | None:
 def _card(told: dict[str, str]) -> Gpu:
     name = told.get("sppci_model") or told.get("_name") or ""
     size = told.get("spdisplays_vram") or told.get("_spdisplays_vram") or ""
-    vendor = _VENDORS.get(told.get("spdisplays_vendor", ""), Vendor.UNKNOWN)
+    vendor = profiler_vendor(told.get("spdisplays_vendor", ""))
     return _gpu(name, vendor, told.get("spdisplays_device-id", ""), size, "spdisplays_vram_shared" in told)
 
 
@@ -39,7 +43,7 @@ def _gpu(name: str, vendor: Vendor, device: str, size: str, shared: bool) -> Gpu
     return Gpu(
         vendor=vendor,
         name=name or None,
-        pci_id=f"{_IDS[vendor]}:{device}" if vendor in _IDS and re.fullmatch(r"[0-9a-f]{4}", device) else None,
+        pci_id=pci_id(vendor, device) if re.fullmatch(r"[0-9a-f]{4}", device) else None,
         vram_gb=round(int(number[1]) / (1 if number[2] == "G" else 1024), 1) if number else None,
         integrated=True if shared or vendor is Vendor.APPLE else None,
     )
@@ -48,6 +52,14 @@ def _gpu(name: str, vendor: Vendor, device: str, size: str, shared: bool) -> Gpu
 _HEADING = re.compile(r"^ {4}(?=\S)[^\n]{1,80}:[ \t]{0,40}$", re.MULTILINE)
 
 
+# Graphics/Displays:
+#
+#     Radeon Pro 560X:
+#
+#       Chipset Model: Radeon Pro 560X
+#       VRAM (Total): 4 GB
+#       Vendor: AMD (0x1002)
+#       Device ID: 0x67ef
 def profiler_text(text: str) -> tuple[Gpu, ...] | None:
     """Read the GPUs off the text of `system_profiler SPDisplaysDataType`; None when it is no such text."""
     start = text.find("Graphics/Displays:")
@@ -70,6 +82,13 @@ def _block(block: str) -> Gpu | None:
     return _gpu(name, vendor_of_name(told.get("Vendor", name)), told.get("Device ID", ""), size, shared)
 
 
+#     Hardware Overview:
+#
+#       Model Name: MacBook Pro
+#       Processor Name: 6-Core Intel Core i7
+#       Memory: 16 GB
+# and, on another Mac:
+#       System Version: macOS 15.1 (24B83)
 def overview(text: str) -> dict[str, object]:
     """Read system facts off the text of system_profiler's hardware and software parts, named as in `Machine`."""
     version = re.search(r"^[ \t]{0,40}System Version: macOS ([\d.]{2,12})", text, re.MULTILINE)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 
-from assistant.detect.parsers.guess import gib
 from assistant.model.machine import Gpu, Vendor
 from assistant.model.record import Record
+from assistant.parsers.fields import field, gib
 
 __all__ = ["NvidiaReport", "NvidiaRow", "driver_version", "smi_complaint", "smi_query", "smi_table"]
 
@@ -36,6 +36,11 @@ _ROW = re.compile(
 _MEMORY = re.compile(r"/[ \t]{0,12}(\d{1,8})[ \t]{0,4}MiB")
 
 
+# | NVIDIA-SMI 610.43.02              KMD Version: 610.43.02     CUDA UMD Version: 13.3     |
+# | GPU  Name                 Persistence-M | Bus-Id          Disp.A | Volatile Uncorr. ECC |
+# |=========================================+========================+======================|
+# |   0  NVIDIA B200                    Off |   00000000:63:00.0   On |                  N/A |
+# |  0%   45C    P8             23W /  450W |     551MiB / 183359MiB |      0%      Default |
 def smi_table(text: str) -> NvidiaReport | None:
     """Read the table that `nvidia-smi` prints, of one or more GPUs; names it cut short ("…") are left out."""
     if "NVIDIA-SMI" not in text:
@@ -70,6 +75,14 @@ def _first(pattern: re.Pattern[str], text: str) -> str | None:
 _QUERY_GPU = re.compile(r"^GPU ([0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-9A-Fa-f])[ \t]{0,40}$", re.MULTILINE)
 
 
+# ==============NVSMI LOG==============
+# Driver Version                            : 450.66
+# CUDA Version                              : 11.0
+# GPU 00000000:01:00.0
+#     Product Name                          : GeForce GTX 780
+#         Device Id                         : 0x100410DE
+#     FB Memory Usage
+#         Total                             : 3020 MiB
 def smi_query(text: str) -> NvidiaReport | None:
     """Read what `nvidia-smi -q` prints."""
     starts = list(_QUERY_GPU.finditer(text))
@@ -82,25 +95,26 @@ def smi_query(text: str) -> NvidiaReport | None:
 
 
 def _query_row(bus: str, block: str) -> NvidiaRow:
-    name = re.search(r"^\s{0,12}Product Name\s{0,60}:\s{0,8}(\S[^\n]{0,80})$", block, re.MULTILINE)
     memory = re.search(r"FB Memory Usage\s{0,8}\n\s{0,12}Total\s{0,60}:\s{0,4}(\d{1,8}) MiB", block)
-    device = re.search(r"Device Id\s{0,60}:\s{0,4}0x([0-9A-Fa-f]{4})10DE", block)
-    return NvidiaRow(
-        gpu=_gpu(
-            name=name[1].strip() if name else None,
-            mib=memory[1] if memory else None,
-            pci_id=f"10de:{device[1].lower()}" if device else None,
-        ),
-        bus=_bus(bus),
+    device = re.match(r"0x([0-9A-Fa-f]{4})([0-9A-Fa-f]{4})$", field(block, "Device Id"))
+    gpu = _gpu(
+        name=field(block, "Product Name") or None,
+        mib=memory[1] if memory else None,
+        pci_id=f"{device[2]}:{device[1]}".lower() if device else None,
     )
+    return NvidiaRow(gpu=gpu, bus=_bus(bus))
 
 
+# NVRM version: NVIDIA UNIX x86_64 Kernel Module  470.256.02  Tue Sep 23 09:55:41 UTC 2025
 def driver_version(proc_version: str) -> str | None:
     """Read the kernel module's version off /proc/driver/nvidia/version."""
     found = re.search(r"Kernel Module(?: for \w{1,12})?\s{1,8}(\d{2,4}\.[\d.]{1,12})", proc_version)
     return found[1].rstrip(".") if found else None
 
 
+# NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver. Make sure that the latest NVIDIA
+# driver is installed and running.
+# or: Failed to initialize NVML: Driver/library version mismatch
 _COMPLAINTS = (
     ("mismatch", re.compile(r"Driver/library version mismatch", re.IGNORECASE)),
     ("not-communicating", re.compile(r"couldn't communicate with the NVIDIA driver", re.IGNORECASE)),

@@ -5,13 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from assistant.detect.parsers.guess import vendor_of_name
+from assistant.catalog.names import vendor_of, vendor_of_name, windows_release
 from assistant.model.machine import Gpu, Vendor
 from assistant.model.record import Record
 
 __all__ = ["Adapter", "adapter", "nvidia_version", "pci_id_of", "reg_query", "windows_name"]
-
-VENDORS = {"10de": Vendor.NVIDIA, "1002": Vendor.AMD, "8086": Vendor.INTEL}
 
 
 class Adapter(Record, frozen=True):
@@ -28,6 +26,9 @@ def pci_id_of(device: str) -> str | None:
     return f"{found[1]}:{found[2]}".lower() if found else None
 
 
+# {"DriverDesc": "NVIDIA GeForce GTX 1060 6GB", "ProviderName": "NVIDIA", "DriverDate": "12-19-2018",
+#  "DriverVersion": "25.21.14.1771", "MatchingDeviceId": "PCI\\VEN_10DE&DEV_1C03",
+#  "HardwareInformation.qwMemorySize": 6442450944}
 def adapter(values: Mapping[str, object]) -> Adapter | None:
     """Read one adapter off its registry values; None without a description."""
     name, device = str(values.get("DriverDesc") or ""), str(values.get("MatchingDeviceId") or "")
@@ -35,7 +36,8 @@ def adapter(values: Mapping[str, object]) -> Adapter | None:
         return None
     size = values.get("HardwareInformation.qwMemorySize")
     pci_id = pci_id_of(device)
-    vendor = VENDORS.get((pci_id or "").partition(":")[0]) or vendor_of_name(name)
+    vendor = vendor_of(pci_id)
+    vendor = vendor_of_name(name) if vendor in {Vendor.UNKNOWN, Vendor.OTHER} else vendor
     return Adapter(
         gpu=Gpu(
             vendor=vendor,
@@ -57,6 +59,9 @@ def nvidia_version(windows_version: str) -> str | None:
     )
 
 
+# ProductName    Windows 10 Pro
+# CurrentBuild   17763
+# ReleaseId      1809
 def windows_name(values: Mapping[str, object]) -> str | None:
     r"""Name the release from `…\Windows NT\CurrentVersion`: `Windows 11 24H2 (10.0.26100)`."""
     build = str(values.get("CurrentBuild") or values.get("CurrentBuildNumber") or "")
@@ -64,11 +69,14 @@ def windows_name(values: Mapping[str, object]) -> str | None:
         return None
     product = str(values.get("ProductName") or "Windows")
     if "Server" not in product:
-        product = "Windows 11" if int(build) >= 22000 else "Windows 10" if int(build) >= 10240 else product  # noqa: PLR2004
+        product = windows_release(int(build)) or product
     release = str(values.get("DisplayVersion") or values.get("ReleaseId") or "")
     return f"{product} {release}".strip() + f" (10.0.{build})"
 
 
+# HKEY_LOCAL_MACHINE\SOFTWARE\Microsoft\Windows NT\CurrentVersion
+#     ProductName    REG_SZ    Windows 10 Pro
+#     CurrentBuild    REG_SZ    17763
 _VALUE = re.compile(r"^ {4}(\S[^\n]{0,100}?) {4}REG_(\w{2,10}) {4}([^\n]{0,400})$", re.MULTILINE)
 
 

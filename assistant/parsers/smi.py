@@ -7,9 +7,10 @@ from collections.abc import Iterator
 
 import msgspec
 
-from assistant.detect.parsers.guess import gib
+from assistant.catalog.names import pci_id
 from assistant.model.machine import Gpu, Vendor
 from assistant.model.record import Record
+from assistant.parsers.fields import gib
 
 __all__ = ["SmiDevice", "amd_smi", "xpu_smi"]
 
@@ -25,6 +26,10 @@ class SmiDevice(Record, frozen=True):
     index: int | None = None
 
 
+# {"gpu_data": [{"gpu": 0,
+#     "asic": {"market_name": "Navi 31 [Radeon RX 7900 XT/7900 XTX/7900 GRE/7900M]", "vendor_id": "0x1002",
+#              "device_id": "0x744c", "target_graphics_version": "gfx1100"},
+#     "bus": {"bdf": "0000:03:00.0"}}]}
 def amd_smi(text: str) -> tuple[SmiDevice, ...] | None:
     """Read `amd-smi static --asic --bus --vram --json`, a list or, since ROCm 7, an object that holds one."""
     return tuple(_amd(told) for told in _objects(text) if _part(told, "asic")) or None
@@ -38,12 +43,17 @@ def _amd(told: dict[str, object]) -> SmiDevice:
         vendor=Vendor.AMD,
         name=None if device else _text(asic.get("market_name")),  # by its id the catalogue names one card, not five
         gfx=target if re.fullmatch(r"gfx[0-9a-f]{3,4}", target) else None,
-        pci_id=f"1002:{device}" if device else None,
+        pci_id=pci_id(Vendor.AMD, device),
         vram_gb=_gib(size),
     )
     return SmiDevice(gpu, _bus(_part(told, "bus").get("bdf")), _number(told.get("gpu")))
 
 
+# {"device_id": 0,
+#     "device_name": "Intel(R) Arc(TM) A770 Graphics",
+#     "pci_bdf_address": "0000:03:00.0",
+#     "pci_device_id": "0x56a0",
+#     "memory_physical_size_byte": "16225243136"}
 def xpu_smi(text: str) -> tuple[SmiDevice, ...] | None:
     """Read `xpu-smi discovery -j`, with or without `-d N`; only the latter tells the memory."""
     found = [told for told in _objects(text) if "pci_bdf_address" in told]
@@ -55,7 +65,7 @@ def _intel(told: dict[str, object]) -> SmiDevice:
     gpu = Gpu(
         vendor=Vendor.INTEL,
         name=None if device else _text(told.get("device_name")),
-        pci_id=f"8086:{device}" if device else None,
+        pci_id=pci_id(Vendor.INTEL, device),
         vram_gb=round(size / 2**30, 1) if size else None,
         driver=_text(told.get("driver_version")),
     )

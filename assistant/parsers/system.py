@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import re
 
+from assistant.catalog.names import vendor_of
+from assistant.model.machine import Vendor
 from assistant.model.record import Record
 
 __all__ = ["PciDevice", "meminfo_total_kib", "os_name", "pci_devices"]
 
 
+# NAME="Alpine Linux"
+# VERSION_ID=3.21.3
 def os_name(os_release: str) -> str | None:
     """Read name and version number off /etc/os-release: `Ubuntu 24.04`; a rolling system has no number."""
     pairs = (line.partition("=") for line in os_release.splitlines())
@@ -17,6 +21,7 @@ def os_name(os_release: str) -> str | None:
     return f"{name} {fields.get('VERSION_ID', '')}".strip() if name else None
 
 
+# MemTotal:        8187281 kB
 def meminfo_total_kib(meminfo: str) -> int | None:
     """Read the total memory in KiB off /proc/meminfo."""
     found = re.search(r"^MemTotal: {0,40}(\d{1,15}) kB", meminfo, re.MULTILINE)
@@ -33,11 +38,16 @@ class PciDevice(Record, frozen=True):
     revision: str | None = None
 
     @property
-    def vendor_id(self) -> str:
-        """The vendor's half of the id."""
-        return self.pci_id.partition(":")[0]
+    def vendor(self) -> Vendor:
+        """Who made it."""
+        return vendor_of(self.pci_id)
 
 
+# DRIVER=amdgpu
+# PCI_CLASS=30000
+# PCI_ID=1002:73DF
+# PCI_SLOT_NAME=0000:0b:00.0
+# REVISION=0xc1
 def pci_devices(uevents: str) -> tuple[PciDevice, ...]:
     """Read `uevent` descriptions, parted by empty lines, each with its REVISION line last."""
     blocks = (dict(re.findall(r"^(\w+)=(.*)$", block, re.MULTILINE)) for block in uevents.split("\n\n"))

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 
-from assistant.detect.parsers.guess import field
+from assistant.catalog.names import pci_id
 from assistant.model.machine import Gpu, Vendor
 from assistant.model.record import Record
+from assistant.parsers.fields import field
 
 __all__ = ["RocmAgent", "kfd_node", "rocm_release", "rocminfo"]
 
@@ -18,6 +19,13 @@ class RocmAgent(Record, frozen=True):
     bus: str | None = None
 
 
+# /sys/class/kfd/kfd/topology/nodes/1/properties     and its mem_banks/0/properties
+#     simd_count 96                                       heap_type 1
+#     gfx_target_version 100301                           size_in_bytes 12868124672
+#     vendor_id 4098
+#     device_id 29663
+#     location_id 2816
+#     domain 0
 def kfd_node(properties: str, banks: str = "") -> RocmAgent | None:
     """Read a KFD topology node's `properties` and its first memory bank's; None for a CPU node."""
     told = {name: int(value) for name, value in re.findall(r"^(\w+) (\d{1,20})[ \t]{0,40}$", properties, re.MULTILINE)}
@@ -28,7 +36,7 @@ def kfd_node(properties: str, banks: str = "") -> RocmAgent | None:
     gpu = Gpu(
         vendor=Vendor.AMD,
         gfx=f"gfx{target // 10000}{target // 100 % 100:x}{target % 100:x}",
-        pci_id=f"{told.get('vendor_id', 0x1002):04x}:{told['device_id']:04x}" if told.get("device_id") else None,
+        pci_id=pci_id(Vendor.AMD, f"{told['device_id']:x}" if told.get("device_id") else None),
         vram_gb=round(int(size[1]) / 2**30, 1) if size else None,
     )
     return RocmAgent(gpu=gpu, bus=_bus(told["location_id"], told.get("domain", 0)) if "location_id" in told else None)
@@ -39,29 +47,39 @@ def _bus(location: int, domain: int = 0) -> str:
     return f"{domain:04x}:{location >> 8 & 0xFF:02x}:{location >> 3 & 0x1F:02x}.{location & 7}"
 
 
+# *******
+# Agent 2
+# *******
+#   Name:                    gfx1100
+#   Marketing Name:          AMD Radeon RX 7900 XTX
+#   Device Type:             GPU
+#   Chip ID:                 29772(0x744c)
+#   BDFID:                   768
+#       Segment:                 GLOBAL; FLAGS: COARSE GRAINED
+#       Size:                    25080832(0x17eb400) KB
 def rocminfo(text: str) -> tuple[RocmAgent, ...] | None:
     """Read the GPU agents off rocminfo's output; None when it is not rocminfo's."""
     if "HSA Agents" not in text and "HSA System Attributes" not in text:
         return None
     blocks = re.split(r"^\*{3,20}[ \t]{0,40}\nAgent \d{1,4}[ \t]{0,40}\n\*{3,20}", text, flags=re.MULTILINE)[1:]
-    return tuple(_agent(block) for block in blocks if re.search(r"^[ \t]{0,40}Device Type:\s*GPU", block, re.MULTILINE))
+    return tuple(_agent(block) for block in blocks if field(block, "Device Type").startswith("GPU"))
 
 
 def _agent(block: str) -> RocmAgent:
-    name, marketing = field(block, "Name"), field(block, "Marketing Name")
-    chip = re.search(r"^[ \t]{0,40}Chip ID:\s*\d{1,8}\(0x([0-9a-f]{1,6})\)", block, re.MULTILINE)
-    location = re.search(r"^[ \t]{0,40}BDFID:\s*(\d{1,8})", block, re.MULTILINE)
+    name, location = field(block, "Name"), field(block, "BDFID")
+    chip = re.search(r"\(0x([0-9a-f]{1,6})\)", field(block, "Chip ID"))
     size = re.search(r"GLOBAL[^\n]{0,80}\n\s*Size:\s*(\d{1,15})", block)
     gpu = Gpu(
         vendor=Vendor.AMD,
-        name=marketing or None,
+        name=field(block, "Marketing Name") or None,
         gfx=name.partition(":")[0] if name.startswith("gfx") else None,
-        pci_id=f"1002:{chip[1]:0>4}" if chip else None,
+        pci_id=pci_id(Vendor.AMD, chip[1] if chip else None),
         vram_gb=round(int(size[1]) / 2**20, 1) if size else None,
     )
-    return RocmAgent(gpu=gpu, bus=_bus(int(location[1])) if location and int(location[1]) else None)
+    return RocmAgent(gpu=gpu, bus=_bus(int(location)) if re.fullmatch("[1-9][0-9]{0,7}", location) else None)
 
 
+# 7.2.0-43
 def rocm_release(text: str) -> str | None:
     """Read a ROCm version (`7.2.1`) off /opt/rocm/.info/version or a folder's name (`rocm-7.2.1`)."""
     found = re.search(r"(?:^|rocm-)(\d{1,3}\.\d{1,3}(?:\.\d{1,3})?)(?![\d.])", text.strip())

@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from assistant.detect.parsers.guess import arch_of, gib, system_of, vendor_of_name
-from assistant.detect.parsers.nvidia import smi_complaint
+from assistant.catalog.names import arch_of, pci_id, system_of, vendor_of_name
 from assistant.model.machine import Gpu, Vendor
 from assistant.model.record import Record
+from assistant.parsers.fields import gib
+from assistant.parsers.nvidia import smi_complaint
 
 __all__ = ["CollectEnv", "collect_env"]
 
@@ -60,6 +61,16 @@ _LONGEST_NAME = 300
 _LONGEST_RUN_ON = 10**6
 
 
+# PyTorch version: 1.10.1
+# Is debug build: False
+# CUDA used to build PyTorch: 11.3
+# OS: Ubuntu 20.04.5 LTS (x86_64)
+# Python version: 3.8.10 (default, Nov 14 2022, 12:59:47)  [GCC 9.4.0] (64-bit runtime)
+# Python platform: Linux-5.15.0-46-generic-x86_64-with-glibc2.29
+# GPU models and configuration: GPU 0: NVIDIA GeForce RTX 3090
+# Nvidia driver version: 510.54
+# Versions of relevant libraries:
+# [pip3] torch==1.10.1
 def collect_env(text: str) -> CollectEnv | None:
     """Read the fullest dump that the text holds; quote marks, bullets and prose around it are let by."""
     lower = text.lower()
@@ -198,6 +209,6 @@ def _intel_gpus(lines: Iterable[str]) -> Iterable[Gpu]:
             yield Gpu(
                 vendor=Vendor.INTEL,
                 name=name[1] if name else line,
-                pci_id=f"8086:{device[1].lower():0>4}" if device else None,
+                pci_id=pci_id(Vendor.INTEL, device[1] if device else None),
                 vram_gb=gib(memory[1]) if memory else None,
             )

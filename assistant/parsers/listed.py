@@ -5,13 +5,18 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from assistant.detect.parsers.guess import field, gib, vendor_of_name
-from assistant.detect.parsers.nvidia import NvidiaReport, NvidiaRow
-from assistant.detect.parsers.windows import VENDORS
+from assistant.catalog.names import vendor_of, vendor_of_name
 from assistant.model.machine import Gpu, Vendor
+from assistant.parsers.fields import field, gib
+from assistant.parsers.nvidia import NvidiaReport, NvidiaRow
 
 __all__ = ["LAYOUTS", "Layout", "device_blocks", "lspci", "smi_lines"]
 
+# 03:00.0 Display controller [0380]: Advanced Micro Devices, Inc. [AMD/ATI] Device [1002:1114] (rev c3)
+#     Subsystem: ASUSTeK Computer Inc. Device [1043:3c88]
+#     Kernel driver in use: amdgpu
+# without -nn:
+# 01:00.0 VGA compatible controller: NVIDIA Corporation TU116 [GeForce GTX 1660 SUPER] (rev a1)
 _LSPCI = re.compile(
     r"^(?:[0-9a-f]{4}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7] "
     r"(VGA|3D|Display|Processing)[\w -]{0,30}(?: \[[0-9a-f]{4}\])?: ([^\n]{1,250})((?:\n[ \t]+[^\n]{0,300}){0,12})",
@@ -28,7 +33,7 @@ def lspci(text: str) -> tuple[Gpu, ...] | None:
 def _device(kind: str, told: str, more: str) -> Gpu | None:
     ids = re.findall(r"\[([0-9a-f]{4}:[0-9a-f]{4})\]", told)
     pci_id = ids[-1] if ids else None
-    vendor = VENDORS.get(ids[-1][:4], Vendor.OTHER) if ids else vendor_of_name(told)
+    vendor = vendor_of(pci_id) if ids else vendor_of_name(told)
     if kind == "Processing" and vendor not in {Vendor.AMD, Vendor.NVIDIA}:
         return None
     driver = re.search(r"Kernel driver in use: (\w{1,20})", more)
@@ -48,6 +53,11 @@ class Layout(NamedTuple):
 
 
 LAYOUTS = {
+    # GPU0:
+    #     vendorID           = 0x1002
+    #     deviceID           = 0x73df
+    #     deviceType         = PHYSICAL_DEVICE_TYPE_DISCRETE_GPU
+    #     deviceName         = AMD Radeon RX 6700 XT (RADV NAVI22)
     "vulkaninfo": Layout(
         "deviceName",
         re.compile(r"^(?=GPU\d{1,2}:|VkPhysicalDeviceProperties:)", re.MULTILINE),
@@ -56,6 +66,9 @@ LAYOUTS = {
         "deviceID",
         "deviceType",
     ),
+    #   Device Name                                     Intel(R) Arc(TM) A770 Graphics
+    #   Device Vendor ID                                0x8086
+    #   Device Type                                     GPU
     "clinfo": Layout(
         "Device Vendor ID",
         re.compile(r"^(?=[ \t]{0,8}Device Name )", re.MULTILINE),
@@ -63,6 +76,12 @@ LAYOUTS = {
         "Device Vendor ID",
         kind="Device Type",
     ),
+    # GPU: 0
+    #     ASIC:
+    #         MARKET_NAME: AMD Instinct MI300X
+    #         VENDOR_ID: 0x1002
+    #         DEVICE_ID: 0x74a1
+    #         TARGET_GRAPHICS_VERSION: gfx942
     "amd-smi static": Layout(
         "MARKET_NAME",
         re.compile(r"^(?=GPU: \d)", re.MULTILINE),
@@ -85,12 +104,13 @@ def _block(block: str, layout: Layout) -> Gpu | None:
     kind = field(block, layout.kind) if layout.kind else "GPU"
     name = next(filter(None, (field(block, name) for name in layout.names)), "")
     vendor = _hex(field(block, layout.vendor))
+    maker = vendor_of(vendor)
     if "GPU" not in kind or not (name or vendor):
         return None
     device = _hex(field(block, layout.device)) if layout.device else ""
     gfx = re.search(r"\bgfx[0-9a-f]{3,4}\b", block)
     return Gpu(
-        vendor=VENDORS.get(vendor) or vendor_of_name(name),
+        vendor=maker if maker not in {Vendor.UNKNOWN, Vendor.OTHER} else vendor_of_name(name),
         name=name if not name.startswith("gfx") else None,
         pci_id=f"{vendor}:{device}" if vendor and device else None,
         gfx=gfx[0] if gfx else None,
@@ -105,7 +125,10 @@ def _hex(text: str) -> str:
     return f"{int(found[2], 16 if found[1] else 10):04x}"
 
 
+# GPU 0: NVIDIA GeForce RTX 4090 (UUID: GPU-2f1e0f0c-aaaa-bbbb-cccc-1234567890ab)
 _LIST = re.compile(r"^GPU \d{1,3}: ([^\n(]{3,80}?) \(UUID: GPU-", re.MULTILINE)
+# 0, NVIDIA A100-SXM4-40GB, 40960 MiB, 550.54.14
+# Tesla T4, 535.104.05, 15360 MiB
 _QUERY = re.compile(
     r"^(?:\d{1,2}, )?((?:NVIDIA|GeForce|Tesla|Quadro|TITAN) ?[\w .()-]{0,60})((?:, [^,\n]{1,60}){1,12})$", re.MULTILINE
 )

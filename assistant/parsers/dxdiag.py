@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 
-from assistant.detect.parsers.guess import gib
-from assistant.detect.parsers.windows import Adapter, adapter
+from assistant.catalog.names import pci_id
+from assistant.model.machine import Vendor
 from assistant.model.record import Record
+from assistant.parsers.fields import gib
+from assistant.parsers.windows import Adapter, adapter
 
 __all__ = ["Dxdiag", "dxdiag"]
 
@@ -24,6 +26,18 @@ _SECTION = re.compile(r"^-{4,60}[ \t]{0,40}\n[ \t]*([A-Z][\w /&]{2,40}?)[ \t]*\n
 _CARDS, _HEAD = {"Display Devices", "Render Devices"}, "System Information"
 
 
+# ------------------
+# System Information
+# ------------------
+#          Operating System: Windows 11 Pro 64-bit (10.0, Build 22631) (22621.ni_release.220506-1250)
+#                    Memory: 32768MB RAM
+# ---------------
+# Display Devices
+# ---------------
+#            Card name: NVIDIA GeForce RTX 3080
+#           Device Key: Enum\PCI\VEN_10DE&DEV_2206&SUBSYS_38871462&REV_A1
+#     Dedicated Memory: 10053 MB
+#       Driver Version: 31.0.15.3179
 def dxdiag(text: str) -> Dxdiag | None:
     """Read a report, whole or only its display part; None when the text is none."""
     parts = _SECTION.split(text)
@@ -68,7 +82,8 @@ def _cards(section: str) -> list[Adapter]:
 def _amd_device(chip: str) -> str:
     """Read the device off `AMD Radeon Graphics Processor (0x7550)`, for excerpts that leave its key out."""
     found = re.match(r"AMD [^(]{0,60}\(0x([0-9A-Fa-f]{4})\)", chip)
-    return f"VEN_1002&DEV_{found[1]}" if found else ""
+    vendor, _colon, device = (pci_id(Vendor.AMD, found[1]) or "").partition(":") if found else ("", "", "")
+    return f"VEN_{vendor}&DEV_{device}" if device else ""
 
 
 def _system(text: str) -> str | None:

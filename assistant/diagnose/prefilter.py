@@ -1,0 +1,78 @@
+"""Finds the few lines of a huge text that hold a literal of some rule, in one pass (Aho-Corasick)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+BytesAhoCorasick: Any
+try:
+    from ahocorasick_rs import BytesAhoCorasick
+except ImportError:  # it has no wheel for Windows on Arm, nor for Linux with musl
+    BytesAhoCorasick = None
+
+__all__ = ["Prefilter"]
+
+MOST_LINES = 200  # with the same literal that are looked at in one piece
+ENOUGH = 60  # lines of different shapes after which a literal is no longer looked for
+NEAR = 150  # bytes before and after a literal that make the shape of its line
+FIRST = 1 << 16  # bytes of a piece that show which literals stand in every other line
+
+
+class Prefilter:
+    """Knows the literals to look for, and how many lines of each were kept so far."""
+
+    def __init__(self, literals: Iterable[str]) -> None:
+        self._left = {literal.encode(): ENOUGH for literal in sorted(set(literals))}
+        self._shapes: set[bytes] = set()
+
+    def lines(self, low: str) -> set[int]:
+        """Return the indexes of lines that hold a literal and whose shape, digits aside, was not seen before."""
+        data = low.encode("utf-8", "replace")
+        cut = data.find(b"\n", FIRST) + 1
+        looked_at: Counter[bytes] = Counter()
+        lines = set(self._fresh(data[:cut], looked_at)) if cut else set()
+        before = data.count(b"\n", 0, cut)
+        lines.update(before + index for index in self._fresh(data[cut:], looked_at))
+        return lines
+
+    def _fresh(self, data: bytes, looked_at: Counter[bytes]) -> Iterator[int]:
+        """Yield the index of each line that shows a literal in a new shape, literals met too often left out."""
+        literals = [text for text, left in self._left.items() if left > 0 and looked_at[text] < MOST_LINES]
+        ends = [0] * len(literals)  # of the line in which each literal was last found
+        index = counted = 0
+        for number, at in _places(literals, data):
+            if at < ends[number]:
+                continue
+            literal, end = literals[number], data.find(b"\n", at)
+            ends[number] = end = len(data) if end < 0 else end
+            looked_at[literal] += 1
+            start = max(at - NEAR, data.rfind(b"\n", max(0, at - NEAR), at) + 1)
+            shape = data[start : min(end, at + NEAR)].translate(None, b"0123456789")
+            if shape not in self._shapes:
+                self._shapes.add(shape)
+                self._left[literal] -= 1
+                index, counted = index + data.count(b"\n", counted, at), max(at, counted)
+                yield index
+            if self._left[literal] <= 0 or looked_at[literal] >= MOST_LINES:
+                ends[number] = len(data)
+
+
+def _places(literals: list[bytes], data: bytes) -> Iterator[tuple[int, int]]:
+    """Yield the number of a literal and where it stands, line by line."""
+    if BytesAhoCorasick:
+        # In the order of their ends; as no literal spans lines, the lines come in order too.
+        found = BytesAhoCorasick(literals).find_matches_as_indexes(data, overlapping=True)
+        yield from ((number, at) for number, at, _end in found)
+        return
+    places = []
+    for number, literal in enumerate(literals):
+        at = data.find(literal)
+        for _line in range(MOST_LINES):
+            if at < 0:
+                break
+            places.append((at, number))
+            end = data.find(b"\n", at)
+            at = data.find(literal, end) if end >= 0 else -1
+    yield from ((number, at) for at, number in sorted(places))
