@@ -3,6 +3,7 @@
 This file reads on every Python, so that an old one can say what it lacks; the work is in assistant/start.py.
 """
 
+import os.path
 import sys
 
 if sys.version_info < (3, 11):  # noqa: UP036 - whoever has an older one shall read why it does not start
@@ -11,6 +12,7 @@ if sys.version_info < (3, 11):  # noqa: UP036 - whoever has an older one shall r
         "Get a newer one from https://www.python.org/downloads/ and start again with it.".format(*sys.version_info)
     )
 
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))  # not there under `python -P`  # noqa: PTH100, PTH120
 from assistant.start import main
 
 if __name__ == "__main__":

@@ -1,7 +1,8 @@
 """What `start.py` does: make a private environment beside the project, once, then run the command in it.
 
-Needs nothing but the standard library. An environment is never changed after it is finished: a changed pyproject.toml,
-another Python or another folder gets a new one, and an old one is removed when the new one is finished.
+Needs nothing but the standard library. What is installed is what the command needs, as an extra of the project; an
+environment that holds more serves, too. None is changed after it is finished: a changed pyproject.toml, another Python
+or another folder gets a new one, and an old one is removed when the new one is finished.
 """
 
 from __future__ import annotations
@@ -39,6 +40,8 @@ HOME = ROOT / ".assistant"
 LOG = HOME / "start.log"
 TAIL_LINES = 12
 BROWSER_LIMIT_SECONDS = 900.0
+KINDS = ("core", "onnx", "lab", "test")  # of environments; each holds what those before it hold
+NEEDS = {"lab": "lab", "labs": "lab", "onnx": "onnx", "test": "test"}  # by command; all others need the core alone
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -46,15 +49,15 @@ def main(arguments: Sequence[str]) -> int:
 
     On POSIX this process becomes the command, so that signals and exit codes are the command's own.
     """
-    testing = arguments[:1] == ["test"]
+    kind = _kind(arguments)
     try:
-        python = _finished(testing=testing) or _prepare(testing=testing)
-        if testing:
+        python = _finished(kind) or _prepare(kind)
+        if kind == "test":
             _obtain_browser(python)
             os.chdir(ROOT)
             become([python, "-P", "-m", "pytest", *arguments[1:]])
         os.environ[STARTED_AS] = _as_typed(sys.orig_argv[: len(sys.orig_argv) - len(arguments)])
-        become([python, "-P", "-m", "assistant", *(arguments or ["lab"])])
+        become([python, "-P", "-m", "torch_setup_assistant", *(arguments or ["lab"])])
     except AssistantError as error:
         _say(render(error.message))
         _say(render(error.hint))
@@ -64,6 +67,12 @@ def main(arguments: Sequence[str]) -> int:
         return 130
 
 
+def _kind(arguments: Sequence[str]) -> str:
+    """Tell which environment a command line needs: that of its command, which only `--lang CODE` may stand before."""
+    words = arguments[2:] if arguments[:1] == ["--lang"] else arguments
+    return NEEDS.get(words[0], "core") if words else "lab"
+
+
 def _as_typed(words: Sequence[str]) -> str:
     """Join what was typed in front of the command; pyenv and Windows' `py` put a whole path in the place of a name."""
     name = "py" if sys.platform == "win32" else Path(words[0]).name
@@ -71,12 +80,12 @@ def _as_typed(words: Sequence[str]) -> str:
     return subprocess.list2cmdline(typed) if sys.platform == "win32" else shlex.join(typed)
 
 
-def _folder(*, testing: bool) -> Path:
-    """Name the environment after all that it depends on: this Python, this folder, pyproject.toml, the test group."""
+def _folder(kind: str) -> Path:
+    """Name the environment after all that it depends on: this Python, this folder, pyproject.toml, what it is for."""
     interpreter = _digest(f"{sys.version} {sys.base_prefix} {ROOT}".encode())
     project = _digest(PROJECT.read_bytes())
     version = f"python{sys.version_info[0]}.{sys.version_info[1]}"
-    return HOME / f"{version}-{interpreter}-{project}{'-test' if testing else ''}"
+    return HOME / f"{version}-{interpreter}-{project}-{kind}"
 
 
 def _digest(content: bytes) -> str:
@@ -87,9 +96,9 @@ def _python(folder: Path) -> Path:
     return folder / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python")
 
 
-def _finished(*, testing: bool) -> Path | None:
-    """Find the Python of a finished environment; one with the tests' packages serves the assistant, too."""
-    folders = [_folder(testing=True)] if testing else [_folder(testing=False), _folder(testing=True)]
+def _finished(kind: str) -> Path | None:
+    """Find the Python of a finished environment that holds enough."""
+    folders = map(_folder, KINDS[KINDS.index(kind) :])
     return next((_python(folder) for folder in folders if _is_finished(folder)), None)
 
 
@@ -100,17 +109,17 @@ def _is_finished(folder: Path) -> bool:
         return False
 
 
-def _prepare(*, testing: bool) -> Path:
+def _prepare(kind: str) -> Path:
     """Make the environment, alone, and stamp it last; whatever stops the work, nothing half-made stays."""
-    folder = _folder(testing=testing)
+    folder = _folder(kind)
     began = time.monotonic()
     signal.signal(signal.SIGTERM, _terminated)
     try:
         HOME.mkdir(exist_ok=True)
         with _alone(HOME / "lock"):
-            if found := _finished(testing=testing):  # another start made it while this one waited
+            if found := _finished(kind):  # another start made it while this one waited
                 return found
-            _make(folder, testing=testing)
+            _make(folder, kind)
             _remove_others(folder)
     except OSError as error:
         raise WorkFailed(
@@ -155,7 +164,7 @@ def _lock(file: IO[str]) -> bool:
     return True
 
 
-def _make(folder: Path, *, testing: bool) -> None:
+def _make(folder: Path, kind: str) -> None:
     import venv  # noqa: PLC0415 - a second start has no use for it
 
     _say(say("Making the assistant's own environment in {folder} (this once).", folder=HOME))
@@ -163,7 +172,9 @@ def _make(folder: Path, *, testing: bool) -> None:
     try:
         venv.create(folder, symlinks=sys.platform != "win32", with_pip=False)
         LOG.write_text("", encoding="utf-8")
-        _install(_python(folder), ["-e", str(ROOT), *(_test_requirements() if testing else [])])
+        testing = kind == "test"
+        extra = "" if kind == "core" else f"[{'lab' if testing else kind}]"
+        _install(_python(folder), ["-e", f"{ROOT}{extra}", *(_test_requirements() if testing else [])])
         (folder / "stamp").write_text(folder.name)
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)

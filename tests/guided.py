@@ -58,7 +58,7 @@ def make_kernel(folder: Path, data: Path, name: str, *packages: str | Path) -> P
     environment = {**os.environ, **Sources(LiveHost()).environment}
     for command in (
         ["venv", "--quiet", "--python", sys.executable, folder],
-        ["pip", "install", "--quiet", "--python", python, "--editable", ROOT, *packages],
+        ["pip", "install", "--quiet", "--python", python, "--editable", f"{ROOT}[lab]", *packages],
     ):
         subprocess.run([sys.executable, "-m", "uv", *map(str, command)], env=environment, check=True)
     spec = data / "kernels" / name / "kernel.json"

@@ -22,7 +22,11 @@ MODULES = sorted((ROOT / "assistant").rglob("*.py"))
 MODULE_LINES = 400
 FUNCTION_LINES = 60
 # Binder's own image brings these, in versions that fit one another.
-IN_BINDERS_IMAGE = {"ipykernel", "ipywidgets", "jupyter-client", "jupyterlab"}
+IN_BINDERS_IMAGE = {
+    *("ipykernel", "ipywidgets", "jupyter-client", "jupyter-core"),
+    *("jupyterlab", "nbclient", "nbformat", "traitlets"),
+}
+OWN_NAME = "torch-setup-assistant"
 
 
 def run(tool: str, *arguments: str) -> None:
@@ -227,13 +231,63 @@ def test_readme_and_ci_run_the_same_command():
 
 
 def test_conda_and_binder_agree_with_the_project():
-    """Both environment files name the same Python; Binder's lists what the project needs and its image lacks."""
+    """Both environment files name the same Python; Binder's lists what the wizard needs and its image lacks."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     for_conda = yaml.safe_load((ROOT / "environment.yml").read_text(encoding="utf-8"))
     for_binder = yaml.safe_load((ROOT / "binder" / "environment.yml").read_text(encoding="utf-8"))
     assert for_conda["channels"] == for_binder["channels"]
     assert for_conda["dependencies"][:-1] == for_binder["dependencies"][:-1] == ["python=3.12", "pip"]
-    assert for_conda["dependencies"][-1] == {"pip": ["-e ."]}
-    assert for_binder["dependencies"][-1] == {
-        "pip": [line for line in project["dependencies"] if Requirement(line).name not in IN_BINDERS_IMAGE]
-    }
+    assert for_conda["dependencies"][-1] == {"pip": ["-e .[lab]"]}
+    extras = project["optional-dependencies"]
+    needed = [*project["dependencies"], *extras["onnx"], *extras["lab"]]
+    lacking = [line for line in needed if Requirement(line).name not in {OWN_NAME, *IN_BINDERS_IMAGE}]
+    assert for_binder["dependencies"][-1] == {"pip": lacking}
+
+
+# Packages whose modules have another name.
+MODULES_OF = {"nvidia-ml-py": "pynvml", "protobuf": "google"}
+# What a person or an environment other than the assistant's own brings, and is imported only where it is found.
+ELSEWHERE = {"torch", "torch_directml", "onnxruntime", "voila", "babel"}
+# Programs for other environments, files that users copy, and what the translations are made with.
+NOT_OURS = ("install/programs/", "labs/programs/", "runtime/", "locale/")
+# Rooms whose modules only run where an extra is installed; a module of any other room may import the core alone.
+EXTRA_OF_ROOM = {"onnx/": "onnx", "wizard/": "lab", "labs/": "lab"}
+# Where the core asks first whether the package is there, and does without it otherwise.
+ASKED_FIRST = {"diagnose/prefilter.py": {"ahocorasick_rs"}, "runtime/fallback.py": {"matplotlib"}}
+
+
+def test_every_import_is_declared():
+    """What a module imports from elsewhere is a package that its room may use: the core's, or its extra's."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    extras = project["optional-dependencies"]
+    core = _modules_of(project["dependencies"])
+    allowed = {"onnx": core | _modules_of(extras["onnx"]), "lab": core | _modules_of(extras["onnx"] + extras["lab"])}
+    undeclared = []
+    for path in MODULES:
+        place = path.relative_to(ROOT / "assistant").as_posix()
+        room = next((extra for room, extra in EXTRA_OF_ROOM.items() if place.startswith(room)), "")
+        known = allowed.get(room, core) | ASKED_FIRST.get(place, set()) | ELSEWHERE | {"assistant"}
+        if not place.startswith(NOT_OURS):
+            undeclared += [f"{place}: {name}" for name in sorted(_imported(path) - known - sys.stdlib_module_names)]
+    assert undeclared == []
+
+
+def test_every_package_is_imported():
+    """What the core and the extras install is imported somewhere, or started as a program."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    extras = project["optional-dependencies"]
+    used = {name for path in MODULES for name in _imported(path)}
+    declared = _modules_of(project["dependencies"] + extras["onnx"] + extras["lab"])
+    assert declared - used == {"jupyterlab", "ipykernel"}
+
+
+def _modules_of(requirements: list[str]) -> set[str]:
+    names = {Requirement(line).name for line in requirements} - {OWN_NAME}
+    return {MODULES_OF.get(name, name.replace("-", "_")) for name in names}
+
+
+def _imported(path: Path) -> set[str]:
+    nodes = [*ast.walk(ast.parse(path.read_text(encoding="utf-8")))]
+    plain = {name.name for node in nodes if isinstance(node, ast.Import) for name in node.names}
+    named = {node.module for node in nodes if isinstance(node, ast.ImportFrom) and node.module and not node.level}
+    return {name.partition(".")[0] for name in plain | named}

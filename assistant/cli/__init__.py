@@ -137,6 +137,11 @@ def _failure(error: BaseException) -> AssistantError:
         return error.args[0]  # what had been begun is known there
     if isinstance(error, click.Abort | KeyboardInterrupt):
         return Cancelled(_("You stopped the command."))
+    if isinstance(error, ModuleNotFoundError) and error.name:
+        from assistant.host.extras import extra_of, lacking  # noqa: PLC0415 - not needed while all goes well
+
+        if belongs := extra_of(error.name):
+            return lacking(*belongs)
     return _fault(error)
 
 

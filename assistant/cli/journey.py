@@ -258,6 +258,8 @@ def _draw_export(state: State) -> None:
     _done(say("Export"), told)
     for path in files:
         console.print(Text(f"    {path.relative_to(folder)}"))
+    for line in state.log:
+        console.print(Text(f"  ! {as_typed(line)}", style="yellow"))
 
 
 DRAW: dict[Task, Callable[[State], None]] = {

@@ -55,8 +55,10 @@ def check(
     as_json: bool,
 ) -> None:
     """Grade a folder of learners' notebooks."""
+    from assistant.host.extras import require  # noqa: PLC0415 - the list of labs needs no extra
     from assistant.labs import grade  # noqa: PLC0415 - likewise
 
+    require("lab")
     if run:
         from assistant.labs.rerun import rerun  # noqa: PLC0415 - likewise
 

@@ -8,7 +8,6 @@ import re
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 from assistant.host.files import read_plain, sweep, write_whole
 from assistant.host.quiet import quiet
@@ -74,7 +73,7 @@ def kernel_name(plan: Plan, python: Path) -> tuple[str, bool]:
 
     A name that leads to another interpreter is left to it; one that leads to this one is taken again.
     """
-    known: dict[str, str] = _manager().find_kernel_specs()
+    known = _known()
     wanted = re.sub(r"[^a-z0-9._-]+", "-", f"torch-{plan.variant}-{plan.torch}".lower())
     name = _free_name(known, wanted, python)
     return name, name not in known
@@ -87,7 +86,9 @@ def kernel_folder(name: str) -> Path:
             _("'{name}' is not a kernel's name.", name=ascii(name)[1:-1][:80]),
             hint=_("Use letters, digits, dots, dashes and underscores."),
         )
-    return Path(_manager().user_kernel_dir) / name
+    from jupyter_core.paths import jupyter_data_dir  # noqa: PLC0415 - see `_known`
+
+    return Path(jupyter_data_dir()) / "kernels" / name
 
 
 def register_kernel(plan: Plan, python: Path, name: str) -> None:
@@ -148,23 +149,29 @@ def _leads_to(name: str, python: Path) -> bool:
 def environments_with_kernels() -> dict[Path, list[str]]:
     """Give the names of the registered kernels by the folder of the environment that each leads to."""
     found: dict[Path, list[str]] = {}
-    for name, folder in sorted(_manager().find_kernel_specs().items()):
-        if program := _interpreter(Path(folder)):
+    for name, folder in sorted(_known().items()):
+        if program := _interpreter(folder):
             found.setdefault(Path(program).parent.parent, []).append(name)
     return found
 
 
-def _manager() -> Any:  # noqa: ANN401 - the library has no types
-    """Look where Jupyter does, but for IPython's old folder: asking for that makes it, or warns that it cannot."""
-    from jupyter_client.kernelspec import KernelSpecManager  # noqa: PLC0415 - 100 ms that only this room pays
-    from jupyter_core.paths import jupyter_path  # noqa: PLC0415 - likewise
+def _known() -> dict[str, Path]:
+    """Find the kernelspecs where and as Jupyter does: names in lower case, the first on its path wins.
 
-    return KernelSpecManager(kernel_dirs=jupyter_path("kernels"), ensure_native_kernel=False)
+    IPython's old folder is left out: asking for that makes it, or warns that it cannot.
+    """
+    from jupyter_core.paths import jupyter_path  # noqa: PLC0415 - only this room and detection pay for it
+
+    found: dict[str, Path] = {}
+    for folder in jupyter_path("kernels"):
+        for spec in sorted(Path(folder).glob(f"*/{FILE}")):
+            found.setdefault(spec.parent.name.lower(), spec.parent)
+    return found
 
 
-def _free_name(known: dict[str, str], wanted: str, python: Path) -> str:
+def _free_name(known: dict[str, Path], wanted: str, python: Path) -> str:
     name, number = wanted, 1
-    while _is_anothers(Path(known[name]) if name in known else kernel_folder(name), python):
+    while _is_anothers(known.get(name, kernel_folder(name)), python):
         number += 1
         name = f"{wanted}-{number}"
     return name

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-
-import nbformat
+from typing import TYPE_CHECKING
 
 from assistant.host.files import read_plain
 from assistant.i18n import _, say
@@ -14,6 +13,9 @@ from assistant.labs.lab import MIME, Score
 from assistant.labs.texts import texts
 from assistant.model.errors import AssistantError, BadInput
 from assistant.model.record import Record, from_plain
+
+if TYPE_CHECKING:
+    from nbformat import NotebookNode
 
 __all__ = ["NOTEBOOK_BYTES", "Grade", "grade", "grades_of", "notebooks"]
 
@@ -54,6 +56,8 @@ def _grades(path: Path, name: str) -> list[Grade]:
 
 def grades_of(name: str, content: bytes) -> list[Grade]:
     """Grade one notebook by its content."""
+    import nbformat  # noqa: PLC0415 - the list of labs needs none of the notebooks' libraries
+
     try:
         notebook = nbformat.reads(content.decode(), as_version=4)  # type: ignore[no-untyped-call]
     except Exception as error:  # noqa: BLE001 - one bad file must not cost the others' grades
@@ -64,7 +68,7 @@ def grades_of(name: str, content: bytes) -> list[Grade]:
     return [Grade(name, score.lab, score.solved, score.points) for score in last.values()]
 
 
-def _scores(notebook: nbformat.NotebookNode) -> Iterator[Score]:
+def _scores(notebook: NotebookNode) -> Iterator[Score]:
     """Give what each check in a notebook told, in order; whatever has another form or names no lab is passed over."""
     for cell in notebook.cells:
         for output in cell.get("outputs", ()):

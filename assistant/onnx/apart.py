@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from assistant.host.extras import require
 from assistant.host.files import put_in_place, read_plain, settle
 from assistant.host.process import CancelToken
 from assistant.host.sandbox import Limits, Outcome, confine, share_of_memory
@@ -65,6 +66,7 @@ def try_model(request: Request, bounds: Limits, *, cancel: CancelToken | None = 
 
 
 def _worked(request: Request, bounds: Limits, cancel: CancelToken | None) -> Told:
+    require("onnx")
     with TemporaryDirectory(prefix="onnx-", ignore_cleanup_errors=True) as name:
         folder = Path(name).resolve()
         done = confine(WORKER, bounds, folder, stdin=to_json(request), cancel=cancel)

@@ -1,28 +1,140 @@
-"""`assistant lab`: what JupyterLab is told, and `--app` where Voilà is not there."""
+"""`assistant lab`: what JupyterLab is told, which notebooks it serves, and what is said where a package is missing."""
 
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
-WITHOUT_VOILA = "import sys; sys.modules['voila'] = None; from assistant.cli import main; sys.exit(main())"
+import pytest
+
+from assistant.cli import notebooks
+from assistant.cli.notebooks import originals, put_copies
+from assistant.host.extras import lacking
+
+ROOT = Path(__file__).parents[2]
+# An environment in which the packages that are named are not installed.
+WITHOUT = """
+import sys
+from importlib import metadata
+missing = sys.argv.pop(1)
+found = metadata.Distribution.from_name.__func__
+def from_name(kind, name):
+    if name == missing:
+        raise metadata.PackageNotFoundError(name)
+    return found(kind, name)
+metadata.Distribution.from_name = classmethod(from_name)
+sys.modules[missing] = None
+from assistant.cli import main
+main()
+"""
 
 
-def test_without_voila_the_command_says_how_to_get_it() -> None:
-    """One sentence and the command for this very environment; exit code 2, no traceback."""
-    command = [sys.executable, "-c", WITHOUT_VOILA, "lab", "--app"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 2
-    reason = f"Voilà, which shows the setup without code, is not installed in {sys.prefix}."
-    assert done.stderr.strip() == f"{reason} Install it: {sys.executable} -m pip install voila"
+def started(*arguments: str, code: str = "", home: Path | None = None) -> subprocess.CompletedProcess[str]:
+    """Run the command with all of its folders in `home`."""
+    names = ("HOME", "JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR", "JUPYTER_RUNTIME_DIR", "XDG_DATA_HOME", "XDG_STATE_HOME")
+    homes = {name: str(home) for name in names} if home else {}
+    command = [sys.executable, *(("-c", code) if code else ("-m", "assistant")), *arguments]
+    environment = {**os.environ, **homes, "LANGUAGE": "en"}
+    return subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+
+
+@pytest.mark.parametrize(
+    ("package", "extra", "arguments"),
+    [
+        ("voila", "app", ("lab", "--app")),
+        ("jupyterlab", "lab", ("lab",)),
+        ("nbclient", "lab", ("labs", "check", ".")),
+        ("onnx", "onnx", ("onnx", "check", "model.onnx")),
+    ],
+)
+def test_a_missing_extra_is_one_sentence_with_its_command(package, extra, arguments, tmp_path) -> None:
+    """What is missing and the command for this very environment; exit code 1, no traceback, nothing written."""
+    done = started(package, *arguments, code=WITHOUT, home=tmp_path)
+    assert done.returncode == 1
+    assert done.stderr.startswith(f"This needs {package}, which is not installed here; install it with: ")
+    assert done.stderr.strip().endswith(f"-m pip install -e '{ROOT}[{extra}]'")
+    assert len(done.stderr.splitlines()) == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_package_that_is_missed_on_the_way_is_named_too(tmp_path) -> None:
+    """A module of an extra that cannot be imported is no fault of the assistant's."""
+    code = "from assistant.cli import _failure; print(_failure(ModuleNotFoundError('no', name='matplotlib.figure')))"
+    assert started(code=code, home=tmp_path).stdout.startswith("This needs matplotlib, which is not installed here")
 
 
 def test_jupyterlab_opens_the_setup_and_asks_nothing_else(tmp_path: Path) -> None:
-    """The guided notebook is what opens, and no question about news lies over it."""
-    command = [sys.executable, "-m", "assistant", "lab", "--show-config"]
-    homes = {name: str(tmp_path) for name in ("HOME", "JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR", "JUPYTER_RUNTIME_DIR")}
-    done = subprocess.run(command, capture_output=True, text=True, check=False, env={**os.environ, **homes})
+    """The user's copy of the guided notebook is what opens, and no question about news lies over it."""
+    done = started("lab", "--show-config", home=tmp_path)
     assert ".default_url = '/lab/tree/setup.ipynb'" in done.stdout
     assert "news_url = DeferredConfigString('None')" in done.stdout
+    folder = tmp_path / "pytorch-setup-assistant" / "notebooks"
+    assert str(folder) in done.stdout
+    assert str(folder) in done.stderr
+    assert (folder / "setup.ipynb").is_file()
+
+
+def test_a_file_that_hides_the_package_is_named(tmp_path: Path) -> None:
+    """Beside the notebooks no file may bear the package's name."""
+    (tmp_path / "assistant.py").write_text("x = 1\n")
+    done = started("lab", "--folder", str(tmp_path), home=tmp_path)
+    assert done.returncode == 2
+    assert done.stderr.startswith(f"{tmp_path / 'assistant.py'} would hide the assistant's package of the same name")
+
+
+@pytest.fixture
+def shipped(tmp_path, monkeypatch):
+    """Give originals that can be changed, as another version of the assistant would bring them."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    copied = tmp_path / "package" / "notebooks"
+    shutil.copytree(originals(), copied)
+    monkeypatch.setattr(notebooks, "PACKAGE", copied.parent)
+    return copied
+
+
+def test_every_notebook_is_handed_out(shipped, tmp_path):
+    """The folder holds all of them, the labs in a folder of their own; a second start changes nothing."""
+    folder = tmp_path / "mine"
+    names = put_copies(folder)
+    assert sorted(names) == sorted(path.relative_to(shipped).as_posix() for path in shipped.rglob("*.ipynb"))
+    times = {name: (folder / name).stat().st_mtime_ns for name in names}
+    assert put_copies(folder) == names
+    assert times == {name: (folder / name).stat().st_mtime_ns for name in names}
+
+
+def test_what_the_user_changed_is_kept(shipped, tmp_path):
+    """A newer original renews an untouched copy; beside a changed one it gets a name of its own, once."""
+    folder = tmp_path / "mine"
+    put_copies(folder)
+    (folder / "setup.ipynb").write_text("mine")
+    assert put_copies(folder)["setup.ipynb"] == "setup.ipynb"
+    for name in ("setup.ipynb", "gallery.ipynb"):
+        (shipped / name).write_text("newer")
+    assert put_copies(folder)["setup.ipynb"] == "setup-2.ipynb"
+    (folder / "setup-2.ipynb").write_text("mine, too")
+    names = put_copies(folder)
+    assert (names["setup.ipynb"], names["gallery.ipynb"]) == ("setup-2.ipynb", "gallery.ipynb")
+    held = {path.name: path.read_text() for path in folder.iterdir() if path.stem[:5] in {"setup", "galle"}}
+    assert held == {"setup.ipynb": "mine", "setup-2.ipynb": "mine, too", "gallery.ipynb": "newer"}
+
+
+@pytest.mark.usefixtures("shipped")
+def test_a_folder_of_the_users_own_is_not_overwritten(tmp_path):
+    """A notebook that was there before, or whose note was lost, counts as the user's."""
+    folder = tmp_path / "mine"
+    folder.mkdir()
+    (folder / "setup.ipynb").write_text("from long ago")
+    assert put_copies(folder)["setup.ipynb"] == "setup-2.ipynb"
+    assert (folder / "setup.ipynb").read_text() == "from long ago"
+
+
+def test_under_uvx_the_command_is_run_anew_with_the_extra(monkeypatch):
+    """What uvx runs lies in uv's cache, where nothing may be added: the command names the extra instead."""
+    monkeypatch.setattr(sys, "prefix", "/home/ann/.cache/uv/archive-v0/M1qoK1yLzf9Hy1Is")
+    monkeypatch.setattr(sys, "argv", ["torch-setup-assistant", "lab"])
+    text = str(lacking("jupyterlab", "lab"))
+    assert "install it with: uvx --from " in text
+    assert text.endswith(" torch-setup-assistant lab")

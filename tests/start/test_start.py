@@ -53,7 +53,7 @@ class Project:
         shutil.copy(ROOT / SWITCHES, folder / SWITCHES)
         shutil.copy(ROOT / "start.py", folder)
         (folder / "pyproject.toml").write_text(PYPROJECT)
-        (folder / "assistant" / "__main__.py").write_text(COMMAND)
+        (folder / "torch_setup_assistant.py").write_text(COMMAND)
         (folder / "pytest.py").write_text("import iniconfig\n" + COMMAND)
         (folder / "tests" / "browser").mkdir(parents=True)
         (folder / "tests" / "browser" / "obtain.py").write_text("print('browser found')\n")
@@ -103,11 +103,30 @@ def test_first_start_prepares_and_second_does_not(project):
     assert err.splitlines()[0].startswith("Making the assistant's own environment")
     assert err.splitlines()[-1].startswith("Ready after")
     assert len(err.splitlines()) <= 4
-    assert project.start() == (0, f"lab|{project.folder}", "")
+    assert project.start("plan") == (0, f"plan|{project.folder}", "")
     assert project.start("typed", PATH="/nowhere") == (0, f"typed|{shlex.quote(sys.executable)} start.py", "")
     known = os.pathsep.join((str(Path(sys.executable).parent), os.environ["PATH"]))
     name = "py" if sys.platform == "win32" else Path(sys.executable).name
     assert project.start("typed", PATH=known) == (0, f"typed|{name} start.py", "")
+
+
+def test_each_command_gets_what_it_needs(project):
+    """The terminal's commands get the core, models and notebooks an extra; what holds more serves what needs less."""
+
+    def kinds() -> set[str]:
+        return {name.rpartition("-")[2] for name in project.environments()}
+
+    project.start("--lang", "zh_CN", "plan")
+    assert kinds() == {"core"}
+    assert project.start("onnx", "check")[0] == 0
+    assert kinds() == {"core", "onnx"}
+    assert project.start()[:2] == (0, f"lab|{project.folder}")
+    assert kinds() == {"core", "onnx", "lab"}
+    assert "[lab]" in (project.home / "start.log").read_text()
+    assert project.start("labs", "check", ".") == (0, f"labs|check|.|{project.folder}", "")
+    shutil.rmtree(next(project.home.glob("*-core")))
+    assert project.start("plan") == (0, f"plan|{project.folder}", "")
+    assert kinds() == {"onnx", "lab"}
 
 
 def test_tests_get_their_packages_and_a_browser(project):

@@ -1,0 +1,88 @@
+"""The extras of this distribution: which package belongs to which, what is missing, and the command that gets it."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import suppress
+from importlib.metadata import Distribution, PackageNotFoundError, distribution
+from importlib.util import find_spec
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+from urllib.request import url2pathname
+
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+from assistant.i18n import _
+from assistant.model.errors import WorkFailed
+
+__all__ = ["extra_of", "lacking", "require"]
+
+NAME = "torch-setup-assistant"
+SMALLEST_FIRST = ("onnx", "lab", "app")
+_MODULES = {"google": "protobuf"}  # where a module is named otherwise than what brings it
+
+
+def require(extra: str) -> None:
+    """Raise `WorkFailed` with the command to type where a package of an extra is not installed."""
+    for package in _packages(extra):
+        try:
+            distribution(package)
+        except PackageNotFoundError:
+            raise lacking(package, extra) from None
+
+
+def extra_of(module: str) -> tuple[str, str] | None:
+    """Name the package that brings a module, and the smallest of our extras that holds it; None where none does."""
+    top = module.partition(".")[0]
+    package = canonicalize_name(_MODULES.get(top, top))
+    return next(((package, extra) for extra in SMALLEST_FIRST if package in _packages(extra)), None)
+
+
+def lacking(package: str, extra: str) -> WorkFailed:
+    """Say that a package is missing, and what to type."""
+    return WorkFailed(
+        _(
+            "This needs {package}, which is not installed here; install it with: {command}",
+            package=package,
+            command=_command(extra),
+        )
+    )
+
+
+def _packages(extra: str) -> Iterator[str]:
+    """Name what an extra brings, other extras of ours included; nothing where the assistant is not installed."""
+    with suppress(PackageNotFoundError):
+        for requirement in map(Requirement, distribution(NAME).requires or ()):
+            if requirement.marker and requirement.marker.evaluate({"extra": extra}):
+                if requirement.name != NAME:
+                    yield canonicalize_name(requirement.name)
+                for other in requirement.extras if requirement.name == NAME else ():
+                    yield from _packages(other)
+
+
+def _command(extra: str) -> str:
+    """Write the command that adds an extra to this environment, from where the assistant itself came from."""
+    wanted = _wanted(extra, distribution(NAME))
+    installer = ["pip", "install"] if find_spec("pip") else ["uv", "pip", "install", "--python", sys.executable]
+    words = [sys.executable, "-m", *installer, *wanted]
+    if Path(sys.prefix).parent.name.startswith("archive-v"):  # uvx runs from uv's cache, where nothing may be added
+        words = ["uvx", "--from", *wanted, NAME, *sys.argv[1:]]
+    return subprocess.list2cmdline(words) if sys.platform == "win32" else shlex.join(words)
+
+
+def _wanted(extra: str, installed: Distribution) -> list[str]:
+    """Name the assistant with an extra as an installer wants it; what came from a file or a folder comes from there.
+
+    The file `direct_url.json` (PEP 610): {"url": "file:///home/me/torch_setup_assistant-0.1.0-py3-none-any.whl", …}
+    """
+    came = json.loads(installed.read_text("direct_url.json") or "{}")
+    if "url" not in came:
+        return [f"{NAME}[{extra}]"]
+    if came.get("dir_info", {}).get("editable"):
+        return ["-e", f"{url2pathname(unquote(urlsplit(came['url']).path))}[{extra}]"]
+    return [f"{NAME}[{extra}] @ {came['url']}"]
