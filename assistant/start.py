@@ -22,14 +22,14 @@ from pathlib import Path
 from types import FrameType
 from typing import IO
 
-from assistant.host.process import become, stream
-from assistant.host.redact import without_credentials
-from assistant.i18n import STARTED_AS, _, render, say
-from assistant.install.pip_settings import (
+from assistant.host.pip_settings import (
     read_pip_settings,
     uv_arguments,
     uv_environment,
 )
+from assistant.host.process import become, stream
+from assistant.host.redact import without_credentials
+from assistant.i18n import STARTED_AS, _, render, say
 from assistant.model.errors import AssistantError, WorkFailed
 
 __all__ = ["main"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import importlib
 import re
 import shutil
 import statistics
@@ -56,6 +57,40 @@ def test_types():
 def test_layers():
     """Arrows point down only."""
     run("lint-imports")
+
+
+# Rooms that have a face: outside of one, only its `__init__` is imported, never a module behind it.
+FACES = ("install",)
+
+
+def test_rooms_are_entered_by_their_face():
+    """What a room keeps to itself can be changed without looking anywhere else."""
+    for room in FACES:
+        folder = ROOT / "assistant" / room
+        shown = {f"assistant.{room}.{name}" for name in importlib.import_module(f"assistant.{room}").__all__}
+        outside = [path for path in MODULES if not path.is_relative_to(folder)]
+        past = {str(path.relative_to(ROOT)): [*_behind(path, f"assistant.{room}", shown)] for path in outside}
+        assert {path: names for path, names in past.items() if names} == {}
+
+
+def _behind(path: Path, room: str, shown: Iterable[str]) -> Iterator[str]:
+    """Name what a file imports of a room that its face does not show."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names if alias.name.startswith(f"{room}."))
+        elif isinstance(node, ast.ImportFrom) and f"{node.module}.".startswith(f"{room}."):
+            yield from (name for alias in node.names if (name := f"{node.module}.{alias.name}") not in shown)
+
+
+MOST_IMPORTS = {"session/tasks.py": 15}  # of our own modules: who needs more does the work of others
+
+
+def test_nobody_knows_everybody():
+    """The registry of tasks knows who does the work, and does none itself."""
+    for name, most in MOST_IMPORTS.items():
+        tree = ast.parse((ROOT / "assistant" / name).read_text(encoding="utf-8"))
+        told = {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.module}
+        assert len({module for module in told if module.startswith("assistant.")}) <= most
 
 
 def test_modules_are_short():

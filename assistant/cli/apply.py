@@ -24,16 +24,15 @@ from assistant.export.drift import Drift
 from assistant.export.trust import plain
 from assistant.host.live import LiveHost
 from assistant.i18n import Message, _, say
-from assistant.install.validate import check_index_url, check_requirement
+from assistant.install import Consent, Sources, check_index_url, check_requirement, known_index
 from assistant.model.errors import BadInput
 from assistant.model.machine import Machine
 from assistant.model.plan import Plan, Planning, Request
 from assistant.model.record import replace
 from assistant.plan import make_plans, nothing_fits
 from assistant.session.actions import Resume
-from assistant.session.apply import Course, changes, check_lock, course, known_index, unknown_requirements
+from assistant.session.apply import Course, changes, check_lock, course, unknown_requirements
 from assistant.session.nouns import State, Task
-from assistant.session.sources import Consent, Sources
 
 __all__ = ["CONFIG_LIMIT", "apply", "draw_drifts"]
 

@@ -14,7 +14,7 @@ from assistant.detect import detect
 from assistant.export import Config, read_config
 from assistant.host.process import CancelToken
 from assistant.i18n import ngettext, render, say
-from assistant.install.site import python_of
+from assistant.install import python_of
 from assistant.model.event import Event
 from assistant.model.report import Report
 from assistant.session.apply import drifts, environment_of

@@ -7,8 +7,8 @@ import click
 from assistant.cli.terminal import ask, echo, echo_json
 from assistant.host.live import LiveHost
 from assistant.i18n import _, as_typed, say
-from assistant.install.made import Made, made_environments, remove_environment
-from assistant.install.made import prune as prune_downloads
+from assistant.install import Made, made_environments, remove_environment
+from assistant.install import prune as prune_downloads
 from assistant.model.errors import Cancelled
 
 __all__ = ["envs"]

@@ -22,16 +22,14 @@ from assistant.diagnose import read_log
 from assistant.host.live import LiveHost
 from assistant.host.process import heard_by
 from assistant.i18n import _, as_typed, ngettext, render, say, sentences
-from assistant.install.make import read_marker
-from assistant.install.uv import find_uv
+from assistant.install import Prepared, Sources, find_uv, read_marker
 from assistant.model.errors import AssistantError, BadInput, Cancelled, WorkFailed
 from assistant.model.event import Event, Progress, Step
 from assistant.model.report import verdict
 from assistant.session.actions import Answer
-from assistant.session.nouns import Phase, Preview, State, Task
+from assistant.session.nouns import Phase, State, Task
 from assistant.session.runner import InlineRunner
 from assistant.session.session import TAKE_BACK, Session
-from assistant.session.sources import Sources
 from assistant.session.store import Store
 from assistant.views import gpu_line, plan_summary
 
@@ -210,7 +208,7 @@ def _draw_prepare(state: State) -> None:
         console.print(Text(f"    {shlex.join(command)}", style="dim"))
 
 
-def draw_preview(preview: Preview) -> None:
+def draw_preview(preview: Prepared) -> None:
     """Print every package with its size, and every file that an installation would write."""
     rows = ((one.name, one.version, _size(one.size), one.url) for one in preview.resolution.packages)
     draw_rows((say("Package"), say("Version"), say("Size"), say("Source")), rows)

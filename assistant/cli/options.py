@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from assistant.i18n import _
-from assistant.install.validate import check_index_url, check_requirement
+from assistant.install import check_index_url, check_requirement
 from assistant.model.errors import BadInput
 from assistant.model.plan import Backend, Request
 

@@ -8,8 +8,8 @@ import click
 
 from assistant.cli.terminal import echo, echo_json
 from assistant.i18n import as_typed, say, sentences
-from assistant.install.recover import Outcome, Recovered, give_up
-from assistant.install.recover import recover as take_back
+from assistant.install import Outcome, Recovered, give_up
+from assistant.install import recover as take_back
 
 __all__ = ["recover"]
 

@@ -14,15 +14,13 @@ from assistant.cli.options import each, request_of, request_options, source_opti
 from assistant.cli.terminal import echo_json
 from assistant.host.live import LiveHost
 from assistant.i18n import _, sentences
-from assistant.install.make import standing
-from assistant.install.validate import check_requirement
+from assistant.install import Consent, Sources, check_requirement, standing
 from assistant.model.errors import BadInput, NothingFits
 from assistant.model.record import replace
 from assistant.plan.settle import brings_cuda
 from assistant.session.actions import Choose
 from assistant.session.nouns import State, Task
 from assistant.session.resume import last_setup, setup_of
-from assistant.session.sources import Consent, Sources
 
 __all__ = ["install", "setup", "verify"]
 
@@ -96,7 +94,8 @@ def install(target: str, *, dry_run: bool, yes: bool, with_cuda: bool, as_json: 
         draw_preview(journey.state.preview)
     if as_json:
         state = journey.state
-        echo_json(state.preview if dry_run else state.environment)
+        shown = replace(state.preview, site=None) if state.preview else None  # what stands there is no answer
+        echo_json(shown if dry_run else state.environment)
 
 
 @click.command()

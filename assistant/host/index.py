@@ -7,11 +7,16 @@ import re
 import ssl
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
+from packaging.utils import parse_wheel_filename
+from packaging.version import InvalidVersion, Version
+
+from assistant.host.page import wheels_of_page
 from assistant.host.parallel import each_within
 from assistant.host.redact import without_credentials
 from assistant.i18n import Text, _
@@ -20,8 +25,7 @@ from assistant.model.plan import Wheel
 from assistant.model.record import Record, replace
 
 if TYPE_CHECKING:
-    from packaging.version import Version
-    from unearth import Package, TargetPython
+    from unearth import Link, TargetPython
     from unearth.fetchers import PyPIClient
 
 __all__ = [
@@ -35,6 +39,7 @@ __all__ = [
     "find_wheels",
     "list_each",
     "list_wheels",
+    "warm_up",
     "web_client",
     "wheel_sizes",
     "wheel_version",
@@ -151,8 +156,6 @@ def find_archives(
 
 
 def _version(text: str) -> Version:
-    from packaging.version import InvalidVersion, Version  # noqa: PLC0415 - not needed by every command
-
     try:
         return Version(text)
     except InvalidVersion:
@@ -173,8 +176,6 @@ def _found(
 
 def wheel_version(wheel: Wheel) -> Version:
     """Read a wheel's version, local part included, from its file name."""
-    from packaging.utils import parse_wheel_filename  # noqa: PLC0415 - not needed by every command
-
     return parse_wheel_filename(wheel.filename)[1]
 
 
@@ -188,6 +189,11 @@ def wheel_sizes(
     with _client(network, timeout, index_urls) as client:
         sizes = each_within(lambda url: _size(client, url), list(dict.fromkeys(urls)), timeout)
     return {url: size for url, size in sizes.items() if size is not None}
+
+
+def warm_up() -> None:
+    """Import ahead, on another thread, what the first look would wait for."""
+    import unearth  # noqa: F401, PLC0415 - a third of a second
 
 
 class _Unreachable(Exception):
@@ -206,7 +212,7 @@ class _Source:
         return Asked(source=named, where=self.where, status=status, reason=reason)
 
     def look(self, project: str, target: TargetPython | None, client: PyPIClient) -> tuple[tuple[Wheel, ...], Asked]:
-        """Collect the wheels that fit the target (None: all), best first."""
+        """Collect the wheels that fit the target, best first; None for all, in the order of the source."""
         from unearth import PackageFinder  # noqa: PLC0415 - a third of a second that only a look needs
 
         links = self.where == "find-links"
@@ -220,7 +226,10 @@ class _Source:
                 ignore_compatibility=target is None,
                 only_binary=[project],
             )
-            wheels = tuple(self._wheel(package) for package in finder.find_all_packages(project))
+            if target is None and local_path(str(finder.sources[0]["url"])) is None:
+                wheels = wheels_of_page(str(finder.sources[0]["url"]), project, client, self.where)
+            else:
+                wheels = tuple(self._wheel(package.link) for package in finder.find_all_packages(project))
         except Exception as error:  # noqa: BLE001 - a source that cannot be asked is an answer, whatever the reason
             return (), self.asked("unreachable", _told(error))
         return wheels, replace(self.asked("ok" if wheels else "nothing"), foreign=self._foreign(wheels))
@@ -260,8 +269,7 @@ class _Source:
         if folder and not folder.exists():
             raise _Unreachable(_("there is no such folder"))
 
-    def _wheel(self, package: Package) -> Wheel:
-        link = package.link
+    def _wheel(self, link: Link) -> Wheel:
         path = local_path(link.url_without_fragment)
         return Wheel(
             filename=link.filename,
@@ -310,6 +318,7 @@ def web_client(network: Network, timeout: float, index_urls: Iterable[str]) -> P
     )
 
 
+@cache  # 40 ms to read a system's certificates, and a setup makes half a dozen clients
 def _certificates(network: Network) -> ssl.SSLContext | bool:
     """Give what a client must check servers by: the user's own certificates, or the usual ones (True)."""
     if not (network.cert or network.client_cert):

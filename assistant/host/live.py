@@ -11,6 +11,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
 
 import msgspec
@@ -117,6 +118,7 @@ def _file_version(path: str) -> Answer:
     return Answer(text=file_version(os.path.expandvars(path)))
 
 
+@cache  # no process changes its interpreter
 def _platform() -> Answer:
     """Describe this interpreter and its system in the words of `platform` and `sys`."""
     libc, libc_version = platform.libc_ver()

@@ -1,4 +1,4 @@
-"""Many small waits at once, within one time limit."""
+"""Work on other threads: many small waits at once within one time limit, and what will be needed later."""
 
 from __future__ import annotations
 
@@ -6,11 +6,13 @@ import queue
 import threading
 import time
 from collections.abc import Callable, Sequence
-from typing import TypeVar
+from concurrent.futures import Future
+from typing import Generic, TypeVar
 
-__all__ = ["each_within"]
+__all__ = ["Ahead", "each_within"]
 
 PARALLEL = 16
+CHECK_SECONDS = 0.05
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -38,3 +40,25 @@ def each_within(work: Callable[[Item], Result], items: Sequence[Item], seconds: 
     for thread in threads:
         thread.join(max(0.0, deadline - time.monotonic()))
     return dict(done)
+
+
+class Ahead(Generic[Result]):
+    """Does on another thread what will be needed later; it is left to itself where nobody asks for its result."""
+
+    def __init__(self, work: Callable[[], Result]) -> None:
+        self._future: Future[Result] = Future()
+        self._thread = threading.Thread(target=self._run, args=(work,), daemon=True)
+        self._thread.start()
+
+    def _run(self, work: Callable[[], Result]) -> None:
+        try:
+            self._future.set_result(work())
+        except BaseException as error:  # noqa: BLE001 - whatever it is, it is for who asks for the result
+            self._future.set_exception(error)
+
+    def result(self, check: Callable[[], None] = lambda: None) -> Result:
+        """Wait for the result; `check` is called meanwhile and may raise, to wait no longer. Raises as the work did."""
+        while self._thread.is_alive():
+            self._thread.join(CHECK_SECONDS)
+            check()
+        return self._future.result()

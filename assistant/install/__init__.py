@@ -1,1 +1,60 @@
-"""Turn a plan into an environment: resolve, make, fill, register; on any failure leave nothing half-made."""
+"""Turn a plan into an environment: `prepare` says what would happen, `run` does it or leaves everything as it was.
+
+This is the room's face: what other rooms import comes from here, never from the modules behind it.
+"""
+
+from assistant.install.conflicts import conflicts
+from assistant.install.kernel import set_variables
+from assistant.install.made import (
+    Made,
+    made_environments,
+    marked_environments,
+    prune,
+    remove_environment,
+    replaced_builds,
+)
+from assistant.install.make import Marker, read_marker, standing
+from assistant.install.packages import Package, Resolution
+from assistant.install.prepared import Prepared, Tools, prepare, run
+from assistant.install.recovery import Outcome, Recovered, give_up, recover
+from assistant.install.site import Site, interpreter, is_environment, look_at, python_of
+from assistant.install.sources import Consent, Sources, known_index
+from assistant.install.target import default_target
+from assistant.install.uv import find_uv
+from assistant.install.validate import check_index_url, check_requirement
+
+__all__ = [
+    "Consent",
+    "Made",
+    "Marker",
+    "Outcome",
+    "Package",
+    "Prepared",
+    "Recovered",
+    "Resolution",
+    "Site",
+    "Sources",
+    "Tools",
+    "check_index_url",
+    "check_requirement",
+    "conflicts",
+    "default_target",
+    "find_uv",
+    "give_up",
+    "interpreter",
+    "is_environment",
+    "known_index",
+    "look_at",
+    "made_environments",
+    "marked_environments",
+    "prepare",
+    "prune",
+    "python_of",
+    "read_marker",
+    "recover",
+    "remove_environment",
+    "replaced_builds",
+    "run",
+    "set_variables",
+    "standing",
+]

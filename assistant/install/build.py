@@ -14,7 +14,6 @@ from assistant.host.files import read_plain, write_whole
 from assistant.host.folders import user_cache
 from assistant.host.index import Archive, local_path
 from assistant.i18n import _
-from assistant.install import pip, uv
 from assistant.install.installer import Installer
 from assistant.install.scratch import scratch
 from assistant.model.errors import WorkFailed, unreadable, unwritable
@@ -77,11 +76,7 @@ def _obtained(archive: Archive, installer: Installer, work: Path, index_url: str
 def _built(name: str, archive: Archive, source: Path, installer: Installer, work: Path) -> Path:
     out, said = work / "out", list[str]()
     installer.sink(Progress(step=Step.INSTALL, text=_("Building {file}", file=source.name)))
-    if installer.program == "uv":
-        argv = [*uv.build_command(installer.python, source, out), *installer.arguments]
-    else:
-        argv = pip.build_command(installer.python, source, out, installer.pip)
-    failed = installer.call(argv, said, work)
+    failed = installer.call(installer.backend.build(installer.python, source, out), said, work)
     wheels = [wheel for wheel in out.glob("*.whl") if _is_of(wheel.name, name, archive.version)]
     if failed or not wheels:
         words = " ".join(line.strip() for line in said[-6:] if line.strip())[:600]

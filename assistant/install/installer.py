@@ -7,26 +7,53 @@ import itertools
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Literal
+from typing import Literal, Protocol
 
 from assistant.host.download import Patience
 from assistant.host.files import write_whole
 from assistant.host.lock import Lock
+from assistant.host.pip_settings import PipSettings, uv_arguments
 from assistant.host.process import CancelToken, stream
 from assistant.host.redact import without_credentials
 from assistant.i18n import _
-from assistant.install import pip, uv
-from assistant.install.pip_settings import PipSettings, uv_arguments
+from assistant.install.packages import Resolution
+from assistant.install.pip import Pip
 from assistant.install.site import interpreter
+from assistant.install.uv import Uv
 from assistant.install.work import Rooms
 from assistant.model.errors import WorkFailed
 from assistant.model.event import LogLine, Progress, Sink, Step
+from assistant.model.plan import Plan
 
 __all__ = ["Installer", "disk_obstacle"]
 
 REQUIREMENTS = "requirements.txt"
+
+
+class Backend(Protocol):
+    """A program that puts packages in place: its command lines, and how it tells what it worked out."""
+
+    def venv(self, python: str, target: Path) -> list[str]:
+        """Make an empty environment."""
+
+    def install(self, python: Path, file: Path, staged: Path | None = None) -> list[str]:
+        """Install exactly what a requirements file names, hashes checked; into a folder `staged` where one is given."""
+
+    def build(self, python: str, archive: Path, folder: Path) -> list[str]:
+        """Build the wheel of one source archive into a folder; what its build needs comes as wheels only."""
+
+    def resolve(
+        self, python: str, plan: Plan, folder: Path, keep: Mapping[str, str], constraints: Path | None
+    ) -> list[str]:
+        """Work out a plan's packages, told in a folder; `constraints` is a file of versions that must hold."""
+
+    def resolution(self, folder: Path) -> Resolution:
+        """Read what `resolve` told."""
+
+    def own_cache(self, folder: Path) -> dict[str, str]:
+        """Give the variables that make it work without its cache, which may be damaged; {} where it needs none."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,9 +82,14 @@ class Installer:
         return self.environment.get("UV_OFFLINE") == "1"
 
     @property
-    def arguments(self) -> tuple[str, ...]:
-        """Give what uv is told beside the variables."""
-        return uv_arguments(self.settings)
+    def backend(self) -> Backend:
+        """Give the program that is run."""
+        return Uv(uv_arguments(self.settings)) if self.program == "uv" else Pip(self.pip)
+
+    def with_own_cache(self, folder: Path) -> Installer | None:
+        """Use a cache in a folder in place of one that may be damaged; None for a program that trusts none."""
+        variables = self.backend.own_cache(folder)
+        return replace(self, environment={**self.environment, **variables}) if variables else None
 
     @property
     def index_urls(self) -> tuple[str, ...]:
@@ -69,8 +101,8 @@ class Installer:
     def commands(self, places: Rooms, python: Path | None) -> tuple[tuple[str, ...], ...]:
         """List the commands that an installation runs; `python` is that of an environment that stands already."""
         file, staged = places.work / REQUIREMENTS, places.staged if python else None
-        steps = [] if python else [self._venv(places.build)]
-        install = self._install(python or interpreter(places.build), file, staged)
+        steps = [] if python else [self.backend.venv(self.python, places.build)]
+        install = self.backend.install(python or interpreter(places.build), file, staged)
         move = (
             [["mv", str(places.top), str(places.place)]] if places.top else []
         )  # a rename, whatever the system calls it
@@ -78,7 +110,7 @@ class Installer:
 
     def make_venv(self, target: Path, lock: Lock, work: Path) -> None:
         """Make an empty environment; `work` is for what the installer writes for itself."""
-        self.run(self._venv(target), lock, work)
+        self.run(self.backend.venv(self.python, target), lock, work)
 
     def install(
         self, lines: str, python: Path, lock: Lock, work: Path, *, total: int, staged: Path | None = None
@@ -94,7 +126,7 @@ class Installer:
                 text = _("Installed {package}", package=name)
                 self.sink(Progress(step=Step.INSTALL, text=text, done=next(done), total=total, unit="packages"))
 
-        self.run(self._install(python, file, staged), lock, work, count)
+        self.run(self.backend.install(python, file, staged), lock, work, count)
 
     def run(self, argv: Sequence[str], lock: Lock, work: Path, on_line: Callable[[str], None] | None = None) -> None:
         """Run a command, each line logged; raise `WorkFailed` with its last words when it fails."""
@@ -134,14 +166,6 @@ class Installer:
         told = {**self.environment, **dict.fromkeys(("TMPDIR", "TEMP", "TMP"), str(scratch))}
         told["PYTHONDONTWRITEBYTECODE"] = "1"  # pip would compile itself, and a failure must leave no trace
         return stream(argv, each, cancel=self.cancel, environment=told, lock=lock or self.lock)
-
-    def _venv(self, target: Path) -> list[str]:
-        return (uv.venv_command if self.program == "uv" else pip.venv_command)(self.python, target)
-
-    def _install(self, python: Path, file: Path, staged: Path | None) -> list[str]:
-        if self.program == "uv":
-            return [*uv.install_command(python, file, staged), *self.arguments]
-        return pip.install_command(python, file, staged, self.pip)
 
 
 def disk_obstacle(text: str) -> str:

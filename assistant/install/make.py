@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import dataclasses
 import os
 import shutil
-import threading
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import Literal
@@ -13,20 +11,21 @@ from typing import Literal
 from assistant.host.base import Host
 from assistant.host.files import read_plain, write_whole
 from assistant.host.lock import Lock
+from assistant.host.parallel import Ahead
 from assistant.host.process import CancelToken
 from assistant.i18n import _
 from assistant.install.installer import Installer, disk_obstacle
 from assistant.install.journal import entry_of
 from assistant.install.kernel import kernel_folder, kernel_name, note_kernel, register_kernel
+from assistant.install.packages import Package, Resolution
 from assistant.install.project import environment_of
 from assistant.install.protect import guards, protect
 from assistant.install.relocate import relocate
-from assistant.install.resolution import Package, Resolution
 from assistant.install.site import Site, installed_files, interpreter, is_environment, look_at
 from assistant.install.swap import Change, change_for, check_inside
 from assistant.install.target import MARKER, check_disk, check_path, check_target, default_target, is_ours
 from assistant.install.transaction import Transaction, transaction
-from assistant.install.unpacked import incomplete
+from assistant.install.unpacked import contents, incomplete
 from assistant.install.wheels import fetch, missing, places, requirement_lines
 from assistant.install.work import refuse_unknown
 from assistant.model.errors import BadInput, WorkFailed
@@ -135,10 +134,10 @@ def install(
         if site:
             _swap(site, packages, work)
         built = work.rooms.build
-        settling = _Ahead(work.settle)
+        settling = Ahead(work.settle)
         verify(made if site else replace(made, path=str(built), python=str(interpreter(built))), work.lock)
-        settling.wait(installer.cancel)
-        _Ahead(work.settle).wait(installer.cancel)
+        _wait_for_disk(settling, installer.cancel)
+        _wait_for_disk(Ahead(work.settle), installer.cancel)
         if not site and work.rooms.top is None:
             work.change(Change(comes=tuple(sorted(path.name for path in built.iterdir()))))
         work.commit(note_kernel(name, python), lambda: register_kernel(plan, python, name))
@@ -164,30 +163,15 @@ def _tell_kept(kept: Sequence[Path], sink: Sink) -> None:
         )
 
 
-class _Ahead:
-    """Does on another thread what may take seconds."""
-
-    def __init__(self, work: Callable[[], None]) -> None:
-        self._work, self._error = work, ""
-        self._thread = threading.Thread(target=self._run, daemon=True)
-        self._thread.start()
-
-    def _run(self) -> None:
-        try:
-            self._work()
-        except OSError as error:  # what was written was taken back meanwhile, or the disk fails
-            self._error = error.strerror or str(error)
-
-    def wait(self, cancel: CancelToken) -> None:
-        """Wait for its end, unless a stop is asked for; raise `WorkFailed` when it failed."""
-        while self._thread.is_alive():
-            self._thread.join(0.05)
-            cancel.check()
-        if self._error:
-            raise WorkFailed(
-                _("The installation cannot be written to the disk: {reason}.", reason=self._error),
-                hint=_("Everything was taken back. Check the disk, or choose another one with --target."),
-            )
+def _wait_for_disk(settling: Ahead[None], cancel: CancelToken) -> None:
+    """Wait until all is on the disk, unless a stop is asked for; raise `WorkFailed` when it cannot be written."""
+    try:
+        settling.result(cancel.check)
+    except OSError as error:  # what was written was taken back meanwhile, or the disk fails
+        raise WorkFailed(
+            _("The installation cannot be written to the disk: {reason}.", reason=error.strerror or str(error)),
+            hint=_("Everything was taken back. Check the disk, or choose another one with --target."),
+        ) from error
 
 
 def delta(site: Site | None, resolution: Resolution) -> list[Package]:
@@ -253,13 +237,13 @@ def _unpack(
     try:
         _fill(folder, lines, files.values(), site, installer, work)
     except WorkFailed as error:
-        if installer.program != "uv" or disk_obstacle(str(error)):
+        anew = installer.with_own_cache(work.rooms.work)
+        if anew is None or disk_obstacle(str(error)):
             raise
         text = _("The installer's cache may be damaged, so everything is unpacked anew, without it.")
         installer.sink(LogLine(step=Step.INSTALL, text=text))
         shutil.rmtree(folder, ignore_errors=True)
-        own = {**installer.environment, "UV_CACHE_DIR": str(work.rooms.work / "cache")}
-        _fill(folder, lines, files.values(), site, dataclasses.replace(installer, environment=own), work)
+        _fill(folder, lines, files.values(), site, anew, work)
     if not site:
         relocate(folder, work.rooms.infix)
     protect(work.target, made.packages, folder)
@@ -276,10 +260,11 @@ def _fill(
     else:
         folder.parent.mkdir(parents=True, exist_ok=True)
         installer.make_venv(folder, work.lock, work.rooms.work)
+    promised = Ahead(lambda: contents(wheels))  # the installer is another process
     if wheels:
         python, staged = (Path(site.python), folder) if site else (interpreter(folder), None)
         installer.install(lines, python, work.lock, work.rooms.work, total=len(wheels), staged=staged)
-    if wrong := incomplete(folder, wheels):
+    if wrong := incomplete(folder, promised.result(installer.cancel.check)):
         raise WorkFailed(
             _("The installer unpacked files that are not whole: {names}.", names=", ".join(wrong[:3])),
             hint=_("Check the disk, clear the installer's cache and start again."),

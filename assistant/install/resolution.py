@@ -1,10 +1,9 @@
-"""What exactly would be installed: every package with version, address, size and hash, before anything is fetched."""
+"""Works out what exactly would be installed, before anything is fetched, or why nothing fits."""
 
 from __future__ import annotations
 
 import dataclasses
 import re
-import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -13,18 +12,16 @@ from packaging.utils import canonicalize_name
 
 from assistant.host.files import write_whole
 from assistant.host.index import wheel_sizes
-from assistant.host.redact import without_credentials
 from assistant.i18n import Message, _
-from assistant.install import pip
 from assistant.install.installer import Installer
+from assistant.install.packages import Resolution
 from assistant.install.scratch import scratch
-from assistant.install.uv import compile_command, preferred, project_file
 from assistant.install.validate import check_index_url, check_requirement
 from assistant.model.errors import WorkFailed
 from assistant.model.plan import Plan
-from assistant.model.record import Record, replace
+from assistant.model.record import replace
 
-__all__ = ["OnlySource", "Package", "Resolution", "Unsolved", "resolve"]
+__all__ = ["OnlySource", "Unsolved", "resolve"]
 
 
 class Unsolved(WorkFailed):
@@ -56,33 +53,6 @@ class OnlySource(WorkFailed):
         )
 
 
-class Package(Record, frozen=True):
-    """One package; `size` in bytes, None where no source tells it; `sha256` "" likewise; no password in `url`."""
-
-    name: str
-    version: str
-    url: str
-    size: int | None = None
-    sha256: str = ""
-
-
-class Resolution(Record, frozen=True):
-    """A solved plan: the lock file's text (PEP 751; "" from pip) and the packages in it."""
-
-    lock: str
-    packages: tuple[Package, ...]
-
-    @property
-    def download(self) -> int:
-        """Sum the known sizes, in bytes."""
-        return sum(package.size or 0 for package in self.packages)
-
-    @property
-    def versions(self) -> dict[str, str]:
-        """Give the version of each package."""
-        return {package.name: package.version for package in self.packages}
-
-
 def resolve(
     plan: Plan,
     installer: Installer,
@@ -100,10 +70,7 @@ def resolve(
     for line in plan.requirements:
         check_requirement(line)
     with scratch() as (folder, lock):
-        by = _by_uv if installer.program == "uv" else _by_pip
-        found = by(
-            plan, dataclasses.replace(installer, lock=lock), folder, keep or {}, _constraints(folder, locked or {})
-        )
+        found = _solved(plan, dataclasses.replace(installer, lock=lock), folder, keep or {}, locked or {})
     if built := [
         f"{one.name}=={one.version}" for one in found.packages if not one.url.partition("?")[0].endswith(".whl")
     ]:
@@ -115,42 +82,22 @@ def resolve(
     return replace(found, packages=tuple(known))
 
 
-def _constraints(folder: Path, locked: Mapping[str, str]) -> Path | None:
-    file = folder / "locked.txt"
-    if locked:
-        write_whole(file, "".join(f"{name}=={version}\n" for name, version in locked.items()))
-    return file if locked else None
-
-
-def _by_uv(plan: Plan, installer: Installer, folder: Path, keep: Mapping[str, str], locked: Path | None) -> Resolution:
-    project, lock = folder / "pyproject.toml", folder / "pylock.toml"
-    write_whole(project, project_file(plan))
-    if keep:
-        write_whole(lock, preferred(keep))
-    argv = [*compile_command(installer.python, project, lock, locked), *installer.arguments]
+def _solved(
+    plan: Plan, installer: Installer, folder: Path, keep: Mapping[str, str], locked: Mapping[str, str]
+) -> Resolution:
+    constraints = folder / "locked.txt" if locked else None
+    if constraints:
+        write_whole(constraints, "".join(f"{name}=={version}\n" for name, version in locked.items()))
+    argv = installer.backend.resolve(installer.python, plan, folder, keep, constraints)
     try:
         _ask(installer, argv, folder)
     except Unsolved as error:
-        if installer.offline or error.unreachable:
+        anew = installer.with_own_cache(folder)
+        if anew is None or installer.offline or error.unreachable:
             raise
         # A power cut leaves empty files in uv's cache, and uv then calls a good wheel invalid, today and ever after.
-        own = {**installer.environment, "UV_CACHE_DIR": str(folder / "cache")}
-        _ask(dataclasses.replace(installer, environment=own), argv, folder)
-    text = without_credentials(lock.read_text(encoding="utf-8"), "")
-    return Resolution(lock=text, packages=read_lock(text))
-
-
-def _by_pip(plan: Plan, installer: Installer, folder: Path, keep: Mapping[str, str], locked: Path | None) -> Resolution:
-    """Let pip solve; it knows no mere preferences, so what an environment holds is kept only by the user's own pins."""
-    del keep
-    report = folder / "report.json"
-    _ask(installer, pip.report_command(installer.python, plan, report, installer.pip, locked), folder)
-    rows = pip.read_report(report.read_text(encoding="utf-8"))
-    packages = [
-        Package(name=canonicalize_name(name), version=version, url=without_credentials(url, ""), sha256=digest)
-        for name, version, url, digest in rows
-    ]
-    return Resolution(lock="", packages=tuple(sorted(packages, key=lambda package: package.name)))
+        _ask(anew, argv, folder)
+    return installer.backend.resolution(folder)
 
 
 def _ask(installer: Installer, argv: list[str], folder: Path) -> None:
@@ -162,21 +109,6 @@ def _ask(installer: Installer, argv: list[str], folder: Path) -> None:
         words = " ".join(line.strip() for line in said if line.strip())
         lost = any(sign in words.lower() for sign in _UNREACHABLE)
         raise Unsolved(unsolved(words, unreachable=lost), hint=hint, need=unmet("\n".join(said)), unreachable=lost)
-
-
-def read_lock(text: str) -> tuple[Package, ...]:
-    """Read the packages of a `pylock.toml`; the first wheel stands for the package, else its source archive."""
-    return tuple(
-        Package(
-            name=row["name"],
-            version=row["version"],
-            url=_address(files[0]),
-            size=files[0].get("size"),
-            sha256=files[0].get("hashes", {}).get("sha256", ""),
-        )
-        for row in tomllib.loads(text)["packages"]
-        if (files := [*row.get("wheels", ()), *([row["sdist"]] if "sdist" in row else ())])
-    )
 
 
 # uv: "Because evil==1.0 has no usable wheels and …", "hint: Wheels are required for `evil` because building …"
@@ -223,7 +155,3 @@ def unsolved(words: str, *, unreachable: bool) -> Message:
         return _("The package index cannot be reached: {reason}", reason=words[:400])
     reason = words.rpartition("dependencies cause: ")[2]  # without uv's own heading
     return _("No set of packages fits this plan: {reason}", reason=reason[:600])
-
-
-def _address(file: Mapping[str, object]) -> str:
-    return str(file.get("url") or Path(str(file["path"])).absolute().as_uri())

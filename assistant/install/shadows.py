@@ -15,7 +15,7 @@ from assistant.host.download import file_name
 from assistant.host.index import Found, Network, list_each, wheel_version
 from assistant.host.redact import without_credentials
 from assistant.i18n import Message, Text, _, ngettext
-from assistant.install.resolution import Package
+from assistant.install.packages import Package
 from assistant.model.finding import Finding, Remedy, Severity
 from assistant.model.plan import Wheel, of_torch_family
 from assistant.model.record import Record

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 
 from packaging.utils import canonicalize_name
@@ -12,7 +13,7 @@ from assistant.host.base import Host
 from assistant.i18n import _
 from assistant.install.swap import recorded_files
 from assistant.model.errors import BadInput
-from assistant.model.record import Record, from_json
+from assistant.model.record import Record, from_json, replace
 
 __all__ = [
     "Distribution",
@@ -23,6 +24,7 @@ __all__ = [
     "look_at",
     "package_folders",
     "python_of",
+    "still",
 ]
 
 
@@ -41,7 +43,10 @@ class Distribution(Record, frozen=True):
 
 
 class Site(Record, frozen=True):
-    """An interpreter with what is installed for it; `path` is its `sys.path`, `pip` the Python that `pip` serves."""
+    """An interpreter with what is installed for it; `path` is its `sys.path`, `pip` the Python that `pip` serves.
+
+    `stamp` tells when its folders of packages last changed.
+    """
 
     prefix: str
     base_prefix: str
@@ -54,6 +59,7 @@ class Site(Record, frozen=True):
     pythonpath: str = ""
     pip: str = ""
     distributions: tuple[Distribution, ...] = ()
+    stamp: tuple[int, ...] = ()
 
     @property
     def minor(self) -> str:
@@ -134,6 +140,7 @@ def is_environment(target: Path) -> bool:
 def look_at(target: Path, host: Host) -> Site:
     """Ask an environment's Python what stands there; raise `BadInput` when it does not answer."""
     python = python_of(target)
+    before = _stamp(python)
     answer = host.run(str(python), "-B", "-c", PROBE)  # -B: looking leaves no trace
     if not answer:
         reason = (answer.text.strip().splitlines() or [answer.status])[-1]
@@ -142,7 +149,23 @@ def look_at(target: Path, host: Host) -> Site:
             hint=_("Choose another environment with --target, or leave it out to get a new one."),
         )
     line = answer.text.strip().splitlines()[-1] if not answer.text.startswith("{") else answer.text.splitlines()[0]
-    return from_json(line, Site, str(python))
+    return replace(from_json(line, Site, str(python)), stamp=before)
+
+
+def still(site: Site, host: Host) -> Site:
+    """Give what stands in an environment now: the same, unless anything was installed or removed since the last look.
+
+    Raises `BadInput` when its Python does not answer any more.
+    """
+    return site if site.stamp and site.stamp == _stamp(Path(site.python)) else look_at(Path(site.python), host)
+
+
+def _stamp(python: Path) -> tuple[int, ...]:
+    """Every installer makes or removes a folder `*.dist-info`, which changes the time of the folder around it."""
+    folders = [folder for place in (python.parent.parent, python.parent) for folder in package_folders(place)]
+    with suppress(OSError):
+        return tuple(path.stat().st_mtime_ns for path in (python, *folders)) if folders else ()
+    return ()
 
 
 def installed_files(site: Site, names: Iterable[str]) -> list[str]:

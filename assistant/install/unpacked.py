@@ -8,32 +8,33 @@ from __future__ import annotations
 
 import os
 import zipfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from assistant.install.site import package_folders
 
-__all__ = ["incomplete"]
+__all__ = ["contents", "incomplete"]
 
 
-def incomplete(folder: Path, wheels: Iterable[Path]) -> list[str]:
-    """Name the files of wheels that lack in the folder of an environment, or have another size there."""
+def contents(wheels: Iterable[Path]) -> dict[str, int]:
+    """Give the sizes of the files that go into the packages' folder as they are.
+
+    Scripts and data go elsewhere, and RECORD grows.
+    """
+    sizes: dict[str, int] = {}
+    for wheel in wheels:
+        with zipfile.ZipFile(wheel) as archive:
+            for entry in archive.infolist():
+                top, _slash, rest = entry.filename.partition("/")
+                if not (entry.is_dir() or top.endswith(".data") or (top.endswith(".dist-info") and rest == "RECORD")):
+                    sizes[entry.filename] = entry.file_size
+    return sizes
+
+
+def incomplete(folder: Path, promised: Mapping[str, int]) -> list[str]:
+    """Name the files that lack in the folder of an environment, or have another size there than was promised."""
     places = [str(place) for place in package_folders(folder)]
-    return [
-        name
-        for wheel in wheels
-        for name, size in _contents(wheel)
-        if not any(_size(f"{place}/{name}") == size for place in places)
-    ]
-
-
-def _contents(wheel: Path) -> Iterator[tuple[str, int]]:
-    """Give the files that go into the packages' folder as they are: not scripts and data, nor RECORD, which grows."""
-    with zipfile.ZipFile(wheel) as archive:
-        for entry in archive.infolist():
-            top, _slash, rest = entry.filename.partition("/")
-            if not (entry.is_dir() or top.endswith(".data") or (top.endswith(".dist-info") and rest == "RECORD")):
-                yield entry.filename, entry.file_size
+    return [name for name, size in promised.items() if not any(_size(f"{place}/{name}") == size for place in places)]
 
 
 def _size(path: str) -> int:

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 import tomli_w
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+from assistant.host.files import write_whole
+from assistant.install.packages import Resolution, read_lock
 from assistant.model.plan import Plan, of_torch_family
 
-__all__ = ["build_command", "compile_command", "install_command", "preferred", "project_file", "venv_command"]
+__all__ = ["KERNEL", "Uv", "find_uv", "project_file"]
+
+LOCK = "pylock.toml"  # uv takes no other name
 
 KERNEL = "ipykernel"  # an environment without it cannot be a kernel, and JupyterLab could not offer it
 
@@ -48,35 +53,50 @@ def preferred(packages: Mapping[str, str]) -> str:
     return tomli_w.dumps({"lock-version": "1.0", "created-by": "assistant", "packages": rows})
 
 
-def compile_command(python: str, project: Path, lock: Path, constraints: Path | None = None) -> list[str]:
-    """Resolve a project for an interpreter into a `pylock.toml` (PEP 751): versions, addresses, hashes of wheels.
-
-    `constraints` is a file of versions that must hold.
-    """
-    words = ["--no-header", "--quiet", "--format", "pylock.toml", "-o", str(lock)]
-    words += ["--constraints", str(constraints)] if constraints else []
-    return [*_pip("compile"), str(project), "--python", python, *words]
-
-
-def venv_command(python: str, target: Path) -> list[str]:
-    """Make an empty environment."""
-    return [find_uv(), "venv", "--no-progress", "--no-project", "--allow-existing", "--python", python, str(target)]
-
-
-def install_command(python: Path, file: Path, staged: Path | None = None) -> list[str]:
-    """Install exactly what a requirements file names, hashes checked; into a folder `staged` where one is given."""
-    where = ["--prefix", str(staged)] if staged else []
-    return [*_pip("install"), "--python", str(python), *where, "--no-deps", "--requirements", str(file)]
-
-
-def build_command(python: str, archive: Path, folder: Path) -> list[str]:
-    """Build the wheel of one source archive into a folder; what its build needs comes as wheels only."""
-    words = ["--no-progress", "--no-build", "--no-sources", "--python", python, "--out-dir", str(folder)]
-    return [find_uv(), "build", "--wheel", *words, str(archive)]
-
-
 def _pip(verb: str) -> list[str]:
     return [find_uv(), "pip", verb, "--no-progress", "--no-build"]  # no code of a package runs
+
+
+@dataclass(frozen=True)
+class Uv:
+    """uv; `arguments` are what it is told beside its variables."""
+
+    arguments: tuple[str, ...] = ()
+
+    def venv(self, python: str, target: Path) -> list[str]:
+        """Make an empty environment."""
+        return [find_uv(), "venv", "--no-progress", "--no-project", "--allow-existing", "--python", python, str(target)]
+
+    def install(self, python: Path, file: Path, staged: Path | None = None) -> list[str]:
+        """Install exactly what a requirements file names, hashes checked; into a folder `staged` where one is given."""
+        where = ["--prefix", str(staged)] if staged else []
+        words = ["--python", str(python), *where, "--no-deps", "--requirements", str(file)]
+        return [*_pip("install"), *words, *self.arguments]
+
+    def build(self, python: str, archive: Path, folder: Path) -> list[str]:
+        """Build the wheel of one source archive into a folder; what its build needs comes as wheels only."""
+        words = ["--no-progress", "--no-build", "--no-sources", "--python", python, "--out-dir", str(folder)]
+        return [find_uv(), "build", "--wheel", *words, str(archive), *self.arguments]
+
+    def resolve(
+        self, python: str, plan: Plan, folder: Path, keep: Mapping[str, str], constraints: Path | None
+    ) -> list[str]:
+        """Resolve a plan into a `pylock.toml` (PEP 751) in a folder; versions in `keep` are kept where they fit."""
+        project, lock = folder / "pyproject.toml", folder / LOCK
+        write_whole(project, project_file(plan))
+        if keep:
+            write_whole(lock, preferred(keep))
+        words = ["--no-header", "--quiet", "--format", "pylock.toml", "-o", str(lock)]
+        words += ["--constraints", str(constraints)] if constraints else []
+        return [*_pip("compile"), str(project), "--python", python, *words, *self.arguments]
+
+    def resolution(self, folder: Path) -> Resolution:
+        """Read what `resolve` wrote."""
+        return read_lock((folder / LOCK).read_text(encoding="utf-8"))
+
+    def own_cache(self, folder: Path) -> dict[str, str]:
+        """Give the variables that make it use a cache in a folder, in place of one that may be damaged."""
+        return {"UV_CACHE_DIR": str(folder / "cache")}
 
 
 def _family(requirements: tuple[str, ...]) -> list[str]:

@@ -19,7 +19,7 @@ from assistant.host.lock import Lock
 from assistant.host.process import CancelToken
 from assistant.i18n import _
 from assistant.install.installer import Installer
-from assistant.install.resolution import Package
+from assistant.install.packages import Package
 from assistant.model.errors import BadInput, WorkFailed
 from assistant.model.event import LogLine, Progress, Step
 

@@ -14,7 +14,7 @@ from assistant.host.files import write_whole
 from assistant.host.folders import user_cache
 from assistant.host.process import stream
 from assistant.i18n import STARTED_AS, _, say, verbatim
-from assistant.install.site import interpreter
+from assistant.install import interpreter
 from assistant.model.errors import BadInput, WorkFailed
 from assistant.session.store import Store
 

@@ -8,7 +8,7 @@ from assistant.i18n import Message
 from assistant.model.event import Event, JobFailed, Step
 from assistant.model.plan import Request
 from assistant.model.record import Record
-from assistant.session.nouns import State, Task
+from assistant.session.nouns import Result, State, Task
 
 __all__ = [
     "Action",
@@ -57,10 +57,10 @@ class Answer(Record, frozen=True):
 
 
 class Finished(Record, frozen=True):
-    """A task ended well; `changes` are the fields of the state that it fills."""
+    """A task ended well with its result."""
 
     task: Task
-    changes: dict[str, object] = {}
+    result: Result
     seconds: float = 0.0
 
 

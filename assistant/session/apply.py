@@ -21,9 +21,7 @@ from assistant.export.drift import (
 )
 from assistant.host.base import Host
 from assistant.i18n import _
-from assistant.install.made import marked_environments
-from assistant.install.resolution import Resolution
-from assistant.install.site import is_environment, look_at
+from assistant.install import Resolution, is_environment, look_at, marked_environments
 from assistant.model.errors import AssistantError, BadInput, WorkFailed
 from assistant.model.machine import Machine
 from assistant.model.plan import Plan, Request
@@ -40,7 +38,6 @@ __all__ = [
     "course",
     "drifts",
     "environment_of",
-    "known_index",
     "unknown_requirements",
 ]
 
@@ -74,15 +71,6 @@ def course(config: Config, here: Machine, catalog: Catalog, *, anew: bool = Fals
     tried = (replace(wished, python=pinned.python, pins=pinned.pins), replace(wished, python=pinned.python), wished)
     kept = (request for request in tried for other in _plans(here, catalog, request)[:1] if other.backend is best)
     return Course(request=next(kept, wished), differs=differs)  # no pin is worth a GPU
-
-
-def known_index(url: str, catalog: Catalog, own: Iterable[str] = ()) -> bool:
-    """Tell whether an index is in the catalogue, or one that the user's own pip or command line names."""
-    if url.rstrip("/") in {address.rstrip("/") for address in own if address}:
-        return True
-    listed = [catalog.index_url(variant) or "" for variant in ("cpu", "nightly/cpu", "amd-index")]
-    listed += [mirror.url.replace("{variant}", "cpu") for mirror in catalog.mirrors if mirror.serves != "pypi"]
-    return any(_below(url, known) for known in listed)
 
 
 def unknown_requirements(plan: Plan, catalog: Catalog, trusted: Iterable[str] = ()) -> tuple[str, ...]:
@@ -191,9 +179,3 @@ def _with_extras(config: Config) -> Plan:
     locked = config.hashes or config.environment.packages
     extras = [f"{name}=={version}" for name, version in config.environment.packages.items() if name not in locked]
     return replace(config.plan, requirements=(*config.plan.requirements, *extras))
-
-
-def _below(url: str, known: str) -> bool:
-    """Compare with the folder above a variant's own, scheme and server included."""
-    folder = known.rstrip("/").removesuffix("/cpu").removesuffix("/nightly") + "/"
-    return f"{url}/".startswith(folder) and ".." not in url and "%" not in url

@@ -1,42 +1,54 @@
-"""What an export takes along beside plan and report: what is installed now, its lock, and what must not be shown."""
+"""Exports a setup: with what is installed now, its lock as long as that still tells it, and nothing private."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
 
+from assistant.export import export
 from assistant.host.base import Host
+from assistant.host.parallel import Ahead
 from assistant.host.redact import own_secrets, redactors
-from assistant.install.resolution import Resolution
-from assistant.install.site import look_at
+from assistant.i18n import _
+from assistant.install import Resolution, Tools, look_at
 from assistant.model.errors import BadInput
+from assistant.model.event import Progress, Step
 from assistant.model.record import replace
 from assistant.model.report import Environment
-from assistant.session.nouns import Preview
+from assistant.session.nouns import Exported, State, known
+from assistant.verify.plots import figures
 
-__all__ = ["Taken", "take_along"]
-
-
-class Taken(NamedTuple):
-    """The environment with every package in it now, the lock that it was made from, secrets to be taken out."""
-
-    environment: Environment
-    lock: str
-    hashes: dict[str, str]
-    secrets: tuple[str, ...]
-    names: Callable[[str], str]
+__all__ = ["exported"]
 
 
-def take_along(environment: Environment, preview: Preview | None, host: Host) -> Taken:
-    """Look at the environment once more; a lock of packages that have been replaced since is left behind."""
-    environment = replace(environment, packages=_installed(environment, host))
-    lock = (
-        preview.resolution if preview and _still(preview.resolution, environment) else Resolution(lock="", packages=())
+def exported(state: State, tools: Tools) -> Exported:
+    """Write the files; a lock of packages that have been replaced since is left behind."""
+    made, report = known(state.environment), known(state.report)
+    folder = Path(state.folder).expanduser().absolute() if state.folder else Path(made.path) / "assistant-export"
+    tools.sink(Progress(step=Step.EXPORT, text=_("Writing the files")))
+    looking = Ahead(lambda: _installed(made, tools.host))  # its Python takes as long as the pictures
+    drawn = figures(report)
+    environment = replace(made, packages=looking.result())
+    resolution = state.preview.resolution if state.preview else None
+    lock = resolution if resolution and _still(resolution, environment) else Resolution(lock="", packages=())
+    names, _answers = redactors(tools.host.facts("identity"))
+    question = _("Files that the assistant did not write stand in {folder}: {names}. Replace them?")
+    written = export(
+        known(state.detection),
+        known(state.plan),
+        environment,
+        report,
+        folder,
+        formats=state.formats,
+        figures=drawn,
+        lock=lock.lock,
+        hashes={package.name: package.sha256 for package in lock.packages if package.sha256},
+        secrets=own_secrets(),
+        names=names,
+        overwrite=lambda paths: (
+            state.overwrite or tools.ask(question.format(folder=folder, names=", ".join(path.name for path in paths)))
+        ),
     )
-    names, _answers = redactors(host.facts("identity"))
-    hashes = {package.name: package.sha256 for package in lock.packages if package.sha256}
-    return Taken(environment, lock.lock, hashes, own_secrets(), names)
+    return Exported(files=tuple(str(path) for path in written))
 
 
 def _installed(environment: Environment, host: Host) -> dict[str, str]:

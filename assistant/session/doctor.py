@@ -8,9 +8,7 @@ from assistant.catalog import load_catalog
 from assistant.detect import detect
 from assistant.diagnose import check_packages, check_up
 from assistant.host.base import Host
-from assistant.install.conflicts import conflicts
-from assistant.install.made import replaced_builds
-from assistant.install.site import Site
+from assistant.install import Site, conflicts, replaced_builds
 from assistant.model.errors import BadInput
 from assistant.model.finding import Finding, Remedy, Severity
 from assistant.model.machine import Detection, Machine
@@ -19,7 +17,7 @@ from assistant.model.record import replace
 from assistant.plan import make_plans
 from assistant.session.diagnosis import with_ways_out
 
-__all__ = ["examine", "findings_of", "judged"]
+__all__ = ["examine", "findings_of", "judged", "mixed_packages"]
 
 PROXIES = ("HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy")
 # What the user of a machine can mend, by the planner's keys; each state of NVIDIA's driver is one too.
@@ -49,12 +47,17 @@ def examine(host: Host, site: Site | None = None) -> tuple[Finding, ...]:
     return (*judged(found, proxies, live=True), *(conflicts(site, {}) if site else ()), *replaced_builds(host))
 
 
-def findings_of(
-    site: Site, machine: Machine, coming: Mapping[str, str] | None = None, *, gpu_plan: bool = True
+def mixed_packages(
+    packages: Mapping[str, str], python: str, machine: Machine, *, gpu_plan: bool = True
 ) -> tuple[Finding, ...]:
-    """Judge an environment as it stands, or as it will be once the packages in `coming` are there."""
-    after = replace(machine, packages={**site.versions, **(coming or {})}, python=site.version)
-    return with_ways_out((*check_packages(after, gpu_plan=gpu_plan), *conflicts(site, coming or {})), after)
+    """Judge which packages (name to version) of an environment would not go together on a machine."""
+    there = replace(machine, packages=dict(packages), python=python)
+    return with_ways_out(check_packages(there, gpu_plan=gpu_plan), there)
+
+
+def findings_of(site: Site, machine: Machine, *, gpu_plan: bool = True) -> tuple[Finding, ...]:
+    """Judge an environment as it stands."""
+    return (*mixed_packages(site.versions, site.version, machine, gpu_plan=gpu_plan), *conflicts(site, {}))
 
 
 def judged(found: Detection, proxies: dict[str, str] | None = None, *, live: bool = False) -> tuple[Finding, ...]:

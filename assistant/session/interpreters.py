@@ -1,4 +1,4 @@
-"""Which Python is which: that of this kernel, that of the server which shows it, and that of the plan."""
+"""The machine with its interpreters: those of this kernel, of the server which shows it, and of the plan."""
 
 from __future__ import annotations
 
@@ -6,15 +6,29 @@ import sys
 from importlib.util import find_spec
 from pathlib import Path
 
+from assistant.detect import detect
 from assistant.host.base import Host
+from assistant.host.recording import ReplayHost
 from assistant.i18n import _
-from assistant.install.site import interpreter
-from assistant.install.target import default_target
+from assistant.install import Tools, default_target, interpreter
+from assistant.machines import load
 from assistant.model.errors import BadInput
-from assistant.session.nouns import State
+from assistant.model.finding import Severity
+from assistant.model.record import replace
+from assistant.session.doctor import judged
+from assistant.session.nouns import Detected, State
 from assistant.session.store import Store
 
-__all__ = ["interpreters", "onnx_python", "target_python"]
+__all__ = ["detected", "interpreters", "onnx_python", "target_python"]
+
+
+def detected(state: State, tools: Tools) -> Detected:
+    """Detect and judge a machine; at the one at hand, name its interpreters too."""
+    if not state.machine:
+        tools.sources.look_ahead()
+    found = detect(ReplayHost(load(state.machine)) if state.machine else tools.host, overrides=state.overrides)
+    found = replace(found, findings=tuple(each for each in judged(found) if each.severity is not Severity.OK))
+    return Detected(detection=found, pythons={} if state.machine else interpreters(tools.host))
 
 
 def interpreters(host: Host) -> dict[str, str]:

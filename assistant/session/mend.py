@@ -8,15 +8,14 @@ from collections.abc import Mapping
 from assistant.host.process import CancelToken, stream
 from assistant.host.redact import without_credentials
 from assistant.i18n import _
-from assistant.install.kernel import set_variables
-from assistant.install.uv import find_uv
+from assistant.install import Tools, find_uv, set_variables
 from assistant.model.errors import BadInput, WorkFailed
 from assistant.model.event import LogLine, Progress, Sink, Step
 from assistant.model.finding import Diagnosis, Finding, Remedy
 from assistant.model.report import Environment
-from assistant.session.nouns import Outcome, State
+from assistant.session.nouns import Mended, Outcome, State, known
 
-__all__ = ["carry_out", "commands_for", "named", "way_chosen", "ways"]
+__all__ = ["carry_out", "commands_for", "mended", "named", "way_chosen", "ways"]
 
 Words = tuple[str, ...]
 LIMIT = 3600.0  # seconds for one command: PyTorch over a slow line
@@ -63,6 +62,13 @@ def commands_for(way: Remedy, environment: Environment) -> tuple[Words, ...] | N
     if None in found or (way.env and not settable) or not (found or way.env):
         return None
     return tuple(words for words in found if words)
+
+
+def mended(state: State, tools: Tools) -> Mended:
+    """Carry out the way out that the user chose, and tell whether its check then holds."""
+    settings = tools.sources.environment
+    outcome = carry_out(way_chosen(state), known(state.environment), tools.sink, tools.cancel, settings)
+    return Mended(way=state.way, outcome=outcome)
 
 
 def carry_out(

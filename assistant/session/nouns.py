@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from enum import Enum
-from typing import Literal
+from typing import Literal, TypeVar
 
-from assistant.i18n import Message, Text
-from assistant.install.resolution import Resolution
+from assistant.i18n import Message, Text, _
+from assistant.install import Prepared
+from assistant.model.errors import BadInput
 from assistant.model.event import Progress, Step
 from assistant.model.finding import Diagnosis, Finding
 from assistant.model.machine import Detection
@@ -14,7 +15,22 @@ from assistant.model.plan import Plan, Planning, Request
 from assistant.model.record import Record
 from assistant.model.report import Environment, Report
 
-__all__ = ["Outcome", "Phase", "Preview", "State", "StepStatus", "Task"]
+__all__ = [
+    "Detected",
+    "Diagnosed",
+    "Exported",
+    "Installed",
+    "Mended",
+    "Outcome",
+    "Phase",
+    "Planned",
+    "Result",
+    "State",
+    "StepStatus",
+    "Task",
+    "Verified",
+    "known",
+]
 
 
 class Phase(Enum):
@@ -65,20 +81,56 @@ class StepStatus(Record, frozen=True):
     seconds: float = 0.0
 
 
-class Preview(Record, frozen=True):
-    """What an installation would do: where, by which commands, how much; `ready` when it is there already.
+class Detected(Record, frozen=True):
+    """What detection found, and the interpreters by their roles."""
 
-    `writes` are the files and folders that it writes, `download` the bytes that it fetches, as far as known,
-    `findings` what is to be known before.
-    """
+    detection: Detection
+    pythons: dict[str, str] = {}
 
-    target: str
-    commands: tuple[tuple[str, ...], ...]
-    resolution: Resolution
-    writes: tuple[str, ...] = ()
-    download: int = 0
+
+class Planned(Record, frozen=True):
+    """The plans, best first."""
+
+    planning: Planning
+
+
+class Installed(Record, frozen=True):
+    """The environment that was made, and what its installation verified; None where it was there already."""
+
+    environment: Environment
+    proof: Report | None = None
+
+
+class Verified(Record, frozen=True):
+    """What the checks told."""
+
+    report: Report
+
+
+class Diagnosed(Record, frozen=True):
+    """The causes of what was pasted or failed; the fields of `State` of the same names tell more."""
+
     findings: tuple[Finding, ...] = ()
-    ready: Environment | None = None
+    diagnoses: tuple[Diagnosis, ...] = ()
+    elsewhere: bool = False
+    near: tuple[Message, ...] = ()
+    inquiry: str = ""
+
+
+class Mended(Record, frozen=True):
+    """How the way out that was chosen ended."""
+
+    way: str
+    outcome: Outcome
+
+
+class Exported(Record, frozen=True):
+    """The files that were written."""
+
+    files: tuple[str, ...] = ()
+
+
+Result = Detected | Planned | Prepared | Installed | Verified | Diagnosed | Mended | Exported
 
 
 class State(Record, frozen=True):
@@ -115,7 +167,7 @@ class State(Record, frozen=True):
     chosen: int = 0
     detection: Detection | None = None
     planning: Planning | None = None
-    preview: Preview | None = None
+    preview: Prepared | None = None
     environment: Environment | None = None
     question: Text = ""
     proof: Report | None = None
@@ -141,3 +193,13 @@ class State(Record, frozen=True):
         """The plan that the user chose, the first one unless said otherwise."""
         plans = self.planning.plans if self.planning else ()
         return plans[self.chosen] if 0 <= self.chosen < len(plans) else None
+
+
+T = TypeVar("T")
+
+
+def known(value: T | None) -> T:
+    """Unwrap what `blockers` has already promised; raise `BadInput` where an earlier step has no result."""
+    if value is None:
+        raise BadInput(_("An earlier step has no result yet."), hint=_("Go back and run it first."))
+    return value

@@ -8,8 +8,7 @@ from assistant import __version__
 from assistant.detect import detect
 from assistant.host.base import Host
 from assistant.i18n import Message, Text, _
-from assistant.install.make import read_marker
-from assistant.install.site import python_of
+from assistant.install import python_of, read_marker
 from assistant.model.errors import BadInput
 from assistant.model.event import Step
 from assistant.model.machine import Detection, Machine

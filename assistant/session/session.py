@@ -11,6 +11,7 @@ from contextlib import suppress
 from assistant.host.base import Host
 from assistant.host.process import CancelToken
 from assistant.i18n import Message, _, render
+from assistant.install import Sources, Tools
 from assistant.model.errors import AssistantError, Cancelled
 from assistant.model.event import Event, JobFailed, LogLine, Sink
 from assistant.model.record import replace
@@ -18,10 +19,9 @@ from assistant.parsers.decode import without_colours
 from assistant.session.actions import Action, Answer, Asked, Begin, Finished, Stop, Told
 from assistant.session.nouns import State, Task
 from assistant.session.runner import Runner
-from assistant.session.sources import Sources
 from assistant.session.state import blockers, reduce
 from assistant.session.store import Saved, Store
-from assistant.session.tasks import TASKS, Tools
+from assistant.session.tasks import TASKS
 
 __all__ = ["Session"]
 
@@ -158,14 +158,14 @@ class Session:
         """Run a task to its end; a failure of any kind becomes a sentence, never a lost exception."""
         begun = time.monotonic()
         try:
-            changes = TASKS[task](self.state, tools)
+            result = TASKS[task](self.state, tools)
         except AssistantError as error:
             return _failed(task, error)
         except Exception as error:  # noqa: BLE001 - the shells must hear of it, whatever it is
             message = _("This step broke: {kind}: {reason}", kind=type(error).__name__, reason=error)
             hint = _("Please report it together with the log file.")
             return JobFailed(step=task.step, message=message, hint=hint)
-        return Finished(task=task, changes=changes, seconds=time.monotonic() - begun)
+        return Finished(task=task, result=result, seconds=time.monotonic() - begun)
 
     def _heard(self, emit: Sink) -> Sink:
         def sink(event: Event) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from assistant.i18n import Message, Text, _
+from assistant.install import Prepared
 from assistant.model.event import Event, FindingRaised, JobFailed, LogLine, Progress, Step
 from assistant.model.record import replace
 from assistant.model.report import Status
@@ -28,7 +29,20 @@ from assistant.session.actions import (
     Told,
     Wish,
 )
-from assistant.session.nouns import Phase, State, StepStatus, Task
+from assistant.session.nouns import (
+    Detected,
+    Diagnosed,
+    Exported,
+    Installed,
+    Mended,
+    Phase,
+    Planned,
+    Result,
+    State,
+    StepStatus,
+    Task,
+    Verified,
+)
 
 __all__ = ["blockers", "failures", "reduce"]
 
@@ -125,7 +139,7 @@ def _told(state: State, events: tuple[Event, ...]) -> State:
 
 def _finished(state: State, end: Finished) -> State:
     task, seconds = end.task, end.seconds
-    done = replace(state, running=None, stopping=False, question="", **end.changes)
+    done = _filled(replace(state, running=None, stopping=False, question=""), end.result)
     if task is Task.PREPARE:
         return _with(done, Step.INSTALL, StepStatus(phase=Phase.READY, seconds=seconds))
     done = _with(_stale(done, task.step), task.step, StepStatus(phase=Phase.DONE, seconds=seconds))
@@ -134,6 +148,36 @@ def _finished(state: State, end: Finished) -> State:
         if done.status(step).phase is Phase.LOCKED:
             done = _with(done, step, StepStatus(phase=Phase.READY))
     return done
+
+
+def _filled(state: State, result: Result) -> State:  # noqa: PLR0911 - one for each kind of result
+    """Keep a task's result, and let go of what an earlier one told of the same."""
+    match result:
+        case Detected():
+            found = result.detection
+            return replace(state, detection=found, findings=found.findings, pythons=result.pythons, preview=None)
+        case Planned():
+            return replace(state, planning=result.planning, chosen=0, preview=None)
+        case Prepared():
+            return replace(state, preview=result)
+        case Installed():
+            return replace(state, environment=result.environment, proof=result.proof, report=None, exported=())
+        case Verified():
+            return replace(state, report=result.report, proof=None)
+        case Diagnosed():
+            return replace(
+                state,
+                findings=result.findings,
+                diagnoses=result.diagnoses,
+                mended={},
+                elsewhere=result.elsewhere,
+                near=result.near,
+                inquiry=result.inquiry,
+            )
+        case Mended():
+            return replace(state, mended={**state.mended, result.way: result.outcome})
+        case Exported():
+            return replace(state, exported=result.files, overwrite=False)
 
 
 def _failed(state: State, failure: JobFailed) -> State:

@@ -50,6 +50,7 @@ def test_a_dry_run_writes_nothing_and_tells_all(tmp_path: Path) -> None:
     assert Path(told["commands"][0][-1]).name == target.name
     assert {"torch", "numpy"} <= {package["name"] for package in told["resolution"]["packages"]}
     assert f"{target}{os.sep}" in told["writes"]
+    assert "site" not in told
     shown = install(tmp_path, "--dry-run", "--target", str(target)).stdout
     assert "requirements.txt" in shown
     assert f"writes {target}{os.sep}" in shown

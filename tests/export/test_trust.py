@@ -11,8 +11,8 @@ from assistant.catalog import load_catalog
 from assistant.export import read_config
 from assistant.export.bundle import Bundle
 from assistant.export.config import config_text
+from assistant.install import known_index
 from assistant.model.errors import BadInput
-from assistant.session.apply import known_index
 
 change = msgspec.structs.replace
 TEXT = config_text(Bundle(machine=DETECTION.machine, plan=PLAN, environment=ENVIRONMENT, report=REPORT))

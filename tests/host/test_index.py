@@ -6,8 +6,9 @@ import time
 from pathlib import Path
 
 import pytest
+from unearth import PackageFinder
 
-from assistant.host.index import Found, find_wheels, wheel_sizes, wheel_version
+from assistant.host.index import Found, find_wheels, list_each, wheel_sizes, wheel_version
 from assistant.model.machine import Machine
 
 LINUX = "cp311-cp311-manylinux_2_28_x86_64"
@@ -139,3 +140,27 @@ class TestWheelSizes:
         began = time.monotonic()
         assert wheel_sizes([f"{loopback_index.url}/torch/{n}.whl" for n in range(40)], timeout=0.5) == {}
         assert time.monotonic() - began < 3
+
+
+class TestListEach:
+    """What indexes hold of several projects, whatever it runs on."""
+
+    @pytest.mark.parametrize("speaks_json", [False, True], ids=["PEP 503", "PEP 691"])
+    def test_a_page_is_read_as_unearth_reads_it(self, loopback_index, speaks_json):
+        """Every wheel with its address and hash; neither archives, nor other projects' files, nor broken names."""
+        loopback_index.speaks_json = speaks_json
+        for name, version in (("torch", "2.9.1"), ("torch", "2.13.0+cpu"), ("numpy", "1.0")):
+            loopback_index.add(name, version, LINUX)
+        (loopback_index.folder / "torch" / "torch-2.0.tar.gz").write_bytes(b"")
+        (loopback_index.folder / "torch" / "torch-nonsense.whl").write_bytes(b"")
+        held = list_each(["torch", "numpy", "absent"], index_urls=[loopback_index.url], timeout=5.0)
+        told = {name: found for (name, _url), found in held.items()}
+        finder = PackageFinder(index_urls=[loopback_index.url], ignore_compatibility=True, only_binary=["torch"])
+        known = {
+            (one.link.filename, one.link.url_without_fragment, one.link.hash_option["sha256"][0])
+            for one in finder.find_all_packages("torch")
+        }
+        assert {(one.filename, one.url, one.sha256) for one in told["torch"].wheels} == known
+        assert len(known) == 2
+        assert [asked.status for asked in told["absent"].asked] == ["nothing"]
+        assert len(told["numpy"].wheels) == 1

@@ -26,7 +26,8 @@ from assistant.host.lock import Lock
 from assistant.host.process import CancelToken
 from assistant.install.installer import Installer
 from assistant.install.make import Verify, install
-from assistant.install.resolution import Resolution, resolve
+from assistant.install.packages import Resolution
+from assistant.install.resolution import resolve
 from assistant.install.site import look_at
 from assistant.model.errors import Cancelled
 from assistant.model.event import Event

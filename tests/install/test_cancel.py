@@ -15,7 +15,7 @@ from install.faults import Ground, Nursery, picture
 
 from assistant.host.process import CancelToken, alive, stream, uninterrupted
 from assistant.install.journal import entries
-from assistant.install.recover import recover
+from assistant.install.recovery import recover
 from assistant.install.transaction import transaction
 from assistant.model.errors import Cancelled, WorkFailed
 

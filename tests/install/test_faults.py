@@ -20,9 +20,9 @@ from install.faults import Ground, Nursery, picture
 
 from assistant.host.live import LiveHost
 from assistant.host.lock import Lock
+from assistant.install import Resolution
 from assistant.install.journal import entries, entry_of
-from assistant.install.recover import recover
-from assistant.install.resolution import Resolution
+from assistant.install.recovery import recover
 from assistant.install.site import look_at
 from assistant.install.work import WORK
 from assistant.model.errors import AssistantError, Cancelled, WorkFailed

@@ -18,12 +18,12 @@ from packaging.utils import canonicalize_name
 
 from assistant.host.live import LiveHost
 from assistant.host.lock import Lock
+from assistant.host.pip_settings import uv_indexes
 from assistant.install.conflicts import conflicts
 from assistant.install.installer import Installer
 from assistant.install.kernel import remove_kernel
 from assistant.install.made import made_environments, prune, remove_environment, replaced_builds
 from assistant.install.make import aimed_at, delta, standing
-from assistant.install.pip_settings import uv_indexes
 from assistant.install.project import Project, snippet
 from assistant.install.protect import pip_settings, replaced
 from assistant.install.resolution import resolve

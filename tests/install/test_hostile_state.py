@@ -27,10 +27,10 @@ from assistant.host.folders import user_state
 from assistant.host.live import LiveHost
 from assistant.install.journal import Journal, entry_of
 from assistant.install.kernel import KernelNote, kernel_folder
-from assistant.install.recover import Outcome, recover
+from assistant.install.recovery import Outcome, recover
 from assistant.install.site import look_at
 from assistant.install.swap import Change
-from assistant.install.unpacked import incomplete
+from assistant.install.unpacked import contents, incomplete
 from assistant.install.wheels import places
 from assistant.install.work import WORK
 from assistant.model.errors import AssistantError, BadInput, WorkFailed
@@ -765,7 +765,7 @@ def test_a_damaged_cache_of_the_installers_does_not_matter(
     with fault("damaged wheels"):
         made = ground.make(resolution)
         assert look_at(Path(made.path), LiveHost()).versions == resolution.versions
-        assert incomplete(Path(made.path), places(resolution.packages).values()) == []
+        assert incomplete(Path(made.path), contents(places(resolution.packages).values())) == []
         assert (site_of(ground.new) / "torch" / "lib" / "library.so").stat().st_size > 100_000
         assert ground.debris() == []
 

@@ -12,7 +12,7 @@ from install.workbench import PYTHON, Bench
 from assistant.host.live import LiveHost
 from assistant.host.process import stream
 from assistant.install.make import reusable
-from assistant.install.site import interpreter, look_at
+from assistant.install.site import interpreter, look_at, still
 from assistant.install.target import check_disk, check_target, default_target, is_ours
 from assistant.install.work import WORK, rooms
 from assistant.model.errors import BadInput, Cancelled, WorkFailed
@@ -43,6 +43,16 @@ def test_sizes_are_known_before_anything_is_fetched(bench: Bench) -> None:
     """The resolution tells the sum of the wheels that the index serves."""
     resolution = bench.resolution()
     assert resolution.download == sum(path.stat().st_size for path in bench.index.folder.rglob("*.whl"))
+
+
+def test_an_environment_is_looked_at_again_only_when_it_changed(bench: Bench) -> None:
+    """Between a look and the installation its Python is not started twice, unless something came or went."""
+    bench.make(bench.resolution())
+    seen = look_at(bench.target, LiveHost())
+    assert still(seen, LiveHost()) is seen
+    (package,) = bench.target.glob("lib/*/site-packages/numpy-1.0.dist-info")
+    package.rename(package.with_name("gone"))
+    assert "numpy" not in still(seen, LiveHost()).versions
 
 
 def test_a_second_installation_finds_the_first(bench: Bench) -> None:

@@ -16,8 +16,8 @@ from assistant.catalog import load_catalog
 from assistant.detect import detect
 from assistant.host.index import DIRECT
 from assistant.host.recording import ReplayHost
+from assistant.install import Package
 from assistant.install.pip import GUARD
-from assistant.install.resolution import Package
 from assistant.install.shadows import findings, shadows, without_hash
 from assistant.machines import load, shipped
 from assistant.model.errors import AssistantError

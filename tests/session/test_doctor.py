@@ -21,7 +21,7 @@ from assistant.model.finding import Finding, Severity
 from assistant.model.machine import Detection, Gpu, Machine, Vendor
 from assistant.model.record import replace
 from assistant.plan import make_plans
-from assistant.session.doctor import examine, findings_of, judged
+from assistant.session.doctor import examine, findings_of, judged, mixed_packages
 
 CATALOG = load_catalog()
 NVIDIA, AMD, INTEL = (Gpu(vendor=vendor, name=vendor.value) for vendor in (Vendor.NVIDIA, Vendor.AMD, Vendor.INTEL))
@@ -153,7 +153,7 @@ def test_packages_are_judged_alike_before_and_after_they_come(
     here: dict[str, str], coming: dict[str, str], key: str
 ) -> None:
     """The same key and sentence for an environment that will hold them and for one that does, with a way out."""
-    before = findings_of(site(here), in_order(), coming)
+    before = mixed_packages({**here, **coming}, "3.12.1", in_order())
     after = findings_of(site({**here, **coming}), in_order())
     assert [finding.key for finding in before] == [key]
     assert before == after
@@ -172,7 +172,7 @@ def site(packages: dict[str, str]) -> Site:
 def test_what_goes_together_raises_nothing() -> None:
     """No finding without a reason, for flavours that are none and for a CPU build that was asked for."""
     assert findings_of(site({"onnxruntime": "1.20", "onnxruntime-extensions": "0.10"}), in_order()) == ()
-    assert findings_of(site({"numpy": "2.1"}), in_order(), {"torch": "2.9.0+cpu"}, gpu_plan=False) == ()
+    assert findings_of(site({"numpy": "2.1", "torch": "2.9.0+cpu"}), in_order(), gpu_plan=False) == ()
 
 
 @pytest.fixture

@@ -129,7 +129,7 @@ def test_a_failed_verification_leaves_everything_as_it_was(
     assert "--keep" in str(status.hint)
     assert (picture(place) if place.exists() else None) == before
     assert session.state.environment is None
-    assert any("exit status 7" in line for line in session.state.log)
+    assert any("exit status 7" in str(line) for line in session.state.log)
 
 
 def make_standing(make: Make, installer: str) -> State:

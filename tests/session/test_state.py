@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from assistant.install.resolution import Resolution
+from assistant.install import Prepared, Resolution
 from assistant.model.event import FindingRaised, JobFailed, LogLine, Progress, Step
 from assistant.model.finding import Finding, Severity
 from assistant.model.machine import Detection, Machine
@@ -12,12 +12,26 @@ from assistant.model.plan import Backend, Plan, Planning, Request
 from assistant.model.record import from_json, replace, to_json
 from assistant.model.report import Environment, Report
 from assistant.session.actions import Aim, Begin, Choose, Fill, Finished, SetFact, Show, Simulate, Stop, Told, Wish
-from assistant.session.nouns import Phase, Preview, State, Task
+from assistant.session.nouns import (
+    Detected,
+    Diagnosed,
+    Exported,
+    Installed,
+    Mended,
+    Outcome,
+    Phase,
+    Planned,
+    Result,
+    State,
+    Task,
+    Verified,
+)
 from assistant.session.state import LOG_LINES, blockers, reduce
 
 PLANS = tuple(Plan(backend=Backend.CPU, variant="cpu", torch=version, python="3.12") for version in ("2.14", "2.13"))
 PLANNING = Planning(choice=PLANS[0], plans=PLANS)
-PREVIEW = Preview(target="/env", commands=(), resolution=Resolution(lock="", packages=()))
+PREVIEW = Prepared(plan=PLANS[0], target="/env", resolution=Resolution(lock="", packages=()))
+VERIFIED = Verified(report=Report(device="cpu"))
 
 
 def after(*actions: object, state: State | None = None) -> State:
@@ -28,15 +42,16 @@ def after(*actions: object, state: State | None = None) -> State:
     return state
 
 
-def done(task: Task, **changes: object) -> tuple[Begin, Finished]:
+def done(task: Task, result: Result) -> tuple[Begin, Finished]:
     """Give the two actions of a task that ends well."""
-    return Begin(task=task), Finished(task=task, changes=changes, seconds=1.0)
+    return Begin(task=task), Finished(task=task, result=result, seconds=1.0)
 
 
-DETECTED = done(Task.DETECT, detection=Detection(machine=Machine(os="linux")))
-PLANNED = (*DETECTED, *done(Task.PLAN, planning=PLANNING))
-PREPARED = (*PLANNED, *done(Task.PREPARE, preview=PREVIEW))
-INSTALLED = (*PREPARED, *done(Task.INSTALL, environment=Environment(path="/env", python="/env/bin/python")))
+DETECTED = done(Task.DETECT, Detected(detection=Detection(machine=Machine(os="linux"))))
+PLANNED = (*DETECTED, *done(Task.PLAN, Planned(planning=PLANNING)))
+PREPARED = (*PLANNED, *done(Task.PREPARE, PREVIEW))
+MADE = Environment(path="/env", python="/env/bin/python")
+INSTALLED = (*PREPARED, *done(Task.INSTALL, Installed(environment=MADE)))
 
 
 def test_a_task_that_begins_takes_the_stage() -> None:
@@ -105,7 +120,7 @@ def test_the_plan_that_is_chosen_already_is_not_chosen_again() -> None:
 @pytest.mark.parametrize(("answer", "step"), [(("level", "full"), Step.VERIFY), (("folder", "/out"), Step.EXPORT)])
 def test_other_wishes_make_their_own_step_stale(answer: tuple[str, str], step: Step) -> None:
     """How thoroughly to verify and where to write do not touch what came before."""
-    state = after(*INSTALLED, *done(Task.VERIFY, report=Report(device="cpu")), *done(Task.EXPORT))
+    state = after(*INSTALLED, *done(Task.VERIFY, VERIFIED), *done(Task.EXPORT, Exported()))
     state = after(Fill(field=answer[0], value=answer[1]), state=state)
     assert getattr(state, answer[0]) == answer[1]
     assert state.status(step).phase is Phase.STALE
@@ -177,18 +192,40 @@ def test_a_simulation_can_never_install() -> None:
 def test_a_repeated_verification_starts_with_a_clean_sheet() -> None:
     """What an earlier verification raised does not pile up; what detection found stays."""
     known, raised = (Finding(key=key, severity=Severity.WARNING, text=key) for key in ("known", "raised"))
-    found = done(Task.DETECT, detection=Detection(machine=Machine(), findings=(known,)), findings=(known,))
+    found = done(Task.DETECT, Detected(detection=Detection(machine=Machine(), findings=(known,))))
     state = after(*found, *INSTALLED[2:], Begin(task=Task.VERIFY))
     for _round in range(2):
         state = after(Told(events=(FindingRaised(step=Step.VERIFY, finding=raised),)), state=state)
         assert state.findings == (known, raised)
-        state = after(Finished(task=Task.VERIFY), Begin(task=Task.VERIFY), state=state)
+        state = after(Finished(task=Task.VERIFY, result=VERIFIED), Begin(task=Task.VERIFY), state=state)
 
 
 def test_a_result_nobody_waits_for_is_dropped() -> None:
     """A late result of a task that no longer runs changes nothing."""
     state = after(*PLANNED)
-    assert reduce(state, Finished(task=Task.PLAN, changes={"chosen": 1})) is state
+    assert reduce(state, Finished(task=Task.PLAN, result=Planned(planning=Planning(choice=None)))) is state
+
+
+def test_each_result_fills_its_fields() -> None:
+    """What the later tasks told is kept beside what came before, and takes the place of what it replaces."""
+    found = Finding(key="slow", severity=Severity.INFO, text="slow")
+    ends = {
+        Task.VERIFY: VERIFIED,
+        Task.DIAGNOSE: Diagnosed(findings=(found,), elsewhere=True, inquiry="?"),
+        Task.MEND: Mended(way="slow#1", outcome=Outcome.FIXED),
+        Task.EXPORT: Exported(files=("/out/report.md",)),
+    }
+    state = after(*INSTALLED, *(action for task, result in ends.items() for action in done(task, result)))
+    assert (state.detection, state.planning, state.preview) == (
+        Detection(machine=Machine(os="linux")),
+        PLANNING,
+        PREVIEW,
+    )
+    assert (state.environment, state.report, state.proof) == (MADE, VERIFIED.report, None)
+    assert (state.findings, state.elsewhere, state.inquiry) == ((found,), True, "?")
+    assert (state.mended, state.exported) == ({"slow#1": Outcome.FIXED}, ("/out/report.md",))
+    again = after(*done(Task.INSTALL, Installed(environment=MADE, proof=VERIFIED.report)), state=state)
+    assert (again.proof, again.report, again.exported) == (VERIFIED.report, None, ())
 
 
 def test_a_state_survives_the_trip_through_json() -> None:

@@ -14,7 +14,7 @@ from ipywidgets.widgets.widget import _instances
 from assistant.host.base import Answer, Host
 from assistant.host.recording import ReplayHost
 from assistant.i18n import _
-from assistant.install.resolution import Package, Resolution
+from assistant.install import Package, Prepared, Resolution
 from assistant.machines import load
 from assistant.model.event import JobFailed, LogLine, Progress, Step
 from assistant.model.finding import Diagnosis, Finding, Remedy, Severity
@@ -23,7 +23,7 @@ from assistant.model.plan import Backend, Plan, Planning, Rejection, Request
 from assistant.model.record import replace
 from assistant.model.report import Check, Environment, Report, Status
 from assistant.session.actions import Paste, Show, Simulate, Told, Wish
-from assistant.session.nouns import Phase, Preview, State, StepStatus, Task
+from assistant.session.nouns import Phase, State, StepStatus, Task
 from assistant.session.runner import InlineRunner
 from assistant.session.session import Session
 from assistant.session.sources import Sources
@@ -165,7 +165,8 @@ def hostile_state(folder: Path) -> State:
             plans=(plan, replace(plan, torch=f"2 {HOSTILE}")),
             rejected=(Rejection(backend=Backend.CUDA, variant=HOSTILE, why=HOSTILE, would_help=HOSTILE),),
         ),
-        preview=Preview(
+        preview=Prepared(
+            plan=plan,
             target=HOSTILE,
             commands=((HOSTILE,),),
             resolution=Resolution(lock="", packages=(Package(name=HOSTILE, version=HOSTILE, url=HOSTILE),)),

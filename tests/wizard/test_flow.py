@@ -9,20 +9,20 @@ from assistant.model.machine import Detection, Machine
 from assistant.model.plan import Backend, Plan, Planning
 from assistant.model.record import replace
 from assistant.session.actions import Answer, Asked, Begin, Finished, Show
-from assistant.session.nouns import State, Task
+from assistant.session.nouns import Detected, Planned, Result, State, Task
 from assistant.session.state import reduce
 from assistant.wizard.flow import footer, press
 
 PLAN = Plan(backend=Backend.CPU, variant="cpu", torch="2.13.0", python="3.12")
-FOUND = {"detection": Detection(machine=Machine(os="linux"))}
-PLANNED = {"planning": Planning(choice=PLAN, plans=(PLAN,))}
+FOUND = Detected(detection=Detection(machine=Machine(os="linux")))
+PLANNED = Planned(planning=Planning(choice=PLAN, plans=(PLAN,)))
 
 
-def after(*tasks: tuple[Task, dict[str, object]]) -> State:
+def after(*tasks: tuple[Task, Result], machine: str = "") -> State:
     """Give the state after tasks that ended well."""
-    state = State()
-    for task, changes in tasks:
-        state = reduce(reduce(state, Begin(task=task)), Finished(task=task, changes=changes))
+    state = State(machine=machine)
+    for task, result in tasks:
+        state = reduce(reduce(state, Begin(task=task)), Finished(task=task, result=result))
     return state
 
 
@@ -70,7 +70,7 @@ def test_a_failed_step_can_be_tried_again() -> None:
 
 def test_a_simulation_stops_before_the_installation() -> None:
     """The reason stands beside the button."""
-    state = after((Task.DETECT, {**FOUND, "machine": "some"}), (Task.PLAN, PLANNED))
+    state = after((Task.DETECT, FOUND), (Task.PLAN, PLANNED), machine="some")
     assert press(state) == ()
     assert "simulation" in " ".join(map(str, footer(state).why))
 

@@ -14,13 +14,14 @@ from made_up import ENGLISH_WORDS, LATIN_WORD, without_filled, write_made_up
 from assistant.export import FORMATS
 from assistant.host.recording import ReplayHost
 from assistant.i18n import use_language
-from assistant.install.resolution import Package, Resolution
+from assistant.install import Package, Prepared, Resolution
 from assistant.machines import load
 from assistant.model.event import JobFailed, Progress, Step
+from assistant.model.plan import Backend, Plan
 from assistant.model.record import replace, to_json
 from assistant.model.report import Check, Environment, Report, Status
 from assistant.session.actions import Paste, SetFact, Show, Told
-from assistant.session.nouns import Phase, Preview, State, StepStatus, Task
+from assistant.session.nouns import Phase, State, StepStatus, Task
 from assistant.session.runner import InlineRunner
 from assistant.session.session import Session
 from assistant.session.sources import Sources
@@ -127,7 +128,8 @@ def whole(state: State) -> State:
     """Give the state of a setup that was gone through to its end."""
     made = Environment(path="/env", python="/env/bin/python", kernel="name")
     checks = tuple(Check(key="matmul", status=status, seconds=0.1) for status in Status)
-    preview = Preview(
+    preview = Prepared(
+        plan=Plan(backend=Backend.CPU, variant="cpu", torch="2.13.0", python="3.12"),
         target="/env",
         commands=(("uv", "venv"),),
         resolution=Resolution(lock="", packages=(Package(name="p", version="1", url="u"),)),

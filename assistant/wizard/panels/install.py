@@ -9,9 +9,10 @@ from collections.abc import Iterable
 import ipywidgets as widgets
 
 from assistant.i18n import say
+from assistant.install import Prepared
 from assistant.model.finding import Severity
 from assistant.session.actions import Aim
-from assistant.session.nouns import Phase, Preview, State
+from assistant.session.nouns import Phase, State
 from assistant.wizard import html
 from assistant.wizard.panels.base import Panel, log_view
 from assistant.wizard.parts import made
@@ -89,7 +90,7 @@ def _ready(state: State) -> str:
     return note + html.note(Severity.WARNING, restart)
 
 
-def _agreement(preview: Preview) -> str:
+def _agreement(preview: Prepared) -> str:
     packages = preview.resolution.packages
     size = say(
         "{size:.1f} MB, of {total:.1f} MB in all", size=preview.download / 1e6, total=preview.resolution.download / 1e6

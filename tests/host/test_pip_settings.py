@@ -9,13 +9,13 @@ import sys
 import pytest
 from uv import find_uv_bin
 
-from assistant.host.redact import without_credentials
-from assistant.install.pip_settings import (
+from assistant.host.pip_settings import (
     PipSettings,
     read_pip_settings,
     uv_arguments,
     uv_environment,
 )
+from assistant.host.redact import without_credentials
 
 # Printed by pip 25.3 for a company's pip.conf with values over several lines, and variables in the environment.
 COMPANY = """\

@@ -11,17 +11,17 @@ from packaging.utils import canonicalize_name
 
 from assistant.catalog import load_catalog
 from assistant.host.index import Archive, find_archives
+from assistant.host.pip_settings import pip_environment
 from assistant.i18n import Message, _
 from assistant.install.build import build_wheel
 from assistant.install.installer import Installer
-from assistant.install.pip_settings import pip_environment
-from assistant.install.resolution import OnlySource, Resolution, Unsolved, resolve
+from assistant.install.packages import Resolution
+from assistant.install.resolution import OnlySource, Unsolved, resolve
 from assistant.install.shadows import Shadow, findings, shadows, without_hash
+from assistant.install.sources import Sources, known_index
 from assistant.model.errors import WorkFailed
 from assistant.model.finding import Finding
 from assistant.model.plan import Plan
-from assistant.session.apply import known_index
-from assistant.session.sources import Sources
 
 __all__ = ["resolved", "told_of_indexes"]
 

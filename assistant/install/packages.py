@@ -1,0 +1,54 @@
+"""What a plan comes to: every package with version, address, size and hash, and how a lock file tells it."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+
+from packaging.pylock import Pylock
+
+from assistant.host.redact import without_credentials
+from assistant.model.record import Record
+
+__all__ = ["Package", "Resolution", "read_lock"]
+
+
+class Package(Record, frozen=True):
+    """One package; `size` in bytes, None where no source tells it; `sha256` "" likewise; no password in `url`."""
+
+    name: str
+    version: str
+    url: str
+    size: int | None = None
+    sha256: str = ""
+
+
+class Resolution(Record, frozen=True):
+    """A solved plan: the lock file's text (PEP 751; "" from pip) and the packages in it."""
+
+    lock: str
+    packages: tuple[Package, ...]
+
+    @property
+    def download(self) -> int:
+        """Sum the known sizes, in bytes."""
+        return sum(package.size or 0 for package in self.packages)
+
+    @property
+    def versions(self) -> dict[str, str]:
+        """Give the version of each package."""
+        return {package.name: package.version for package in self.packages}
+
+
+# `uv pip compile --format pylock.toml` tells of each package (PEP 751), beside its name and version:
+# wheels = [{ url = "https://…/numpy-2.4.6-cp311-….whl", size = 16000000, hashes = { sha256 = "…" } }]
+def read_lock(text: str) -> Resolution:
+    """Read a `pylock.toml`; the first wheel stands for the package, else its source archive; no password is kept."""
+    text = without_credentials(text, "")
+    packages = []
+    for one in Pylock.from_dict(tomllib.loads(text)).packages:
+        if file := next(iter(one.wheels or ()), one.sdist):
+            url = file.url or Path(file.path or "").absolute().as_uri()
+            sha256 = file.hashes.get("sha256", "")
+            packages.append(Package(name=one.name, version=str(one.version), url=url, size=file.size, sha256=sha256))
+    return Resolution(lock=text, packages=tuple(packages))
