@@ -28,9 +28,9 @@ from assistant.host.pip_settings import (
     uv_environment,
 )
 from assistant.host.process import become, stream
-from assistant.host.redact import without_credentials
 from assistant.i18n import STARTED_AS, _, render, say
 from assistant.model.errors import AssistantError, WorkFailed
+from assistant.privacy import Lines
 
 __all__ = ["main"]
 
@@ -264,15 +264,14 @@ def _uv(python: Path, pip: list[str | Path]) -> Path | None:
 
 
 def _logged(command: Sequence[str | Path], environment: dict[str, str]) -> bool:
-    """Run a command with its output in the log, passwords left out; tell whether it ended well."""
+    """Run a command with its output in the log, private things left out; tell whether it ended well."""
+    cleaned = Lines()
     with LOG.open("a", encoding="utf-8") as log:
-        print("$", *command, file=log)
+        print(cleaned(f"$ {' '.join(map(str, command))}"), file=log)
         try:
-            return (
-                stream(command, lambda line: print(without_credentials(line), file=log), environment=environment) == 0
-            )
+            return stream(command, lambda line: print(cleaned(line), file=log), environment=environment) == 0
         except WorkFailed as error:
-            print(error.message, file=log)
+            print(cleaned(str(error.message)), file=log)
             return False
 
 

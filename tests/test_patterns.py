@@ -19,6 +19,8 @@ import pytest
 from assistant.catalog import names
 from assistant.diagnose.patterns import compiled
 from assistant.diagnose.rules import load_rules
+from assistant.host.kept import _TEXTS
+from assistant.privacy.rules import RULES
 
 ROOT = Path(__file__).parents[1]
 CALLS = {"search", "match", "fullmatch", "sub", "subn", "split", "findall", "finditer"}
@@ -27,7 +29,12 @@ QUICK = 0.004  # seconds that the longer text may take, however it grows: the sh
 GROWS = 3.0
 SLOW = 0.5  # seconds for the shorter text: too slow, however it grows
 PARTS, MOST = 8, 40  # of a pattern that are begun with, and of signs that follow such a beginning
-NAMED = ("catalog/identity.py", "detect/common.py", "rules/mps.toml")  # once grew faster
+NAMED = (
+    "catalog/identity.py",
+    "detect/common.py",
+    "privacy/rules.py",
+    "rules/mps.toml",
+)  # once grew faster
 ONE_IN = 6  # of the others in the default run
 CLASSES = {
     _constants.CATEGORY_SPACE: " \t\n",
@@ -51,7 +58,7 @@ class Used(NamedTuple):
 def every() -> tuple[Used, ...]:
     """Collect what stands in the modules and in the rules."""
     modules = sorted(path for path in (ROOT / "assistant").rglob("*.py") if "programs" not in path.parts)
-    found = [*chain.from_iterable(map(of_module, modules)), *of_rules()]
+    found = [*chain.from_iterable(map(of_module, modules)), *of_rules(), *of_privacy(), *of_recordings()]
     return tuple({(used.pattern, used.method): used for used in found}.values())
 
 
@@ -97,6 +104,17 @@ def of_rules() -> Iterator[Used]:
         yield Used("programs.toml", re.compile("|".join(row["distributions"])), "search")
     for table in ("vendors", "mentions", "systems", "hints", "architectures", "idle_names"):
         yield from (Used("names.json", pattern, "search") for pattern in names.patterns(table).values())
+
+
+def of_privacy() -> Iterator[Used]:
+    """Give what is taken out of texts."""
+    return (Used("privacy/rules.py", re.compile(rule.pattern), "sub") for rule in RULES)
+
+
+def of_recordings() -> Iterator[Used]:
+    """Give what is kept of answers."""
+    for _kind, question, line in _TEXTS:
+        yield from (Used("host/kept.py", re.compile(text), "fullmatch") for text in (question, line))
 
 
 def _constant(node: ast.AST) -> str | None:
@@ -237,7 +255,7 @@ def test_every_pattern_is_found():
     """The walk sees what is compiled, what is handed to `re` as it is, and every rule."""
     places = {used.where.partition(":")[0] for used in every()}
     assert len(every()) > 900
-    assert {"catalog/identity.py", "detect/common.py", "host/redact.py", "cli/catalog.py", "rules/mps.toml"} <= places
+    assert {"catalog/identity.py", "detect/common.py", "privacy/rules.py", "cli/catalog.py", "rules/mps.toml"} <= places
 
 
 def test_a_pattern_that_runs_away_is_seen():

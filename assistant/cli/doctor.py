@@ -9,8 +9,7 @@ from assistant.cli.inputs import host_of
 from assistant.cli.terminal import echo_json
 from assistant.host.base import Host
 from assistant.i18n import _, ngettext, render, say
-from assistant.install.make import standing
-from assistant.install.site import Site
+from assistant.install import Site, standing
 from assistant.model.errors import BadInput
 from assistant.model.finding import Finding
 from assistant.session.doctor import examine

@@ -7,9 +7,9 @@ import re
 from assistant.detect.notes import Notes
 from assistant.host.base import Host
 from assistant.host.folders import OWN_ENVIRONMENTS
-from assistant.host.redact import redact_text
 from assistant.i18n import _
 from assistant.model.finding import Severity
+from assistant.privacy import redact
 
 __all__ = ["VARIABLES", "disk", "environment", "interpreter", "kernels", "packages"]
 
@@ -72,7 +72,7 @@ def disk(host: Host, notes: Notes) -> None:
 def environment(host: Host, notes: Notes) -> None:
     """Note the variables that steer which devices a program sees."""
     answers = {name: host.variable(name) for name in VARIABLES}
-    told = {name: redact_text(answer.text)[:200] for name, answer in answers.items() if answer}
+    told = {name: redact(answer.text)[:200] for name, answer in answers.items() if answer}
     notes.fact("env", told or None, "environment variables")
 
 

@@ -10,8 +10,9 @@ from assistant.model.finding import Finding, Remedy, Severity
 from assistant.model.machine import Evidence, Gpu
 from assistant.model.record import Record
 from assistant.model.visible import one_line
+from assistant.privacy import redact
 
-__all__ = ["Notes", "Sighting", "clean"]
+__all__ = ["Notes", "Sighting", "clean", "private"]
 
 LIMIT = 1000
 MOST_GPUS = 64  # more than any machine; a hostile report could list millions
@@ -20,6 +21,11 @@ MOST_GPUS = 64  # more than any machine; a hostile report could list millions
 def clean(text: str) -> str:
     """Make text from outside one line of bounded length without anything hidden."""
     return one_line(text[:LIMIT])
+
+
+def private(text: str) -> str:
+    """Clean a text that is kept as evidence, and take out what must not leave this machine."""
+    return clean(redact(text[: 4 * LIMIT]))
 
 
 def _cleaned(value: object) -> object:
@@ -54,7 +60,7 @@ class Notes:
 
     def looked(self, fact: str, source: str, text: str) -> None:
         """Note that a source was read and what it said where that is not a value: "none there"."""
-        self.evidence.append(Evidence(fact=fact, source=source, text=clean(text)))
+        self.evidence.append(Evidence(fact=fact, source=source, text=private(text)))
 
     def gpu(self, gpu: Gpu, source: str, *, bus: str | None = None, revision: str | None = None) -> None:
         """Note a GPU that a source saw."""
@@ -75,7 +81,7 @@ class Notes:
     ) -> None:
         """Note something worth telling."""
         self.findings.append(
-            Finding(key=key, severity=severity, text=text, evidence=tuple(map(clean, evidence)), remedies=remedies)
+            Finding(key=key, severity=severity, text=text, evidence=tuple(map(private, evidence)), remedies=remedies)
         )
 
     def could_not_look(self, source: str, answer: Answer) -> None:

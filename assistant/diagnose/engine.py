@@ -18,11 +18,13 @@ from assistant.i18n import _
 from assistant.model.finding import Diagnosis, Remedy
 from assistant.model.machine import Machine
 from assistant.model.record import replace
+from assistant.privacy import redact
 
 __all__ = ["Match", "diagnose", "matches", "nearest", "remedy", "ways_out"]
 
 UNKNOWN_COSTS = 0.1  # confidence lost for each fact that could not be told
 CLOSE = 0.3  # share of a rule's words that a log must hold to come near it
+READ = 4000  # of it that is looked through for secrets
 SHOWN = 300  # characters of a line that is shown as evidence
 
 
@@ -119,7 +121,10 @@ def _match(rule: Rule, fit: Fit, log: Log, machine: Machine) -> Match:
         key=rule.key,
         title=_(rule.title),
         cause=_(rule.cause),
-        evidence=(*(log.lines[line][1].strip()[:SHOWN] for line in fit.lines), *_facts_told(fit, machine)),
+        evidence=(
+            *(redact(log.lines[line][1].strip()[:READ])[:SHOWN] for line in fit.lines),
+            *_facts_told(fit, machine),
+        ),
         remedies=(*asked, *map(remedy, ways)),
         confidence=round(fit.confidence, 2),
         sources=rule.sources,

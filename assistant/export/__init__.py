@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from assistant.export.bundle import MARKER, Bundle, Names, Unsuited, clean
+from assistant.export.bundle import MARKER, Bundle, Unsuited, clean
 from assistant.export.config import Config, read_config
 from assistant.export.formats import FORMATS, NEEDS
 from assistant.export.trust import plain
@@ -16,6 +16,7 @@ from assistant.model.machine import Detection
 from assistant.model.plan import Plan
 from assistant.model.report import Environment, Report
 from assistant.model.visible import visible
+from assistant.privacy import NOBODY, Known
 
 __all__ = ["FORMATS", "MARKER", "Bundle", "Config", "export", "read_config", "texts"]
 
@@ -31,14 +32,13 @@ def export(  # noqa: PLR0913 - what each of the other steps gave, and how to wri
     figures: Mapping[str, str] | None = None,
     lock: str = "",
     hashes: Mapping[str, str] | None = None,
-    secrets: Iterable[str] = (),
-    names: Names = str,
+    known: Known = NOBODY,
     overwrite: Callable[[tuple[Path, ...]], bool] = lambda _foreign: False,
 ) -> tuple[Path, ...]:
     """Write the chosen formats into `folder`, all or none; answer the paths written. No choice means all that suit.
 
-    `figures` maps file names to the SVG texts that the report shows; `lock` and `hashes` are as in `Bundle`, `secrets`
-    and `names` as in `clean`. Raises `BadInput` for an unknown format or one that this setup cannot have, and
+    `figures` maps file names to the SVG texts that the report shows; `lock` and `hashes` are as in `Bundle`, `known` is
+    what only this machine knows. Raises `BadInput` for an unknown format or one that this setup cannot have, and
     `WorkFailed` when files of somebody else stand in the way (unless `overwrite` agrees) or the folder cannot be
     written.
     """
@@ -55,8 +55,7 @@ def export(  # noqa: PLR0913 - what each of the other steps gave, and how to wri
             lock=lock,
             hashes=dict(hashes or {}),
         ),
-        secrets,
-        names,
+        known,
     )
     written = texts(bundle, chosen)
     if "report.md" in written:

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import assistant.runtime
 from assistant.export.bundle import MARKER, Bundle, without_path
-from assistant.export.markdown import shortened
 from assistant.export.shells import variables
 from assistant.export.templates import filled, json_text
+from assistant.privacy import at_home
 
 __all__ = ["kernelspec_text", "runtime_text", "verify_text", "vscode_text"]
 
@@ -32,7 +32,7 @@ def kernelspec_text(bundle: Bundle) -> str:
 
 def vscode_text(bundle: Bundle) -> str:
     """Write VS Code's settings; a home folder is written as VS Code's own variable for it."""
-    python = re.sub("^~", "${userHome}", shortened(bundle.environment.python))
+    python = re.sub("^~", "${userHome}", at_home(bundle.environment.python))
     told = {"python.defaultInterpreterPath": python, "python.envFile": "${workspaceFolder}/.env"}
     return filled("settings.json", told=told)
 

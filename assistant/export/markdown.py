@@ -10,6 +10,7 @@ from assistant.export.collect_env import collect_env_text
 from assistant.export.templates import filled
 from assistant.i18n import Message, Text, render, say
 from assistant.model.report import verdict
+from assistant.privacy import at_home
 from assistant.views import (
     CHECK_HEADINGS,
     SPEED_HEADINGS,
@@ -20,11 +21,8 @@ from assistant.views import (
     speed_rows,
 )
 
-__all__ = ["report_text", "shortened"]
+__all__ = ["report_text"]
 
-_HOME = re.compile(
-    r"(?<![\w.-])(?:/home/[^/\s:\"']+|/Users/[^/\s:\"']+|/root|[A-Za-z]:[\\/]Users[\\/][^\\/\s:\"']+)(?![\w-])"
-)
 _SPECIAL = re.compile(r"([\\`*_\[\]|#~])")
 
 
@@ -35,14 +33,14 @@ def report_text(bundle: Bundle) -> str:
 
 def escaped(value: object) -> str:
     """Make a value plain text on one line that Markdown and HTML leave alone, in a table cell too."""
-    line = " ".join(shortened(str(render(value) if isinstance(value, Message) else value)).split())
+    line = " ".join(at_home(str(render(value) if isinstance(value, Message) else value)).split())
     entities = line.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     return _SPECIAL.sub(r"\\\1", entities).replace("://", ":&#47;&#47;")  # no address from outside becomes a link
 
 
 def code(value: object) -> str:
     """Make a value a code span on one line, whatever backticks or bars it holds."""
-    line = " ".join(shortened(str(render(value) if isinstance(value, Message) else value)).split()).replace("|", "\\|")
+    line = " ".join(at_home(str(render(value) if isinstance(value, Message) else value)).split()).replace("|", "\\|")
     fence = "`" * (max((len(run) for run in re.findall("`+", line)), default=0) + 1)
     space = " " if "`" in line else ""
     return f"{fence}{space}{line}{space}{fence}" if line else ""
@@ -56,11 +54,6 @@ def _cells(row: Iterable[Text]) -> str:
 def _cell(value: Text) -> str:
     """Give what a plan holds as code, and a sentence about it as text."""
     return escaped(value) if isinstance(value, Message) else code(value)
-
-
-def shortened(text: str) -> str:
-    """Write home folders as `~`."""
-    return _HOME.sub("~", text)
 
 
 def _content(bundle: Bundle) -> dict[str, object]:
@@ -99,7 +92,7 @@ def _activation(path: str, python: str) -> dict[str, str]:
 def _shell_path(*parts: str) -> str:
     """Quote a path so that bash and PowerShell read it alike; `~` is not read within quotes, `$HOME` is."""
     path = "/".join(part.replace("\\", "/").rstrip("/") for part in parts)
-    short = shortened(path)
+    short = at_home(path)
     if short.startswith("~"):
         return f'"$HOME{short[1:]}"'
     return f'"{path}"' if re.search(r"[^\w./:-]", path) else path

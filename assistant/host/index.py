@@ -18,11 +18,11 @@ from packaging.version import InvalidVersion, Version
 
 from assistant.host.page import wheels_of_page
 from assistant.host.parallel import each_within
-from assistant.host.redact import without_credentials
 from assistant.i18n import Text, _
 from assistant.model.machine import Machine
 from assistant.model.plan import Wheel
 from assistant.model.record import Record, replace
+from assistant.privacy import Policy, redact, without_credentials
 
 if TYPE_CHECKING:
     from unearth import Link, TargetPython
@@ -208,7 +208,7 @@ class _Source:
 
     def asked(self, status: Literal["ok", "nothing", "unreachable"], reason: Text = "") -> Asked:
         """Tell how this source answered, its password left out."""
-        named = without_credentials(self.url, "") or "PyPI"
+        named = redact(self.url, Policy.USABLE) or "PyPI"
         return Asked(source=named, where=self.where, status=status, reason=reason)
 
     def look(self, project: str, target: TargetPython | None, client: PyPIClient) -> tuple[tuple[Wheel, ...], Asked]:
@@ -252,7 +252,7 @@ class _Source:
                 Archive(
                     filename=one.link.filename,
                     version=one.version or "",
-                    url=without_credentials(one.link.url_without_fragment, ""),
+                    url=without_credentials(one.link.url_without_fragment),
                     sha256=next(iter((one.link.hash_option or {}).get("sha256", [])), ""),
                 )
                 for one in packages
@@ -261,7 +261,7 @@ class _Source:
 
     def _foreign(self, wheels: tuple[Wheel, ...]) -> tuple[str, ...]:
         """Name the other servers that wheels lie on: a mirror whose page names them leaks upstream."""
-        servers = {_server(wheel.url) for wheel in wheels} - {_server(without_credentials(self.url, "")), ""}
+        servers = {_server(wheel.url) for wheel in wheels} - {_server(without_credentials(self.url)), ""}
         return tuple(sorted(servers)) if self.url else ()
 
     def _check_folder(self) -> None:
@@ -273,7 +273,7 @@ class _Source:
         path = local_path(link.url_without_fragment)
         return Wheel(
             filename=link.filename,
-            url=without_credentials(link.url_without_fragment, ""),
+            url=without_credentials(link.url_without_fragment),
             where=self.where,
             size=path.stat().st_size if path and path.exists() else None,
             sha256=next(iter((link.hash_option or {}).get("sha256", [])), None),
@@ -282,7 +282,7 @@ class _Source:
 
 def _told(error: Exception) -> str:
     """Say what went wrong without the system's error number and without passwords."""
-    return without_credentials(re.sub(r"^\[Errno -?\d+\] ", "", str(error)) or type(error).__name__, "")
+    return redact(re.sub(r"^\[Errno -?\d+\] ", "", str(error)) or type(error).__name__, Policy.USABLE)
 
 
 _INDEX_TYPES = ("text/html", "application/vnd.pypi.simple.v1")

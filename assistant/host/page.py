@@ -9,8 +9,8 @@ import msgspec
 from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel_filename
 from packaging.version import InvalidVersion
 
-from assistant.host.redact import without_credentials
 from assistant.model.plan import Wheel
+from assistant.privacy import without_credentials
 
 if TYPE_CHECKING:
     from unearth import Link
@@ -56,7 +56,7 @@ def wheels_of_page(index_url: str, project: str, client: PyPIClient, where: str)
     return tuple(
         Wheel(
             filename=file.filename,
-            url=without_credentials(file.url if "://" in file.url else urljoin(base, file.url), ""),
+            url=without_credentials(file.url if "://" in file.url else urljoin(base, file.url)),
             where=where,
             sha256=file.hashes.get("sha256"),
         )

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import threading
 
-import msgspec.structs
-
 from assistant.host.base import Answer, Host
-from assistant.host.redact import AnswerRedaction, Redaction, redactors
+from assistant.host.identity import known_of
+from assistant.host.kept import reduced
 from assistant.i18n import _
 from assistant.model.errors import BadInput
 from assistant.model.machine import Recording, Said
 from assistant.model.record import from_json, to_json
+from assistant.privacy import redact
 
 __all__ = ["RecordingHost", "ReplayHost", "read_recording", "write_recording"]
 
@@ -71,14 +71,12 @@ def read_recording(text: str | bytes, what: str) -> Recording:
 
 
 def write_recording(host: RecordingHost, label: str) -> str:
-    """Give all that a host was asked as the text of a recording; names, serials, addresses and secrets taken out."""
+    """Give all that a host was asked as the text of a recording; names, serials, addresses and secrets taken out.
+
+    Of each answer only what the parsers read is kept (`host/kept.py`); a question of an unknown kind is left out.
+    """
     who = host.aside("identity")
-    question, answer = redactors(who)
-    said = tuple(_redacted(one, question, answer) for one in host.said())
+    kept = tuple(one for said in host.said() if (one := reduced(said)) is not None)
+    said = redact(kept, known=known_of(who))
     text = to_json(Recording(label=label, date=str(who.get("date", "")), said=said))
     return text.replace('{"ask"', '\n{"ask"') + "\n"  # one line per question; inside a string the quote is escaped
-
-
-def _redacted(said: Said, question: Redaction, answer: AnswerRedaction) -> Said:
-    told = msgspec.structs.replace(said.answer, text=answer(said.answer.text, said.ask[0]))
-    return Said(ask=tuple(map(question, said.ask)), answer=told)

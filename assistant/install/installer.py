@@ -16,7 +16,6 @@ from assistant.host.files import write_whole
 from assistant.host.lock import Lock
 from assistant.host.pip_settings import PipSettings, uv_arguments
 from assistant.host.process import CancelToken, stream
-from assistant.host.redact import without_credentials
 from assistant.i18n import _
 from assistant.install.packages import Resolution
 from assistant.install.pip import Pip
@@ -26,6 +25,7 @@ from assistant.install.work import Rooms
 from assistant.model.errors import WorkFailed
 from assistant.model.event import LogLine, Progress, Sink, Step
 from assistant.model.plan import Plan
+from assistant.privacy import Lines, Policy
 
 __all__ = ["Installer", "disk_obstacle"]
 
@@ -151,13 +151,14 @@ class Installer:
         lock: Lock | None = None,
         on_line: Callable[[str], None] | None = None,
     ) -> int:
-        """Run a command, its lines logged and gathered in `said` without credentials; answer its exit status.
+        """Run a command, its lines logged and gathered in `said` without secrets; answer its exit status.
 
         `scratch` is for what it writes for itself, so that nothing of a killed one stays anywhere else.
         """
+        cleaned = Lines(Policy.USABLE)
 
         def each(line: str) -> None:
-            line = without_credentials(line)
+            line = cleaned(line)
             said.append(line)
             self.sink(LogLine(step=Step.INSTALL, text=line))
             if on_line:

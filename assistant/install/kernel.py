@@ -28,7 +28,6 @@ __all__ = [
     "register_kernel",
     "remove_kernel",
     "set_variables",
-    "warm_up",
 ]
 
 FILE = "kernel.json"

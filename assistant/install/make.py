@@ -34,6 +34,7 @@ from assistant.model.finding import Finding, Severity
 from assistant.model.plan import Plan
 from assistant.model.record import Record, from_json, replace, to_json
 from assistant.model.report import Environment
+from assistant.privacy import Policy, redact
 
 __all__ = [
     "Marker",
@@ -248,7 +249,7 @@ def _unpack(
         relocate(folder, work.rooms.infix)
     protect(work.target, made.packages, folder)
     if not site or is_ours(work.target):
-        write_whole(folder / MARKER, to_json(Marker(plan=plan, environment=made), indent=1))
+        write_whole(folder / MARKER, to_json(redact(Marker(plan=plan, environment=made), Policy.USABLE), indent=1))
 
 
 def _fill(

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from packaging.pylock import Pylock
 
-from assistant.host.redact import without_credentials
 from assistant.model.record import Record
+from assistant.privacy import without_credentials
 
 __all__ = ["Package", "Resolution", "read_lock"]
 
@@ -44,7 +44,7 @@ class Resolution(Record, frozen=True):
 # wheels = [{ url = "https://…/numpy-2.4.6-cp311-….whl", size = 16000000, hashes = { sha256 = "…" } }]
 def read_lock(text: str) -> Resolution:
     """Read a `pylock.toml`; the first wheel stands for the package, else its source archive; no password is kept."""
-    text = without_credentials(text, "")
+    text = without_credentials(text)
     packages = []
     for one in Pylock.from_dict(tomllib.loads(text)).packages:
         if file := next(iter(one.wheels or ()), one.sdist):

@@ -9,10 +9,10 @@ from pathlib import Path
 
 from packaging.utils import canonicalize_name
 
-from assistant.host.redact import without_credentials
 from assistant.install.packages import Package, Resolution
 from assistant.install.uv import KERNEL
 from assistant.model.plan import Plan
+from assistant.privacy import without_credentials
 
 __all__ = ["GUARD", "Pip"]
 
@@ -82,7 +82,7 @@ def read_report(text: str) -> Resolution:
             Package(
                 name=canonicalize_name(item["metadata"]["name"]),
                 version=item["metadata"]["version"],
-                url=without_credentials(item["download_info"]["url"], ""),
+                url=without_credentials(item["download_info"]["url"]),
                 sha256=item["download_info"].get("archive_info", {}).get("hashes", {}).get("sha256", ""),
             )
             for item in json.loads(text)["install"]

@@ -13,12 +13,12 @@ from packaging.version import Version
 
 from assistant.host.download import file_name
 from assistant.host.index import Found, Network, list_each, wheel_version
-from assistant.host.redact import without_credentials
 from assistant.i18n import Message, Text, _, ngettext
 from assistant.install.packages import Package
 from assistant.model.finding import Finding, Remedy, Severity
 from assistant.model.plan import Wheel, of_torch_family
 from assistant.model.record import Record
+from assistant.privacy import Policy, redact
 
 __all__ = ["Shadow", "Shadows", "findings", "shadows", "without_hash"]
 
@@ -108,7 +108,7 @@ def _shadow(package: Package, index_urls: Sequence[str], listing: Listing, own: 
         for url, wheels in held.items()
         if url not in alike and not any(_same(one, package) for one in wheels)
     }
-    named = without_credentials(package.url, "") if taken is None else _named(taken)
+    named = redact(package.url, Policy.USABLE) if taken is None else _named(taken)
     return Shadow(name=package.name, version=package.version, taken=named, others=others) if others else None
 
 
@@ -155,7 +155,7 @@ def _newest(wheels: Sequence[Wheel]) -> Version:
 
 
 def _named(url: str) -> str:
-    return without_credentials(url, "") or "PyPI"
+    return redact(url, Policy.USABLE) or "PyPI"
 
 
 def _shadowed(one: Shadow) -> Finding:

@@ -7,9 +7,9 @@ import re
 from packaging.requirements import InvalidRequirement, Requirement
 
 from assistant.host.index import local_path
-from assistant.host.redact import without_credentials
 from assistant.i18n import Text, _
 from assistant.model.errors import BadInput
+from assistant.privacy import Policy, redact
 
 __all__ = ["check_index_url", "check_requirement"]
 
@@ -23,7 +23,7 @@ def check_index_url(text: str) -> str:
         raise BadInput(
             _(
                 "'{text}' is not the address of a package index: {reason}.",
-                text=without_credentials(ascii(text)[1:-1])[:80],
+                text=redact(ascii(text)[1:-1], Policy.USABLE)[:80],
                 reason=reason,
             ),
             hint=_("Example: --index-url https://download.pytorch.org/whl/cpu"),
@@ -39,7 +39,7 @@ def check_requirement(text: str) -> str:
         need = None
     if need is None or (need.url and not _ADDRESS.fullmatch(need.url)) or not text.isprintable():
         raise BadInput(
-            _("'{text}' is not a requirement.", text=ascii(text)[1:-1][:80]),
+            _("'{text}' is not a requirement.", text=redact(ascii(text)[1:-1], Policy.USABLE)[:80]),
             hint=_("Write a name, and a version where you care, such as torch==2.9.1."),
         )
     return text

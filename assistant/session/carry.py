@@ -6,8 +6,8 @@ from pathlib import Path
 
 from assistant.export import export
 from assistant.host.base import Host
+from assistant.host.identity import known_here
 from assistant.host.parallel import Ahead
-from assistant.host.redact import own_secrets, redactors
 from assistant.i18n import _
 from assistant.install import Resolution, Tools, look_at
 from assistant.model.errors import BadInput
@@ -30,7 +30,6 @@ def exported(state: State, tools: Tools) -> Exported:
     environment = replace(made, packages=looking.result())
     resolution = state.preview.resolution if state.preview else None
     lock = resolution if resolution and _still(resolution, environment) else Resolution(lock="", packages=())
-    names, _answers = redactors(tools.host.facts("identity"))
     question = _("Files that the assistant did not write stand in {folder}: {names}. Replace them?")
     written = export(
         known(state.detection),
@@ -42,8 +41,7 @@ def exported(state: State, tools: Tools) -> Exported:
         figures=drawn,
         lock=lock.lock,
         hashes={package.name: package.sha256 for package in lock.packages if package.sha256},
-        secrets=own_secrets(),
-        names=names,
+        known=known_here(),
         overwrite=lambda paths: (
             state.overwrite or tools.ask(question.format(folder=folder, names=", ".join(path.name for path in paths)))
         ),

@@ -20,13 +20,14 @@ from assistant.diagnose import (
     remedy,
     ways_out,
 )
-from assistant.host.redact import redact_text
+from assistant.host.identity import known_here
 from assistant.model.errors import BadInput
 from assistant.model.finding import Diagnosis, Finding, Remedy
 from assistant.model.machine import Machine
 from assistant.model.plan import Backend, Plan, Request
 from assistant.model.record import from_json, replace, to_json
 from assistant.plan import make_plans
+from assistant.privacy import redact
 
 __all__ = ["diagnosed", "diagnosed_lines", "inquiry", "machine_of_log", "with_ways_out"]
 
@@ -64,11 +65,12 @@ def machine_of_log(log: Log, here: Machine) -> Machine:
 
 def inquiry(log: Log, machine: Machine, found: Iterable[Diagnosis]) -> str:
     """Write a report to paste into an issue: causes, machine, the log's last lines, private things out."""
+    known = known_here()
     lines = "\n".join(line for _number, line in log.lines[-REPORTED:]).replace("```", "'''")
     keys = ", ".join(f"{diagnosis.key} ({diagnosis.confidence:g})" for diagnosis in found) or "none"
-    facts = to_json(replace(machine, evidence=()), indent=2)
-    text = f"Causes found: {keys}\n\n## Machine\n\n```json\n{facts}\n```\n\n## Log\n\n```text\n{lines}\n```\n"
-    return redact_text(text)
+    facts = to_json(redact(replace(machine, evidence=()), known=known), indent=2)
+    cleaned = redact(lines, known=known)
+    return f"Causes found: {keys}\n\n## Machine\n\n```json\n{facts}\n```\n\n## Log\n\n```text\n{cleaned}\n```\n"
 
 
 def with_ways_out(findings: Iterable[Finding], machine: Machine) -> tuple[Finding, ...]:

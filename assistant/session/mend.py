@@ -6,13 +6,13 @@ import shlex
 from collections.abc import Mapping
 
 from assistant.host.process import CancelToken, stream
-from assistant.host.redact import without_credentials
 from assistant.i18n import _
 from assistant.install import Tools, find_uv, set_variables
 from assistant.model.errors import BadInput, WorkFailed
 from assistant.model.event import LogLine, Progress, Sink, Step
 from assistant.model.finding import Diagnosis, Finding, Remedy
 from assistant.model.report import Environment
+from assistant.privacy import Lines, Policy
 from assistant.session.nouns import Mended, Outcome, State, known
 
 __all__ = ["carry_out", "commands_for", "mended", "named", "way_chosen", "ways"]
@@ -96,8 +96,10 @@ def carry_out(
 
 
 def _run(words: Words, sink: Sink, cancel: CancelToken, variables: Mapping[str, str], limit: float) -> int:
+    cleaned = Lines(Policy.USABLE)
+
     def tell(line: str) -> None:
-        sink(LogLine(step=Step.DIAGNOSE, text=without_credentials(line)))
+        sink(LogLine(step=Step.DIAGNOSE, text=cleaned(line)))
 
     tell(f"$ {shlex.join(words)}")
     return stream(words, tell, cancel=cancel, environment=variables, limit=limit)

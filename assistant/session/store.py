@@ -12,10 +12,12 @@ from typing import Literal
 from assistant import __version__
 from assistant.host.files import append_private, private_folder, read_plain, sweep, write_whole
 from assistant.host.folders import user_state
+from assistant.host.identity import known_here
 from assistant.host.process import alive
 from assistant.model.errors import AssistantError
 from assistant.model.record import Record, from_json, replace, to_json
 from assistant.model.report import Environment
+from assistant.privacy import Lines, redact
 from assistant.session.nouns import Phase, State, StepStatus, Task
 
 __all__ = ["Saved", "Store"]
@@ -98,15 +100,19 @@ class Store:
             self.path.unlink(missing_ok=True)
 
     def keep_fault(self, text: str) -> Path:
-        """Write what broke to a file of its own; answer its path."""
+        """Write what broke to a file of its own, ready to be sent; answer its path."""
         path = self.folder / "fault.log"
         with suppress(OSError):
             private_folder(self.folder)
-            write_whole(path, text, private=True)
+            write_whole(path, redact(text, known=known_here()), private=True)
         return path
 
+    @cached_property
+    def _cleaned(self) -> Lines:
+        return Lines(known=known_here())
+
     def write_log(self, line: str) -> None:
-        """Append a line to the log; a folder that cannot be written is no failure."""
+        """Append a line to the log, ready to be sent; a folder that cannot be written is no failure."""
         with suppress(OSError):
             if not self.log.exists():
                 private_folder(self.folder)
@@ -116,7 +122,7 @@ class Store:
                     old.unlink(missing_ok=True)
                 for kept in logs[1 - LOGS :]:
                     append_private(kept, "")  # earlier versions let others read them
-            append_private(self.log, line + "\n")
+            append_private(self.log, self._cleaned(line) + "\n")
 
 
 def _at_rest(state: State) -> State:

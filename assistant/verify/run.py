@@ -22,6 +22,7 @@ from assistant.model.finding import Finding, Severity
 from assistant.model.plan import Backend
 from assistant.model.record import Record, replace
 from assistant.model.report import RIGHT, Check, Report, Status
+from assistant.privacy import Lines, Policy
 from assistant.verify.roofs import roofs
 from assistant.verify.sentences import sentence
 
@@ -117,6 +118,7 @@ class _Run:
         self._device, self._keys, self._sink = device, keys, sink
         self._done: dict[str, Check] = {}
         self._left = len(keys)
+        self._cleaned = Lines(Policy.USABLE)
         self._stray: deque[str] = deque(maxlen=STRAY_LINES)
 
     def hear(self, text: str) -> None:
@@ -168,8 +170,9 @@ class _Run:
 
     def _hear_stray(self, text: str) -> None:
         if text.strip():
-            self._stray.append(text[:LINE_LIMIT])
-            self._sink(LogLine(step=Step.VERIFY, text=text[:LINE_LIMIT]))
+            line = self._cleaned(text)[:LINE_LIMIT]
+            self._stray.append(line)
+            self._sink(LogLine(step=Step.VERIFY, text=line))
 
     def _start(self, key: str) -> None:
         self.clock.restart()

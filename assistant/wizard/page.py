@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from assistant.host.redact import own_secrets, redact_text
+from assistant.host.identity import known_here
 from assistant.i18n import language, say
 from assistant.model.event import Step
-from assistant.model.record import from_plain, to_plain
+from assistant.privacy import redact
 from assistant.session.nouns import Phase, State
 from assistant.wizard import html
 from assistant.wizard.app import simulation
@@ -17,8 +17,6 @@ from assistant.wizard.stepper import STATIC
 
 __all__ = ["page"]
 
-# What others wrote freely: in it, four numbers with dots are an address, elsewhere a version.
-FREE = frozenset({"log", "pasted", "statuses", "findings", "diagnoses"})
 SIGNS = {Phase.DONE: "ok", Phase.FAILED: "error", Phase.STALE: "stale"}  # of steps that were reached
 # A browser that opens the page loads nothing and runs nothing, whatever a text might hold.
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
@@ -27,7 +25,7 @@ OUTSIDE = "body { margin: 1.5rem; background: #fff; } .ptsa-wizard { margin: aut
 
 def page(state: State) -> str:
     """Give the HTML of a setup, step by step as the panels draw it, in the language in force."""
-    shown = _without_secrets(state)
+    shown = redact(state, known=known_here())
     title = html.esc(say("Set up PyTorch"))
     style = (STATIC / "wizard.css").read_text(encoding="utf-8")
     steps = "".join(_step(shown, step, PANELS[step]) for step in Step if shown.status(step).phase in SIGNS)
@@ -50,22 +48,3 @@ def _step(state: State, step: Step, kind: type[Panel]) -> str:
         return f"<section>{html.heading(titles()[step])}{stands}{html.bullets(state.exported)}</section>"
     more = {Step.VERIFY: plots(state), Step.DIAGNOSE: html.details(say("Log"), log_view(state.log))}.get(step, "")
     return f"<section>{panel.draw(state)}{panel.failure(state)}{stands}{more}</section>"
-
-
-def _without_secrets(state: State) -> State:
-    """Take out of every text what tells who and where."""
-    secrets = own_secrets()
-
-    def cleaned(value: object, kind: str) -> object:
-        if isinstance(value, str):
-            for secret in secrets:
-                value = value.replace(secret, "SECRET")
-            return redact_text(value, kind)
-        if isinstance(value, dict):
-            return {key: cleaned(item, kind) for key, item in value.items()}
-        return [cleaned(item, kind) for item in value] if isinstance(value, list | tuple) else value
-
-    plain = to_plain(state)
-    fields = plain.items() if isinstance(plain, dict) else ()
-    kept = {name: cleaned(value, "" if name in FREE else "packages") for name, value in fields}
-    return from_plain(kept, State, "the setup")

@@ -15,7 +15,7 @@ from assistant.host.pip_settings import (
     uv_arguments,
     uv_environment,
 )
-from assistant.host.redact import without_credentials
+from assistant.privacy import Policy, redact
 
 # Printed by pip 25.3 for a company's pip.conf with values over several lines, and variables in the environment.
 COMPANY = """\
@@ -85,7 +85,7 @@ class TestReading:
         """Neither the settings' repr nor a cleaned line shows a password."""
         assert "s3cret" not in repr(read_pip_settings(COMPANY))
         said = "GET https://joe:s3cret@one.example/simple/"
-        assert without_credentials(said) == "GET https://****@one.example/simple/"
+        assert redact(said, Policy.USABLE) == "GET https://one.example/simple/"
 
 
 class TestSources:

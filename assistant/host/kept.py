@@ -1,0 +1,163 @@
+"""What a recording keeps of an answer: what detection's parsers read, and nothing else that a machine might say."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from functools import cache
+
+import msgspec
+
+from assistant.model.machine import Said
+from assistant.model.record import replace
+
+__all__ = ["reduced"]
+
+Keys = Mapping[str, "Keys | None"]  # of a JSON object, "*" for any; None keeps the value, a mapping goes on inside
+
+_ADAPTER: Keys = dict.fromkeys(
+    (
+        "DriverDate",
+        "DriverDesc",
+        "DriverVersion",
+        "HardwareInformation.qwMemorySize",
+        "MatchingDeviceId",
+        "ProviderName",
+    )
+)
+_WINDOWS = (
+    "CurrentBuild", "CurrentBuildNumber", "CurrentVersion", "DisplayVersion", "ProductName", "ReleaseId", "SystemRoot",
+)  # fmt: skip
+_PLATFORM: Keys = dict.fromkeys(
+    [
+        "system",
+        "release",
+        "version",
+        "machine",
+        "libc",
+        "libc_version",
+        "mac_version",
+        "python",
+        "implementation",
+        "bits",
+        "free_threaded",
+        "executable",
+        "base_executable",
+        "prefix",
+        "base_prefix",
+        "build",
+    ]
+)
+_CLASS: Keys = {"values": {"Class": None}, "keys": {"*": _ADAPTER}}
+# Of answers that are JSON objects, by kind and the question's argument, which the pattern must match whole.
+_OBJECTS: tuple[tuple[str, str, Keys], ...] = (
+    (
+        "platform",
+        "",
+        _PLATFORM,
+    ),
+    ("server", "", {"executable": None}),
+    ("memory", "", {"total": None, "available": None}),
+    ("disk", ".*", {"free": None, "total": None}),
+    ("packages", "", {"*": None}),
+    ("kernels", "", {"*": {"program": None, "language": None, "works": None}}),
+    (
+        "nvml",
+        "",
+        {
+            "driver": None,
+            "cuda": None,
+            "devices": dict.fromkeys(("name", "bus", "pci_id", "memory", "compute_capability")),
+        },
+    ),
+    (
+        "dxgi",
+        "",
+        {
+            "adapters": dict.fromkeys(
+                ("name", "pci_id", "revision", "memory", "shared_memory", "software", "remote", "d3d12")
+            )
+        },
+    ),
+    ("registry", r".*\\Windows NT\\CurrentVersion", {"values": dict.fromkeys(_WINDOWS), "keys": {}}),
+    ("registry", r".*\\Control\\Class\\\{[\w-]+\}", _CLASS),
+    (
+        "registry",
+        r".*\\Session Manager\\Environment",
+        {"values": dict.fromkeys(("NUMBER_OF_PROCESSORS", "OS", "PROCESSOR_ARCHITECTURE")), "keys": {}},
+    ),
+    (
+        "registry",
+        r".*\\VC\\Runtimes",
+        {"values": {}, "keys": {"*": dict.fromkeys(("Installed", "Major", "Minor", "Version"))}},
+    ),
+)
+_NUMBER = r"[\w.+:-]{1,80}"
+_PATH = r"[^\n]{1,400}"
+# Of answers that are text, by kind and argument: the lines that match whole. Reports of programs that are read as they
+# stand keep every line.
+_TEXTS: tuple[tuple[str, str, str], ...] = (
+    ("access", ".*", "(?!)"),
+    ("link", ".*", _PATH),
+    ("which", ".*", _PATH),
+    ("file_version", ".*", _NUMBER),
+    ("groups", "", "render|video|kfd|root|wheel|sudo|adm|docker"),
+    ("names", "/dev/dri", r"(?:card|renderD)\d+|by-path"),
+    ("names", "/lib", r"ld-musl-[\w.-]+|libc\.musl-[\w.-]+|apk|firmware"),
+    ("names", ".*/topology/nodes", r"\d+"),
+    ("pci", "", r"(?:DRIVER|MODALIAS|PCI_CLASS|PCI_ID|PCI_SLOT_NAME|PCI_SUBSYS_ID|REVISION)=.*|"),
+    (
+        "read",
+        "/etc/os-release",
+        r"(?:(?:PRETTY_)?NAME|(?:VARIANT_|VERSION_|BUILD_)?ID|ID_LIKE|VERSION|VERSION_CODENAME)=.*",
+    ),
+    ("read", "/proc/meminfo", r"Mem(?:Total|Free|Available):.*"),
+    ("read", ".*/properties", r"(?!unique_id)[\w ]+"),
+    ("read", "/proc/driver/nvidia/version|/etc/nv_tegra_release|/proc/device-tree/model", ".*"),
+    ("read", "/sys/firmware/efi/efivars/SecureBoot-.*", ".*"),
+    ("read", r".*/(?:version|memory\.max|memory\.limit_in_bytes|mem_info_vram_total)", _NUMBER),
+    ("run", r"(?:/usr/lib/wsl/lib/)?nvidia-smi|rocminfo|sw_vers|/lib/ld-musl-[\w.-]+", ".*"),
+    ("run", "system_profiler -json SPDisplaysDataType|amd-smi static .*|xpu-smi discovery .*", ".*"),
+    ("run", "sysctl .*", r"(?:hw|sysctl|machdep)\.[\w.]+: .*"),
+    ("run", "reg.exe query .*", rf"HKEY_.*|\s+(?:{'|'.join(map(re.escape, (*_ADAPTER, *_WINDOWS)))})\s.*|\s*"),
+    ("variable", "(?:CUDA|HIP|ROCR|GPU|HSA|ONEAPI|ZE|DML|PYTORCH|NVIDIA|INFERENCE)_[A-Z_]+|container", ".*"),
+    ("variable", "KUBERNETES_SERVICE_HOST", "(?!)"),
+)
+
+
+def reduced(said: Said) -> Said | None:
+    """Keep what is read of an answer; None for a question that no parser is known to ask."""
+    kind, argument, answer = said.ask[0], " ".join(said.ask[1:]), said.answer
+    for known, pattern, keys in _OBJECTS:
+        if kind == known and re.fullmatch(pattern, argument):
+            return replace(said, answer=replace(answer, text=_object(answer.text, keys) if answer else ""))
+    lines = [line for known, pattern, line in _TEXTS if kind == known and re.fullmatch(pattern, argument)]
+    if not lines:
+        return None
+    return replace(said, answer=replace(answer, text=_lines(answer.text, lines[0])))
+
+
+def _object(text: str, keys: Keys) -> str:
+    try:
+        return msgspec.json.encode(_kept(msgspec.json.decode(text), keys)).decode()
+    except msgspec.DecodeError:
+        return "{}"
+
+
+def _kept(value: object, keys: Keys | None) -> object:
+    if keys is None:
+        return value
+    if isinstance(value, list):
+        return [_kept(item, keys) for item in value]
+    if not isinstance(value, dict):
+        return None
+    known = {name: name if name in keys else "*" for name in value}
+    return {name: _kept(item, keys[known[name]]) for name, item in value.items() if known[name] in keys}
+
+
+def _lines(text: str, line: str) -> str:
+    pattern = _compiled(line)
+    return "".join(one for one in text.splitlines(keepends=True) if pattern.fullmatch(one.rstrip("\r\n")))
+
+
+_compiled = cache(re.compile)

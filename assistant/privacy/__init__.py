@@ -1,0 +1,174 @@
+"""What must not leave this machine, in one table, and the one way of taking it out of texts, records and sentences.
+
+Whatever is written to be sent, pasted or kept passes `redact`. What only the machine knows (names, values of secret
+variables) is passed in as `Known`; `host/identity.py` asks for it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from enum import Enum
+from functools import cache, partial
+from typing import Any, TypeVar
+
+from assistant.i18n import Message
+from assistant.privacy.rules import RULES, SECRET
+
+__all__ = [
+    "NOBODY",
+    "Known",
+    "Lines",
+    "Policy",
+    "at_home",
+    "redact",
+    "secret_values",
+    "without_credentials",
+]
+
+
+class Policy(Enum):
+    """FREE is text that people read. USABLE must go on working: addresses, requirements; it loses its secrets alone."""
+
+    FREE = "free"
+    USABLE = "usable"
+
+
+# Fields that hold what tools read as it is: within FREE records and sentences they are USABLE.
+_USABLE_FIELDS = frozenset(
+    {
+        "packages", "hashes", "lock", "requirements", "requirement", "pins",
+        "index_url", "url", "torch", "variant", "wheel", "version",
+        "versions", "package", "driver", "nvidia_driver", "os_version", "cuda_driver_api",
+        "rocm_version", "sha256", "pci_id", "installed", "wanted",
+    }
+)  # fmt: skip
+# Names that a system gives by default tell nothing of a person, and are also words of drivers' output.
+_DEFAULT_NAMES = re.compile(
+    r"root|user|admin|administrator|guest|default|ubuntu|debian|fedora|arch|linux|windows|nvidia|jetson|amd|intel|"
+    r"docker|container|python|conda|jovyan|runner|vagrant|vscode|codespace|localhost|none|test|gpu|cuda|rocm|host|torch",
+    re.IGNORECASE,
+)
+# A plain word or a version number, named like a secret, stands anywhere.
+_TELLING = re.compile(r"(?=.*[A-Za-z])(?=.*[^a-z.]).{6,}|.{12,}", re.DOTALL)
+_SECRET_NAME = re.compile(
+    r"TOKEN|SECRET|PASS(?:W|$|PHRASE)|API_?KEY|ACCESS_?KEY|CREDENTIAL|_KEY$|_PAT$|_AUTH$", re.IGNORECASE
+)
+_USER_AND_PASSWORD = re.compile(r"\b[\w+.-]{2,20}://([^\s/@:]*)(?::([^\s/@]*))?@")
+_CREDENTIALS = re.compile(r"(?<=://)[^/@\s]+@")
+_HOME = re.compile(
+    r"(?<![\w.-])(?:/home/[^/\s:\"']+|/Users/[^/\s:\"']+|/root|[A-Za-z]:[\\/]Users[\\/][^\\/\s:\"']+)(?![\w-])"
+)
+_KEY_BEGINS = re.compile(r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----(?!.*-----END)")
+_SHORT = 3  # letters; a shorter name is part of too many words
+
+
+@dataclass(frozen=True)
+class Known:
+    """What only the machine knows: who uses it, what it is called, and the values of its secret variables."""
+
+    users: tuple[str, ...] = ()
+    hosts: tuple[str, ...] = ()
+    secrets: tuple[str, ...] = ()
+
+
+NOBODY = Known()
+V = TypeVar("V")
+
+
+def redact(value: V, policy: Policy = Policy.FREE, known: Known = NOBODY) -> V:
+    """Take out what must not leave this machine: of a text, or of all texts in plain values, records and messages.
+
+    Doing it twice changes nothing more. A message keeps its own words; a record's versions and addresses stay usable.
+    """
+    walked: V = _walked(value, policy, known)
+    return walked
+
+
+def _walked(value: Any, policy: Policy, known: Known) -> Any:  # noqa: ANN401 - of the kind that was given
+    fields = partial(_field, policy=policy, known=known)
+    if isinstance(value, str) and not isinstance(value, Enum):
+        return _text(value, policy, known)
+    if isinstance(value, Message):
+        return replace(value, params={name: fields(name, item) for name, item in value.params.items()})
+    if isinstance(value, dict):
+        return {_walked(key, policy, known): fields(key, item) for key, item in value.items()}
+    if isinstance(value, tuple) and hasattr(value, "_fields"):
+        return type(value)(*map(fields, value._fields, value))
+    if isinstance(value, list | tuple | set | frozenset):
+        return type(value)(_walked(item, policy, known) for item in value)
+    names: tuple[str, ...] = getattr(value, "__struct_fields__", ())  # msgspec's records, of which start.py has none
+    return type(value)(**{name: fields(name, getattr(value, name)) for name in names}) if names else value
+
+
+def _field(name: object, value: Any, policy: Policy, known: Known) -> Any:  # noqa: ANN401 - likewise
+    return _walked(value, Policy.USABLE if name in _USABLE_FIELDS else policy, known)
+
+
+def _text(text: str, policy: Policy, known: Known) -> str:
+    for secret in _secrets(known):
+        text = text.replace(secret, SECRET)
+    if policy is Policy.FREE and (known.users or known.hosts):
+        words, names = _names(known)
+        text = words.sub(lambda found: names[found[0]], text)
+    lower = text.lower()
+    for rule in RULES:
+        if rule.usable or policy is Policy.FREE:
+            text = rule.apply(text, lower)
+    return text
+
+
+@cache
+def _secrets(known: Known) -> tuple[str, ...]:
+    return tuple(sorted(filter(_TELLING.fullmatch, known.secrets), key=len, reverse=True))
+
+
+@cache
+def _names(known: Known) -> tuple[re.Pattern[str], dict[str, str]]:
+    """Make the pattern of all spellings of the names, as whole words, and what stands for each."""
+    hosts = [
+        spelling for name in known.hosts for spelling in (name, name.lower(), name.upper(), name.partition(".")[0])
+    ]
+    names = dict.fromkeys(known.users, "user") | dict.fromkeys(hosts, "host")
+    telling = sorted((name for name in names if len(name) >= _SHORT and not _DEFAULT_NAMES.fullmatch(name)), key=len)
+    either = "|".join(map(re.escape, reversed(telling))) or "(?!)"
+    return re.compile(rf"(?<![A-Za-z0-9])(?:{either})(?![A-Za-z0-9])"), names
+
+
+class Lines:
+    """Redacts a text that comes line by line; a private key that began in one line goes on in the next ones."""
+
+    LONGEST = 400  # lines of a key; a log in which no end comes goes on
+
+    def __init__(self, policy: Policy = Policy.FREE, known: Known = NOBODY) -> None:
+        self._policy, self._known = policy, known
+        self._left = 0
+
+    def __call__(self, line: str) -> str:
+        """Redact the next line."""
+        if self._left:
+            self._left = 0 if "-----END" in line else self._left - 1
+            return SECRET
+        self._left = self.LONGEST if _KEY_BEGINS.search(line) else 0
+        return redact(line, self._policy, self._known)
+
+
+def secret_values(variables: Mapping[str, str]) -> tuple[str, ...]:
+    """Give the values of variables that are named like secrets, and the passwords within addresses in any."""
+    named = [value for name, value in variables.items() if _SECRET_NAME.search(name) and not value.startswith("/")]
+    found: Iterable[tuple[str, str]] = (
+        pair for value in variables.values() for pair in _USER_AND_PASSWORD.findall(value)
+    )
+    within = [password or user for user, password in found]
+    return tuple(dict.fromkeys(filter(None, (*named, *within))))
+
+
+def without_credentials(address: str) -> str:
+    """Leave user name and password out of an address that we go on asking; whoever asks puts them in again."""
+    return _CREDENTIALS.sub("", address)
+
+
+def at_home(path: str) -> str:
+    """Write a home folder as `~`."""
+    return _HOME.sub("~", path)
