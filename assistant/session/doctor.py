@@ -32,6 +32,9 @@ MENDABLE = {
     "windows-too-old",
 }
 
+# What detection sees in WSL, and what then keeps NVIDIA's driver from answering: the cause is told, not its effect.
+CAUSES_OF_DRIVER = {"wsl-host-too-old", "wsl-linux-driver-installed"}
+
 
 def examine(host: Host, site: Site | None = None) -> tuple[Finding, ...]:
     """Detect a machine and judge it, with what became of our environments where it is the one at hand.
@@ -70,7 +73,8 @@ def judged(found: Detection, proxies: dict[str, str] | None = None, *, live: boo
         planning = make_plans(machine, load_catalog())
     except BadInput:  # a Python version that nobody can read: what wants to plan will say so
         planning = Planning()
-    obstacles = _obstacles(planning)
+    causes = CAUSES_OF_DRIVER.intersection(finding.key for finding in found.findings)
+    obstacles = tuple(finding for finding in _obstacles(planning) if not (causes and finding.key.startswith("nvidia-")))
     seen = {finding.key for finding in obstacles}
     observed = tuple(finding for finding in found.findings if finding.key not in seen)
     checked = check_up(

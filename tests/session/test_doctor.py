@@ -21,7 +21,7 @@ from assistant.model.finding import Finding, Severity
 from assistant.model.machine import Detection, Gpu, Machine, Vendor
 from assistant.model.record import replace
 from assistant.plan import make_plans
-from assistant.session.doctor import examine, findings_of, judged, mixed_packages
+from assistant.session.doctor import CAUSES_OF_DRIVER, examine, findings_of, judged, mixed_packages
 
 CATALOG = load_catalog()
 NVIDIA, AMD, INTEL = (Gpu(vendor=vendor, name=vendor.value) for vendor in (Vendor.NVIDIA, Vendor.AMD, Vendor.INTEL))
@@ -82,6 +82,8 @@ def test_the_doctor_and_the_planner_agree(name: str) -> None:
     said = {finding.key: finding.text for finding in examine(ReplayHost(load(name)))}
     first = planning.rejected[0] if planning.rejected and planning.choice is None else None
     against = [row for row in planning.rejected if row.key.startswith("nvidia-") or row.key == "devices-hidden"]
+    if CAUSES_OF_DRIVER & said.keys():
+        against = [row for row in against if not row.key.startswith("nvidia-")]
     for row in filter(None, (first, *against)):
         if planning.choice is None or list(type(row.backend)).index(row.backend) <= list(type(row.backend)).index(
             planning.choice.backend
@@ -212,6 +214,12 @@ def test_an_old_card_is_news_and_nothing_to_mend() -> None:
     assert not any(finding.wrong for finding in found.values())
     assert found["gpu-without-code"].severity is Severity.INFO
     assert "nvidia-driver-too-old" not in found
+
+
+def test_the_cause_is_told_and_not_its_effect() -> None:
+    """A Linux driver inside WSL keeps NVIDIA's tools from working: one fault, with the way out."""
+    found = examine(ReplayHost(load("wsl-ubuntu2204-rtx3060-linux-driver")))
+    assert [finding.key for finding in found if finding.wrong] == ["wsl-linux-driver-installed"]
 
 
 def test_a_newer_driver_for_a_newer_release_is_news() -> None:

@@ -143,6 +143,28 @@ def make_standing(make: Make, installer: str) -> State:
     return make().state
 
 
+def test_a_conflict_is_told_until_it_is_gone(make: Make) -> None:
+    """What does not go together is told before the installation, after it, and by Diagnose; once mended no more."""
+    session = make()
+    session.state = make_standing(make, "uv")
+    packages = next(Path(session.state.target).glob("lib/*/site-packages"))
+    for name in ("onnxruntime", "onnxruntime-gpu"):
+        info = packages / f"{name.replace('-', '_')}-1.20.dist-info"
+        info.mkdir()
+        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.20\n")
+
+    def keys() -> list[str]:
+        return [finding.key for finding in session.state.findings if finding.key.startswith("onnxruntime")]
+
+    for task in (Task.PREPARE, Task.INSTALL, Task.VERIFY, Task.DIAGNOSE):
+        state = run(session, task)
+        assert state.status(task.step).phase in {Phase.READY, Phase.DONE}, state.status(task.step)
+        assert keys() == ["onnxruntime-packages-conflict"], task
+    shutil.rmtree(info)
+    run(session, Task.VERIFY, Task.DIAGNOSE)
+    assert keys() == []
+
+
 @pytest.mark.parametrize("way", ["option", "answer"])
 def test_the_user_may_keep_a_result_that_failed(make: Make, way: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """By an option beforehand, or by an answer to the question; the report says what is wrong all the same."""
