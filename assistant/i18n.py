@@ -60,6 +60,9 @@ class Message:
     def __str__(self) -> str:
         return render(self)
 
+    def __format__(self, spec: str) -> str:
+        return format(render(self), spec)
+
     def format(self, **params: object) -> Message:
         """Give the values of placeholders; what is neither text, number nor message is kept as text."""
         given: dict[str, Value] = {name: _value(value) for name, value in params.items()}

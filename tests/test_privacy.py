@@ -200,6 +200,8 @@ NAMELESS = frozenset({"own user", "own host", "own variable", "own proxy"})  # t
 EXEMPT = {
     "catalog/user.py:write_torch_tables": "versions and tags of wheels, strictly decoded",
     "cli/inputs.py:write_file": "it writes what the commands above give it",
+    "cli/notebooks.py:_put": "a notebook of the project",
+    "cli/notebooks.py:put_copies": "private: names of notebooks and their hashes",
     "cli/onnx.py:check": "a picture of the user's own model",
     "export/write.py:_step_in": "it puts back what had been there",
     "host/files.py:write_named": "it is the writer",
@@ -215,8 +217,8 @@ EXEMPT = {
     "install/protect.py:protect": "names and versions of packages",
     "install/relocate.py:relocate": "the environment's own scripts",
     "install/transaction.py:commit": "private and obeyed",
-    "install/resolution.py:_by_uv": "in the private work folder, obeyed by uv, then deleted",
-    "install/resolution.py:_constraints": "names and versions of packages",
+    "install/resolution.py:_solved": "names and versions of packages",
+    "install/uv.py:resolve": "in the private work folder, obeyed by uv, then deleted",
     "install/work.py:make": "a token that only the private journal knows",
     "labs/rerun.py:_copy": "a learner's notebook, in a folder that is thrown away",
     "labs/runner.py:main": "a learner's notebook",
@@ -309,7 +311,7 @@ def test_every_line_of_a_child_is_cleaned():
         for function, call in _calls(ast.parse(path.read_text("utf-8")))
         if _name(call) == "LogLine"
     }
-    own = {"install/wheels.py:_set_damaged_aside", "install/make.py:_unpack", "session/tasks.py:_check_proof"}
+    own = {"install/wheels.py:_set_damaged_aside", "install/make.py:_unpack", "session/verification.py:_check"}
     children = {"install/installer.py:each", "session/mend.py:tell", "verify/run.py:_hear_stray"}
     assert loggers == own | children
     for place in children:

@@ -4,13 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from typing import Any
-
-BytesAhoCorasick: Any
-try:
-    from ahocorasick_rs import BytesAhoCorasick
-except ImportError:  # it has no wheel for Windows on Arm, nor for Linux with musl
-    BytesAhoCorasick = None
+from importlib.util import find_spec
 
 __all__ = ["Prefilter"]
 
@@ -61,7 +55,9 @@ class Prefilter:
 
 def _places(literals: list[bytes], data: bytes) -> Iterator[tuple[int, int]]:
     """Yield the number of a literal and where it stands, line by line."""
-    if BytesAhoCorasick:
+    if find_spec("ahocorasick_rs"):  # the core goes without, and it has no wheel for Windows on Arm or musl
+        from ahocorasick_rs import BytesAhoCorasick  # noqa: PLC0415 - only a long log needs it
+
         # In the order of their ends; as no literal spans lines, the lines come in order too.
         found = BytesAhoCorasick(literals).find_matches_as_indexes(data, overlapping=True)
         yield from ((number, at) for number, at, _end in found)

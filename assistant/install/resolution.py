@@ -116,7 +116,7 @@ def _ask(installer: Installer, argv: list[str], folder: Path) -> None:
 # pip itself cannot tell a package without a wheel from one that is nowhere: "Could not find a version that satisfies
 # the requirement evil>=1 (from needs) (from versions: none)"
 _NO_WHEEL = (
-    re.compile(r"([\w.-]+(?:[<>=!~]=?[\w.+!*,<>=~]+)?) has no usable wheels"),
+    re.compile(r"(?<![\w.-])([\w.-]{1,200}(?:[<>=!~]=?[\w.+!*,<>=~]{1,200})?) has no usable wheels"),
     re.compile(r"Wheels are required for `([\w.-]+)` because building from source is disabled"),
     re.compile(r"Building source distributions for `([\w.-]+)` is disabled"),
     re.compile(r"wheels only: ([\w.-]+) comes only as source"),
