@@ -62,7 +62,7 @@ _PYTHON = (
 # Python version: 3.10.15 (main, Oct  3 2024, 07:27:34) [GCC 11.2.0] (64-bit runtime)
 _COMPILER = _any(r"\bpython[^\n]{0,80}(\[(?:MSC v|Clang|GCC)[^\n]{0,60})")
 _BITS = _any(
-    # [MSC v.1916 32 bit (Intel)] on win32
+    # [MSC v.1932 32 bit (Intel)]
     r"32[- ]?bit (?:runtime|\(intel\))",
     # c:\python37-32\python.exe
     r"python3?\d{1,3}-32[\\/]",

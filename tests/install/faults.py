@@ -269,6 +269,12 @@ def _cancel(made: Environment, _lock: Lock) -> None:
     raise Cancelled(made.path)
 
 
+def _end(child: int) -> None:
+    """Kill a child, which may have ended in the moment in which the alarm went off."""
+    with suppress(ProcessLookupError):
+        os.kill(child, signal.SIGKILL)
+
+
 def _serve(job: dict[str, str]) -> None:
     """Fork a child for each line that comes."""
     index = LoopbackIndex.__new__(TroubledIndex)
@@ -290,7 +296,7 @@ def _serve(job: dict[str, str]) -> None:
             os._exit(0)
         os.close(write)
         if seconds:
-            signal.signal(signal.SIGALRM, lambda *_, child=child: os.kill(child, signal.SIGKILL))
+            signal.signal(signal.SIGALRM, lambda *_, child=child: _end(child))
             signal.setitimer(signal.ITIMER_REAL, seconds)
         _pid, status = os.waitpid(child, 0)
         signal.setitimer(signal.ITIMER_REAL, 0)
