@@ -23,8 +23,6 @@ from assistant.model.errors import WorkFailed
 from assistant.model.finding import Finding
 from assistant.model.plan import Plan
 
-__all__ = ["resolved", "told_of_indexes"]
-
 Ask = Callable[[Message], bool]
 MOST = 20  # packages built for one plan; a chain without an end is somebody's joke
 
@@ -77,7 +75,9 @@ def told_of_indexes(plan: Plan, resolution: Resolution, sources: Sources, ask: A
     open_to_doubt = [
         one
         for one in found.found
-        if one.taken.rstrip("/") not in trusted and not all(map(vouched, (one.taken, *one.others)))
+        if not one.taken.startswith("file:")  # on this disk already, as a folder of wheels would be
+        and one.taken.rstrip("/") not in trusted
+        and not all(map(vouched, (one.taken, *one.others)))
     ]
     if open_to_doubt and sources.consent.asks and not ask(_question(open_to_doubt)):
         one = open_to_doubt[0]

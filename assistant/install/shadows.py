@@ -20,8 +20,6 @@ from assistant.model.plan import Wheel, of_torch_family
 from assistant.model.record import Record
 from assistant.privacy import Policy, redact
 
-__all__ = ["Shadow", "Shadows", "findings", "shadows", "without_hash"]
-
 SECONDS = 10.0
 
 Listing = Mapping[tuple[str, str], Found]
@@ -55,7 +53,6 @@ def shadows(
     """
     if len(index_urls) < 2:  # noqa: PLR2004 - one index has no rival
         return Shadows()
-    packages = [package for package in packages if not package.url.startswith("file:")]  # from the user's own disk
     more = list_each(
         [package.name for package in packages], index_urls=index_urls[1:], timeout=seconds, network=network
     )
@@ -100,6 +97,8 @@ def without_hash(packages: Iterable[Package]) -> tuple[Finding, ...]:
 def _shadow(package: Package, index_urls: Sequence[str], listing: Listing, own: str | None) -> Shadow | None:
     held = {url: listing[package.name, url].wheels for url in index_urls if listing[package.name, url].wheels}
     taken = _taken(package, held)
+    if taken is None and package.url.startswith("file:"):
+        return None  # from a folder of wheels that the user named
     if len(held) < 2 or (taken == own and own is not None and of_torch_family(package.name)):  # noqa: PLR2004 - as above
         return None
     alike = {taken} if taken is None else _alike(taken, held)

@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 import session.test_installing as grounds
-from loopback import LoopbackIndex
+from loopback import LoopbackIndex, make_wheel
 
 from assistant.catalog import load_catalog
 from assistant.detect import detect
 from assistant.host.index import DIRECT
 from assistant.host.recording import ReplayHost
-from assistant.install import Package
+from assistant.install import Consent, Package
 from assistant.install.pip import GUARD
 from assistant.install.shadows import findings, shadows, without_hash
 from assistant.machines import load, shipped
@@ -30,7 +30,6 @@ from assistant.session.actions import Answer
 from assistant.session.apply import unknown_requirements
 from assistant.session.nouns import Phase, State, StepStatus, Task
 from assistant.session.session import Session
-from assistant.session.sources import Consent
 
 make = grounds.make
 Given = Callable[..., Session]
@@ -312,6 +311,25 @@ def test_who_trusts_the_index_goes_on(given, loopback_index, other, way) -> None
     assert prepared(session).phase is not Phase.FAILED
     assert len(heard) == (way == "answer")
     assert [finding.key for finding in session.state.preview.findings] == ["name-in-several-indexes"]
+
+
+@BOTH
+def test_an_index_on_the_users_own_disk_is_told_and_not_asked_about(
+    given, loopback_index, tmp_path, monkeypatch, installer
+) -> None:
+    """A name that comes from a `file:` index is a finding as any other; nobody who could not write there put it in."""
+    folder = tmp_path / "disk" / "corplib"
+    folder.mkdir(parents=True)
+    wheel = make_wheel(folder, "corplib", "99.0", "py3-none-any")
+    (folder / "index.html").write_text(f'<a href="{wheel.name}">{wheel.name}</a>')
+    monkeypatch.setenv("PIP_EXTRA_INDEX_URL", folder.parent.as_uri())
+    loopback_index.add("corplib", "1.0")
+    session = given("corplib", installer=installer, asks=True)
+    heard = asked(session, yes=False)
+    assert prepared(session).phase is not Phase.FAILED
+    told = {finding.key: str(finding.text) for finding in session.state.preview.findings}
+    assert f"corplib 99.0 would be taken from {folder.parent.as_uri()}" in told["name-in-several-indexes"]
+    assert heard == []
 
 
 @BOTH
