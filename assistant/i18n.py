@@ -12,25 +12,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-__all__ = [
-    "LANGUAGES",
-    "STARTED_AS",
-    "Message",
-    "Text",
-    "_",
-    "as_typed",
-    "changed",
-    "language",
-    "lines",
-    "ngettext",
-    "render",
-    "say",
-    "sentences",
-    "use_language",
-    "verbatim",
-    "wanted_by",
-]
-
 STARTED_AS = "SETUP_ASSISTANT_STARTED_AS"  # the variable in which start.py tells what was typed in place of `assistant`
 LANGUAGES = {"en": "English", "zh_CN": "简体中文"}
 FOLDER = Path(__file__).with_name("locale")

@@ -32,8 +32,6 @@ from assistant.i18n import STARTED_AS, _, render, say
 from assistant.model.errors import AssistantError, WorkFailed
 from assistant.privacy import Lines
 
-__all__ = ["main"]
-
 ROOT = Path(__file__).resolve().parent.parent
 PROJECT = ROOT / "pyproject.toml"
 HOME = ROOT / ".assistant"

@@ -8,8 +8,6 @@ from html import escape
 
 from assistant.model.visible import visible
 
-__all__ = ["document", "plain", "tag", "text", "width_of"]
-
 # Where no page around it sets a colour, a grey that reads on white and on black: contrast 4.4 and 4.7 to 1.
 GREY = "#787878"
 _NO_XML = dict.fromkeys((0xFFFE, 0xFFFF))  # no XML 1.0 may hold them (production Char), and they show nothing

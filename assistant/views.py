@@ -16,24 +16,6 @@ from assistant.model.plan import Plan, Rejection
 from assistant.model.report import Report, duration, status_word
 from assistant.model.speed import BANDWIDTH, Limit, figure
 
-__all__ = [
-    "CHECK_HEADINGS",
-    "SPEED_HEADINGS",
-    "CheckRow",
-    "Line",
-    "against",
-    "check_rows",
-    "gpu_line",
-    "limit_rows",
-    "machine_rows",
-    "plan_rows",
-    "plan_summary",
-    "plan_title",
-    "rejected_name",
-    "remedy_lines",
-    "speed_rows",
-]
-
 Rows = list[tuple[Text, Text]]
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from playwright.sync_api import Locator, Page, expect
 
 from assistant.host.live import LiveHost
-from assistant.session.sources import Sources
+from assistant.install import Sources
 
 TASK_MS = 60_000
 expect.set_options(timeout=20_000)  # a machine under load is slow, not wrong; what holds at once is not waited for

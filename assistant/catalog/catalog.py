@@ -28,8 +28,6 @@ from assistant.catalog.user import InForce, torch_tables
 from assistant.i18n import Text
 from assistant.model.record import from_json
 
-__all__ = ["AMD_INDEX", "Catalog", "Number", "TorchWheel", "load_catalog", "number", "python_range"]
-
 Number = tuple[int, ...]
 AMD_INDEX = "amd-index"
 _DIGITS = re.compile(r"\d+")

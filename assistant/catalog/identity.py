@@ -15,8 +15,6 @@ from assistant.catalog.tables import Table, read_tables
 from assistant.model.machine import Gpu, Vendor
 from assistant.model.record import Record
 
-__all__ = ["GpuIdentity", "gpu_by_pci_id", "identified", "identify", "identify_name", "name_key", "vendor_of"]
-
 Support = Literal["supported", "undocumented", "unsupported"]
 
 

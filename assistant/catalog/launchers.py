@@ -9,8 +9,6 @@ from assistant.catalog.tables import Table, read_tables
 from assistant.model.plan import Backend
 from assistant.model.record import Record
 
-__all__ = ["Launcher", "LauncherTables", "corrected", "launchers", "written"]
-
 
 class Launcher(Record, frozen=True):
     """One application: `marks` name it in a log, `choosing` are its arguments that choose a backend.

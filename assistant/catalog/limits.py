@@ -10,8 +10,6 @@ from assistant.catalog.tables import Table, read_tables
 from assistant.model.record import Record
 from assistant.model.speed import Limit
 
-__all__ = ["LimitTables", "limits_of"]
-
 SAME_MEMORY = 1.0  # GiB by which what a driver reports may differ from what the box says
 
 

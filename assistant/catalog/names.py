@@ -11,19 +11,6 @@ from assistant.catalog.tables import Table, read_tables
 from assistant.model.machine import Vendor
 from assistant.model.record import Record
 
-__all__ = [
-    "NameTables",
-    "arch_of",
-    "idle_adapter",
-    "patterns",
-    "pci_id",
-    "profiler_vendor",
-    "system_of",
-    "vendor_of",
-    "vendor_of_name",
-    "windows_release",
-]
-
 
 class VendorRow(Record, frozen=True):
     """A maker of GPUs: its PCI id, whole words of its products' names, system_profiler's word for it.

@@ -14,8 +14,6 @@ from assistant.catalog.catalog import number
 from assistant.catalog.rows import Companion, Macos, TorchRelease, TorchTables
 from assistant.i18n import Message, _
 
-__all__ = ["Refreshed", "Seen", "newer_than", "refreshed"]
-
 _PLATFORMS = {
     r"manylinux.*_x86_64|linux_x86_64": "linux_x86_64",
     r"manylinux.*_aarch64|linux_aarch64": "linux_aarch64",

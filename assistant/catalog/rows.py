@@ -7,39 +7,6 @@ from typing import Literal
 from assistant.catalog.tables import Table
 from assistant.model.record import Record
 
-__all__ = [
-    "AmdRelease",
-    "AmdTarget",
-    "Branch",
-    "Companion",
-    "CudaCode",
-    "CudaTables",
-    "DirectmlRelease",
-    "DirectmlTables",
-    "Distribution",
-    "Download",
-    "Driver",
-    "DriverState",
-    "Family",
-    "Hiding",
-    "Index",
-    "IndexTables",
-    "Jetson",
-    "Macos",
-    "Mirror",
-    "Override",
-    "RocmCaveat",
-    "RocmCode",
-    "RocmFamily",
-    "RocmTables",
-    "SystemTables",
-    "Tegra",
-    "TorchRelease",
-    "TorchTables",
-    "WindowsBuild",
-    "XpuFloor",
-]
-
 
 class Macos(Record, frozen=True):
     """The oldest macOS that loads a wheel, and the oldest on which its MPS backend works."""

@@ -10,8 +10,6 @@ import msgspec
 
 from assistant.model.record import Record, from_json
 
-__all__ = ["Table", "data_files", "read_tables", "read_text"]
-
 Row = TypeVar("Row")
 
 

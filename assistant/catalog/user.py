@@ -13,8 +13,6 @@ from assistant.i18n import Message, Text, _
 from assistant.model.errors import BadInput, WorkFailed
 from assistant.model.record import from_json, to_json
 
-__all__ = ["InForce", "torch_tables", "user_path", "write_torch_tables"]
-
 
 class InForce(NamedTuple):
     """The torch tables to plan with, and one sentence where the user's own had to be passed over ("" else)."""

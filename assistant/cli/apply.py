@@ -34,8 +34,6 @@ from assistant.session.actions import Resume
 from assistant.session.apply import Course, changes, check_lock, course, unknown_requirements
 from assistant.session.nouns import State, Task
 
-__all__ = ["CONFIG_LIMIT", "apply", "draw_drifts"]
-
 CONFIG_LIMIT = 10**7
 
 

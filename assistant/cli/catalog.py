@@ -17,13 +17,10 @@ from assistant.catalog.user import write_torch_tables
 from assistant.cli.terminal import ask, echo, echo_json
 from assistant.host.live import LiveHost
 from assistant.i18n import Message, _, as_typed, render, say, sentences
-from assistant.install import check_index_url
+from assistant.install import Sources, check_index_url
 from assistant.model.errors import BadInput, Cancelled, WorkFailed
 from assistant.model.record import to_plain
 from assistant.session.listings import list_builds
-from assistant.session.sources import Sources
-
-__all__ = ["catalog"]
 
 WIDTH = 100
 REFRESH_SECONDS = 20.0  # the longest pages are a few MB

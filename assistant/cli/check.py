@@ -21,8 +21,6 @@ from assistant.session.apply import drifts, environment_of
 from assistant.session.store import Store
 from assistant.verify.run import verify
 
-__all__ = ["check"]
-
 
 @click.command()
 @click.argument("config")

@@ -9,8 +9,6 @@ from rich.segment import Segment
 
 from assistant.model.visible import visible
 
-__all__ = ["Terminal", "console"]
-
 
 class Terminal(Console):
     """Draws as rich does; colours and moves are rich's own, never those that a text brings along."""

@@ -18,8 +18,6 @@ from assistant.model.finding import Finding, Severity
 from assistant.model.machine import Detection
 from assistant.model.record import replace
 
-__all__ = ["detect"]
-
 
 @click.command()
 @click.option("--record", metavar="FILE", help="Write every question and raw answer to a file, private things removed.")

@@ -16,8 +16,6 @@ from assistant.model.record import Record, from_json
 from assistant.session.diagnosis import diagnosed, diagnosed_lines, inquiry, machine_of_log
 from assistant.session.doctor import judged
 
-__all__ = ["diagnose"]
-
 MOST = 3  # causes that are drawn
 
 

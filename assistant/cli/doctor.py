@@ -14,8 +14,6 @@ from assistant.model.errors import BadInput
 from assistant.model.finding import Finding
 from assistant.session.doctor import examine
 
-__all__ = ["doctor"]
-
 
 @click.command()
 @click.option("--replay", metavar="FILE", help="Look at a recorded machine: a file, or the name of a shipped one.")

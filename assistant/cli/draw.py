@@ -25,8 +25,6 @@ from assistant.views import (
     speed_rows,
 )
 
-__all__ = ["draw_detection", "draw_findings", "draw_planning", "draw_remedy", "draw_report", "draw_rows"]
-
 SIGNS = {
     Severity.OK: ("✓", "green"),
     Severity.INFO: ("·", "blue"),

@@ -13,8 +13,6 @@ from assistant.i18n import as_typed, render, say
 from assistant.model.finding import Diagnosis
 from assistant.model.visible import visible
 
-__all__ = ["draw_diagnoses", "draw_unknown"]
-
 WIDTH = 160
 
 

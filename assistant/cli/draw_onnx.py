@@ -23,8 +23,6 @@ from assistant.onnx.answers import (
     rows_of_runs,
 )
 
-__all__ = ["draw_attempt", "draw_check", "draw_conversion"]
-
 
 def draw_check(answer: Checked) -> None:
     """Print the verdict, a row for each operator, and what to do."""

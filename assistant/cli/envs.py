@@ -11,8 +11,6 @@ from assistant.install import Made, made_environments, remove_environment
 from assistant.install import prune as prune_downloads
 from assistant.model.errors import Cancelled
 
-__all__ = ["envs"]
-
 
 @click.command()
 @click.option(

@@ -14,8 +14,6 @@ from assistant.model.record import replace
 from assistant.session.nouns import Task
 from assistant.session.resume import last_setup
 
-__all__ = ["export"]
-
 
 @click.command()
 @click.argument("formats", nargs=-1, metavar="[FORMAT]...")

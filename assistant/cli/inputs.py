@@ -19,14 +19,6 @@ from assistant.model.errors import AssistantError, BadInput, unreadable, unwrita
 from assistant.model.record import Record
 from assistant.model.visible import visible
 
-__all__ = [
-    "host_of",
-    "only_one",
-    "print_answers",
-    "read_file",
-    "write_file",
-]
-
 READ_LIMIT = 100 * 10**6
 
 

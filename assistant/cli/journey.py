@@ -33,9 +33,6 @@ from assistant.session.session import TAKE_BACK, Session
 from assistant.session.store import Store
 from assistant.views import gpu_line, plan_summary
 
-__all__ = ["Journey", "agree", "draw_preview", "refuse_failed"]
-
-
 CAUSES = 3  # of a failure, best first
 
 

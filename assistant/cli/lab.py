@@ -15,8 +15,6 @@ from assistant.host.process import become, is_root
 from assistant.i18n import _, say
 from assistant.model.errors import BadInput
 
-__all__ = ["lab"]
-
 
 @click.command(context_settings={"ignore_unknown_options": True})
 @click.option("--app", "as_app", is_flag=True, help="Show the setup alone, without its code (by Voilà).")

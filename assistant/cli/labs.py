@@ -15,8 +15,6 @@ from assistant.model.errors import BadInput
 if TYPE_CHECKING:
     from assistant.labs import Grade  # `--help` needs no notebook library
 
-__all__ = ["labs"]
-
 
 @click.group()
 def labs() -> None:

@@ -11,8 +11,6 @@ from assistant.host.folders import user_state
 from assistant.model.errors import AssistantError, unwritable
 from assistant.model.record import Record, from_json, to_json
 
-__all__ = ["originals", "put_copies"]
-
 PACKAGE = Path(__file__).parents[1]
 LARGEST = 1 << 30  # bytes of a notebook with all that its cells print
 

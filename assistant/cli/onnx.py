@@ -14,8 +14,6 @@ from assistant.i18n import _, language
 from assistant.model.errors import WorkFailed
 from assistant.onnx.answers import CHECK_SECONDS, CONVERT_SECONDS, TRY_SECONDS
 
-__all__ = ["onnx"]
-
 
 def _limit(seconds: float) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     kind = click.FloatRange(min=0, min_open=True)

@@ -13,8 +13,6 @@ from assistant.install import check_index_url, check_requirement
 from assistant.model.errors import BadInput
 from assistant.model.plan import Backend, Request
 
-__all__ = ["each", "request_of", "request_options", "source_options"]
-
 
 def request_options(command: click.decorators.FC) -> click.decorators.FC:
     """Add the options that say what the user wishes for."""

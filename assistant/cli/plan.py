@@ -13,15 +13,14 @@ from assistant.cli.options import request_of, request_options, source_options
 from assistant.cli.terminal import echo_json
 from assistant.detect import detect
 from assistant.i18n import render, say
+from assistant.install import Sources
 from assistant.model.errors import NothingFits
 from assistant.model.machine import Machine
 from assistant.model.plan import Planning, Request
 from assistant.model.record import from_json, replace
 from assistant.plan import explain, make_plans, nothing_fits
 from assistant.plan.settle import Case
-from assistant.session.sources import Sources, settled
-
-__all__ = ["plan"]
+from assistant.session.sources import settled
 
 
 class Brief(Machine, frozen=True):

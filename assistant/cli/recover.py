@@ -11,8 +11,6 @@ from assistant.i18n import as_typed, say, sentences
 from assistant.install import Outcome, Recovered, give_up
 from assistant.install import recover as take_back
 
-__all__ = ["recover"]
-
 
 @click.command()
 @click.option("--target", default="", metavar="PATH", help="One environment; all that are known by default.")

@@ -22,8 +22,6 @@ from assistant.session.actions import Choose
 from assistant.session.nouns import State, Task
 from assistant.session.resume import last_setup, setup_of
 
-__all__ = ["install", "setup", "verify"]
-
 WORK = (Task.INSTALL, Task.VERIFY, Task.DIAGNOSE, Task.EXPORT)
 
 

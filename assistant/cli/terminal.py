@@ -8,8 +8,6 @@ from assistant.i18n import Text, render
 from assistant.model.record import to_json, with_words
 from assistant.model.visible import visible
 
-__all__ = ["ask", "echo", "echo_json"]
-
 
 def echo(text: Text = "", *, err: bool = False) -> None:
     """Print a line, to standard error with `err`."""

@@ -9,8 +9,6 @@ from assistant.model.finding import Severity
 from assistant.model.machine import Gpu, Vendor
 from assistant.parsers.system import PciDevice
 
-__all__ = ["not_a_gpu", "sort_out"]
-
 
 def not_a_gpu(pci_id: str, kind: str = "0300", name: str | None = None) -> Text:
     """Say in one sentence why an adapter does not count as a GPU; "" for one that does."""

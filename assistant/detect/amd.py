@@ -9,8 +9,6 @@ from assistant.model.finding import Remedy, Severity
 from assistant.model.machine import Gpu, Vendor
 from assistant.parsers import amd, smi, system
 
-__all__ = ["amd_access", "amd_gpus", "rocm"]
-
 NODES = "/sys/class/kfd/kfd/topology/nodes"
 
 

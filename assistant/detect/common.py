@@ -11,8 +11,6 @@ from assistant.i18n import _
 from assistant.model.finding import Severity
 from assistant.privacy import redact
 
-__all__ = ["VARIABLES", "disk", "environment", "interpreter", "kernels", "packages"]
-
 VARIABLES = (
     "CUDA_VISIBLE_DEVICES",
     "CUDA_DEVICE_ORDER",

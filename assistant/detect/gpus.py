@@ -8,8 +8,6 @@ from assistant.catalog.identity import identify, identify_name
 from assistant.detect.notes import Notes, Sighting
 from assistant.model.machine import Evidence, Gpu, Vendor
 
-__all__ = ["merge"]
-
 FIELDS = tuple(name for name in Gpu.__struct_fields__ if name != "vendor")
 
 

@@ -14,8 +14,6 @@ from assistant.model.finding import Remedy, Severity
 from assistant.model.machine import Gpu, Vendor
 from assistant.parsers import smi, system
 
-__all__ = ["adapters", "container", "intel_memory", "intel_runtime", "jetson", "memory", "release", "secure_boot"]
-
 PCI = "/sys/bus/pci/devices"
 
 

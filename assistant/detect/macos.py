@@ -10,8 +10,6 @@ from assistant.host.base import Host
 from assistant.model.machine import Gpu, Vendor
 from assistant.parsers.apple import profiler_json
 
-__all__ = ["gpus", "release"]
-
 _NAMES = ("hw.memsize", "hw.optional.arm64", "sysctl.proc_translated", "machdep.cpu.brand_string")
 
 

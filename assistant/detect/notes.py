@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import msgspec.structs
 
-from assistant.host.base import Answer
 from assistant.i18n import Text, _
 from assistant.model.finding import Finding, Remedy, Severity
-from assistant.model.machine import Evidence, Gpu
+from assistant.model.machine import Answer, Evidence, Gpu
 from assistant.model.record import Record
 from assistant.model.visible import one_line
 from assistant.privacy import redact
-
-__all__ = ["Notes", "Sighting", "clean", "private"]
 
 LIMIT = 1000
 MOST_GPUS = 64  # more than any machine; a hostile report could list millions

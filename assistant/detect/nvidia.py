@@ -7,8 +7,6 @@ from assistant.host.base import Host
 from assistant.model.machine import Gpu, Vendor
 from assistant.parsers import nvidia, system
 
-__all__ = ["nvidia_gpus", "nvidia_gpus_on_windows"]
-
 PROC = "/proc/driver/nvidia/version"
 MODULE = "/sys/module/nvidia/version"
 _SIGNS = (PROC, "/dev/nvidiactl", "/dev/nvhost-gpu", "/usr/lib/wsl/lib/libcuda.so.1")

@@ -13,8 +13,6 @@ from assistant.model.errors import BadInput
 from assistant.model.machine import Detection, Evidence, Machine
 from assistant.model.record import reason_of
 
-__all__ = ["overridden"]
-
 _GPU = re.compile(r"gpus[.\[](\d{1,2})\]?\.(\w+)")
 
 

@@ -25,8 +25,6 @@ from assistant.parsers.listed import LAYOUTS, device_blocks, lspci, smi_lines
 from assistant.parsers.programs import program_report
 from assistant.parsers.windows import nvidia_version
 
-__all__ = ["read_report"]
-
 
 def read_report(text: str) -> Detection:
     """Read every report that the text holds into one machine; findings say what was read and what stays unknown.

@@ -16,8 +16,6 @@ from assistant.i18n import _
 from assistant.model.finding import Severity
 from assistant.model.machine import Detection, Machine
 
-__all__ = ["detect", "united"]
-
 Probe = Callable[[Host, Notes], None]
 LIMIT_SECONDS = 10.0
 

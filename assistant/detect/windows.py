@@ -12,8 +12,6 @@ from assistant.model.finding import Remedy, Severity
 from assistant.model.machine import Gpu, Vendor
 from assistant.parsers import windows
 
-__all__ = ["adapters", "direct3d", "memory", "npus", "release", "runtimes"]
-
 REGISTRY = "Windows registry"
 _NPUS = r"HKLM\SYSTEM\CurrentControlSet\Control\Class\{f01a9d53-3ff6-48d2-9f97-c8a7004be10c}"
 _SESSION = r"HKLM\SYSTEM\CurrentControlSet\Control\Session Manager\Environment"

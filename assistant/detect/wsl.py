@@ -13,8 +13,6 @@ from assistant.model.finding import Remedy, Severity
 from assistant.model.machine import Vendor
 from assistant.parsers import windows
 
-__all__ = ["wsl"]
-
 DISPLAY = r"HKLM\SYSTEM\CurrentControlSet\Control\Class\{4d36e968-e325-11ce-bfc1-08002be10318}"
 VERSION = r"HKLM\SOFTWARE\Microsoft\Windows NT\CurrentVersion"
 FIRST_WITH_GPU = 19044  # Windows 10 21H2: https://learn.microsoft.com/windows/ai/directml/gpu-pytorch-wsl (2026-11)

@@ -20,8 +20,6 @@ from assistant.model.machine import Machine
 from assistant.model.record import replace
 from assistant.privacy import redact
 
-__all__ = ["Match", "diagnose", "matches", "nearest", "remedy", "ways_out"]
-
 UNKNOWN_COSTS = 0.1  # confidence lost for each fact that could not be told
 CLOSE = 0.3  # share of a rule's words that a log must hold to come near it
 READ = 4000  # of it that is looked through for secrets

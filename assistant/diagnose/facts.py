@@ -7,8 +7,6 @@ from typing import Any
 from assistant.model.machine import Machine
 from assistant.model.record import replace
 
-__all__ = ["merged"]
-
 
 def merged(first: Machine, second: Machine) -> Machine:
     """Give the first machine's facts, and the second's where the first is silent."""

@@ -13,8 +13,6 @@ from assistant.model.finding import Finding, Severity
 from assistant.model.machine import Machine, Vendor
 from assistant.model.record import Record, from_plain
 
-__all__ = ["check_packages", "check_up"]
-
 
 class Case(Record, frozen=True):
     """One answer of a check: what must be known to hold, what must not, and the sentence that is then told.

@@ -13,8 +13,6 @@ from assistant.model.plan import Backend
 if TYPE_CHECKING:
     from assistant.diagnose.log import Log
 
-__all__ = ["launched", "relaunched"]
-
 KEEPER = "stabilitymatrix"
 _ARGUMENTS = re.compile(
     r"(?:launching web ui with arguments|command.?line arg(?:ument)?s?) ?[:=] ?(.{1,600})|main\.py (-.{1,600})",

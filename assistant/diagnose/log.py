@@ -14,8 +14,6 @@ from assistant.model.machine import Machine
 from assistant.parsers.decode import text_pieces, tidied
 from assistant.parsers.programs import mentioned
 
-__all__ = ["Log", "read_log"]
-
 SHORT = 10**6  # characters up to which a log is kept whole
 LONGEST_LINE = 2000
 AROUND = 3  # lines kept before and after one that matters

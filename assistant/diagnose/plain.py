@@ -10,8 +10,6 @@ from importlib.resources import files
 
 from assistant.model.pasted import without_entities
 
-__all__ = ["plain", "sayings", "unwrapped"]
-
 NARROWEST, WIDEST = 30, 160  # characters of a line that a terminal or an editor may have broken
 NEAR = 3  # lines around one among which the widest tells where lines were broken
 LONGEST = 2000

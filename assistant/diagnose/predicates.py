@@ -11,8 +11,6 @@ from packaging.version import InvalidVersion, Version
 
 from assistant.model.machine import Gpu, Machine, Vendor
 
-__all__ = ["PREDICATES", "ask", "check_facts"]
-
 Verdict = bool | None
 
 

@@ -6,8 +6,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from importlib.util import find_spec
 
-__all__ = ["Prefilter"]
-
 MOST_LINES = 200  # with the same literal that are looked at in one piece
 ENOUGH = 60  # lines of different shapes after which a literal is no longer looked for
 NEAR = 150  # bytes before and after a literal that make the shape of its line

@@ -5,8 +5,6 @@ from __future__ import annotations
 from assistant.i18n import _
 from assistant.model.finding import Remedy
 
-__all__ = ["question"]
-
 
 def question(fact: str) -> Remedy:
     """Ask for one fact, with the command that tells it, as a remedy that comes before all others."""

@@ -13,9 +13,6 @@ from assistant.model.finding import Severity
 from assistant.model.plan import Backend
 from assistant.model.record import Record, from_plain
 
-__all__ = ["Rule", "Rules", "Sign", "Way", "Wish", "load_rules", "read_rules"]
-
-
 SHORTEST = 3  # characters of a literal that is looked for; two where they are Chinese
 
 

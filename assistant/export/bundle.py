@@ -13,8 +13,6 @@ from assistant.model.record import Record, replace
 from assistant.model.report import Environment, Report
 from assistant.privacy import NOBODY, Known, redact
 
-__all__ = ["MARKER", "Bundle", "Unsuited", "clean", "without_path"]
-
 # The first line of every file that we write holds this; a file without it is somebody else's.
 MARKER = "Written by torch-setup-assistant"
 

@@ -10,8 +10,6 @@ from assistant.export.trust import plain
 from assistant.model.machine import Machine, Vendor
 from assistant.model.plan import Backend, of_torch_family
 
-__all__ = ["collect_env_text"]
-
 _NONE = "Could not collect"
 _BESIDE = re.compile(r"numpy|onnx.*|torch.*|nvidia-.*|intel-.*|optree|mypy.*")
 

@@ -18,8 +18,6 @@ from assistant.model.plan import Plan
 from assistant.model.record import Record, from_plain, replace, to_plain
 from assistant.model.report import Environment, Report
 
-__all__ = ["Config", "config_text", "read_config"]
-
 SCHEMA = 1
 NAME = "assistant.toml"
 

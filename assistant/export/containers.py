@@ -14,8 +14,6 @@ from assistant.i18n import _
 from assistant.model.plan import Backend
 from assistant.model.record import Record
 
-__all__ = ["Container", "ContainerTables", "devcontainer_text", "dockerfile_text"]
-
 
 class Container(Record, frozen=True):
     """What a container needs for a backend: its base image ("{python}" is filled in), drivers from Debian, variables.

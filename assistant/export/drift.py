@@ -11,8 +11,6 @@ from assistant.model.plan import Plan
 from assistant.model.record import Record
 from assistant.model.report import RIGHT, Report, status_word
 
-__all__ = ["Drift", "file_drift", "machine_drift", "package_drift", "plan_drift", "report_drift", "same_hardware"]
-
 _DIGITS = 16  # of a hash: enough to tell files apart, and to be read
 
 

@@ -11,8 +11,6 @@ from assistant.export.shells import variables
 from assistant.export.templates import filled, json_text
 from assistant.privacy import at_home
 
-__all__ = ["kernelspec_text", "runtime_text", "verify_text", "vscode_text"]
-
 
 def kernelspec_text(bundle: Bundle) -> str:
     """Write `kernel.json` for `jupyter kernelspec install --prefix ENV kernelspec`, naming no path of this machine.

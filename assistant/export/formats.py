@@ -17,8 +17,6 @@ from assistant.export.shells import dotenv_text, fish_text, powershell_text
 from assistant.export.workflow import workflow_text
 from assistant.i18n import say
 
-__all__ = ["FORMATS", "NEEDS", "Format"]
-
 
 @dataclass(frozen=True)
 class Format:

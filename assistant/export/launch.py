@@ -12,8 +12,6 @@ from assistant.export.templates import filled, json_text
 from assistant.i18n import _
 from assistant.model.plan import of_torch_family
 
-__all__ = ["launch_files"]
-
 _KEEPER = "stabilitymatrix"  # starts the others, and keeps their arguments as JSON
 _SAFE = re.compile(r"[\w.,:/+@=-]*", re.ASCII)
 

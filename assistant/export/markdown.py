@@ -21,8 +21,6 @@ from assistant.views import (
     speed_rows,
 )
 
-__all__ = ["report_text"]
-
 _SPECIAL = re.compile(r"([\\`*_\[\]|#~])")
 
 

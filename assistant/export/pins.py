@@ -16,8 +16,6 @@ from assistant.i18n import _, say
 from assistant.model.plan import of_torch_family
 from assistant.model.visible import spelled
 
-__all__ = ["asked", "constraints_text", "lock_text", "pages", "pins", "requirements_text"]
-
 _INSTALLERS = ("pip", "uv")  # pip does not replace itself on Windows
 
 

@@ -11,8 +11,6 @@ from assistant.export.templates import filled, toml_text
 from assistant.i18n import _
 from assistant.model.plan import of_torch_family
 
-__all__ = ["conda_text", "pixi_text", "pyproject_text"]
-
 _PLATFORMS = {
     ("linux", "x86_64"): "linux-64",
     ("linux", "aarch64"): "linux-aarch64",

@@ -8,8 +8,6 @@ from collections.abc import Callable
 from assistant.export.bundle import MARKER, Bundle
 from assistant.host.quiet import quiet
 
-__all__ = ["dotenv_text", "fish_text", "powershell_text", "variables"]
-
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _PLAIN = re.compile(r"[\w.,:/+@%=-]*", re.ASCII)
 _POWERSHELL_QUOTES = re.compile(r"(['\u2018-\u201b])")  # PowerShell takes curly ones for straight ones

@@ -12,8 +12,6 @@ from assistant.export.bundle import MARKER
 from assistant.i18n import say
 from assistant.model.visible import spelled
 
-__all__ = ["filled", "json_text", "toml_text"]
-
 FOLDER = Path(__file__).with_name("templates")
 
 

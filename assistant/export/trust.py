@@ -16,8 +16,6 @@ from assistant.model.plan import Plan
 from assistant.model.report import Environment
 from assistant.model.visible import one_line
 
-__all__ = ["VARIABLES", "check_values", "plain"]
-
 # What a plan may set. Others make a program load libraries or code (LD_PRELOAD, PYTHONPATH, CUDA_INJECTION64_PATH).
 VARIABLES = frozenset(
     (

@@ -7,8 +7,6 @@ from assistant.export.shells import variables
 from assistant.export.templates import filled
 from assistant.model.plan import Backend
 
-__all__ = ["workflow_text"]
-
 _RUNNERS = {"linux": "ubuntu-24.04", "windows": "windows-2025", "macos": "macos-15"}
 _ARM = {"linux": "ubuntu-24.04-arm", "windows": "windows-11-arm"}
 _LABELS = {"linux": "linux", "windows": "windows", "macos": "macOS"}

@@ -13,8 +13,6 @@ from assistant.host.files import draft, put_in_place, write_whole
 from assistant.i18n import _
 from assistant.model.errors import WorkFailed
 
-__all__ = ["write_all"]
-
 _HEAD_BYTES = 400  # the marker stands in the first line, or after an XML declaration
 
 

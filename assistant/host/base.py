@@ -8,8 +8,6 @@ import msgspec
 
 from assistant.model.machine import Answer
 
-__all__ = ["Answer", "Host"]
-
 
 class Host(ABC):
     """One machine that can be asked. No question ever raises; each has its own time limit."""

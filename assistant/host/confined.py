@@ -10,8 +10,6 @@ import sys
 from collections.abc import Mapping
 from contextlib import suppress
 
-__all__ = ["keep_to"]
-
 PR_SET_PDEATHSIG = 1  # linux/prctl.h
 
 

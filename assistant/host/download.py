@@ -22,8 +22,6 @@ from assistant.i18n import _
 from assistant.model.errors import AssistantError, WorkFailed
 from assistant.model.record import Record
 
-__all__ = ["Fetch", "Patience", "download", "file_name"]
-
 PARALLEL = 6
 CHUNK = 1 << 18
 AGAIN = {408, 425, 429, 500, 502, 503, 504}  # answers of a server that may do better in a moment

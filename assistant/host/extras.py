@@ -20,8 +20,6 @@ from packaging.utils import canonicalize_name
 from assistant.i18n import _
 from assistant.model.errors import WorkFailed
 
-__all__ = ["extra_of", "lacking", "require"]
-
 NAME = "torch-setup-assistant"
 SMALLEST_FIRST = ("onnx", "lab", "app")
 _MODULES = {"google": "protobuf"}  # where a module is named otherwise than what brings it

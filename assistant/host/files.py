@@ -21,20 +21,6 @@ from typing import IO
 from assistant.host.process import alive
 from assistant.i18n import _
 
-__all__ = [
-    "append_private",
-    "draft",
-    "open_plain",
-    "private_folder",
-    "put_in_place",
-    "read_plain",
-    "settle",
-    "settle_all",
-    "sweep",
-    "write_named",
-    "write_whole",
-]
-
 STATE_LIMIT = 64 << 20  # bytes; the largest file of our own is the manifest of an environment of 200,000 files
 _NO_WAIT = getattr(os, "O_NONBLOCK", 0)  # opening a pipe would wait for its writer
 _NO_LINK = getattr(os, "O_NOFOLLOW", 0)

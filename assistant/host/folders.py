@@ -6,8 +6,6 @@ from pathlib import Path
 
 import platformdirs
 
-__all__ = ["OWN_ENVIRONMENTS", "user_cache", "user_data", "user_state"]
-
 NAME = "pytorch-setup-assistant"
 OWN_ENVIRONMENTS = ".assistant"  # beside start.py, which makes the assistant's own environment in it
 

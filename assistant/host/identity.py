@@ -8,8 +8,6 @@ from collections.abc import Mapping
 from assistant.host.live import LiveHost
 from assistant.privacy import Known, secret_values
 
-__all__ = ["known_here", "known_of"]
-
 
 def known_here() -> Known:
     """Ask the machine at hand."""

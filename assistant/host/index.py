@@ -28,23 +28,6 @@ if TYPE_CHECKING:
     from unearth import Link, TargetPython
     from unearth.fetchers import PyPIClient
 
-__all__ = [
-    "DEFAULT_INDEX",
-    "DIRECT",
-    "Archive",
-    "Asked",
-    "Found",
-    "Network",
-    "find_archives",
-    "find_wheels",
-    "list_each",
-    "list_wheels",
-    "warm_up",
-    "web_client",
-    "wheel_sizes",
-    "wheel_version",
-]
-
 NEWEST_GLIBC = 50  # stands for an unknown glibc: no wheel is left out for it
 NEWEST_MACOS = 26
 

@@ -11,8 +11,6 @@ import msgspec
 from assistant.model.machine import Said
 from assistant.model.record import replace
 
-__all__ = ["reduced"]
-
 Keys = Mapping[str, "Keys | None"]  # of a JSON object, "*" for any; None keeps the value, a mapping goes on inside
 
 _ADAPTER: Keys = dict.fromkeys(

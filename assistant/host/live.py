@@ -16,10 +16,9 @@ from pathlib import Path
 
 import msgspec
 
-from assistant.host.base import Answer, Host
+from assistant.host.base import Host
 from assistant.host.quiet import for_child
-
-__all__ = ["IN_BROWSER", "LiveHost"]
+from assistant.model.machine import Answer
 
 IN_BROWSER = sys.platform == "emscripten"  # Pyodide: no processes, no threads, and no machine to look at
 

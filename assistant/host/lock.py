@@ -19,8 +19,6 @@ from assistant.i18n import _
 from assistant.model.errors import BadInput, WorkFailed
 from assistant.model.record import Record, from_json, replace, to_json
 
-__all__ = ["Holder", "Lock"]
-
 # Not by filelock (4.2): on Windows it locks the first byte, and who holds the lock could not be read meanwhile.
 PLACE = 1 << 30  # the byte that Windows locks: far behind the text, which stays readable
 ORPHAN_SECONDS = 5.0

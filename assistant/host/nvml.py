@@ -8,9 +8,7 @@ from typing import Any
 import msgspec
 import pynvml
 
-from assistant.host.base import Answer
-
-__all__ = ["look"]
+from assistant.model.machine import Answer
 
 
 def look() -> Answer:

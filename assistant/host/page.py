@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from unearth import Link
     from unearth.fetchers import PyPIClient
 
-__all__ = ["wheels_of_page"]
-
 
 # PEP 691: {"files": [{"filename": "six-1.17.0-py2.py3-none-any.whl", "url": "https://…/six-1.17.0-….whl",
 #   "hashes": {"sha256": "4721f391…"}, "yanked": false, …}, …], …}

@@ -9,8 +9,6 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from typing import Generic, TypeVar
 
-__all__ = ["Ahead", "each_within"]
-
 PARALLEL = 16
 CHECK_SECONDS = 0.05
 

@@ -17,16 +17,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from assistant.host.index import Network
 
-__all__ = [
-    "PipSettings",
-    "pip_environment",
-    "read_pip_settings",
-    "uv_arguments",
-    "uv_default",
-    "uv_environment",
-    "uv_indexes",
-]
-
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PipSettings:

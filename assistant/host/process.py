@@ -20,19 +20,6 @@ from assistant.model.errors import Cancelled, WorkFailed
 if TYPE_CHECKING:
     from assistant.host.lock import Lock
 
-__all__ = [
-    "CancelToken",
-    "Terms",
-    "alive",
-    "become",
-    "end_left_behind",
-    "heard_by",
-    "is_root",
-    "leave_running",
-    "stream",
-    "uninterrupted",
-]
-
 CLOCK_SECONDS = 2.0  # how far a process's start and a file's time may lie apart for one and the same moment
 GRACE_SECONDS = 0.2  # what our children were writing is thrown away, or done again by the next try
 

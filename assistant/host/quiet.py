@@ -8,8 +8,6 @@ from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
 
-__all__ = ["for_child", "quiet"]
-
 
 @cache
 def _switches() -> Mapping[str, str]:

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import threading
 
-from assistant.host.base import Answer, Host
+from assistant.host.base import Host
 from assistant.host.identity import known_of
 from assistant.host.kept import reduced
 from assistant.i18n import _
 from assistant.model.errors import BadInput
-from assistant.model.machine import Recording, Said
+from assistant.model.machine import Answer, Recording, Said
 from assistant.model.record import from_json, to_json
 from assistant.privacy import redact
-
-__all__ = ["RecordingHost", "ReplayHost", "read_recording", "write_recording"]
 
 
 class RecordingHost(Host):

@@ -26,8 +26,6 @@ from assistant.host.process import CancelToken, Terms, stream
 from assistant.host.quiet import quiet
 from assistant.i18n import Text, _
 
-__all__ = ["Bubble", "Limits", "Outcome", "confine", "obstacle", "own_paths", "places_of", "share_of_memory"]
-
 BOOT = """import sys
 sys.path[:] = [place for place in sys.path if place]  # what lies in the working folder is not ours
 import json, runpy

@@ -7,8 +7,6 @@ import importlib
 from typing import Any
 from uuid import UUID
 
-__all__ = ["dxgi_adapters", "file_version", "read_registry"]
-
 _WINDOWS: Any = ctypes  # WinDLL and WINFUNCTYPE exist on Windows only
 _ROOTS = {"HKLM": "HKEY_LOCAL_MACHINE", "HKCU": "HKEY_CURRENT_USER"}
 

@@ -19,8 +19,6 @@ from assistant.install.scratch import scratch
 from assistant.model.errors import WorkFailed, unreadable, unwritable
 from assistant.model.event import Progress, Step
 
-__all__ = ["build_wheel"]
-
 LIMIT = 4 << 30  # bytes; larger than any source archive or wheel that PyPI takes
 
 

@@ -15,8 +15,6 @@ from assistant.install.site import Site
 from assistant.model.finding import Finding, Remedy, Severity
 from assistant.model.plan import of_torch_family
 
-__all__ = ["conflicts"]
-
 
 def conflicts(site: Site, coming: Mapping[str, str]) -> tuple[Finding, ...]:
     """Find who would be broken in `site` once the packages in `coming` (name to version) are there.

@@ -27,8 +27,6 @@ from assistant.model.event import LogLine, Progress, Sink, Step
 from assistant.model.plan import Plan
 from assistant.privacy import Lines, Policy
 
-__all__ = ["Installer", "disk_obstacle"]
-
 REQUIREMENTS = "requirements.txt"
 
 

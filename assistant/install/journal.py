@@ -23,8 +23,6 @@ from assistant.install.work import WORK
 from assistant.model.errors import BadInput, WorkFailed
 from assistant.model.record import Record, from_json, to_json
 
-__all__ = ["Entry", "Journal", "entries", "entry_of", "notes_folder"]
-
 _TOKEN = re.compile(r"[0-9a-f]{32}")
 _SUFFIXES = {".json", ".lock", ".manifest", ".where"}
 

@@ -17,19 +17,6 @@ from assistant.model.errors import WorkFailed
 from assistant.model.plan import Plan
 from assistant.model.record import Record
 
-__all__ = [
-    "KernelNote",
-    "environments_with_kernels",
-    "is_kernel_name",
-    "kernel_folder",
-    "kernel_name",
-    "note_kernel",
-    "put_kernel_back",
-    "register_kernel",
-    "remove_kernel",
-    "set_variables",
-]
-
 FILE = "kernel.json"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,119}")  # Jupyter's own rule, and no name that leads out of a folder
 

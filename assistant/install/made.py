@@ -25,8 +25,6 @@ from assistant.model.errors import BadInput, WorkFailed
 from assistant.model.finding import Finding
 from assistant.model.record import Record
 
-__all__ = ["Made", "made_environments", "marked_environments", "prune", "remove_environment", "replaced_builds"]
-
 Health = Literal["good", "changed", "broken"]
 
 

@@ -36,19 +36,6 @@ from assistant.model.record import Record, from_json, replace, to_json
 from assistant.model.report import Environment
 from assistant.privacy import Policy, redact
 
-__all__ = [
-    "Marker",
-    "Verify",
-    "aimed_at",
-    "check_site",
-    "delta",
-    "install",
-    "read_marker",
-    "reusable",
-    "standing",
-    "writes",
-]
-
 Verify = Callable[[Environment, Lock], None]  # processes that it starts hold the lock too
 
 

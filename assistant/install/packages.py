@@ -10,8 +10,6 @@ from packaging.pylock import Pylock
 from assistant.model.record import Record
 from assistant.privacy import without_credentials
 
-__all__ = ["Package", "Resolution", "read_lock"]
-
 
 class Package(Record, frozen=True):
     """One package; `size` in bytes, None where no source tells it; `sha256` "" likewise; no password in `url`."""

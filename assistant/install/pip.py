@@ -14,8 +14,6 @@ from assistant.install.uv import KERNEL
 from assistant.model.plan import Plan
 from assistant.privacy import without_credentials
 
-__all__ = ["GUARD", "Pip"]
-
 GUARD = Path(__file__).with_name("programs") / "wheels_only.py"
 QUIETLY = ("--no-input", "--disable-pip-version-check")
 ONLY_WHEELS = ("--only-binary", ":all:")

@@ -26,8 +26,6 @@ from assistant.model.plan import Plan
 from assistant.model.record import Record
 from assistant.model.report import Environment
 
-__all__ = ["Prepared", "Tools", "prepare", "run"]
-
 
 @dataclass(frozen=True)
 class Tools:

@@ -19,8 +19,6 @@ from assistant.model.finding import Finding, Remedy, Severity
 from assistant.model.plan import Plan, of_torch_family
 from assistant.model.record import Record
 
-__all__ = ["Project", "environment_of", "kept_by", "snippet", "undone"]
-
 PIXI_ENVIRONMENT = Path(".pixi", "envs", "default")
 
 

@@ -19,8 +19,6 @@ from assistant.i18n import _
 from assistant.model.finding import Finding, Remedy, Severity
 from assistant.model.plan import of_torch_family
 
-__all__ = ["CONSTRAINTS", "constraint_variables", "constraints", "guarded", "guards", "protect", "replaced"]
-
 CONSTRAINTS = "assistant-constraints.txt"
 PIP_FILE = "pip.ini" if os.name == "nt" else "pip.conf"
 _BESIDE = ("onnxruntime", "torch-directml")

@@ -19,8 +19,6 @@ from assistant.install.work import refuse_unknown, strangers
 from assistant.model.errors import AssistantError
 from assistant.model.record import Record
 
-__all__ = ["Outcome", "Recovered", "give_up", "recover"]
-
 
 class Outcome(StrEnum):
     """What came of one target."""

@@ -16,8 +16,6 @@ from pathlib import Path
 from assistant.host.files import write_whole
 from assistant.install.site import package_folders
 
-__all__ = ["relocate"]
-
 SCRIPTS = "Scripts" if os.name == "nt" else "bin"
 
 

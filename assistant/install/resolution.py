@@ -21,8 +21,6 @@ from assistant.model.errors import WorkFailed
 from assistant.model.plan import Plan
 from assistant.model.record import replace
 
-__all__ = ["OnlySource", "Unsolved", "resolve"]
-
 
 class Unsolved(WorkFailed):
     """No wheels were found that fit; `need` is the requirement that pip met nothing for, None where it named none.

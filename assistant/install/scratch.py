@@ -18,8 +18,6 @@ from assistant.host.process import alive
 from assistant.install.journal import notes_folder
 from assistant.model.errors import WorkFailed
 
-__all__ = ["scratch", "sweep_scratch"]
-
 LOCK = "lock"
 TRIES = 20
 PAUSE_SECONDS = 0.1

@@ -15,19 +15,6 @@ from assistant.install.swap import recorded_files
 from assistant.model.errors import BadInput
 from assistant.model.record import Record, from_json, replace
 
-__all__ = [
-    "Distribution",
-    "Site",
-    "installed_files",
-    "interpreter",
-    "is_environment",
-    "look_at",
-    "package_folders",
-    "python_of",
-    "still",
-]
-
-
 PACKAGES = ("lib/python*/site-packages", "lib64/python*/site-packages", "Lib/site-packages")
 
 

@@ -24,8 +24,6 @@ from assistant.model.machine import Machine
 from assistant.model.plan import Planning
 from assistant.model.record import Record
 
-__all__ = ["Consent", "Sources", "known_index"]
-
 LOOK_SECONDS = 5.0
 SIZE_SECONDS = 2.0
 UV_NAMES = (

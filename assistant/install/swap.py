@@ -20,19 +20,6 @@ from assistant.i18n import _
 from assistant.model.errors import WorkFailed
 from assistant.model.record import Record
 
-__all__ = [
-    "Change",
-    "Identity",
-    "change_for",
-    "check_inside",
-    "identities",
-    "is_below",
-    "put_back",
-    "recorded_files",
-    "spare",
-    "swap",
-]
-
 CACHE = "__pycache__"
 KEPT = "assistant-set-aside"
 INSTALLERS_LOCK = ".lock"  # uv leaves it in a folder that it installs into

@@ -13,8 +13,6 @@ from assistant.install.work import refuse_unknown
 from assistant.model.errors import BadInput, WorkFailed
 from assistant.model.plan import DISK_FACTOR, Plan
 
-__all__ = ["MARKER", "check_disk", "check_path", "check_target", "default_target", "environments", "is_ours"]
-
 MARKER = "assistant-environment.json"  # stands in every environment that was made here and finished
 LONGEST_PATH = 240  # Windows ends at 260, and packages need some of it
 

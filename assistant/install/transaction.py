@@ -29,8 +29,6 @@ from assistant.install.work import WORK, Rooms, carries, delete, delete_later, m
 from assistant.model.errors import AssistantError, Cancelled, WorkFailed
 from assistant.model.record import replace
 
-__all__ = ["Transaction", "busy", "remove", "settle_journal", "transaction"]
-
 
 class Transaction:
     """One installation under way, whose lock is held: installers that run in it hold it as well."""

@@ -13,8 +13,6 @@ from pathlib import Path
 
 from assistant.install.site import package_folders
 
-__all__ = ["contents", "incomplete"]
-
 
 def contents(wheels: Iterable[Path]) -> dict[str, int]:
     """Give the sizes of the files that go into the packages' folder as they are.

@@ -15,8 +15,6 @@ from assistant.host.files import write_whole
 from assistant.install.packages import Resolution, read_lock
 from assistant.model.plan import Plan, of_torch_family
 
-__all__ = ["KERNEL", "Uv", "find_uv", "project_file"]
-
 LOCK = "pylock.toml"  # uv takes no other name
 
 KERNEL = "ipykernel"  # an environment without it cannot be a kernel, and JupyterLab could not offer it

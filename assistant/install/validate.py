@@ -11,8 +11,6 @@ from assistant.i18n import Text, _
 from assistant.model.errors import BadInput
 from assistant.privacy import Policy, redact
 
-__all__ = ["check_index_url", "check_requirement"]
-
 _ADDRESS = re.compile(r"(?P<scheme>https?|file)://(?P<server>[^/?#]*)(?P<rest>.*)")
 
 

@@ -23,8 +23,6 @@ from assistant.install.packages import Package
 from assistant.model.errors import BadInput, WorkFailed
 from assistant.model.event import LogLine, Progress, Step
 
-__all__ = ["cache_folder", "fetch", "missing", "places", "requirement_lines"]
-
 TELL_SECONDS = 0.1
 
 

@@ -24,8 +24,6 @@ from assistant.host.process import leave_running
 from assistant.i18n import _
 from assistant.model.errors import BadInput, WorkFailed
 
-__all__ = ["WORK", "Rooms", "carries", "delete", "delete_later", "make", "refuse_unknown", "rooms", "strangers"]
-
 WORK = ".assistant-install"
 TOKEN = "token"  # noqa: S105 - a file's name
 PATIENCE_SECONDS = 2.0  # for what the system does not let go at once

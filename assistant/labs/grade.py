@@ -17,8 +17,6 @@ from assistant.model.record import Record, from_plain
 if TYPE_CHECKING:
     from nbformat import NotebookNode
 
-__all__ = ["NOTEBOOK_BYTES", "Grade", "grade", "grades_of", "notebooks"]
-
 NOTEBOOK_BYTES = 200 << 20  # one with its outputs
 
 

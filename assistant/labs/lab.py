@@ -15,8 +15,6 @@ from assistant.model.machine import Machine
 from assistant.model.record import Record, from_json, replace, to_json, to_plain
 from assistant.session.diagnosis import diagnosed
 
-__all__ = ["MIME", "Lab", "Score", "Told"]
-
 MIME = "application/vnd.torch-setup-assistant.lab+json"
 POINTS, HINT_COST, MISS_COST = 10, 2, 1
 SHOWN_LINES = 12

@@ -23,8 +23,6 @@ from assistant.labs.scene import environment_with_torch
 from assistant.model.errors import BadInput
 from assistant.model.record import to_json
 
-__all__ = ["RUN_SECONDS", "rerun"]
-
 RUN_SECONDS = 1800.0  # of a whole notebook: all ten labs take a third of it
 SHARE, LEAST_MEMORY = 0.5, 4 << 30  # of the machine's memory, and bytes: torch in a kernel and in a lab's program
 PROCESSES = 256  # of all that a notebook starts; threads of torch count on some systems

@@ -11,8 +11,6 @@ import nbformat
 from assistant.host.folders import user_cache
 from assistant.model.record import Record, from_json
 
-__all__ = ["DONE", "Task"]
-
 DONE = ".done.ipynb"
 CELL_SECONDS = 300
 KERNEL = "python3"

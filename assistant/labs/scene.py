@@ -18,8 +18,6 @@ from assistant.install import interpreter
 from assistant.model.errors import BadInput, WorkFailed
 from assistant.session.store import Store
 
-__all__ = ["PROGRAMS", "Outcome", "Scene", "environment_with_torch"]
-
 PROGRAMS = Path(__file__).with_name("programs")
 RUNTIME = Path(__file__).parents[1] / "runtime"
 MARKER = ".lab"  # only a folder that holds it is ever removed

@@ -23,8 +23,6 @@ from assistant.model.plan import Backend
 from assistant.model.record import from_json
 from assistant.plan import make_plans
 
-__all__ = ["SCENES", "Play"]
-
 
 class Play(NamedTuple):
     """One lab's deeds: `breaks` prepares the folder, `symptom` shows the failure, `fault` tells what is still wrong."""

@@ -10,8 +10,6 @@ from assistant.i18n import _
 from assistant.model.errors import BadInput
 from assistant.model.record import Record, from_plain
 
-__all__ = ["Text", "text_of", "texts"]
-
 
 class Text(Record, frozen=True):
     """One lab's words; `files` are those that the learner changes, `answer` the lines that mend it.

@@ -8,8 +8,6 @@ import tomllib
 from collections.abc import Iterator
 from typing import IO, Any
 
-__all__ = ["boards", "caveats", "commands", "gaps", "health", "labels", "labs", "of_click", "rules"]
-
 
 def commands(file: IO[bytes], keywords: Any, comment_tags: Any, options: Any) -> Iterator[tuple[Any, ...]]:  # noqa: ANN401 - as Babel calls every extractor
     """Give a module's own sentences, then what click shows of it: docstrings of commands and `help` of options."""

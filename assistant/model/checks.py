@@ -7,8 +7,6 @@ from typing import Literal
 
 from assistant.i18n import Message, _, verbatim
 
-__all__ = ["CHECKS", "ESSENTIAL", "FULL", "QUICK", "SPARE", "Level", "check_kind", "check_title"]
-
 Level = Literal["quick", "full"]
 
 BASE = _("The device itself")

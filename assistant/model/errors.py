@@ -6,8 +6,6 @@ from pathlib import Path
 
 from assistant.i18n import Text, _, render
 
-__all__ = ["AssistantError", "BadInput", "Cancelled", "NothingFits", "WorkFailed", "unreadable", "unwritable"]
-
 
 class AssistantError(Exception):
     """A failure told in one sentence, with the next step in `hint`; the cause is chained."""

@@ -9,9 +9,6 @@ from assistant.i18n import Message, Text, _
 from assistant.model.finding import Finding
 from assistant.model.record import Record
 
-__all__ = ["Event", "FindingRaised", "JobFailed", "LogLine", "Progress", "Sink", "Step"]
-
-
 MINUTE = 60.0
 
 

@@ -8,9 +8,6 @@ from assistant.i18n import Text
 from assistant.model.plan import Plan
 from assistant.model.record import Record
 
-__all__ = ["Diagnosis", "Finding", "Launch", "Remedy", "Severity"]
-
-
 SURE = 0.8  # confidence from which a cause is told without "perhaps"
 
 

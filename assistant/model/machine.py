@@ -8,8 +8,6 @@ from typing import Any, Literal
 from assistant.model.finding import Finding
 from assistant.model.record import Record
 
-__all__ = ["Answer", "Detection", "Evidence", "Gpu", "Machine", "Recording", "Said", "Standing", "Vendor"]
-
 Standing = Literal["ok", "missing", "denied", "timeout", "failed", "unrecorded"]
 
 

@@ -8,8 +8,6 @@ from enum import Enum
 from assistant.i18n import Text
 from assistant.model.record import Record
 
-__all__ = ["DISK_FACTOR", "Backend", "Plan", "Planning", "Rejection", "Request", "Wheel", "of_torch_family"]
-
 DISK_FACTOR = 4  # a wheel unpacks to about three times its size, and the cache keeps one more copy
 
 

@@ -12,8 +12,6 @@ from assistant.i18n import Message, Text, _, render
 from assistant.model.errors import BadInput
 from assistant.model.visible import spelled
 
-__all__ = ["Record", "from_json", "from_plain", "reason_of", "replace", "to_json", "to_plain", "with_words"]
-
 
 class Record(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """A frozen value; keys that are missing in JSON keep their default, unknown keys are refused."""

@@ -9,8 +9,6 @@ from assistant.model.checks import ESSENTIAL, SPARE
 from assistant.model.record import Record
 from assistant.model.speed import Limit, Speed
 
-__all__ = ["RIGHT", "Check", "Environment", "Report", "Status", "duration", "status_word", "verdict"]
-
 
 class Status(Enum):
     """How one check ended; missing, wrong and slow are told apart."""

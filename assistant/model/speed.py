@@ -6,8 +6,6 @@ from collections.abc import Mapping
 
 from assistant.model.record import Record
 
-__all__ = ["BANDWIDTH", "Limit", "Speed", "figure"]
-
 NOISY = 0.2
 BANDWIDTH = "bandwidth"  # the key of the memory's limit; the others are named for types
 

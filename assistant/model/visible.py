@@ -9,8 +9,6 @@ from __future__ import annotations
 import json
 import re
 
-__all__ = ["one_line", "spelled", "visible"]
-
 # Unicode's Cc, Cs, Zl and Zp, and those of Cf that show nothing (Unicode's TR 36; CVE-2021-42574).
 # The Arabic, Kaithi, Egyptian and musical signs of Cf are drawn; tags (U+E0000 to U+E007F) hide whole sentences.
 _HIDDEN = (

@@ -12,28 +12,6 @@ from assistant.model.finding import Finding
 from assistant.model.record import Record
 from assistant.model.report import duration
 
-__all__ = [
-    "HEADINGS_OF_AGREEMENT",
-    "HEADINGS_OF_CHANGES",
-    "HEADINGS_OF_RUNS",
-    "Agreement",
-    "Attempt",
-    "Change",
-    "Checked",
-    "Conversion",
-    "Half",
-    "Kept",
-    "OperatorRow",
-    "Placed",
-    "Run",
-    "default_output",
-    "operator_rows",
-    "operator_table",
-    "rows_of_agreement",
-    "rows_of_changes",
-    "rows_of_runs",
-]
-
 MOST_NAMED = 4
 CHECK_SECONDS, CONVERT_SECONDS, TRY_SECONDS = 600.0, 3600.0, 300.0  # how long each may take unless the user says
 

@@ -20,8 +20,6 @@ from assistant.model.record import from_json, replace, to_json
 from assistant.onnx.answers import Attempt, Checked, Conversion, default_output
 from assistant.onnx.worker import ANSWER, Request, Told
 
-__all__ = ["check", "convert", "limits", "try_model"]
-
 SHARE, LEAST_MEMORY = 0.75, 2 << 30  # of the machine's memory, and bytes: what is left is for everybody else
 ANSWER_BYTES = 1 << 30  # a line for each of a million nodes
 WORKER = "assistant.onnx.worker"

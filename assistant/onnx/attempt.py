@@ -21,8 +21,6 @@ from assistant.onnx.calibrate import Feeds, is_small
 from assistant.onnx.load import load_model
 from assistant.onnx.values import program
 
-__all__ = ["source_of", "try_model"]
-
 TOLERANCE = 1e-2  # of the largest number, as the rounding of FP16 makes it in deep networks
 SMALLEST_SCALE = 1e-3  # outputs that are all smaller count as this large: their last digits are noise
 FEW_CHANGED = 0.01  # of integers and truths

@@ -15,8 +15,6 @@ from assistant.i18n import _
 from assistant.model.errors import BadInput
 from assistant.onnx.graph import bodies, nested, plain_domain, sparse_tensors, tensors
 
-__all__ = ["LIMIT", "model_bytes", "refuse_bombs", "refuse_crowds", "refuse_shapes"]
-
 LIMIT = 2**31 - 1  # protobuf reads and writes no more in one piece
 MOST_PARTS = 1_000_000  # nodes, weights or values of a graph: the largest language models have a tenth of that
 MOST_DEPTH = 200  # functions calling one another: exporters nest them as deep as a network's modules, which is 20

@@ -18,8 +18,6 @@ from assistant.onnx.graph import KNOWN_IR, given_inputs
 from assistant.onnx.ranges import LARGEST, ROUNDED_AWAY
 from assistant.onnx.values import FLOAT, Program, Step, Value, attribute, constant_input, size_of
 
-__all__ = ["Feeds", "Measured", "evaluate", "evaluate_on_runtime", "feeds", "is_small", "measure", "open_session"]
-
 Feeds = dict[str, Any]  # an array per input, or a list of arrays for a sequence
 
 SIZES = (3, 8, 64, 224, 1)  # tried in turn for sizes that the model leaves open

@@ -13,8 +13,6 @@ from assistant.onnx.halves import FOLLOWS, MAKES, Slots
 from assistant.onnx.ranges import Constants
 from assistant.onnx.values import FLOAT, HALF, Program, Scope, Step, Value, attribute
 
-__all__ = ["Writer"]
-
 FIRST_FREE_IR = 4  # from here on a weight need not be listed among the inputs
 
 

@@ -15,15 +15,13 @@ from assistant.host.files import open_plain, write_whole
 from assistant.i18n import Message, _
 from assistant.model.errors import BadInput, WorkFailed, unwritable
 from assistant.model.record import Record, to_json
-from assistant.onnx.answers import Change, Conversion, Half, default_output, rows_of_changes
+from assistant.onnx.answers import Change, Conversion, Half, default_output
 from assistant.onnx.calibrate import Feeds
 from assistant.onnx.fp16 import convert_to_fp16
 from assistant.onnx.graph import KNOWN_IR, opsets
 from assistant.onnx.load import load_model, save_model
 from assistant.onnx.opset import CannotLower, best_opsets, lowered
 from assistant.onnx.rewrites import ALWAYS, rewritten
-
-__all__ = ["Wishes", "convert", "convert_model", "read_samples", "rows_of_changes"]
 
 FIRST_OPSET = 7  # of those that ONNX Runtime guarantees to run
 CHECKED_BYTES = 2**31 - 2**27  # the checker takes no model in memory that is larger

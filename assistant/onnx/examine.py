@@ -15,8 +15,6 @@ from assistant.onnx.load import load_model
 from assistant.onnx.operators import provider_name, runtime
 from assistant.onnx.placement import place
 
-__all__ = ["check_model", "checked", "examine"]
-
 
 def check_model(model: ModelProto | str | Path, provider: str = "dml") -> Checked:
     """Check a model, or a model's file, for "dml" or "cpu"; raise `BadInput` for a file that nothing could load."""

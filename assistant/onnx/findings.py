@@ -19,8 +19,6 @@ from assistant.onnx.partition import copies
 from assistant.onnx.placement import Node
 from assistant.onnx.values import Program, Value, attribute, constant_input
 
-__all__ = ["Look", "count_nodes", "find", "obstacle"]
-
 MOST_NAMES = 5
 ORDER = (Severity.ERROR, Severity.WARNING, Severity.INFO)
 CONVOLUTIONS = {"Conv", "ConvTranspose", "MaxPool", "AveragePool", "LpPool"}

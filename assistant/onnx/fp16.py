@@ -17,8 +17,6 @@ from assistant.onnx.ranges import LARGEST, Constants, bound, outside
 from assistant.onnx.rehearse import CLOSE, CLOSE_WIDE, blamed, differs
 from assistant.onnx.values import FLOAT, Program, Step, Value, attribute, program
 
-__all__ = ["convert_to_fp16", "to_fp16"]
-
 Calibrate = Literal["auto", "always", "never"]
 
 CALM = 2.0  # room left above the estimate, which takes the strongest channel at six standard deviations

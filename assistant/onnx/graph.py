@@ -17,22 +17,6 @@ from onnx import (
     ValueInfoProto,
 )
 
-__all__ = [
-    "KNOWN_IR",
-    "bodies",
-    "consumed",
-    "fresh",
-    "given_inputs",
-    "missing",
-    "nested",
-    "opsets",
-    "ordered",
-    "plain_domain",
-    "sparse_tensors",
-    "subgraphs",
-    "tensors",
-]
-
 KNOWN_IR = 10  # every ONNX Runtime since 1.18 reads it
 
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from assistant.model.record import Record
 from assistant.onnx.values import FLOAT, NO_TENSOR, UNKNOWN, Step, Value, attribute
 
-__all__ = ["FOLLOWS", "MOVES", "Slots", "kept_op", "slots"]
-
 
 class Slots(Record, frozen=True):
     """The inputs and outputs, by position, that become FP16 when a step does."""

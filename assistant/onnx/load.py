@@ -20,8 +20,6 @@ from assistant.onnx.bounds import LIMIT, model_bytes, refuse_bombs, refuse_crowd
 from assistant.onnx.graph import bodies, missing, opsets, ordered, plain_domain, tensors
 from assistant.onnx.operators import runtimes
 
-__all__ = ["load_model", "save_model"]
-
 ROOM = 2**27  # left for everything in a model but its weights
 KEPT_BYTES = 2**20  # a smaller tensor is always read: its values may decide where a node runs
 INLINE_BYTES = 1024  # a smaller tensor stays in the model file

@@ -16,30 +16,6 @@ from packaging.version import Version
 from assistant.i18n import Text, _
 from assistant.model.record import Record, from_json
 
-__all__ = [
-    "Kernel",
-    "Late",
-    "Release",
-    "Runtimes",
-    "Signature",
-    "Table",
-    "Types",
-    "definition",
-    "described",
-    "holds",
-    "is_function",
-    "late",
-    "make_call",
-    "match",
-    "provider_name",
-    "runtime",
-    "runtimes",
-    "signature",
-    "since",
-    "table",
-    "tensor_type",
-]
-
 Types = tuple[str | None, ...]  # "" for an argument that is left out, None for a type that is not known
 ELEMENTS: dict[int, str] = {number: name.lower() for name, number in onnx.TensorProto.DataType.items()}
 FLAVOURS = ("onnxruntime", "onnxruntime-gpu", "onnxruntime-directml", "onnxruntime-windowsml")

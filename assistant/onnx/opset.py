@@ -14,8 +14,6 @@ from assistant.onnx.graph import KNOWN_IR, opsets
 from assistant.onnx.operators import definition, described, make_call, tensor_type
 from assistant.onnx.values import Program, Step, Value, attribute, constant_input, program
 
-__all__ = ["best_opsets", "lowered"]
-
 LAST_MATCHED = 21  # DirectML's newest kernel rows
 WITHOUT_SCATTER, WITH_SCATTER = (19, 18, 17, 21), (17, 16, 19, 18, 21)
 SCATTERS = {"ScatterElements", "ScatterND"}  # DirectML has them up to opset 17

@@ -11,8 +11,6 @@ from assistant.onnx.operators import Kernel
 from assistant.onnx.placement import Node
 from assistant.onnx.values import Step, Value
 
-__all__ = ["Stretch", "copies", "stretches"]
-
 
 @dataclass(slots=True)
 class Stretch:

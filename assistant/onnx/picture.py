@@ -11,8 +11,6 @@ from assistant.onnx.partition import Stretch, stretches
 from assistant.onnx.placement import Node
 from assistant.svg import text
 
-__all__ = ["draw"]
-
 MOST_BOXES = 24
 MOST_OPERATORS = 4
 WIDTH, MARGIN, GAP, BOX_HEIGHT, STEP, TOP = 760, 20, 20, 46, 78, 84

@@ -31,8 +31,6 @@ from assistant.onnx.operators import (
 )
 from assistant.onnx.values import NO_TENSOR, UNKNOWN, Program, Step, Value, attribute, program, skeleton
 
-__all__ = ["Node", "place", "type_name"]
-
 OPENED = "assistant.opened"  # the domain of a function that is to be replaced by what it consists of
 SMALL_ELEMENTS = 100  # an initializer up to here does not keep a node on the device
 HALVES = {TensorProto.FLOAT16, TensorProto.BFLOAT16, *range(TensorProto.FLOAT8E4M3FN, TensorProto.FLOAT8E5M2FNUZ + 1)}

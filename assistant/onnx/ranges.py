@@ -11,8 +11,6 @@ from onnx import TensorProto, numpy_helper
 from assistant.onnx.halves import MOVES
 from assistant.onnx.values import FLOAT, Program, Step, Value, attribute
 
-__all__ = ["LARGEST", "ROUNDED_AWAY", "Constant", "Constants", "bound", "outside"]
-
 LARGEST = 65504.0  # of FP16
 ROUNDED_AWAY = 6e-7  # below, rounding to FP16 changes a number by more than 5 %
 SIGNIFICANT = 2.0**-10  # of a tensor's largest: what is smaller does not count beside it

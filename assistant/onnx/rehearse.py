@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 
 from assistant.onnx.values import Program, Step, Value
 
-__all__ = ["CLOSE", "CLOSE_WIDE", "blamed", "differs"]
-
 CLOSE = 4e-3  # of the largest number: what an output may differ by
 CLOSE_WIDE = 5e-2  # the same for inputs that are there to find what overflows
 PARTED = 2e-3  # of its own largest: from here on a value inside counts as having gone astray

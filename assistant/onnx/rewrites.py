@@ -11,8 +11,6 @@ from onnx import ModelProto, NodeProto, helper, numpy_helper
 from assistant.onnx.graph import bodies, fresh
 from assistant.onnx.values import FLOAT, Program, Scope, Step, Value, attribute, constant_input, program
 
-__all__ = ["ALWAYS", "FLAT_OPS", "REWRITES", "rewritten"]
-
 ALWAYS = ("Max", "Mean", "Min", "Pad", "Sum")  # wrong, or unfused, on every device
 FLAT_OPS = ("AveragePool", "Conv", "ConvTranspose", "MaxPool")  # 1-D: NPUs take 2-D alone, GPUs need no change
 

@@ -26,20 +26,6 @@ from onnx import (
 from assistant.onnx.graph import bodies, opsets, ordered, plain_domain, subgraphs
 from assistant.onnx.operators import Signature, described, signature
 
-__all__ = [
-    "FLOAT",
-    "HALF",
-    "Program",
-    "Scope",
-    "Step",
-    "Value",
-    "attribute",
-    "constant_input",
-    "program",
-    "size_of",
-    "skeleton",
-]
-
 FLOAT, HALF = TensorProto.FLOAT, TensorProto.FLOAT16
 LISTED: dict[type, int] = {int: TensorProto.INT64, float: TensorProto.FLOAT}  # of a number written as an attribute
 UNKNOWN, NO_TENSOR = 0, -1

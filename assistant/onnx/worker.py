@@ -16,8 +16,6 @@ from assistant.model.errors import AssistantError, BadInput
 from assistant.model.record import Record, from_json, to_json
 from assistant.onnx.answers import Attempt, Checked, Conversion
 
-__all__ = ["ANSWER", "Request", "Told"]
-
 ANSWER = "answer.json"
 
 

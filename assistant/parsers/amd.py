@@ -9,8 +9,6 @@ from assistant.model.machine import Gpu, Vendor
 from assistant.model.record import Record
 from assistant.parsers.fields import field
 
-__all__ = ["RocmAgent", "kfd_node", "rocm_release", "rocminfo"]
-
 
 class RocmAgent(Record, frozen=True):
     """One GPU as KFD or rocminfo tells it."""

@@ -8,8 +8,6 @@ import re
 from assistant.catalog.names import pci_id, profiler_vendor, vendor_of_name
 from assistant.model.machine import Gpu, Vendor
 
-__all__ = ["overview", "profiler_json", "profiler_text"]
-
 
 # {"SPDisplaysDataType": [
 #     {"_name": "Intel Iris Plus Graphics",

@@ -11,8 +11,6 @@ from assistant.model.record import Record
 from assistant.parsers.fields import gib
 from assistant.parsers.nvidia import smi_complaint
 
-__all__ = ["CollectEnv", "collect_env"]
-
 Dump = dict[str, list[str]]
 
 

@@ -9,8 +9,6 @@ from collections.abc import Iterator
 from assistant.i18n import _
 from assistant.model.errors import BadInput
 
-__all__ = ["text_pieces", "tidied", "without_colours"]
-
 PIECE = 4 * 2**20
 SAMPLE = 65536
 MAGIC = (b"\x7fELF", b"MZ", b"PK\x03\x04", b"\x89PNG", b"\x1f\x8b", b"SQLite format 3", b"%PDF", b"\xff\xd8\xff")

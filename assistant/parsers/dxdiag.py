@@ -10,8 +10,6 @@ from assistant.model.record import Record
 from assistant.parsers.fields import gib
 from assistant.parsers.windows import Adapter, adapter
 
-__all__ = ["Dxdiag", "dxdiag"]
-
 
 class Dxdiag(Record, frozen=True):
     """What the report tells; a card that drives several screens is told once."""

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["field", "gib"]
-
 
 def field(block: str, name: str) -> str:
     """Give what follows a name (a pattern) on its line: `Name: X`, `Name = X` or `Name   X`; "" for nothing."""

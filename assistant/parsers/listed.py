@@ -10,8 +10,6 @@ from assistant.model.machine import Gpu, Vendor
 from assistant.parsers.fields import field, gib
 from assistant.parsers.nvidia import NvidiaReport, NvidiaRow
 
-__all__ = ["LAYOUTS", "Layout", "device_blocks", "lspci", "smi_lines"]
-
 # 03:00.0 Display controller [0380]: Advanced Micro Devices, Inc. [AMD/ATI] Device [1002:1114] (rev c3)
 #     Subsystem: ASUSTeK Computer Inc. Device [1043:3c88]
 #     Kernel driver in use: amdgpu

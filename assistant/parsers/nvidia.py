@@ -8,8 +8,6 @@ from assistant.model.machine import Gpu, Vendor
 from assistant.model.record import Record
 from assistant.parsers.fields import field, gib
 
-__all__ = ["NvidiaReport", "NvidiaRow", "driver_version", "smi_complaint", "smi_query", "smi_table"]
-
 
 class NvidiaRow(Record, frozen=True):
     """One GPU of a report."""

@@ -10,8 +10,6 @@ from assistant.catalog.names import arch_of, patterns, system_of, vendor_of_name
 from assistant.model.machine import Gpu, Machine, Vendor
 from assistant.model.record import Record
 
-__all__ = ["ProgramReport", "mentioned", "program_report"]
-
 
 class ProgramReport(Record, frozen=True):
     """What such a text tells; `facts` are named as in `Machine`."""

@@ -12,8 +12,6 @@ from assistant.model.machine import Gpu, Vendor
 from assistant.model.record import Record
 from assistant.parsers.fields import gib
 
-__all__ = ["SmiDevice", "amd_smi", "xpu_smi"]
-
 _DEEPEST = 6  # both tools nest less; a hostile text could nest without end
 _BDF = re.compile(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
 

@@ -8,8 +8,6 @@ from assistant.catalog.names import vendor_of
 from assistant.model.machine import Vendor
 from assistant.model.record import Record
 
-__all__ = ["PciDevice", "meminfo_total_kib", "os_name", "pci_devices"]
-
 
 # NAME="Alpine Linux"
 # VERSION_ID=3.21.3

@@ -9,8 +9,6 @@ from assistant.catalog.names import vendor_of, vendor_of_name, windows_release
 from assistant.model.machine import Gpu, Vendor
 from assistant.model.record import Record
 
-__all__ = ["Adapter", "adapter", "nvidia_version", "pci_id_of", "reg_query", "windows_name"]
-
 
 class Adapter(Record, frozen=True):
     r"""One entry of the registry's display class; `device` is what the driver was matched with (`pci\ven_10de&…`)."""

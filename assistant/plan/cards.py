@@ -9,8 +9,6 @@ from assistant.catalog import Catalog, GpuIdentity, Number, identified, number, 
 from assistant.catalog.rows import DriverState
 from assistant.model.machine import Gpu, Machine, Vendor
 
-__all__ = ["Card", "Driver", "cards_of", "driver_of", "hidden_by", "known_card"]
-
 
 class Card(NamedTuple):
     """One GPU: `capability` and `gfx` from the machine's facts, else from the tables; `identity` None when unknown."""

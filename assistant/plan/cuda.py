@@ -15,8 +15,6 @@ from assistant.plan.cards import Card, hidden_by
 from assistant.plan.options import Offers, Option, Question
 from assistant.plan.target import USUAL_PYTHON
 
-__all__ = ["offers"]
-
 
 def offers(question: Question) -> Offers:
     """Answer which CUDA builds serve the machine's NVIDIA cards."""

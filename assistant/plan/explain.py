@@ -11,8 +11,6 @@ from assistant.model.plan import Planning
 from assistant.plan.cards import cards_of
 from assistant.views import plan_title, rejected_name
 
-__all__ = ["explain", "nothing_fits"]
-
 
 def explain(planning: Planning, machine: Machine) -> list[Message]:
     """Tell what was seen, what was chosen and why, and what stood against the rest."""

@@ -10,8 +10,6 @@ from assistant.model.errors import BadInput
 from assistant.model.plan import Backend, Plan, Planning, Rejection, Request, of_torch_family
 from assistant.model.record import replace
 
-__all__ = ["NIGHTLY", "with_nightly"]
-
 NIGHTLY = "nightly/"
 
 

@@ -12,8 +12,6 @@ from assistant.plan.cards import Card, Driver
 from assistant.plan.target import Target
 from assistant.plan.wishes import Wishes
 
-__all__ = ["Offers", "Option", "Question", "floor"]
-
 
 class Question(NamedTuple):
     """Everything that the answer may rest on. `asked` is the backend that the user asked for."""

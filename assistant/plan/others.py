@@ -10,8 +10,6 @@ from assistant.model.plan import Backend, Rejection
 from assistant.plan.cards import Card, hidden_by
 from assistant.plan.options import Offers, Option, Question, floor
 
-__all__ = ["cpu", "directml", "mps", "xpu"]
-
 
 def xpu(question: Question) -> Offers:
     """Answer whether PyTorch's Intel backend drives a card of this machine: only cards that Intel or its code names."""

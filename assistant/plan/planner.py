@@ -18,8 +18,6 @@ from assistant.plan.requirements import download_mb, requirements
 from assistant.plan.target import USUAL_PYTHON, Refusal, target_of
 from assistant.plan.wishes import wishes_of
 
-__all__ = ["make_plans"]
-
 _ROOMS = (cuda.offers, rocm.offers, others.xpu, others.mps, others.directml)
 _ORDER = {backend: place for place, backend in enumerate(Backend)}
 _ANYONE = Request()

@@ -14,8 +14,6 @@ from assistant.model.plan import Backend
 from assistant.plan.options import Option, Question
 from assistant.plan.wishes import companion
 
-__all__ = ["beside_mb", "download_mb", "requirements"]
-
 # Built against NumPy 1: torch up to this minor, and the onnxruntime-gpu releases for CUDA 11.
 _NUMPY_1 = (2, 2)
 _EXTRAS_MB = 80  # numpy, onnx, onnxruntime, sympy and networkx together

@@ -12,8 +12,6 @@ from assistant.model.plan import Backend, Rejection
 from assistant.plan.cards import Card, hidden_by
 from assistant.plan.options import Offers, Option, Question
 
-__all__ = ["offers"]
-
 OVERRIDE = "HSA_OVERRIDE_GFX_VERSION"
 
 

@@ -19,8 +19,6 @@ from assistant.plan.planner import make_plans
 from assistant.plan.requirements import beside_mb
 from assistant.plan.target import Refusal, target_of
 
-__all__ = ["Case", "Look", "Looks", "brings_cuda", "settle", "with_sizes"]
-
 DEFAULT_BUILD = "pypi"
 MB = 10**6
 

@@ -12,8 +12,6 @@ from assistant.model.errors import BadInput
 from assistant.model.machine import Machine, Vendor
 from assistant.model.plan import Request
 
-__all__ = ["USUAL_PYTHON", "Refusal", "Target", "glibc_of", "python_tag", "target_of"]
-
 USUAL_PYTHON = "3.12"
 _ARCHS = {"amd64": "x86_64", "x86_64": "x86_64", "x64": "x86_64", "aarch64": "aarch64", "arm64": "aarch64"}
 _NAMES = {

@@ -14,8 +14,6 @@ from assistant.catalog.rows import TorchRelease
 from assistant.i18n import _
 from assistant.model.errors import BadInput, NothingFits
 
-__all__ = ["FAMILY", "Wishes", "wishes_of"]
-
 FAMILY = ("torchvision", "torchaudio")
 
 

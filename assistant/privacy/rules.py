@@ -7,8 +7,6 @@ from collections.abc import Callable
 from functools import cache
 from typing import NamedTuple
 
-__all__ = ["RULES", "SECRET", "Rule"]
-
 SECRET = "SECRET"  # noqa: S105 - what stands where something was taken out
 
 

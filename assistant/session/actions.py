@@ -10,27 +10,6 @@ from assistant.model.plan import Request
 from assistant.model.record import Record
 from assistant.session.nouns import Result, State, Task
 
-__all__ = [
-    "Action",
-    "Aim",
-    "Answer",
-    "Asked",
-    "Begin",
-    "Choose",
-    "Fill",
-    "Finished",
-    "Mend",
-    "Paste",
-    "Resume",
-    "SetFact",
-    "Show",
-    "Simulate",
-    "Stop",
-    "Told",
-    "Wish",
-    "Wished",
-]
-
 
 class Begin(Record, frozen=True):
     """Start a task."""

@@ -31,16 +31,6 @@ from assistant.plan import make_plans
 from assistant.plan.nightly import NIGHTLY
 from assistant.plan.settle import brings_cuda
 
-__all__ = [
-    "Course",
-    "changes",
-    "check_lock",
-    "course",
-    "drifts",
-    "environment_of",
-    "unknown_requirements",
-]
-
 
 class Course(Record, frozen=True, omit_defaults=False):
     """How a configuration is applied here: its own `plan` to the letter, or (None) planned anew for `request`.

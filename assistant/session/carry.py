@@ -17,8 +17,6 @@ from assistant.model.report import Environment
 from assistant.session.nouns import Exported, State, known
 from assistant.verify.plots import figures
 
-__all__ = ["exported"]
-
 
 def exported(state: State, tools: Tools) -> Exported:
     """Write the files; a lock of packages that have been replaced since is left behind."""

@@ -29,8 +29,6 @@ from assistant.model.record import from_json, replace, to_json
 from assistant.plan import make_plans
 from assistant.privacy import redact
 
-__all__ = ["diagnosed", "diagnosed_lines", "inquiry", "machine_of_log", "with_ways_out"]
-
 CHECKS = {
     Backend.CUDA: 'python -c "import torch; assert torch.cuda.is_available()"',
     Backend.ROCM: 'python -c "import torch; assert torch.cuda.is_available()"',

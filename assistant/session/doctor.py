@@ -17,8 +17,6 @@ from assistant.model.record import replace
 from assistant.plan import make_plans
 from assistant.session.diagnosis import with_ways_out
 
-__all__ = ["examine", "findings_of", "judged", "mixed_packages"]
-
 PROXIES = ("HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy")
 # What the user of a machine can mend, by the planner's keys; each state of NVIDIA's driver is one too.
 MENDABLE = {

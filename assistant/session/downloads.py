@@ -7,8 +7,6 @@ from pathlib import Path
 
 from assistant.model.record import Record
 
-__all__ = ["Download", "downloads"]
-
 
 class Download(Record, frozen=True):
     """A file to take away; `fault` says why it could not be read."""

@@ -15,8 +15,6 @@ from assistant.model.plan import Planning
 from assistant.model.record import Record
 from assistant.plan import make_plans
 
-__all__ = ["Exhibit", "changed", "exhibits", "fitting"]
-
 
 class Exhibit(Record, frozen=True):
     """One recorded machine: its name among the shipped ones, where it comes from, its facts and its plans."""

@@ -19,8 +19,6 @@ from assistant.session.doctor import judged
 from assistant.session.nouns import Detected, State
 from assistant.session.store import Store
 
-__all__ = ["detected", "interpreters", "onnx_python", "target_python"]
-
 
 def detected(state: State, tools: Tools) -> Detected:
     """Detect and judge a machine; at the one at hand, name its interpreters too."""

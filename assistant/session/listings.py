@@ -11,10 +11,8 @@ from assistant.catalog import Catalog
 from assistant.catalog.refresh import Seen
 from assistant.host.index import Found
 from assistant.i18n import Message, _
+from assistant.install import Sources
 from assistant.model.plan import Wheel
-from assistant.session.sources import Sources
-
-__all__ = ["Listing", "list_builds"]
 
 _LOCAL = re.compile(r"-[^-+]+\+(cpu|xpu|cu\d+|rocm\d+(?:\.\d+)+)-")
 

@@ -15,8 +15,6 @@ from assistant.model.report import Environment
 from assistant.privacy import Lines, Policy
 from assistant.session.nouns import Mended, Outcome, State, known
 
-__all__ = ["carry_out", "commands_for", "mended", "named", "way_chosen", "ways"]
-
 Words = tuple[str, ...]
 LIMIT = 3600.0  # seconds for one command: PyTorch over a slow line
 CHECK_LIMIT = 300.0

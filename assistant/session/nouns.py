@@ -15,23 +15,6 @@ from assistant.model.plan import Plan, Planning, Request
 from assistant.model.record import Record
 from assistant.model.report import Environment, Report
 
-__all__ = [
-    "Detected",
-    "Diagnosed",
-    "Exported",
-    "Installed",
-    "Mended",
-    "Outcome",
-    "Phase",
-    "Planned",
-    "Result",
-    "State",
-    "StepStatus",
-    "Task",
-    "Verified",
-    "known",
-]
-
 
 class Phase(Enum):
     """Where a step stands; a stale result is kept but must be confirmed again, because an earlier answer changed."""

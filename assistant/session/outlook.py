@@ -11,8 +11,6 @@ from assistant.model.plan import Backend, Plan, Request
 from assistant.model.record import Record, from_json, replace, to_json
 from assistant.plan import make_plans
 
-__all__ = ["CardOutlook", "Opening", "Outlook", "card_outlooks", "driver_openings", "outlook"]
-
 
 class CardOutlook(Record, frozen=True):
     """One card alone: the plans that use it, best first; where there is none, why not and what would help."""

@@ -17,8 +17,6 @@ from assistant.model.report import Environment
 from assistant.session.nouns import Phase, State
 from assistant.session.store import Saved, Store
 
-__all__ = ["furthest", "last_setup", "obstacle", "remarks", "setup_of", "worth_telling"]
-
 STEPS = tuple(Step)
 
 

@@ -10,8 +10,6 @@ from typing import Protocol
 
 from assistant.model.event import Event, Sink
 
-__all__ = ["InlineRunner", "Job", "LoopRunner", "Runner", "ThreadRunner"]
-
 PUMP_SECONDS = 0.1
 YIELD_SECONDS = 0.005  # lets the callback that started the job return first; both would share one interpreter lock
 

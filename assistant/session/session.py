@@ -23,8 +23,6 @@ from assistant.session.state import blockers, reduce
 from assistant.session.store import Saved, Store
 from assistant.session.tasks import TASKS
 
-__all__ = ["Session"]
-
 Watcher = Callable[[State, State], None]
 
 TAKE_BACK = {Task.INSTALL, Task.EXPORT, Task.MEND}  # what writes; any other task is left to itself when it is cancelled

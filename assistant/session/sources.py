@@ -6,15 +6,13 @@ from concurrent.futures import ThreadPoolExecutor
 
 from assistant.catalog import load_catalog
 from assistant.i18n import _
-from assistant.install import Consent, Sources, Tools
+from assistant.install import Sources, Tools
 from assistant.model.machine import Machine
 from assistant.model.plan import Planning
 from assistant.model.record import replace
 from assistant.plan import make_plans, nothing_fits
 from assistant.plan.settle import Case, Look, settle, with_sizes
 from assistant.session.nouns import Planned, State, known
-
-__all__ = ["Consent", "Sources", "planned", "settled"]
 
 
 def planned(state: State, tools: Tools) -> Planned:

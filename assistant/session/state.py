@@ -44,8 +44,6 @@ from assistant.session.nouns import (
     Verified,
 )
 
-__all__ = ["blockers", "failures", "reduce"]
-
 LOG_LINES = 200
 
 

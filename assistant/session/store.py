@@ -20,8 +20,6 @@ from assistant.model.report import Environment
 from assistant.privacy import Lines, redact
 from assistant.session.nouns import Phase, State, StepStatus, Task
 
-__all__ = ["Saved", "Store"]
-
 _PIDS = 1 << 31  # no system has a greater one; a damaged file may hold anything
 LOGS = 10  # logs of earlier setups that are kept
 

@@ -13,8 +13,6 @@ from assistant.model.plan import Backend, Plan
 from assistant.model.record import Record, replace
 from assistant.plan import make_plans
 
-__all__ = ["SYSTEMS", "WORKLOADS", "Cell", "Family", "Known", "SupportTables", "matrix", "state_word", "workloads"]
-
 System = Literal["linux", "wsl", "windows", "macos"]
 SYSTEMS: dict[System, Machine] = {
     "linux": Machine(os="linux", arch="x86_64", glibc="2.39", python="3.12"),

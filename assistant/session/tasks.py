@@ -21,8 +21,6 @@ from assistant.session.sources import planned
 from assistant.session.state import failures
 from assistant.session.verification import proved, verified
 
-__all__ = ["TASKS"]
-
 
 def _prepare(state: State, tools: Tools) -> Prepared:
     """Work out an installation, and judge the environment that it would leave."""

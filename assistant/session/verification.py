@@ -16,8 +16,6 @@ from assistant.session.nouns import State, known
 from assistant.verify.ahead import compile_ahead
 from assistant.verify.run import raised, verify
 
-__all__ = ["proved", "verified"]
-
 
 def proved(prepared: Prepared, made: Environment, lock: Lock, state: State, tools: Tools) -> Report:
     """Verify what is being installed, before it is committed; raise `WorkFailed` where it is not to be kept."""

@@ -9,8 +9,6 @@ from assistant.host.lock import Lock
 from assistant.host.process import CancelToken, stream
 from assistant.model.errors import AssistantError
 
-__all__ = ["compile_ahead"]
-
 # What `import torch` (2.13) reaches in its second half, in its own order; a name that a release lacks is passed over.
 TORCH = (
     *("distributions", "jit", "fx", "optim", "ao/quantization", "masked", "export", "_subclasses", "_export"),

@@ -12,8 +12,6 @@ from assistant.model.speed import BANDWIDTH, Limit, Speed, figure
 from assistant.svg import document, tag, text, width_of
 from assistant.views import check_rows, speed_rows
 
-__all__ = ["figures"]
-
 DEVICE, CPU, WRONG = "#2a8f82", "#c27a00", "#d1495b"
 _COLOURS = {
     Status.PASSED: DEVICE,

@@ -6,8 +6,6 @@ from assistant.catalog.limits import limits_of
 from assistant.model.report import Report
 from assistant.model.speed import Limit
 
-__all__ = ["roofs"]
-
 
 def roofs(report: Report) -> dict[str, Limit]:
     """Give the limits of memory and of each type of a device whose speed was measured."""

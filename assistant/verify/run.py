@@ -26,8 +26,6 @@ from assistant.privacy import Lines, Policy
 from assistant.verify.roofs import roofs
 from assistant.verify.sentences import sentence
 
-__all__ = ["raised", "verify"]
-
 CHILD = Path(__file__).with_name("child.py")
 FIRST = ("import", "device", "copy")  # a device that dies at these will not do better in another process
 MEMORY_EXIT = 75  # what child.py ends with when a check took too much memory

@@ -6,9 +6,6 @@ from collections.abc import Mapping
 
 from assistant.i18n import Text, _
 
-__all__ = ["SENTENCES", "sentence"]
-
-
 SENTENCES = {
     "shape": _("The result has shape {shape}, not {expected}."),
     "off": _("{off} of {size} elements are off; element [{place}] is {value}, not {expected}."),

@@ -33,8 +33,6 @@ from assistant.wizard.panels.export import fetched
 from assistant.wizard.parts import made, show
 from assistant.wizard.stepper import Buttons, Stepper
 
-__all__ = ["SetupWizard", "open_here", "simulation"]
-
 DEMO = "linux-arch-rx6700xt-directml"  # what is looked at where there is no machine at hand
 
 

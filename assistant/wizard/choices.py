@@ -7,8 +7,6 @@ import traitlets
 
 from assistant.wizard.stepper import STATIC
 
-__all__ = ["Choices"]
-
 
 class Choices(anywidget.AnyWidget):
     """A named group of boxes; `options` are (words, key), `value` the ticked keys in the options' order."""

@@ -8,8 +8,6 @@ from __future__ import annotations
 from assistant.i18n import say
 from assistant.wizard import html
 
-__all__ = ["instead_of_steps", "instead_of_wizard"]
-
 COMMAND = "python -m pip install ipywidgets anywidget"
 # Comes into sight after some seconds, unless the stepper's style sheet, which hides it, has arrived by then.
 LATE = """<style>

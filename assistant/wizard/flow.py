@@ -11,8 +11,6 @@ from assistant.session.nouns import Phase, State, StepStatus, Task
 from assistant.session.state import blockers
 from assistant.wizard.html import ICONS
 
-__all__ = ["SIGNS", "Footer", "about", "footer", "press", "titles", "word"]
-
 STEPS = tuple(Step)
 # What the stepper draws beside the word; a step that waits bears its number instead.
 SIGNS = {

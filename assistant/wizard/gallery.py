@@ -15,8 +15,6 @@ from assistant.views import against, machine_rows, plan_title
 from assistant.wizard import html, open_wizard
 from assistant.wizard.stepper import STATIC
 
-__all__ = ["Gallery", "open_gallery"]
-
 OSES = {"linux": "Linux", "windows": "Windows", "macos": "macOS", "wsl": "WSL"}
 VENDORS = {"nvidia": "NVIDIA", "amd": "AMD", "intel": "Intel", "apple": "Apple"}
 

@@ -12,28 +12,6 @@ from assistant.model.finding import Finding, Remedy, Severity
 from assistant.model.visible import visible
 from assistant.views import remedy_lines
 
-__all__ = [
-    "ICONS",
-    "bullets",
-    "card",
-    "chips",
-    "code",
-    "details",
-    "download",
-    "esc",
-    "failure",
-    "fetch",
-    "finding",
-    "heading",
-    "icon",
-    "note",
-    "paragraph",
-    "peek",
-    "remedies",
-    "section",
-    "table",
-]
-
 # Lines on a field of 16 by 16; they take the colour of the text beside them.
 ICONS = {
     "ok": "M3 8.5 6.5 12 13 4.5",

@@ -15,8 +15,6 @@ from assistant.wizard.panels.base import log_view
 from assistant.wizard.panels.verify import plots
 from assistant.wizard.stepper import STATIC
 
-__all__ = ["page"]
-
 SIGNS = {Phase.DONE: "ok", Phase.FAILED: "error", Phase.STALE: "stale"}  # of steps that were reached
 # A browser that opens the page loads nothing and runs nothing, whatever a text might hold.
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"

@@ -7,8 +7,6 @@ from typing import Any
 
 import ipywidgets as widgets
 
-__all__ = ["made", "show"]
-
 
 def made(kind: type[widgets.Widget], **traits: Any) -> Any:  # noqa: ANN401 - as the library, which has no types
     """Make a widget; how it looks is said by the stylesheet alone."""

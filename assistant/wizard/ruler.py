@@ -10,8 +10,6 @@ from assistant.session.outlook import Opening
 from assistant.svg import tag, text
 from assistant.wizard import html
 
-__all__ = ["driver_ruler"]
-
 TOP, LINE, BELOW, HEIGHT = 16, 30, 54, 76  # heights of the drivers' names, the line, what is opened, the picture
 
 

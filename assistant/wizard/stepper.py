@@ -7,8 +7,6 @@ from pathlib import Path
 import anywidget
 import traitlets
 
-__all__ = ["Buttons", "Stepper"]
-
 STATIC = Path(__file__).with_name("static")
 
 

@@ -10,8 +10,6 @@ from assistant.model.plan import Backend, Plan
 from assistant.session.support import SYSTEMS, WORKLOADS, Cell, Known, matrix, state_word, workloads
 from assistant.svg import plain
 
-__all__ = ["Matrix", "draw_support", "draw_workloads"]
-
 # Dark enough for white words; the words tell the backend, the colour only repeats it.
 COLOURS = {
     Backend.CUDA: "#3d6b1f",

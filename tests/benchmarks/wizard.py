@@ -22,11 +22,11 @@ from types import ModuleType
 from playwright.sync_api import Page, sync_playwright
 
 from assistant.host.recording import ReplayHost
+from assistant.install import Sources
 from assistant.machines import load
 from assistant.model.event import Step
 from assistant.session.runner import ThreadRunner
 from assistant.session.session import Session
-from assistant.session.sources import Sources
 from assistant.wizard.app import SetupWizard
 
 LIMITS = {"visible_s": 1.0, "callback_ms": 10.0, "models": 60, "kilobytes": 300.0, "cancel_s": 0.5}

@@ -16,8 +16,8 @@ from guided import ROOT, main_button, run_first_cell
 from playwright.sync_api import Browser, Page, Route, expect
 
 from assistant.host.live import LiveHost
+from assistant.install import Sources
 from assistant.machines import shipped
-from assistant.session.sources import Sources
 
 START_MS = 120_000  # Python itself has to start in the page
 

@@ -16,6 +16,7 @@ from install.faults import picture
 from loopback import LoopbackIndex
 
 from assistant.host.live import LiveHost
+from assistant.install import Sources
 from assistant.install.work import rooms
 from assistant.model.event import Event, FindingRaised, Progress, Step
 from assistant.model.machine import Detection, Machine
@@ -24,7 +25,6 @@ from assistant.session.actions import Answer
 from assistant.session.nouns import Phase, State, Task
 from assistant.session.runner import InlineRunner, ThreadRunner
 from assistant.session.session import Session
-from assistant.session.sources import Sources
 
 FAKE = Path(__file__).parents[1] / "verify" / "faketorch" / "torch" / "__init__.py"
 PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"

@@ -10,6 +10,7 @@ import pytest
 
 from assistant.host.base import Answer, Host
 from assistant.host.recording import ReplayHost
+from assistant.install import Sources
 from assistant.machines import load
 from assistant.model.event import Event, LogLine, Step
 from assistant.model.plan import Backend, Request
@@ -17,7 +18,6 @@ from assistant.session.actions import Simulate, Wish
 from assistant.session.nouns import Phase, State, Task
 from assistant.session.runner import InlineRunner, Runner, ThreadRunner
 from assistant.session.session import Session
-from assistant.session.sources import Sources
 from assistant.session.store import Store
 
 MACHINE = "linux-arch-rx6700xt-directml"

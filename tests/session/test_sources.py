@@ -11,11 +11,12 @@ from loopback import LoopbackIndex
 
 from assistant.catalog import load_catalog
 from assistant.host.recording import ReplayHost
+from assistant.install import Sources
 from assistant.model.machine import Answer, Gpu, Machine, Recording, Said, Vendor
 from assistant.model.plan import Backend, Planning, Request
 from assistant.plan import make_plans
 from assistant.plan.settle import Case
-from assistant.session.sources import Sources, settled
+from assistant.session.sources import settled
 
 NOWHERE = "http://127.0.0.1:9/simple"
 LINUX = Machine(os="linux", arch="x86_64", glibc="2.39", python="3.12")

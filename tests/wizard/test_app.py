@@ -14,7 +14,7 @@ from ipywidgets.widgets.widget import _instances
 from assistant.host.base import Answer, Host
 from assistant.host.recording import ReplayHost
 from assistant.i18n import _
-from assistant.install import Package, Prepared, Resolution
+from assistant.install import Package, Prepared, Resolution, Sources
 from assistant.machines import load
 from assistant.model.event import JobFailed, LogLine, Progress, Step
 from assistant.model.finding import Diagnosis, Finding, Remedy, Severity
@@ -26,7 +26,6 @@ from assistant.session.actions import Paste, Show, Simulate, Told, Wish
 from assistant.session.nouns import Phase, State, StepStatus, Task
 from assistant.session.runner import InlineRunner
 from assistant.session.session import Session
-from assistant.session.sources import Sources
 from assistant.session.store import Store
 from assistant.wizard.app import SetupWizard
 from assistant.wizard.panels.export import fetched

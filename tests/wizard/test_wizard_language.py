@@ -14,7 +14,7 @@ from made_up import ENGLISH_WORDS, LATIN_WORD, without_filled, write_made_up
 from assistant.export import FORMATS
 from assistant.host.recording import ReplayHost
 from assistant.i18n import use_language
-from assistant.install import Package, Prepared, Resolution
+from assistant.install import Package, Prepared, Resolution, Sources
 from assistant.machines import load
 from assistant.model.event import JobFailed, Progress, Step
 from assistant.model.plan import Backend, Plan
@@ -24,7 +24,6 @@ from assistant.session.actions import Paste, SetFact, Show, Told
 from assistant.session.nouns import Phase, State, StepStatus, Task
 from assistant.session.runner import InlineRunner
 from assistant.session.session import Session
-from assistant.session.sources import Sources
 from assistant.session.store import Store
 from assistant.wizard.app import SetupWizard
 

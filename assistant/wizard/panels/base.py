@@ -16,8 +16,6 @@ from assistant.session.nouns import Phase, State
 from assistant.wizard import html
 from assistant.wizard.parts import made
 
-__all__ = ["Panel", "changes", "log_view"]
-
 Dispatch = Callable[[Action], None]
 
 

@@ -20,8 +20,6 @@ from assistant.wizard.panels.base import Panel
 from assistant.wizard.parts import made
 from assistant.wizard.ruler import driver_ruler
 
-__all__ = ["DetectPanel"]
-
 
 class DetectPanel(Panel):
     """The facts, a card per GPU with what it can run, the findings, and the choice of a machine to look at."""

@@ -20,8 +20,6 @@ from assistant.wizard.panels.base import Panel, log_view
 from assistant.wizard.panels.onnx import OnnxPage
 from assistant.wizard.parts import made, show
 
-__all__ = ["DiagnosePanel"]
-
 LABEL = 100  # characters of a way out that a list shows
 
 

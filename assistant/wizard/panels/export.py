@@ -17,8 +17,6 @@ from assistant.wizard.choices import Choices
 from assistant.wizard.panels.base import Panel
 from assistant.wizard.parts import made
 
-__all__ = ["ExportPanel", "fetched"]
-
 PAGE = "setup.html"
 SHOWN_BYTES = 60_000  # of a file that can be read in the panel; it is sent when somebody opens it
 

@@ -17,9 +17,6 @@ from assistant.wizard import html
 from assistant.wizard.panels.base import Panel, log_view
 from assistant.wizard.parts import made
 
-__all__ = ["InstallPanel"]
-
-
 KERNEL = "kernel"  # the target's word for the environment that this kernel runs in
 
 

@@ -37,8 +37,6 @@ from assistant.session.interpreters import onnx_python
 from assistant.wizard import html
 from assistant.wizard.parts import made, show
 
-__all__ = ["OnnxPage"]
-
 DOWNLOAD_BYTES = 30 * 10**6  # a larger result is named, not sent through the browser
 
 

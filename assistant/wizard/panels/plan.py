@@ -19,8 +19,6 @@ from assistant.wizard import html
 from assistant.wizard.panels.base import Panel
 from assistant.wizard.parts import made
 
-__all__ = ["PlanPanel"]
-
 TITLED = {"backend", "variant", "torch", "python"}  # what the card says of a plan already
 
 

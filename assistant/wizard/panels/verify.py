@@ -21,8 +21,6 @@ from assistant.wizard import html
 from assistant.wizard.panels.base import Panel, log_view
 from assistant.wizard.parts import made
 
-__all__ = ["VerifyPanel", "plots"]
-
 SIGNS = {Status.PASSED: "✓", Status.SLOW: "!", Status.SKIPPED: "–"}
 ICONS = {Status.PASSED: "ok", Status.SLOW: "warning", Status.SKIPPED: "info", Status.UNSUPPORTED: "no"}
 TIMES = "verification.svg"  # a picture for files; in the panel the same is drawn as bars
