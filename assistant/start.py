@@ -38,22 +38,26 @@ HOME = ROOT / ".assistant"
 LOG = HOME / "start.log"
 TAIL_LINES = 12
 BROWSER_LIMIT_SECONDS = 900.0
-KINDS = ("core", "onnx", "lab", "test")  # of environments; each holds what those before it hold
-NEEDS = {"lab": "lab", "labs": "lab", "onnx": "onnx", "test": "test"}  # by command; all others need the core alone
+KINDS = ("core", "onnx", "lab", "test", "bench")  # of environments; each holds what those before it hold
+NEEDS = {"lab": "lab", "labs": "lab", "onnx": "onnx", "test": "test", "bench": "bench"}  # by command; else the core
+GROUPS = {"test": ["test"], "bench": ["test", "benchmark"]}  # of pyproject.toml's dependencies, by environment
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run `assistant ARGUMENTS` (`lab` without any), or the tests for `test [PYTEST ARGUMENTS]`; answer the exit code.
+    """Run `assistant ARGUMENTS` (`lab` without any), `test [PYTEST ARGUMENTS]` or `bench [NAME]`; answer the exit code.
 
     On POSIX this process becomes the command, so that signals and exit codes are the command's own.
     """
     kind = _kind(arguments)
     try:
         python = _finished(kind) or _prepare(kind)
-        if kind == "test":
-            _obtain_browser(python)
+        if kind in GROUPS:
             os.chdir(ROOT)
-            become([python, "-P", "-m", "pytest", *arguments[1:]])
+            if "--quick" not in arguments:
+                _obtain_browser(python)
+            become(
+                [python, "-P", *(_pytest(arguments[1:]) if kind == "test" else ["tests/benchmarks", *arguments[1:]])]
+            )
         os.environ[STARTED_AS] = _as_typed(sys.orig_argv[: len(sys.orig_argv) - len(arguments)])
         become([python, "-P", "-m", "torch_setup_assistant", *(arguments or ["lab"])])
     except AssistantError as error:
@@ -63,6 +67,12 @@ def main(arguments: Sequence[str]) -> int:
     except KeyboardInterrupt:
         _say(say("Stopped. Nothing half-made is kept; start again whenever you like."))
         return 130
+
+
+def _pytest(arguments: Sequence[str]) -> list[str]:
+    """Name pytest's arguments: all tests are run side by side, some of them in one process, where a debugger works."""
+    some = any(not word.startswith("-") for word in arguments)
+    return ["-m", "pytest", *([] if some else ["--numprocesses=auto"]), *arguments]
 
 
 def _kind(arguments: Sequence[str]) -> str:
@@ -170,20 +180,19 @@ def _make(folder: Path, kind: str) -> None:
     try:
         venv.create(folder, symlinks=sys.platform != "win32", with_pip=False)
         LOG.write_text("", encoding="utf-8")
-        testing = kind == "test"
-        extra = "" if kind == "core" else f"[{'lab' if testing else kind}]"
-        _install(_python(folder), ["-e", f"{ROOT}{extra}", *(_test_requirements() if testing else [])])
+        extra = "" if kind == "core" else f"[{'lab' if kind in GROUPS else kind}]"
+        _install(_python(folder), ["-e", f"{ROOT}{extra}", *_requirements(GROUPS.get(kind, []))])
         (folder / "stamp").write_text(folder.name)
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
         raise
 
 
-def _test_requirements() -> list[str]:
+def _requirements(groups: list[str]) -> list[str]:
     import tomllib  # noqa: PLC0415 - a second start has no use for it
 
-    requirements: list[str] = tomllib.loads(PROJECT.read_text(encoding="utf-8"))["dependency-groups"]["test"]
-    return requirements
+    named = tomllib.loads(PROJECT.read_text(encoding="utf-8"))["dependency-groups"]
+    return [requirement for group in groups for requirement in named[group]]
 
 
 def _remove_others(kept: Path) -> None:

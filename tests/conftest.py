@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from filelock import FileLock
 from loopback import LoopbackIndex
 
 from assistant.i18n import use_language
@@ -30,8 +31,63 @@ def pytest_configure() -> None:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add the option that renews the README's pictures."""
+    """Add our own options."""
     parser.addoption("--screenshots", action="store_true", help="Renew the pictures in notebooks/images.")
+    parser.addoption("--quick", action="store_true", help="Run the tests that start no process.")
+
+
+# What a test costs beyond its own Python code, dearest first. Fixtures tell for most; the others are marked by hand.
+COSTS = ("heavy", "browser", "torch", "process")
+COST_OF_FIXTURE = {
+    "browser": "browser",
+    "jupyter_server": "browser",
+    "cpu_setup": "torch",
+    "loopback_index": "process",
+    "fake_python": "process",
+    "ground": "process",
+}
+
+
+def cost(item: pytest.Item) -> int:
+    """Return the place in COSTS of the dearest mark; one more than the last for a pure test."""
+    return next((place for place, name in enumerate(COSTS) if item.get_closest_marker(name)), len(COSTS))
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Mark tests by what they cost, run the dearest files first, and leave out all but the pure ones for `--quick`.
+
+    Files stay whole, since notebooks' cells and the fixtures of a module belong together.
+    """
+    dearest: dict[Path, int] = {}
+    for item in items:
+        used = getattr(item, "fixturenames", ())
+        marks = [mark for fixture, mark in COST_OF_FIXTURE.items() if fixture in used]
+        for mark in marks or ["process"] * (item.path.suffix == ".ipynb"):  # a kernel runs the cells
+            item.add_marker(mark)
+        dearest[item.path] = min(cost(item), dearest.get(item.path, len(COSTS)))
+    items.sort(key=lambda item: dearest[item.path])
+    if config.getoption("--quick"):
+        config.hook.pytest_deselected(items=[item for item in items if cost(item) < len(COSTS)])
+        items[:] = [item for item in items if cost(item) == len(COSTS)]
+
+
+STARTS = {"subprocess.Popen", "os.posix_spawn", "os.fork", "os.forkpty", "os.system", "os.exec"}
+started: list[str] = []
+sys.addaudithook(lambda event, _arguments: started.append(event) if event in STARTS else None)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup() -> None:
+    """Begin to watch for processes; those that a fixture starts count, too."""
+    started.clear()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
+    """Fail a test that starts a process and is not marked so: `--quick` would run it."""
+    yield
+    if started and cost(item) == len(COSTS):
+        pytest.fail(f"The test starts a process ({started[0]}): mark it with pytest.mark.process.", pytrace=False)
 
 
 @pytest.fixture
@@ -47,7 +103,17 @@ def loopback_index(tmp_path: Path) -> Iterator[LoopbackIndex]:
 @pytest.fixture(scope="session")
 def cpu_setup(tmp_path_factory: pytest.TempPathFactory) -> dict[str, object]:
     """Let the assistant itself set up a CPU environment, once for all tests; give the session that it printed."""
-    folder = tmp_path_factory.mktemp("cpu environment")
+    base = tmp_path_factory.getbasetemp()
+    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "cpu environment"  # one for all workers
+    session = folder / "session.json"
+    with FileLock(folder.with_suffix(".lock")):
+        if not session.exists():
+            folder.mkdir()
+            session.write_text(_set_up(folder), encoding="utf-8")
+    return json.loads(session.read_text(encoding="utf-8"))
+
+
+def _set_up(folder: Path) -> str:
     command = [sys.executable, "-m", "assistant", "setup", "--yes", "--json", "--backend", "cpu"]
     places = {name: str(folder / name) for name in ("XDG_STATE_HOME", "XDG_DATA_HOME", "JUPYTER_DATA_DIR")}
     done = subprocess.run(
@@ -59,7 +125,7 @@ def cpu_setup(tmp_path_factory: pytest.TempPathFactory) -> dict[str, object]:
     )
     if done.returncode:
         pytest.fail(f"the CPU environment could not be set up:\n{done.stderr}", pytrace=False)
-    return json.loads(done.stdout)
+    return done.stdout
 
 
 @pytest.fixture(scope="session")

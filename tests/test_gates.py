@@ -18,6 +18,8 @@ import pytest
 import yaml
 from packaging.requirements import Requirement
 
+pytestmark = pytest.mark.process
+
 ROOT = Path(__file__).parents[1]
 MODULES = sorted((ROOT / "assistant").rglob("*.py"))
 MODULE_LINES = 400

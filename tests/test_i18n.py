@@ -214,6 +214,7 @@ def _without_text(plain: object) -> object:
     return list(map(_without_text, plain)) if isinstance(plain, list) else plain
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(
     ("variables", "is_chinese"),
     [
@@ -230,6 +231,7 @@ def test_the_command_follows_the_environment(assistant: Assistant, variables: di
     assert bool(CHINESE.search(told.stdout)) is is_chinese
 
 
+@pytest.mark.process
 def test_detect_and_plan_speak_chinese(assistant: Assistant, tmp_path: Path) -> None:
     """Facts, findings, reasons and rejections are Chinese from the command line on."""
     detected = assistant("--lang", "zh_CN", "detect", "--replay", "linux-ubuntu2204-rtx3090-nodriver")
@@ -242,6 +244,7 @@ def test_detect_and_plan_speak_chinese(assistant: Assistant, tmp_path: Path) -> 
     assert "已选择：" in planned.stdout
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(
     "arguments",
     [("detect", "--replay", "nothing"), ("plan", "--pin", "torch=="), ("detect", "--set", "x"), ("verify",)],
@@ -254,6 +257,7 @@ def test_errors_are_chinese(assistant: Assistant, arguments: tuple[str, ...]) ->
     assert len(told.stderr.strip().splitlines()) == 1
 
 
+@pytest.mark.process
 def test_help_and_usage_errors_are_chinese(assistant: Assistant) -> None:
     """Commands, options and click's own sentences are translated, by option or by environment."""
     assert "检测当前机器" in assistant("--lang", "zh_CN", "--help").stdout
@@ -262,6 +266,7 @@ def test_help_and_usage_errors_are_chinese(assistant: Assistant) -> None:
     assert "Find out what this machine is." in assistant("detect", "--help", LANG="zh_CN.UTF-8", LC_ALL="C").stdout
 
 
+@pytest.mark.process
 def test_a_diagnosis_is_chinese(assistant: Assistant, tmp_path: Path) -> None:
     """The sentences of the rules, which are data, are translated as well."""
     log = tmp_path / "error.log"

@@ -15,6 +15,8 @@ import pytest
 from assistant.model.checks import check_title
 from assistant.model.report import Environment
 
+pytestmark = pytest.mark.process
+
 
 def folder_of(setup: dict[str, object]) -> Path:
     """Name the folder of the exported files."""

@@ -276,6 +276,7 @@ def test_no_evidence_holds_any(tmp_path: Path):
     assert _left("evidence", _evidence, tmp_path, usable=False, without=NAMELESS) == []
 
 
+@pytest.mark.process
 def test_the_log_of_start_py_holds_nothing(tmp_path: Path):
     """What is printed while the assistant is being installed: all of the corpus in one child."""
     kinds = [(text, row) for kind, _context, text, row in every() if kind not in NAMELESS]

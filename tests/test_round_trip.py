@@ -15,6 +15,8 @@ from refused import refused
 
 from assistant.export.config import read_config
 
+pytestmark = pytest.mark.process
+
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
 

@@ -213,6 +213,7 @@ def assistant(folder: Path, *arguments: str, **variables: str) -> tuple[list[str
     return [sys.executable, "-m", "assistant", *arguments], {**os.environ, **places, **evil, **variables}
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("arguments", COMMANDS.values(), ids=COMMANDS)
 def test_no_command_prints_or_writes_anything_hidden(home: Path, arguments: list[str]):
     """Whatever machine, log, model, path, variable or reason it tells of; there is no traceback either."""
@@ -228,6 +229,7 @@ def test_no_command_prints_or_writes_anything_hidden(home: Path, arguments: list
             assert hidden(path.read_text(encoding="utf-8").replace("\r\n", "\n")) == set(), path
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(
     "name", ["plan", "detect", "diagnose", "check", "export", "a model", "a wrong choice", "setup"]
 )
@@ -253,6 +255,7 @@ def _read(handle: int) -> bytes:
         return b""
 
 
+@pytest.mark.process
 def test_forced_colours_are_ours_only(home: Path):
     """FORCE_COLOR asks for colours where no terminal is."""
     command, environment = assistant(home, *COMMANDS["plan"], FORCE_COLOR="1")

@@ -15,6 +15,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+pytestmark = pytest.mark.process
+
 ROOT = Path(__file__).parents[2]
 BINDER = ROOT / "binder"
 MEMORY = 2 * 2**30  # what a pod of mybinder.org may use, in bytes

@@ -6,7 +6,6 @@ import json
 import re
 import subprocess
 import sys
-import time
 from importlib.resources import files
 
 import pytest
@@ -141,16 +140,12 @@ def test_a_broken_refreshed_table_is_refused_in_one_sentence():
         load_catalog('{"releases": 3}')
 
 
-def test_loading_is_quick_and_leaves_the_gpu_tables_alone():
-    """Planning's tables are there within 60 ms, and no identity table is read for them."""
+@pytest.mark.process
+def test_loading_leaves_the_gpu_tables_alone():
+    """Planning reads its own tables, and no identity table."""
     code = (
-        "import time, assistant.catalog as c; t = time.perf_counter(); c.load_catalog(); "
-        "from assistant.catalog.tables import read_text; "
-        "print(time.perf_counter() - t, read_text.cache_info().currsize)"
+        "import assistant.catalog as c; c.load_catalog(); from assistant.catalog.tables import read_text; "
+        "print(read_text.cache_info().currsize)"
     )
-    start = time.perf_counter()
-    seconds, read = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True
-    ).stdout.split()
-    assert float(seconds) < 0.06, time.perf_counter() - start
+    read = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert int(read) == len({"torch", "cuda", "rocm", "directml", "systems"})

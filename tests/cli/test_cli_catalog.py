@@ -15,6 +15,8 @@ from refused import refused
 from assistant.catalog.rows import TorchTables
 from assistant.catalog.tables import read_tables
 
+pytestmark = pytest.mark.process
+
 Run = Callable[..., subprocess.CompletedProcess[str]]
 PYTHON = f"{sys.version_info.major}{sys.version_info.minor}"
 TAG = f"cp{PYTHON}-cp{PYTHON}-manylinux_2_28_x86_64"

@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 from refused import refused
 
+pytestmark = pytest.mark.process
+
 COMMANDS = (
     "setup",
     "lab",

@@ -59,6 +59,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_made_up(tmp_path_factory.mktemp("made-up"))
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("runs", [HELP, ANSWERS], ids=["help", "answers"])
 def test_no_sentence_of_a_command_escapes(runs: list[list[str]], folder: Path, tmp_path: Path) -> None:
     """Whatever a command says, in its help, its answer or its refusal, came through the translation."""

@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 from refused import refused
 
+pytestmark = pytest.mark.process
+
 
 def install(tmp_path: Path, *words: str) -> subprocess.CompletedProcess[str]:
     """Run the command in a home of its own, without a terminal to ask."""

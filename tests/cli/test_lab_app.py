@@ -41,6 +41,7 @@ def started(*arguments: str, code: str = "", home: Path | None = None) -> subpro
     return subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(
     ("package", "extra", "arguments"),
     [
@@ -60,12 +61,14 @@ def test_a_missing_extra_is_one_sentence_with_its_command(package, extra, argume
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.process
 def test_a_package_that_is_missed_on_the_way_is_named_too(tmp_path) -> None:
     """A module of an extra that cannot be imported is no fault of the assistant's."""
     code = "from assistant.cli import _failure; print(_failure(ModuleNotFoundError('no', name='matplotlib.figure')))"
     assert started(code=code, home=tmp_path).stdout.startswith("This needs matplotlib, which is not installed here")
 
 
+@pytest.mark.process
 def test_jupyterlab_opens_the_setup_and_asks_nothing_else(tmp_path: Path) -> None:
     """The user's copy of the guided notebook is what opens, and no question about news lies over it."""
     done = started("lab", "--show-config", home=tmp_path)
@@ -77,6 +80,7 @@ def test_jupyterlab_opens_the_setup_and_asks_nothing_else(tmp_path: Path) -> Non
     assert (folder / "setup.ipynb").is_file()
 
 
+@pytest.mark.process
 def test_a_file_that_hides_the_package_is_named(tmp_path: Path) -> None:
     """Beside the notebooks no file may bear the package's name."""
     (tmp_path / "assistant.py").write_text("x = 1\n")

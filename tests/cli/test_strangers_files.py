@@ -26,6 +26,8 @@ from assistant.model.plan import Backend, Plan, Request
 from assistant.model.record import replace
 from assistant.plan import make_plans
 
+pytestmark = pytest.mark.process
+
 Run = Callable[..., subprocess.CompletedProcess[str]]
 Write = Callable[..., Path]
 

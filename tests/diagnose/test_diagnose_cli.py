@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.process
+
 LOG = "starting\nloading\nOSError: libd3d12.so: cannot open shared object file: No such file or directory\nstopped\n"
 FIELDS = {"key", "title", "cause", "evidence", "remedies", "confidence", "sources"}
 

@@ -203,6 +203,7 @@ def test_no_text_and_no_bytes_are_too_strange(text: str, data: bytes) -> None:
         diagnose(data)
 
 
+@pytest.mark.process
 @pytest.mark.skipif(not shutil.which("sh"), reason="no POSIX shell here")
 def test_every_command_for_linux_is_shell() -> None:
     """The shell reads each command to its end, quotes and all."""

@@ -85,6 +85,7 @@ def run(line, folder):
 MAY_FAIL = ("assistant doctor", "assistant labs check", "assistant catalog check")
 
 
+@pytest.mark.process
 def test_every_command_of_the_pages_runs(place):
     """In the order of the tutorial, then side by side, each line ends with 0, or with 1 where it reports."""
     tutorial = commands((ROOT / "docs" / "tutorial.md").read_text("utf-8"))
@@ -100,6 +101,7 @@ def test_every_command_of_the_pages_runs(place):
         assert "Traceback" not in done.stderr, done.stderr
 
 
+@pytest.mark.process
 def test_the_documentation_builds_without_a_warning(tmp_path):
     """Sphinx writes every page, those made from the data among them, and finds no link that leads nowhere."""
     command = [sys.executable, "-W", "ignore", "-m", "sphinx", "-W", "--keep-going", "-q"]

@@ -12,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from importlib.metadata import packages_distributions, requires
 from pathlib import Path
 
+import pytest
 from packaging.utils import canonicalize_name
 
 from assistant.host.live import LiveHost
@@ -35,6 +36,7 @@ def named(lines):
     return {canonicalize_name(found[0]) for line in lines if (found := re.match(r"[\w.-]+", line))}
 
 
+@pytest.mark.process
 def test_everything_that_the_demo_loads_is_in_its_list(tmp_path):
     """Those of the assistant's packages that the gallery and its wizard import are the ones that the site brings."""
     environment = {**os.environ, "XDG_STATE_HOME": str(tmp_path)}

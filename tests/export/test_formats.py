@@ -83,6 +83,7 @@ VALUES = {
 }
 
 
+@pytest.mark.process
 @pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash")
 def test_bash_reads_the_variables_back_and_runs_nothing():
     """Sourced by bash, every value arrives as it was; only line feeds become spaces."""
@@ -153,6 +154,7 @@ def without_settings(*command):
     return done.stdout
 
 
+@pytest.mark.process
 def test_pip_takes_torchs_family_from_its_index_and_nothing_else_from_there(pip, tmp_path, asked, loopback_index):
     """With a decoy on either side, the real pip finds torch on the index of torch, the rest on its own index."""
     (file, pypi), told = asked, tmp_path / "told.json"
@@ -162,6 +164,7 @@ def test_pip_takes_torchs_family_from_its_index_and_nothing_else_from_there(pip,
     assert {name for name, url in taken.items() if url.startswith(pypi)} == {"numpy", "torchmetrics"}
 
 
+@pytest.mark.process
 def test_pip_tools_pins_what_was_asked_for(tmp_path, asked):
     """`pip-compile` reads the requirements and keeps the build of torch."""
     (file, pypi), pinned = asked, tmp_path / "pinned.txt"
@@ -172,6 +175,7 @@ def test_pip_tools_pins_what_was_asked_for(tmp_path, asked):
     }
 
 
+@pytest.mark.process
 def test_uv_locks_the_project_with_torch_from_its_own_index(tmp_path, loopback_index):
     """`uv lock` solves `pyproject.toml`: torch from its own index, all else not, decoys on either side."""
     (tmp_path / "pypi").mkdir()
@@ -210,6 +214,7 @@ def test_uv_locks_the_project_with_torch_from_its_own_index(tmp_path, loopback_i
     assert taken == {"torch", "triton"}
 
 
+@pytest.mark.process
 def test_pip_keeps_to_the_constraints(pip, tmp_path, loopback_index):
     """`pip install -c constraints.txt` takes the version that was installed, not the newest."""
     for version in ("2.1.0", "2.9.9"):

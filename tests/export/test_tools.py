@@ -53,6 +53,7 @@ def test_the_configuration_reads_back(exports, name):
     assert read_config((exports[name] / "assistant.toml").read_bytes(), name).plan.torch
 
 
+@pytest.mark.process
 def test_hadolint_finds_nothing_in_the_dockerfiles(exports):
     """The Dockerfile's linter is content."""
     run("hadolint", *(exports[name] / "Dockerfile" for name in LINUX))
@@ -80,6 +81,7 @@ def test_the_container_gets_the_device_of_its_backend(exports, name):
     assert "libze-intel-gpu1" in text or "-arc-" not in name
 
 
+@pytest.mark.process
 def test_the_jobs_satisfy_githubs_schema_and_zizmor(exports):
     """The workflow is valid, and a linter of what attackers use finds nothing."""
     files = [folder / ".github" / "workflows" / "torch.yml" for folder in exports.values()]
@@ -188,6 +190,7 @@ def test_launch_settings_choose_the_backend_and_no_other(exports, name):
         assert not any("directml" in text for text in texts.values())
 
 
+@pytest.mark.process
 @board
 def test_shells_read_the_launch_scripts(exports, name):
     """Bash parses each script; StabilityMatrix's arguments are JSON with the fields of its options."""
@@ -226,6 +229,7 @@ def test_every_backend_is_tried(exports):
     assert {plan.backend for plan in plans} == set(Backend)
 
 
+@pytest.mark.process
 def test_the_check_computes(cpu_setup):
     """`verify.py` finds the CPU right with a real torch, and fails where torch is another one."""
     folder, python = Path(cpu_setup["exported"][0]).parent, cpu_setup["environment"]["python"]

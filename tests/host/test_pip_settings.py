@@ -17,6 +17,8 @@ from assistant.host.pip_settings import (
 )
 from assistant.privacy import Policy, redact
 
+pytestmark = pytest.mark.process
+
 # Printed by pip 25.3 for a company's pip.conf with values over several lines, and variables in the environment.
 COMPANY = """\
 :env:.default-timeout='60'

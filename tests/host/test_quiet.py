@@ -22,6 +22,8 @@ from assistant.host.quiet import quiet
 from assistant.model.errors import BadInput
 from assistant.model.record import replace
 
+pytestmark = pytest.mark.process
+
 NAMES = ("DO_NOT_TRACK", "GRADIO_ANALYTICS_ENABLED", "HF_HUB_DISABLE_TELEMETRY", "ORT_DISABLE_TELEMETRY")
 TELL = f"import json, os; print(json.dumps({{name: os.environ.get(name) for name in {NAMES}}}))"
 STORE = f"import sys; sys.stdout = open(sys.argv[1], 'w'); {TELL}; sys.stdout.close(); os.rename(*sys.argv[1:])"

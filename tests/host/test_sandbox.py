@@ -15,6 +15,8 @@ from assistant.host.process import CancelToken
 from assistant.host.sandbox import Limits, Outcome, confine, places_of
 from assistant.model.errors import Cancelled
 
+pytestmark = pytest.mark.process
+
 ROOM = Limits(30.0, 1 << 40)
 
 

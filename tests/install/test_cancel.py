@@ -19,7 +19,10 @@ from assistant.install.recovery import recover
 from assistant.install.transaction import transaction
 from assistant.model.errors import Cancelled, WorkFailed
 
-pytestmark = pytest.mark.skipif(os.name == "nt", reason="forks children and kills them; Windows has neither")
+pytestmark = [
+    pytest.mark.process,
+    pytest.mark.skipif(os.name == "nt", reason="forks children and kills them; Windows has neither"),
+]
 
 FILES = 500
 

@@ -28,7 +28,10 @@ from assistant.install.work import WORK
 from assistant.model.errors import AssistantError, Cancelled, WorkFailed
 from assistant.model.report import Environment
 
-pytestmark = pytest.mark.skipif(os.name == "nt", reason="forks children and kills them; Windows has neither")
+pytestmark = [
+    pytest.mark.process,
+    pytest.mark.skipif(os.name == "nt", reason="forks children and kills them; Windows has neither"),
+]
 
 SEED = 20261
 FAULTS = {"tried": 0, "survived": 0}

@@ -159,6 +159,7 @@ def test_paths_that_no_environment_can_have(tmp_path: Path) -> None:
         check_path(tmp_path / name)
 
 
+@pytest.mark.process
 @pytest.mark.skipif(os.name == "nt", reason="the folders are named for a POSIX system")
 @pytest.mark.parametrize("name", ["it's 'quoted'", 'say "hi"', "$(touch x) `id`", "a;b&c|d"])
 def test_odd_names_of_folders_work(bench: Bench, tmp_path: Path, name: str) -> None:
@@ -176,6 +177,7 @@ def pip_in(bench: Bench, *words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, env=told, capture_output=True, text=True, check=False)
 
 
+@pytest.mark.process
 def test_a_later_pip_install_cannot_replace_torch(bench: Bench) -> None:
     """A real pip keeps the build: an upgrade does nothing, and what needs another torch fails."""
     bench.make(bench.resolution())
@@ -193,6 +195,7 @@ def test_a_later_pip_install_cannot_replace_torch(bench: Bench) -> None:
     assert look_at(bench.target, LiveHost()).versions["torch"] == "10.0"  # it was the file that held it
 
 
+@pytest.mark.process
 def test_uv_keeps_to_the_constraints_in_a_notebook(bench: Bench) -> None:
     """With the variables that the kernel sets, uv keeps the build too."""
     bench.target = bench.target.parent.parent / "plain"
@@ -234,6 +237,7 @@ def pip_installer(bench: Bench) -> Installer:
     return Installer(**given, patience=told.patience)
 
 
+@pytest.mark.process
 def test_pip_does_the_same_where_uv_is_refused(bench: Bench) -> None:
     """Resolution, download, installation and counting by the real pip, and no command of uv's."""
     installer = pip_installer(bench)
@@ -250,6 +254,7 @@ def test_pip_does_the_same_where_uv_is_refused(bench: Bench) -> None:
     assert not any(Path(command[0]).stem == "uv" for command in shown)
 
 
+@pytest.mark.process
 def test_bytes_are_counted_with_speed_and_time_left(bench: Bench) -> None:
     """The download ends with all bytes of all wheels, and says how fast it was."""
     resolution = bench.resolution()
@@ -275,6 +280,7 @@ def test_progress_is_told_as_far_as_it_is_known(told: dict[str, float], figures:
     assert str(Progress(step=Step.INSTALL, text="", **told).figures) == figures
 
 
+@pytest.mark.process
 def test_a_password_is_in_no_line_and_no_record(bench: Bench) -> None:
     """An index with a user name and a password is used, and neither is told, kept or logged."""
     secret = bench.index.url.replace("http://", "http://joe:s3cret@")
@@ -285,6 +291,7 @@ def test_a_password_is_in_no_line_and_no_record(bench: Bench) -> None:
     assert "s3cret" not in repr(bench.events)
 
 
+@pytest.mark.process
 def test_a_password_of_uvs_own_configuration_is_used(bench: Bench, tmp_path: Path) -> None:
     """An index that only uv knows of and that asks for a password: sizes, files and hashes come, and no word of it."""
     bench.index.login = "joe:s3cret"
@@ -314,6 +321,7 @@ def test_what_is_no_configuration_of_uv_names_no_index() -> None:
         assert uv_indexes(odd) == ()
 
 
+@pytest.mark.process
 def test_offline_without_the_files_says_so(bench: Bench) -> None:
     """Nothing is asked of the network when the user said so."""
     resolution, told = bench.resolution(), bench.installer()
@@ -326,6 +334,7 @@ def test_offline_without_the_files_says_so(bench: Bench) -> None:
     assert not bench.target.exists()
 
 
+@pytest.mark.process
 def test_what_stands_is_kept_where_it_fits(bench: Bench) -> None:
     """A version that an environment holds already is preferred to a newer one."""
     bench.index.add("numpy", "2.0")
@@ -345,6 +354,7 @@ def test_a_target_that_no_folder_can_have_is_refused_before_it_is_looked_at(benc
     assert aimed_at(str(tmp_path / "thesis.tex"), bench.plan, LiveHost())[1] is None
 
 
+@pytest.mark.process
 def test_a_target_is_read_as_it_is_meant(bench: Bench) -> None:
     """The plan's own folder, a path, an environment, the kernel's own environment; another Python is refused."""
     host = LiveHost()
@@ -361,6 +371,7 @@ def test_a_target_is_read_as_it_is_meant(bench: Bench) -> None:
         aimed_at(made.path, replace(bench.plan, python="2.7"), host)
 
 
+@pytest.mark.process
 def test_made_environments_are_listed_and_removed(bench: Bench) -> None:
     """An environment is listed with size and state; a change of torch shows; removal takes the kernel along."""
     made = bench.make(bench.resolution())
@@ -377,6 +388,7 @@ def test_made_environments_are_listed_and_removed(bench: Bench) -> None:
         remove_environment(made.path)
 
 
+@pytest.mark.process
 def test_an_environment_goes_by_the_name_of_its_kernel(bench: Bench) -> None:
     """Removing the kernel removes the environment; an environment whose kernel is gone is removed by its folder."""
     bench.make(bench.resolution())
@@ -390,6 +402,7 @@ def test_an_environment_goes_by_the_name_of_its_kernel(bench: Bench) -> None:
     assert not bench.target.exists()
 
 
+@pytest.mark.process
 def test_only_what_the_assistant_made_is_removed(bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A folder of the user's that happens to bear the name stays, and a name that two have is no name."""
     resolution, folder = bench.resolution(), tmp_path / "work"
@@ -407,6 +420,7 @@ def test_only_what_the_assistant_made_is_removed(bench: Bench, tmp_path: Path, m
     assert remove_environment("env") == tmp_path / "two" / "env"
 
 
+@pytest.mark.process
 def test_a_build_that_was_replaced_is_told(bench: Bench) -> None:
     """By any tool, at any time: what is there is compared with the pins that the installation left."""
     bench.make(bench.resolution())
@@ -429,6 +443,7 @@ def test_pins_are_compared_as_they_stand() -> None:
     assert replaced(Path("/env"), "", {}) is None
 
 
+@pytest.mark.process
 def test_downloads_that_are_kept_can_be_deleted(bench: Bench) -> None:
     """All bytes are counted and gone, and the next installation fetches them anew."""
     resolution = bench.resolution()
@@ -452,6 +467,7 @@ def test_a_file_system_without_locks_is_told(tmp_path: Path, monkeypatch: pytest
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.process
 def test_this_python_is_seen_as_it_is() -> None:
     """The probe finds pytest in the environment that runs this test."""
     seen = look_at(Path(sys.prefix), LiveHost())

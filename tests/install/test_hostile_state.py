@@ -37,7 +37,10 @@ from assistant.model.errors import AssistantError, BadInput, WorkFailed
 from assistant.model.event import LogLine
 from assistant.model.record import replace, to_json
 
-pytestmark = pytest.mark.skipif(os.name == "nt", reason="forks, links and pipes; Windows has none of the three")
+pytestmark = [
+    pytest.mark.process,
+    pytest.mark.skipif(os.name == "nt", reason="forks, links and pipes; Windows has none of the three"),
+]
 
 TRIED: Counter[str] = Counter()
 SURVIVED: Counter[str] = Counter()

@@ -19,6 +19,8 @@ from assistant.model.errors import BadInput, Cancelled, WorkFailed
 from assistant.model.event import LogLine, Progress
 from assistant.model.record import replace
 
+pytestmark = pytest.mark.process
+
 
 def test_an_environment_is_made_and_known_as_a_kernel(bench: Bench, tmp_path: Path) -> None:
     """The environment imports what was resolved, and JupyterLab has a kernelspec that leads to it."""

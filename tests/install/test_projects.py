@@ -25,6 +25,8 @@ from assistant.install.resolution import resolve
 from assistant.install.site import look_at
 from assistant.model.record import replace
 
+pytestmark = pytest.mark.process
+
 UV = Path(sys.executable).with_name("uv")
 PYPROJECT = '[project]\nname = "p"\nversion = "0"\nrequires-python = ">=3.11"\ndependencies = ["numpy"]\n'
 BUILD = "9.0+cpu"

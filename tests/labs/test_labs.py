@@ -45,6 +45,7 @@ def lab(request, tmp_path, cpu_environment):
     return Lab(request.param, tmp_path / "a lab", torch=cpu_environment.python)
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("lab", texts(), indirect=True)
 def test_a_lab_is_broken_until_its_answer_mends_it(lab):
     """Broken at the start, still broken after a wrong fix, mended by the documented one, with the points to match."""
@@ -64,6 +65,7 @@ def test_every_lab_has_words_deeds_and_a_wrong_fix():
     assert all(len(text.hints) >= 2 for text in texts().values())
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("lab", ["wrong-hash"], indirect=True)
 def test_a_reset_forgets_what_was_tried(lab):
     """After a reset the lab is broken again and the score begins anew."""
@@ -74,6 +76,7 @@ def test_a_reset_forgets_what_was_tried(lab):
     assert lab.check().text.startswith("Not mended yet.")
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("lab", ["driver-too-old"], indirect=True)
 def test_a_lab_reaches_nothing_but_its_folder(lab, tmp_path):
     """A file outside is refused, as is any program but the labs' own and a folder that holds something else."""
@@ -90,6 +93,7 @@ def test_a_lab_reaches_nothing_but_its_folder(lab, tmp_path):
     assert kept.read_text() == "years of work"
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("lab", ["driver-too-old"], indirect=True)
 def test_what_programs_print_is_plain_in_a_notebook(lab, monkeypatch):
     """A kernel tells every program to use colours; what a lab reads and shows holds none."""
@@ -99,6 +103,7 @@ def test_what_programs_print_is_plain_in_a_notebook(lab, monkeypatch):
     assert "\x1b" not in lab.scene.uv("help").text
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("lab", ["driver-too-old"], indirect=True)
 def test_the_assistant_reads_the_symptom(lab):
     """`diagnose` names the cause of what the lab prints."""
@@ -134,6 +139,7 @@ def assistant(*arguments):
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
+@pytest.mark.process
 @pytest.mark.usefixtures("sandbox")
 def test_the_command_grades_and_runs_again(tmp_path):
     """Believed as they lie, forged outputs pass; run again, they do not."""
@@ -145,6 +151,7 @@ def test_the_command_grades_and_runs_again(tmp_path):
     refused(assistant("check", tmp_path / "nowhere"), 2, "is not a folder")
 
 
+@pytest.mark.process
 def test_the_command_lists_the_labs():
     """Every lab is named with its title."""
     listed = assistant("list").stdout

@@ -20,6 +20,7 @@ from assistant.labs.lab import MIME
 from assistant.labs.rerun import rerun
 
 pytestmark = [
+    pytest.mark.process,
     pytest.mark.skipif(sys.platform != "linux", reason="bubblewrap is on Linux only; elsewhere --run is refused"),
     pytest.mark.usefixtures("sandbox"),
 ]

@@ -23,6 +23,8 @@ from assistant.onnx.partition import stretches
 from assistant.onnx.picture import draw
 from assistant.onnx.placement import CONDITIONS
 
+pytestmark = pytest.mark.process
+
 Written = Callable[..., ModelProto]
 FP32 = "tensor(float)"
 OPSETS = range(13, 24)

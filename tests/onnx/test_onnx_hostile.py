@@ -20,6 +20,8 @@ from assistant.model.errors import BadInput, WorkFailed
 from assistant.onnx import apart, load_model
 from assistant.onnx.worker import Request
 
+pytestmark = pytest.mark.process
+
 REFUSAL_SECONDS = 2.0
 COMMAND_SECONDS = 30.0  # with two starts of Python, on a machine that is busy with other tests
 EVERY = pytest.mark.parametrize("name", HOSTILE)

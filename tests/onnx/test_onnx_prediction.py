@@ -21,6 +21,7 @@ EVERY = 12  # of onnx's node tests, about 150 in all
 AGREED = 0.99
 
 
+@pytest.mark.process
 def test_a_sample_of_node_tests_is_placed_as_predicted(tmp_path: Path):
     """Of every twelfth node test of the installed onnx, 99 % are placed, or refused, as predicted."""
     models = node_tests()
@@ -36,6 +37,7 @@ def of_one_node(op: str, opset: int, kind: int) -> ModelProto:
     return helper.make_model(graph, ir_version=10, opset_imports=[helper.make_opsetid("", opset)])
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("op", ["Elu", "HardSigmoid", "LeakyRelu", "Relu", "Selu", "Softplus", "Swish"])
 def test_definitions_are_used_where_onnx_runtime_uses_them(op: str, tmp_path: Path):
     """A definition that was written for older operators is not used, and defaults of attributes hold in it."""

@@ -16,6 +16,8 @@ from assistant.model.errors import BadInput
 from assistant.onnx import convert, try_model
 from assistant.onnx.attempt import source_of
 
+pytestmark = pytest.mark.process
+
 
 def written(folder: Path, name: str, trap_name: str) -> Path:
     """Write one of the small models."""

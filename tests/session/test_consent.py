@@ -31,6 +31,8 @@ from assistant.session.apply import unknown_requirements
 from assistant.session.nouns import Phase, State, StepStatus, Task
 from assistant.session.session import Session
 
+pytestmark = pytest.mark.process
+
 make = grounds.make
 Given = Callable[..., Session]
 NOWHERE = "http://127.0.0.1:9/simple"

@@ -189,6 +189,7 @@ def environment(tmp_path: Path) -> Path:
     return tmp_path / "env"
 
 
+@pytest.mark.process
 def test_another_environment_is_judged_by_its_own_packages(environment: Path, tmp_path: Path) -> None:
     """`doctor --target` tells of its conflicts, and one clear sentence where there is no environment."""
     command = [sys.executable, "-m", "assistant", "doctor", "--json", "--target"]

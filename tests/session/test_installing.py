@@ -26,6 +26,8 @@ from assistant.session.nouns import Phase, State, Task
 from assistant.session.runner import InlineRunner, ThreadRunner
 from assistant.session.session import Session
 
+pytestmark = pytest.mark.process
+
 FAKE = Path(__file__).parents[1] / "verify" / "faketorch" / "torch" / "__init__.py"
 PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"
 Make = Callable[..., Session]

@@ -21,6 +21,8 @@ from assistant.session.nouns import Outcome, Phase, State, Task
 from assistant.session.runner import InlineRunner, Runner, ThreadRunner
 from assistant.session.session import Session
 
+pytestmark = pytest.mark.process
+
 ENVIRONMENT = Environment(path="/env", python="/env/bin/python", kernel="torch")
 GONE = """python -c 'import importlib.util as u, sys; sys.exit(u.find_spec("six") is not None)'"""
 

@@ -19,6 +19,8 @@ from assistant.model.record import to_json
 from assistant.session.nouns import State, Task
 from assistant.session.store import Saved, Store
 
+pytestmark = pytest.mark.process
+
 posix = pytest.mark.skipif(os.name == "nt", reason="Windows keeps folders of a user to that user")
 NAME = "pytorch-setup-assistant"
 

@@ -78,6 +78,7 @@ def test_another_version_is_told() -> None:
     assert "0.0.1" in str(told)
 
 
+@pytest.mark.process
 def test_work_of_another_window_is_waited_for_and_a_crash_is_gone_on_after() -> None:
     """A living process keeps its setup to itself; after its death its unfinished work is spoken of."""
     other = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)

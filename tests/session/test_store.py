@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from assistant import __version__
 from assistant.model.event import Step
 from assistant.model.record import replace, to_json
@@ -39,6 +41,7 @@ def test_a_step_that_was_running_can_run_again(tmp_path: Path) -> None:
     assert saved.state.status(Step.DETECT).phase is Phase.READY
 
 
+@pytest.mark.process
 def test_a_task_of_a_living_process_is_in_use() -> None:
     """Another window's work is told from work that died, and from our own."""
     saved = Saved(process=os.getpid(), running=Task.INSTALL, state=State())

@@ -58,6 +58,7 @@ def test_a_device_that_cannot_be_had_is_found_out(cpu_environment):
     assert [first_cause(line) for line in told] == keys
 
 
+@pytest.mark.process
 def test_without_torch_the_file_for_devices_says_so():
     """Where torch is missing, the message names the Python and the way out, and the diagnosis knows the cause."""
     done = subprocess.run([sys.executable, "-S", str(DEVICE)], capture_output=True, text=True, check=False)

@@ -127,6 +127,7 @@ def test_noise_of_libraries_becomes_log_lines(fake_python):
     assert any("no newline from the library" in str(event.text) for event in events if isinstance(event, LogLine))
 
 
+@pytest.mark.process
 def test_without_torch_the_report_says_so(tmp_path):
     """An interpreter without torch gives a report whose import failed and whose other torch checks were skipped."""
     bare = tmp_path / "bare"
@@ -140,6 +141,7 @@ def test_without_torch_the_report_says_so(tmp_path):
     assert not report.usable
 
 
+@pytest.mark.process
 def test_an_interpreter_that_is_none_fails_in_one_sentence(tmp_path):
     """A missing interpreter cannot be started; the next step is given."""
     with pytest.raises(WorkFailed, match="cannot be started") as caught:

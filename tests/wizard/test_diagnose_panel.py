@@ -22,6 +22,8 @@ from assistant.session.session import Session
 from assistant.wizard.html import esc
 from assistant.wizard.panels.diagnose import DiagnosePanel
 
+pytestmark = pytest.mark.process
+
 GONE = """python -c 'import importlib.util as u, sys; sys.exit(u.find_spec("six") is not None)'"""
 PLAN = Plan(backend=Backend.ROCM, variant="rocm7.2", torch="2.14.1", python="3.12")
 HERE = Machine(os="linux", wsl=False, arch="x86_64", python="3.12", gpus=(Gpu(vendor=Vendor.AMD, name="RX 7900 XTX"),))

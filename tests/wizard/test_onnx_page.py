@@ -5,9 +5,12 @@ from __future__ import annotations
 import datetime as dt
 from pathlib import Path
 
+import pytest
 from onnx_traps import trap
 
 from assistant.wizard.panels.onnx import OnnxPage
+
+pytestmark = pytest.mark.process
 
 MINUTES = 180.0
 
