@@ -8,10 +8,10 @@ import os
 import re
 import string
 import subprocess
-import sys
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
+import forked
 import pytest
 from babel.messages.catalog import Catalog
 from babel.messages.catalog import Message as Entry
@@ -74,9 +74,7 @@ def assistant(tmp_path: Path) -> Assistant:
     def run(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
         bare = {name: value for name, value in os.environ.items() if not name.startswith(("LANG", "LC_"))}
         home = {"HOME": str(tmp_path), "COLUMNS": "200", "PYTHONUTF8": "1"}
-        command = [sys.executable, "-m", "assistant", *arguments]
-        environment = {**bare, **home, **variables}
-        return subprocess.run(command, capture_output=True, encoding="utf-8", env=environment, check=False)
+        return forked.run(*arguments, env={**bare, **home, **variables})
 
     return run
 

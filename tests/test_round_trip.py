@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import forked
 import pytest
 from packaging.pylock import Pylock
 from refused import refused
@@ -33,8 +34,7 @@ def run(home: Path) -> Run:
     def runner(*arguments: str | Path, **options: object) -> subprocess.CompletedProcess[str]:
         places = {name: str(home / name) for name in ("XDG_DATA_HOME", "XDG_STATE_HOME", "JUPYTER_DATA_DIR")}
         environment = {**os.environ, **places, "LANGUAGE": "en", "COLUMNS": "300"}
-        command = [sys.executable, "-m", "assistant", *map(str, arguments)]
-        return subprocess.run(command, capture_output=True, text=True, env=environment, check=False, **options)
+        return forked.run(*arguments, env=environment, **options)
 
     return runner
 

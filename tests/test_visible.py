@@ -12,6 +12,7 @@ import tomllib
 import unicodedata
 from pathlib import Path
 
+import forked
 import onnx
 import pytest
 from export.setups import DETECTION, ENVIRONMENT, LOCK, PLAN, REPORT
@@ -218,9 +219,8 @@ def assistant(folder: Path, *arguments: str, **variables: str) -> tuple[list[str
 def test_no_command_prints_or_writes_anything_hidden(home: Path, arguments: list[str]):
     """Whatever machine, log, model, path, variable or reason it tells of; there is no traceback either."""
     before = {path for path in home.rglob("*") if path.is_file()}
-    command, environment = assistant(home, *arguments)
-    done = subprocess.run(command, env=environment, cwd=home, capture_output=True, check=False, timeout=120)
-    said = (done.stdout + done.stderr).decode()
+    done = forked.run(*arguments, env=assistant(home)[1], cwd=home)
+    said = done.stdout + done.stderr
     assert said.strip()
     assert hidden(said) == set()
     assert "Traceback" not in said

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import forked
 import pytest
 from refused import refused
 
@@ -35,8 +36,7 @@ def run(tmp_path: Path) -> Run:
         sources = {"PIP_INDEX_URL": pip, "PIP_CONFIG_FILE": os.devnull, "PIP_FIND_LINKS": "", "UV_HTTP_RETRIES": "0"}
         cache = {"UV_CACHE_DIR": str(tmp_path / "cache")}
         environment = {**os.environ, **home, **sources, **cache, "LANGUAGE": "en", "COLUMNS": "200"}
-        command = [sys.executable, "-m", "assistant", *map(str, arguments)]
-        return subprocess.run(command, capture_output=True, text=True, env=environment, check=False, **options)
+        return forked.run(*arguments, env=environment, **options)
 
     return runner
 

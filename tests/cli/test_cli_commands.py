@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import forked
 import pytest
 from refused import refused
 
@@ -41,8 +42,7 @@ def run(tmp_path: Path) -> Run:
     def runner(*arguments: str | Path, **options: object) -> subprocess.CompletedProcess[str]:
         home = {name: str(tmp_path / name) for name in ("HOME", "XDG_DATA_HOME", "XDG_STATE_HOME", "JUPYTER_DATA_DIR")}
         environment = {**os.environ, **home, "LANGUAGE": "en", "COLUMNS": "200", **options.pop("env", {})}
-        command = [sys.executable, "-m", "assistant", *map(str, arguments)]
-        return subprocess.run(command, capture_output=True, text=True, env=environment, check=False, **options)
+        return forked.run(*arguments, env=environment, **options)
 
     return runner
 
@@ -240,7 +240,7 @@ def test_a_name_that_is_nearly_a_shipped_machine(run: Run) -> None:
 
 def test_a_question_that_nobody_answers(run: Run, tmp_path: Path) -> None:
     """Without anybody at the keyboard a command says which option answers."""
-    refused(run("envs", "--remove", tmp_path / "env", stdin=subprocess.DEVNULL), 130, "--yes")
+    refused(run("envs", "--remove", tmp_path / "env"), 130, "--yes")
 
 
 def test_pruning_answers_in_json_where_json_is_asked_for(run: Run) -> None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from pathlib import Path
 
+import forked
 import pytest
 from refused import refused
 
@@ -17,15 +17,7 @@ pytestmark = pytest.mark.process
 def install(tmp_path: Path, *words: str) -> subprocess.CompletedProcess[str]:
     """Run the command in a home of its own, without a terminal to ask."""
     home = {name: str(tmp_path / name) for name in ("XDG_DATA_HOME", "XDG_STATE_HOME", "JUPYTER_DATA_DIR")}
-    command = [sys.executable, "-m", "assistant", "install", "--backend", "cpu", *words]
-    return subprocess.run(
-        command,
-        env={**os.environ, **home, "LANGUAGE": "en"},
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    return forked.run("install", "--backend", "cpu", *words, env={**os.environ, **home, "LANGUAGE": "en"})
 
 
 @pytest.mark.parametrize(

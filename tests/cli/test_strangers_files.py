@@ -6,11 +6,11 @@ import json
 import os
 import pty
 import subprocess
-import sys
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
 
+import forked
 import pytest
 import tomli_w
 from export.setups import ENVIRONMENT, REPORT
@@ -68,14 +68,7 @@ def run(tmp_path: Path, index: LoopbackIndex) -> Run:
         person, seat = pty.openpty()  # somebody sits there only where something is `typed`
         os.write(person, typed.encode())
         try:
-            return subprocess.run(
-                [sys.executable, "-m", "assistant", *map(str, words)],
-                env={**kept, **own, **variables},
-                capture_output=True,
-                text=True,
-                check=False,
-                stdin=seat if typed else subprocess.DEVNULL,
-            )
+            return forked.run(*words, env={**kept, **own, **variables}, terminal=os.ttyname(seat) if typed else None)
         finally:
             os.close(person)
             os.close(seat)

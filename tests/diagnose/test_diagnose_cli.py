@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from pathlib import Path
 
+import forked
 import pytest
 
 pytestmark = pytest.mark.process
@@ -18,9 +18,7 @@ FIELDS = {"key", "title", "cause", "evidence", "remedies", "confidence", "source
 
 def run(*arguments: str | Path, **options: object) -> subprocess.CompletedProcess[str]:
     """Run the command in English."""
-    command = [sys.executable, "-m", "assistant", *map(str, arguments)]
-    environment = {**os.environ, "LANGUAGE": "en", "COLUMNS": "200"}
-    return subprocess.run(command, capture_output=True, text=True, env=environment, check=False, **options)
+    return forked.run(*arguments, env={**os.environ, "LANGUAGE": "en", "COLUMNS": "200"}, **options)
 
 
 def test_json_holds_what_the_contract_says() -> None:

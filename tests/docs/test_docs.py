@@ -12,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
+import forked
 import onnx
 import pytest
 from onnx import TensorProto, helper
@@ -71,14 +72,7 @@ def run(line, folder):
     words = shlex.split(line)
     assert words[0] == "assistant", f"{line}: name in ELSEWHERE which test runs it"
     homes = {name: str(folder / "home") for name in ("XDG_DATA_HOME", "XDG_STATE_HOME", "JUPYTER_DATA_DIR")}
-    return subprocess.run(
-        [sys.executable, "-m", "assistant", *words[1:]],
-        cwd=folder,
-        env={**os.environ, **homes, "LANGUAGE": "en"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    return forked.run(*words[1:], cwd=folder, env={**os.environ, **homes, "LANGUAGE": "en"})
 
 
 # 1 is the answer of a command that found something: a plan that no index confirms, a check, a lab not mended yet.

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import atexit
 import base64
 import compileall
 import hashlib
 import json
 import os
 import random
+import shutil
 import signal
 import stat
 import subprocess
 import sys
+import tempfile
 import zipfile
 from contextlib import suppress
+from functools import cache
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
@@ -138,6 +142,29 @@ def picture(folder: Path) -> dict[str, tuple[object, ...]]:
     return seen
 
 
+@cache
+def pristine() -> Path:
+    """Make, once, what is copied for each test: torch 8.0, compiled files, a file of the user's, a link."""
+    folder = Path(tempfile.mkdtemp(prefix="assistant-tests-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    target, uv = folder / "env", str(Path(sys.executable).with_name("uv"))
+    (folder / "torch").mkdir()
+    wheel = rich_wheel(folder / "torch", "torch", "8.0")
+    subprocess.run([uv, "venv", "-q", "--no-project", "--python", sys.executable, target], check=True)
+    words = ["pip", "install", "-q", "--no-deps", "--no-index", "--python", target / "bin" / "python", wheel]
+    told = {**os.environ, "UV_CACHE_DIR": str(folder / "uv"), "UV_LINK_MODE": "copy"}
+    subprocess.run([uv, *words], check=True, env=told)
+    compileall.compile_dir(target / "lib", quiet=2)
+    site = next(target.glob("lib/*/site-packages"))
+    (site / "mine.py").write_text("precious = 1\n")
+    (site / "torch" / "mine too.txt").write_text("a file of the user's inside torch\n")
+    (site / "numpy").mkdir()
+    (site / "numpy" / "__init__.py").write_text("# nobody's, and in the way of the one that comes\n")
+    (site / "mine.py").chmod(0o440)
+    (target / "link").symlink_to("lib")
+    return target
+
+
 class Ground:
     """An index, a plan for it, an environment that stands, and what it takes to change it."""
 
@@ -171,22 +198,9 @@ class Ground:
         return Installer(**{**given, "cancel": self.cancel, "patience": patience, **changes})  # type: ignore[arg-type]
 
     def build(self, target: Path | None = None) -> Path:
-        """Make the environment that stands: torch 8.0, compiled files, a file of the user's, a link."""
+        """Make the environment that stands."""
         target = target or self.standing
-        uv = str(Path(sys.executable).with_name("uv"))
-        subprocess.run([uv, "venv", "-q", "--no-project", "--python", sys.executable, target], check=True)
-        words = ["pip", "install", "-q", "--no-deps", "--python", target / "bin" / "python", "--find-links"]
-        words += [self.index.folder / "torch", "--no-index", "torch==8.0"]
-        told = {**os.environ, "UV_CACHE_DIR": str(self.folder / "uv"), "UV_LINK_MODE": "copy"}
-        subprocess.run([uv, *words], check=True, env=told)
-        compileall.compile_dir(target / "lib", quiet=2)
-        site = next(target.glob("lib/*/site-packages"))
-        (site / "mine.py").write_text("precious = 1\n")
-        (site / "torch" / "mine too.txt").write_text("a file of the user's inside torch\n")
-        (site / "numpy").mkdir()
-        (site / "numpy" / "__init__.py").write_text("# nobody's, and in the way of the one that comes\n")
-        (site / "mine.py").chmod(0o440)
-        (target / "link").symlink_to("lib")
+        shutil.copytree(pristine(), target, symlinks=True)
         return target
 
     def resolution(self) -> Resolution:

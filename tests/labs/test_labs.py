@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import json
 import shutil
-import subprocess
-import sys
 
+import forked
 import nbformat
 import pytest
 from refused import refused
@@ -135,8 +134,7 @@ def test_notebooks_are_graded_by_their_last_check(tmp_path):
 
 def assistant(*arguments):
     """Run the command."""
-    command = [sys.executable, "-m", "assistant", "labs", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, check=False)
+    return forked.run("labs", *arguments)
 
 
 @pytest.mark.process

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 import xml.etree.ElementTree as ET
 from collections.abc import Callable
 from pathlib import Path
 
+import forked
 import numpy as np
 import pytest
 from onnx import ModelProto, defs, numpy_helper
@@ -32,8 +32,7 @@ OPSETS = range(13, 24)
 
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:
     """Run `assistant onnx check`."""
-    command = [sys.executable, "-m", "assistant", "onnx", "check", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=False)
+    return forked.run("onnx", "check", *arguments)
 
 
 def devices(answer: Checked) -> dict[str, str]:

@@ -8,6 +8,7 @@ import sys
 import time
 from pathlib import Path
 
+import forked
 import numpy as np
 import onnx
 import psutil
@@ -38,10 +39,7 @@ def put(folder: Path, name: str) -> Path:
 
 def assistant(*arguments: str | Path, **variables: str) -> subprocess.CompletedProcess[str]:
     """Run the command."""
-    command = [sys.executable, "-m", "assistant", "onnx", *map(str, arguments)]
-    return subprocess.run(
-        command, capture_output=True, text=True, check=False, timeout=60, env={**os.environ, **variables}
-    )
+    return forked.run("onnx", *arguments, env={**os.environ, **variables})
 
 
 @EVERY

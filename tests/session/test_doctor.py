@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 import venv
 from collections import Counter
 from pathlib import Path
 
+import forked
 import pytest
 
 from assistant.catalog import load_catalog
@@ -192,11 +191,10 @@ def environment(tmp_path: Path) -> Path:
 @pytest.mark.process
 def test_another_environment_is_judged_by_its_own_packages(environment: Path, tmp_path: Path) -> None:
     """`doctor --target` tells of its conflicts, and one clear sentence where there is no environment."""
-    command = [sys.executable, "-m", "assistant", "doctor", "--json", "--target"]
-    told = subprocess.run([*command, str(environment)], capture_output=True, text=True, check=True)
+    told = forked.run("doctor", "--json", "--target", environment)
     keys = {finding["key"] for finding in json.loads(told.stdout)["findings"] if finding["severity"] != "ok"}
     assert "onnxruntime-packages-conflict" in keys
-    refused = subprocess.run([*command, str(tmp_path / "nothing")], capture_output=True, text=True, check=False)
+    refused = forked.run("doctor", "--json", "--target", tmp_path / "nothing")
     assert (refused.returncode, refused.stderr.count("\n")) == (2, 1)
     assert "is not an environment" in refused.stderr
 

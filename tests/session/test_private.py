@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import forked
 import pytest
 
 from assistant.catalog.user import torch_tables, user_path
@@ -154,23 +155,11 @@ def test_every_command_ends_in_a_sentence(tmp_path: Path, plant: Callable[[Path]
     (tmp_path / NAME).mkdir()
     plant(tmp_path / NAME / "session.json")
     places = {"XDG_STATE_HOME": str(tmp_path), "XDG_DATA_HOME": str(tmp_path), "HOME": str(tmp_path)}
-    children = [
-        subprocess.Popen(
-            [sys.executable, "-m", "assistant", *command],
-            env={**os.environ, **places},
-            cwd=tmp_path,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        )
-        for command in COMMANDS
-    ]
-    for child in children:
-        said, _nothing = child.communicate(timeout=60)
-        assert child.returncode in {0, 1, 2}
-        assert "itself broke" not in said
-        assert "Traceback" not in said
+    for words in COMMANDS:
+        done = forked.run(*words, env={**os.environ, **places}, cwd=tmp_path)
+        assert done.returncode in {0, 1, 2}
+        assert "itself broke" not in done.stderr
+        assert "Traceback" not in done.stderr
 
 
 @pytest.mark.timeout(20)
