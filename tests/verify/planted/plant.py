@@ -1,4 +1,4 @@
-"""Plants one fault, named by `PLANTED_FAULT`, in a real torch as soon as that has been imported."""
+"""Plants the faults that `PLANTED_FAULTS` names in a real torch or ONNX Runtime as soon as that is imported."""
 
 # ruff: noqa: D102, D103 - the names of the faults say what they do
 
@@ -14,14 +14,16 @@ class Planter:
     """Finds torch as ever and spoils it after it has run."""
 
     def find_spec(self, name, path=None, target=None):  # noqa: ARG002 - as the import system calls it
-        if name != ("onnxruntime" if os.environ["PLANTED_FAULT"] in ORT_FAULTS else "torch"):
+        faults = [plant for fault, plant in PLACES.get(name, {}).items() if fault in PLANTED]
+        if not faults:
             return None
         spec = importlib.machinery.PathFinder.find_spec(name, path)
         run = spec.loader.exec_module
 
         def spoiled(module):
             run(module)
-            {**FAULTS, **ORT_FAULTS}[os.environ["PLANTED_FAULT"]](module)
+            for plant in faults:
+                plant(module)
 
         spec.loader.exec_module = spoiled
         return spec
@@ -127,5 +129,7 @@ ORT_FAULTS = {
 }
 
 
-if os.environ.get("PLANTED_FAULT"):
+PLACES = {"torch": FAULTS, "onnxruntime": ORT_FAULTS}
+PLANTED = os.environ.get("PLANTED_FAULTS", "").split(",")
+if PLANTED != [""]:
     sys.meta_path.insert(0, Planter())
