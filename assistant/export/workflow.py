@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from assistant.export.bundle import Bundle
+from assistant.export.bundle import Setup
 from assistant.export.shells import variables
 from assistant.export.templates import filled
 from assistant.model.plan import Backend
@@ -12,16 +12,16 @@ _ARM = {"linux": "ubuntu-24.04-arm", "windows": "windows-11-arm"}
 _LABELS = {"linux": "linux", "windows": "windows", "macos": "macOS"}
 
 
-def workflow_text(bundle: Bundle) -> str:
+def workflow_text(setup: Setup) -> str:
     """Write the job: GitHub's own machine for a CPU, one of yours with the right GPU for anything else."""
-    system = bundle.machine.os or "linux"
-    arm = (bundle.machine.arch or "").lower() in {"aarch64", "arm64"}
+    system = setup.machine.os or "linux"
+    arm = (setup.machine.arch or "").lower() in {"aarch64", "arm64"}
     hosted = (_ARM if arm else _RUNNERS).get(system, _RUNNERS[system])
-    alone = bundle.plan.backend in {Backend.CPU, Backend.MPS}
+    alone = setup.plan.backend in {Backend.CPU, Backend.MPS}
     return filled(
         "workflow.yml",
         runner=hosted if alone else ["self-hosted", _LABELS[system], "ARM64" if arm else "X64"],
-        python=bundle.plan.python,
-        variables=variables(bundle),
-        device=bundle.report.device,
+        python=setup.plan.python,
+        variables=variables(setup),
+        device=setup.report.device,
     )

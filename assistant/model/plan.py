@@ -91,7 +91,7 @@ class Planning(Record, frozen=True, omit_defaults=False):
     rejected: tuple[Rejection, ...] = ()
 
 
-_FAMILY = re.compile(r"torch(vision|audio)?|(pytorch-)?triton(-.*)?|rocm(-.*)?")
+_FAMILY = re.compile(r"torch(vision|audio)?|(pytorch-)?triton(-.*)?|rocm(-.*)?")  # as torch's indexes list them
 
 
 def of_torch_family(name: str) -> bool:

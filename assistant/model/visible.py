@@ -18,6 +18,7 @@ _HIDDEN = (
 _STEERING = re.compile(rf"(?:[{_HIDDEN}]|\r(?!\n))+")  # \r alone goes back to the beginning of the line
 _BREAKING = re.compile(rf"[\t\n\r{_HIDDEN}]+")
 _ONE = re.compile(f"[{_HIDDEN}]")
+SHORT = 300  # characters; chosen: some lines of a terminal, and longer than any name of a GPU, a file or a package
 
 
 def visible(text: str) -> str:
@@ -28,6 +29,11 @@ def visible(text: str) -> str:
 def one_line(text: str) -> str:
     """Make a text one line, with a space where a break or something hidden stood."""
     return _BREAKING.sub(" ", text).strip()
+
+
+def printable(text: object) -> str:
+    """Make a text from outside one short line, to stand in a sentence or a row of ours."""
+    return one_line(str(text))[:SHORT]
 
 
 def spelled(text: str, *, long: bool = False) -> str:

@@ -9,8 +9,8 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from assistant.catalog import Catalog
-from assistant.export import Config
-from assistant.export.drift import (
+from assistant.export import (
+    Config,
     Drift,
     file_drift,
     machine_drift,

@@ -32,7 +32,7 @@ def texts(found):
     [
         ({"nvidia_driver": "570.1"}, ["driver NVIDIA: was 580.95.05, is 570.1"]),
         ({"nvidia_driver": None}, ["driver NVIDIA: 580.95.05 is gone"]),
-        ({"rocm_version": "7.2"}, ["driver ROCm: 7.2 came in addition"]),
+        ({"rocm_version": "7.2"}, ["driver ROCm: 7.2 is new"]),
         ({"gpus": ()}, ["GPU: NVIDIA GeForce RTX 4090 is gone"]),
         ({"os_version": "Ubuntu 26.04"}, ["system os: was Ubuntu 24.04, is Ubuntu 26.04"]),
         ({"arch": "aarch64"}, ["system arch: was x86_64, is aarch64"]),
@@ -56,7 +56,7 @@ def test_packages_gone_changed_and_added_are_named():
     """Each package that differs has a line."""
     assert texts(package_drift({"torch": "2.6.0+cu126", "a": "1"}, {"torch": "2.6.0", "b": "2"})) == [
         "package a: 1 is gone",
-        "package b: 2 came in addition",
+        "package b: 2 is new",
         "package torch: was 2.6.0+cu126, is 2.6.0",
     ]
 
@@ -174,6 +174,6 @@ def test_plans_differ_in_what_they_install():
     assert texts(plan_drift(PLAN, other)) == [
         "plan variant: was cu126, is cu130",
         "plan index: was https://download.pytorch.org/whl/cu126, is pip's own",
-        "plan A: 1 came in addition",
+        "plan A: 1 is new",
         "plan CUDA_MODULE_LOADING: LAZY is gone",
     ]
