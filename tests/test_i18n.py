@@ -37,7 +37,7 @@ from assistant.i18n import (
     sentences,
     use_language,
     verbatim,
-    wanted_by,
+    wanted_language,
 )
 from assistant.machines import load, shipped
 from assistant.model.finding import Finding
@@ -150,7 +150,7 @@ def test_the_chinese_reads_as_chinese(chinese: Catalog) -> None:
 )
 def test_the_environment_chooses_then_the_system(variables: dict[str, str], system: str, language: str) -> None:
     """The order is that of GNU gettext; Windows, which sets no variable, is asked last."""
-    assert wanted_by(variables, system).startswith(language)
+    assert wanted_language(variables, system).startswith(language)
 
 
 def test_a_language_can_be_named() -> None:

@@ -70,8 +70,8 @@ def read_config(data: str | bytes, file: str = NAME) -> Config:
     schema = plain.get("schema")
     if schema is None:
         raise BadInput(
-            _("{file} is no configuration that the assistant exported.", file=file),
-            hint=_("Name the assistant.toml of an export."),
+            _("{file} is not a configuration exported by the assistant.", file=file),
+            hint=_("Give the assistant.toml of an export."),
         )
     if schema != SCHEMA or isinstance(schema, bool):
         raise BadInput(
@@ -81,18 +81,18 @@ def read_config(data: str | bytes, file: str = NAME) -> Config:
                 found=ascii(schema)[:40],
                 known=SCHEMA,
             ),
-            hint=_("Update the assistant, or export the file anew."),
+            hint=_("Update the assistant, or export the file again."),
         )
     config = from_plain(plain, Config, file)
     if len(config.hashes) != config.locked:
         raise BadInput(
             _(
-                "{file} announces {locked} hashes and holds {found}: its end may be missing.",
+                "{file} announces {locked} hashes but holds {found}; its end may be missing.",
                 file=file,
                 locked=config.locked,
                 found=len(config.hashes),
             ),
-            hint=_("Get the whole file, or export it anew."),
+            hint=_("Get the complete file, or export it again."),
         )
     check_values(file, config.plan, config.environment, config.verification.device, config.hashes)
     return config
@@ -107,7 +107,7 @@ def _toml(data: str | bytes, file: str) -> dict[str, object]:
         reason = say("byte {position} is not UTF-8", position=error.start)
     raise BadInput(
         _("{file} is not valid TOML: {reason}.", file=file, reason=printable(reason)),
-        hint=_("Correct that place, or export the file anew."),
+        hint=_("Correct it there, or export the file again."),
     )
 
 

@@ -114,7 +114,7 @@ def report_drift(was: Report, now: Report) -> tuple[Drift, ...]:
 
 
 def same_hardware(was: Machine, now: Machine) -> bool:
-    """Tell whether a lock of one machine fits the other: the same kind of system and the same GPUs."""
+    """Whether a lock of one machine fits the other: the same system, processor and GPUs."""
     return (was.os, was.arch, _labels(was.gpus)) == (now.os, now.arch, _labels(now.gpus))
 
 

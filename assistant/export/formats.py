@@ -46,7 +46,7 @@ FORMATS = dict(
         _one("env.ps1", powershell_text, _("variables for PowerShell")),
         _one("env.fish", fish_text, _("variables for fish")),
         _one("requirements.txt", requirements_text, _("every package pinned, for pip and uv")),
-        _one("constraints.txt", constraints_text, _("keeps later installations to these versions")),
+        _one("constraints.txt", constraints_text, _("keeps later installations at these versions")),
         _one("pylock.toml", lock_text, _("every package with its address and hash, for uv and pip (PEP 751)")),
         _one("pyproject.toml", pyproject_text, _("a project for uv, torch tied to its own index")),
         _one("pixi.toml", pixi_text, _("a workspace for pixi")),

@@ -70,9 +70,9 @@ def _content(setup: Setup) -> dict[str, object]:
         "tables": {"checks": (CHECK_HEADINGS, check_rows(report)), "speeds": (SPEED_HEADINGS, speed_rows(report))},
         "limits": limit_rows(report),
         "alts": {
-            "verification.svg": say("Seconds of each check"),
-            "speed.svg": say("Speeds beside the CPU"),
-            "roofline.svg": say("Speeds below what memory and arithmetic can reach"),
+            "verification.svg": say("Time of each check in seconds"),
+            "speed.svg": say("Speeds compared with the CPU"),
+            "roofline.svg": say("Speeds and the limits of memory and arithmetic"),
         },
         "activate": _activation(setup.environment.path, setup.environment.python),
         "collect_env": (block := collect_env_text(setup)),

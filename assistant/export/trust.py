@@ -70,7 +70,7 @@ def check_values(file: str, plan: Plan, environment: Environment, device: str, h
                 why=fault.why,
                 text=ascii(fault.value)[1:-1][:80],
             ),
-            hint=_("Export it anew where it came from, and do not edit that place."),
+            hint=_("Export it again where it came from, and leave that value as it is."),
         )
 
 
@@ -125,5 +125,5 @@ def _fault_of_requirement(line: str) -> Text:
     if need.url:
         return _("it names an address of its own")
     if need.marker:
-        return _("it holds under a condition only")
+        return _("it applies only under a condition")
     return "" if line.isprintable() and line.isascii() else _("it is not a requirement")

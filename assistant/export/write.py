@@ -49,7 +49,7 @@ def _fill(content: bytes, file: IO[bytes]) -> None:
 
 
 def _step_in(drafts: Mapping[Path, Path]) -> None:
-    """Give every draft its name; where one cannot have it, the files replaced before are restored."""
+    """Move every draft to its name; if one cannot go there, restore the files replaced before it."""
     old = {path: path.read_bytes() if path.is_file() and not path.is_symlink() else None for path in drafts}
     done: list[Path] = []
     try:
@@ -67,14 +67,14 @@ def _is_foreign(folder: Path, path: Path, content: bytes) -> bool:
     """Tell whether somebody else's file is there; raise `WorkFailed` for a folder or a link out of `folder`."""
     if path.is_dir():
         raise WorkFailed(
-            _("{path} is a folder, and a file of that name was to be written.", path=path),
+            _("{path} is a folder, but a file of that name is to be written.", path=path),
             hint=_("Choose another folder with --to."),
         )
     with _refusal_named(path.parent):
         if not path.parent.resolve().is_relative_to(folder.resolve()):
             raise WorkFailed(
                 _(
-                    "{path} is a link that leads out of the folder, and nothing is written through it.",
+                    "{path} is a link that leads out of the folder; nothing is written through it.",
                     path=path.parent,
                 ),
                 hint=_("Choose another folder with --to, or remove the link."),

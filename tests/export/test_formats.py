@@ -47,7 +47,7 @@ def test_the_configuration_reads_back_into_the_same_records():
     [
         ("schema = 1", "schema = 2", "schema 2; this version reads schema 1"),
         ("schema = 1", "schema = true", "has schema True"),
-        ("schema = 1\n", "", "no configuration"),
+        ("schema = 1\n", "", "not a configuration"),
         ("[plan]", "[plan", "not valid TOML"),
         ('backend = "cuda"', 'backend = "banana"', "banana"),
         ('torch = "2.6.0"', "torch = 2.6", r"at plan.torch"),

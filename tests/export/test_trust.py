@@ -131,7 +131,7 @@ def test_each_other_value_has_its_form(old, new, said):
     [
         ('numpy = "abc"', r"hashes\.numpy"),
         (f'other = "{"0" * 64}"', r"hashes\.other"),
-        ("", "announces 1 hashes and holds 0"),
+        ("", "announces 1 hashes but holds 0"),
     ],
 )
 def test_each_hash_is_one_of_a_package_and_none_is_missing(row, said):
