@@ -13,8 +13,7 @@ from assistant.model.event import FindingRaised, LogLine, Step
 from assistant.model.record import replace
 from assistant.model.report import RIGHT, Environment, Report, Status
 from assistant.session.nouns import State, known
-from assistant.verify.ahead import compile_ahead
-from assistant.verify.run import raised, verify
+from assistant.verify import compile_ahead, raised, verify
 
 
 def proved(prepared: Prepared, made: Environment, lock: Lock, state: State, tools: Tools) -> Report:
