@@ -46,16 +46,15 @@ class Message:
 
     def format(self, **params: object) -> Message:
         """Fill placeholders in a copy of the message; a value that is no text, number or message becomes text."""
-        given: dict[str, Value] = {name: _value(value) for name, value in params.items()}
+        given: dict[str, Value] = {
+            name: value if isinstance(value, str | int | float | Message | tuple) else str(value)
+            for name, value in params.items()
+        }
         return replace(self, params={**self.params, **given})
 
 
 Text = str | Message  # a program's own words, or ours
 Value = str | int | float | Message | tuple[str | Message, ...]
-
-
-def _value(value: object) -> Value:
-    return value if isinstance(value, str | int | float | Message | tuple) else str(value)
 
 
 def use_language(code: str | None = None, folder: Path = FOLDER) -> str:
@@ -80,11 +79,6 @@ def wanted_language(environ: Mapping[str, str], system: str) -> str:
 def language() -> str:
     """Return the code of the language in force."""
     return _Current.code or use_language()
-
-
-def _translations() -> gettext.NullTranslations:
-    language()
-    return _Current.translations
 
 
 def _(sentence: str, /, **params: object) -> Message:
@@ -131,7 +125,8 @@ def render(message: Value | None) -> str:
         return "" if message is None else str(message)
     if not message.id:
         return _joined(map(render, message.params.values()))
-    translations, params = _translations(), message.params
+    language()  # loads the translations
+    translations, params = _Current.translations, message.params
     count = params.get("count", 0)
     if message.many and isinstance(count, int):
         text = translations.ngettext(message.id, message.many, count)

@@ -26,7 +26,30 @@ _SPECIAL = re.compile(r"([\\`*_\[\]|#~])")
 
 def report_text(setup: Setup) -> str:
     """Write the report as Markdown: what came from outside is escaped, a home folder becomes `~`."""
-    return filled("report.md", {"text": escaped, "code": code, "cell": _cell, "cells": _cells}, **_content(setup))
+    report, environment = setup.report, setup.environment
+    block = collect_env_text(setup)
+    return filled(
+        "report.md",
+        {"text": escaped, "code": code, "cell": _cell, "cells": _cells},
+        setup=setup,
+        plan=setup.plan,
+        report=report,
+        environment=environment,
+        machine=machine_rows(setup.machine, hide={"packages"}),
+        choice=plan_rows(setup.plan, setup.machine.disk_free_gb),
+        verdict=verdict(report),
+        tables={"checks": (CHECK_HEADINGS, check_rows(report)), "speeds": (SPEED_HEADINGS, speed_rows(report))},
+        limits=limit_rows(report),
+        alts={
+            "verification.svg": say("Time of each check in seconds"),
+            "speed.svg": say("Speeds compared with the CPU"),
+            "roofline.svg": say("Speeds and the limits of memory and arithmetic"),
+        },
+        activate=_activation(environment.path, environment.python),
+        collect_env=block,
+        fence="`" * max(3, 1 + max(map(len, re.findall("`+", block)), default=0)),
+        target=_shell_path(environment.path),
+    )
 
 
 def escaped(value: object) -> str:
@@ -55,30 +78,6 @@ def _cells(row: Iterable[Text]) -> str:
 def _cell(value: Text) -> str:
     """Write a value of a plan as code, and a sentence about it as text."""
     return escaped(value) if isinstance(value, Message) else code(value)
-
-
-def _content(setup: Setup) -> dict[str, object]:
-    report = setup.report
-    return {
-        "setup": setup,
-        "plan": setup.plan,
-        "report": report,
-        "environment": setup.environment,
-        "machine": machine_rows(setup.machine, hide={"packages"}),
-        "choice": plan_rows(setup.plan, setup.machine.disk_free_gb),
-        "verdict": verdict(report),
-        "tables": {"checks": (CHECK_HEADINGS, check_rows(report)), "speeds": (SPEED_HEADINGS, speed_rows(report))},
-        "limits": limit_rows(report),
-        "alts": {
-            "verification.svg": say("Time of each check in seconds"),
-            "speed.svg": say("Speeds compared with the CPU"),
-            "roofline.svg": say("Speeds and the limits of memory and arithmetic"),
-        },
-        "activate": _activation(setup.environment.path, setup.environment.python),
-        "collect_env": (block := collect_env_text(setup)),
-        "fence": "`" * max(3, 1 + max(map(len, re.findall("`+", block)), default=0)),
-        "target": _shell_path(setup.environment.path),
-    }
 
 
 def _activation(path: str, python: str) -> dict[str, str]:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from functools import partial
+from operator import methodcaller
 from pathlib import Path
-from typing import IO
 
 from assistant.export.bundle import MARKER
 from assistant.host.files import draft, put_in_place, write_whole
@@ -36,16 +35,12 @@ def write_all(
         drafts: dict[Path, Path] = {}
         try:
             for path, content in contents.items():
-                drafts[path] = draft(path, partial(_fill, content))
+                drafts[path] = draft(path, methodcaller("write", content))
             _step_in(drafts)
         finally:
             for part in drafts.values():
                 part.unlink(missing_ok=True)
     return tuple(contents)
-
-
-def _fill(content: bytes, file: IO[bytes]) -> None:
-    file.write(content)
 
 
 def _step_in(drafts: Mapping[Path, Path]) -> None:
