@@ -84,7 +84,10 @@ def _row(setup: Setup) -> Container:
 
 
 def _quoted(value: str) -> str:
-    """Quote a value for `ENV`: within double quotes a Dockerfile expands `$` and reads backslashes as escapes."""
+    """Quote a value for `ENV`, which expands `$` and reads backslashes within double quotes.
+
+    https://docs.docker.com/reference/dockerfile/#environment-replacement
+    """
     return '"{}"'.format(re.sub(r'([\\"$])', r"\\\1", value))
 
 

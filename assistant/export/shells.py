@@ -10,7 +10,9 @@ from assistant.host.quiet import quiet
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _PLAIN = re.compile(r"[\w.,:/+@%=-]*", re.ASCII)
-_POWERSHELL_QUOTES = re.compile(r"(['\u2018-\u201b])")  # PowerShell takes curly ones for straight ones
+# PowerShell takes curly quotation marks for straight ones:
+# https://learn.microsoft.com/powershell/module/microsoft.powershell.core/about/about_quoting_rules
+_POWERSHELL_QUOTES = re.compile(r"(['\u2018-\u201b])")
 
 
 def variables(setup: Setup) -> dict[str, str]:
@@ -47,7 +49,7 @@ def _lines(setup: Setup, line: Callable[[str, str], str]) -> str:
 
 
 def _quoted(line: str) -> str:
-    """Quote only what needs it: Docker's `--env-file` takes quotes literally."""
+    """Quote only what needs it: `docker run --env-file` keeps quotes (https://github.com/docker/cli/issues/3630)."""
     if _PLAIN.fullmatch(line):
         return line
     if "'" not in line:

@@ -32,7 +32,8 @@ VARIABLES = frozenset(
 )  # fmt: skip
 _VALUE = re.compile(r"[\w.,:;=+*-]{0,200}", re.ASCII)
 _FOLDER = re.compile(r"[^/\\:\x00-\x1f\x7f]{1,200}")
-_RESERVED = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)(\..*)?", re.IGNORECASE)  # devices, in any folder of Windows
+# Devices of Windows in every folder, with any ending: https://learn.microsoft.com/windows/win32/fileio/naming-a-file
+_RESERVED = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)(\..*)?", re.IGNORECASE)
 _VARIANT = re.compile(r"[a-z][\w.-]{0,40}(/[\w.-]{1,40})?", re.ASCII)
 _PYTHON = re.compile(r"\d{1,2}\.\d{1,3}(\.\d{1,3})?t?")
 _DEVICE = re.compile(r"[a-z_]{1,20}(:\d{1,3})?", re.ASCII)

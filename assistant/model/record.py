@@ -98,6 +98,7 @@ def reason_of(error: Exception) -> Text:
     return _("{reason} (at {place})", reason=text, place=place.strip("`").removeprefix("$.")) if place else text
 
 
+# As msgspec words them (src/msgspec/_core.c); anything else is shown in its own English.
 _REASONS: dict[str, Message] = {
     r"Object contains unknown field `(?P<name>.+)`": _("unknown field `{name}`"),
     r"Expected `(?P<wanted>.+)`, got `(?P<given>.+)`": _("Expected `{wanted}`, got `{given}`"),

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
+import yaml
 from export.setups import DETECTION, ENVIRONMENT, PLAN, REPORT
 from hypothesis import given
 from hypothesis import strategies as st
@@ -25,8 +26,10 @@ from assistant.export.config import config_text
 from assistant.export.pins import constraints_text, requirements_text
 from assistant.export.projects import pyproject_text
 from assistant.export.shells import dotenv_text, fish_text, powershell_text
+from assistant.export.workflow import workflow_text
 from assistant.host.quiet import quiet
 from assistant.model.errors import BadInput
+from assistant.model.plan import Backend
 
 change = msgspec.structs.replace
 SETUP = Setup(machine=DETECTION.machine, plan=PLAN, environment=ENVIRONMENT, report=REPORT)
@@ -234,6 +237,24 @@ def test_powershell_and_fish_can_read_every_value_as_one_literal(values):
     shells = [POWERSHELL_LINE.fullmatch(line) for line in lines[0]], [FISH_LINE.fullmatch(line) for line in lines[1]]
     assert {found[1]: re.sub("(['\u2018-\u201b])\\1", r"\1", found[2]) for found in shells[0]} == expected
     assert {found[1]: re.sub(r"\\(['\\])", r"\1", found[2]) for found in shells[1]} == expected
+
+
+@pytest.mark.parametrize(
+    ("system", "arch", "backend", "runner"),
+    [
+        ("linux", "x86_64", Backend.CPU, "ubuntu-24.04"),
+        ("linux", "aarch64", Backend.CPU, "ubuntu-24.04-arm"),
+        ("windows", None, Backend.CPU, "windows-2025"),
+        ("macos", "arm64", Backend.MPS, "macos-15"),
+        ("macos", "x86_64", Backend.CPU, "macos-15-intel"),
+        ("linux", "x86_64", Backend.CUDA, ["self-hosted", "linux", "X64"]),
+    ],
+)
+def test_the_job_runs_on_the_kind_of_machine_that_the_packages_are_for(system, arch, backend, runner):
+    """Wheels of one processor do not install on the other; a GPU is only in a machine of one's own."""
+    machine, plan = change(SETUP.machine, os=system, arch=arch), change(PLAN, backend=backend)
+    job = yaml.safe_load(workflow_text(change(SETUP, machine=machine, plan=plan)))["jobs"]["torch"]
+    assert job["runs-on"] == runner
 
 
 @pytest.mark.heavy
