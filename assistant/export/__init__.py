@@ -23,9 +23,7 @@ from assistant.export.formats import FORMATS, NEEDS
 from assistant.export.write import write_all
 from assistant.i18n import _
 from assistant.model.errors import BadInput
-from assistant.model.machine import Detection
-from assistant.model.plan import Plan
-from assistant.model.report import Environment, Report
+from assistant.model.record import replace
 from assistant.model.visible import printable, visible
 from assistant.privacy import NOBODY, Known
 
@@ -47,43 +45,24 @@ __all__ = [
 ]
 
 
-def export(  # noqa: PLR0913 - what each of the other steps gave, and how to write it
-    detection: Detection,
-    plan: Plan,
-    environment: Environment,
-    report: Report,
+def export(
+    setup: Setup,
     folder: Path,
     formats: Sequence[str] = (),
     *,
     figures: Mapping[str, str] | None = None,
-    lock: str = "",
-    hashes: Mapping[str, str] | None = None,
     known: Known = NOBODY,
     overwrite: Callable[[tuple[Path, ...]], bool] = lambda _foreign: False,
 ) -> tuple[Path, ...]:
     """Write the chosen formats (by default all that suit) into `folder`, all or none, and return the paths written.
 
-    `figures` maps file names to the SVG texts that the report shows; `lock` and `hashes` are as in `Setup`, `known` is
-    what only this machine knows. Raises `BadInput` for an unknown format or one that this setup cannot have, and
-    `WorkFailed` when files of somebody else stand in the way (unless `overwrite` agrees) or the folder cannot be
-    written.
+    `figures` maps file names to the SVG texts that the report shows; `known` is what only this machine knows. Raises
+    `BadInput` for an unknown format or one that this setup cannot have, and `WorkFailed` if files of somebody else are
+    in the way (unless `overwrite` agrees) or the folder cannot be written.
     """
-    chosen = [_named(name) for name in formats]
     pictures = figures or {}
-    setup = clean(
-        Setup(
-            machine=detection.machine,
-            findings=detection.findings,
-            plan=plan,
-            environment=environment,
-            report=report,
-            figures=tuple(pictures),
-            lock=lock,
-            hashes=dict(hashes or {}),
-        ),
-        known,
-    )
-    written = texts(setup, chosen)
+    cleaned = clean(replace(setup, figures=tuple(pictures)), known)
+    written = texts(cleaned, [_named(name) for name in formats])
     if "report.md" in written:
         written |= {name: f"<!-- {MARKER} -->\n{visible(picture)}" for name, picture in pictures.items()}
     return write_all(folder, written, overwrite)

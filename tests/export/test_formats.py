@@ -15,13 +15,13 @@ from pathlib import Path
 import msgspec
 import pytest
 import yaml
-from export.setups import DETECTION, ENVIRONMENT, PLAN, REPORT
+from export.setups import ENVIRONMENT, PLAN, SETUP
 from hypothesis import given
 from hypothesis import strategies as st
 from loopback import LoopbackIndex
 
 from assistant.export import read_config
-from assistant.export.bundle import Setup, clean
+from assistant.export.bundle import clean
 from assistant.export.config import config_text
 from assistant.export.pins import constraints_text, requirements_text
 from assistant.export.projects import pyproject_text
@@ -32,7 +32,6 @@ from assistant.model.errors import BadInput
 from assistant.model.plan import Backend
 
 change = msgspec.structs.replace
-SETUP = Setup(machine=DETECTION.machine, plan=PLAN, environment=ENVIRONMENT, report=REPORT)
 
 
 def test_the_configuration_reads_back_into_the_same_records():

@@ -5,17 +5,16 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from export.setups import DETECTION, ENVIRONMENT, PLAN, REPORT
+from export.setups import SETUP
 
 from assistant.catalog import load_catalog
 from assistant.export import read_config
-from assistant.export.bundle import Setup
 from assistant.export.config import config_text
 from assistant.install import known_index
 from assistant.model.errors import BadInput
 
 change = msgspec.structs.replace
-TEXT = config_text(Setup(machine=DETECTION.machine, plan=PLAN, environment=ENVIRONMENT, report=REPORT))
+TEXT = config_text(SETUP)
 PATH = 'path = "torch env"'
 PYTHON = 'python = "bin/python"'
 INDEX = 'index_url = "https://download.pytorch.org/whl/cu126"'
