@@ -51,12 +51,16 @@ def collect_env_text(setup: Setup) -> str:
 
 
 def _platform(machine: Machine, libc: str) -> str:
+    """Spell the system as `platform.platform()` does, but for the build of the Linux kernel, which nobody looks at."""
+    # Windows-11-10.0.26100-SP0, macOS-15.1-arm64-arm-64bit, Linux-6.8.0-45-generic-x86_64-with-glibc2.39
+    version = machine.os_version or ""
     if machine.os == "windows":
-        build = re.search(r"10\.0\.\d+", machine.os_version or "")
-        return f"Windows-{build[0] if build else '10'}-SP0"
+        build = re.search(r"10\.0\.\d+", version)
+        return f"Windows-{'11' if '11' in version.split() else '10'}-{build[0] if build else '10.0'}-SP0"
     if machine.os == "macos":
-        number = re.search(r"[\d.]+", machine.os_version or "")
-        return f"macOS-{number[0] if number else '0'}-{machine.arch}-{machine.arch}-64bit"
+        number = re.search(r"[\d.]+", version)
+        processor = {"arm64": "arm", "x86_64": "i386"}.get(machine.arch or "", machine.arch)
+        return f"macOS-{number[0] if number else '0'}-{machine.arch}-{processor}-64bit"
     kernel = "Linux-microsoft-standard-WSL2" if machine.wsl else "Linux"
     return f"{kernel}-{machine.arch}-with-{libc.replace('-', '')}"
 

@@ -22,6 +22,7 @@ from loopback import LoopbackIndex
 
 from assistant.export import read_config
 from assistant.export.bundle import clean
+from assistant.export.collect_env import collect_env_text
 from assistant.export.config import config_text
 from assistant.export.pins import constraints_text, requirements_text
 from assistant.export.projects import pyproject_text
@@ -254,6 +255,22 @@ def test_the_job_runs_on_the_kind_of_machine_that_the_packages_are_for(system, a
     machine, plan = change(SETUP.machine, os=system, arch=arch), change(PLAN, backend=backend)
     job = yaml.safe_load(workflow_text(change(SETUP, machine=machine, plan=plan)))["jobs"]["torch"]
     assert job["runs-on"] == runner
+
+
+@pytest.mark.parametrize(
+    ("facts", "platform"),
+    [
+        ({"os_version": "Windows 11 10.0.26100", "os": "windows"}, "Windows-11-10.0.26100-SP0"),
+        ({"os_version": "Windows 10 10.0.19045", "os": "windows"}, "Windows-10-10.0.19045-SP0"),
+        ({"os_version": "macOS 15.1", "os": "macos", "arch": "arm64"}, "macOS-15.1-arm64-arm-64bit"),
+        ({"os_version": "macOS 14.5", "os": "macos", "arch": "x86_64"}, "macOS-14.5-x86_64-i386-64bit"),
+        ({"os": "linux", "glibc": "2.39"}, "Linux-x86_64-with-glibc2.39"),
+    ],
+)
+def test_the_block_for_issues_names_the_system_as_python_does(facts, platform):
+    """Whoever reads issues knows the spelling of `platform.platform()`."""
+    machine = change(SETUP.machine, **facts)
+    assert f"Python platform: {platform}\n" in collect_env_text(change(SETUP, machine=machine))
 
 
 @pytest.mark.heavy
