@@ -1,4 +1,4 @@
-"""Sentences for people: a `Message` holds one until a shell renders it in the language in force."""
+"""Sentences for people: a `Message` holds one until a shell renders it in the current language."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def wanted_language(environ: Mapping[str, str], system: str) -> str:
 
 
 def language() -> str:
-    """Return the code of the language in force."""
+    """Return the code of the current language."""
     return _Current.code or use_language()
 
 
@@ -118,7 +118,7 @@ def map_texts(value: Value, change: Callable[[str], str]) -> Any:  # noqa: ANN40
 
 
 def render(message: Value | None) -> str:
-    """Return a message as text in the language in force, "" for None; for shells and writers of files alone."""
+    """Return a message as text in the current language, "" for None; for shells and writers of files alone."""
     if isinstance(message, tuple):
         return ", ".join(map(render, message))
     if not isinstance(message, Message):

@@ -1,6 +1,6 @@
 """The rows that people read of a machine, a plan, a report and a remedy, for terminal, wizard and files alike.
 
-A row holds `Text`; whoever draws it renders it in the language in force.
+A row holds `Text`; whoever draws it renders it in the current language.
 """
 
 from __future__ import annotations

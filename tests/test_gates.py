@@ -295,7 +295,7 @@ LOOKALIKES = {
 
 
 def test_redaction_stands_in_one_place():
-    """What is private is told by the rules of `privacy` alone: a second table would miss what the first one learns."""
+    """The rules of `privacy` alone say what is private: a second table would miss what the first one learns."""
     asked = {"re.compile", "re.sub", "re.subn", "re.search", "re.match", "re.fullmatch", "re.findall", "re.split"}
     found = [
         f"{place}: {ast.unparse(call.args[0])[:80]}"

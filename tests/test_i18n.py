@@ -225,9 +225,9 @@ def _without_text(plain: object) -> object:
 )
 def test_the_command_follows_the_environment(assistant: Assistant, variables: dict[str, str], is_chinese: bool) -> None:  # noqa: FBT001 - a column of the table above
     """The terminal's own language is spoken without being asked for."""
-    told = assistant("detect", "--replay", "linux-ubuntu2404-rtx4090", **variables)
-    assert told.returncode == 0, told.stderr
-    assert bool(CHINESE.search(told.stdout)) is is_chinese
+    done = assistant("detect", "--replay", "linux-ubuntu2404-rtx4090", **variables)
+    assert done.returncode == 0, done.stderr
+    assert bool(CHINESE.search(done.stdout)) is is_chinese
 
 
 def test_detect_and_plan_speak_chinese(assistant: Assistant, tmp_path: Path) -> None:
@@ -248,10 +248,10 @@ def test_detect_and_plan_speak_chinese(assistant: Assistant, tmp_path: Path) -> 
 )
 def test_errors_are_chinese(assistant: Assistant, arguments: tuple[str, ...]) -> None:
     """What goes wrong is told in Chinese too, in one line."""
-    told = assistant("--lang", "zh_CN", *arguments)
-    assert told.returncode
-    assert CHINESE.search(told.stderr)
-    assert len(told.stderr.strip().splitlines()) == 1
+    done = assistant("--lang", "zh_CN", *arguments)
+    assert done.returncode
+    assert CHINESE.search(done.stderr)
+    assert len(done.stderr.strip().splitlines()) == 1
 
 
 def test_help_and_usage_errors_are_chinese(assistant: Assistant) -> None:
@@ -266,9 +266,9 @@ def test_a_diagnosis_is_chinese(assistant: Assistant, tmp_path: Path) -> None:
     """The sentences of the rules, which are data, are translated as well."""
     log = tmp_path / "error.log"
     log.write_text("ImportError: libd3d12.so: cannot open shared object file: No such file or directory\n", "utf-8")
-    told = assistant("--lang", "zh_CN", "diagnose", str(log))
-    assert "DirectML" in told.stdout
-    assert CHINESE.search(told.stdout)
+    done = assistant("--lang", "zh_CN", "diagnose", str(log))
+    assert "DirectML" in done.stdout
+    assert CHINESE.search(done.stdout)
 
 
 @pytest.fixture(scope="module")

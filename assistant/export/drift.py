@@ -37,7 +37,7 @@ class Drift(Record, frozen=True, omit_defaults=False):
 
     @property
     def text(self) -> str:
-        """The difference as one line, in the language in force."""
+        """The difference as one line, in the current language."""
         title = f"{render(_KINDS.get(self.kind, self.kind))} {self.name}".strip()
         what, was, now = map(printable, (title, self.was, self.now))
         if self.was is None:

@@ -30,7 +30,7 @@ class Format:
 
     @property
     def description(self) -> str:
-        """What the files are for, in a few words of the language in force."""
+        """What the files are for, in a few words of the current language."""
         return render(self.purpose)
 
 

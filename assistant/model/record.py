@@ -48,7 +48,7 @@ def to_json(value: object, *, indent: int = 0) -> str:
 
 
 def with_words(value: object) -> object:
-    """Turn a record into plain values for `--json`, with its messages rendered in the language in force.
+    """Turn a record into plain values for `--json`, with its messages rendered in the current language.
 
     Beside each stand its `key` and `params`, which do not depend on the language.
     """

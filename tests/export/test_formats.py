@@ -158,9 +158,9 @@ def without_settings(*command):
 
 def test_pip_takes_torchs_family_from_its_index_and_nothing_else_from_there(pip, tmp_path, asked, loopback_index):
     """With a decoy on either side, the real pip finds torch on the index of torch, the rest on its own index."""
-    (file, pypi), told = asked, tmp_path / "told.json"
-    without_settings(*pip, "install", "--dry-run", "--index-url", pypi, "--report", told, "-r", file)
-    taken = {row["metadata"]["name"]: row["download_info"]["url"] for row in json.loads(told.read_text())["install"]}
+    (file, pypi), report = asked, tmp_path / "told.json"
+    without_settings(*pip, "install", "--dry-run", "--index-url", pypi, "--report", report, "-r", file)
+    taken = {row["metadata"]["name"]: row["download_info"]["url"] for row in json.loads(report.read_text())["install"]}
     assert {name for name, url in taken.items() if url.startswith(loopback_index.url)} == {"torch", "triton"}
     assert {name for name, url in taken.items() if url.startswith(pypi)} == {"numpy", "torchmetrics"}
 
@@ -231,8 +231,8 @@ FISH_LINE = re.compile(r"set -gx ([A-Za-z_]\w*) '((?:[^'\\]|\\['\\])*)'")
 def test_powershell_and_fish_can_read_every_value_as_one_literal(values):
     """By the rules of their manuals, each line is one assignment of one literal that gives the value back."""
     setup = change(SETUP, plan=change(PLAN, env=values))
-    told = {name: " ".join(value.splitlines()) for name, value in values.items()}
-    expected = {**quiet(), **told, "INFERENCE_DEVICE": "cuda"}
+    on_one_line = {name: " ".join(value.splitlines()) for name, value in values.items()}
+    expected = {**quiet(), **on_one_line, "INFERENCE_DEVICE": "cuda"}
     lines = powershell_text(setup).split("\n")[1:-1], fish_text(setup).split("\n")[1:-1]
     shells = [POWERSHELL_LINE.fullmatch(line) for line in lines[0]], [FISH_LINE.fullmatch(line) for line in lines[1]]
     assert {found[1]: re.sub("(['\u2018-\u201b])\\1", r"\1", found[2]) for found in shells[0]} == expected
@@ -287,6 +287,6 @@ def test_fish_reads_the_variables_back_and_runs_nothing(tmp_path):
 def test_a_lock_holds_nothing_that_an_index_may_tell_or_not():
     """Sizes and times of files come and go with the index's answer; addresses and hashes stay."""
     notes = "upload-time = 2026-10-10T14:06:04Z, size = 5, "
-    told = f'# uv\n[[packages]]\nname = "a"\nwheels = [{{ url = "u", {notes}hashes = {{}} }}]\n'
-    cleaned = clean(change(SETUP, lock=told))
+    lock = f'# uv\n[[packages]]\nname = "a"\nwheels = [{{ url = "u", {notes}hashes = {{}} }}]\n'
+    cleaned = clean(change(SETUP, lock=lock))
     assert cleaned.lock == '[[packages]]\nname = "a"\nwheels = [{ url = "u", hashes = {} }]\n'

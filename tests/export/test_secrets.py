@@ -79,7 +79,7 @@ def test_no_secret_and_no_name_is_in_any_format(secret, tmp_path):
 
 
 def test_secrets_are_known_by_their_names_and_in_addresses():
-    """Which variables hold secrets is told by their names; a path or a switch is none."""
+    """A variable holds a secret if its name says so; a path or a switch does not."""
     assert set(secret_values(VARIABLES)) == {
         "Zk3-planted-api-key",
         "correct horse battery",
