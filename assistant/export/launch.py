@@ -22,28 +22,24 @@ def launch_files(setup: Setup) -> dict[str, str]:
     known = [
         (launcher, launcher.backends[backend])
         for launcher in launchers()
-        if backend in launcher.backends and system in launcher.lines
+        if launcher.key != _KEEPER and backend in launcher.backends and system in launcher.lines
     ]
-    files: dict[str, str] = {}
-    for launcher, arguments in known:
-        files |= _files(launcher, arguments, system, setup)
-    if not files:
+    if not known:
         raise Unsuited(
             _("No known application runs on the backend {backend} on this system.", backend=backend.value),
             hint=_("Choose another format."),
         )
-    kept = {
-        launcher.name: _options(arguments)
-        for launcher, arguments in known
-        if f"launch/{launcher.key}/" in "".join(files) and not launcher.files.get(system, "").endswith(".yaml")
-    }
+    files: dict[str, str] = {}
+    kept: dict[str, list[dict[str, object]]] = {}
+    for launcher, arguments in known:
+        files |= _files(launcher, arguments, system, setup)
+        if not launcher.files.get(system, "").endswith(".yaml"):
+            kept[launcher.name] = _options(arguments)
     return files | {f"launch/{_KEEPER}/LaunchArgs.json": json_text({"//": MARKER, **kept}, indent=2) + "\n"}
 
 
 def _files(launcher: Launcher, arguments: tuple[str, ...], system: str, setup: Setup) -> dict[str, str]:
     named, line = launcher.files.get(system, ""), written(launcher, arguments, system) or ""
-    if launcher.key == _KEEPER:
-        return {}
     if named.endswith(".yaml"):
         return {f"launch/{launcher.key}/{named}": f"# {MARKER}\n{line}\n"}
     kind = "bat" if system == "windows" else "sh"
