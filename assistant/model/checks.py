@@ -11,7 +11,7 @@ Level = Literal["quick", "full"]
 
 BASE = _("The device itself")
 ALGEBRA = _("Arithmetic and linear algebra")
-NETWORKS = _("Parts of networks")
+NETWORKS = _("Network layers")
 WHOLE = _("Whole models")
 SPEED = _("Speed")
 
@@ -33,7 +33,7 @@ class CheckInfo:
 
 _TABLE = {
     "import": CheckInfo(_("Import torch"), BASE, quick=True, essential=True),
-    "device": CheckInfo(_("Allocate on the device"), BASE, quick=True, essential=True),
+    "device": CheckInfo(_("Allocate memory on the device"), BASE, quick=True, essential=True),
     "copy": CheckInfo(_("Copy to the device and back"), BASE, quick=True, essential=True),
     "matmul": CheckInfo(_("Multiply matrices"), ALGEBRA, quick=True, essential=True),
     "linalg.solve": CheckInfo(_("Solve a linear system"), ALGEBRA, quick=True),
@@ -41,18 +41,18 @@ _TABLE = {
     "linalg.solve.broadcast": CheckInfo(_("Solve linear systems with shared right-hand sides"), ALGEBRA, quick=True),
     "conv2d": CheckInfo(_("Convolve images"), NETWORKS, quick=True),
     "training": CheckInfo(_("Take one training step"), NETWORKS, quick=True, essential=True),
-    "reductions": CheckInfo(_("Sums, means, maxima and softmax"), ALGEBRA, quick=True),
+    "reductions": CheckInfo(_("Compute sums, means, maxima and softmax"), ALGEBRA, quick=True),
     "onnxruntime": CheckInfo(_("Run a model with ONNX Runtime"), WHOLE, quick=True),
-    "linalg.svd": CheckInfo(_("Find singular values and vectors"), ALGEBRA),
-    "linalg.qr": CheckInfo(_("Decompose matrices by QR"), ALGEBRA),
-    "linalg.cholesky": CheckInfo(_("Decompose matrices by Cholesky"), ALGEBRA),
-    "linalg.eigh": CheckInfo(_("Find eigenvalues and eigenvectors"), ALGEBRA),
+    "linalg.svd": CheckInfo(_("Compute singular values and vectors"), ALGEBRA),
+    "linalg.qr": CheckInfo(_("Compute QR decompositions"), ALGEBRA),
+    "linalg.cholesky": CheckInfo(_("Compute Cholesky decompositions"), ALGEBRA),
+    "linalg.eigh": CheckInfo(_("Compute eigenvalues and eigenvectors"), ALGEBRA),
     "conv1d": CheckInfo(_("Convolve sequences"), NETWORKS),
     "conv_transposed": CheckInfo(_("Apply a transposed convolution"), NETWORKS),
     "attention": CheckInfo(_("Compute attention over a sequence"), NETWORKS),
     "indexing": CheckInfo(_("Gather, scatter, mask and sort"), BASE),
     "random": CheckInfo(_("Draw random numbers"), BASE),
-    "complex": CheckInfo(_("Complex numbers and Fourier transforms"), ALGEBRA, spare=True),
+    "complex": CheckInfo(_("Compute with complex numbers and Fourier transforms"), ALGEBRA, spare=True),
     "integers": CheckInfo(_("Compute with 64-bit integers"), ALGEBRA),
     "float16": CheckInfo(_("Compute in float16"), ALGEBRA, spare=True),
     "bfloat16": CheckInfo(_("Compute in bfloat16"), ALGEBRA, spare=True),
@@ -65,13 +65,13 @@ _TABLE = {
     "workload.tts": CheckInfo(_("Turn text into a spectrogram"), WHOLE),
     "workload.vocoder": CheckInfo(_("Turn a spectrogram into sound"), WHOLE),
     "workload.lora": CheckInfo(_("Fine-tune a model with LoRA"), WHOLE),
-    "speed.bandwidth": CheckInfo(_("Speed of copying"), SPEED),
-    "speed.matmul.float32": CheckInfo(_("Speed of multiplying in float32"), SPEED),
-    "speed.matmul.float16": CheckInfo(_("Speed of multiplying in float16"), SPEED),
-    "speed.matmul.bfloat16": CheckInfo(_("Speed of multiplying in bfloat16"), SPEED),
-    "speed.conv2d": CheckInfo(_("Speed of convolving"), SPEED),
-    "speed.attention": CheckInfo(_("Speed of attention"), SPEED),
-    "speed.softmax": CheckInfo(_("Speed of softmax"), SPEED),
+    "speed.bandwidth": CheckInfo(_("Copy speed"), SPEED),
+    "speed.matmul.float32": CheckInfo(_("Matrix product speed in float32"), SPEED),
+    "speed.matmul.float16": CheckInfo(_("Matrix product speed in float16"), SPEED),
+    "speed.matmul.bfloat16": CheckInfo(_("Matrix product speed in bfloat16"), SPEED),
+    "speed.conv2d": CheckInfo(_("Convolution speed"), SPEED),
+    "speed.attention": CheckInfo(_("Attention speed"), SPEED),
+    "speed.softmax": CheckInfo(_("Softmax speed"), SPEED),
     "compile": CheckInfo(_("Compile with torch.compile"), BASE, spare=True),
 }
 QUICK = tuple(key for key, known in _TABLE.items() if known.quick)
