@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import importlib
+import json
 import re
 import shutil
 import subprocess
@@ -352,6 +353,16 @@ def test_every_import_is_declared():
         if not place.startswith(NOT_OURS):
             undeclared += [f"{place}: {name}" for name in sorted(_imported(path) - known - sys.stdlib_module_names)]
     assert undeclared == [], "declare it in pyproject.toml with its reason, or do without it in this room"
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "notebooks").rglob("*.ipynb")), ids=lambda path: path.name)
+def test_notebooks_import_what_is_there(path):
+    """A name that a notebook imports is not lost when a module is renamed or cleared."""
+    cells = [cell["source"] for cell in json.loads(_text(path))["cells"] if cell["cell_type"] == "code"]
+    for node in (node for source in cells for node in ast.walk(ast.parse("".join(source)))):
+        if isinstance(node, ast.ImportFrom) and node.module.startswith("assistant"):
+            gone = [alias.name for alias in node.names if not hasattr(importlib.import_module(node.module), alias.name)]
+            assert gone == [], f"import it in {path.name} from where it is now"
 
 
 def test_every_package_is_imported():
