@@ -1,4 +1,4 @@
-"""Sentences before they are written (`Message`), and the language that they are written in."""
+"""Sentences for people: a `Message` holds one until a shell renders it in the current language."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-STARTED_AS = "SETUP_ASSISTANT_STARTED_AS"  # the variable in which start.py tells what was typed in place of `assistant`
+STARTED_AS = "SETUP_ASSISTANT_STARTED_AS"  # set by start.py to what the user typed in place of `assistant`
 LANGUAGES = {"en": "English", "zh_CN": "简体中文"}
 FOLDER = Path(__file__).with_name("locale")
 
@@ -26,9 +26,9 @@ class _Current:
 
 @dataclass(frozen=True)
 class Message:
-    """One sentence before it is written: its English, which is gettext's key, and the values of its placeholders.
+    """A sentence to be rendered later: its English text, which is gettext's key, and the values of its placeholders.
 
-    `many` is the plural, chosen by the value `count`. With an empty `id` the values are sentences in a row.
+    `many` is the plural, chosen by the value `count`. With an empty `id` the values are sentences to be joined.
     """
 
     id: str
@@ -45,8 +45,11 @@ class Message:
         return format(render(self), spec)
 
     def format(self, **params: object) -> Message:
-        """Give the values of placeholders; what is neither text, number nor message is kept as text."""
-        given: dict[str, Value] = {name: _value(value) for name, value in params.items()}
+        """Fill placeholders in a copy of the message; a value that is no text, number or message becomes text."""
+        given: dict[str, Value] = {
+            name: value if isinstance(value, str | int | float | Message | tuple) else str(value)
+            for name, value in params.items()
+        }
         return replace(self, params={**self.params, **given})
 
 
@@ -54,92 +57,86 @@ Text = str | Message  # a program's own words, or ours
 Value = str | int | float | Message | tuple[str | Message, ...]
 
 
-def _value(value: object) -> Value:
-    return value if isinstance(value, str | int | float | Message | tuple) else str(value)
-
-
 def use_language(code: str | None = None, folder: Path = FOLDER) -> str:
-    """Choose the language by code, else by the environment and the system; answer its code. `folder` holds the .mo."""
-    wanted = code or wanted_by(os.environ, locale.setlocale(locale.LC_CTYPE))
+    """Set the language by code, else by environment and system; return its code. `folder` holds the catalogues."""
+    wanted = code or wanted_language(os.environ, locale.setlocale(locale.LC_CTYPE))
     _Current.code = "zh_CN" if wanted.lower().startswith(("zh", "chinese")) else "en"
     _Current.translations = gettext.translation("assistant", folder, [_Current.code], fallback=True)
     return _Current.code
 
 
-def wanted_by(environ: Mapping[str, str], system: str) -> str:
-    """Tell the language as GNU gettext does: `LANGUAGE`, then `LC_ALL`, `LC_MESSAGES`, `LANG`; C and POSIX are final.
+def wanted_language(environ: Mapping[str, str], system: str) -> str:
+    """Return the language that the variables ask for: `LANGUAGE`, then `LC_ALL`, `LC_MESSAGES`, `LANG`.
 
-    Windows sets none of them; there `system` decides, which reads like "Chinese (Simplified)_China.936".
+    As in GNU gettext, C and POSIX switch translation off whatever `LANGUAGE` says:
+    https://www.gnu.org/software/gettext/manual/html_node/The-LANGUAGE-variable.html. Windows sets none of them; there
+    `system` decides, such as "Chinese (Simplified)_China.936".
     """
     named = next((environ[name] for name in ("LC_ALL", "LC_MESSAGES", "LANG") if environ.get(name)), "")
     return named if named in {"C", "POSIX"} else environ.get("LANGUAGE") or named or system
 
 
 def language() -> str:
-    """Answer the code of the language in force."""
+    """Return the code of the current language."""
     return _Current.code or use_language()
 
 
-def _translations() -> gettext.NullTranslations:
-    language()
-    return _Current.translations
-
-
 def _(sentence: str, /, **params: object) -> Message:
-    """Give a whole English sentence with the values of its placeholders, to be written by who shows it."""
+    """Make a message of a whole English sentence; `params` fill its placeholders."""
     return Message(sentence).format(**params)
 
 
 def ngettext(one: str, many: str, count: int, /, **params: object) -> Message:
-    """Give a sentence that depends on a number, its placeholder `count`."""
+    """Make a message whose wording depends on `count`, which is also a placeholder."""
     return Message(one, many=many).format(count=count, **params)
 
 
 def lines(parts: Iterable[Text]) -> Message:
-    """Put texts below one another, without those that are empty."""
+    """Join texts as lines of one message, without the empty ones."""
     named: dict[str, object] = {f"line{number}": part for number, part in enumerate(filter(None, parts))}
     return Message("\n".join(f"{{{name}}}" for name in named)).format(**named)
 
 
 def verbatim(text: object) -> Message:
-    """Give a text that is not ours, such as a program's own words, as it is."""
+    """Make a message of a text that is not ours, such as a program's own words; it is never translated."""
     return Message("{text}").format(text=text)
 
 
 def sentences(parts: Iterable[Text]) -> Message:
-    """Put sentences behind one another."""
+    """Join sentences into one message, without the empty ones."""
     named: dict[str, Value] = {f"part{number}": part for number, part in enumerate(part for part in parts if part)}
     return Message("", named)
 
 
-def changed(value: Value, change: Callable[[str], str]) -> Any:  # noqa: ANN401 - of the kind that was given
-    """Apply a change to every text that a message speaks of, such as a path; its own words stay."""
+def map_texts(value: Value, change: Callable[[str], str]) -> Any:  # noqa: ANN401 - of the kind that was given
+    """Apply `change` to every text among a message's values, such as a path; its own words stay."""
     if isinstance(value, Message):
-        return replace(value, params={name: changed(param, change) for name, param in value.params.items()})
+        return replace(value, params={name: map_texts(param, change) for name, param in value.params.items()})
     if isinstance(value, tuple):
-        return tuple(map(partial(changed, change=change), value))
+        return tuple(map(partial(map_texts, change=change), value))
     return change(value) if isinstance(value, str) else value
 
 
 def render(message: Value | None) -> str:
-    """Write a message in the language in force, "" for None; only shells and writers of files do this."""
+    """Return a message as text in the current language, "" for None; for shells and writers of files alone."""
     if isinstance(message, tuple):
         return ", ".join(map(render, message))
     if not isinstance(message, Message):
         return "" if message is None else str(message)
     if not message.id:
-        return _in_a_row(map(render, message.params.values()))
-    translations, params = _translations(), message.params
+        return _joined(map(render, message.params.values()))
+    language()  # loads the translations
+    translations, params = _Current.translations, message.params
     count = params.get("count", 0)
     if message.many and isinstance(count, int):
         text = translations.ngettext(message.id, message.many, count)
     else:
         text = translations.gettext(message.id)
-    return text.format(**{name: _inside(text, name, value) for name, value in params.items()}) if params else text
+    return text.format(**{name: _filled(text, name, value) for name, value in params.items()}) if params else text
 
 
-def _inside(text: str, name: str, value: Value) -> str | int | float:
-    """Give what stands for a placeholder; a sentence before a sign loses its own full stop."""
+def _filled(text: str, name: str, value: Value) -> str | int | float:
+    """Return what replaces the placeholder `name`; a sentence loses its full stop before a punctuation mark."""
     if isinstance(value, int | float):
         return value
     sign = text.partition(f"{{{name}}}")[2][:1]
@@ -148,12 +145,12 @@ def _inside(text: str, name: str, value: Value) -> str | int | float:
 
 
 def say(sentence: str, /, **params: object) -> str:
-    """Write a sentence at once, in the language in force: for shells."""
+    """Render a sentence at once: for shells."""
     return render(_(sentence, **params))
 
 
-def _in_a_row(parts: Iterable[str]) -> str:
-    """Put sentences behind one another: Chinese has no space between them; one that was left open is ended."""
+def _joined(parts: Iterable[str]) -> str:
+    """Join sentences: without a space in Chinese, and with a full stop where one ends without any."""
     text = ""
     for part in filter(None, parts):
         space = "" if not text or text.endswith(("。", "！", "？")) else " " if text.endswith((".", "!", "?")) else ". "
@@ -162,9 +159,9 @@ def _in_a_row(parts: Iterable[str]) -> str:
 
 
 def as_typed(text: Text) -> str:
-    """Name the assistant's commands as this user types them; `text` is a command, or a sentence with ``.
+    """Spell the assistant's commands as this user types them; `text` is one, or a sentence with some in backticks.
 
-    From a checkout `assistant plan` reads `python3 start.py plan`.
+    From a checkout `assistant plan` becomes `python3 start.py plan`.
     """
     typed = os.environ.get(STARTED_AS) or "assistant"
     return re.sub(r"(?:^|(?<=`))assistant(?= [a-zA-Z-])", lambda _found: typed, render(text))

@@ -1,8 +1,8 @@
-"""What `start.py` does: make a private environment beside the project, once, then run the command in it.
+"""The body of `start.py`: makes a private environment beside the project, once, then runs the command in it.
 
-Needs nothing but the standard library. What is installed is what the command needs, as an extra of the project; an
-environment that holds more serves, too. None is changed after it is finished: a changed pyproject.toml, another Python
-or another folder gets a new one, and an old one is removed when the new one is finished.
+Uses only the standard library. It installs the extra of the project that the command needs; an environment that holds
+more serves, too. A finished environment is never changed: a changed pyproject.toml, another Python or another folder
+gets a new one, and the old one is removed once the new one is finished.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def _pytest(arguments: Sequence[str]) -> list[str]:
 
 
 def _kind(arguments: Sequence[str]) -> str:
-    """Tell which environment a command line needs: that of its command, which only `--lang CODE` may stand before."""
+    """Return the kind of environment that a command line needs; before its command only `--lang CODE` may stand."""
     words = arguments[2:] if arguments[:1] == ["--lang"] else arguments
     return NEEDS.get(words[0], "core") if words else "lab"
 
@@ -89,7 +89,7 @@ def _as_typed(words: Sequence[str]) -> str:
 
 
 def _folder(kind: str) -> Path:
-    """Name the environment after all that it depends on: this Python, this folder, pyproject.toml, what it is for."""
+    """Return the folder of the environment, named after Python, this folder, pyproject.toml and the kind."""
     interpreter = _digest(f"{sys.version} {sys.base_prefix} {ROOT}".encode())
     project = _digest(PROJECT.read_bytes())
     version = f"python{sys.version_info[0]}.{sys.version_info[1]}"

@@ -1,4 +1,4 @@
-"""Writes SVG: shapes and words at places in pixels, in the colours of the page that shows them."""
+"""Writes SVG: shapes and text at positions in pixels, in the colours of the page around the picture."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ _NO_XML = dict.fromkeys((0xFFFE, 0xFFFF))  # no XML 1.0 may hold them (productio
 
 
 def plain(value: object) -> str:
-    """Make a text harmless in SVG and HTML: no tags, nothing hidden; numbers to a tenth of a pixel."""
+    """Escape a value for SVG and HTML, without hidden characters; numbers are written to a tenth of a pixel."""
     if isinstance(value, float):
         return f"{value:.1f}".removesuffix(".0")
     return escape(visible(str(value)).translate(_NO_XML))
 
 
 def tag(name: str, *content: str, **attributes: object) -> str:
-    """Write an element around `content`, which is SVG already; `stroke_width=2` is stroke-width, `class_` class."""
+    """Write an element around `content`, which is SVG already; `stroke_width` becomes stroke-width, `class_` class."""
     named = "".join(f' {key.rstrip("_").replace("_", "-")}="{plain(value)}"' for key, value in attributes.items())
     return f"<{name}{named}>{''.join(content)}</{name}>" if content else f"<{name}{named}/>"
 
 
 def text(x: float | str, y: float, words: object, **attributes: object) -> str:
-    """Write words that start at `x`, with their baseline at `y`; `text_anchor` may move them. Nothing for no words."""
+    """Write words from `x` on the baseline `y` (`text_anchor` may shift them); "" for no words."""
     return tag("text", plain(words), x=x, y=y, **attributes) if words else ""
 
 
 def document(width: float, height: float, parts: Iterable[str], title: str, description: str) -> str:
-    """Write a whole picture, named and described for those who cannot see it, on the page's own background."""
+    """Write a whole picture on the page's own background, with title and description for screen readers."""
     return tag(
         "svg",
         tag("title", plain(title)),
@@ -53,5 +53,5 @@ def document(width: float, height: float, parts: Iterable[str], title: str, desc
 
 
 def width_of(words: str, size: float = 12) -> float:
-    """Estimate how many pixels words take, rather too many: the font is the reader's own."""
+    """Estimate the width of words in pixels, rather too wide: the reader's font is not known."""
     return size * sum(1.0 if unicodedata.east_asian_width(sign) in "WF" else 0.6 for sign in words)

@@ -1,6 +1,6 @@
-"""What people read of a machine, a plan, a report and a remedy: said once, for terminal, wizard and files to draw.
+"""The rows that people read of a machine, a plan, a report and a remedy, for terminal, wizard and files alike.
 
-Nothing here is rendered yet: a row holds `Text`, and whoever draws it writes it in the language in force.
+A row holds `Text`; whoever draws it renders it in the current language.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Rows = list[tuple[Text, Text]]
 
 
 def machine_rows(machine: Machine, *, hide: Container[str] = ()) -> Rows:
-    """Give the facts of a machine that matter to a reader; what is unknown or named in `hide` is left out."""
+    """Return the facts of a machine that matter to a reader, without the unknown ones and those named in `hide`."""
     packages = ", ".join(f"{name} {version}" for name, version in sorted(machine.packages.items()))
     gpus: list[Text] = [gpu_line(gpu) for gpu in machine.gpus]
     rows: list[tuple[str, Text, Text | None]] = [
@@ -45,13 +45,13 @@ def _shown(rows: list[tuple[str, Text, Text | None]], hide: Container[str]) -> R
 
 
 def gpu_line(gpu: Gpu) -> str:
-    """Name a GPU in one line, with what decides over it."""
+    """Describe a GPU in one line: its name, and what decides which builds it can run."""
     facts = [gpu.gfx, gpu.compute_capability, f"{gpu.vram_gb:g} GB" if gpu.vram_gb else None, gpu.name and gpu.pci_id]
     return f"{gpu.label} ({', '.join(filter(None, facts))})".removesuffix(" ()")
 
 
 def plan_title(plan: Plan) -> Message:
-    """Name a plan in a few words."""
+    """Describe a plan in a few words."""
     return _(
         "PyTorch {torch} for {backend} ({variant}), Python {python}",
         torch=plan.torch,
@@ -62,7 +62,7 @@ def plan_title(plan: Plan) -> Message:
 
 
 def plan_summary(plan: Plan) -> Message:
-    """Name a plan in one line, with what it costs where that is known."""
+    """Describe a plan in one line, with its size where that is known."""
     if plan.disk_gb is None:
         return plan_title(plan)
     return _(
@@ -74,9 +74,9 @@ def plan_summary(plan: Plan) -> Message:
 
 
 def plan_rows(plan: Plan, free_gb: float | None = None, *, hide: Container[str] = ()) -> Rows:
-    """Give what a plan chose, where it comes from and what it needs; `free_gb` is the disk's free room."""
+    """Return what a plan installs, from where, and the space it needs; `free_gb` is what the disk has free."""
     need = _("about {need:.1f} GB needed, {free:.0f} GB free") if free_gb else _("about {need:.1f} GB needed")
-    source: Text = plan.wheel.url if plan.wheel else plan.index_url or _("the one that pip is configured with")
+    source: Text = plan.wheel.url if plan.wheel else plan.index_url or _("the index configured for pip")
     rows: list[tuple[str, Text, Text | None]] = [
         ("backend", _("Backend"), plan.backend.value),
         ("variant", _("Variant"), plan.variant),
@@ -92,12 +92,12 @@ def plan_rows(plan: Plan, free_gb: float | None = None, *, hide: Container[str] 
 
 
 def rejected_name(rejection: Rejection) -> str:
-    """Name what was not chosen."""
+    """Return the name of a rejected alternative: its backend and variant."""
     return f"{rejection.backend.value.upper()} {rejection.variant}".strip()
 
 
-def against(rejection: Rejection) -> Message:
-    """Say why something was not chosen, and what would change that."""
+def rejection_reason(rejection: Rejection) -> Message:
+    """Return why an alternative was rejected, and what would change that."""
     return sentences((rejection.why, rejection.would_help))
 
 
@@ -124,7 +124,7 @@ def _ratio(value: float | None) -> str:
 
 
 def check_rows(report: Report) -> list[CheckRow]:
-    """Give one row per check, in the report's order."""
+    """Return one row per check, in the report's order."""
     return [
         CheckRow(
             check_title(check.key),
@@ -143,8 +143,8 @@ def check_rows(report: Report) -> list[CheckRow]:
 SPEED_HEADINGS = (
     _("Work"),
     _("Rate"),
-    _("Beside the CPU"),
-    _("Of the limit"),
+    _("vs CPU"),
+    _("Share of peak"),
     _("Spread"),
     _("Memory"),
     _("Remark"),
@@ -152,7 +152,7 @@ SPEED_HEADINGS = (
 
 
 def speed_rows(report: Report) -> list[tuple[Text, ...]]:
-    """Give one row per measured work: name, rate, times the CPU's, share of the limit, spread, memory, remark."""
+    """Return one row per speed measured, with the cells of `SPEED_HEADINGS`."""
     return [
         (
             check_title(key),
@@ -175,7 +175,7 @@ def _share(found: tuple[float, Limit] | None) -> Text:
 
 
 def limit_rows(report: Report) -> Rows:
-    """Give one row per source: the limits that it names, and the source."""
+    """Return one row per source of limits: the limits that it states, and the source."""
     found: dict[Text, tuple[Message, ...]] = {}
     for name, limit in report.limits.items():
         named = _("memory {rate} GB/s") if name == BANDWIDTH else _("{type} {rate} GFLOP/s")
@@ -185,14 +185,14 @@ def limit_rows(report: Report) -> Rows:
 
 
 class Line(NamedTuple):
-    """One line of a remedy: what to set, to type, to plan or to change, or what tells that it worked."""
+    """One line of a remedy: what to set, type, plan or change, or a check that it worked."""
 
     kind: Literal["set", "command", "plan", "place", "change", "check"]
     text: str
 
 
 def remedy_lines(remedy: Remedy) -> Iterator[Line]:
-    """Give what to set, to type and to change, and how to tell that it worked, in the order of doing."""
+    """Yield what to set, type and change, and how to check that it worked, in that order."""
     yield from (Line("set", f"{name}={value}") for name, value in remedy.env.items())
     yield from (Line("command", command) for command in remedy.commands)
     if plan := remedy.plan:

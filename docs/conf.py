@@ -1,6 +1,6 @@
-"""How the documentation is built: `sphinx-build -W docs site`; the reference pages are written from the data itself.
+"""Settings of the documentation: `sphinx-build -W docs site` builds it, with reference pages generated from the data.
 
-`sphinx-build -b linkcheck docs site` asks every external address, the sources of tables and rules among them.
+`sphinx-build -b linkcheck docs site` checks every external address, the sources of tables and rules among them.
 """
 
 from __future__ import annotations
@@ -18,5 +18,5 @@ html_theme = "alabaster"
 html_theme_options = {"description": "Which PyTorch fits your machine, and why.", "page_width": "70rem"}
 myst_heading_anchors = 3
 nitpicky = True
-linkcheck_anchors = False  # servers write them with scripts
+linkcheck_anchors = False  # many pages make them by script
 linkcheck_timeout = 15

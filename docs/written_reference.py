@@ -1,4 +1,4 @@
-"""Writes the pages of the reference that data and commands already hold, so that they cannot fall behind."""
+"""Writes the reference pages from data and commands, so that they are never out of date."""
 
 from __future__ import annotations
 
@@ -47,9 +47,9 @@ def write_all() -> None:
 
 
 def commands() -> Iterator[str]:
-    """Give every command's help."""
+    """Yield the page of commands, each with its help."""
     yield "# Commands\n"
-    yield "Every command ends with 0 done, 1 the work failed, 2 bad input, 3 nothing fits, 130 stopped.\n"
+    yield "Exit codes: 0 done, 1 the work failed, 2 bad input, 3 nothing fits, 130 stopped.\n"
     context = click.Context(cli, info_name="assistant", max_content_width=100)
     for name in cli.list_commands(context):
         command = cli.get_command(context, name)
@@ -64,9 +64,9 @@ def _command(command: click.Command, context: click.Context) -> Iterator[str]:
 
 
 def catalogue() -> Iterator[str]:
-    """Give every table of the catalogue with its source, its date and its first rows."""
+    """Yield the page of the catalogue: each table with its source, date and columns."""
     yield "# Catalogue\n"
-    yield "What is known of wheels, drivers and GPUs; `assistant catalog show TABLE` prints all rows of one.\n"
+    yield "What is known about wheels, drivers and GPUs; `assistant catalog show TABLE` prints all rows of a table.\n"
     for entry in sorted((files("assistant.catalog") / "data").iterdir(), key=lambda entry: entry.name):
         for name, table in json.loads(entry.read_text("utf-8")).items():
             yield f"## {entry.name.removesuffix('.json')}: {name}\n"
@@ -76,7 +76,7 @@ def catalogue() -> Iterator[str]:
 
 
 def rules() -> Iterator[str]:
-    """Give every diagnosis rule: key, cause, ways out, sources."""
+    """Yield the page of diagnosis rules: key, cause, fixes, sources."""
     yield "# Diagnosis rules\n"
     for rule in sorted(load_rules().rules, key=lambda rule: rule.key):
         yield f"## {rule.key}\n\n**{_plain(rule.title)}**. {_plain(rule.cause)}\n"
@@ -85,7 +85,7 @@ def rules() -> Iterator[str]:
 
 
 def machines() -> Iterator[str]:
-    """Give every shipped machine and where it comes from."""
+    """Yield the page of shipped machines, each with its origin."""
     yield "# Recorded machines\n\n| Name | What it is | Origin |\n|---|---|---|"
     for name in shipped():
         recording = load(name)
@@ -93,14 +93,14 @@ def machines() -> Iterator[str]:
 
 
 def formats() -> Iterator[str]:
-    """Give every format of `assistant export`."""
+    """Yield the page of formats of `assistant export`."""
     yield "# Exported formats\n\n| Format | What it is for |\n|---|---|"
     for name, kind in FORMATS.items():
         yield f"| `{name}` | {_plain(kind.description)} |"
 
 
 def labs() -> Iterator[str]:
-    """Give every lab; its hints and its answer stay in the notebooks."""
+    """Yield the page of labs; hints and answers stay in the notebooks."""
     yield "# Labs\n\n| Lab | Story |\n|---|---|"
     for text in texts().values():
         yield f"| `{text.key}`: {_plain(text.title)} | {_plain(text.story)} |"
@@ -113,6 +113,6 @@ def _plain(text: str) -> str:
 
 
 def _linked(text: str) -> str:
-    """Make the addresses in a text links, which `linkcheck` asks."""
+    """Turn the addresses in a text into links, which `linkcheck` checks."""
     parts = re.split(r"(https://[^\s;,()]+)", text)
     return "".join(f"<{part}>" if place % 2 else _plain(part) for place, part in enumerate(parts))

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import ast
 import importlib
+import json
 import re
 import shutil
-import statistics
 import subprocess
 import sys
 import sysconfig
@@ -61,56 +61,74 @@ def test_layers():
     run("lint-imports")
 
 
-# Rooms that have a face: outside of one, only its `__init__` is imported, never a module behind it.
-FACES = ("install",)
+# What may be imported past a room's face all the same.
+BESIDE_THE_FACE = {
+    "assistant.catalog.": "it is a library of tables, each with a module of its own, and most commands need one or two",
+    "assistant.labs.rerun.": "it alone starts kernels, and nothing else of the labs should wait for their library",
+}
 
 
 def test_rooms_are_entered_by_their_face():
     """What a room keeps to itself can be changed without looking anywhere else."""
-    for room in FACES:
-        folder = ROOT / "assistant" / room
-        shown = {f"assistant.{room}.{name}" for name in importlib.import_module(f"assistant.{room}").__all__}
-        outside = [path for path in MODULES if not path.is_relative_to(folder)]
-        past = {str(path.relative_to(ROOT)): [*_behind(path, f"assistant.{room}", shown)] for path in outside}
-        assert {path: names for path, names in past.items() if names} == {}
+    faces = [folder.name for folder in (ROOT / "assistant").iterdir() if "__all__ = [" in _text(folder / "__init__.py")]
+    assert {"detect", "plan", "install", "verify", "diagnose", "export"} <= {*faces}
+    shown = {room: importlib.import_module(f"assistant.{room}").__all__ for room in faces}
+    past = []
+    for path in MODULES:
+        own, *_rest = path.relative_to(ROOT / "assistant").parts
+        for name in _taken(path):
+            _package, room, what = f"{name}..".split(".", 2)
+            if room in shown and room != own and what.rstrip(".") not in {"", *shown[room]}:
+                past.append(f"{path.relative_to(ROOT)}: {name}")
+    past = [line for line in past if not line.partition(": ")[2].startswith(tuple(BESIDE_THE_FACE))]
+    assert past == [], "import it from the room itself; what its __init__.py does not show yet, add to its __all__"
 
 
-def _behind(path: Path, room: str, shown: Iterable[str]) -> Iterator[str]:
-    """Name what a file imports of a room that its face does not show."""
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+def _text(path: Path) -> str:
+    return path.read_text(encoding="utf-8") if path.is_file() else ""
+
+
+def _taken(path: Path) -> Iterator[str]:
+    """Name all that a file imports of the package, as `assistant.room.module.name`."""
+    for node in ast.walk(ast.parse(_text(path))):
         if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names if alias.name.startswith(f"{room}."))
-        elif isinstance(node, ast.ImportFrom) and f"{node.module}.".startswith(f"{room}."):
-            yield from (name for alias in node.names if (name := f"{node.module}.{alias.name}") not in shown)
+            yield from (alias.name for alias in node.names if alias.name.startswith("assistant."))
+        elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith("assistant."):
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
 
 
-MOST_IMPORTS = {"session/tasks.py": 15}  # of our own modules: who needs more does the work of others
+MOST_IMPORTS = 27  # of our own modules: install/make.py on 2026-11-22; lower it as soon as the largest shrinks
+FEWER_IMPORTS = {"session/tasks.py": 15}  # the registry of tasks knows who does the work, and does none itself
 
 
 def test_nobody_knows_everybody():
-    """The registry of tasks knows who does the work, and does none itself."""
-    for name, most in MOST_IMPORTS.items():
-        tree = ast.parse((ROOT / "assistant" / name).read_text(encoding="utf-8"))
-        told = {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.module}
-        assert len({module for module in told if module.startswith("assistant.")}) <= most
+    """A module that imports very many others does their work, or that of several modules."""
+    known = {path.relative_to(ROOT / "assistant").as_posix(): _modules_known(path) for path in MODULES}
+    most = {place: FEWER_IMPORTS.get(place, MOST_IMPORTS) for place in known}
+    found = {place: len(modules) for place, modules in known.items() if len(modules) > most[place]}
+    assert found == {}, "let it hand the work on: to the room whose data it is, or to a module for each of its thoughts"
+
+
+def _modules_known(path: Path) -> set[str]:
+    nodes = [node for node in ast.walk(ast.parse(_text(path))) if isinstance(node, ast.ImportFrom)]
+    return {node.module for node in nodes if (node.module or "").startswith("assistant.")}
 
 
 def test_modules_are_short():
     """One idea per module: none is over 400 lines."""
-    lines = {str(path.relative_to(ROOT)): len(path.read_text(encoding="utf-8").splitlines()) for path in MODULES}
-    assert {name: count for name, count in lines.items() if count > MODULE_LINES} == {}
+    lines = {str(path.relative_to(ROOT)): len(_text(path).splitlines()) for path in MODULES}
+    long = {name: count for name, count in lines.items() if count > MODULE_LINES}
+    assert long == {}, "give its second idea a module of its own"
 
 
-def test_functions_are_short():
-    """Half of all functions fit ten lines, nine in ten fit thirty, and none is over sixty."""
-    lengths = {name: length for path in MODULES for name, length in _functions(path)}
-    assert {name: length for name, length in lengths.items() if length > FUNCTION_LINES} == {}
-    assert statistics.median(lengths.values()) <= 10
-    assert statistics.quantiles(lengths.values(), n=10)[-1] <= 30
+def test_functions_are_no_tangle():
+    """A function is one thought: most need far fewer than sixty lines, and none needs more."""
+    long = {name: length for path in MODULES for name, length in _functions(path) if length > FUNCTION_LINES}
+    assert long == {}, "find its second thought and give it a name; do not cut it into pieces that have none"
 
 
 def _functions(path: Path) -> Iterator[tuple[str, int]]:
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in ast.walk(ast.parse(_text(path))):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             yield f"{path.relative_to(ROOT)}:{node.name}", node.end_lineno - node.lineno + 1
 
@@ -182,8 +200,10 @@ def test_only_shells_write_sentences():
         if isinstance(node, ast.ImportFrom) and node.module == "assistant.i18n"
         if {name.name for name in node.names} & {"render", "say"}
     }
-    assert {place for place in found if not place.startswith(tuple(RENDERERS))} == set()
-    assert {place for place in RENDERERS if not any(one.startswith(place) for one in found)} == set()
+    early = {place for place in found if not place.startswith(tuple(RENDERERS))}
+    assert early == set(), "hand on the Message, made by `_()`, and let the shell render it"
+    gone = {place for place in RENDERERS if not any(one.startswith(place) for one in found)}
+    assert gone == set(), "take it out of RENDERERS"
 
 
 def test_what_is_known_of_hardware_is_data():
@@ -197,7 +217,7 @@ def test_what_is_known_of_hardware_is_data():
         if (isinstance(node.value, str) and re.fullmatch(r"gfx\d\w*|[3-8]\d\d(\.\d+)+|10\.0\.\d{5}", node.value))
         or (isinstance(node.value, int) and 10240 <= node.value <= 30000)
     ]
-    assert found == []
+    assert found == [], "put it into a table of assistant/catalog/data/, with source and date"
 
 
 def _without_docstrings(tree: ast.Module) -> ast.Module:
@@ -241,12 +261,14 @@ def test_what_is_printed_passes_the_filter():
         "sys.stderr.write",
         "sys.stdout.buffer.write",
     }
-    assert [place for place, call in _calls(PRINTERS) if ast.unparse(call.func) in edge] == []
+    found = [place for place, call in _calls(PRINTERS) if ast.unparse(call.func) in edge]
+    assert found == [], "print through assistant/cli/console.py or assistant/cli/terminal.py"
 
 
 def test_files_are_written_in_one_place():
     """A file is written whole and durably, or not at all: nobody opens one for writing by himself."""
-    assert [place for place, call in _calls(WRITERS) if _writes(call)] == []
+    found = [place for place, call in _calls(WRITERS) if _writes(call)]
+    assert found == [], "write it with assistant/host/files.py"
 
 
 def _writes(call: ast.Call) -> bool:
@@ -276,14 +298,14 @@ LOOKALIKES = {
 
 
 def test_redaction_stands_in_one_place():
-    """What is private is told by the rules of `privacy` alone: a second table would miss what the first one learns."""
+    """The rules of `privacy` alone say what is private: a second table would miss what the first one learns."""
     asked = {"re.compile", "re.sub", "re.subn", "re.search", "re.match", "re.fullmatch", "re.findall", "re.split"}
     found = [
         f"{place}: {ast.unparse(call.args[0])[:80]}"
         for place, call in _calls(LOOKALIKES)
         if ast.unparse(call.func) in asked and PRIVATE.search(ast.unparse(call.args[0]))
     ]
-    assert found == []
+    assert found == [], "make it a rule of assistant/privacy/rules.py, or a look-alike with its reason"
 
 
 def test_readme_and_ci_run_the_same_command():
@@ -332,7 +354,17 @@ def test_every_import_is_declared():
         known = allowed.get(room, core) | ASKED_FIRST.get(place, set()) | ELSEWHERE | {"assistant"}
         if not place.startswith(NOT_OURS):
             undeclared += [f"{place}: {name}" for name in sorted(_imported(path) - known - sys.stdlib_module_names)]
-    assert undeclared == []
+    assert undeclared == [], "declare it in pyproject.toml with its reason, or do without it in this room"
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "notebooks").rglob("*.ipynb")), ids=lambda path: path.name)
+def test_notebooks_import_what_is_there(path):
+    """A name that a notebook imports is not lost when a module is renamed or cleared."""
+    cells = [cell["source"] for cell in json.loads(_text(path))["cells"] if cell["cell_type"] == "code"]
+    for node in (node for source in cells for node in ast.walk(ast.parse("".join(source)))):
+        if isinstance(node, ast.ImportFrom) and node.module.startswith("assistant"):
+            gone = [alias.name for alias in node.names if not hasattr(importlib.import_module(node.module), alias.name)]
+            assert gone == [], f"import it in {path.name} from where it is now"
 
 
 def test_every_package_is_imported():

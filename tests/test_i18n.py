@@ -37,7 +37,7 @@ from assistant.i18n import (
     sentences,
     use_language,
     verbatim,
-    wanted_by,
+    wanted_language,
 )
 from assistant.machines import load, shipped
 from assistant.model.finding import Finding
@@ -148,7 +148,7 @@ def test_the_chinese_reads_as_chinese(chinese: Catalog) -> None:
 )
 def test_the_environment_chooses_then_the_system(variables: dict[str, str], system: str, language: str) -> None:
     """The order is that of GNU gettext; Windows, which sets no variable, is asked last."""
-    assert wanted_by(variables, system).startswith(language)
+    assert wanted_language(variables, system).startswith(language)
 
 
 def test_a_language_can_be_named() -> None:
@@ -224,9 +224,9 @@ def _without_text(plain: object) -> object:
 )
 def test_the_command_follows_the_environment(assistant: Assistant, variables: dict[str, str], is_chinese: bool) -> None:  # noqa: FBT001 - a column of the table above
     """The terminal's own language is spoken without being asked for."""
-    told = assistant("detect", "--replay", "linux-ubuntu2404-rtx4090", **variables)
-    assert told.returncode == 0, told.stderr
-    assert bool(CHINESE.search(told.stdout)) is is_chinese
+    done = assistant("detect", "--replay", "linux-ubuntu2404-rtx4090", **variables)
+    assert done.returncode == 0, done.stderr
+    assert bool(CHINESE.search(done.stdout)) is is_chinese
 
 
 @pytest.mark.process
@@ -249,10 +249,10 @@ def test_detect_and_plan_speak_chinese(assistant: Assistant, tmp_path: Path) -> 
 )
 def test_errors_are_chinese(assistant: Assistant, arguments: tuple[str, ...]) -> None:
     """What goes wrong is told in Chinese too, in one line."""
-    told = assistant("--lang", "zh_CN", *arguments)
-    assert told.returncode
-    assert CHINESE.search(told.stderr)
-    assert len(told.stderr.strip().splitlines()) == 1
+    done = assistant("--lang", "zh_CN", *arguments)
+    assert done.returncode
+    assert CHINESE.search(done.stderr)
+    assert len(done.stderr.strip().splitlines()) == 1
 
 
 @pytest.mark.process
@@ -269,9 +269,9 @@ def test_a_diagnosis_is_chinese(assistant: Assistant, tmp_path: Path) -> None:
     """The sentences of the rules, which are data, are translated as well."""
     log = tmp_path / "error.log"
     log.write_text("ImportError: libd3d12.so: cannot open shared object file: No such file or directory\n", "utf-8")
-    told = assistant("--lang", "zh_CN", "diagnose", str(log))
-    assert "DirectML" in told.stdout
-    assert CHINESE.search(told.stdout)
+    done = assistant("--lang", "zh_CN", "diagnose", str(log))
+    assert "DirectML" in done.stdout
+    assert CHINESE.search(done.stdout)
 
 
 @pytest.fixture(scope="module")

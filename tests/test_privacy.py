@@ -16,7 +16,7 @@ from secrets_corpus import CONTEXTS, HOST, KEPT, KINDS, USER, VARIABLES, every
 import assistant.start
 from assistant.detect.notes import Notes
 from assistant.diagnose import read_log
-from assistant.export import Bundle, texts
+from assistant.export import Setup, texts
 from assistant.export.bundle import clean
 from assistant.host.base import Host
 from assistant.host.recording import RecordingHost, write_recording
@@ -110,7 +110,7 @@ def _page(text: str, _folder: Path) -> str:
 
 def _export(text: str, _folder: Path) -> str:
     finding = Finding(key="x", severity=Severity.INFO, text=_("See {path}.", path=text), evidence=(text,))
-    bundle = Bundle(
+    setup = Setup(
         machine=_machine(text),
         findings=(finding,),
         plan=_plan(text),
@@ -122,14 +122,14 @@ def _export(text: str, _folder: Path) -> str:
         ),
         lock=LOCK,
     )
-    return "\n".join(texts(clean(bundle, KNOWN)).values())  # what `export` writes; it does so durably, which takes time
+    return "\n".join(texts(clean(setup, KNOWN)).values())  # what `export` writes; it does so durably, which takes time
 
 
 def _lock(text: str, _folder: Path) -> str:
     plan = replace(_plan(""), requirements=(text,), index_url=text)
     lock = f"{LOCK}note = {json.dumps(text)}\n"
-    bundle = Bundle(machine=Machine(), plan=plan, environment=ENVIRONMENT, report=Report(device="cpu"), lock=lock)
-    cleaned = clean(bundle, KNOWN)
+    setup = Setup(machine=Machine(), plan=plan, environment=ENVIRONMENT, report=Report(device="cpu"), lock=lock)
+    cleaned = clean(setup, KNOWN)
     return "\n".join((cleaned.lock, *cleaned.plan.requirements, cleaned.plan.index_url or ""))
 
 

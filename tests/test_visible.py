@@ -22,7 +22,7 @@ from rich.table import Table
 from rich.text import Text
 
 from assistant.cli.console import Terminal
-from assistant.export import Bundle, Config, read_config, texts
+from assistant.export import Config, Setup, read_config, texts
 from assistant.export.config import config_text
 from assistant.model.event import Step
 from assistant.model.finding import Finding, Severity
@@ -144,7 +144,7 @@ def home(tmp_path: Path) -> Path:
         statuses={step: StepStatus(phase=Phase.DONE) for step in Step if step is not Step.EXPORT},
     )
     Store(tmp_path / "pytorch-setup-assistant").save(state)
-    (tmp_path / "assistant.toml").write_text(config_text(bundle(state)), encoding="utf-8")
+    (tmp_path / "assistant.toml").write_text(config_text(setup(state)), encoding="utf-8")
     (tmp_path / "refused.toml").write_text(
         f'schema = "{spelled(EVIL, long=True)}"\n"{EVIL[-4:]}" = 1\n', encoding="utf-8"
     )
@@ -154,13 +154,13 @@ def home(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def bundle(state: State) -> Bundle:
+def setup(state: State) -> Setup:
     """Put a state together as the export does."""
     assert state.detection
     assert state.plan
     assert state.environment
     assert state.report
-    return Bundle(
+    return Setup(
         machine=state.detection.machine,
         findings=state.detection.findings,
         plan=state.plan,
@@ -276,5 +276,5 @@ def test_every_format_is_clean(home: Path):
     """Each file of each format, whatever the setup holds."""
     saved = from_json((home / "pytorch-setup-assistant" / "session.json").read_bytes(), Saved, "state")
     assert saved.state
-    for path, text in texts(bundle(saved.state)).items():
+    for path, text in texts(setup(saved.state)).items():
         assert hidden(text.replace("\r\n", "\n")) == set(), path

@@ -19,9 +19,7 @@ from assistant.cli.journey import Journey, agree, refuse_failed
 from assistant.cli.options import each, request_of, request_options
 from assistant.cli.terminal import ask, echo_json
 from assistant.detect import detect
-from assistant.export import Config, read_config
-from assistant.export.drift import Drift
-from assistant.export.trust import plain
+from assistant.export import Config, Drift, read_config
 from assistant.host.live import LiveHost
 from assistant.i18n import Message, _, say
 from assistant.install import Consent, Sources, check_index_url, check_requirement, known_index
@@ -29,6 +27,7 @@ from assistant.model.errors import BadInput
 from assistant.model.machine import Machine
 from assistant.model.plan import Plan, Planning, Request
 from assistant.model.record import replace
+from assistant.model.visible import printable
 from assistant.plan import make_plans, nothing_fits
 from assistant.session.actions import Resume
 from assistant.session.apply import Course, changes, check_lock, course, unknown_requirements
@@ -127,7 +126,7 @@ def _draw_way(way: Course) -> None:
     draw_drifts(way.differs)
     if way.plan:
         console.print(Text(say("The configuration is applied to the letter: the same packages, file by file.")))
-        console.print(Text(f"    {', '.join(map(plain, way.plan.requirements))}", style="dim"))
+        console.print(Text(f"    {', '.join(map(printable, way.plan.requirements))}", style="dim"))
     else:
         console.print(Text(say("The configuration does not fit this machine as it is, so it is planned anew.")))
 

@@ -9,8 +9,7 @@ import click
 from assistant.cli.inputs import host_of, read_file, write_file
 from assistant.cli.terminal import echo_json
 from assistant.detect import detect as detect_machine
-from assistant.detect import read_report
-from assistant.detect.overrides import overridden
+from assistant.detect import overridden, read_report
 from assistant.host.recording import RecordingHost, write_recording
 from assistant.i18n import _, say
 from assistant.model.errors import BadInput

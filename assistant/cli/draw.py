@@ -16,11 +16,11 @@ from assistant.model.report import Report, Status
 from assistant.views import (
     CHECK_HEADINGS,
     SPEED_HEADINGS,
-    against,
     check_rows,
     machine_rows,
     plan_summary,
     rejected_name,
+    rejection_reason,
     remedy_lines,
     speed_rows,
 )
@@ -82,7 +82,7 @@ def draw_planning(planning: Planning, *, brief: bool = False) -> None:
         _bullets((reason for reason in plan.reasons if index == 0 or (file and file in render(reason))), "  ", "·")
         _bullets(plan.warnings, "  ", "!")
     for rejection in () if brief else planning.rejected:
-        console.print(Text(f"✗ {rejected_name(rejection)}: {render(against(rejection))}", style="dim"))
+        console.print(Text(f"✗ {rejected_name(rejection)}: {render(rejection_reason(rejection))}", style="dim"))
 
 
 def draw_report(report: Report) -> None:

@@ -18,8 +18,7 @@ from assistant.model.errors import NothingFits
 from assistant.model.machine import Machine
 from assistant.model.plan import Planning, Request
 from assistant.model.record import from_json, replace
-from assistant.plan import explain, make_plans, nothing_fits
-from assistant.plan.settle import Case
+from assistant.plan import Case, explain, make_plans, nothing_fits
 from assistant.session.sources import settled
 
 

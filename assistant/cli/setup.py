@@ -17,7 +17,7 @@ from assistant.i18n import _, sentences
 from assistant.install import Consent, Sources, check_requirement, standing
 from assistant.model.errors import BadInput, NothingFits
 from assistant.model.record import replace
-from assistant.plan.settle import brings_cuda
+from assistant.plan import brings_cuda
 from assistant.session.actions import Choose
 from assistant.session.nouns import State, Task
 from assistant.session.resume import last_setup, setup_of

@@ -1,4 +1,4 @@
-"""What every exported file is made from, with nothing secret left in it."""
+"""What every exported file is made from: one setup, with nothing secret left in it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from assistant.privacy import NOBODY, Known, redact
 MARKER = "Written by torch-setup-assistant"
 
 
-class Bundle(Record, frozen=True):
+class Setup(Record, frozen=True):
     """One setup: the machine and its findings, the plan, the environment made from it and its verification.
 
     `figures` names the pictures that are written beside the files; `lock` is the installed packages' PEP 751 text and
@@ -36,7 +36,7 @@ class Bundle(Record, frozen=True):
 
 
 def without_path(environment: Environment) -> Environment:
-    """Keep a folder's name, and its interpreter relative to it: nobody else has that path."""
+    """Keep the folder's name and the interpreter's path within it; the rest of either is nobody else's."""
     parts = re.split(r"[\\/]", environment.python)[-2:]
     folder = re.split(r"[\\/]", environment.path.rstrip("\\/"))[-1].strip(". ").replace(":", "")
     inside = parts if parts[0] in {"bin", "Scripts"} else parts[-1:]
@@ -44,19 +44,20 @@ def without_path(environment: Environment) -> Environment:
 
 
 class Unsuited(BadInput):
-    """A format that this setup cannot have: no container reaches Metal, say."""
+    """A format that this setup cannot have: no container reaches Metal, for example."""
 
 
-def clean(bundle: Bundle, known: Known = NOBODY) -> Bundle:
-    """Take what must not leave this machine out of everything; requirements and addresses stay usable."""
-    return redact(replace(bundle, lock=_lasting(bundle.lock)), known=known)
+def clean(setup: Setup, known: Known = NOBODY) -> Setup:
+    """Remove what must not leave this machine; requirements and addresses stay usable."""
+    return redact(replace(setup, lock=_lasting(setup.lock)), known=known)
 
 
 def _lasting(lock: str) -> str:
-    """Keep what is the same each time.
+    """Remove what differs from one export of the same packages to the next.
 
-    uv's first lines name folders of this machine; size and time of a file an index may tell today and not tomorrow
+    uv's first lines name folders of this machine; size and time of a file an index may state today and not tomorrow
     (PEP 751 needs neither: the hash says which file is meant).
     """
-    told = "".join(line for line in lock.splitlines(keepends=True) if not line.startswith("#"))
-    return re.sub(r"\b(?:upload-time|size) = [\w:.+-]+, (?=\w)", "", told)
+    # wheels = [{ url = "https://…/numpy-2.4.6-….whl", upload-time = 2026-06-01T10:00:00Z, size = 16000000, hashes = …
+    rows = "".join(line for line in lock.splitlines(keepends=True) if not line.startswith("#"))
+    return re.sub(r"\b(?:upload-time|size) = [\w:.+-]+, (?=\w)", "", rows)

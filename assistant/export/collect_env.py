@@ -5,27 +5,28 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from assistant.export.bundle import Bundle
-from assistant.export.trust import plain
+from assistant.export.bundle import Setup
 from assistant.model.machine import Machine, Vendor
 from assistant.model.plan import Backend, of_torch_family
+from assistant.model.visible import printable
 
-_NONE = "Could not collect"
-_BESIDE = re.compile(r"numpy|onnx.*|torch.*|nvidia-.*|intel-.*|optree|mypy.*")
+_NONE = "Could not collect"  # what the tool writes where it found nothing
+_BESIDE = re.compile(r"numpy|onnx.*|torch.*|nvidia-.*|intel-.*|optree|mypy.*")  # what torch/utils/collect_env.py lists
 
 
-def collect_env_text(bundle: Bundle) -> str:
-    """Write the block; what the assistant never looks at is "Could not collect", as the tool itself says it."""
-    machine, facts, plan = bundle.machine, bundle.report.facts, bundle.plan
+def collect_env_text(setup: Setup) -> str:
+    """Write the block; what the assistant never looks at reads "Could not collect", as in the tool itself."""
+    machine, facts, plan = setup.machine, setup.report.facts, setup.plan
     cuda, hip = re.fullmatch(r"cu(\d+)(\d)", plan.variant), re.fullmatch(r"rocm([\d.]+)", plan.variant)
-    works = bundle.report.usable
+    works = setup.report.usable
+    apple = (printable(gpu.name) for gpu in machine.gpus if gpu.vendor is Vendor.APPLE and gpu.name)
     libc = f"glibc-{machine.glibc}" if machine.glibc else machine.libc or "N/A"
     rows = (
-        ("PyTorch version", plain(facts.get("torch") or bundle.environment.packages.get("torch", plan.torch))),
+        ("PyTorch version", printable(facts.get("torch") or setup.environment.packages.get("torch", plan.torch))),
         ("Is debug build", "False"),
         ("CUDA used to build PyTorch", f"{cuda[1]}.{cuda[2]}" if cuda else _NONE),
         ("ROCM used to build PyTorch", hip[1] if hip else "N/A"),
-        ("OS", f"{plain(machine.os_version or machine.os or _NONE)} ({machine.arch or 'unknown'})"),
+        ("OS", f"{printable(machine.os_version or machine.os or _NONE)} ({machine.arch or 'unknown'})"),
         ("GCC version", _NONE),
         ("Clang version", _NONE),
         ("CMake version", _NONE),
@@ -43,44 +44,44 @@ def collect_env_text(bundle: Bundle) -> str:
         ("HIP runtime version", machine.rocm_version or "N/A"),
         ("MIOpen runtime version", "N/A"),
         ("Is XNNPACK available", _NONE),
-        ("CPU", "\n" + (_of(machine, Vendor.APPLE) or [_NONE])[0]),
-        ("Versions of relevant libraries", "\n" + "\n".join(_libraries(bundle))),
+        ("CPU", "\n" + next(apple, _NONE)),
+        ("Versions of relevant libraries", "\n" + "\n".join(_libraries(setup))),
     )
     return "\n".join(f"{name}: {value}" if not value.startswith("\n") else f"{name}:{value}" for name, value in rows)
 
 
 def _platform(machine: Machine, libc: str) -> str:
+    """Spell the system as `platform.platform()` does, but for the build of the Linux kernel, which nobody looks at."""
+    # Windows-11-10.0.26100-SP0, macOS-15.1-arm64-arm-64bit, Linux-6.8.0-45-generic-x86_64-with-glibc2.39
+    version = machine.os_version or ""
     if machine.os == "windows":
-        build = re.search(r"10\.0\.\d+", machine.os_version or "")
-        return f"Windows-{build[0] if build else '10'}-SP0"
+        build = re.search(r"10\.0\.\d+", version)
+        return f"Windows-{'11' if '11' in version.split() else '10'}-{build[0] if build else '10.0'}-SP0"
     if machine.os == "macos":
-        number = re.search(r"[\d.]+", machine.os_version or "")
-        return f"macOS-{number[0] if number else '0'}-{machine.arch}-{machine.arch}-64bit"
+        number = re.search(r"[\d.]+", version)
+        processor = {"arm64": "arm", "x86_64": "i386"}.get(machine.arch or "", machine.arch)
+        return f"macOS-{number[0] if number else '0'}-{machine.arch}-{processor}-64bit"
     kernel = "Linux-microsoft-standard-WSL2" if machine.wsl else "Linux"
     return f"{kernel}-{machine.arch}-with-{libc.replace('-', '')}"
 
 
 def _gpus(machine: Machine) -> Iterable[str]:
-    told = [gpu for gpu in machine.gpus if gpu.vendor in {Vendor.NVIDIA, Vendor.AMD}]
-    for number, gpu in enumerate(told):
-        name = plain(gpu.name or gpu.pci_id or gpu.vendor.value)
+    listed = (gpu for gpu in machine.gpus if gpu.vendor in {Vendor.NVIDIA, Vendor.AMD})
+    for number, gpu in enumerate(listed):
+        name = printable(gpu.name or gpu.pci_id or gpu.vendor.value)
         yield f"GPU {number}: {name}" + (f" ({gpu.gfx})" if gpu.gfx else "")
 
 
 def _intel(machine: Machine) -> Iterable[str]:
     for number, gpu in enumerate(gpu for gpu in machine.gpus if gpu.vendor is Vendor.INTEL):
-        name = plain(gpu.name or "Intel GPU").replace("'", "")
+        name = printable(gpu.name or "Intel GPU").replace("'", "")
         device = f", device_id=0x{gpu.pci_id[5:].upper()}" if gpu.pci_id else ""
         memory = f", total_memory={round(gpu.vram_gb * 1024)}MB" if gpu.vram_gb else ""
         yield f"* [{number}] _XpuDeviceProperties(name='{name}'{device}{memory})"
 
 
-def _of(machine: Machine, vendor: Vendor) -> list[str]:
-    return [plain(gpu.name) for gpu in machine.gpus if gpu.vendor is vendor and gpu.name]
-
-
-def _libraries(bundle: Bundle) -> Iterable[str]:
-    for name, version in sorted(bundle.environment.packages.items()):
+def _libraries(setup: Setup) -> Iterable[str]:
+    for name, version in sorted(setup.environment.packages.items()):
         if of_torch_family(name) or _BESIDE.fullmatch(name):
-            yield f"[pip3] {name}=={plain(version)}"
+            yield f"[pip3] {name}=={printable(version)}"
     yield f"[conda] {_NONE}"

@@ -6,17 +6,17 @@ import hashlib
 import tomllib
 from typing import Literal
 
-from assistant.export.bundle import MARKER, Bundle, without_path
+from assistant.export.bundle import MARKER, Setup, without_path
 from assistant.export.pins import lock_text
 from assistant.export.templates import toml_text
 from assistant.export.trust import check_values
-from assistant.export.trust import plain as plain_line
 from assistant.i18n import _, say
 from assistant.model.errors import BadInput
 from assistant.model.machine import Machine
 from assistant.model.plan import Plan
 from assistant.model.record import Record, from_plain, replace, to_plain
 from assistant.model.report import Environment, Report
+from assistant.model.visible import printable
 
 SCHEMA = 1
 NAME = "assistant.toml"
@@ -41,18 +41,18 @@ class Config(Record, frozen=True, omit_defaults=False):
     schema: Literal[1] = 1
 
 
-def config_text(bundle: Bundle) -> str:
+def config_text(setup: Setup) -> str:
     """Write the setup as TOML."""
-    named = {"assistant": bundle.version, "python": bundle.report.facts.get("python"), "torch": bundle.plan.torch}
+    named = {"assistant": setup.version, "python": setup.report.facts.get("python"), "torch": setup.plan.torch}
     config = Config(
         versions={name: version for name, version in named.items() if version},
-        plan=replace(bundle.plan, wheel=None),
-        environment=without_path(bundle.environment),
-        verification=bundle.report,
-        machine=bundle.machine,
-        hashes=bundle.hashes,
-        locked=len(bundle.hashes),
-        lock=hashlib.sha256(lock_text(bundle).encode()).hexdigest() if bundle.lock else "",
+        plan=replace(setup.plan, wheel=None),
+        environment=without_path(setup.environment),
+        verification=setup.report,
+        machine=setup.machine,
+        hashes=setup.hashes,
+        locked=len(setup.hashes),
+        lock=hashlib.sha256(lock_text(setup).encode()).hexdigest() if setup.lock else "",
     )
     plain = _without_none(to_plain(config))
     return f"# {MARKER}: `assistant apply` rebuilds this setup, `assistant check` compares with it.\n" + toml_text(
@@ -61,7 +61,7 @@ def config_text(bundle: Bundle) -> str:
 
 
 def read_config(data: str | bytes, file: str = NAME) -> Config:
-    """Read an `assistant.toml` strictly, as data that anybody may have written; `file` is its name in refusals.
+    """Decode an `assistant.toml` strictly, as data that anybody may have written; `file` is its name in refusals.
 
     Raises `BadInput` naming the place at fault: broken or cut TOML, another schema, an unknown key, a wrong type, a
     value that is not of the plain form that the assistant writes.
@@ -70,8 +70,8 @@ def read_config(data: str | bytes, file: str = NAME) -> Config:
     schema = plain.get("schema")
     if schema is None:
         raise BadInput(
-            _("{file} is no configuration that the assistant exported.", file=file),
-            hint=_("Name the assistant.toml of an export."),
+            _("{file} is not a configuration exported by the assistant.", file=file),
+            hint=_("Give the assistant.toml of an export."),
         )
     if schema != SCHEMA or isinstance(schema, bool):
         raise BadInput(
@@ -81,18 +81,18 @@ def read_config(data: str | bytes, file: str = NAME) -> Config:
                 found=ascii(schema)[:40],
                 known=SCHEMA,
             ),
-            hint=_("Update the assistant, or export the file anew."),
+            hint=_("Update the assistant, or export the file again."),
         )
     config = from_plain(plain, Config, file)
     if len(config.hashes) != config.locked:
         raise BadInput(
             _(
-                "{file} announces {locked} hashes and holds {found}: its end may be missing.",
+                "{file} announces {locked} hashes but holds {found}; its end may be missing.",
                 file=file,
                 locked=config.locked,
                 found=len(config.hashes),
             ),
-            hint=_("Get the whole file, or export it anew."),
+            hint=_("Get the complete file, or export it again."),
         )
     check_values(file, config.plan, config.environment, config.verification.device, config.hashes)
     return config
@@ -106,13 +106,13 @@ def _toml(data: str | bytes, file: str) -> dict[str, object]:
     except UnicodeDecodeError as error:
         reason = say("byte {position} is not UTF-8", position=error.start)
     raise BadInput(
-        _("{file} is not valid TOML: {reason}.", file=file, reason=plain_line(reason)),
-        hint=_("Correct that place, or export the file anew."),
+        _("{file} is not valid TOML: {reason}.", file=file, reason=printable(reason)),
+        hint=_("Correct it there, or export the file again."),
     )
 
 
 def _without_none(value: object) -> object:
-    """Leave out what is None, which TOML cannot say and which every such field has as its default."""
+    """Leave out what is None: TOML has no null, and None is the default of every such field."""
     if isinstance(value, dict):
         return {key: _without_none(part) for key, part in value.items() if part is not None}
     if isinstance(value, list | tuple):

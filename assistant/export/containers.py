@@ -7,7 +7,7 @@ import shlex
 from functools import cache
 
 from assistant.catalog.tables import Table, read_tables
-from assistant.export.bundle import Bundle, Unsuited
+from assistant.export.bundle import Setup, Unsuited
 from assistant.export.shells import variables
 from assistant.export.templates import filled
 from assistant.i18n import _
@@ -18,7 +18,8 @@ from assistant.model.record import Record
 class Container(Record, frozen=True):
     """What a container needs for a backend: its base image ("{python}" is filled in), drivers from Debian, variables.
 
-    `run` are the options of `docker run` that hand the device over; `wsl` rows hold under WSL, where it is another one.
+    `run` are the options of `docker run` that hand over the device. Under WSL the device is another one: where a
+    backend has a row with `wsl`, that row holds there.
     """
 
     backend: Backend
@@ -36,39 +37,39 @@ class ContainerTables(Record, frozen=True):
     containers: Table[Container]
 
 
-def dockerfile_text(bundle: Bundle) -> str:
-    """Write a `Dockerfile` that installs `requirements.txt` and ends by telling which device `device.py` finds."""
-    row = _row(bundle)
+def dockerfile_text(setup: Setup) -> str:
+    """Write a `Dockerfile` that installs `requirements.txt`; the container prints which device `device.py` finds."""
+    row = _row(setup)
     return filled(
         "Dockerfile",
         {"docker": _quoted},
-        image=row.image.format(python=bundle.plan.python),
+        image=row.image.format(python=setup.plan.python),
         apt=row.apt,
-        env={**row.env, **variables(bundle)},
+        env={**row.env, **variables(setup)},
         run=shlex.join(row.run),
-        tag=f"torch-{bundle.plan.variant}".replace("/", "-").lower(),
+        tag=f"torch-{setup.plan.variant}".replace("/", "-").lower(),
     )
 
 
-def devcontainer_text(bundle: Bundle) -> str:
-    """Write `devcontainer.json`: the Dockerfile above, opened in VS Code or Codespaces with the same device."""
-    row = _row(bundle)
-    told = {
-        "name": f"PyTorch {bundle.plan.torch} ({bundle.plan.variant})",
+def devcontainer_text(setup: Setup) -> str:
+    """Write `devcontainer.json`: the same Dockerfile, opened in VS Code or Codespaces with the same device."""
+    row = _row(setup)
+    settings = {
+        "name": f"PyTorch {setup.plan.torch} ({setup.plan.variant})",
         "build": {"dockerfile": "../Dockerfile", "context": ".."},
         "runArgs": list(row.run),
-        "containerEnv": {**row.env, **variables(bundle)},
+        "containerEnv": {**row.env, **variables(setup)},
         "remoteUser": "root",
         "customizations": {"vscode": {"extensions": ["ms-python.python", "ms-toolsai.jupyter"]}},
     }
-    if bundle.plan.backend is Backend.CUDA:
-        told["hostRequirements"] = {"gpu": "optional"}
-    return filled("devcontainer.json", told=told)
+    if setup.plan.backend is Backend.CUDA:
+        settings["hostRequirements"] = {"gpu": "optional"}
+    return filled("devcontainer.json", settings=settings)
 
 
-def _row(bundle: Bundle) -> Container:
-    """Find the row; raise `Unsuited` where no container reaches the device."""
-    machine, plan = bundle.machine, bundle.plan
+def _row(setup: Setup) -> Container:
+    """Return the row for this setup; raise `Unsuited` where no container reaches its device."""
+    machine, plan = setup.machine, setup.plan
     if (machine.os or "linux") != "linux":
         why = _("A container runs Linux, and these packages are for {system}.", system=machine.os)
     elif not re.fullmatch(r"\d\.\d+", plan.python):
@@ -78,12 +79,15 @@ def _row(bundle: Bundle) -> Container:
         fitting = [row for row in rows if row.wsl == bool(machine.wsl)] or [row for row in rows if not row.wsl]
         if fitting:
             return fitting[0]
-        why = _("No container reaches the device of the backend {backend} on this system.", backend=plan.backend.value)
-    raise Unsuited(why, hint=_("Choose another format, requirements.txt say."))
+        why = _("On this system no container can reach a device of the backend {backend}.", backend=plan.backend.value)
+    raise Unsuited(why, hint=_("Choose another format, such as requirements.txt."))
 
 
 def _quoted(value: str) -> str:
-    """Quote as a Dockerfile reads it: within double quotes it expands $ and takes backslashes."""
+    """Quote a value for `ENV`, which expands `$` and reads backslashes within double quotes.
+
+    https://docs.docker.com/reference/dockerfile/#environment-replacement
+    """
     return '"{}"'.format(re.sub(r'([\\"$])', r"\\\1", value))
 
 

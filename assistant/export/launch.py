@@ -5,45 +5,41 @@ from __future__ import annotations
 import re
 
 from assistant.catalog.launchers import Launcher, launchers, written
-from assistant.export.bundle import MARKER, Bundle, Unsuited
+from assistant.export.bundle import MARKER, Setup, Unsuited
 from assistant.export.pins import asked
 from assistant.export.shells import variables
 from assistant.export.templates import filled, json_text
 from assistant.i18n import _
 from assistant.model.plan import of_torch_family
 
-_KEEPER = "stabilitymatrix"  # starts the others, and keeps their arguments as JSON
-_SAFE = re.compile(r"[\w.,:/+@=-]*", re.ASCII)
+_KEEPER = "stabilitymatrix"  # starts the other applications, and keeps their arguments as JSON
+_SAFE = re.compile(r"[\w.,:/+@=-]*", re.ASCII)  # what neither sh nor cmd reads as anything but text
 
 
-def launch_files(bundle: Bundle) -> dict[str, str]:
-    """Write a script for each application that runs on this backend and system; raise `Unsuited` where none does."""
-    system, backend = bundle.machine.os or "linux", bundle.plan.backend
+def launch_files(setup: Setup) -> dict[str, str]:
+    """Write settings for each application that runs on this backend and system; raise `Unsuited` if none does."""
+    system, backend = setup.machine.os or "linux", setup.plan.backend
     known = [
         (launcher, launcher.backends[backend])
         for launcher in launchers()
-        if backend in launcher.backends and system in launcher.lines
+        if launcher.key != _KEEPER and backend in launcher.backends and system in launcher.lines
     ]
-    files: dict[str, str] = {}
-    for launcher, arguments in known:
-        files |= _files(launcher, arguments, system, bundle)
-    if not files:
+    if not known:
         raise Unsuited(
             _("No known application runs on the backend {backend} on this system.", backend=backend.value),
             hint=_("Choose another format."),
         )
-    told = {
-        launcher.name: _options(arguments)
-        for launcher, arguments in known
-        if f"launch/{launcher.key}/" in "".join(files) and not launcher.files.get(system, "").endswith(".yaml")
-    }
-    return files | {f"launch/{_KEEPER}/LaunchArgs.json": json_text({"//": MARKER, **told}, indent=2) + "\n"}
+    files: dict[str, str] = {}
+    kept: dict[str, list[dict[str, object]]] = {}
+    for launcher, arguments in known:
+        files |= _files(launcher, arguments, system, setup)
+        if not launcher.files.get(system, "").endswith(".yaml"):
+            kept[launcher.name] = _options(arguments)
+    return files | {f"launch/{_KEEPER}/LaunchArgs.json": json_text({"//": MARKER, **kept}, indent=2) + "\n"}
 
 
-def _files(launcher: Launcher, arguments: tuple[str, ...], system: str, bundle: Bundle) -> dict[str, str]:
+def _files(launcher: Launcher, arguments: tuple[str, ...], system: str, setup: Setup) -> dict[str, str]:
     named, line = launcher.files.get(system, ""), written(launcher, arguments, system) or ""
-    if launcher.key == _KEEPER:
-        return {}
     if named.endswith(".yaml"):
         return {f"launch/{launcher.key}/{named}": f"# {MARKER}\n{line}\n"}
     kind = "bat" if system == "windows" else "sh"
@@ -51,35 +47,32 @@ def _files(launcher: Launcher, arguments: tuple[str, ...], system: str, bundle: 
         f"launch.{kind}",
         app=launcher.name,
         line=line,
-        settings={name: value for name, value in variables(bundle).items() if _SAFE.fullmatch(value)},
-        torch=_torch_command(bundle),
+        settings={name: value for name, value in variables(setup).items() if _SAFE.fullmatch(value)},
+        torch=_torch_command(setup),
         installs="COMMANDLINE_ARGS" in line,
     )
-    return {f"launch/{launcher.key}/{named or f'start-{launcher.key}.{kind}'}": _for(kind, text)}
-
-
-def _for(kind: str, text: str) -> str:
-    return text.replace("\n", "\r\n") if kind == "bat" else text
+    name = named or f"start-{launcher.key}.{kind}"
+    return {f"launch/{launcher.key}/{name}": text.replace("\n", "\r\n") if kind == "bat" else text}
 
 
 def _options(arguments: tuple[str, ...]) -> list[dict[str, object]]:
     """Write arguments as StabilityMatrix keeps them: a word that follows an option without dashes is its value."""
-    told: list[dict[str, object]] = []
+    options: list[dict[str, object]] = []
     for word in arguments:
-        if word.startswith("-") or not told:
-            told.append({"Name": word, "Type": "Bool", "OptionValue": True})
+        if word.startswith("-") or not options:
+            options.append({"Name": word, "Type": "Bool", "OptionValue": True})
         else:
-            told[-1] |= {"Type": "String", "OptionValue": word}
-    return told
+            options[-1] |= {"Type": "String", "OptionValue": word}
+    return options
 
 
-def _torch_command(bundle: Bundle) -> str:
-    """Give the command that installs the same torch build where the application installs torch itself."""
+def _torch_command(setup: Setup) -> str:
+    """Return the command by which an application that installs torch itself gets this build; "" if it needs quoting."""
     family = [
         f"{name}=={version}"
-        for name, version in asked(bundle).items()
+        for name, version in asked(setup).items()
         if of_torch_family(name) or name == "torch-directml"
     ]
-    index = ["--extra-index-url", bundle.plan.index_url] if bundle.plan.index_url else []
-    words = ["pip", "install", *(family or [f"torch=={bundle.plan.torch}"]), *index]
+    index = ["--extra-index-url", setup.plan.index_url] if setup.plan.index_url else []
+    words = ["pip", "install", *(family or [f"torch=={setup.plan.torch}"]), *index]
     return " ".join(words) if all(_SAFE.fullmatch(word) for word in words) else ""

@@ -1,11 +1,11 @@
-"""`report.md`: what machine, what was chosen and why, what is installed, how it was verified, how to use it."""
+"""`report.md`: the machine, what was chosen and why, what is installed, how it was verified, how to use it."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable
 
-from assistant.export.bundle import Bundle
+from assistant.export.bundle import Setup
 from assistant.export.collect_env import collect_env_text
 from assistant.export.templates import filled
 from assistant.i18n import Message, Text, render, say
@@ -24,62 +24,64 @@ from assistant.views import (
 _SPECIAL = re.compile(r"([\\`*_\[\]|#~])")
 
 
-def report_text(bundle: Bundle) -> str:
-    """Write the report as Markdown; what came from outside is escaped, home folders are written `~`."""
-    return filled("report.md", {"text": escaped, "code": code, "cell": _cell, "cells": _cells}, **_content(bundle))
+def report_text(setup: Setup) -> str:
+    """Write the report as Markdown: what came from outside is escaped, a home folder becomes `~`."""
+    report, environment = setup.report, setup.environment
+    block = collect_env_text(setup)
+    return filled(
+        "report.md",
+        {"text": escaped, "code": code, "cell": _cell, "cells": _cells},
+        setup=setup,
+        plan=setup.plan,
+        report=report,
+        environment=environment,
+        machine=machine_rows(setup.machine, hide={"packages"}),
+        choice=plan_rows(setup.plan, setup.machine.disk_free_gb),
+        verdict=verdict(report),
+        tables={"checks": (CHECK_HEADINGS, check_rows(report)), "speeds": (SPEED_HEADINGS, speed_rows(report))},
+        limits=limit_rows(report),
+        alts={
+            "verification.svg": say("Time of each check in seconds"),
+            "speed.svg": say("Speeds compared with the CPU"),
+            "roofline.svg": say("Speeds and the limits of memory and arithmetic"),
+        },
+        activate=_activation(environment.path, environment.python),
+        collect_env=block,
+        fence="`" * max(3, 1 + max(map(len, re.findall("`+", block)), default=0)),
+        target=_shell_path(environment.path),
+    )
 
 
 def escaped(value: object) -> str:
-    """Make a value plain text on one line that Markdown and HTML leave alone, in a table cell too."""
-    line = " ".join(at_home(str(render(value) if isinstance(value, Message) else value)).split())
-    entities = line.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    """Escape a value for Markdown and HTML, on one line, so that it also fits a table cell."""
+    entities = _line(value).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     return _SPECIAL.sub(r"\\\1", entities).replace("://", ":&#47;&#47;")  # no address from outside becomes a link
 
 
 def code(value: object) -> str:
-    """Make a value a code span on one line, whatever backticks or bars it holds."""
-    line = " ".join(at_home(str(render(value) if isinstance(value, Message) else value)).split()).replace("|", "\\|")
+    """Write a value as a code span on one line, whatever backticks or bars it holds."""
+    line = _line(value).replace("|", "\\|")
     fence = "`" * (max((len(run) for run in re.findall("`+", line)), default=0) + 1)
     space = " " if "`" in line else ""
     return f"{fence}{space}{line}{space}{fence}" if line else ""
 
 
+def _line(value: object) -> str:
+    return " ".join(at_home(render(value) if isinstance(value, Message) else str(value)).split())
+
+
 def _cells(row: Iterable[Text]) -> str:
-    """Give a row of a table."""
+    """Write a row of a table."""
     return f"| {' | '.join(map(escaped, row))} |"
 
 
 def _cell(value: Text) -> str:
-    """Give what a plan holds as code, and a sentence about it as text."""
+    """Write a value of a plan as code, and a sentence about it as text."""
     return escaped(value) if isinstance(value, Message) else code(value)
 
 
-def _content(bundle: Bundle) -> dict[str, object]:
-    report = bundle.report
-    return {
-        "bundle": bundle,
-        "plan": bundle.plan,
-        "report": report,
-        "environment": bundle.environment,
-        "machine": machine_rows(bundle.machine, hide={"packages"}),
-        "choice": plan_rows(bundle.plan, bundle.machine.disk_free_gb),
-        "verdict": verdict(report),
-        "tables": {"checks": (CHECK_HEADINGS, check_rows(report)), "speeds": (SPEED_HEADINGS, speed_rows(report))},
-        "limits": limit_rows(report),
-        "alts": {
-            "verification.svg": say("Seconds of each check"),
-            "speed.svg": say("Speeds beside the CPU"),
-            "roofline.svg": say("Speeds below what memory and arithmetic can reach"),
-        },
-        "activate": _activation(bundle.environment.path, bundle.environment.python),
-        "collect_env": (block := collect_env_text(bundle)),
-        "fence": "`" * max(3, 1 + max(map(len, re.findall("`+", block)), default=0)),
-        "target": _shell_path(bundle.environment.path),
-    }
-
-
 def _activation(path: str, python: str) -> dict[str, str]:
-    """Give the command that enters the environment, for bash and for PowerShell."""
+    """Return the commands that enter the environment, by shell."""
     folder = "Scripts" if "Scripts" in re.split(r"[\\/]", python)[-2:] else "bin"
     return {
         "bash": f"source {_shell_path(path, folder, 'activate')}",
@@ -88,7 +90,7 @@ def _activation(path: str, python: str) -> dict[str, str]:
 
 
 def _shell_path(*parts: str) -> str:
-    """Quote a path so that bash and PowerShell read it alike; `~` is not read within quotes, `$HOME` is."""
+    """Quote a path for bash and PowerShell alike; within quotes neither expands `~`, and both expand `$HOME`."""
     path = "/".join(part.replace("\\", "/").rstrip("/") for part in parts)
     short = at_home(path)
     if short.startswith("~"):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from assistant.export.bundle import MARKER, Bundle, Unsuited
+from assistant.export.bundle import MARKER, Setup, Unsuited
 from assistant.export.pins import asked, pages, pins
 from assistant.export.shells import variables
 from assistant.export.templates import filled, toml_text
@@ -23,67 +23,66 @@ _PLATFORMS = {
 _SYSTEMS = {"linux": "linux", "macos": "darwin", "windows": "win32"}
 
 
-def pyproject_text(bundle: Bundle) -> str:
+def pyproject_text(setup: Setup) -> str:
     """Write a project for uv: torch's family tied to its own index, and locked for this kind of machine only."""
-    packages, index = asked(bundle), bundle.plan.index_url
-    machine = f"platform_machine == '{_uname(bundle)}'"
-    told: dict[str, object] = {
-        "environments": [f"sys_platform == '{_SYSTEMS[_os(bundle)]}' and {machine}"],
-        "constraint-dependencies": pins(bundle),
+    packages, index = asked(setup), setup.plan.index_url
+    machine = f"platform_machine == '{_uname(setup)}'"
+    uv: dict[str, object] = {
+        "environments": [f"sys_platform == '{_SYSTEMS[_os(setup)]}' and {machine}"],
+        "constraint-dependencies": pins(setup),
     }
-    if index:
-        told["sources"] = {name: {"index": "torch"} for name in packages if of_torch_family(name)}
-        told["index"] = [{"name": "torch", "url": index, "explicit": True}]
+    if index:  # an explicit index serves only what `sources` sends there: https://docs.astral.sh/uv/concepts/indexes/
+        uv["sources"] = {name: {"index": "torch"} for name in packages if of_torch_family(name)}
+        uv["index"] = [{"name": "torch", "url": index, "explicit": True}]
     project = {
         "name": "torch-project",
         "version": "0.1.0",
-        "requires-python": f"=={_minor(bundle)}.*",
+        "requires-python": f"=={_minor(setup)}.*",
         "dependencies": [f"{name}=={version}" for name, version in packages.items()],
     }
-    return f"# {MARKER}: `uv sync` makes the environment.\n" + toml_text({"project": project, "tool": {"uv": told}})
+    return f"# {MARKER}: `uv sync` makes the environment.\n" + toml_text({"project": project, "tool": {"uv": uv}})
 
 
-def pixi_text(bundle: Bundle) -> str:
+def pixi_text(setup: Setup) -> str:
     """Write a workspace for pixi: Python from conda-forge, torch from its own index, the rest from PyPI."""
-    platform = _PLATFORMS.get((_os(bundle), (bundle.machine.arch or "").lower()))
-    if platform is None or bundle.plan.python.endswith("t"):
+    platform = _PLATFORMS.get((_os(setup), (setup.machine.arch or "").lower()))
+    if platform is None or setup.plan.python.endswith("t"):
         raise Unsuited(
-            _("pixi has no platform for {system} on {arch}.", system=_os(bundle), arch=bundle.machine.arch),
-            hint=_("Choose another format, requirements.txt say."),
+            _("pixi has no platform for {system} on {arch}.", system=_os(setup), arch=setup.machine.arch),
+            hint=_("Choose another format, such as requirements.txt."),
         )
-    index = bundle.plan.index_url
+    index = setup.plan.index_url
     rows = {
         name: {"version": f"=={version}", "index": index} if index and of_torch_family(name) else f"=={version}"
-        for name, version in asked(bundle).items()
+        for name, version in asked(setup).items()
     }
-    told = {
+    workspace = {
         "workspace": {"name": "torch-project", "channels": ["conda-forge"], "platforms": [platform]},
-        "dependencies": {"python": f"{_minor(bundle)}.*"},
+        "dependencies": {"python": f"{_minor(setup)}.*"},
         "pypi-dependencies": rows,
-        "activation": {"env": variables(bundle)},
+        "activation": {"env": variables(setup)},
     }
-    return f"# {MARKER}: `pixi install` makes the environment.\n" + toml_text(told)
+    return f"# {MARKER}: `pixi install` makes the environment.\n" + toml_text(workspace)
 
 
-def conda_text(bundle: Bundle) -> str:
+def conda_text(setup: Setup) -> str:
     """Write an environment for conda and mamba: Python from conda-forge, the packages by pip, as installed."""
-    lines = [*pages(bundle), *(pins(bundle) or bundle.plan.requirements)]
-    name = f"torch-{bundle.plan.variant}".replace("/", "-")
-    python = (
-        f"python={_minor(bundle)}" if not bundle.plan.python.endswith("t") else f"python-freethreading={_minor(bundle)}"
-    )
-    return filled("environment.yml", name=name, python=python, lines=lines, variables=variables(bundle))
+    lines = [*pages(setup), *(pins(setup) or setup.plan.requirements)]
+    name = f"torch-{setup.plan.variant}".replace("/", "-")
+    package = "python-freethreading" if setup.plan.python.endswith("t") else "python"
+    python = f"{package}={_minor(setup)}"
+    return filled("environment.yml", name=name, python=python, lines=lines, variables=variables(setup))
 
 
-def _os(bundle: Bundle) -> str:
-    return bundle.machine.os or "linux"
+def _os(setup: Setup) -> str:
+    return setup.machine.os or "linux"
 
 
-def _uname(bundle: Bundle) -> str:
-    """Name the processor as Python does on that system."""
-    arch = bundle.machine.arch or "x86_64"
-    return {"x86_64": "AMD64", "amd64": "AMD64", "arm64": "ARM64"}.get(arch, arch) if _os(bundle) == "windows" else arch
+def _uname(setup: Setup) -> str:
+    """Return the processor's name as `platform.machine()` spells it on that system."""
+    arch = setup.machine.arch or "x86_64"
+    return {"x86_64": "AMD64", "amd64": "AMD64", "arm64": "ARM64"}.get(arch, arch) if _os(setup) == "windows" else arch
 
 
-def _minor(bundle: Bundle) -> str:
-    return ".".join(re.findall(r"\d+", bundle.plan.python)[:2])
+def _minor(setup: Setup) -> str:
+    return ".".join(re.findall(r"\d+", setup.plan.python)[:2])

@@ -5,49 +5,51 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from assistant.export.bundle import MARKER, Bundle
+from assistant.export.bundle import MARKER, Setup
 from assistant.host.quiet import quiet
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _PLAIN = re.compile(r"[\w.,:/+@%=-]*", re.ASCII)
-_POWERSHELL_QUOTES = re.compile(r"(['\u2018-\u201b])")  # PowerShell takes curly ones for straight ones
+# PowerShell takes curly quotation marks for straight ones:
+# https://learn.microsoft.com/powershell/module/microsoft.powershell.core/about/about_quoting_rules
+_POWERSHELL_QUOTES = re.compile(r"(['\u2018-\u201b])")
 
 
-def variables(bundle: Bundle) -> dict[str, str]:
-    """Give the plan's variables, `INFERENCE_DEVICE` (the device that was verified) and what keeps libraries quiet.
+def variables(setup: Setup) -> dict[str, str]:
+    """Return the plan's variables, `INFERENCE_DEVICE` (the device that was verified) and what keeps libraries quiet.
 
-    Line feeds become spaces.
+    Line breaks become spaces: no format of these has a way to write one.
     """
-    told = {**quiet(), **bundle.plan.env, "INFERENCE_DEVICE": bundle.report.device}
-    return {name: " ".join(value.splitlines()) for name, value in sorted(told.items()) if _NAME.fullmatch(name)}
+    every = {**quiet(), **setup.plan.env, "INFERENCE_DEVICE": setup.report.device}
+    return {name: " ".join(value.splitlines()) for name, value in sorted(every.items()) if _NAME.fullmatch(name)}
 
 
-def dotenv_text(bundle: Bundle) -> str:
+def dotenv_text(setup: Setup) -> str:
     """Write `.env`."""
-    return _lines(bundle, lambda name, value: f"{name}={_quoted(value)}")
+    return _lines(setup, lambda name, value: f"{name}={_quoted(value)}")
 
 
-def powershell_text(bundle: Bundle) -> str:
+def powershell_text(setup: Setup) -> str:
     """Write a script to be dotted into PowerShell."""
 
     def line(name: str, value: str) -> str:
         return "$env:{} = '{}'".format(name, _POWERSHELL_QUOTES.sub(r"\1\1", value))
 
-    return _lines(bundle, line)
+    return _lines(setup, line)
 
 
-def fish_text(bundle: Bundle) -> str:
+def fish_text(setup: Setup) -> str:
     """Write a script to be sourced by fish."""
     escaped = str.maketrans({"\\": "\\\\", "'": "\\'"})
-    return _lines(bundle, lambda name, value: f"set -gx {name} '{value.translate(escaped)}'")
+    return _lines(setup, lambda name, value: f"set -gx {name} '{value.translate(escaped)}'")
 
 
-def _lines(bundle: Bundle, line: Callable[[str, str], str]) -> str:
-    return "\n".join([f"# {MARKER}", *(line(name, value) for name, value in variables(bundle).items()), ""])
+def _lines(setup: Setup, line: Callable[[str, str], str]) -> str:
+    return "\n".join([f"# {MARKER}", *(line(name, value) for name, value in variables(setup).items()), ""])
 
 
 def _quoted(line: str) -> str:
-    """Quote only what needs it: Docker's `--env-file` takes quotes literally."""
+    """Quote only what needs it: `docker run --env-file` keeps quotes (https://github.com/docker/cli/issues/3630)."""
     if _PLAIN.fullmatch(line):
         return line
     if "'" not in line:

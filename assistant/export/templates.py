@@ -16,7 +16,7 @@ FOLDER = Path(__file__).with_name("templates")
 
 
 def filled(template: str, filters: Mapping[str, Callable[..., str]] | None = None, **content: object) -> str:
-    """Fill `templates/<template>.j2`; a name that is missing is an error, `json` quotes for JSON and YAML."""
+    """Fill `templates/<template>.j2`; a missing name is an error, the filter `json` quotes for JSON and YAML."""
     from jinja2 import Environment, FileSystemLoader, StrictUndefined  # noqa: PLC0415 - 60 ms, needed only here
 
     templates = Environment(  # noqa: S701 - none of the formats is HTML; filters and `json` quote
@@ -31,10 +31,10 @@ def filled(template: str, filters: Mapping[str, Callable[..., str]] | None = Non
 
 
 def json_text(value: object, indent: int | None = None) -> str:
-    """Write JSON in which every hidden character is spelled out; YAML and Python read its strings alike."""
+    """Encode as JSON with every hidden character escaped; YAML and Python read such strings alike."""
     return spelled(json.dumps(value, ensure_ascii=False, indent=indent))
 
 
 def toml_text(value: Mapping[str, object]) -> str:
-    """Write TOML in which every hidden character is spelled out."""
+    """Encode as TOML with every hidden character escaped."""
     return spelled(tomli_w.dumps(value), long=True)

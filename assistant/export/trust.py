@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import chain
+from typing import NamedTuple
 
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
 
 from assistant.host.quiet import quiet
-from assistant.i18n import _, say
+from assistant.i18n import Text, _
+from assistant.model.address import foreign_index_fault
 from assistant.model.errors import BadInput
 from assistant.model.plan import Plan
 from assistant.model.report import Environment
-from assistant.model.visible import one_line
+from assistant.model.visible import printable
 
 # What a plan may set. Others make a program load libraries or code (LD_PRELOAD, PYTHONPATH, CUDA_INJECTION64_PATH).
 VARIABLES = frozenset(
@@ -29,105 +32,99 @@ VARIABLES = frozenset(
 )  # fmt: skip
 _VALUE = re.compile(r"[\w.,:;=+*-]{0,200}", re.ASCII)
 _FOLDER = re.compile(r"[^/\\:\x00-\x1f\x7f]{1,200}")
+# Devices of Windows in every folder, with any ending: https://learn.microsoft.com/windows/win32/fileio/naming-a-file
 _RESERVED = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)(\..*)?", re.IGNORECASE)
-_FORMS = {
-    "plan.variant": re.compile(r"[a-z][\w.-]{0,40}(/[\w.-]{1,40})?", re.ASCII),
-    "plan.python": re.compile(r"\d{1,2}\.\d{1,3}(\.\d{1,3})?t?"),
-    "verification.device": re.compile(r"[a-z_]{1,20}(:\d{1,3})?", re.ASCII),
-    "environment.kernel": re.compile(r"[A-Za-z0-9._-]{1,120}"),
-}
-_INDEX = re.compile(
-    r"(https?://[\w.-]{1,200}(:\d{1,5})?|file:///)(/?[\w./+~:%-]{0,400})?(\?[\w=&.%-]{0,200})?", re.ASCII
-)
+_VARIANT = re.compile(r"[a-z][\w.-]{0,40}(/[\w.-]{1,40})?", re.ASCII)
+_PYTHON = re.compile(r"\d{1,2}\.\d{1,3}(\.\d{1,3})?t?")
+_DEVICE = re.compile(r"[a-z_]{1,20}(:\d{1,3})?", re.ASCII)
+_KERNEL = re.compile(r"[A-Za-z0-9._-]{1,120}")
+_PACKAGE = re.compile(r"[a-z0-9-]{1,120}")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
+
+
+class _Fault(NamedTuple):
+    """A value that is refused: where it stands, what it is, why."""
+
+    place: str
+    value: str
+    why: Text
 
 
 def check_values(file: str, plan: Plan, environment: Environment, device: str, hashes: dict[str, str]) -> None:
     """Raise `BadInput` naming `file` and the first value that is not of the plain form that this program writes."""
-    texts = {
-        "plan.variant": plan.variant,
-        "plan.python": plan.python,
-        "verification.device": device,
-        "environment.kernel": environment.kernel or "none",
-    }
-    for place, text in texts.items():
-        if not _FORMS[place].fullmatch(text) or ".." in text:
-            raise _refusal(file, place, text, say("it is not of the form that the assistant writes"))
-    for place, text, why in (*_addresses(plan), *_paths(environment), *_packages(plan, environment), *_others(plan)):
-        raise _refusal(file, place, text, why)
-    for name, digest in hashes.items():
-        if not _SHA256.fullmatch(digest) or name not in environment.packages:
-            raise _refusal(file, f"hashes.{name}", digest, say("it is not the SHA-256 of a package that is listed"))
+    faults = chain(
+        _of_plan(plan),
+        _of_form(_DEVICE, "verification.device", device),
+        _of_environment(environment),
+        (
+            _Fault(f"hashes.{name}", digest, _("it is not the SHA-256 of a package that is listed"))
+            for name, digest in hashes.items()
+            if not _SHA256.fullmatch(digest) or name not in environment.packages
+        ),
+    )
+    if fault := next(faults, None):
+        raise BadInput(
+            _(
+                "{file} is refused at {place}: {why} ({text}).",
+                file=file,
+                place=printable(fault.place),
+                why=fault.why,
+                text=ascii(fault.value)[1:-1][:80],
+            ),
+            hint=_("Export it again where it came from, and leave that value as it is."),
+        )
 
 
-def plain(text: object) -> str:
-    """Make a text from outside one printable line, so that it cannot steer the terminal."""
-    return one_line(str(text))[:300]
-
-
-Fault = tuple[str, str, str]
-
-
-def _addresses(plan: Plan) -> Iterator[Fault]:
-    if plan.index_url is not None and (not _INDEX.fullmatch(plan.index_url) or "/.." in plan.index_url):
-        yield "plan.index_url", plan.index_url, say("it is not the plain address of a package index")
-
-
-def _paths(environment: Environment) -> Iterator[Fault]:
-    """Accept one folder's name, and an interpreter inside of it: nothing that could lead anywhere else."""
-    folder = environment.path
-    if not _FOLDER.fullmatch(folder) or folder.strip(". ") != folder or _RESERVED.fullmatch(folder):
-        yield "environment.path", folder, say("it is not the plain name of a folder")
-    parts = environment.python.split("/")
-    if not all(_FOLDER.fullmatch(part) and part.strip(".") for part in parts) or len(parts) > 2:  # noqa: PLR2004
-        yield "environment.python", environment.python, say("it leads out of the environment")
-
-
-def _packages(plan: Plan, environment: Environment) -> Iterator[Fault]:
-    try:
-        Version(plan.torch)
-    except InvalidVersion:
-        yield "plan.torch", plan.torch, say("it is not a version")
+def _of_plan(plan: Plan) -> Iterator[_Fault]:
+    yield from _of_form(_VARIANT, "plan.variant", plan.variant)
+    yield from _of_form(_PYTHON, "plan.python", plan.python)
+    yield from _of_version("plan.torch", plan.torch)
+    if plan.index_url is not None and (why := foreign_index_fault(plan.index_url)):
+        yield _Fault("plan.index_url", plan.index_url, why)
     for line in plan.requirements:
-        if (why := _fault_of_requirement(line)) is not None:
-            yield "plan.requirements", line, why
-    for name, version in environment.packages.items():
-        try:
-            Version(version)
-        except InvalidVersion:
-            yield f"environment.packages.{name}", version, say("it is not a version")
-        if canonicalize_name(name) != name or not re.fullmatch(r"[a-z0-9-]{1,120}", name):
-            yield "environment.packages", name, say("it is not the name of a package")
-
-
-def _others(plan: Plan) -> Iterator[Fault]:
+        if why := _fault_of_requirement(line):
+            yield _Fault("plan.requirements", line, why)
     for name, value in plan.env.items():
         if name not in VARIABLES and quiet().get(name) != value:
-            yield f"plan.env.{name}", value, say("no plan sets this variable")
+            yield _Fault(f"plan.env.{name}", value, _("no plan sets this variable"))
         elif not _VALUE.fullmatch(value):
-            yield f"plan.env.{name}", value, say("such values can name files or commands")
+            yield _Fault(f"plan.env.{name}", value, _("such values can name files or commands"))
 
 
-def _fault_of_requirement(line: str) -> str | None:
+def _of_environment(environment: Environment) -> Iterator[_Fault]:
+    """Accept one folder's name, and an interpreter inside of it: nothing that could lead anywhere else."""
+    yield from _of_form(_KERNEL, "environment.kernel", environment.kernel or "none")
+    folder = environment.path
+    if not _FOLDER.fullmatch(folder) or folder.strip(". ") != folder or _RESERVED.fullmatch(folder):
+        yield _Fault("environment.path", folder, _("it is not the plain name of a folder"))
+    parts = environment.python.split("/")
+    if len(parts) > 2 or not all(_FOLDER.fullmatch(part) and part.strip(".") for part in parts):  # noqa: PLR2004 - bin/python
+        yield _Fault("environment.python", environment.python, _("it leads out of the environment"))
+    for name, version in environment.packages.items():
+        yield from _of_version(f"environment.packages.{name}", version)
+        if canonicalize_name(name) != name or not _PACKAGE.fullmatch(name):
+            yield _Fault("environment.packages", name, _("it is not the name of a package"))
+
+
+def _of_form(form: re.Pattern[str], place: str, text: str) -> Iterator[_Fault]:
+    if not form.fullmatch(text) or ".." in text:
+        yield _Fault(place, text, _("it is not of the form that the assistant writes"))
+
+
+def _of_version(place: str, text: str) -> Iterator[_Fault]:
+    try:
+        Version(text)
+    except InvalidVersion:
+        yield _Fault(place, text, _("it is not a version"))
+
+
+def _fault_of_requirement(line: str) -> Text:
     try:
         need = Requirement(line)
     except InvalidRequirement:
-        return say("it is not a requirement")
+        return _("it is not a requirement")
     if need.url:
-        return say("it names an address of its own")
+        return _("it names an address of its own")
     if need.marker:
-        return say("it holds under a condition only")
-    return None if line.isprintable() and line.isascii() else say("it is not a requirement")
-
-
-def _refusal(file: str, place: str, text: str, why: str) -> BadInput:
-    return BadInput(
-        _(
-            "{file} is refused at {place}: {why} ({text}).",
-            file=file,
-            place=plain(place),
-            why=why,
-            text=ascii(text)[1:-1][:80],
-        ),
-        hint=_("Export it anew where it came from, and do not edit that place."),
-    )
+        return _("it applies only under a condition")
+    return "" if line.isprintable() and line.isascii() else _("it is not a requirement")

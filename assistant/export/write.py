@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from functools import partial
+from operator import methodcaller
 from pathlib import Path
-from typing import IO
 
 from assistant.export.bundle import MARKER
 from assistant.host.files import draft, put_in_place, write_whole
@@ -19,34 +18,33 @@ _HEAD_BYTES = 400  # the marker stands in the first line, or after an XML declar
 def write_all(
     folder: Path, files: Mapping[str, str], overwrite: Callable[[tuple[Path, ...]], bool]
 ) -> tuple[Path, ...]:
-    """Write each file under its name in `folder`, texts as UTF-8; answer the paths.
+    """Write each text as UTF-8 under its name in `folder` and return the paths.
 
-    Files of those names that were not written by us are replaced only where `overwrite`, told their paths, agrees.
-    Raises `WorkFailed` where it does not, where a link leads out of the folder, and when the folder cannot be written;
-    nothing has changed then.
+    Files of those names that somebody else wrote are replaced only if `overwrite`, which gets their paths, agrees.
+    Raises `WorkFailed` if it does not, if a link leads out of the folder, and if the folder cannot be written; nothing
+    has changed then.
     """
-    contents = {name: text.encode() for name, text in files.items()}
-    foreign = tuple(folder / name for name, content in contents.items() if _foreign(folder, folder / name, content))
+    contents = {folder / name: text.encode() for name, text in files.items()}
+    foreign = tuple(path for path, content in contents.items() if _is_foreign(folder, path, content))
     if foreign and not overwrite(foreign):
         raise WorkFailed(
             _("{path} exists and was not written by the assistant.", path=foreign[0]),
             hint=_("Choose another folder with --to, move that file away, or replace it with --force."),
         )
-    with _told(folder), _made(folder, contents):
-        drafts = {folder / name: folder / name for name in contents}
+    with _refusal_named(folder), _folders_made({path.parent for path in contents}):
+        drafts: dict[Path, Path] = {}
         try:
-            for name, content in contents.items():
-                drafts[folder / name] = draft(folder / name, partial(_fill, content))
+            for path, content in contents.items():
+                drafts[path] = draft(path, methodcaller("write", content))
             _step_in(drafts)
         finally:
-            for path, part in drafts.items():
-                if part != path:
-                    part.unlink(missing_ok=True)
-    return tuple(drafts)
+            for part in drafts.values():
+                part.unlink(missing_ok=True)
+    return tuple(contents)
 
 
 def _step_in(drafts: Mapping[Path, Path]) -> None:
-    """Put every draft in its place; where one cannot go there, those before it are taken back."""
+    """Move every draft to its name; if one cannot go there, restore the files replaced before it."""
     old = {path: path.read_bytes() if path.is_file() and not path.is_symlink() else None for path in drafts}
     done: list[Path] = []
     try:
@@ -60,18 +58,18 @@ def _step_in(drafts: Mapping[Path, Path]) -> None:
         raise
 
 
-def _foreign(folder: Path, path: Path, content: bytes) -> bool:
-    """Tell whether a file of somebody else stands there; raise `WorkFailed` for what no file can replace."""
+def _is_foreign(folder: Path, path: Path, content: bytes) -> bool:
+    """Tell whether somebody else's file is there; raise `WorkFailed` for a folder or a link out of `folder`."""
     if path.is_dir():
         raise WorkFailed(
-            _("{path} is a folder, and a file of that name was to be written.", path=path),
+            _("{path} is a folder, but a file of that name is to be written.", path=path),
             hint=_("Choose another folder with --to."),
         )
-    with _told(path.parent):
+    with _refusal_named(path.parent):
         if not path.parent.resolve().is_relative_to(folder.resolve()):
             raise WorkFailed(
                 _(
-                    "{path} is a link that leads out of the folder, and nothing is written through it.",
+                    "{path} is a link that leads out of the folder; nothing is written through it.",
                     path=path.parent,
                 ),
                 hint=_("Choose another folder with --to, or remove the link."),
@@ -83,7 +81,8 @@ def _foreign(folder: Path, path: Path, content: bytes) -> bool:
 
 
 @contextmanager
-def _told(folder: Path) -> Iterator[None]:
+def _refusal_named(folder: Path) -> Iterator[None]:
+    """Turn an `OSError` into `WorkFailed`, which names the folder and the next step."""
     try:
         yield
     except OSError as error:
@@ -94,21 +93,16 @@ def _told(folder: Path) -> Iterator[None]:
 
 
 @contextmanager
-def _made(folder: Path, names: Iterable[str]) -> Iterator[None]:
-    """Make the folder and those in it; take back what stays empty."""
-    inside = {folder / Path(name).parent for name in names}
-    wanted = sorted({part for one in inside for part in (one, *one.parents)}, key=lambda part: -len(part.parts))
-    missing = [part for part in wanted if not part.exists()]
+def _folders_made(folders: Iterable[Path]) -> Iterator[None]:
+    """Make the folders and their parents; where the work within fails, remove those that stayed empty."""
+    chain = {part for folder in folders for part in (folder, *folder.parents)}
+    missing = sorted((part for part in chain if not part.exists()), key=lambda part: len(part.parts))
     try:
-        for one in inside:
-            one.mkdir(parents=True, exist_ok=True)
+        for part in missing:
+            part.mkdir(exist_ok=True)
         yield
     except BaseException:
-        for part in missing:
+        for part in reversed(missing):
             with suppress(OSError):
                 part.rmdir()
         raise
-
-
-def _fill(content: bytes, file: IO[bytes]) -> None:
-    file.write(content)

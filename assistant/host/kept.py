@@ -8,7 +8,7 @@ from functools import cache
 
 import msgspec
 
-from assistant.model.machine import Said
+from assistant.model.machine import Exchange
 from assistant.model.record import replace
 
 Keys = Mapping[str, "Keys | None"]  # of a JSON object, "*" for any; None keeps the value, a mapping goes on inside
@@ -123,7 +123,7 @@ _TEXTS: tuple[tuple[str, str, str], ...] = (
 )
 
 
-def reduced(said: Said) -> Said | None:
+def reduced(said: Exchange) -> Exchange | None:
     """Keep what is read of an answer; None for a question that no parser is known to ask."""
     kind, argument, answer = said.ask[0], " ".join(said.ask[1:]), said.answer
     for known, pattern, keys in _OBJECTS:

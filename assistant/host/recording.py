@@ -9,7 +9,7 @@ from assistant.host.identity import known_of
 from assistant.host.kept import reduced
 from assistant.i18n import _
 from assistant.model.errors import BadInput
-from assistant.model.machine import Answer, Recording, Said
+from assistant.model.machine import Answer, Exchange, Recording
 from assistant.model.record import from_json, to_json
 from assistant.privacy import redact
 
@@ -36,9 +36,9 @@ class RecordingHost(Host):
                 self._said.setdefault(question, answer)
         return self._said[question]
 
-    def said(self) -> tuple[Said, ...]:
+    def said(self) -> tuple[Exchange, ...]:
         """Give all questions and answers, in a stable order."""
-        return tuple(Said(ask=question, answer=self._said[question]) for question in sorted(self._said))
+        return tuple(Exchange(ask=question, answer=self._said[question]) for question in sorted(self._said))
 
 
 class ReplayHost(Host):

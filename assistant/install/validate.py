@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import re
-
 from packaging.requirements import InvalidRequirement, Requirement
 
 from assistant.host.index import local_path
 from assistant.i18n import Text, _
+from assistant.model.address import SCHEMES, index_fault
 from assistant.model.errors import BadInput
 from assistant.privacy import Policy, redact
 
-_ADDRESS = re.compile(r"(?P<scheme>https?|file)://(?P<server>[^/?#]*)(?P<rest>.*)")
-
 
 def check_index_url(text: str) -> str:
-    """Give the address of a package index back; raise `BadInput` for anything else, a file or a script say."""
-    reason = _index_fault(text)
+    """Return the address of a package index as it is; raise `BadInput` for anything else, a file or a script say."""
+    reason = index_fault(text) or _folder_fault(text)
     if reason:
         raise BadInput(
             _(
@@ -29,27 +26,20 @@ def check_index_url(text: str) -> str:
     return text
 
 
+def _folder_fault(address: str) -> Text:
+    folder = local_path(address)  # None for an address on a server
+    return _("it is not a folder") if folder and not folder.is_dir() else ""
+
+
 def check_requirement(text: str) -> str:
-    """Give a requirement (PEP 508) back; raise `BadInput` for options, shell characters and anything else."""
+    """Return a requirement (PEP 508) as it is; raise `BadInput` for options, shell characters and anything else."""
     try:
         need = Requirement(text)
     except InvalidRequirement:
         need = None
-    if need is None or (need.url and not _ADDRESS.fullmatch(need.url)) or not text.isprintable():
+    if need is None or (need.url and not need.url.startswith(SCHEMES)) or not text.isprintable():
         raise BadInput(
             _("'{text}' is not a requirement.", text=redact(ascii(text)[1:-1], Policy.USABLE)[:80]),
             hint=_("Write a name, and a version where you care, such as torch==2.9.1."),
         )
     return text
-
-
-def _index_fault(text: str) -> Text:
-    if not text.isprintable() or any(sign in text for sign in " \"'`<>\\"):
-        return _("it holds a character that no address has")
-    parts = _ADDRESS.fullmatch(text)
-    if parts is None:
-        return _("it does not begin with https://, http:// or file://")
-    if parts["scheme"] != "file":
-        return "" if parts["server"].rpartition("@")[2] else _("it names no server")
-    folder = local_path(text)
-    return "" if folder and folder.is_dir() else _("it is not a folder")

@@ -1,1 +1,1 @@
-"""The translations, and what finds the sentences that Babel's own extractors do not see."""
+"""The translations, and extractors for the sentences that Babel's own do not see."""

@@ -1,4 +1,4 @@
-"""Extractors for Babel: the sentences of commands and of data files: rules, machines, boards."""
+"""Extractors for Babel: the sentences of commands and of data files (rules, machines, labs, catalogue)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import IO, Any
 
 
 def commands(file: IO[bytes], keywords: Any, comment_tags: Any, options: Any) -> Iterator[tuple[Any, ...]]:  # noqa: ANN401 - as Babel calls every extractor
-    """Give a module's own sentences, then what click shows of it: docstrings of commands and `help` of options."""
+    """Yield a module's own sentences, then what click shows of it: docstrings of commands and `help` of options."""
     from babel.messages.extract import extract_python  # noqa: PLC0415 - only those who translate have it
 
     yield from extract_python(file, keywords, comment_tags, options)
@@ -23,26 +23,26 @@ def commands(file: IO[bytes], keywords: Any, comment_tags: Any, options: Any) ->
 
 
 def rules(file: IO[bytes], *_babel: Any, **_options: Any) -> Iterator[tuple[Any, ...]]:  # noqa: ANN401 - as above
-    """Give title, cause and remedies of each diagnosis rule."""
+    """Yield title, cause and remedies of each diagnosis rule."""
     for rule in tomllib.loads(file.read().decode())["rule"]:
         for text in (rule["title"], rule["cause"], *(way["text"] for way in rule["remedy"])):
             yield 0, None, text, []
 
 
 def labs(file: IO[bytes], *_babel: Any, **_options: Any) -> Iterator[tuple[Any, ...]]:  # noqa: ANN401 - as above
-    """Give what each lab tells its learner."""
+    """Yield each lab's texts for its learner."""
     for lab in tomllib.loads(file.read().decode())["lab"]:
         for text in (lab["title"], lab["story"], *lab["hints"], lab["explanation"]):
             yield 0, None, text, []
 
 
 def labels(file: IO[bytes], *_babel: Any, **_options: Any) -> Iterator[tuple[Any, ...]]:  # noqa: ANN401 - as above
-    """Give the words that a person chooses a shipped machine by."""
+    """Yield the label by which a shipped machine is chosen."""
     yield 0, None, json.load(file)["label"], []
 
 
 def boards(file: IO[bytes], *_babel: Any, **_options: Any) -> Iterator[tuple[Any, ...]]:  # noqa: ANN401 - as above
-    """Give what the catalogue says of NVIDIA's boards and of the states of its driver."""
+    """Yield the catalogue's sentences about NVIDIA's boards and about the states of its driver."""
     tables = json.load(file)
     for table, columns in (("jetson", ("board", "wheels")), ("states", ("text", "help", "wsl_help"))):
         for row in tables[table]["rows"]:
@@ -50,27 +50,27 @@ def boards(file: IO[bytes], *_babel: Any, **_options: Any) -> Iterator[tuple[Any
 
 
 def caveats(file: IO[bytes], *_babel: Any, **_options: Any) -> Iterator[tuple[Any, ...]]:  # noqa: ANN401 - as above
-    """Give what the catalogue says of AMD's integrated GPUs."""
+    """Yield the catalogue's sentences about AMD's integrated GPUs."""
     for row in json.load(file)["caveats"]["rows"]:
         yield 0, None, row["text"], []
 
 
 def health(file: IO[bytes], *_babel: Any, **_options: Any) -> Iterator[tuple[Any, ...]]:  # noqa: ANN401 - as above
-    """Give the sentences of each check of a machine's facts."""
+    """Yield the sentences of each health check."""
     for check in tomllib.loads(file.read().decode())["check"]:
         for case in check["case"]:
             yield 0, None, case["text"], []
 
 
 def gaps(file: IO[bytes], *_babel: Any, **_options: Any) -> Iterator[tuple[Any, ...]]:  # noqa: ANN401 - as above
-    """Give what the support matrix says of workloads that have gaps."""
+    """Yield the support matrix's notes on workloads with gaps."""
     for row in json.load(file)["workloads"]["rows"]:
         if row["note"]:
             yield 0, None, row["note"], []
 
 
 def of_click(file: IO[bytes], *_babel: Any, **_options: Any) -> Iterator[tuple[Any, ...]]:  # noqa: ANN401 - as above
-    """Give the sentences of click itself that users meet, one a line, a plural after a tab."""
+    """Yield click's own sentences that users meet: one per line, its plural after a tab."""
     for number, line in enumerate(file.read().decode().splitlines(), 1):
         one, _tab, many = line.partition("\t")
         yield (number, "ngettext", (one, many), []) if many else (number, None, one, [])

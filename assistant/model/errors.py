@@ -1,4 +1,4 @@
-"""The few ways in which the assistant fails; each carries one sentence, one next step and an exit code."""
+"""The ways in which the assistant fails, each with one sentence, the next step and an exit code."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from assistant.i18n import Text, _, render
 
 
 class AssistantError(Exception):
-    """A failure told in one sentence, with the next step in `hint`; the cause is chained."""
+    """A failure: one sentence in `message`, the next step in `hint`; the cause is chained."""
 
     exit_code = 1
 
@@ -38,18 +38,18 @@ class NothingFits(AssistantError):
 
 
 class Cancelled(AssistantError):
-    """The user stopped the work; what had been begun was taken back."""
+    """The user stopped the work; all changes were rolled back."""
 
     exit_code = 130
 
 
 def unreadable(file: str | Path, error: OSError) -> BadInput:
-    """Say that a file which the user named cannot be read."""
+    """Return the error for a file of the user's that cannot be read."""
     message = _("{file} cannot be read: {reason}.", file=file, reason=error.strerror or error)
     return BadInput(message, hint=_("Check the name and try again."))
 
 
 def unwritable(file: str | Path, error: OSError) -> WorkFailed:
-    """Say that a file cannot be written where the user wants it."""
+    """Return the error for a file that cannot be written where the user wants it."""
     message = _("{file} cannot be written: {reason}.", file=file, reason=error.strerror or error)
     return WorkFailed(message, hint=_("Choose another place."))

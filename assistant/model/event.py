@@ -1,4 +1,4 @@
-"""What happens while a step runs, told to a sink; only the shells print or draw."""
+"""Events that a running step sends to a sink; only the shells print or draw them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from assistant.i18n import Message, Text, _
 from assistant.model.finding import Finding
 from assistant.model.record import Record
 
-MINUTE = 60.0
+MINUTE = 60.0  # seconds
 
 
 class Step(Enum):
@@ -38,12 +38,12 @@ class Progress(Record, frozen=True, tag=True):
 
     @property
     def seconds_left(self) -> float | None:
-        """Estimate the time left from the rate so far; None while it cannot be told."""
+        """The time left at the rate so far; None while it is unknown."""
         return (self.total - self.done) / self.rate if self.total and self.rate else None
 
     @property
     def figures(self) -> Text:
-        """Say how far it is: how much of how much, how fast, how long still; only what is known."""
+        """How much is done of how much, how fast, and how long still, as far as known."""
         if not (self.unit and (self.total or self.done)):
             return ""
         if self.unit != "bytes":
@@ -66,14 +66,14 @@ class LogLine(Record, frozen=True, tag=True):
 
 
 class FindingRaised(Record, frozen=True, tag=True):
-    """Something worth telling turned up while a step ran."""
+    """A finding turned up while a step ran."""
 
     step: Step
     finding: Finding
 
 
 class JobFailed(Record, frozen=True, tag=True):
-    """A step's work ended badly; `message` and `hint` are one sentence each, `exit_code` is the terminal's."""
+    """A step failed; `message` and `hint` are one sentence each, `exit_code` is the command's."""
 
     step: Step
     message: Text

@@ -1,4 +1,4 @@
-"""Something worth telling the user, as a value: rendered for people and as JSON from the same record."""
+"""What the user should know, as records: findings, diagnoses and their remedies."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from assistant.i18n import Text
 from assistant.model.plan import Plan
 from assistant.model.record import Record
 
-SURE = 0.8  # confidence from which a cause is told without "perhaps"
+SURE = 0.8  # the confidence from which a cause is named without "perhaps"; chosen
 
 
 class Severity(Enum):
@@ -21,9 +21,9 @@ class Severity(Enum):
 
 
 class Launch(Record, frozen=True):
-    """How an application is to be started: what to take out of its arguments, what to put in, the line as it then is.
+    """Corrected launch arguments of an application: those to drop, those to add, the line that results.
 
-    `file` is where the arguments stand, "" where they are typed; `line` is "" where the old arguments are not known.
+    `file` holds the arguments, "" where they are typed; `line` is "" where the old arguments are not known.
     """
 
     app: str
@@ -34,10 +34,10 @@ class Launch(Record, frozen=True):
 
 
 class Remedy(Record, frozen=True, omit_defaults=False):
-    """A way out: one sentence, the commands that do it, and a new plan where the way out is one.
+    """A fix: one sentence, the commands that apply it, and a new plan if the fix is one.
 
-    `env` holds variables to set; `check` holds commands that all end with exit code 0 once it worked; `launch` tells
-    what to change where applications are started.
+    `env` holds variables to set, `launch` changes to applications' arguments; the commands in `check` all end with exit
+    code 0 once it has worked.
     """
 
     text: Text
@@ -49,7 +49,7 @@ class Remedy(Record, frozen=True, omit_defaults=False):
 
 
 class Finding(Record, frozen=True):
-    """One observation: a stable key, one sentence, what it rests on and what to do."""
+    """One observation: a stable key, one sentence, its evidence and what to do."""
 
     key: str
     severity: Severity
@@ -59,12 +59,12 @@ class Finding(Record, frozen=True):
 
     @property
     def wrong(self) -> bool:
-        """Tell whether it is something to mend, not mere news."""
+        """Whether it is a problem to fix, not mere information."""
         return self.severity in {Severity.WARNING, Severity.ERROR}
 
 
 class Diagnosis(Record, frozen=True, omit_defaults=False):
-    """A ranked cause of a failure; `confidence` from 0 to 1."""
+    """A possible cause of a failure, with its `confidence` from 0 to 1."""
 
     key: str
     title: Text
@@ -77,5 +77,5 @@ class Diagnosis(Record, frozen=True, omit_defaults=False):
 
     @property
     def sure(self) -> bool:
-        """Tell whether it is a cause rather than a guess."""
+        """Whether it is sure enough to be named as the cause."""
         return self.confidence >= SURE

@@ -1,4 +1,4 @@
-"""A machine, as one value: what `detect --json` prints and what every other command takes."""
+"""A machine as one record: what `detect --json` prints and every other command takes."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Any, Literal
 from assistant.model.finding import Finding
 from assistant.model.record import Record
 
-Standing = Literal["ok", "missing", "denied", "timeout", "failed", "unrecorded"]
+AnswerStatus = Literal["ok", "missing", "denied", "timeout", "failed", "unrecorded"]
 
 
 class Vendor(Enum):
-    """Who made the GPU; `other` was seen and is none of the four, `unknown` could not be told."""
+    """Who made the GPU; `other` is a known maker that is none of these four, `unknown` could not be determined."""
 
     NVIDIA = "nvidia"
     AMD = "amd"
@@ -49,7 +49,7 @@ class Gpu(Record, frozen=True):
 
 
 class Machine(Record, frozen=True):
-    """The facts of one machine; a fact that is None is unknown, which differs from none there."""
+    """The facts of one machine; None means unknown, which is not the same as none there."""
 
     schema: Literal[1] = 1
     os: Literal["linux", "windows", "macos"] | None = None
@@ -78,20 +78,20 @@ class Machine(Record, frozen=True):
 
 
 class Detection(Record, frozen=True):
-    """What one look at a machine gave: its facts, and what is worth saying about them."""
+    """The result of detection: the machine's facts, and findings about them."""
 
     machine: Machine
     findings: tuple[Finding, ...] = ()
 
 
 class Answer(Record, frozen=True):
-    """A machine's raw answer to one question: `text` is what was read; anything but "ok" tells why there is none.
+    """A machine's raw answer to one question: the text read, or why there is none.
 
     "missing" means looked and none there; "denied", "timeout", "failed" and "unrecorded" mean could not look.
     `code` is a command's exit status: a command that ran and ended badly is "failed" and keeps its output.
     """
 
-    status: Standing = "ok"
+    status: AnswerStatus = "ok"
     text: str = ""
     code: int | None = None
 
@@ -99,16 +99,17 @@ class Answer(Record, frozen=True):
         return self.status == "ok"
 
 
-class Said(Record, frozen=True):
-    """One question (`ask`: its kind, then its arguments) and the raw answer."""
+class Exchange(Record, frozen=True):
+    """One question to a machine (`ask`: its kind, then its arguments) and the raw answer."""
 
     ask: tuple[str, ...]
     answer: Answer
 
 
 class Recording(Record, frozen=True, omit_defaults=False):
-    """One machine on paper; `origin` is "recorded" (real hardware) or "composed" (from published output, see `source`).
+    """A recorded machine: the questions asked of it, and its answers.
 
+    `origin` is "recorded" (on real hardware) or "composed" (from published output, see `source`).
     `expect` holds what a replay must give: `machine` (facts), `findings` (their keys) and `plan`.
     """
 
@@ -117,5 +118,5 @@ class Recording(Record, frozen=True, omit_defaults=False):
     origin: Literal["recorded", "composed"] = "recorded"
     source: str = ""
     date: str = ""
-    said: tuple[Said, ...] = ()
+    said: tuple[Exchange, ...] = ()
     expect: dict[str, Any] = {}

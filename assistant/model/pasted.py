@@ -1,4 +1,4 @@
-"""What web pages do to a text before it is pasted, undone for every reader alike."""
+"""Undoes what web pages do to a text that is copied from their source."""
 
 from __future__ import annotations
 
@@ -9,5 +9,5 @@ _ENTITY = re.compile(f"&({'|'.join(map(re.escape, _ENTITIES))});")
 
 
 def without_entities(text: str) -> str:
-    """Put the marks back that a page writes as `&lt;`; other words after "&", as in addresses, are left alone."""
+    """Decode the entities of `_ENTITIES`; `html.unescape` would also change addresses (`?a=1&copy=2`)."""
     return _ENTITY.sub(lambda found: _ENTITIES[found[1]], text) if "&" in text else text

@@ -1,4 +1,4 @@
-"""What to install: a plan, its rejected rivals, and the user's wishes."""
+"""What to install: the user's request, the plans that meet it, and the rejected alternatives."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from enum import Enum
 from assistant.i18n import Text
 from assistant.model.record import Record
 
-DISK_FACTOR = 4  # a wheel unpacks to about three times its size, and the cache keeps one more copy
+DISK_FACTOR = 4  # times the download: a wheel unpacks to about three times its size, and the cache keeps it too
 
 
 class Backend(Enum):
@@ -23,7 +23,7 @@ class Backend(Enum):
 
 
 class Request(Record, frozen=True):
-    """What the user asks for: a backend, a Python version, requirement pins, nightly builds. Empty: choose for me."""
+    """What the user asks for: backend, Python version, requirement pins, nightly builds; what is empty is chosen."""
 
     backend: Backend | None = None
     python: str | None = None
@@ -32,7 +32,7 @@ class Request(Record, frozen=True):
 
 
 class Wheel(Record, frozen=True):
-    """The torch wheel that a look at the sources really found; `size` in bytes where the source tells it.
+    """The torch wheel found at a source; `size` in bytes where the source states it.
 
     `where` is "official" (the plan's own index), "configured" (an index that the user or their pip configuration
     names) or "find-links" (a folder or page of that configuration).
@@ -46,7 +46,7 @@ class Wheel(Record, frozen=True):
 
 
 class Plan(Record, frozen=True, omit_defaults=False):
-    """One installable answer: torch and its family come from `index_url`, the rest from pip's default one (None).
+    """One installable plan: torch and its family come from `index_url` (None: pip's index), all else from pip's index.
 
     `torch` is the public version; `requirements` are PEP 508 lines; `env` is set whenever the environment is used;
     `download_mb` in MB of 10**6 bytes, None when unknown; `wheel` is None while no source has been asked.
@@ -66,14 +66,14 @@ class Plan(Record, frozen=True, omit_defaults=False):
 
     @property
     def disk_gb(self) -> float | None:
-        """The room that an installation takes with its cache, in GB of 10**9 bytes; None when unknown."""
+        """The disk space that an installation takes with its cache, in GB of 10**9 bytes; None if unknown."""
         return None if self.download_mb is None else self.download_mb * DISK_FACTOR / 1000
 
 
 class Rejection(Record, frozen=True, omit_defaults=False):
-    """A rival that was not chosen: why not, what would change the answer ("" when nothing would), the obstacle's key.
+    """An alternative that was not chosen: why, what would change that ("" if nothing), and the obstacle's key.
 
-    Keys are those of the rules and checks of a machine where these know the same obstacle.
+    The key is the one that diagnosis rules and health checks use for the same obstacle.
     """
 
     backend: Backend
@@ -91,9 +91,9 @@ class Planning(Record, frozen=True, omit_defaults=False):
     rejected: tuple[Rejection, ...] = ()
 
 
-_FAMILY = re.compile(r"torch(vision|audio)?|(pytorch-)?triton(-.*)?|rocm(-.*)?")
+_FAMILY = re.compile(r"torch(vision|audio)?|(pytorch-)?triton(-.*)?|rocm(-.*)?")  # as torch's indexes list them
 
 
 def of_torch_family(name: str) -> bool:
-    """Tell whether a package comes from torch's own index: torch, its companions, its compilers, its ROCm."""
+    """Whether a package comes from torch's own index: torch, torchvision, torchaudio, Triton and ROCm."""
     return _FAMILY.fullmatch(name) is not None

@@ -23,7 +23,7 @@ R = TypeVar("R")
 
 
 def from_json(text: str | bytes, kind: type[R], what: str) -> R:
-    """Decode strictly into `kind`; raise `BadInput` naming `what` and the key or position at fault."""
+    """Decode strictly into `kind`; raise `BadInput` that names `what` and the key or position at fault."""
     try:
         return msgspec.json.decode(text, type=kind)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -39,18 +39,18 @@ def from_plain(value: object, kind: type[R], what: str) -> R:
 
 
 def to_json(value: object, *, indent: int = 0) -> str:
-    """Encode a record, with its defaults left out, as JSON text; `indent=0` gives one line.
+    """Encode a record as JSON without its defaults, on one line for `indent=0`.
 
-    What a terminal would obey, or nobody could see, stands in it as an escape of JSON.
+    Characters that steer a terminal or cannot be seen are escaped.
     """
     encoded = msgspec.json.encode(value)
     return spelled((msgspec.json.format(encoded, indent=indent) if indent else encoded).decode())
 
 
 def with_words(value: object) -> object:
-    """Turn a record into plain values for `--json`: its messages are written in the language in force.
+    """Turn a record into plain values for `--json`, with its messages rendered in the current language.
 
-    Beside them stand, whatever the language, the `key` and the `params` that they were made of.
+    Beside each stand its `key` and `params`, which do not depend on the language.
     """
     if isinstance(value, Message):
         return {"key": value.id, "params": with_words(value.params), "text": render(value)}
@@ -68,7 +68,7 @@ def with_words(value: object) -> object:
 
 
 def _fields(value: msgspec.Struct) -> dict[str, object]:
-    """Give a record's fields as its JSON has them: with its tag, and without defaults where it leaves them out."""
+    """Return the fields that a record's JSON has: with its tag, and without defaults if the record omits them."""
     config = value.__struct_config__
     every = msgspec.structs.asdict(value)
     if config.omit_defaults:
@@ -88,21 +88,23 @@ def to_plain(value: object) -> object:
 
 
 def reason_of(error: Exception) -> Text:
-    """Say in the user's language why msgspec refused something; what it says beyond these few stays as it is."""
-    said, _sign, place = str(error).rstrip(".").partition(" - at ")
-    text: Text = said
-    for pattern, words in _REASONS.items():
-        if found := re.fullmatch(pattern, said):
-            text = words.format(**found.groupdict())
+    """Return why msgspec refused something; reasons other than those in `_REASONS` stay in msgspec's English."""
+    # Expected `int`, got `str` - at `$.gpus[0].vram_gb`
+    reason, _separator, place = str(error).rstrip(".").partition(" - at ")
+    text: Text = reason
+    for pattern, message in _REASONS.items():
+        if found := re.fullmatch(pattern, reason):
+            text = message.format(**found.groupdict())
     return _("{reason} (at {place})", reason=text, place=place.strip("`").removeprefix("$.")) if place else text
 
 
+# As msgspec words them (src/msgspec/_core.c); anything else is shown in its own English.
 _REASONS: dict[str, Message] = {
     r"Object contains unknown field `(?P<name>.+)`": _("unknown field `{name}`"),
     r"Expected `(?P<wanted>.+)`, got `(?P<given>.+)`": _("Expected `{wanted}`, got `{given}`"),
-    r"Invalid enum value '?(?P<value>.+?)'?": _("'{value}' is none of the possible values"),
+    r"Invalid enum value '?(?P<value>.+?)'?": _("'{value}' is not one of the possible values"),
     r"Input data was truncated": _("it is empty or truncated"),
-    r"JSON is malformed: .*\(byte (?P<byte>\d+)\)": _("no JSON, or malformed from byte {byte} on"),
+    r"JSON is malformed: .*\(byte (?P<byte>\d+)\)": _("not JSON, or malformed from byte {byte} on"),
 }
 
 
@@ -110,9 +112,9 @@ def _refusal(what: str, error: Exception) -> BadInput:
     if str(error).endswith("`$.schema`"):
         return BadInput(
             _("{what} was written for another version of the assistant.", what=what),
-            hint=_("Update the assistant, or make the file anew with this one."),
+            hint=_("Update the assistant, or write the file again with this version."),
         )
     return BadInput(
         _("{what} cannot be read: {reason}.", what=what, reason=reason_of(error)),
-        hint=_("Correct that place, or make the file anew with the command that wrote it."),
+        hint=_("Correct it there, or write the file again with the command that made it."),
     )

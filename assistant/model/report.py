@@ -1,4 +1,4 @@
-"""What an environment is, and what verification found in it."""
+"""An environment, and the report of its verification."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from assistant.model.speed import Limit, Speed
 
 
 class Status(Enum):
-    """How one check ended; missing, wrong and slow are told apart."""
+    """Outcome of one check."""
 
     PASSED = "passed"
     WRONG = "wrong"
@@ -22,8 +22,7 @@ class Status(Enum):
     SLOW = "slow"
 
 
-# Slow is not wrong.
-RIGHT = {Status.PASSED, Status.SLOW}
+RIGHT = {Status.PASSED, Status.SLOW}  # slow is not wrong
 _WORDS = {
     Status.PASSED: _("passed"),
     Status.WRONG: _("wrong"),
@@ -36,12 +35,12 @@ _WORDS = {
 
 
 def status_word(status: Status) -> Message:
-    """Say in a word how a check ended."""
+    """Return the word for an outcome."""
     return _WORDS[status]
 
 
 class Environment(Record, frozen=True):
-    """An installed environment: its folder, its interpreter, the kernel that JupyterLab lists it under."""
+    """An installed environment: its folder, its interpreter, and the name of its kernel in JupyterLab."""
 
     path: str
     python: str
@@ -50,7 +49,7 @@ class Environment(Record, frozen=True):
 
 
 class Check(Record, frozen=True):
-    """One check's result; `seconds` is steady state, `first_seconds` includes compilation, `error` is relative."""
+    """One check's result; `first_seconds` includes compilation, `seconds` does not, `error` is relative."""
 
     key: str
     status: Status
@@ -65,7 +64,7 @@ class Check(Record, frozen=True):
 class Report(Record, frozen=True):
     """All checks of one device in one environment; `facts` holds what torch says of itself and the device.
 
-    `limits` holds, under "bandwidth" and the names of types, the most that the device can reach.
+    `limits` holds the most that the device can reach, by type name, and for its memory by "bandwidth".
     """
 
     device: str
@@ -76,7 +75,7 @@ class Report(Record, frozen=True):
 
     @property
     def passed(self) -> bool:
-        """Tell whether at least one check ran and nothing is wrong, failed or missing but a type to spare."""
+        """Whether at least one check ran and all were right, except that spare ones may be unsupported."""
         ran = [check for check in self.checks if check.status is not Status.SKIPPED]
         right = [check for check in ran if check.status in RIGHT]
         spared = [check for check in ran if check.status is Status.UNSUPPORTED and check.key in SPARE]
@@ -84,24 +83,24 @@ class Report(Record, frozen=True):
 
     @property
     def usable(self) -> bool:
-        """Tell whether the device works though operators may be missing: nothing wrong, failed or hung."""
+        """Whether the device works, though operators may be missing: nothing wrong, failed or hung."""
         known = {check.status for check in self.checks} - {Status.SKIPPED, Status.UNSUPPORTED}
         compared = any(check.error is not None for check in self.checks if check.status in RIGHT)
         return compared and known <= RIGHT and not ESSENTIAL.intersection(self.lacking)
 
     @property
     def lacking(self) -> tuple[str, ...]:
-        """Name the checks that the device does not support."""
+        """The keys of the checks that the device does not support."""
         return tuple(check.key for check in self.checks if check.status is Status.UNSUPPORTED)
 
     @property
     def speeds(self) -> dict[str, Speed]:
-        """Give what was measured, by the keys of the checks."""
+        """The measured speeds, by check."""
         return {check.key: check.speed for check in self.checks if check.speed is not None}
 
 
 def verdict(report: Report) -> Message:
-    """Say in one sentence what came out: all right, usable though something is missing, or not."""
+    """Return the result in one sentence: all passed, usable without some operators, or how many failed."""
     ran = [check for check in report.checks if check.status is not Status.SKIPPED]
     if report.usable and report.lacking:
         text = _("Usable on the device {device}, but it lacks: {lacking}.")
@@ -114,7 +113,7 @@ def verdict(report: Report) -> Message:
 
 
 def duration(seconds: float | None) -> str:
-    """Write a duration with three digits, in s, ms or µs; "" for None."""
+    """Format a duration with three digits, in s, ms or µs; "" for None."""
     if seconds is None:
         return ""
     for unit, size in (("s", 1.0), ("ms", 1e-3)):

@@ -6,14 +6,14 @@ from collections.abc import Mapping
 
 from assistant.model.record import Record
 
-NOISY = 0.2
-BANDWIDTH = "bandwidth"  # the key of the memory's limit; the others are named for types
+NOISY = 0.2  # the spread from which a median is not trusted; chosen
+BANDWIDTH = "bandwidth"  # the key of the memory's limit; the other limits are named after types
 
 
 class Limit(Record, frozen=True):
     """The most that a device can reach: GB/s of its memory or GFLOP/s in a type.
 
-    `source` names where it is published; "" means that it is the best seen in this very run.
+    `source` says where it is published; "" means the best rate seen in this run.
     """
 
     value: float
@@ -41,11 +41,11 @@ class Speed(Record, frozen=True):
 
     @property
     def noisy(self) -> bool:
-        """Tell whether the runs differ too much for their median to be trusted."""
+        """Whether the runs differ too much for their median to be trusted."""
         return self.spread > NOISY
 
     def share(self, limits: Mapping[str, Limit]) -> tuple[float, Limit] | None:
-        """Give the part reached of the limit that holds this work up, memory or arithmetic, and that limit."""
+        """Return the share reached of the limit that binds first, memory or arithmetic (roofline), and that limit."""
         loads = ((BANDWIDTH, self.bytes), (self.dtype, self.flops))
         least = [(load / limits[name].value / 1e9, limits[name]) for name, load in loads if load and name in limits]
         if not (self.bytes and least):
@@ -55,5 +55,5 @@ class Speed(Record, frozen=True):
 
 
 def figure(value: float) -> str:
-    """Write a number with three digits, or whole where it has more."""
+    """Format a number with three digits, or without decimals where it has more."""
     return f"{value:.3g}" if value < 1000 else f"{value:,.0f}"  # noqa: PLR2004 - what three digits can write

@@ -18,23 +18,29 @@ _HIDDEN = (
 _STEERING = re.compile(rf"(?:[{_HIDDEN}]|\r(?!\n))+")  # \r alone goes back to the beginning of the line
 _BREAKING = re.compile(rf"[\t\n\r{_HIDDEN}]+")
 _ONE = re.compile(f"[{_HIDDEN}]")
+SHORT = 300  # characters; chosen: some lines of a terminal, and longer than any name of a GPU, a file or a package
 
 
 def visible(text: str) -> str:
-    """Put U+FFFD where something stood that steers or hides, so that nobody takes the text for whole."""
+    """Replace characters that steer or hide by U+FFFD, so that a reader sees that something was there."""
     return _STEERING.sub("\ufffd", text)
 
 
 def one_line(text: str) -> str:
-    """Make a text one line, with a space where a break or something hidden stood."""
+    """Make a text one line, with a space for each break and hidden character."""
     return _BREAKING.sub(" ", text).strip()
 
 
-def spelled(text: str, *, long: bool = False) -> str:
-    r"""Write what is hidden in JSON as the escapes that JSON has for it: the data stay the same, and can be seen.
+def printable(text: object) -> str:
+    """Make a text from outside one short line, to stand in a sentence or a row of ours."""
+    return one_line(str(text))[:SHORT]
 
-    `long` spells what lies beyond U+FFFF as TOML does, \U and eight digits. A half of a character has no spelling in
-    TOML and becomes U+FFFD.
+
+def spelled(text: str, *, long: bool = False) -> str:
+    r"""Escape the hidden characters in JSON, or with `long` in TOML: the data stay the same, and can be seen.
+
+    TOML writes what lies beyond U+FFFF as \U and eight digits. It has no escape for a lone surrogate, which becomes
+    U+FFFD.
     """
     return _ONE.sub(lambda found: _toml(found[0]) if long else json.dumps(found[0])[1:-1], text)
 

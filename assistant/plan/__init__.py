@@ -3,6 +3,18 @@
 from __future__ import annotations
 
 from assistant.plan.explain import explain, nothing_fits
+from assistant.plan.nightly import NIGHTLY
 from assistant.plan.planner import make_plans
+from assistant.plan.settle import Case, Look, brings_cuda, settle, with_sizes
 
-__all__ = ["explain", "make_plans", "nothing_fits"]
+__all__ = [
+    "NIGHTLY",
+    "Case",
+    "Look",
+    "brings_cuda",
+    "explain",
+    "make_plans",
+    "nothing_fits",
+    "settle",
+    "with_sizes",
+]

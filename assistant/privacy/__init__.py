@@ -1,7 +1,7 @@
-"""What must not leave this machine, in one table, and the one way of taking it out of texts, records and sentences.
+"""Removes what must not leave this machine from texts, records and messages, by one table of rules (`rules.py`).
 
 Whatever is written to be sent, pasted or kept passes `redact`. What only the machine knows (names, values of secret
-variables) is passed in as `Known`; `host/identity.py` asks for it.
+variables) is passed in as `Known`, which `host/identity.py` collects.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ __all__ = [
 
 
 class Policy(Enum):
-    """FREE is text that people read. USABLE must go on working: addresses, requirements; it loses its secrets alone."""
+    """FREE text is read by people. USABLE text (addresses, requirements) must go on working: it loses secrets alone."""
 
     FREE = "free"
     USABLE = "usable"
 
 
-# Fields that hold what tools read as it is: within FREE records and sentences they are USABLE.
+# Fields whose values tools read: within FREE records and messages they are USABLE.
 _USABLE_FIELDS = frozenset(
     {
         "packages", "hashes", "lock", "requirements", "requirement", "pins",
@@ -44,14 +44,14 @@ _USABLE_FIELDS = frozenset(
         "rocm_version", "sha256", "pci_id", "installed", "wanted",
     }
 )  # fmt: skip
-# Names that a system gives by default tell nothing of a person, and are also words of drivers' output.
+# Names that a system gives by default say nothing about a person, and are also words of drivers' output.
 _DEFAULT_NAMES = re.compile(
     r"root|user|admin|administrator|guest|default|ubuntu|debian|fedora|arch|linux|windows|nvidia|jetson|amd|intel|"
     r"docker|container|python|conda|jovyan|runner|vagrant|vscode|codespace|localhost|none|test|gpu|cuda|rocm|host|torch",
     re.IGNORECASE,
 )
-# A plain word or a version number, named like a secret, stands anywhere.
-_TELLING = re.compile(r"(?=.*[A-Za-z])(?=.*[^a-z.]).{6,}|.{12,}", re.DOTALL)
+# Of a secret's values only these are searched for: a plain word or a version number may stand anywhere by chance.
+_DISTINCT = re.compile(r"(?=.*[A-Za-z])(?=.*[^a-z.]).{6,}|.{12,}", re.DOTALL)
 _SECRET_NAME = re.compile(
     r"TOKEN|SECRET|PASS(?:W|$|PHRASE)|API_?KEY|ACCESS_?KEY|CREDENTIAL|_KEY$|_PAT$|_AUTH$", re.IGNORECASE
 )
@@ -61,12 +61,12 @@ _HOME = re.compile(
     r"(?<![\w.-])(?:/home/[^/\s:\"']+|/Users/[^/\s:\"']+|/root|[A-Za-z]:[\\/]Users[\\/][^\\/\s:\"']+)(?![\w-])"
 )
 _KEY_BEGINS = re.compile(r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----(?!.*-----END)")
-_SHORT = 3  # letters; a shorter name is part of too many words
+_SHORT = 3  # letters; shorter names occur in too many words
 
 
 @dataclass(frozen=True)
 class Known:
-    """What only the machine knows: who uses it, what it is called, and the values of its secret variables."""
+    """What only the machine knows: its users' names, its own names, and the values of its secret variables."""
 
     users: tuple[str, ...] = ()
     hosts: tuple[str, ...] = ()
@@ -78,12 +78,12 @@ V = TypeVar("V")
 
 
 def redact(value: V, policy: Policy = Policy.FREE, known: Known = NOBODY) -> V:
-    """Take out what must not leave this machine: of a text, or of all texts in plain values, records and messages.
+    """Return a copy without what must not leave this machine: of a text, or of all texts in values, records, messages.
 
-    Doing it twice changes nothing more. A message keeps its own words; a record's versions and addresses stay usable.
+    Idempotent. A message keeps its own words; a record's versions and addresses stay usable.
     """
-    walked: V = _walked(value, policy, known)
-    return walked
+    redacted: V = _walked(value, policy, known)
+    return redacted
 
 
 def _walked(value: Any, policy: Policy, known: Known) -> Any:  # noqa: ANN401 - of the kind that was given
@@ -121,25 +121,25 @@ def _text(text: str, policy: Policy, known: Known) -> str:
 
 @cache
 def _secrets(known: Known) -> tuple[str, ...]:
-    return tuple(sorted(filter(_TELLING.fullmatch, known.secrets), key=len, reverse=True))
+    return tuple(sorted(filter(_DISTINCT.fullmatch, known.secrets), key=len, reverse=True))
 
 
 @cache
 def _names(known: Known) -> tuple[re.Pattern[str], dict[str, str]]:
-    """Make the pattern of all spellings of the names, as whole words, and what stands for each."""
+    """Return a pattern of all spellings of the names, as whole words, and the replacement of each."""
     hosts = [
         spelling for name in known.hosts for spelling in (name, name.lower(), name.upper(), name.partition(".")[0])
     ]
     names = dict.fromkeys(known.users, "user") | dict.fromkeys(hosts, "host")
-    telling = sorted((name for name in names if len(name) >= _SHORT and not _DEFAULT_NAMES.fullmatch(name)), key=len)
-    either = "|".join(map(re.escape, reversed(telling))) or "(?!)"
+    searched = sorted((name for name in names if len(name) >= _SHORT and not _DEFAULT_NAMES.fullmatch(name)), key=len)
+    either = "|".join(map(re.escape, reversed(searched))) or "(?!)"
     return re.compile(rf"(?<![A-Za-z0-9])(?:{either})(?![A-Za-z0-9])"), names
 
 
 class Lines:
-    """Redacts a text that comes line by line; a private key that began in one line goes on in the next ones."""
+    """Redacts a text that comes line by line, where a private key begins in one line and goes on in the next."""
 
-    LONGEST = 400  # lines of a key; a log in which no end comes goes on
+    LONGEST = 400  # lines of a key at most; after them a log whose key never ends is shown again
 
     def __init__(self, policy: Policy = Policy.FREE, known: Known = NOBODY) -> None:
         self._policy, self._known = policy, known
@@ -155,7 +155,7 @@ class Lines:
 
 
 def secret_values(variables: Mapping[str, str]) -> tuple[str, ...]:
-    """Give the values of variables that are named like secrets, and the passwords within addresses in any."""
+    """Return the values of variables that are named like secrets, and the passwords in addresses of any variable."""
     named = [value for name, value in variables.items() if _SECRET_NAME.search(name) and not value.startswith("/")]
     found: Iterable[tuple[str, str]] = (
         pair for value in variables.values() for pair in _USER_AND_PASSWORD.findall(value)
@@ -165,10 +165,10 @@ def secret_values(variables: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def without_credentials(address: str) -> str:
-    """Leave user name and password out of an address that we go on asking; whoever asks puts them in again."""
+    """Remove user name and password from an address that is shown or kept; whoever asks it adds them again."""
     return _CREDENTIALS.sub("", address)
 
 
 def at_home(path: str) -> str:
-    """Write a home folder as `~`."""
+    """Shorten a home folder to `~`."""
     return _HOME.sub("~", path)

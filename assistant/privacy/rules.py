@@ -1,4 +1,4 @@
-"""The table of what must not leave this machine: each kind with its pattern, a made-up sample and the reason."""
+"""What must not leave this machine: each kind of text with its pattern, a made-up sample and the reason."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ SECRET = "SECRET"  # noqa: S105 - what stands where something was taken out
 
 
 class Rule(NamedTuple):
-    """What is taken out: `pattern` becomes `instead`; `sample` shows it, `usable` tells whether USABLE texts lose it.
+    """One kind of private text: `pattern` becomes `instead`; `sample` shows one, `usable` if USABLE texts lose it too.
 
     A text that holds none of `needs`, in lower case, is not searched: the pattern is compiled when it is first needed.
     """
@@ -25,7 +25,7 @@ class Rule(NamedTuple):
     usable: bool = True
 
     def apply(self, text: str, lower: str) -> str:
-        """Take it out of a text, of which `lower` is the lower case."""
+        """Replace it in a text; `lower` is the text in lower case."""
         return _compiled(self.pattern).sub(self.instead, text) if any(word in lower for word in self.needs) else text
 
 
@@ -94,7 +94,7 @@ _CONTEXT = 40
 
 
 def _unless_version(found: re.Match[str]) -> str:
-    """Take out an address: of a private range, after a word for addresses, or with a port; but no version."""
+    """Replace an address of a private range, after a word for addresses, or with a port; leave versions alone."""
     before = found.string[max(0, found.start() - _CONTEXT) : found.start()].rpartition("\n")[2]
     port = re.match(r":\d{2,5}\b", found.string[found.end() : found.end() + 7])
     address = "ersion" not in before and (_PRIVATE.match(found[0]) or _BEFORE.search(before) or port)

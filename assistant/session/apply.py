@@ -9,8 +9,8 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from assistant.catalog import Catalog
-from assistant.export import Config
-from assistant.export.drift import (
+from assistant.export import (
+    Config,
     Drift,
     file_drift,
     machine_drift,
@@ -27,9 +27,7 @@ from assistant.model.machine import Machine
 from assistant.model.plan import Plan, Request
 from assistant.model.record import Record, replace
 from assistant.model.report import Report
-from assistant.plan import make_plans
-from assistant.plan.nightly import NIGHTLY
-from assistant.plan.settle import brings_cuda
+from assistant.plan import NIGHTLY, brings_cuda, make_plans
 
 
 class Course(Record, frozen=True, omit_defaults=False):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from assistant.export import export
+from assistant.export import Setup, export
 from assistant.host.base import Host
 from assistant.host.identity import known_here
 from assistant.host.parallel import Ahead
@@ -15,7 +15,7 @@ from assistant.model.event import Progress, Step
 from assistant.model.record import replace
 from assistant.model.report import Environment
 from assistant.session.nouns import Exported, State, known
-from assistant.verify.plots import figures
+from assistant.verify import figures
 
 
 def exported(state: State, tools: Tools) -> Exported:
@@ -29,16 +29,21 @@ def exported(state: State, tools: Tools) -> Exported:
     resolution = state.preview.resolution if state.preview else None
     lock = resolution if resolution and _still(resolution, environment) else Resolution(lock="", packages=())
     question = _("Files that the assistant did not write stand in {folder}: {names}. Replace them?")
-    written = export(
-        known(state.detection),
-        known(state.plan),
-        environment,
-        report,
-        folder,
-        formats=state.formats,
-        figures=drawn,
+    detection = known(state.detection)
+    setup = Setup(
+        machine=detection.machine,
+        findings=detection.findings,
+        plan=known(state.plan),
+        environment=environment,
+        report=report,
         lock=lock.lock,
         hashes={package.name: package.sha256 for package in lock.packages if package.sha256},
+    )
+    written = export(
+        setup,
+        folder,
+        state.formats,
+        figures=drawn,
         known=known_here(),
         overwrite=lambda paths: (
             state.overwrite or tools.ask(question.format(folder=folder, names=", ".join(path.name for path in paths)))

@@ -10,8 +10,7 @@ from assistant.install import Sources, Tools
 from assistant.model.machine import Machine
 from assistant.model.plan import Planning
 from assistant.model.record import replace
-from assistant.plan import make_plans, nothing_fits
-from assistant.plan.settle import Case, Look, settle, with_sizes
+from assistant.plan import Case, Look, make_plans, nothing_fits, settle, with_sizes
 from assistant.session.nouns import Planned, State, known
 
 

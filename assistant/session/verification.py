@@ -5,7 +5,7 @@ from __future__ import annotations
 from assistant.host.lock import Lock
 from assistant.host.parallel import Ahead
 from assistant.host.process import CancelToken
-from assistant.i18n import Message, _, changed
+from assistant.i18n import Message, _, map_texts
 from assistant.install import Prepared, Tools
 from assistant.model.checks import check_title
 from assistant.model.errors import WorkFailed
@@ -13,8 +13,7 @@ from assistant.model.event import FindingRaised, LogLine, Step
 from assistant.model.record import replace
 from assistant.model.report import RIGHT, Environment, Report, Status
 from assistant.session.nouns import State, known
-from assistant.verify.ahead import compile_ahead
-from assistant.verify.run import raised, verify
+from assistant.verify import compile_ahead, raised, verify
 
 
 def proved(prepared: Prepared, made: Environment, lock: Lock, state: State, tools: Tools) -> Report:
@@ -40,7 +39,7 @@ def _as_placed(report: Report, built: str, target: str) -> Report:
     def placed(text: str) -> str:
         return text.replace(built, target)
 
-    checks = tuple(replace(check, detail=changed(check.detail, placed)) for check in report.checks)
+    checks = tuple(replace(check, detail=map_texts(check.detail, placed)) for check in report.checks)
     return replace(report, checks=checks, facts={key: placed(text) for key, text in report.facts.items()})
 
 

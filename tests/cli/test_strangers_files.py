@@ -19,7 +19,7 @@ from refused import refused
 
 from assistant.catalog import load_catalog
 from assistant.detect import detect
-from assistant.export.bundle import Bundle
+from assistant.export.bundle import Setup
 from assistant.export.config import config_text
 from assistant.host.live import LiveHost
 from assistant.model.plan import Backend, Plan, Request
@@ -84,7 +84,7 @@ def written(tmp_path: Path, plan: Plan, index: LoopbackIndex) -> Write:
         changed = replace(plan, index_url=index_url or index.url, requirements=(*plan.requirements, *needs))
         held = {"torch": f"{plan.torch}+cpu", "numpy": "1.0", "onnx": "1.0", "onnxruntime": "1.0", "ipykernel": "1.0"}
         text = config_text(
-            Bundle(
+            Setup(
                 machine=detect(LiveHost()).machine,
                 plan=changed,
                 environment=replace(ENVIRONMENT, packages={**held, **packages}),

@@ -12,7 +12,7 @@ from assistant.host.base import Host
 from assistant.host.recording import ReplayHost
 from assistant.machines import load, shipped
 from assistant.model.errors import BadInput
-from assistant.model.machine import Answer, Recording, Said
+from assistant.model.machine import Answer, Exchange, Recording
 from assistant.model.record import to_json
 
 
@@ -200,9 +200,9 @@ def test_hostile_names_reach_no_terminal():
     """Control and direction characters in a GPU's name are gone from the machine."""
     text = '{"driver":"1.2","devices":[{"name":"\\u001b[31mRTX\\u202e","bus":"0000:01:00.0","pci_id":"10de:2684"}]}'
     said = (
-        Said(ask=("platform",), answer=load("linux-ubuntu2404-rtx4090").said[0].answer),
+        Exchange(ask=("platform",), answer=load("linux-ubuntu2404-rtx4090").said[0].answer),
         *(item for item in load("linux-ubuntu2404-rtx4090").said if item.ask != ("nvml",)),
-        Said(ask=("nvml",), answer=Answer(text=text)),
+        Exchange(ask=("nvml",), answer=Answer(text=text)),
     )
     name = detect(ReplayHost(Recording(said=said))).machine.gpus[0].name or ""
     assert "RTX" in name

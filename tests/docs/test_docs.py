@@ -173,10 +173,10 @@ def test_no_server_says_that_a_page_is_gone(tmp_path):
     ]
     subprocess.run(command, capture_output=True, check=False)
     asked = [json.loads(line) for line in (tmp_path / "output.json").read_text("utf-8").splitlines()]
-    told = [link for link in asked if link["uri"].startswith("http") and link["status"] != "unchecked"]
-    assert len(told) > 100
-    gone = [f"{link['uri']}: {link['info']}" for link in told if re.match(r"(404|410) ", link["info"])]
+    checked = [link for link in asked if link["uri"].startswith("http") and link["status"] != "unchecked"]
+    assert len(checked) > 100
+    gone = [f"{link['uri']}: {link['info']}" for link in checked if re.match(r"(404|410) ", link["info"])]
     assert not gone, "\n".join(gone)
-    answered = [link for link in told if link["status"] != "broken" or re.match(r"\d{3} ", link["info"])]
+    answered = [link for link in checked if link["status"] != "broken" or re.match(r"\d{3} ", link["info"])]
     if not answered:
-        pytest.xfail(f"There is no network: none of {len(told)} addresses could be asked.")
+        pytest.xfail(f"There is no network: none of {len(checked)} addresses could be asked.")

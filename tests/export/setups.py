@@ -2,7 +2,7 @@
 
 from assistant.catalog import load_catalog
 from assistant.detect import detect
-from assistant.export import export
+from assistant.export import Setup, export
 from assistant.host.recording import ReplayHost
 from assistant.machines import load
 from assistant.model.finding import Finding, Severity
@@ -66,6 +66,7 @@ REPORT = Report(
     facts={"python": "3.12.4", "torch": "2.6.0+cu126"},
     seconds=2.25,
 )
+SETUP = Setup(machine=DETECTION.machine, findings=DETECTION.findings, plan=PLAN, environment=ENVIRONMENT, report=REPORT)
 
 # One recorded machine per backend and system.
 BOARDS = (
@@ -98,5 +99,13 @@ def exported(name, folder, **options):
     report = Report(
         device=plan.backend.value, checks=REPORT.checks, facts={"python": f"{plan.python}.1", "torch": torch}
     )
-    export(detection, plan, environment, report, folder, lock=LOCK, **options)
+    setup = Setup(
+        machine=detection.machine,
+        findings=detection.findings,
+        plan=plan,
+        environment=environment,
+        report=report,
+        lock=LOCK,
+    )
+    export(setup, folder, **options)
     return plan

@@ -32,7 +32,7 @@ def texts(found):
     [
         ({"nvidia_driver": "570.1"}, ["driver NVIDIA: was 580.95.05, is 570.1"]),
         ({"nvidia_driver": None}, ["driver NVIDIA: 580.95.05 is gone"]),
-        ({"rocm_version": "7.2"}, ["driver ROCm: 7.2 came in addition"]),
+        ({"rocm_version": "7.2"}, ["driver ROCm: 7.2 is new"]),
         ({"gpus": ()}, ["GPU: NVIDIA GeForce RTX 4090 is gone"]),
         ({"os_version": "Ubuntu 26.04"}, ["system os: was Ubuntu 24.04, is Ubuntu 26.04"]),
         ({"arch": "aarch64"}, ["system arch: was x86_64, is aarch64"]),
@@ -56,7 +56,7 @@ def test_packages_gone_changed_and_added_are_named():
     """Each package that differs has a line."""
     assert texts(package_drift({"torch": "2.6.0+cu126", "a": "1"}, {"torch": "2.6.0", "b": "2"})) == [
         "package a: 1 is gone",
-        "package b: 2 came in addition",
+        "package b: 2 is new",
         "package torch: was 2.6.0+cu126, is 2.6.0",
     ]
 
@@ -101,10 +101,10 @@ def test_on_the_same_machine_a_configuration_is_applied_to_the_letter(name):
     machine = detect(ReplayHost(load(name))).machine
     if make_plans(machine, load_catalog()).choice is None:
         return
-    told = config(name)
-    way = course(told, machine, load_catalog())
+    exported = config(name)
+    way = course(exported, machine, load_catalog())
     assert way.plan is not None
-    assert (way.plan.variant, way.plan.torch, way.differs) == (told.plan.variant, told.plan.torch, ())
+    assert (way.plan.variant, way.plan.torch, way.differs) == (exported.plan.variant, exported.plan.torch, ())
 
 
 @pytest.mark.parametrize(
@@ -120,13 +120,13 @@ def test_on_the_same_machine_a_configuration_is_applied_to_the_letter(name):
 )
 def test_other_hardware_gets_the_plan_of_its_own_backend(there, here, backend):
     """Elsewhere the configuration is planned anew, for the GPU that is there, and says what changed."""
-    told, machine = config(there), detect(ReplayHost(load(here))).machine
-    way = course(told, machine, load_catalog())
+    exported, machine = config(there), detect(ReplayHost(load(here))).machine
+    way = course(exported, machine, load_catalog())
     assert way.plan is None
     assert way.differs
     plan = make_plans(machine, load_catalog(), way.request).choice
     assert plan.backend is backend
-    assert any("backend" in line for line in texts(changes(told, plan, None)))
+    assert any("backend" in line for line in texts(changes(exported, plan, None)))
 
 
 def test_who_chose_the_cpu_beside_a_gpu_gets_the_cpu_again():
@@ -138,8 +138,8 @@ def test_who_chose_the_cpu_beside_a_gpu_gets_the_cpu_again():
 
 def test_a_driver_that_is_too_old_now_is_planned_anew():
     """The same GPU behind an older driver does not get a build that it cannot run."""
-    told = config("linux-ubuntu2404-rtx4090")
-    way = course(told, change(told.machine, nvidia_driver="535.54", cuda_driver_api="12.2"), load_catalog())
+    exported = config("linux-ubuntu2404-rtx4090")
+    way = course(exported, change(exported.machine, nvidia_driver="535.54", cuda_driver_api="12.2"), load_catalog())
     assert way.plan is None
     assert way.request.backend is None
 
@@ -158,14 +158,14 @@ def test_hardware_is_the_same_by_system_processor_and_gpus():
 
 def test_another_file_of_the_same_version_is_refused():
     """The lock holds by hash; a package that cannot be had is named."""
-    told = change(config("linux-ubuntu2404-rtx4090"), hashes={"torch": "a" * 64})
-    told = change(told, environment=change(told.environment, packages={"torch": "2.6.0"}))
+    exported = change(config("linux-ubuntu2404-rtx4090"), hashes={"torch": "a" * 64})
+    exported = change(exported, environment=change(exported.environment, packages={"torch": "2.6.0"}))
     found = Resolution(lock="", packages=(Package(name="torch", version="2.6.0", url="x", sha256="b" * 64),))
     with pytest.raises(WorkFailed, match="file of the package torch: was aaa"):
-        check_lock(told, found)
-    check_lock(change(told, hashes={"torch": "b" * 64}), found)
+        check_lock(exported, found)
+    check_lock(change(exported, hashes={"torch": "b" * 64}), found)
     with pytest.raises(WorkFailed, match=r"package torch: 2\.6\.0 is gone"):
-        check_lock(told, Resolution(lock="", packages=()))
+        check_lock(exported, Resolution(lock="", packages=()))
 
 
 def test_plans_differ_in_what_they_install():
@@ -174,6 +174,6 @@ def test_plans_differ_in_what_they_install():
     assert texts(plan_drift(PLAN, other)) == [
         "plan variant: was cu126, is cu130",
         "plan index: was https://download.pytorch.org/whl/cu126, is pip's own",
-        "plan A: 1 came in addition",
+        "plan A: 1 is new",
         "plan CUDA_MODULE_LOADING: LAZY is gone",
     ]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from export.setups import DETECTION, ENVIRONMENT, LOCK, PLAN, REPORT
+from export.setups import ENVIRONMENT, LOCK, PLAN, REPORT, SETUP
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -20,9 +20,9 @@ from assistant.model.errors import BadInput, WorkFailed
 change = msgspec.structs.replace
 
 
-def run(folder, detection=DETECTION, plan=PLAN, environment=ENVIRONMENT, report=REPORT, **options):
-    """Export the setup of these tests; give the texts by file name."""
-    written = export(detection, plan, environment, report, folder, **options)
+def run(folder, formats=(), figures=None, overwrite=lambda _foreign: False, **changes):
+    """Export the setup of these tests with some changes; give the texts by file name."""
+    written = export(change(SETUP, **changes), folder, formats, figures=figures, overwrite=overwrite)
     return {path.relative_to(folder).as_posix(): path.read_text("utf-8") for path in written}
 
 
@@ -157,10 +157,10 @@ def test_the_report_shows_no_home_folder(tmp_path):
 def test_the_report_shows_its_pictures_and_a_second_export_replaces_them(tmp_path):
     """The SVG files stand beside the report, which names each; without a report none is written."""
     for picture in ("<svg></svg>", "<svg>again</svg>"):
-        export(DETECTION, PLAN, ENVIRONMENT, REPORT, tmp_path, ["report"], figures={"speed.svg": picture})
+        export(SETUP, tmp_path, ["report"], figures={"speed.svg": picture})
         assert (tmp_path / "speed.svg").read_text("utf-8") == f"<!-- {MARKER} -->\n{picture}"
     assert "](speed.svg)" in (tmp_path / "report.md").read_text("utf-8")
-    export(DETECTION, PLAN, ENVIRONMENT, REPORT, tmp_path / "other", ["env"], figures={"speed.svg": "<svg></svg>"})
+    export(SETUP, tmp_path / "other", ["env"], figures={"speed.svg": "<svg></svg>"})
     assert [path.name for path in (tmp_path / "other").iterdir()] == [".env"]
 
 
@@ -221,13 +221,11 @@ HOSTILE = "</td><script>alert(1)</script> | x | [a](http://evil.example) \n# hea
 
 def test_a_hostile_name_adds_no_column_and_no_markup(tmp_path):
     """Names of devices, packages and errors cannot break the tables."""
-    gpu = change(DETECTION.machine.gpus[0], name=HOSTILE)
-    detection = change(DETECTION, machine=change(DETECTION.machine, gpus=(gpu,)))
+    gpu = change(SETUP.machine.gpus[0], name=HOSTILE)
+    machine = change(SETUP.machine, gpus=(gpu,))
     report = change(REPORT, checks=(change(REPORT.checks[1], detail=HOSTILE),), facts={HOSTILE: HOSTILE})
     environment = change(ENVIRONMENT, packages={HOSTILE: HOSTILE}, kernel=HOSTILE)
-    text = run(tmp_path, detection=detection, report=report, environment=environment, formats=("report.md",))[
-        "report.md"
-    ]
+    text = run(tmp_path, machine=machine, report=report, environment=environment, formats=("report.md",))["report.md"]
     text = re.sub(r"^(`{3,})text\n.*?^\1$", "", text, flags=re.DOTALL | re.MULTILINE)  # what is fenced is no markup
     rows = [re.sub(r"\\.", "", line) for line in text.splitlines() if line.startswith("| Multiply matrices")]
     assert [row.count("|") for row in rows] == [9]
@@ -239,5 +237,5 @@ def test_a_hostile_name_adds_no_column_and_no_markup(tmp_path):
 @pytest.mark.parametrize("name", NEEDS)
 def test_a_format_alone_brings_what_it_reads(name, tmp_path):
     """Asked for alone, a container or a job comes with the files that its text names."""
-    paths = export(DETECTION, PLAN, ENVIRONMENT, REPORT, tmp_path, [name])
+    paths = export(SETUP, tmp_path, [name])
     assert {path.relative_to(tmp_path).as_posix() for path in paths} == {name, *NEEDS[name]}

@@ -14,31 +14,34 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from export.setups import DETECTION, ENVIRONMENT, PLAN, REPORT
+import yaml
+from export.setups import ENVIRONMENT, PLAN, SETUP
 from hypothesis import given
 from hypothesis import strategies as st
 from loopback import LoopbackIndex
 
 from assistant.export import read_config
-from assistant.export.bundle import Bundle, clean
+from assistant.export.bundle import clean
+from assistant.export.collect_env import collect_env_text
 from assistant.export.config import config_text
 from assistant.export.pins import constraints_text, requirements_text
 from assistant.export.projects import pyproject_text
 from assistant.export.shells import dotenv_text, fish_text, powershell_text
+from assistant.export.workflow import workflow_text
 from assistant.host.quiet import quiet
 from assistant.model.errors import BadInput
+from assistant.model.plan import Backend
 
 change = msgspec.structs.replace
-BUNDLE = Bundle(machine=DETECTION.machine, plan=PLAN, environment=ENVIRONMENT, report=REPORT)
 
 
 def test_the_configuration_reads_back_into_the_same_records():
     """`assistant.toml` keeps machine, plan, environment and verification; of the environment's path only the name."""
-    config = read_config(config_text(BUNDLE))
-    assert config.machine == BUNDLE.machine
-    assert config.plan == BUNDLE.plan
+    config = read_config(config_text(SETUP))
+    assert config.machine == SETUP.machine
+    assert config.plan == SETUP.plan
     assert config.environment == change(ENVIRONMENT, path="torch env", python="bin/python")
-    assert config.verification == BUNDLE.report
+    assert config.verification == SETUP.report
     assert config.versions["torch"] == "2.6.0"
 
 
@@ -47,7 +50,7 @@ def test_the_configuration_reads_back_into_the_same_records():
     [
         ("schema = 1", "schema = 2", "schema 2; this version reads schema 1"),
         ("schema = 1", "schema = true", "has schema True"),
-        ("schema = 1\n", "", "no configuration"),
+        ("schema = 1\n", "", "not a configuration"),
         ("[plan]", "[plan", "not valid TOML"),
         ('backend = "cuda"', 'backend = "banana"', "banana"),
         ('torch = "2.6.0"', "torch = 2.6", r"at plan.torch"),
@@ -57,7 +60,7 @@ def test_the_configuration_reads_back_into_the_same_records():
 )
 def test_a_configuration_that_is_wrong_is_refused_in_one_sentence(old, new, said):
     """Another schema, broken TOML, a wrong type or an unknown key is named."""
-    text = config_text(BUNDLE)
+    text = config_text(SETUP)
     assert old in text
     with pytest.raises(BadInput, match=said) as caught:
         read_config(text.replace(old, new, 1))
@@ -67,7 +70,7 @@ def test_a_configuration_that_is_wrong_is_refused_in_one_sentence(old, new, said
 
 def test_a_truncated_configuration_never_escapes_as_another_error():
     """Cut anywhere, the file is read or refused."""
-    text = config_text(BUNDLE)
+    text = config_text(SETUP)
     for end in range(0, len(text), 7):
         with suppress(BadInput):
             assert read_config(text[:end]).plan == PLAN
@@ -87,7 +90,7 @@ VALUES = {
 @pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash")
 def test_bash_reads_the_variables_back_and_runs_nothing():
     """Sourced by bash, every value arrives as it was; only line feeds become spaces."""
-    text = dotenv_text(change(BUNDLE, plan=change(PLAN, env={**VALUES, "BAD NAME; id": "x"})))
+    text = dotenv_text(change(SETUP, plan=change(PLAN, env={**VALUES, "BAD NAME; id": "x"})))
     names = [*VALUES, "INFERENCE_DEVICE"]
     script = 'set -a; . /dev/stdin; exec "$0" -c "import json, os; print(json.dumps(dict(os.environ)))"'
     done = subprocess.run(
@@ -100,14 +103,14 @@ def test_bash_reads_the_variables_back_and_runs_nothing():
 
 def test_the_device_that_was_verified_is_the_one_in_the_file():
     """`INFERENCE_DEVICE` names the verified device even where the plan's variables name another."""
-    text = dotenv_text(change(BUNDLE, plan=change(PLAN, env={"INFERENCE_DEVICE": "cpu"})))
+    text = dotenv_text(change(SETUP, plan=change(PLAN, env={"INFERENCE_DEVICE": "cpu"})))
     assert "INFERENCE_DEVICE=cuda\n" in text
     assert text.count("INFERENCE_DEVICE") == 1
 
 
 def test_without_an_index_of_its_own_everything_comes_from_pips_sources():
     """A plan from pip's default sources pins versions and names no address; pip itself is left out."""
-    text = requirements_text(change(BUNDLE, plan=change(PLAN, index_url=None)))
+    text = requirements_text(change(SETUP, plan=change(PLAN, index_url=None)))
     assert "--" not in text
     assert "pip==" not in text
     assert "torch==2.6.0+cu126\n" in text
@@ -115,7 +118,7 @@ def test_without_an_index_of_its_own_everything_comes_from_pips_sources():
 
 def test_without_known_packages_the_plans_requirements_are_written():
     """An environment whose packages are unknown gives the plan's own lines."""
-    text = requirements_text(change(BUNDLE, environment=change(ENVIRONMENT, packages={})))
+    text = requirements_text(change(SETUP, environment=change(ENVIRONMENT, packages={})))
     assert "\ntorch==2.6.0\nnumpy\n" in text
 
 
@@ -139,7 +142,7 @@ def asked(tmp_path, loopback_index):
     for name, version in {"torch": "2.6.0", "numpy": "2.1.0", "torchmetrics": "1.6.0"}.items():
         pypi.add(name, version)
     file = tmp_path / "requirements.txt"
-    file.write_text(requirements_text(change(BUNDLE, plan=change(PLAN, index_url=loopback_index.url))), "utf-8")
+    file.write_text(requirements_text(change(SETUP, plan=change(PLAN, index_url=loopback_index.url))), "utf-8")
     yield file, pypi.url
     pypi.close()
 
@@ -157,9 +160,9 @@ def without_settings(*command):
 @pytest.mark.process
 def test_pip_takes_torchs_family_from_its_index_and_nothing_else_from_there(pip, tmp_path, asked, loopback_index):
     """With a decoy on either side, the real pip finds torch on the index of torch, the rest on its own index."""
-    (file, pypi), told = asked, tmp_path / "told.json"
-    without_settings(*pip, "install", "--dry-run", "--index-url", pypi, "--report", told, "-r", file)
-    taken = {row["metadata"]["name"]: row["download_info"]["url"] for row in json.loads(told.read_text())["install"]}
+    (file, pypi), report = asked, tmp_path / "told.json"
+    without_settings(*pip, "install", "--dry-run", "--index-url", pypi, "--report", report, "-r", file)
+    taken = {row["metadata"]["name"]: row["download_info"]["url"] for row in json.loads(report.read_text())["install"]}
     assert {name for name, url in taken.items() if url.startswith(loopback_index.url)} == {"torch", "triton"}
     assert {name for name, url in taken.items() if url.startswith(pypi)} == {"numpy", "torchmetrics"}
 
@@ -186,7 +189,7 @@ def test_uv_locks_the_project_with_torch_from_its_own_index(tmp_path, loopback_i
     for name, version in {"torch": "2.6.0", "triton": "3.2.0", "numpy": "2.1.0", "torchmetrics": "1.6.0"}.items():
         pypi.add(name, version)
     plan = change(PLAN, index_url=loopback_index.url, requirements=("torch==2.6.0", "numpy", "torchmetrics"))
-    (tmp_path / "pyproject.toml").write_text(pyproject_text(change(BUNDLE, plan=plan)), "utf-8")
+    (tmp_path / "pyproject.toml").write_text(pyproject_text(change(SETUP, plan=plan)), "utf-8")
     clean = {name: value for name, value in os.environ.items() if not name.startswith(("UV_", "PIP_"))}
     command = [
         sys.executable,
@@ -219,7 +222,7 @@ def test_pip_keeps_to_the_constraints(pip, tmp_path, loopback_index):
     """`pip install -c constraints.txt` takes the version that was installed, not the newest."""
     for version in ("2.1.0", "2.9.9"):
         loopback_index.add("numpy", version)
-    (tmp_path / "constraints.txt").write_text(constraints_text(BUNDLE), "utf-8")
+    (tmp_path / "constraints.txt").write_text(constraints_text(SETUP), "utf-8")
     constraints = tmp_path / "constraints.txt"
     said = without_settings(*pip, "install", "--dry-run", "--index-url", loopback_index.url, "-c", constraints, "numpy")
     assert "Would install numpy-2.1.0" in said
@@ -232,19 +235,53 @@ FISH_LINE = re.compile(r"set -gx ([A-Za-z_]\w*) '((?:[^'\\]|\\['\\])*)'")
 @given(st.dictionaries(st.sampled_from(["A", "B", "C_1"]), st.text(max_size=40)))
 def test_powershell_and_fish_can_read_every_value_as_one_literal(values):
     """By the rules of their manuals, each line is one assignment of one literal that gives the value back."""
-    bundle = change(BUNDLE, plan=change(PLAN, env=values))
-    told = {name: " ".join(value.splitlines()) for name, value in values.items()}
-    expected = {**quiet(), **told, "INFERENCE_DEVICE": "cuda"}
-    lines = powershell_text(bundle).split("\n")[1:-1], fish_text(bundle).split("\n")[1:-1]
+    setup = change(SETUP, plan=change(PLAN, env=values))
+    on_one_line = {name: " ".join(value.splitlines()) for name, value in values.items()}
+    expected = {**quiet(), **on_one_line, "INFERENCE_DEVICE": "cuda"}
+    lines = powershell_text(setup).split("\n")[1:-1], fish_text(setup).split("\n")[1:-1]
     shells = [POWERSHELL_LINE.fullmatch(line) for line in lines[0]], [FISH_LINE.fullmatch(line) for line in lines[1]]
     assert {found[1]: re.sub("(['\u2018-\u201b])\\1", r"\1", found[2]) for found in shells[0]} == expected
     assert {found[1]: re.sub(r"\\(['\\])", r"\1", found[2]) for found in shells[1]} == expected
 
 
+@pytest.mark.parametrize(
+    ("system", "arch", "backend", "runner"),
+    [
+        ("linux", "x86_64", Backend.CPU, "ubuntu-24.04"),
+        ("linux", "aarch64", Backend.CPU, "ubuntu-24.04-arm"),
+        ("windows", None, Backend.CPU, "windows-2025"),
+        ("macos", "arm64", Backend.MPS, "macos-15"),
+        ("macos", "x86_64", Backend.CPU, "macos-15-intel"),
+        ("linux", "x86_64", Backend.CUDA, ["self-hosted", "linux", "X64"]),
+    ],
+)
+def test_the_job_runs_on_the_kind_of_machine_that_the_packages_are_for(system, arch, backend, runner):
+    """Wheels of one processor do not install on the other; a GPU is only in a machine of one's own."""
+    machine, plan = change(SETUP.machine, os=system, arch=arch), change(PLAN, backend=backend)
+    job = yaml.safe_load(workflow_text(change(SETUP, machine=machine, plan=plan)))["jobs"]["torch"]
+    assert job["runs-on"] == runner
+
+
+@pytest.mark.parametrize(
+    ("facts", "platform"),
+    [
+        ({"os_version": "Windows 11 10.0.26100", "os": "windows"}, "Windows-11-10.0.26100-SP0"),
+        ({"os_version": "Windows 10 10.0.19045", "os": "windows"}, "Windows-10-10.0.19045-SP0"),
+        ({"os_version": "macOS 15.1", "os": "macos", "arch": "arm64"}, "macOS-15.1-arm64-arm-64bit"),
+        ({"os_version": "macOS 14.5", "os": "macos", "arch": "x86_64"}, "macOS-14.5-x86_64-i386-64bit"),
+        ({"os": "linux", "glibc": "2.39"}, "Linux-x86_64-with-glibc2.39"),
+    ],
+)
+def test_the_block_for_issues_names_the_system_as_python_does(facts, platform):
+    """Whoever reads issues knows the spelling of `platform.platform()`."""
+    machine = change(SETUP.machine, **facts)
+    assert f"Python platform: {platform}\n" in collect_env_text(change(SETUP, machine=machine))
+
+
 @pytest.mark.heavy
 def test_fish_reads_the_variables_back_and_runs_nothing(tmp_path):
     """Sourced by the real fish, every value arrives as it was."""
-    (tmp_path / "env.fish").write_text(fish_text(change(BUNDLE, plan=change(PLAN, env=VALUES))), "utf-8")
+    (tmp_path / "env.fish").write_text(fish_text(change(SETUP, plan=change(PLAN, env=VALUES))), "utf-8")
     program = "import json, os; print(json.dumps(dict(os.environ)))"
     script = f"source {tmp_path}/env.fish; '{sys.executable}' -c '{program}'"
     done = subprocess.run(["fish", "-N", "-c", script], capture_output=True, text=True, check=True)
@@ -255,6 +292,6 @@ def test_fish_reads_the_variables_back_and_runs_nothing(tmp_path):
 def test_a_lock_holds_nothing_that_an_index_may_tell_or_not():
     """Sizes and times of files come and go with the index's answer; addresses and hashes stay."""
     notes = "upload-time = 2026-10-10T14:06:04Z, size = 5, "
-    told = f'# uv\n[[packages]]\nname = "a"\nwheels = [{{ url = "u", {notes}hashes = {{}} }}]\n'
-    cleaned = clean(change(BUNDLE, lock=told))
+    lock = f'# uv\n[[packages]]\nname = "a"\nwheels = [{{ url = "u", {notes}hashes = {{}} }}]\n'
+    cleaned = clean(change(SETUP, lock=lock))
     assert cleaned.lock == '[[packages]]\nname = "a"\nwheels = [{ url = "u", hashes = {} }]\n'

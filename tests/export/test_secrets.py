@@ -4,11 +4,11 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from export.setups import DETECTION, ENVIRONMENT, GPU, LOCK, PLAN, REPORT
+from export.setups import DETECTION, ENVIRONMENT, GPU, LOCK, PLAN, REPORT, SETUP
 
-from assistant.export import export
+from assistant.export import Setup, export
 from assistant.model.finding import Finding, Severity
-from assistant.model.machine import Detection, Evidence
+from assistant.model.machine import Evidence
 from assistant.privacy import Known, secret_values
 
 change = msgspec.structs.replace
@@ -55,16 +55,16 @@ def planted(secret: str, folder: Path) -> str:
         f'[[packages]]\nname = "own"\nversion = "1"\n'
         f'wheels = [{{ url = "https://user:{secret}@example.org/own-1.whl?sig={secret}", hashes = {{}} }}]\n'
     )
-    export(
-        Detection(machine=machine, findings=(finding,)),
-        plan,
-        environment,
-        change(REPORT, checks=checks, facts={"torch": "2.6.0", f"note {secret}": f"/home/jane/{secret}"}),
-        folder,
+    setup = Setup(
+        machine=machine,
+        findings=(finding,),
+        plan=plan,
+        environment=environment,
+        report=change(REPORT, checks=checks, facts={"torch": "2.6.0", f"note {secret}": f"/home/jane/{secret}"}),
         lock=f"# uv pip compile --index-url https://user:{secret}@example.org\n{lock}",
         hashes={"own": "0" * 64},
-        known=Known(users=("jane",), hosts=("janes-laptop",), secrets=SECRETS),
     )
+    export(setup, folder, known=Known(users=("jane",), hosts=("janes-laptop",), secrets=SECRETS))
     return "\n".join(f"{path}\n{path.read_text('utf-8')}" for path in folder.rglob("*") if path.is_file())
 
 
@@ -79,7 +79,7 @@ def test_no_secret_and_no_name_is_in_any_format(secret, tmp_path):
 
 
 def test_secrets_are_known_by_their_names_and_in_addresses():
-    """Which variables hold secrets is told by their names; a path or a switch is none."""
+    """A variable holds a secret if its name says so; a path or a switch does not."""
     assert set(secret_values(VARIABLES)) == {
         "Zk3-planted-api-key",
         "correct horse battery",
@@ -92,15 +92,7 @@ def test_secrets_are_known_by_their_names_and_in_addresses():
 
 def test_a_word_that_is_named_like_a_secret_leaves_the_packages_alone(tmp_path):
     """A token that is called `torch` or `2.6.0` would take every name and version out."""
-    export(
-        DETECTION,
-        PLAN,
-        ENVIRONMENT,
-        REPORT,
-        tmp_path,
-        ["requirements.txt"],
-        known=Known(secrets=("torch", "2.6.0", "cuda")),
-    )
+    export(SETUP, tmp_path, ["requirements.txt"], known=Known(secrets=("torch", "2.6.0", "cuda")))
     assert "torch==2.6.0+cu126" in (tmp_path / "requirements.txt").read_text("utf-8")
 
 
@@ -109,6 +101,6 @@ def test_packages_that_look_like_tokens_keep_their_names(tmp_path):
     packages = {**ENVIRONMENT.packages, "hf-transfer": "0.1.9", "pyserial-asyncio": "0.6"}
     file = "hf_transfer-0.1.9-cp38-abi3-manylinux_2_17_x86_64.whl"
     lock = LOCK.replace("packages = []", f'packages = []\nfile = "{file}"')
-    export(DETECTION, PLAN, change(ENVIRONMENT, packages=packages), REPORT, tmp_path, lock=lock)
+    export(change(SETUP, environment=change(ENVIRONMENT, packages=packages), lock=lock), tmp_path)
     assert "pyserial-asyncio==0.6" in (tmp_path / "requirements.txt").read_text("utf-8")
     assert file in (tmp_path / "pylock.toml").read_text("utf-8")

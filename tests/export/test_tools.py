@@ -72,12 +72,14 @@ FLAGS = {
 def test_the_container_gets_the_device_of_its_backend(exports, name):
     """Dockerfile and devcontainer hand over the same device, and nothing for a CPU."""
     text = (exports[name] / "Dockerfile").read_text("utf-8")
-    told = json.loads((exports[name] / ".devcontainer" / "devcontainer.json").read_text("utf-8").partition("\n")[2])
+    container = json.loads(
+        (exports[name] / ".devcontainer" / "devcontainer.json").read_text("utf-8").partition("\n")[2]
+    )
     for flag in FLAGS[name]:
         assert flag in text
-        assert flag in told["runArgs"]
-    assert told["build"]["dockerfile"] == "../Dockerfile"
-    assert bool(told["runArgs"]) == bool(FLAGS[name])
+        assert flag in container["runArgs"]
+    assert container["build"]["dockerfile"] == "../Dockerfile"
+    assert bool(container["runArgs"]) == bool(FLAGS[name])
     assert "libze-intel-gpu1" in text or "-arc-" not in name
 
 
@@ -92,8 +94,11 @@ def test_the_jobs_satisfy_githubs_schema_and_zizmor(exports):
 @board
 def test_python_dotenv_reads_the_variables(exports, name):
     """The device in `.env` is the one that was verified."""
-    told = dotenv.dotenv_values(exports[name] / ".env")
-    assert told["INFERENCE_DEVICE"] == read_config((exports[name] / "assistant.toml").read_bytes()).verification.device
+    variables = dotenv.dotenv_values(exports[name] / ".env")
+    assert (
+        variables["INFERENCE_DEVICE"]
+        == read_config((exports[name] / "assistant.toml").read_bytes()).verification.device
+    )
 
 
 @board
@@ -110,15 +115,15 @@ def test_powershells_grammar_reads_the_variables(exports, name):
 @board
 def test_conda_and_pip_read_the_environment(exports, name):
     """The YAML names a channel and a Python; each of pip's lines is an option or a requirement."""
-    told = YAML(typ="safe").load(exports[name] / "environment.yml")
-    assert set(told) == {"name", "channels", "dependencies", "variables"}
-    python, pip, packages = told["dependencies"]
+    environment = YAML(typ="safe").load(exports[name] / "environment.yml")
+    assert set(environment) == {"name", "channels", "dependencies", "variables"}
+    python, pip, packages = environment["dependencies"]
     assert re.fullmatch(r"python=3\.\d+", python)
     assert MatchSpec(python, strict=True).name.normalized == "python"
     assert pip == "pip"
     for line in packages["pip"]:
         assert line.startswith("--find-links https://") or Requirement(line)
-    assert told["channels"] == ["conda-forge"]
+    assert environment["channels"] == ["conda-forge"]
 
 
 @board
@@ -127,17 +132,19 @@ def test_pixis_manifest_has_the_fields_that_pixi_knows(exports, name):
 
     Platforms and conda's packages are read by rattler, the library that pixi reads them with.
     """
-    told = tomllib.loads((exports[name] / "pixi.toml").read_text("utf-8"))
-    assert set(told) == {"workspace", "dependencies", "pypi-dependencies", "activation"}
-    assert set(told["workspace"]) == {"name", "channels", "platforms"}
-    assert [str(Subdir(platform)) for platform in told["workspace"]["platforms"]] == told["workspace"]["platforms"]
-    for package, wanted in told["dependencies"].items():
+    workspace = tomllib.loads((exports[name] / "pixi.toml").read_text("utf-8"))
+    assert set(workspace) == {"workspace", "dependencies", "pypi-dependencies", "activation"}
+    assert set(workspace["workspace"]) == {"name", "channels", "platforms"}
+    assert [str(Subdir(platform)) for platform in workspace["workspace"]["platforms"]] == workspace["workspace"][
+        "platforms"
+    ]
+    for package, wanted in workspace["dependencies"].items():
         assert MatchSpec(f"{package} {wanted}", strict=True).name.normalized == package
-    for package, row in told["pypi-dependencies"].items():
+    for package, row in workspace["pypi-dependencies"].items():
         wanted = row if isinstance(row, str) else row["version"]
         assert Requirement(f"{package}{wanted}")
         assert isinstance(row, str) or set(row) == {"version", "index"}
-    assert all(isinstance(value, str) for value in told["activation"]["env"].values())
+    assert all(isinstance(value, str) for value in workspace["activation"]["env"].values())
 
 
 @board
@@ -157,8 +164,8 @@ def test_jupyter_reads_the_kernelspec_and_finds_the_interpreter(exports, name, t
 def test_vs_codes_settings_name_no_home(exports, name):
     """The settings are JSON below a comment; a home folder is VS Code's variable for it."""
     text = (exports[name] / ".vscode" / "settings.json").read_text("utf-8")
-    told = json.loads(text.partition("\n")[2])
-    assert told["python.defaultInterpreterPath"].startswith("${userHome}")
+    settings = json.loads(text.partition("\n")[2])
+    assert settings["python.defaultInterpreterPath"].startswith("${userHome}")
     assert "jane" not in text
 
 
@@ -196,8 +203,8 @@ def test_shells_read_the_launch_scripts(exports, name):
     """Bash parses each script; StabilityMatrix's arguments are JSON with the fields of its options."""
     for script in (exports[name] / "launch").rglob("*.sh"):
         run("bash", "-n", script)
-    told = json.loads((exports[name] / "launch" / "stabilitymatrix" / "LaunchArgs.json").read_text("utf-8"))
-    rows = [row for application, options in told.items() if application != "//" for row in options]
+    arguments = json.loads((exports[name] / "launch" / "stabilitymatrix" / "LaunchArgs.json").read_text("utf-8"))
+    rows = [row for application, options in arguments.items() if application != "//" for row in options]
     assert all(set(row) == {"Name", "Type", "OptionValue"} and row["Name"].startswith("--") for row in rows)
 
 
@@ -219,8 +226,8 @@ def test_the_report_can_be_read_as_collect_env(exports, name):
     assert found.wsl == bool(machine.wsl)
     assert found.nvidia_driver == machine.nvidia_driver
     assert found.packages["torch"].startswith("2.")
-    told = [gpu.name for gpu in found.gpus]
-    assert [gpu.name for gpu in machine.gpus if gpu.name and gpu.vendor.value != "other"] == told or not machine.gpus
+    names = [gpu.name for gpu in found.gpus]
+    assert [gpu.name for gpu in machine.gpus if gpu.name and gpu.vendor.value != "other"] == names or not machine.gpus
 
 
 def test_every_backend_is_tried(exports):

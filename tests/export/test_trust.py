@@ -5,17 +5,16 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from export.setups import DETECTION, ENVIRONMENT, PLAN, REPORT
+from export.setups import SETUP
 
 from assistant.catalog import load_catalog
 from assistant.export import read_config
-from assistant.export.bundle import Bundle
 from assistant.export.config import config_text
 from assistant.install import known_index
 from assistant.model.errors import BadInput
 
 change = msgspec.structs.replace
-TEXT = config_text(Bundle(machine=DETECTION.machine, plan=PLAN, environment=ENVIRONMENT, report=REPORT))
+TEXT = config_text(SETUP)
 PATH = 'path = "torch env"'
 PYTHON = 'python = "bin/python"'
 INDEX = 'index_url = "https://download.pytorch.org/whl/cu126"'
@@ -131,7 +130,7 @@ def test_each_other_value_has_its_form(old, new, said):
     [
         ('numpy = "abc"', r"hashes\.numpy"),
         (f'other = "{"0" * 64}"', r"hashes\.other"),
-        ("", "announces 1 hashes and holds 0"),
+        ("", "announces 1 hashes but holds 0"),
     ],
 )
 def test_each_hash_is_one_of_a_package_and_none_is_missing(row, said):

@@ -14,7 +14,7 @@ import pytest
 from export.setups import DETECTION, ENVIRONMENT, LOCK, PLAN, REPORT
 from onnx import TensorProto, helper
 
-from assistant.export import Bundle, texts
+from assistant.export import Setup, texts
 from assistant.export.config import config_text, read_config
 from assistant.host.live import LiveHost
 from assistant.host.process import leave_running, stream
@@ -102,16 +102,16 @@ def test_what_the_user_has_set_stays(monkeypatch):
     assert os.environ["ORT_DISABLE_TELEMETRY"] == "0"
 
 
-def bundle() -> Bundle:
+def setup() -> Setup:
     """Put a setup together."""
-    return Bundle(
+    return Setup(
         machine=DETECTION.machine, plan=PLAN, environment=replace(ENVIRONMENT, path="env"), report=REPORT, lock=LOCK
     )
 
 
 def test_every_export_that_carries_variables_carries_them():
     """Shells, containers, kernels, projects, jobs and the start of image applications."""
-    written = texts(bundle())
+    written = texts(setup())
     for path in CARRIERS:
         for name, value in quiet().items():
             assert name in written[path], path
@@ -121,7 +121,7 @@ def test_every_export_that_carries_variables_carries_them():
 def test_a_plan_may_name_them_and_nothing_like_them():
     """A configuration that sets one as we do is data like any; another value is not taken from a stranger."""
     told = replace(
-        bundle(), plan=replace(PLAN, env=quiet()), environment=replace(ENVIRONMENT, path="env", python="bin/python")
+        setup(), plan=replace(PLAN, env=quiet()), environment=replace(ENVIRONMENT, path="env", python="bin/python")
     )
     assert read_config(config_text(told)).plan.env == quiet()
     for env in ({"ORT_DISABLE_TELEMETRY": "0"}, {"ORT_DISABLE_TELEMETRYX": "1"}):

@@ -12,7 +12,7 @@ from loopback import LoopbackIndex
 from assistant.catalog import load_catalog
 from assistant.host.recording import ReplayHost
 from assistant.install import Sources
-from assistant.model.machine import Answer, Gpu, Machine, Recording, Said, Vendor
+from assistant.model.machine import Answer, Exchange, Gpu, Machine, Recording, Vendor
 from assistant.model.plan import Backend, Planning, Request
 from assistant.plan import make_plans
 from assistant.plan.settle import Case
@@ -27,7 +27,7 @@ TAG = "cp312-cp312-manylinux_2_28_x86_64"
 def host_with(*pip_settings: str) -> ReplayHost:
     """Give a machine whose pip tells these settings, and otherwise knows of no index (never the real PyPI)."""
     lines = pip_settings or ("global.no-index='true'",)
-    config = Said(ask=("run", "python3", "-m", "pip", "config", "list"), answer=Answer(text="\n".join(lines)))
+    config = Exchange(ask=("run", "python3", "-m", "pip", "config", "list"), answer=Answer(text="\n".join(lines)))
     return ReplayHost(Recording(said=(config,)))
 
 

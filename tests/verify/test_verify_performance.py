@@ -44,7 +44,7 @@ def test_the_table_tells_rate_ratio_limit_spread_and_noise():
     """One row per measured check; what holds it up, memory or arithmetic, is its limit; a wide spread is noisy."""
     rows = [tuple(map(render, row)) for row in speed_rows(REPORT)]
     wanted = (
-        "Speed of multiplying in float32",
+        "Matrix product speed in float32",
         "20,000 GFLOP/s",
         "200 ×",
         "80 %, measured",
