@@ -6,7 +6,7 @@ import os
 import shlex
 import sys
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
 from pathlib import Path
 
 import click
@@ -15,18 +15,18 @@ from rich.progress import Progress as Bars
 from rich.text import Text
 
 from assistant.cli.console import Terminal, console
-from assistant.cli.draw import draw_findings, draw_report, draw_rows
-from assistant.cli.draw_diagnosis import draw_diagnoses
+from assistant.cli.draw import draw_diagnoses, draw_findings, draw_report, draw_rows
 from assistant.cli.terminal import ask
-from assistant.diagnose import read_log
 from assistant.host.live import LiveHost
 from assistant.host.process import heard_by
 from assistant.i18n import _, as_typed, ngettext, render, say, sentences
 from assistant.install import Prepared, Sources, find_uv, read_marker
 from assistant.model.errors import AssistantError, BadInput, Cancelled, WorkFailed
 from assistant.model.event import Event, Progress, Step
+from assistant.model.plan import Plan, Planning, Request
+from assistant.model.record import replace
 from assistant.model.report import verdict
-from assistant.session.actions import Answer
+from assistant.session.actions import Answer, Resume, Wish
 from assistant.session.nouns import Phase, State, Task
 from assistant.session.runner import InlineRunner
 from assistant.session.session import TAKE_BACK, Session
@@ -64,8 +64,9 @@ class Journey:
         self._quiet = quiet
         self._interrupted = False
         columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), BarColumn(), TimeElapsedColumn())
-        told = Terminal(stderr=True)
-        self._bars = Bars(*columns, console=told, transient=True, disable=quiet or not told.is_terminal)
+        terminal = Terminal(stderr=True)
+        hidden = quiet or not terminal.is_terminal
+        self._bars = Bars(*columns, console=terminal, transient=True, disable=hidden)
         self._line = self._bars.add_task("", total=None)
 
     @property
@@ -74,7 +75,7 @@ class Journey:
         return self.session.state
 
     def run(self, *tasks: Task) -> State:
-        """Run tasks in order; the first that fails is raised with its own exit code.
+        """Run tasks in order; raise the failure of the first that fails, with its own exit code.
 
         A `KeyboardInterrupt` that is raised carries what stands then, as an `AssistantError`.
         """
@@ -82,7 +83,9 @@ class Journey:
             if reasons := self.session.blockers(task):
                 raise BadInput(sentences(reasons), hint=_("Run `assistant setup` first."))
             try:
-                with nullcontext() if self._bars.disable else self._bars, self._interruptible(task):
+                # Ctrl-C stops what changes files only where it can be taken back, and anything else at once.
+                heard = heard_by(self._interrupt) if task in TAKE_BACK else nullcontext()
+                with nullcontext() if self._bars.disable else self._bars, heard:
                     self.session.begin(task)
                 self._raise_for(task)
             except KeyboardInterrupt as error:
@@ -97,9 +100,25 @@ class Journey:
                 DRAW[task](self.state)
         return self.state
 
-    def _interruptible(self, task: Task) -> AbstractContextManager[None]:
-        """Let Ctrl-C stop what changes files only where it can be taken back, and anything else at once."""
-        return heard_by(self._interrupt) if task in TAKE_BACK else nullcontext()
+    def plan(self, request: Request) -> State:
+        """Plan what is asked for."""
+        self.session.dispatch(Wish(request=request))
+        return self.run(Task.PLAN)
+
+    def take(self, plan: Plan) -> None:
+        """Go on with a plan that was made elsewhere."""
+        planning = Planning(choice=plan, plans=(plan,))
+        self.session.dispatch(Resume(state=replace(self.state, planning=planning)))
+
+    def install(self, *then: Task, yes: bool) -> None:
+        """Ask before anything is written, unless all is there already; install, verify, and do what comes then.
+
+        Raises `Cancelled` where the user says no.
+        """
+        ready = self.state.preview and self.state.preview.ready
+        if not (ready or yes or ask(say("Install now?"), default=True)):
+            raise Cancelled(_("Nothing was installed."), hint=_("Run the command again when you are ready."))
+        self.run(Task.INSTALL, Task.VERIFY, *then)
 
     def _interrupt(self) -> None:
         self._interrupted = True
@@ -152,18 +171,10 @@ def _raise_abort() -> None:
     raise click.Abort
 
 
-def agree(state: State, *, yes: bool) -> None:
-    """Ask before anything is written, unless all is there already; raise `Cancelled` where the user says no."""
-    if state.preview and state.preview.ready:
-        return
-    if not yes and not ask(say("Install now?"), default=True):
-        raise Cancelled(_("Nothing was installed."), hint=_("Run the command again when you are ready."))
-
-
 def refuse_failed(state: State) -> None:
     """Raise `WorkFailed` where a check of the verification failed."""
     if state.report and not state.report.passed:
-        raise WorkFailed(_("Some checks failed."), hint=_("The table above and the report tell which, and why."))
+        raise WorkFailed(_("Some checks failed."), hint=_("The table above and the report say which, and why."))
 
 
 def _draw_detect(state: State) -> None:
@@ -171,8 +182,8 @@ def _draw_detect(state: State) -> None:
     if machine is None:
         return
     gpus = ", ".join(gpu_line(gpu) for gpu in machine.gpus) or say("no GPU found")
-    told = say("{system}, Python {python}, {gpus}")
-    _done(say("Detect"), told.format(system=machine.os_version or machine.os, python=machine.python, gpus=gpus))
+    system = machine.os_version or machine.os
+    _done(say("Detect"), say("{system}, Python {python}, {gpus}", system=system, python=machine.python, gpus=gpus))
     draw_findings(state.findings)
 
 
@@ -190,16 +201,8 @@ def _draw_prepare(state: State) -> None:
     if preview is None:
         return
     count, size = len(preview.resolution.packages), preview.download / 10**6
-    console.print(
-        Text(
-            say(
-                "  {count} packages, {size:.0f} MB to download, into {target}",
-                count=count,
-                size=size,
-                target=preview.target,
-            )
-        )
-    )
+    text = say("  {count} packages, {size:.0f} MB to download, into {target}")
+    console.print(Text(text.format(count=count, size=size, target=preview.target)))
     draw_findings(preview.findings)
     for command in preview.commands:
         console.print(Text(f"    {shlex.join(command)}", style="dim"))
@@ -207,19 +210,19 @@ def _draw_prepare(state: State) -> None:
 
 def draw_preview(preview: Prepared) -> None:
     """Print every package with its size, and every file that an installation would write."""
-    rows = ((one.name, one.version, _size(one.size), one.url) for one in preview.resolution.packages)
+    unknown = say("unknown")
+    rows = (
+        (one.name, one.version, unknown if one.size is None else f"{one.size / 1e6:.2f} MB", one.url)
+        for one in preview.resolution.packages
+    )
     draw_rows((say("Package"), say("Version"), say("Size"), say("Source")), rows)
     if preview.ready:
         console.print(say("This environment is there already and holds exactly these packages."))
     for path in preview.writes:
         console.print(Text(say("  writes {path}", path=path)))
     total, fetched = preview.resolution.download / 1e6, preview.download / 1e6
-    told = say("  {total:.1f} MB in all, of which {fetched:.1f} MB have yet to be downloaded; nothing was changed")
-    console.print(Text(told.format(total=total, fetched=fetched)))
-
-
-def _size(size: int | None) -> str:
-    return say("unknown") if size is None else f"{size / 1e6:.2f} MB"
+    text = say("  {total:.1f} MB in all, {fetched:.1f} MB of it still to download; nothing was changed")
+    console.print(Text(text.format(total=total, fetched=fetched)))
 
 
 def _draw_install(state: State) -> None:
@@ -238,19 +241,19 @@ def _draw_verify(state: State) -> None:
 def _draw_diagnose(state: State) -> None:
     _draw_causes(state)
     worth = sum(finding.wrong for finding in state.findings)
-    text = render(ngettext("{count} thing to mend, see above", "{count} things to mend, see above", worth))
-    _done(say("Diagnose"), text if worth else say("nothing to mend"), good=not worth)
+    text = render(ngettext("{count} problem found, see above", "{count} problems found, see above", worth))
+    _done(say("Diagnose"), text if worth else say("no problems found"), good=not worth)
 
 
 def _draw_causes(state: State) -> None:
-    draw_diagnoses(read_log(""), ((diagnosis, None) for diagnosis in state.diagnoses[:CAUSES]))
+    draw_diagnoses((diagnosis, None) for diagnosis in state.diagnoses[:CAUSES])
 
 
 def _draw_export(state: State) -> None:
     files = [Path(path) for path in state.exported]
     folder = os.path.commonpath([path.parent for path in files]) if files else ""
-    told = render(ngettext("{count} file in {folder}", "{count} files in {folder}", len(files), folder=folder))
-    _done(say("Export"), told)
+    text = ngettext("{count} file in {folder}", "{count} files in {folder}", len(files), folder=folder)
+    _done(say("Export"), render(text))
     for path in files:
         console.print(Text(f"    {path.relative_to(folder)}"))
     for line in state.log:

@@ -18,7 +18,7 @@ from assistant.model.errors import BadInput
 
 @click.command(context_settings={"ignore_unknown_options": True})
 @click.option("--app", "as_app", is_flag=True, help="Show the setup alone, without its code (by Voilà).")
-@click.option("--folder", metavar="DIR", help="Where your copies of the notebooks and labs lie.")
+@click.option("--folder", metavar="DIR", help="Folder for your copies of the notebooks and labs.")
 @click.argument("jupyter_arguments", nargs=-1, type=click.UNPROCESSED)
 def lab(jupyter_arguments: tuple[str, ...], folder: str | None, *, as_app: bool) -> None:
     """Open the guided setup in JupyterLab; further arguments go to `jupyter lab` (with --app to `voila`)."""

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from assistant.cli.inputs import write_file
-from assistant.cli.terminal import echo_json
+from assistant.cli.terminal import echo_json, json_option
 from assistant.i18n import _, language
 from assistant.model.errors import WorkFailed
 from assistant.onnx.answers import CHECK_SECONDS, CONVERT_SECONDS, TRY_SECONDS
@@ -28,13 +28,16 @@ def onnx() -> None:
 @onnx.command()
 @click.argument("model")
 @click.option(
-    "--provider", type=click.Choice(["dml", "cpu"]), default="dml", help="Whose kernels to ask; DirectML's by default."
+    "--provider",
+    type=click.Choice(["dml", "cpu"]),
+    default="dml",
+    help="Whose kernels to check for; DirectML's by default.",
 )
-@click.option("--svg", metavar="FILE", help="Write a picture of what runs where.")
+@click.option("--svg", metavar="FILE", help="Save a picture of what runs where.")
 @_limit(CHECK_SECONDS)
-@click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
+@json_option
 def check(model: str, provider: str, svg: str | None, limit: float, *, as_json: bool) -> None:
-    """Tell which nodes of a model run on the device, which on the CPU, and why."""
+    """Show which nodes of a model run on the device, which on the CPU, and why."""
     from assistant.onnx import apart  # noqa: PLC0415 - `--help` needs no child
     from assistant.onnx.worker import Request  # noqa: PLC0415 - likewise
 
@@ -54,16 +57,25 @@ def check(model: str, provider: str, svg: str | None, limit: float, *, as_json: 
 
 @onnx.command()
 @click.argument("model")
-@click.option("--to", "output", metavar="FILE", help="Where the result goes; by default beside the model.")
+@click.option("--to", "output", metavar="FILE", help="Where to write the result; by default beside the model.")
 @click.option("--fp16/--no-fp16", default=True, help="Convert to FP16 (the default) or leave the types alone.")
-@click.option("--opset", type=click.IntRange(7, 21), default=None, help="Lower the opset to this one, not to the best.")
-@click.option("--npu", is_flag=True, help="Also run 1-D convolutions and pools as 2-D ones, as NPUs know no other.")
-@click.option("--keep", multiple=True, metavar="NODE|OPERATOR", help="Keep a node, or every node of an operator, FP32.")
-@click.option("--fp16-io", is_flag=True, help="Let inputs and outputs be FP16 too.")
-@click.option("--inputs", metavar="FILE.npz", help="Real inputs, an array for each input's name.")
+@click.option(
+    "--opset",
+    type=click.IntRange(7, 21),
+    default=None,
+    help="Lower the opset to this one, not to the one that suits best.",
+)
+@click.option(
+    "--npu", is_flag=True, help="Also turn 1-D convolutions and pools into 2-D ones, for NPUs that know no other."
+)
+@click.option(
+    "--keep", multiple=True, metavar="NODE|OPERATOR", help="Keep a node, or every node of an operator, in FP32."
+)
+@click.option("--fp16-io", is_flag=True, help="Convert the model's inputs and outputs to FP16, too.")
+@click.option("--inputs", metavar="FILE.npz", help="Real inputs: an array for each input, by its name.")
 @_limit(CONVERT_SECONDS)
-@click.option("--force", is_flag=True, help="Replace a result that is there.")
-@click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
+@click.option("--force", is_flag=True, help="Overwrite an earlier result.")
+@json_option
 def convert(  # noqa: PLR0913 - each is an option
     model: str,
     output: str | None,
@@ -78,7 +90,7 @@ def convert(  # noqa: PLR0913 - each is an option
     force: bool,
     as_json: bool,
 ) -> None:
-    """Convert a model to what DirectML runs well; the result and a log of every change lie beside it."""
+    """Convert a model to what DirectML runs well; writes the result and a log of every change beside it."""
     from assistant.onnx import apart  # noqa: PLC0415 - `--help` needs no child
     from assistant.onnx.worker import Request  # noqa: PLC0415 - likewise
 
@@ -106,12 +118,12 @@ def convert(  # noqa: PLR0913 - each is an option
 
 @onnx.command(name="try")
 @click.argument("model")
-@click.option("--against", metavar="FILE", help="The model to agree with; by default the one it was converted from.")
+@click.option("--against", metavar="FILE", help="The model to compare with; by default the one it was converted from.")
 @click.option("--provider", type=click.Choice(["dml", "cpu"]), default="dml", help="Where to run it.")
-@click.option("--inputs", metavar="FILE.npz", help="Real inputs, an array for each input's name.")
+@click.option("--inputs", metavar="FILE.npz", help="Real inputs: an array for each input, by its name.")
 @click.option("--python", "interpreter", metavar="PATH", help="The Python whose ONNX Runtime is used.")
 @_limit(TRY_SECONDS)
-@click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
+@json_option
 def try_(
     model: str,
     against: str | None,
@@ -122,7 +134,7 @@ def try_(
     *,
     as_json: bool,
 ) -> None:
-    """Run a model in a process of its own and compare it with FP32 on the CPU."""
+    """Run a model and compare its results with FP32 on the CPU."""
     from assistant.onnx import apart  # noqa: PLC0415 - `--help` needs no child
     from assistant.onnx.worker import Request  # noqa: PLC0415 - likewise
     from assistant.session.interpreters import onnx_python  # noqa: PLC0415 - likewise
@@ -144,4 +156,4 @@ def try_(
 
         draw_attempt(answer)
     if not answer.passed:
-        raise WorkFailed(answer.verdict, hint=_("`assistant onnx check` tells what stands in the way."))
+        raise WorkFailed(answer.verdict, hint=_("`assistant onnx check` says what stands in the way."))

@@ -95,7 +95,7 @@ def draw_steps(stepper: Stepper, state: State, since: float) -> None:
         "total": bool(progress and progress.total),
     }
     stepper.send_progress(shown, render(progress.figures) if progress else "")
-    stopping = say("Stopping; changes made so far are rolled back.") if state.stopping else ""
+    stopping = say("Stopping; changes made so far are being rolled back.") if state.stopping else ""
     stepper.status = about(state.current, stopping or text or word(statuses[state.current]))
     stepper.current = state.current.value
 
