@@ -84,7 +84,7 @@ def _use_language(context: click.Context, _option: click.Parameter, code: str | 
     is_eager=True,
     expose_value=False,
     callback=_use_language,
-    help="Language of all sentences.",
+    help="Language of all messages.",
 )
 def cli() -> None:
     """Set up PyTorch for the GPU that you have: detect, plan, install, verify, diagnose, export."""

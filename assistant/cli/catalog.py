@@ -37,7 +37,7 @@ index_option = click.option(
 
 @click.group()
 def catalog() -> None:
-    """Show, check or refresh the tables that plans rest on."""
+    """Show, check or refresh the tables that plans are based on."""
 
 
 @catalog.command()
@@ -112,7 +112,7 @@ def refresh(index_url: str, *, yes: bool, as_json: bool) -> None:
     if as_json:
         echo_json({"changes": found.changes, "not_checked": listing.unchecked, "written": path})
     elif path:
-        echo(say("Written to {path}; plans rest on it from now on.", path=path))
+        echo(say("Written to {path}; plans are based on it from now on.", path=path))
 
 
 def _tables(known: Catalog) -> dict[str, dict[str, Any]]:

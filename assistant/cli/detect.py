@@ -40,7 +40,7 @@ def detect(
 ) -> None:
     """Find out what this machine is: its system, GPUs, drivers and Python."""
     if report and (record or replay):
-        raise click.UsageError(say("--from reads a text, so --record and --replay do not go with it."))
+        raise click.UsageError(say("--from reads a text and cannot be combined with --record or --replay."))
     facts = dict(map(_pair, overrides))
     if report:
         from assistant.parsers.decode import text_pieces  # noqa: PLC0415 - the machine itself needs no decoder

@@ -40,7 +40,7 @@ def diagnose(
     """Find the cause of a failure in a log ('-' for standard input)."""
     only_one(machine=machine, replay=replay, batch=batch)
     if batch and log:
-        raise click.UsageError(say("--batch reads logs from its own file, so no LOG goes with it."))
+        raise click.UsageError(say("--batch reads its logs from a file and cannot be combined with LOG."))
     if batch:
         print_answers(read_file(batch), _answer)
         return

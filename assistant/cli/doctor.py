@@ -22,7 +22,9 @@ from assistant.session.doctor import examine
 def doctor(replay: str | None, target: str | None, *, verbose: bool, as_json: bool) -> None:
     """Check this machine: one line for each check, with fixes for what is wrong."""
     if replay and target:
-        raise click.UsageError(say("--target names an environment of this machine, so --replay does not go with it."))
+        raise click.UsageError(
+            say("--target names an environment of this machine and cannot be combined with --replay.")
+        )
     host = host_of(replay)
     findings = examine(host, _site(target, host) if target else None)
     if as_json:

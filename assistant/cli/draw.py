@@ -1,4 +1,4 @@
-"""How the terminal draws facts, plans, causes and reports; text from outside is never read as markup."""
+"""How the terminal draws facts, plans, causes, reports and models; text from outside is never read as markup."""
 
 from __future__ import annotations
 
@@ -11,8 +11,21 @@ from rich.text import Text
 from assistant.cli.console import console
 from assistant.i18n import Message, _, as_typed, render, say
 from assistant.model.finding import Diagnosis, Finding, Remedy, Severity
-from assistant.model.report import Status
+from assistant.model.report import Status, duration
 from assistant.model.visible import one_line, visible
+from assistant.onnx.answers import (
+    HEADINGS_OF_AGREEMENT,
+    HEADINGS_OF_CHANGES,
+    HEADINGS_OF_RUNS,
+    Attempt,
+    Checked,
+    Conversion,
+    operator_rows,
+    operator_table,
+    rows_of_agreement,
+    rows_of_changes,
+    rows_of_runs,
+)
 from assistant.views import (
     CHECK_HEADINGS,
     SPEED_HEADINGS,
@@ -116,7 +129,7 @@ def draw_course(course: Course) -> None:
         console.print(Text(say("The configuration is applied to the letter: the same packages, file by file.")))
         console.print(Text(f"    {requirements}", style="dim"))
     else:
-        console.print(Text(say("The configuration does not fit this machine as it is, so it is planned anew.")))
+        console.print(Text(say("The configuration does not fit this machine as it is, so a new plan is made.")))
 
 
 def draw_drifts(found: Iterable[Drift]) -> None:
@@ -178,3 +191,36 @@ def draw_unknown(rules: Iterable[Rule]) -> None:
         console.print(Text(say("  nearest: {title} ({key})", title=say(rule.title), key=rule.key), style="dim"))
     text = say("If something did fail, `assistant diagnose LOG --report FILE.md` writes a report to paste.")
     console.print(Text(as_typed(text)))
+
+
+def draw_check(answer: Checked) -> None:
+    """Print the verdict, a row for each operator, and what to do."""
+    console.print(Text(render(answer.verdict), style="bold"))
+    if answer.npu:
+        console.print(Text(render(answer.npu)))
+    table = Table(box=None, padding=(0, 2))
+    headings, rows = operator_table(answer)
+    for place, heading in enumerate(headings):
+        table.add_column(render(heading), justify="right" if 0 < place < len(headings) - 1 else "left")
+    for counts, (operator, *cells) in zip(operator_rows(answer), rows, strict=True):
+        style = "red" if counts.nowhere else "yellow" if counts.cpu else ""
+        table.add_row(Text(render(operator), style=style), *(Text(render(cell)) for cell in cells))
+    console.print(table)
+    draw_findings(answer.findings)
+
+
+def draw_conversion(done: Conversion) -> None:
+    """Print what was changed and where the result is."""
+    draw_rows(HEADINGS_OF_CHANGES, rows_of_changes(done))
+    text = say("Written: {file}, opset {opset}, in {seconds}.")
+    console.print(Text(text.format(file=done.output, opset=done.opset, seconds=duration(done.seconds)), style="bold"))
+
+
+def draw_attempt(answer: Attempt) -> None:
+    """Print the verdict, the two runs, and how each output compares."""
+    if answer.passed:  # a failure ends the command with its sentence
+        console.print(Text(render(answer.verdict), style="bold green"))
+    for note in answer.notes:
+        console.print(Text(render(note)))
+    draw_rows(HEADINGS_OF_RUNS, rows_of_runs(answer))
+    draw_rows(HEADINGS_OF_AGREEMENT, rows_of_agreement(answer))

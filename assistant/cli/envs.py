@@ -28,9 +28,9 @@ def envs(remove: str, *, prune: bool, yes: bool, as_json: bool) -> None:
             echo_json({"removed": removed, "freed_bytes": freed})
             return
         if freed is not None:
-            echo(say("{size} MB were freed.", size=freed // 10**6))
+            echo(say("Freed {size} MB.", size=freed // 10**6))
         if removed:
-            echo(say("{path} is removed.", path=removed))
+            echo(say("Removed {path}.", path=removed))
         return
     found = made_environments(LiveHost())
     if as_json:
@@ -38,7 +38,7 @@ def envs(remove: str, *, prune: bool, yes: bool, as_json: bool) -> None:
     elif found:
         _draw(found)
     else:
-        echo(as_typed(say("There is none yet; `assistant setup` makes one.")))
+        echo(as_typed(say("There are no environments yet; `assistant setup` makes one.")))
 
 
 def _remove(name: str, *, yes: bool) -> str:

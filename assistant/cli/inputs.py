@@ -39,7 +39,7 @@ def read_file(name: str, limit: int = READ_LIMIT) -> bytes:
     if len(data) > limit:
         file_name = say("Standard input") if name == "-" else name
         text = _("{file} is longer than {limit} MB.", file=file_name, limit=limit // 10**6)
-        raise BadInput(text, hint=_("Give the part that matters."))
+        raise BadInput(text, hint=_("Pass only the part that matters."))
     return data
 
 
@@ -80,4 +80,4 @@ def only_one(**options: object) -> None:
     """Refuse options of which each says where the same thing comes from."""
     given = [f"--{name}" for name, value in options.items() if value]
     if len(given) > 1:
-        raise click.UsageError(say("{options} do not go together; leave all but one out.", options=", ".join(given)))
+        raise click.UsageError(say("{options} cannot be combined; use only one of them.", options=", ".join(given)))

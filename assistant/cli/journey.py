@@ -228,7 +228,7 @@ def draw_preview(preview: Prepared) -> None:
 def _draw_install(state: State) -> None:
     if state.environment and state.preview:
         ready = state.preview.ready is not None
-        text = say("it was there already, in {path}") if ready else say("made {path}")
+        text = say("already there, in {path}") if ready else say("created {path}")
         _done(say("Install"), text.format(path=state.environment.path))
 
 

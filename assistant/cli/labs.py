@@ -77,7 +77,7 @@ def check(
             hint=_("Name the folder that holds the notebooks."),
         )
     if run and not network and not all(row.solved for row in found):
-        echo(say("Labs that install packages cannot be mended without the network; --network lets them."), err=True)
+        echo(say("Labs that install packages cannot be solved without the network; allow it with --network."), err=True)
     context.exit(0 if found and all(row.solved for row in found) else 1)
 
 

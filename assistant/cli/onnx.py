@@ -50,7 +50,7 @@ def check(model: str, provider: str, svg: str | None, limit: float, *, as_json: 
     if as_json:
         echo_json(answer)
     else:
-        from assistant.cli.draw_onnx import draw_check  # noqa: PLC0415 - --json needs no drawing
+        from assistant.cli.draw import draw_check  # noqa: PLC0415 - --json needs no drawing
 
         draw_check(answer)
 
@@ -111,7 +111,7 @@ def convert(  # noqa: PLR0913 - each is an option
     if as_json:
         echo_json(done)
     else:
-        from assistant.cli.draw_onnx import draw_conversion  # noqa: PLC0415 - --json needs no drawing
+        from assistant.cli.draw import draw_conversion  # noqa: PLC0415 - --json needs no drawing
 
         draw_conversion(done)
 
@@ -152,7 +152,7 @@ def try_(
     if as_json:
         echo_json(answer)
     else:
-        from assistant.cli.draw_onnx import draw_attempt  # noqa: PLC0415 - --json needs no drawing
+        from assistant.cli.draw import draw_attempt  # noqa: PLC0415 - --json needs no drawing
 
         draw_attempt(answer)
     if not answer.passed:

@@ -23,7 +23,13 @@ def recover(context: click.Context, /, target: str, *, gives_up: bool, as_json: 
     """Roll back what an interrupted installation left; harmless if there is nothing."""
     only = Path(target).expanduser().absolute() if target else None
     if gives_up:
-        _print_given_up(give_up(only), as_json=as_json)
+        forgotten = give_up(only)
+        if as_json:
+            echo_json(forgotten, indent=0)
+        elif not forgotten:
+            echo(say("There is nothing to give up."))
+        else:
+            _print_forgotten(forgotten)
         return
     done = take_back(only)
     if as_json:
@@ -40,7 +46,7 @@ def _print_outcome(one: Recovered, *, as_json: bool) -> None:
         echo(sentences((as_typed(one.error), as_typed(one.hint))), err=True)
     elif not as_json:
         text = {
-            Outcome.TAKEN_BACK: say("{path} is as it was before."),
+            Outcome.TAKEN_BACK: say("{path} has been restored."),
             Outcome.STANDS: say("The installation in {path} is complete and stays; its leftovers have been removed."),
         }[one.outcome]
         echo(text.format(path=one.target))
@@ -48,13 +54,8 @@ def _print_outcome(one: Recovered, *, as_json: bool) -> None:
             echo(say("Files that were not part of the installation have been moved to {path}.", path=path))
 
 
-def _print_given_up(found: dict[str, tuple[str, ...]], *, as_json: bool) -> None:
-    if as_json:
-        echo_json(found, indent=0)
-        return
-    for target, stays in found.items():
+def _print_forgotten(found: dict[str, tuple[str, ...]]) -> None:
+    for target, left in found.items():
         echo(say("The unfinished installation in {path} is forgotten.", path=target))
-        for path in stays:
+        for path in left:
             echo(say("  {path} is still there; delete it when you no longer need its contents.", path=path))
-    if not found:
-        echo(say("There is nothing to give up."))

@@ -104,7 +104,9 @@ def verify(target: str, device: str, *, full: bool, as_json: bool) -> None:
     state = setup_of(Path(target).expanduser().absolute(), LiveHost()) if target else last_setup()
     if not (device or state.plan):
         path = state.environment.path if state.environment else target
-        raise BadInput(_("Nothing says which device {path} is for.", path=path), hint=_("Name it, as in --device cpu."))
+        raise BadInput(
+            _("It is not known which device {path} is for.", path=path), hint=_("Name it, as in --device cpu.")
+        )
     state = replace(state, device=device, level="full" if full else "quick", report=None, proof=None)
     journey = Journey(state, quiet=as_json)
     journey.run(Task.VERIFY)
@@ -135,7 +137,7 @@ def _prepared(
             journey.session.dispatch(Choose(index=len(plans) - 1))
         elif journey.state.plan == plans[-2]:
             raise NothingFits(
-                sentences((_("No CPU build of torch can be had from here."), *plans[-2].warnings)),
+                sentences((_("No CPU build of torch is available from here."), *plans[-2].warnings)),
                 hint=_(
                     "Restore the connection, name a source with --index-url or --find-links, or take PyPI's build "
                     "and its several GB of CUDA with --with-cuda-libraries."

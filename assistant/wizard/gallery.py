@@ -50,7 +50,7 @@ class Gallery(widgets.VBox):  # type: ignore[misc]  # the library has no types
         self.wizard = widgets.VBox()
         self.look.value = html.style((STATIC / "wizard.css").read_text(encoding="utf-8"))
         self.head.value = html.heading(
-            say("Recorded machines"), say("Choose one, change a fact, and see what it gets.")
+            say("Recorded machines"), say("Choose one, change a fact, and see which PyTorch it gets.")
         )
         filters, choice = _row(self.vendor, self.os, self.text), _row(self.machine, self.fact, self.open)
         self.children = (self.look, self.head, filters, choice, self.detail, self.cards, self.wizard)
@@ -71,9 +71,7 @@ class Gallery(widgets.VBox):  # type: ignore[misc]  # the library has no types
         shown = fitting(self._all, vendor=self.vendor.value, os=self.os.value, text=self.text.value)
         self.machine.options = [(exhibit.label, exhibit.name) for exhibit in shown]
         self.cards.value = (
-            html.cards(map(_card, shown))
-            if shown
-            else html.note(Severity.INFO, say("No recorded machine is like that."))
+            html.cards(map(_card, shown)) if shown else html.note(Severity.INFO, say("No recorded machine matches."))
         )
         self._draw()
 

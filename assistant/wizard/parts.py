@@ -39,11 +39,11 @@ def show(widget: widgets.Widget, *, visible: bool) -> None:
         widget.add_class("ptsa-hidden")
 
 
-def _only_markup(_widget: widgets.Widget, proposal: dict[str, Any]) -> Markup:
+def _only_markup(_widget: widgets.Widget, proposal: dict[str, Any]) -> str:
     """Refuse a text that was not escaped, whatever it holds, so that nobody can forget to escape one."""
     if not isinstance(proposal["value"], Markup):
         raise TypeError(proposal["value"])
-    return proposal["value"]
+    return str(proposal["value"])  # what is sent to the browser knows no kinds of text
 
 
 class Drawing(widgets.HTML):  # type: ignore[misc]  # the library has no types

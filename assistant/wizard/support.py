@@ -7,7 +7,7 @@ from itertools import groupby
 
 from assistant.i18n import Text, say, use_language
 from assistant.model.plan import Backend, Plan
-from assistant.session.support import SYSTEMS, WORKLOADS, Cell, Known, matrix, state_word, workloads
+from assistant.session.support import SYSTEMS, WORKLOADS, Known, matrix, state_word, workloads
 from assistant.svg import Markup, tag
 
 # Dark enough for white words; the words tell the backend, the colour only repeats it.
@@ -59,7 +59,11 @@ def draw_support(language: str | None = None) -> Matrix:
     use_language(language)
     families = [list(cells) for _family, cells in groupby(matrix(), key=lambda cell: cell.family.family)]
     columns = [TITLES[system] for system in SYSTEMS]
-    rows = [(_named(cells[0]), [_best(cell.plan) for cell in cells]) for cells in families]
+    rows = []
+    for cells in families:
+        family = cells[0].family
+        name = f"{family.family}  ({family.name})" if family.name else say("no GPU")
+        rows.append((name, [_best(cell.plan) for cell in cells]))
     return Matrix(say("The best plan for each family of GPUs on each system"), columns, rows)
 
 
@@ -73,10 +77,6 @@ def draw_workloads(language: str | None = None) -> Matrix:
         for backend in Backend
     ]
     return Matrix(say("What is known of each workload on each backend"), titles, rows)
-
-
-def _named(cell: Cell) -> str:
-    return f"{cell.family.family}  ({cell.family.name})" if cell.family.name else say("no GPU")
 
 
 def _best(plan: Plan | None) -> Field:

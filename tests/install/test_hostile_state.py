@@ -284,7 +284,7 @@ def test_one_corrupt_file_of_the_state_stops_nobody_else(
     work = picture(home / "thesis")
     with fault("corrupt state"):
         code, said, complaint = command("recover")
-        assert f"{good} is as it was before." in said
+        assert f"{good} has been restored." in said
         assert not (good / WORK).exists()
         if code:
             assert (code, complaint.count("\n")) == (1, 1), complaint

@@ -65,7 +65,7 @@ class DetectPanel(Panel):
             ]
         )
         ruler = driver_ruler(outlook(machine).openings, machine.nvidia_driver or "")
-        following = say("The next step chooses the PyTorch that fits these facts. It only reads, too.")
+        following = say("The next step chooses the PyTorch that fits this machine. It changes nothing, either.")
         return (
             top
             + html.section(say("What was found"), found)
@@ -97,7 +97,7 @@ def _card(seen: CardOutlook, count: int) -> Markup:
         )
         for plan in seen.plans
     ]
-    cannot = [line for line in (seen.why or say("No PyTorch build uses it."), seen.would_help) if line]
+    cannot = [line for line in (seen.why or say("No PyTorch build supports it."), seen.would_help) if line]
     if can:
         verdict = html.paragraph(say("It can run:")) + html.bullets(dict.fromkeys(can), "ok")
     else:

@@ -71,7 +71,7 @@ class DiagnosePanel(Panel):
         top = html.heading(say("Is anything wrong?"), say("What detection and verification noticed, and what failed."))
         worth = [finding for finding in state.findings if finding.severity in {Severity.WARNING, Severity.ERROR}]
         found = joined([*map(_cause, state.diagnoses), *map(html.finding, worth)])
-        following = say("What is pasted is read here, in this kernel, and sent nowhere.")
+        following = say("What you paste is read here, in this kernel, and sent nowhere.")
         if _offered(state):
             following += " " + say("A fix is applied only when you press its button.")
         return (
@@ -116,7 +116,7 @@ def _label(fix: Remedy) -> str:
 def _preview(fix: Remedy, state: State) -> Markup:
     """Say what pressing the button will do."""
     if fix.plan:
-        text = say("The plan step takes up {backend} with Python {python}; nothing is installed before you agree.")
+        text = say("This makes a plan for {backend} with Python {python}; nothing is installed before you agree.")
         return html.paragraph(text.format(backend=fix.plan.backend.value, python=fix.plan.python))
     commands = commands_for(fix, state.environment) if state.environment else ()
     typed = [shlex.join(words) for words in commands or ()]
@@ -129,8 +129,8 @@ def _tried(state: State) -> Markup:
     fixes = named(state)
     words = {
         Outcome.FIXED: (Severity.OK, say("Fixed: {way}")),
-        Outcome.NOT_FIXED: (Severity.WARNING, say("Done, but not fixed: {way}")),
-        Outcome.DONE: (Severity.INFO, say("Done; nothing here can tell whether it helped: {way}")),
+        Outcome.NOT_FIXED: (Severity.WARNING, say("Applied, but the problem remains: {way}")),
+        Outcome.DONE: (Severity.INFO, say("Applied; whether it helped cannot be checked here: {way}")),
     }
     known = ((*words[outcome], fixes[name].text) for name, outcome in state.mended.items() if name in fixes)
     return joined(html.note(severity, text.format(way=way)) for severity, text, way in known)

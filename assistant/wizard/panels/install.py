@@ -46,11 +46,11 @@ class InstallPanel(Panel):
     def draw(self, state: State) -> Markup:
         """Show what will happen, or what has."""
         if state.target == KERNEL:
-            lead = say("This kernel's own environment is changed; should anything fail, it is put back as it was.")
+            lead = say("This kernel's own environment is changed; if anything fails, it is restored.")
         elif state.target:
             lead = say(
-                "The folder gets a new environment; one that stands there already is changed, and put back as it was "
-                "should anything fail."
+                "A new environment is made in this folder; one that is already there is changed, and restored if "
+                "anything fails."
             )
         else:
             lead = say("A new environment is made; nothing that exists is touched.")
@@ -86,7 +86,7 @@ def _ready(state: State) -> Markup:
         return note
     restart = say(
         "This kernel had already imported torch, so it still runs the old one: restart it (menu Kernel), run the cell "
-        "above again and go on from where you are."
+        "above again and continue from where you are."
     )
     return note + html.note(Severity.WARNING, restart)
 

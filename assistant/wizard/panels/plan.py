@@ -93,7 +93,7 @@ def _pythons(state: State) -> Markup:
     elif target == kernel:
         text = say("The target is this kernel's own environment; after the installation the kernel must restart.")
     else:
-        text = say("The target is an environment of its own; notebooks use it through a kernel that is added for it.")
+        text = say("The target is a separate environment; notebooks use it through a kernel that is added for it.")
     return joined([paths if target else "", html.paragraph(text, "info")])
 
 
