@@ -58,7 +58,7 @@ class Commands(click.Group):
 def _translated(command: click.Command) -> click.Command:
     """Put the help of a command, of its options and of its subcommands into the language in force.
 
-    It is the short help, too: else click would cut it at the end of the line in lists of commands.
+    It is the short help, too: else click cuts it at 45 characters in lists (`get_short_help_str` in click/core.py).
     """
     command.help = command.short_help = say(command.help) if command.help else None
     for option in command.params:

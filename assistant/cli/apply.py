@@ -75,26 +75,26 @@ def apply(  # noqa: PLR0913 - one for each option
     sources = Sources(LiveHost(), find_links=find_links, offline=offline, consent=consent)
     journey = Journey(State(target="" if target == "new" else target), sources, quiet=as_json, asks=not yes)
     machine = detect(host_of(replay)).machine if replay else known(journey.run(Task.DETECT).detection).machine
-    way = course(exported, machine, load_catalog(), anew=anew or own != Request())
-    request = way.request
+    how = course(exported, machine, load_catalog(), anew=anew or own != Request())
+    request = how.request
     if own != Request():  # the torch version of the configuration is not kept then
         request = merged(own, Request(backend=request.backend, python=request.python))
     if not as_json:
-        draw_course(way)
+        draw_course(how)
     if replay:
-        plan, resolution = way.plan or best_plan(machine, load_catalog(), request), None
+        plan, resolution = how.plan or best_plan(machine, load_catalog(), request), None
     else:
-        if way.plan:
-            agree_sources(way.plan, sources, trust_index, trust_requirement, asks=not (yes or as_json))
+        if how.plan:
+            agree_sources(how.plan, sources, trust_index, trust_requirement, asks=not (yes or as_json))
             sources.keep = sources.locked = dict(exported.environment.packages)
-            journey.take(way.plan)
+            journey.take(how.plan)
         else:
             journey.plan(request)
         resolution = known(journey.run(Task.PREPARE).preview).resolution
         plan = known(journey.state.plan)
-        if way.plan:
+        if how.plan:
             check_lock(exported, resolution)
-    differs = changes(exported, plan, resolution) if replay or not way.plan else ()
+    differs = changes(exported, plan, resolution) if replay or not how.plan else ()
     if not as_json:
         if replay:
             draw_plan(plan)
@@ -103,6 +103,6 @@ def apply(  # noqa: PLR0913 - one for each option
         journey.install(yes=yes)
     state = journey.state
     if as_json:
-        answer = {"exact": way.plan is not None, "machine": way.differs, "changes": differs, "plan": plan}
+        answer = {"exact": how.plan is not None, "machine": how.differs, "changes": differs, "plan": plan}
         echo_json({**answer, "environment": state.environment, "report": state.report})
     refuse_failed(state)

@@ -22,7 +22,7 @@ from assistant.model.errors import BadInput, Cancelled, WorkFailed
 from assistant.model.record import to_plain
 from assistant.session.listings import list_builds
 
-WIDTH = 100
+WIDTH = 100  # chosen: characters of a line, as rows are long
 REFRESH_SECONDS = 20.0  # chosen: the longest pages of an index are a few MB
 
 

@@ -15,7 +15,7 @@ from assistant.model.record import Record, from_json
 from assistant.session.diagnosis import diagnosed, diagnosed_lines, inquiry, machine_of_log
 from assistant.session.doctor import judged
 
-MOST = 3  # causes that are drawn
+MOST = 3  # chosen: causes that are drawn
 
 
 class Case(Record, frozen=True):

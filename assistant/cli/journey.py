@@ -33,7 +33,7 @@ from assistant.session.session import TAKE_BACK, Session
 from assistant.session.store import Store
 from assistant.views import gpu_line, plan_summary
 
-CAUSES = 3  # of a failure, best first
+CAUSES = 3  # chosen: of a failure, best first
 
 
 class OnlyFinished(Store):

@@ -38,17 +38,17 @@ def lab(jupyter_arguments: tuple[str, ...], folder: str | None, *, as_app: bool)
 
 def _jupyterlab(folder: Path, setup: str) -> list[str]:
     options = [f"--notebook-dir={folder}", f"--LabApp.default_url=/lab/tree/{setup}"]
-    options.append("--LabApp.news_url=None")  # the question whether Jupyter's news are wanted lies over the wizard
-    options.append("--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate")  # else it asks PyPI at each start
+    # Both from https://jupyterlab.readthedocs.io/en/stable/user/announcements.html: the question whether Jupyter's news
+    # are wanted lies over the wizard, and PyPI is asked for a newer JupyterLab at each start.
+    options.append("--LabApp.news_url=None")
+    options.append("--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate")
     if is_root():
         options.append("--allow-root")  # in containers root is the only user, and the server listens on loopback only
     return ["jupyter", "lab", *options]
 
 
 def _app(notebook: Path) -> list[str]:
-    """Name the command that serves the notebook without its code; it prints the address, with a token of its own.
-
-    It opens no browser, because Voilà leaves the token out of the address that it opens.
-    """
+    """Return the command that serves the notebook without its code; it prints the address, with a token of its own."""
+    # Voilà opens the browser at an address without the token (`launch_browser` in voila/app.py, 0.5.13).
     hidden = ["--TagRemovePreprocessor.enabled=True", "--TagRemovePreprocessor.remove_cell_tags=instructions"]
     return ["voila", "--no-browser", "--Voila.auto_token=True", *hidden, str(notebook)]

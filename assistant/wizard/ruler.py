@@ -35,7 +35,7 @@ def driver_ruler(openings: Sequence[Opening], driver: str) -> Markup:
 
 
 def _place(openings: Sequence[Opening], driver: str) -> float:
-    """Answer where the driver stands, counted in openings: in the gap before the first that it does not reach."""
+    """Return where the driver stands, counted in openings: in the gap before the first that it does not reach."""
     if not driver:
         return 0.0
     reached = sum(opening.reached for opening in openings)

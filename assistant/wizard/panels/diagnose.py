@@ -21,7 +21,7 @@ from assistant.wizard.panels.base import Panel, log_view
 from assistant.wizard.panels.onnx import OnnxPage
 from assistant.wizard.parts import Drawing, make, show
 
-LABEL = 100  # characters of a fix that a list shows
+LABEL = 100  # chosen: characters of a fix that a list shows
 
 
 class DiagnosePanel(Panel):
@@ -37,15 +37,15 @@ class DiagnosePanel(Panel):
         )
         self.find = make(widgets.Button, description=say("Find the cause"))
         self.find.on_click(lambda _button: self._find())
-        self.way = make(widgets.Dropdown, description=say("Fix"))
-        self.on_value(self.way, lambda way: Mend(way=way or ""))
-        self.preview, self.mend = make(Drawing), make(widgets.Button)
-        self.mend.on_click(lambda _button: self._apply())
+        self.fix = make(widgets.Dropdown, description=say("Fix"))
+        self.on_value(self.fix, lambda way: Mend(way=way or ""))
+        self.preview, self.apply = make(Drawing), make(widgets.Button)
+        self.apply.on_click(lambda _button: self._apply())
         self.model = OnnxPage(self.dispatch)
         show(self.model, visible=False)
         self.open = make(widgets.Button, description=say("Examine an ONNX model"))
         self.open.on_click(lambda _button: show(self.model, visible=True))
-        return [self.log, self.find, self.way, self.preview, self.mend, self.open, self.model]
+        return [self.log, self.find, self.fix, self.preview, self.apply, self.open, self.model]
 
     def views(self) -> Iterable[widgets.Widget]:
         """Show the log of the fix that is applied."""
@@ -58,12 +58,12 @@ class DiagnosePanel(Panel):
 
     def _apply(self) -> None:
         """Apply the chosen fix; one that is a plan becomes the request that the plan step works on."""
-        fix = self.offered.get(self.way.value)
+        fix = self.offered.get(self.fix.value)
         if fix and fix.plan:
             self.dispatch(Wish(request=replace(self.request, backend=fix.plan.backend, python=fix.plan.python)))
             self.dispatch(Begin(task=Task.PLAN))
         elif fix:
-            self.dispatch(Mend(way=self.way.value))
+            self.dispatch(Mend(way=self.fix.value))
             self.dispatch(Begin(task=Task.MEND))
 
     def draw(self, state: State) -> Markup:
@@ -85,14 +85,14 @@ class DiagnosePanel(Panel):
         """Offer the fixes that can be applied here, and show how far the examination of a model is."""
         self.offered, self.request = _offered(state), state.request
         options = [(_label(fix), name) for name, fix in self.offered.items()]
-        if list(self.way.options) != options:
-            self.way.options = options
+        if list(self.fix.options) != options:
+            self.fix.options = options
         if self.offered:
-            self.way.value = state.way if state.way in self.offered else self.way.value or next(iter(self.offered))
-        chosen = self.offered.get(self.way.value)
-        self.mend.description = say("Make this plan") if chosen and chosen.plan else say("Apply it, then check")
+            self.fix.value = state.way if state.way in self.offered else self.fix.value or next(iter(self.offered))
+        chosen = self.offered.get(self.fix.value)
+        self.apply.description = say("Make this plan") if chosen and chosen.plan else say("Apply it, then check")
         self.preview.value = _preview(chosen, state) if chosen else html.NOTHING
-        for widget in (self.way, self.mend):
+        for widget in (self.fix, self.apply):
             show(widget, visible=bool(chosen))
         shown = state.running is Task.MEND or state.mended
         self.lines.value = log_view(state.log, state.log_file) if shown else html.NOTHING

@@ -18,7 +18,7 @@ from assistant.wizard.panels.base import Panel
 from assistant.wizard.parts import Choices, make
 
 PAGE = "setup.html"
-SHOWN_BYTES = 60_000  # of a file that can be read in the panel; it is sent when somebody opens it
+SHOWN_BYTES = 60_000  # chosen: of a file that can be read in the panel; it is sent when somebody opens it
 
 
 class ExportPanel(Panel):

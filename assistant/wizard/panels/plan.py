@@ -79,7 +79,7 @@ class PlanPanel(Panel):
 
 
 def _pythons(state: State) -> Markup:
-    """Tell the three interpreters apart; a notebook uses the new environment only through its kernel."""
+    """Show the three interpreters side by side; a notebook uses the new environment only through its kernel."""
     kernel, server = state.pythons.get("kernel", ""), state.pythons.get("server", "")
     target = "" if state.machine else target_python(state)
     rows = [

@@ -127,7 +127,7 @@ def _speeds(report: Report) -> Markup:
 
 
 def _rows(report: Report) -> Iterator[tuple[Text, ...]]:
-    """Give the cells of every check, with a sign before its result."""
+    """Yield the cells of every check, with a sign before its result."""
     for check, row in zip(report.checks, check_rows(report), strict=True):
         yield _cells(row._replace(result=f"{SIGNS.get(check.status, '✗')} {render(row.result)}"))
 

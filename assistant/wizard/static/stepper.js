@@ -1,6 +1,6 @@
 // The steps, one persistent status line and one real progress bar. All text arrives through traits, already translated.
 const SVG = "http://www.w3.org/2000/svg";
-const SLOW_SECONDS = 10;
+const SLOW_SECONDS = 10; // chosen: from then on the time is shown
 
 function element(tag, name, attributes = {}) {
   const node = document.createElement(tag);
