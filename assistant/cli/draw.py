@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import os
+import shlex
 from collections.abc import Iterable
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rich.table import Table
 from rich.text import Text
 
 from assistant.cli.console import console
-from assistant.i18n import Message, _, as_typed, render, say
+from assistant.i18n import Message, _, as_typed, ngettext, render, say
 from assistant.model.finding import Diagnosis, Finding, Remedy, Severity
-from assistant.model.report import Status, duration
+from assistant.model.report import Status, duration, verdict
 from assistant.model.visible import one_line, visible
 from assistant.onnx.answers import (
     HEADINGS_OF_AGREEMENT,
@@ -31,6 +34,7 @@ from assistant.views import (
     SPEED_HEADINGS,
     against,
     check_rows,
+    gpu_line,
     machine_rows,
     plan_summary,
     rejected_name,
@@ -41,10 +45,12 @@ from assistant.views import (
 if TYPE_CHECKING:
     from assistant.diagnose import Log, Rule
     from assistant.export.drift import Drift
+    from assistant.install import Prepared
     from assistant.model.machine import Detection
     from assistant.model.plan import Plan, Planning
     from assistant.model.report import Report
     from assistant.session.apply import Course
+    from assistant.session.nouns import State
 
 SIGNS = {
     Severity.OK: ("✓", "green"),
@@ -53,6 +59,7 @@ SIGNS = {
     Severity.ERROR: ("✗", "red"),
 }
 STYLES = {Status.PASSED: "green", Status.SKIPPED: "dim"}
+CAUSES = 3  # chosen: of a failure, best first
 LOG_WIDTH = 160  # chosen: characters of a log's line, of which some hold thousands
 
 
@@ -224,3 +231,99 @@ def draw_attempt(answer: Attempt) -> None:
         console.print(Text(render(note)))
     draw_rows(HEADINGS_OF_RUNS, rows_of_runs(answer))
     draw_rows(HEADINGS_OF_AGREEMENT, rows_of_agreement(answer))
+
+
+def draw_detected(state: State) -> None:
+    """Print what was detected, in a line, and what is wrong."""
+    machine = state.detection.machine if state.detection else None
+    if machine is None:
+        return
+    gpus = ", ".join(gpu_line(gpu) for gpu in machine.gpus) or say("no GPU found")
+    system = machine.os_version or machine.os
+    _draw_done(say("Detect"), say("{system}, Python {python}, {gpus}", system=system, python=machine.python, gpus=gpus))
+    draw_findings(state.findings)
+
+
+def draw_planned(state: State) -> None:
+    """Print the plan, in a line, with its reasons."""
+    if state.plan:
+        _draw_done(say("Plan"), render(plan_summary(state.plan)))
+        for line in state.plan.reasons:
+            console.print(Text(f"    {render(line)}", style="dim"))
+        for line in state.plan.warnings:
+            console.print(Text(f"  ! {as_typed(line)}", style="yellow"))
+
+
+def draw_prepared(state: State) -> None:
+    """Print how much would be installed, by which commands."""
+    preview = state.preview
+    if preview is None:
+        return
+    count, size = len(preview.resolution.packages), preview.download / 10**6
+    text = say("  {count} packages, {size:.0f} MB to download, into {target}")
+    console.print(Text(text.format(count=count, size=size, target=preview.target)))
+    draw_findings(preview.findings)
+    for command in preview.commands:
+        console.print(Text(f"    {shlex.join(command)}", style="dim"))
+
+
+def draw_preview(preview: Prepared) -> None:
+    """Print every package with its size, and every file that an installation would write."""
+    unknown = say("unknown")
+    rows = (
+        (one.name, one.version, unknown if one.size is None else f"{one.size / 1e6:.2f} MB", one.url)
+        for one in preview.resolution.packages
+    )
+    draw_rows((say("Package"), say("Version"), say("Size"), say("Source")), rows)
+    if preview.ready:
+        console.print(say("This environment is there already and holds exactly these packages."))
+    for path in preview.writes:
+        console.print(Text(say("  writes {path}", path=path)))
+    total, fetched = preview.resolution.download / 1e6, preview.download / 1e6
+    text = say("  {total:.1f} MB in all, {fetched:.1f} MB of it still to download; nothing was changed")
+    console.print(Text(text.format(total=total, fetched=fetched)))
+
+
+def draw_installed(state: State) -> None:
+    """Print where the environment is."""
+    if state.environment and state.preview:
+        ready = state.preview.ready is not None
+        text = say("already there, in {path}") if ready else say("created {path}")
+        _draw_done(say("Install"), text.format(path=state.environment.path))
+
+
+def draw_verified(state: State) -> None:
+    """Print every check, and the verdict."""
+    if state.report:
+        draw_report(state.report)
+        _draw_done(say("Verify"), render(verdict(state.report)), good=state.report.passed)
+
+
+def draw_diagnosed(state: State) -> None:
+    """Print the causes, and how many problems there are."""
+    draw_causes(state)
+    worth = sum(finding.wrong for finding in state.findings)
+    text = render(ngettext("{count} problem found, see above", "{count} problems found, see above", worth))
+    _draw_done(say("Diagnose"), text if worth else say("no problems found"), good=not worth)
+
+
+def draw_causes(state: State) -> None:
+    """Print the causes of what failed, best first."""
+    draw_diagnoses((diagnosis, None) for diagnosis in state.diagnoses[:CAUSES])
+
+
+def draw_exported(state: State) -> None:
+    """Print the files that were written."""
+    files = [Path(path) for path in state.exported]
+    folder = os.path.commonpath([path.parent for path in files]) if files else ""
+    text = ngettext("{count} file in {folder}", "{count} files in {folder}", len(files), folder=folder)
+    _draw_done(say("Export"), render(text))
+    for path in files:
+        console.print(Text(f"    {path.relative_to(folder)}"))
+    for line in state.log:
+        console.print(Text(f"  ! {as_typed(line)}", style="yellow"))
+
+
+def _draw_done(step: str, text: str, *, good: bool = True) -> None:
+    sign = ("✓ ", "green") if good else ("✗ ", "red")
+    console.print(Text.assemble(sign, (f"{step}  ", "bold"), text))

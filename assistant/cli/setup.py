@@ -8,7 +8,8 @@ from typing import Any
 import click
 from packaging.requirements import Requirement
 
-from assistant.cli.journey import Journey, draw_preview, refuse_failed
+from assistant.cli.draw import draw_preview
+from assistant.cli.journey import Journey, refuse_failed
 from assistant.cli.options import (
     dry_run_option,
     each,
