@@ -13,7 +13,7 @@
       call: "open_wizard()",
     },
     zh: {
-      label: "安装 PyTorch",
+      label: "配置 PyTorch",
       caption: "找到适合这台机器的 PyTorch，安装并验证计算结果",
       failed: "无法创建向导笔记本",
       file: "set-up-pytorch.ipynb",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from functools import lru_cache
 
 import ipywidgets as widgets
@@ -57,7 +57,11 @@ class VerifyPanel(Panel):
         if report is None:
             return top + html.section(say("What will happen"), html.paragraph(following))
         severity = Severity.OK if report.passed else Severity.WARNING if report.usable else Severity.ERROR
-        every = html.table(_rows(report), _cells(CHECK_HEADINGS))
+        signed = (
+            row._replace(result=f"{SIGNS.get(check.status, '✗')} {render(row.result)}")
+            for check, row in zip(report.checks, check_rows(report), strict=True)
+        )
+        every = html.table(map(_cells, signed), _cells(CHECK_HEADINGS))
         found = html.note(severity, verdict(report)) + _matrix(report) + _times(report)
         found += html.details(say("Times and errors"), every)
         return top + html.section(say("What was found"), found) + _speeds(report)
@@ -124,12 +128,6 @@ def _speeds(report: Report) -> Markup:
     limits = html.bullets(": ".join(map(render, row)) for row in limit_rows(report))
     measured = html.table(rows, SPEED_HEADINGS) + html.details(say("The limits"), limits)
     return html.section(say("How fast it is"), measured) if rows else html.NOTHING
-
-
-def _rows(report: Report) -> Iterator[tuple[Text, ...]]:
-    """Yield the cells of every check, with a sign before its result."""
-    for check, row in zip(report.checks, check_rows(report), strict=True):
-        yield _cells(row._replace(result=f"{SIGNS.get(check.status, '✗')} {render(row.result)}"))
 
 
 def _cells(row: CheckRow) -> tuple[Text, ...]:
