@@ -1,4 +1,7 @@
-"""Writes SVG: shapes and text at positions in pixels, in the colours of the page around the picture."""
+"""Writes markup: elements of HTML, and SVG with shapes and words at places in pixels.
+
+This is the one place where text is escaped: an element escapes all that is put into it, unless it was written here.
+"""
 
 from __future__ import annotations
 
@@ -13,30 +16,55 @@ GREY = "#787878"
 _NO_XML = dict.fromkeys((0xFFFE, 0xFFFF))  # no XML 1.0 may hold them (production Char), and they show nothing
 
 
-def plain(value: object) -> str:
-    """Escape a value for SVG and HTML, without hidden characters; numbers are written to a tenth of a pixel."""
+class Markup(str):
+    """SVG or HTML that was written here; any other text is escaped when it is put beside or between such."""
+
+    __slots__ = ()
+
+    def __add__(self, other: object) -> Markup:
+        return Markup(super().__add__(plain(other)))
+
+
+def plain(value: object) -> Markup:
+    """Make a text harmless in SVG and HTML: no tags, nothing hidden; numbers to a tenth of a pixel.
+
+    What is `Markup` already stays as it is. A message is written in the language in force.
+    """
+    if isinstance(value, Markup):
+        return value
     if isinstance(value, float):
-        return f"{value:.1f}".removesuffix(".0")
-    return escape(visible(str(value)).translate(_NO_XML))
+        return Markup(f"{value:.1f}".removesuffix(".0"))
+    return Markup(escape(visible(str(value)).translate(_NO_XML)))
 
 
-def tag(name: str, *content: str, **attributes: object) -> str:
-    """Write an element around `content`, which is SVG already; `stroke_width` becomes stroke-width, `class_` class."""
-    named = "".join(f' {key.rstrip("_").replace("_", "-")}="{plain(value)}"' for key, value in attributes.items())
-    return f"<{name}{named}>{''.join(content)}</{name}>" if content else f"<{name}{named}/>"
+def joined(parts: Iterable[object]) -> Markup:
+    """Put parts behind one another, escaping those that are no `Markup`."""
+    return Markup("".join(map(plain, parts)))
 
 
-def text(x: float | str, y: float, words: object, **attributes: object) -> str:
-    """Write words from `x` on the baseline `y` (`text_anchor` may shift them); "" for no words."""
-    return tag("text", plain(words), x=x, y=y, **attributes) if words else ""
+def tag(name: str, /, *content: object, **attributes: object) -> Markup:
+    """Write an element around its content; without any it closes itself, as HTML does not know it: there give "".
+
+    `stroke_width=2` is stroke-width, `class_` class; an attribute that is None is left out.
+    """
+    given = {
+        key: value if isinstance(value, float) else str(value) for key, value in attributes.items() if value is not None
+    }
+    named = "".join(f' {key.rstrip("_").replace("_", "-")}="{plain(value)}"' for key, value in given.items())
+    return Markup(f"<{name}{named}>{joined(content)}</{name}>" if content else f"<{name}{named}/>")
 
 
-def document(width: float, height: float, parts: Iterable[str], title: str, description: str) -> str:
-    """Write a whole picture on the page's own background, with title and description for screen readers."""
+def text(x: float | str, y: float, words: object, **attributes: object) -> Markup:
+    """Write words that start at `x`, with their baseline at `y`; `text_anchor` may move them. Nothing for no words."""
+    return tag("text", words, x=x, y=y, **attributes) if words else Markup()
+
+
+def document(width: float, height: float, parts: Iterable[object], title: str, description: str) -> Markup:
+    """Write a whole picture, named and described for those who cannot see it, on the page's own background."""
     return tag(
         "svg",
-        tag("title", plain(title)),
-        tag("desc", plain(description)),
+        tag("title", title),
+        tag("desc", description),
         *parts,
         xmlns="http://www.w3.org/2000/svg",
         viewBox=f"0 0 {width:.0f} {height:.0f}",

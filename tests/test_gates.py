@@ -98,7 +98,8 @@ def _taken(path: Path) -> Iterator[str]:
 
 
 MOST_IMPORTS = 27  # of our own modules: install/make.py on 2026-11-22; lower it as soon as the largest shrinks
-FEWER_IMPORTS = {"session/tasks.py": 15}  # the registry of tasks knows who does the work, and does none itself
+# Registries and compositions know who does the work, and do none themselves.
+FEWER_IMPORTS = {"cli/apply.py": 15, "session/tasks.py": 15, "wizard/app.py": 15}
 
 
 def test_nobody_knows_everybody():

@@ -261,7 +261,7 @@ def test_help_and_usage_errors_are_chinese(assistant: Assistant) -> None:
     assert "检测当前机器" in assistant("--lang", "zh_CN", "--help").stdout
     assert "显示此帮助并退出" in assistant("detect", "--help", LANG="zh_CN.UTF-8").stdout
     assert "没有命令 'foo'。" in assistant("--lang", "zh_CN", "foo").stderr
-    assert "Find out what this machine is." in assistant("detect", "--help", LANG="zh_CN.UTF-8", LC_ALL="C").stdout
+    assert "Find out what this machine is:" in assistant("detect", "--help", LANG="zh_CN.UTF-8", LC_ALL="C").stdout
 
 
 @pytest.mark.process

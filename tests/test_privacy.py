@@ -183,7 +183,7 @@ def _child(text: str, _folder: Path) -> str:
 PRODUCERS: dict[str, Producer] = {
     "cli/detect.py:_look": _recording,
     "cli/diagnose.py:diagnose": _report,
-    "wizard/panels/export.py:fetched": _page,
+    "wizard/page.py:file_of": _page,
     "export/write.py:write_all": _export,
     "session/store.py:write_log": _log,
     "session/store.py:keep_fault": _fault,
@@ -230,7 +230,7 @@ EXEMPT = {
     "onnx/worker.py:main": "an answer to the parent process",
     "session/store.py:save": "private and obeyed: a setup goes on with the addresses that the user gave",
     "start.py:_make": "a name of a folder",
-    "wizard/panels/onnx.py:_given": "the user's own upload",
+    "wizard/panels/onnx.py:_uploaded": "the user's own upload",
 }
 
 
@@ -296,7 +296,7 @@ def test_every_writer_of_a_file_is_known():
         if _name(call) in writers and (_name(call) != "write" or ast.unparse(call.func) == "nbformat.write")
     }
     outside = {  # what is handed out without a file of ours, or in lines
-        "wizard/panels/export.py:fetched",
+        "wizard/page.py:file_of",
         "export/write.py:write_all, requirements",
         "verify/run.py:_hear_stray",
         "install/installer.py:call",

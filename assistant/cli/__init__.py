@@ -8,7 +8,6 @@ import os
 import signal
 import sys
 import traceback
-from types import FrameType
 
 import click
 
@@ -45,7 +44,7 @@ class Commands(click.Group):
     """Lists the commands without importing them."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
-        """Give the names in the order of a setup."""
+        """Return the names in the order of a setup."""
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
@@ -53,28 +52,28 @@ class Commands(click.Group):
         if cmd_name not in COMMANDS:
             return None
         module = importlib.import_module(f"assistant.cli.{COMMANDS[cmd_name]}")
-        return _spoken(getattr(module, cmd_name))
+        return _translated(getattr(module, cmd_name))
 
 
-def _spoken(command: click.Command) -> click.Command:
-    """Put the help of a command, of its options and of what is below it into the language in force.
+def _translated(command: click.Command) -> click.Command:
+    """Put the help of a command, of its options and of its subcommands into the language in force.
 
-    Lists show all of it: click cuts at the end of the line what has no short help of its own.
+    It is the short help, too: else click cuts it at 45 characters in lists (`get_short_help_str` in click/core.py).
     """
     command.help = command.short_help = say(command.help) if command.help else None
     for option in command.params:
         if isinstance(option, click.Option) and option.help:
             option.help = say(option.help)
     for below in getattr(command, "commands", {}).values():
-        _spoken(below)
+        _translated(below)
     return command
 
 
-def _speak(context: click.Context, _option: click.Parameter, code: str | None) -> None:
-    """Speak the language that is asked for, here and in the programs that are started (JupyterLab)."""
+def _use_language(context: click.Context, _option: click.Parameter, code: str | None) -> None:
+    """Use the language that is asked for, here and in the programs that are started (JupyterLab)."""
     if code:
         os.environ["LANGUAGE"] = use_language(code)
-        _spoken(context.command)
+        _translated(context.command)
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
@@ -84,8 +83,8 @@ def _speak(context: click.Context, _option: click.Parameter, code: str | None) -
     type=click.Choice(list(LANGUAGES)),
     is_eager=True,
     expose_value=False,
-    callback=_speak,
-    help="Language of all sentences.",
+    callback=_use_language,
+    help="Language of all messages.",
 )
 def cli() -> None:
     """Set up PyTorch for the GPU that you have: detect, plan, install, verify, diagnose, export."""
@@ -93,12 +92,9 @@ def cli() -> None:
 
 def main() -> None:
     """Run a command; every failure ends in one sentence, a next step and an exit code."""
-    signal.signal(signal.SIGTERM, _as_interrupt)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # a polite request to end is treated as Ctrl-C
     code = _run()
-    for number in (
-        signal.SIGINT,
-        signal.SIGTERM,
-    ):  # all is told: while Python tidies up they would change the exit code
+    for number in (signal.SIGINT, signal.SIGTERM):  # while Python tidies up they would change the exit code
         signal.signal(number, signal.SIG_IGN)
     sys.exit(code)
 
@@ -106,7 +102,7 @@ def main() -> None:
 def _run() -> int:
     gettext.bindtextdomain("assistant", FOLDER)  # click's own sentences are in our catalogue
     gettext.textdomain("assistant")
-    _spoken(cli)
+    _translated(cli)
     try:
         with cli.make_context(visible(os.environ.get(STARTED_AS) or "assistant"), sys.argv[1:]) as context:
             cli.invoke(context)
@@ -117,22 +113,26 @@ def _run() -> int:
     except BrokenPipeError:
         pass  # whoever read our output has gone
     except click.ClickException as error:
-        return _tell_usage(error)
+        at = getattr(error, "ctx", None)
+        hint = _("`{command} --help` lists what is possible.", command=at.command_path if at else "assistant")
+        echo(sentences((error.format_message(), hint)), err=True)
+        return 2
     except KeyboardInterrupt as error:
-        code = _tell(_failure(error))
+        code = _print_failure(_failure(error))
         sys.stdout.flush()
         os._exit(code)  # Python would take half a second to tidy up, and somebody waits for the prompt
     except Exception as error:  # noqa: BLE001 - even a fault of ours ends in one sentence
-        return _tell(_failure(error))
+        return _print_failure(_failure(error))
     return 0
 
 
 def _failure(error: BaseException) -> AssistantError:
+    """Return the sentence for whatever ended a command."""
     if isinstance(error, AssistantError):
         return error
     if isinstance(error, click.Abort) and isinstance(error.__context__, EOFError):
         echo()  # ends the line of the question
-        return Cancelled(_("Nobody answered, so nothing was done."), hint=_("Answer beforehand with --yes."))
+        return Cancelled(_("There was no answer, so nothing was done."), hint=_("Use --yes to answer in advance."))
     if isinstance(error, KeyboardInterrupt) and error.args and isinstance(error.args[0], AssistantError):
         return error.args[0]  # what had been begun is known there
     if isinstance(error, click.Abort | KeyboardInterrupt):
@@ -146,30 +146,14 @@ def _failure(error: BaseException) -> AssistantError:
 
 
 def _fault(error: BaseException) -> WorkFailed:
-    """Keep the traceback in a file and say where."""
+    """Keep the traceback of a fault of ours in a file and say where."""
     from assistant.session.store import Store  # noqa: PLC0415 - not needed while all goes well
 
     path = Store().keep_fault("".join(traceback.format_exception(error)))
-    message = _("The assistant itself broke: {kind}: {reason}.")
-    return WorkFailed(
-        message.format(kind=type(error).__name__, reason=error),
-        hint=_("Please report it with the file {path}.", path=path),
-    )
+    message = _("The assistant itself failed: {kind}: {reason}.", kind=type(error).__name__, reason=error)
+    return WorkFailed(message, hint=_("Please report it with the file {path}.", path=path))
 
 
-def _tell(error: AssistantError) -> int:
+def _print_failure(error: AssistantError) -> int:
     echo(sentences((as_typed(error.message), as_typed(error.hint))), err=True)
     return error.exit_code
-
-
-def _tell_usage(error: click.ClickException) -> int:
-    context = getattr(error, "ctx", None)
-    command = context.command_path if context else "assistant"
-    hint = say("`{command} --help` lists what is possible.", command=command)
-    echo(sentences((error.format_message(), hint)), err=True)
-    return 2
-
-
-def _as_interrupt(_signal: int, _frame: FrameType | None) -> None:
-    """Treat a polite request to end as Ctrl-C."""
-    raise KeyboardInterrupt

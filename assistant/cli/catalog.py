@@ -14,7 +14,7 @@ from assistant.catalog import Catalog, load_catalog
 from assistant.catalog.refresh import Refreshed, newer_than, refreshed
 from assistant.catalog.tables import data_files, read_text
 from assistant.catalog.user import write_torch_tables
-from assistant.cli.terminal import ask, echo, echo_json
+from assistant.cli.terminal import ask, echo, echo_json, json_option, yes_option
 from assistant.host.live import LiveHost
 from assistant.i18n import Message, _, as_typed, render, say, sentences
 from assistant.install import Sources, check_index_url
@@ -22,8 +22,8 @@ from assistant.model.errors import BadInput, Cancelled, WorkFailed
 from assistant.model.record import to_plain
 from assistant.session.listings import list_builds
 
-WIDTH = 100
-REFRESH_SECONDS = 20.0  # the longest pages are a few MB
+WIDTH = 100  # chosen: characters of a line, as rows are long
+REFRESH_SECONDS = 20.0  # chosen: the longest pages of an index are a few MB
 
 
 index_option = click.option(
@@ -37,12 +37,12 @@ index_option = click.option(
 
 @click.group()
 def catalog() -> None:
-    """Show, check or refresh the tables that plans rest on."""
+    """Show, check or refresh the tables that plans are based on."""
 
 
 @catalog.command()
 @click.argument("table", required=False)
-@click.option("--json", "as_json", is_flag=True, help="Print the tables as JSON.")
+@json_option
 def show(table: str | None, *, as_json: bool) -> None:
     """List the tables, or print the rows of one."""
     known = load_catalog()
@@ -54,10 +54,10 @@ def show(table: str | None, *, as_json: bool) -> None:
         else:
             echo("\n".join(_lines(tables[name])))
     elif as_json:
-        echo_json({name: {**told, "rows": len(told["rows"])} for name, told in tables.items()})
+        echo_json({name: {**one, "rows": len(one["rows"])} for name, one in tables.items()})
     else:
-        for name, told in tables.items():
-            rows = say("{count} rows as of {day}", count=len(told["rows"]), day=told["as_of"])
+        for name, one in tables.items():
+            rows = say("{count} rows as of {day}", count=len(one["rows"]), day=one["as_of"])
             echo(f"{name:22} {rows}")
         echo(as_typed(say("`assistant catalog show TABLE` prints the rows of one, and where they come from.")))
     _remark(known)
@@ -65,9 +65,9 @@ def show(table: str | None, *, as_json: bool) -> None:
 
 @catalog.command()
 @index_option
-@click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
+@json_option
 def check(index_url: str, *, as_json: bool) -> None:
-    """Tell whether an index lists a newer torch than the newest known."""
+    """Check whether an index lists a newer torch than the tables do."""
     known = load_catalog()
     listing = list_builds(Sources(LiveHost(), index_url=index_url, seconds=REFRESH_SECONDS), known, ("torch",))
     newer = newer_than(known.torch, listing.seen)
@@ -83,47 +83,40 @@ def check(index_url: str, *, as_json: bool) -> None:
         text = say("No index answered, so it is not known whether there is a torch newer than {known}, as of {day}.")
     day = known.torch.releases.as_of
     echo(as_typed(text).format(newer=newer, known=known.newest_torch, day=day))
-    _tell(listing.unchecked)
+    _print_unchecked(listing.unchecked)
     _remark(known)
 
 
 @catalog.command()
 @index_option
-@click.option("--yes", is_flag=True, help="Write without asking.")
-@click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
+@yes_option(help="Write without asking.")
+@json_option
 def refresh(index_url: str, *, yes: bool, as_json: bool) -> None:
-    """Bring the rows of torch and its companions up to date from the package indexes."""
+    """Update the rows of torch and its companions from the package indexes."""
     known, host = load_catalog(), LiveHost()
     companions = sorted({row.package for row in known.torch.companions.rows if row.cuda is None})
     listing = list_builds(Sources(host, index_url=index_url, seconds=REFRESH_SECONDS), known, ("torch", *companions))
     if not listing.seen:
-        raise WorkFailed(
-            _(
-                "No index could be read, so the tables stay as they are. {reasons}",
-                reasons=sentences(listing.unchecked),
-            ),
-            hint=_("Check the network, or name an index with --index-url."),
-        )
+        reasons = sentences(listing.unchecked)
+        text = _("No index could be read, so the tables stay as they are. {reasons}", reasons=reasons)
+        raise WorkFailed(text, hint=_("Check the network, or name an index with --index-url."))
     found = refreshed(known.torch, listing.seen, str(host.facts("identity")["date"]))
     if not as_json:
-        _tell_changes(found, known)
-        _tell(listing.unchecked)
-    path = _write(found, yes=yes) if found.changes else None
+        _print_changes(found, known)
+        _print_unchecked(listing.unchecked)
+    path = None
+    if found.changes:
+        if not yes and not ask(say("Write these changes?"), default=True, err=True):
+            raise Cancelled(_("Nothing was written."), hint=_("The tables stay as they are."))
+        path = str(write_torch_tables(found.tables))
     if as_json:
-        answer = {"changes": found.changes, "not_checked": listing.unchecked, "written": path}
-        echo_json(answer)
+        echo_json({"changes": found.changes, "not_checked": listing.unchecked, "written": path})
     elif path:
-        echo(say("Written to {path}; plans rest on it from now on.", path=path))
-
-
-def _write(found: Refreshed, *, yes: bool) -> str:
-    if not yes and not ask(say("Write these changes?"), default=True, err=True):
-        raise Cancelled(_("Nothing was written."), hint=_("The tables stay as they are."))
-    return str(write_torch_tables(found.tables))
+        echo(say("Written to {path}; plans are based on it from now on.", path=path))
 
 
 def _tables(known: Catalog) -> dict[str, dict[str, Any]]:
-    """Give every table as plain values, named file.table."""
+    """Return every table as plain values, named file.table."""
     files = {name: msgspec.json.decode(read_text(name), type=dict[str, Any]) for name in data_files()}
     files["torch"] = msgspec.convert(to_plain(known.torch), dict[str, Any])
     return {f"{name}.{title}": table for name, tables in files.items() for title, table in tables.items()}
@@ -153,7 +146,7 @@ def _cell(value: object) -> str:
     return " ".join(map(_cell, value)) if isinstance(value, list | tuple) else str(value)
 
 
-def _tell_changes(found: Refreshed, known: Catalog) -> None:
+def _print_changes(found: Refreshed, known: Catalog) -> None:
     for change in found.changes:
         echo(f"+ {render(change)}")
     if not found.changes:
@@ -161,7 +154,7 @@ def _tell_changes(found: Refreshed, known: Catalog) -> None:
         echo(text.format(version=known.newest_torch, day=known.torch.releases.as_of))
 
 
-def _tell(unchecked: Iterable[Message]) -> None:
+def _print_unchecked(unchecked: Iterable[Message]) -> None:
     for sentence in unchecked:
         echo(f"! {render(sentence)}")
 

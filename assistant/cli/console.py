@@ -14,7 +14,7 @@ class Terminal(Console):
     """Draws as rich does; colours and moves are rich's own, never those that a text brings along."""
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterator[Segment]:
-        """Give the pieces of what is drawn, their text cleaned before any width is reckoned."""
+        """Yield the pieces of what is drawn, their text cleaned before any width is reckoned."""
         for part in super().render(renderable, options):
             yield part if part.control else Segment(visible(part.text), part.style)
 

@@ -6,51 +6,55 @@ from pathlib import Path
 
 import click
 
-from assistant.cli.inputs import host_of, read_file, write_file
-from assistant.cli.terminal import echo_json
+from assistant.cli.inputs import host_of, read_file, replay_option, write_file
+from assistant.cli.terminal import echo_json, json_option
 from assistant.detect import detect as detect_machine
 from assistant.detect import overridden, read_report
 from assistant.host.recording import RecordingHost, write_recording
 from assistant.i18n import _, say
 from assistant.model.errors import BadInput
-from assistant.model.finding import Finding, Severity
+from assistant.model.finding import Severity
 from assistant.model.machine import Detection
 from assistant.model.record import replace
 
 
 @click.command()
-@click.option("--record", metavar="FILE", help="Write every question and raw answer to a file, private things removed.")
-@click.option("--replay", metavar="FILE", help="Look at a recorded machine: a file, or the name of a shipped one.")
-@click.option("--from", "report", metavar="PASTED.txt", help="Read a pasted report ('-' for standard input).")
-@click.option("--set", "overrides", multiple=True, metavar="FACT=VALUE", help="Set a fact yourself.")
-@click.option("--json", "as_json", is_flag=True, help="Print the machine as JSON.")
+@click.option(
+    "--record",
+    metavar="FILE",
+    help="Save everything read from the machine to a file for --replay, private data removed.",
+)
+@replay_option
+@click.option("--from", "report", metavar="PASTED.txt", help="Read a pasted report instead ('-' for standard input).")
+@click.option(
+    "--set",
+    "overrides",
+    multiple=True,
+    metavar="FACT=VALUE",
+    help="Override a fact, such as nvidia_driver=580.95; may be given several times.",
+)
+@json_option
 def detect(
     record: str | None, replay: str | None, report: str | None, overrides: tuple[str, ...], *, as_json: bool
 ) -> None:
-    """Find out what this machine is."""
+    """Find out what this machine is: its system, GPUs, drivers and Python."""
     if report and (record or replay):
-        raise click.UsageError(say("--from reads a text, so --record and --replay do not go with it."))
+        raise click.UsageError(say("--from reads a text and cannot be combined with --record or --replay."))
     facts = dict(map(_pair, overrides))
-    found = overridden(_read(report), facts) if report else _look(record, replay, facts)
+    if report:
+        from assistant.parsers.decode import text_pieces  # noqa: PLC0415 - the machine itself needs no decoder
+
+        found = overridden(read_report("".join(text_pieces(read_file(report)))), facts)
+    else:
+        found = _look(record, replay, facts)
     if as_json:
         echo_json(found.machine)
-    else:
-        from assistant.cli.draw import draw_detection  # noqa: PLC0415 - --json need not load the drawing library
+        return
+    from assistant.cli.draw import draw_detection  # noqa: PLC0415 - --json need not load the drawing library
+    from assistant.session.doctor import judged  # noqa: PLC0415 - likewise
 
-        draw_detection(replace(found, findings=_bad_news(found)))
-
-
-def _bad_news(found: Detection) -> tuple[Finding, ...]:
-    """Judge the machine; good news is told by `assistant doctor`."""
-    from assistant.session.doctor import judged  # noqa: PLC0415 - --json need not judge
-
-    return tuple(finding for finding in judged(found) if finding.severity is not Severity.OK)
-
-
-def _read(report: str) -> Detection:
-    from assistant.parsers.decode import text_pieces  # noqa: PLC0415 - looking at the machine itself needs no decoder
-
-    return read_report("".join(text_pieces(read_file(report))))
+    findings = tuple(finding for finding in judged(found) if finding.severity is not Severity.OK)
+    draw_detection(replace(found, findings=findings))  # what is well, `assistant doctor` says
 
 
 def _look(record: str | None, replay: str | None, overrides: dict[str, str]) -> Detection:

@@ -1,22 +1,39 @@
-"""How the terminal draws facts, plans and progress; text from outside is never read as markup."""
+"""How the terminal draws facts, plans, causes, reports and models; text from outside is never read as markup."""
 
 from __future__ import annotations
 
+import os
+import shlex
 from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rich.table import Table
 from rich.text import Text
 
 from assistant.cli.console import console
-from assistant.i18n import Message, _, as_typed, render, say
-from assistant.model.finding import Finding, Remedy, Severity
-from assistant.model.machine import Detection
-from assistant.model.plan import Planning
-from assistant.model.report import Report, Status
+from assistant.i18n import Message, _, as_typed, ngettext, render, say
+from assistant.model.finding import Diagnosis, Finding, Remedy, Severity
+from assistant.model.report import Status, duration, verdict
+from assistant.model.visible import one_line, visible
+from assistant.onnx.answers import (
+    HEADINGS_OF_AGREEMENT,
+    HEADINGS_OF_CHANGES,
+    HEADINGS_OF_RUNS,
+    Attempt,
+    Checked,
+    Conversion,
+    operator_rows,
+    operator_table,
+    rows_of_agreement,
+    rows_of_changes,
+    rows_of_runs,
+)
 from assistant.views import (
     CHECK_HEADINGS,
     SPEED_HEADINGS,
     check_rows,
+    gpu_line,
     machine_rows,
     plan_summary,
     rejected_name,
@@ -25,6 +42,16 @@ from assistant.views import (
     speed_rows,
 )
 
+if TYPE_CHECKING:
+    from assistant.diagnose import Log, Rule
+    from assistant.export.drift import Drift
+    from assistant.install import Prepared
+    from assistant.model.machine import Detection
+    from assistant.model.plan import Plan, Planning
+    from assistant.model.report import Report
+    from assistant.session.apply import Course
+    from assistant.session.nouns import State
+
 SIGNS = {
     Severity.OK: ("✓", "green"),
     Severity.INFO: ("·", "blue"),
@@ -32,6 +59,8 @@ SIGNS = {
     Severity.ERROR: ("✗", "red"),
 }
 STYLES = {Status.PASSED: "green", Status.SKIPPED: "dim"}
+CAUSES = 3  # chosen: of a failure, best first
+LOG_WIDTH = 160  # chosen: characters of a log's line, of which some hold thousands
 
 
 def draw_detection(found: Detection) -> None:
@@ -53,7 +82,7 @@ def draw_findings(findings: Iterable[Finding]) -> None:
 
 
 def draw_remedy(remedy: Remedy, sign: str, style: str, hide: str = "") -> None:
-    """Print a way out behind its sign, and below it what to set, to type and to change; one kind may be hidden."""
+    """Print a remedy behind its sign, and below it what to set, to type and to change; one kind may be hidden."""
     console.print(Text(f"{sign} {as_typed(remedy.text)}"))
     for kind, line in remedy_lines(remedy):
         if kind == hide:
@@ -71,18 +100,49 @@ def draw_remedy(remedy: Remedy, sign: str, style: str, hide: str = "") -> None:
 def draw_planning(planning: Planning, *, brief: bool = False) -> None:
     """Print the chosen plan with its reasons, the other plans in a line each, and what was rejected.
 
-    `brief` leaves out every why, for who prints the whole explanation behind it.
+    With `brief`, reasons are left out: the caller prints the full explanation.
     """
     for index, plan in enumerate(planning.plans):
-        summary = render(plan_summary(plan))
-        console.print(Text(f"→ {summary}", style="bold") if index == 0 else Text(f"  {summary}"))
-        if brief:
+        if index == 0:
+            draw_plan(plan, brief=brief)
             continue
-        file = plan.wheel.filename if plan.wheel else None
-        _bullets((reason for reason in plan.reasons if index == 0 or (file and file in render(reason))), "  ", "·")
-        _bullets(plan.warnings, "  ", "!")
+        console.print(Text(f"  {render(plan_summary(plan))}"))
+        if not brief:
+            file = plan.wheel.filename if plan.wheel else None
+            _bullets((reason for reason in plan.reasons if file and file in render(reason)), "·")
+            _bullets(plan.warnings, "!")
     for rejection in () if brief else planning.rejected:
         console.print(Text(f"✗ {rejected_name(rejection)}: {render(rejection_reason(rejection))}", style="dim"))
+
+
+def draw_plan(plan: Plan, *, brief: bool = False) -> None:
+    """Print the chosen plan with its reasons and warnings; with `brief` only its name."""
+    console.print(Text(f"→ {render(plan_summary(plan))}", style="bold"))
+    if not brief:
+        _bullets(plan.reasons, "·")
+        _bullets(plan.warnings, "!")
+
+
+def _bullets(lines: Iterable[str | Message], sign: str) -> None:
+    for line in lines:
+        console.print(Text(f"    {sign} {as_typed(line)}"))
+
+
+def draw_course(course: Course) -> None:
+    """Print what has changed on the machine, and whether the configuration is applied to the letter."""
+    draw_drifts(course.differs)
+    if course.plan:
+        requirements = ", ".join(one_line(text)[:300] for text in course.plan.requirements)
+        console.print(Text(say("The configuration is applied to the letter: the same packages, file by file.")))
+        console.print(Text(f"    {requirements}", style="dim"))
+    else:
+        console.print(Text(say("The configuration does not fit this machine as it is, so a new plan is made.")))
+
+
+def draw_drifts(found: Iterable[Drift]) -> None:
+    """Print differences, one line each."""
+    for drift in found:
+        console.print(Text(f"  ≠ {drift.text}", style="yellow"))
 
 
 def draw_report(report: Report) -> None:
@@ -98,14 +158,172 @@ def draw_report(report: Report) -> None:
 
 
 def draw_rows(headings: Iterable[str | Message], rows: Iterable[Iterable[str | Message | Text]]) -> None:
-    """Print a table; nothing at all where it has no rows."""
-    table = Table(*map(render, headings), box=None, padding=(0, 2))
+    """Print a table; nothing at all where it has no rows. What is too long for its column goes on below."""
+    table = Table(box=None, padding=(0, 2))
+    for heading in headings:
+        table.add_column(render(heading), overflow="fold")
     for row in rows:
         table.add_row(*(cell if isinstance(cell, Text) else Text(render(cell)) for cell in row))
     if table.rows:
         console.print(table)
 
 
-def _bullets(lines: Iterable[str | Message], indent: str, sign: str) -> None:
-    for line in lines:
-        console.print(Text(f"{indent}  {sign} {as_typed(line)}"))
+def draw_diagnoses(found: Iterable[tuple[Diagnosis, int | None]], log: Log | None = None) -> None:
+    """Print causes, best first: the line of the log that shows it, why, the fixes, how to tell that one worked."""
+    for diagnosis, line in found:
+        sign = ("✗ ", "red") if diagnosis.sure else ("? ", "yellow")
+        console.print(Text.assemble(sign, (render(diagnosis.title), "bold"), (f"  {diagnosis.confidence:.0%}", "dim")))
+        if log and line is not None:
+            _draw_context(log, line)
+        console.print(Text(f"  {render(diagnosis.cause)}"))
+        for number, remedy in enumerate(diagnosis.remedies, 1):
+            draw_remedy(remedy, f"  {number}.", style="cyan")
+        for source in diagnosis.sources:
+            console.print(Text(f"  {source}", style="dim"))
+        console.print()
+
+
+def _draw_context(log: Log, index: int) -> None:
+    marked = log.lines[index][0]
+    for number, line in log.around(index, 2):
+        text = visible(line)[:LOG_WIDTH]
+        style = "bold red" if number == marked else "dim"
+        console.print(Text(f"  {'→' if number == marked else ' '} {number:>6} │ {text}", style=style))
+
+
+def draw_unknown(rules: Iterable[Rule]) -> None:
+    """Say that no rule matches this log, which come nearest, and how to ask others."""
+    console.print(Text(say("No known problem matches this log.")))
+    for rule in rules:
+        console.print(Text(say("  nearest: {title} ({key})", title=say(rule.title), key=rule.key), style="dim"))
+    text = say("If something did fail, `assistant diagnose LOG --report FILE.md` writes a report to paste.")
+    console.print(Text(as_typed(text)))
+
+
+def draw_check(answer: Checked) -> None:
+    """Print the verdict, a row for each operator, and what to do."""
+    console.print(Text(render(answer.verdict), style="bold"))
+    if answer.npu:
+        console.print(Text(render(answer.npu)))
+    table = Table(box=None, padding=(0, 2))
+    headings, rows = operator_table(answer)
+    for place, heading in enumerate(headings):
+        table.add_column(render(heading), justify="right" if 0 < place < len(headings) - 1 else "left")
+    for counts, (operator, *cells) in zip(operator_rows(answer), rows, strict=True):
+        style = "red" if counts.nowhere else "yellow" if counts.cpu else ""
+        table.add_row(Text(render(operator), style=style), *(Text(render(cell)) for cell in cells))
+    console.print(table)
+    draw_findings(answer.findings)
+
+
+def draw_conversion(done: Conversion) -> None:
+    """Print what was changed and where the result is."""
+    draw_rows(HEADINGS_OF_CHANGES, rows_of_changes(done))
+    text = say("Written: {file}, opset {opset}, in {seconds}.")
+    console.print(Text(text.format(file=done.output, opset=done.opset, seconds=duration(done.seconds)), style="bold"))
+
+
+def draw_attempt(answer: Attempt) -> None:
+    """Print the verdict, the two runs, and how each output compares."""
+    if answer.passed:  # a failure ends the command with its sentence
+        console.print(Text(render(answer.verdict), style="bold green"))
+    for note in answer.notes:
+        console.print(Text(render(note)))
+    draw_rows(HEADINGS_OF_RUNS, rows_of_runs(answer))
+    draw_rows(HEADINGS_OF_AGREEMENT, rows_of_agreement(answer))
+
+
+def draw_detected(state: State) -> None:
+    """Print what was detected, in a line, and what is wrong."""
+    machine = state.detection.machine if state.detection else None
+    if machine is None:
+        return
+    gpus = ", ".join(gpu_line(gpu) for gpu in machine.gpus) or say("no GPU found")
+    system = machine.os_version or machine.os
+    _draw_done(say("Detect"), say("{system}, Python {python}, {gpus}", system=system, python=machine.python, gpus=gpus))
+    draw_findings(state.findings)
+
+
+def draw_planned(state: State) -> None:
+    """Print the plan, in a line, with its reasons."""
+    if state.plan:
+        _draw_done(say("Plan"), render(plan_summary(state.plan)))
+        for line in state.plan.reasons:
+            console.print(Text(f"    {render(line)}", style="dim"))
+        for line in state.plan.warnings:
+            console.print(Text(f"  ! {as_typed(line)}", style="yellow"))
+
+
+def draw_prepared(state: State) -> None:
+    """Print how much would be installed, by which commands."""
+    preview = state.preview
+    if preview is None:
+        return
+    count, size = len(preview.resolution.packages), preview.download / 10**6
+    text = say("  {count} packages, {size:.0f} MB to download, into {target}")
+    console.print(Text(text.format(count=count, size=size, target=preview.target)))
+    draw_findings(preview.findings)
+    for command in preview.commands:
+        console.print(Text(f"    {shlex.join(command)}", style="dim"))
+
+
+def draw_preview(preview: Prepared) -> None:
+    """Print every package with its size, and every file that an installation would write."""
+    unknown = say("unknown")
+    rows = (
+        (one.name, one.version, unknown if one.size is None else f"{one.size / 1e6:.2f} MB", one.url)
+        for one in preview.resolution.packages
+    )
+    draw_rows((say("Package"), say("Version"), say("Size"), say("Source")), rows)
+    if preview.ready:
+        console.print(say("This environment is there already and holds exactly these packages."))
+    for path in preview.writes:
+        console.print(Text(say("  writes {path}", path=path)))
+    total, fetched = preview.resolution.download / 1e6, preview.download / 1e6
+    text = say("  {total:.1f} MB in all, {fetched:.1f} MB of it still to download; nothing was changed")
+    console.print(Text(text.format(total=total, fetched=fetched)))
+
+
+def draw_installed(state: State) -> None:
+    """Print where the environment is."""
+    if state.environment and state.preview:
+        ready = state.preview.ready is not None
+        text = say("already there, in {path}") if ready else say("created {path}")
+        _draw_done(say("Install"), text.format(path=state.environment.path))
+
+
+def draw_verified(state: State) -> None:
+    """Print every check, and the verdict."""
+    if state.report:
+        draw_report(state.report)
+        _draw_done(say("Verify"), render(verdict(state.report)), good=state.report.passed)
+
+
+def draw_diagnosed(state: State) -> None:
+    """Print the causes, and how many problems there are."""
+    draw_causes(state)
+    worth = sum(finding.wrong for finding in state.findings)
+    text = render(ngettext("{count} problem found, see above", "{count} problems found, see above", worth))
+    _draw_done(say("Diagnose"), text if worth else say("no problems found"), good=not worth)
+
+
+def draw_causes(state: State) -> None:
+    """Print the causes of what failed, best first."""
+    draw_diagnoses((diagnosis, None) for diagnosis in state.diagnoses[:CAUSES])
+
+
+def draw_exported(state: State) -> None:
+    """Print the files that were written."""
+    files = [Path(path) for path in state.exported]
+    folder = os.path.commonpath([path.parent for path in files]) if files else ""
+    text = ngettext("{count} file in {folder}", "{count} files in {folder}", len(files), folder=folder)
+    _draw_done(say("Export"), render(text))
+    for path in files:
+        console.print(Text(f"    {path.relative_to(folder)}"))
+    for line in state.log:
+        console.print(Text(f"  ! {as_typed(line)}", style="yellow"))
+
+
+def _draw_done(step: str, text: str, *, good: bool = True) -> None:
+    sign = ("✓ ", "green") if good else ("✗ ", "red")
+    console.print(Text.assemble(sign, (f"{step}  ", "bold"), text))

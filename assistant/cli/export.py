@@ -7,7 +7,7 @@ from rich.text import Text
 
 from assistant.cli.console import console
 from assistant.cli.journey import Journey
-from assistant.cli.terminal import echo_json
+from assistant.cli.terminal import echo_json, json_option
 from assistant.export import FORMATS
 from assistant.i18n import as_typed
 from assistant.model.record import replace
@@ -20,24 +20,20 @@ from assistant.session.resume import last_setup
 @click.option("--to", "folder", default="", metavar="DIR", help="Folder of the exported files.")
 @click.option("--force", is_flag=True, help="Replace files of the same names, whoever wrote them.")
 @click.option("--list", "listing", is_flag=True, help="List the formats, and write nothing.")
-@click.option("--json", "as_json", is_flag=True, help="Print the paths as JSON.")
+@json_option
 def export(formats: tuple[str, ...], folder: str, *, force: bool, listing: bool, as_json: bool) -> None:
     """Write the configuration of the last setup to files."""
     if listing:
-        _list(as_json=as_json)
+        described = {name: kind.description for name, kind in FORMATS.items()}
+        if as_json:
+            echo_json(described)
+            return
+        width = max(map(len, described)) + 2
+        for name, text in described.items():
+            console.print(Text.assemble((name.ljust(width), "bold"), as_typed(text)))
         return
     state = replace(last_setup(), folder=folder, formats=formats, overwrite=force)
     journey = Journey(state, quiet=as_json, asks=True)
     journey.run(Task.EXPORT)
     if as_json:
         echo_json(journey.state.exported, indent=0)
-
-
-def _list(*, as_json: bool) -> None:
-    told = {name: kind.description for name, kind in FORMATS.items()}
-    if as_json:
-        echo_json(told)
-        return
-    width = max(map(len, told)) + 2
-    for name, text in told.items():
-        console.print(Text.assemble((name.ljust(width), "bold"), as_typed(text)))

@@ -19,24 +19,27 @@ from assistant.model.errors import AssistantError, BadInput, unreadable, unwrita
 from assistant.model.record import Record
 from assistant.model.visible import visible
 
-READ_LIMIT = 100 * 10**6
+READ_LIMIT = 100 * 10**6  # chosen: bytes of a log or a batch, which is held in memory
+
+replay_option = click.option(
+    "--replay", metavar="FILE", help="Use a recorded machine instead: a file, or the name of a shipped one."
+)
 
 
 def read_file(name: str, limit: int = READ_LIMIT) -> bytes:
     """Read a file ("-": standard input); raise `BadInput` when it cannot be read or exceeds `limit` bytes."""
     try:
-        data = sys.stdin.buffer.read(limit + 1) if name == "-" else _head(Path(name), limit + 1)
+        if name == "-":
+            data = sys.stdin.buffer.read(limit + 1)
+        else:
+            with Path(name).open("rb") as file:
+                data = file.read(limit + 1)
     except OSError as error:
         raise unreadable(name, error) from error
     if len(data) > limit:
-        raise BadInput(
-            _(
-                "{file} is longer than {limit} MB.",
-                file=say("Standard input") if name == "-" else name,
-                limit=limit // 10**6,
-            ),
-            hint=_("Give the part that matters."),
-        )
+        file_name = say("Standard input") if name == "-" else name
+        text = _("{file} is longer than {limit} MB.", file=file_name, limit=limit // 10**6)
+        raise BadInput(text, hint=_("Pass only the part that matters."))
     return data
 
 
@@ -49,7 +52,7 @@ def write_file(name: str, text: str) -> None:
 
 
 class Refused(Record, frozen=True):
-    """What stands in the place of an answer to a line that could not be read."""
+    """Stands in the place of an answer to a line that could not be read."""
 
     error: Text
 
@@ -58,14 +61,14 @@ def print_answers(batch: bytes, answer: Callable[[bytes], object]) -> None:
     """Print one line of JSON for each line of a batch, in order; a bad line gets `{"error": …}` in its place."""
     for line in filter(bytes.strip, batch.splitlines()):
         try:
-            told = answer(line)
+            result = answer(line)
         except AssistantError as error:
-            told = Refused(error=error.message)
-        echo_json(told, indent=0)
+            result = Refused(error=error.message)
+        echo_json(result, indent=0)
 
 
 def host_of(replay: str | None) -> Host:
-    """Give the machine at hand, or the one of a recording: a file, or the name of a shipped machine."""
+    """Return the machine at hand, or the one of a recording: a file, or the name of a shipped machine."""
     if replay is None:
         return LiveHost()
     if replay in shipped() or not (Path(replay).exists() or set(replay) & set("./\\")):
@@ -77,9 +80,4 @@ def only_one(**options: object) -> None:
     """Refuse options of which each says where the same thing comes from."""
     given = [f"--{name}" for name, value in options.items() if value]
     if len(given) > 1:
-        raise click.UsageError(say("{options} do not go together; leave all but one out.", options=", ".join(given)))
-
-
-def _head(path: Path, limit: int) -> bytes:
-    with path.open("rb") as file:
-        return file.read(limit)
+        raise click.UsageError(say("{options} cannot be combined; use only one of them.", options=", ".join(given)))

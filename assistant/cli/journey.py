@@ -2,38 +2,51 @@
 
 from __future__ import annotations
 
-import os
 import shlex
 import sys
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
 from pathlib import Path
 
 import click
 from rich.progress import BarColumn, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.progress import Progress as Bars
-from rich.text import Text
 
-from assistant.cli.console import Terminal, console
-from assistant.cli.draw import draw_findings, draw_report, draw_rows
-from assistant.cli.draw_diagnosis import draw_diagnoses
+from assistant.cli.console import Terminal
+from assistant.cli.draw import (
+    draw_causes,
+    draw_detected,
+    draw_diagnosed,
+    draw_exported,
+    draw_installed,
+    draw_planned,
+    draw_prepared,
+    draw_verified,
+)
 from assistant.cli.terminal import ask
-from assistant.diagnose import read_log
 from assistant.host.live import LiveHost
 from assistant.host.process import heard_by
-from assistant.i18n import _, as_typed, ngettext, render, say, sentences
-from assistant.install import Prepared, Sources, find_uv, read_marker
+from assistant.i18n import _, render, say, sentences
+from assistant.install import Sources, find_uv, read_marker
 from assistant.model.errors import AssistantError, BadInput, Cancelled, WorkFailed
 from assistant.model.event import Event, Progress, Step
-from assistant.model.report import verdict
-from assistant.session.actions import Answer
+from assistant.model.plan import Plan, Planning, Request
+from assistant.model.record import replace
+from assistant.session.actions import Answer, Resume, Wish
 from assistant.session.nouns import Phase, State, Task
 from assistant.session.runner import InlineRunner
 from assistant.session.session import TAKE_BACK, Session
 from assistant.session.store import Store
-from assistant.views import gpu_line, plan_summary
 
-CAUSES = 3  # of a failure, best first
+DRAW: dict[Task, Callable[[State], None]] = {
+    Task.DETECT: draw_detected,
+    Task.PLAN: draw_planned,
+    Task.PREPARE: draw_prepared,
+    Task.INSTALL: draw_installed,
+    Task.VERIFY: draw_verified,
+    Task.DIAGNOSE: draw_diagnosed,
+    Task.EXPORT: draw_exported,
+}
 
 
 class OnlyFinished(Store):
@@ -49,12 +62,7 @@ class Journey:
     """A session in the terminal; `quiet` draws nothing (for --json), `asks` puts a task's questions to the user."""
 
     def __init__(
-        self,
-        state: State,
-        sources: Sources | None = None,
-        *,
-        quiet: bool = False,
-        asks: bool = False,
+        self, state: State, sources: Sources | None = None, *, quiet: bool = False, asks: bool = False
     ) -> None:
         host = LiveHost()
         asks = asks and not quiet and sys.stdin.isatty()
@@ -64,8 +72,9 @@ class Journey:
         self._quiet = quiet
         self._interrupted = False
         columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), BarColumn(), TimeElapsedColumn())
-        told = Terminal(stderr=True)
-        self._bars = Bars(*columns, console=told, transient=True, disable=quiet or not told.is_terminal)
+        terminal = Terminal(stderr=True)
+        hidden = quiet or not terminal.is_terminal
+        self._bars = Bars(*columns, console=terminal, transient=True, disable=hidden)
         self._line = self._bars.add_task("", total=None)
 
     @property
@@ -74,7 +83,7 @@ class Journey:
         return self.session.state
 
     def run(self, *tasks: Task) -> State:
-        """Run tasks in order; the first that fails is raised with its own exit code.
+        """Run tasks in order; raise the failure of the first that fails, with its own exit code.
 
         A `KeyboardInterrupt` that is raised carries what stands then, as an `AssistantError`.
         """
@@ -82,7 +91,9 @@ class Journey:
             if reasons := self.session.blockers(task):
                 raise BadInput(sentences(reasons), hint=_("Run `assistant setup` first."))
             try:
-                with nullcontext() if self._bars.disable else self._bars, self._interruptible(task):
+                # Ctrl-C stops what changes files only where it can be taken back, and anything else at once.
+                heard = heard_by(self._interrupt) if task in TAKE_BACK else nullcontext()
+                with nullcontext() if self._bars.disable else self._bars, heard:
                     self.session.begin(task)
                 self._raise_for(task)
             except KeyboardInterrupt as error:
@@ -97,9 +108,25 @@ class Journey:
                 DRAW[task](self.state)
         return self.state
 
-    def _interruptible(self, task: Task) -> AbstractContextManager[None]:
-        """Let Ctrl-C stop what changes files only where it can be taken back, and anything else at once."""
-        return heard_by(self._interrupt) if task in TAKE_BACK else nullcontext()
+    def plan(self, request: Request) -> State:
+        """Plan what is asked for."""
+        self.session.dispatch(Wish(request=request))
+        return self.run(Task.PLAN)
+
+    def take(self, plan: Plan) -> None:
+        """Go on with a plan that was made elsewhere."""
+        planning = Planning(choice=plan, plans=(plan,))
+        self.session.dispatch(Resume(state=replace(self.state, planning=planning)))
+
+    def install(self, *then: Task, yes: bool) -> None:
+        """Ask before anything is written, unless all is there already; install, verify, and do what comes then.
+
+        Raises `Cancelled` where the user says no.
+        """
+        ready = self.state.preview and self.state.preview.ready
+        if not (ready or yes or ask(say("Install now?"), default=True)):
+            raise Cancelled(_("Nothing was installed."), hint=_("Run the command again when you are ready."))
+        self.run(Task.INSTALL, Task.VERIFY, *then)
 
     def _interrupt(self) -> None:
         self._interrupted = True
@@ -124,7 +151,7 @@ class Journey:
         if status.phase is Phase.FAILED and task in {Task.INSTALL, Task.VERIFY} and status.exit_code == 1:
             self.session.begin(Task.DIAGNOSE)
             if not self._quiet:
-                _draw_causes(self.state)
+                draw_causes(self.state)
         if status.phase is Phase.FAILED:
             failure = AssistantError(status.message, hint=status.hint)
             failure.exit_code = status.exit_code or 1
@@ -152,122 +179,7 @@ def _raise_abort() -> None:
     raise click.Abort
 
 
-def agree(state: State, *, yes: bool) -> None:
-    """Ask before anything is written, unless all is there already; raise `Cancelled` where the user says no."""
-    if state.preview and state.preview.ready:
-        return
-    if not yes and not ask(say("Install now?"), default=True):
-        raise Cancelled(_("Nothing was installed."), hint=_("Run the command again when you are ready."))
-
-
 def refuse_failed(state: State) -> None:
     """Raise `WorkFailed` where a check of the verification failed."""
     if state.report and not state.report.passed:
-        raise WorkFailed(_("Some checks failed."), hint=_("The table above and the report tell which, and why."))
-
-
-def _draw_detect(state: State) -> None:
-    machine = state.detection.machine if state.detection else None
-    if machine is None:
-        return
-    gpus = ", ".join(gpu_line(gpu) for gpu in machine.gpus) or say("no GPU found")
-    told = say("{system}, Python {python}, {gpus}")
-    _done(say("Detect"), told.format(system=machine.os_version or machine.os, python=machine.python, gpus=gpus))
-    draw_findings(state.findings)
-
-
-def _draw_plan(state: State) -> None:
-    if state.plan:
-        _done(say("Plan"), render(plan_summary(state.plan)))
-        for line in state.plan.reasons:
-            console.print(Text(f"    {render(line)}", style="dim"))
-        for line in state.plan.warnings:
-            console.print(Text(f"  ! {as_typed(line)}", style="yellow"))
-
-
-def _draw_prepare(state: State) -> None:
-    preview = state.preview
-    if preview is None:
-        return
-    count, size = len(preview.resolution.packages), preview.download / 10**6
-    console.print(
-        Text(
-            say(
-                "  {count} packages, {size:.0f} MB to download, into {target}",
-                count=count,
-                size=size,
-                target=preview.target,
-            )
-        )
-    )
-    draw_findings(preview.findings)
-    for command in preview.commands:
-        console.print(Text(f"    {shlex.join(command)}", style="dim"))
-
-
-def draw_preview(preview: Prepared) -> None:
-    """Print every package with its size, and every file that an installation would write."""
-    rows = ((one.name, one.version, _size(one.size), one.url) for one in preview.resolution.packages)
-    draw_rows((say("Package"), say("Version"), say("Size"), say("Source")), rows)
-    if preview.ready:
-        console.print(say("This environment is there already and holds exactly these packages."))
-    for path in preview.writes:
-        console.print(Text(say("  writes {path}", path=path)))
-    total, fetched = preview.resolution.download / 1e6, preview.download / 1e6
-    told = say("  {total:.1f} MB in all, of which {fetched:.1f} MB have yet to be downloaded; nothing was changed")
-    console.print(Text(told.format(total=total, fetched=fetched)))
-
-
-def _size(size: int | None) -> str:
-    return say("unknown") if size is None else f"{size / 1e6:.2f} MB"
-
-
-def _draw_install(state: State) -> None:
-    if state.environment and state.preview:
-        ready = state.preview.ready is not None
-        text = say("it was there already, in {path}") if ready else say("made {path}")
-        _done(say("Install"), text.format(path=state.environment.path))
-
-
-def _draw_verify(state: State) -> None:
-    if state.report:
-        draw_report(state.report)
-        _done(say("Verify"), render(verdict(state.report)), good=state.report.passed)
-
-
-def _draw_diagnose(state: State) -> None:
-    _draw_causes(state)
-    worth = sum(finding.wrong for finding in state.findings)
-    text = render(ngettext("{count} thing to mend, see above", "{count} things to mend, see above", worth))
-    _done(say("Diagnose"), text if worth else say("nothing to mend"), good=not worth)
-
-
-def _draw_causes(state: State) -> None:
-    draw_diagnoses(read_log(""), ((diagnosis, None) for diagnosis in state.diagnoses[:CAUSES]))
-
-
-def _draw_export(state: State) -> None:
-    files = [Path(path) for path in state.exported]
-    folder = os.path.commonpath([path.parent for path in files]) if files else ""
-    told = render(ngettext("{count} file in {folder}", "{count} files in {folder}", len(files), folder=folder))
-    _done(say("Export"), told)
-    for path in files:
-        console.print(Text(f"    {path.relative_to(folder)}"))
-    for line in state.log:
-        console.print(Text(f"  ! {as_typed(line)}", style="yellow"))
-
-
-DRAW: dict[Task, Callable[[State], None]] = {
-    Task.DETECT: _draw_detect,
-    Task.PLAN: _draw_plan,
-    Task.PREPARE: _draw_prepare,
-    Task.INSTALL: _draw_install,
-    Task.VERIFY: _draw_verify,
-    Task.DIAGNOSE: _draw_diagnose,
-    Task.EXPORT: _draw_export,
-}
-
-
-def _done(step: str, text: str, *, good: bool = True) -> None:
-    sign = ("✓ ", "green") if good else ("✗ ", "red")
-    console.print(Text.assemble(sign, (f"{step}  ", "bold"), text))
+        raise WorkFailed(_("Some checks failed."), hint=_("The table above and the report say which, and why."))

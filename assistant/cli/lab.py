@@ -18,7 +18,7 @@ from assistant.model.errors import BadInput
 
 @click.command(context_settings={"ignore_unknown_options": True})
 @click.option("--app", "as_app", is_flag=True, help="Show the setup alone, without its code (by Voilà).")
-@click.option("--folder", metavar="DIR", help="Where your copies of the notebooks and labs lie.")
+@click.option("--folder", metavar="DIR", help="Folder for your copies of the notebooks and labs.")
 @click.argument("jupyter_arguments", nargs=-1, type=click.UNPROCESSED)
 def lab(jupyter_arguments: tuple[str, ...], folder: str | None, *, as_app: bool) -> None:
     """Open the guided setup in JupyterLab; further arguments go to `jupyter lab` (with --app to `voila`)."""
@@ -38,17 +38,17 @@ def lab(jupyter_arguments: tuple[str, ...], folder: str | None, *, as_app: bool)
 
 def _jupyterlab(folder: Path, setup: str) -> list[str]:
     options = [f"--notebook-dir={folder}", f"--LabApp.default_url=/lab/tree/{setup}"]
-    options.append("--LabApp.news_url=None")  # the question whether Jupyter's news are wanted lies over the wizard
-    options.append("--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate")  # else it asks PyPI at each start
+    # Both from https://jupyterlab.readthedocs.io/en/stable/user/announcements.html: the question whether Jupyter's news
+    # are wanted lies over the wizard, and PyPI is asked for a newer JupyterLab at each start.
+    options.append("--LabApp.news_url=None")
+    options.append("--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate")
     if is_root():
         options.append("--allow-root")  # in containers root is the only user, and the server listens on loopback only
     return ["jupyter", "lab", *options]
 
 
 def _app(notebook: Path) -> list[str]:
-    """Name the command that serves the notebook without its code; it prints the address, with a token of its own.
-
-    It opens no browser, because Voilà leaves the token out of the address that it opens.
-    """
+    """Return the command that serves the notebook without its code; it prints the address, with a token of its own."""
+    # Voilà opens the browser at an address without the token (`launch_browser` in voila/app.py, 0.5.13).
     hidden = ["--TagRemovePreprocessor.enabled=True", "--TagRemovePreprocessor.remove_cell_tags=instructions"]
     return ["voila", "--no-browser", "--Voila.auto_token=True", *hidden, str(notebook)]

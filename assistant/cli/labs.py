@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from assistant.cli.terminal import echo, echo_json
+from assistant.cli.terminal import echo, echo_json, json_option
 from assistant.i18n import _, say
 from assistant.model.errors import BadInput
 
@@ -22,7 +22,7 @@ def labs() -> None:
 
 
 @labs.command("list")
-@click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
+@json_option
 def list_labs(*, as_json: bool) -> None:
     """List the labs."""
     from assistant.labs import texts  # noqa: PLC0415 - `--help` needs no notebook library
@@ -36,11 +36,15 @@ def list_labs(*, as_json: bool) -> None:
 
 @labs.command()
 @click.argument("folder", type=click.Path(path_type=Path))
-@click.option("--run", is_flag=True, help="Run each notebook first, in a copy; else what it holds is believed.")
-@click.option("--network", is_flag=True, help="Let them reach the network: some labs install packages.")
-@click.option("--limit", type=click.FloatRange(min=0, min_open=True), metavar="SECONDS", help="How long one may run.")
-@click.option("--i-trust-these", "trusted", is_flag=True, help="Run them without a sandbox, as programs of yours.")
-@click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
+@click.option("--run", is_flag=True, help="Run a copy of each notebook first; otherwise its saved outputs are trusted.")
+@click.option("--network", is_flag=True, help="Let the notebooks reach the network: some labs install packages.")
+@click.option(
+    "--limit", type=click.FloatRange(min=0, min_open=True), metavar="SECONDS", help="How long one notebook may run."
+)
+@click.option(
+    "--i-trust-these", "trusted", is_flag=True, help="Run them without a sandbox: they can do anything that you can."
+)
+@json_option
 @click.pass_context
 def check(
     context: click.Context,
@@ -73,20 +77,13 @@ def check(
             hint=_("Name the folder that holds the notebooks."),
         )
     if run and not network and not all(row.solved for row in found):
-        echo(say("Labs that install packages cannot be mended without the network; --network lets them."), err=True)
+        echo(say("Labs that install packages cannot be solved without the network; allow it with --network."), err=True)
     context.exit(0 if found and all(row.solved for row in found) else 1)
 
 
 def _draw(found: Sequence[Grade]) -> None:
-    from rich.table import Table  # noqa: PLC0415 - --json need not load the drawing library
-    from rich.text import Text  # noqa: PLC0415 - likewise
+    from assistant.cli.draw import draw_rows  # noqa: PLC0415 - --json need not load the drawing library
 
-    from assistant.cli.console import console  # noqa: PLC0415 - likewise
-
-    table = Table(box=None, padding=(0, 1))
-    for heading in (say("Notebook"), say("Lab"), say("Result"), say("Points")):
-        table.add_column(heading, overflow="fold")
-    for row in found:
-        told = row.fault or (say("mended") if row.solved else say("not mended"))
-        table.add_row(*map(Text, (row.notebook, row.lab, told, str(row.points))))
-    console.print(table)
+    solved = {True: say("mended"), False: say("not mended")}
+    rows = [(row.notebook, row.lab, row.fault or solved[row.solved], str(row.points)) for row in found]
+    draw_rows((say("Notebook"), say("Lab"), say("Result"), say("Points")), rows)

@@ -12,11 +12,11 @@ from assistant.model.errors import AssistantError, unwritable
 from assistant.model.record import Record, from_json, to_json
 
 PACKAGE = Path(__file__).parents[1]
-LARGEST = 1 << 30  # bytes of a notebook with all that its cells print
+LARGEST = 1 << 30  # chosen: bytes of a notebook with all that its cells print
 
 
 class _Copy(Record, frozen=True):
-    """The newest copy that a user was given of one notebook: its name there, and the SHA-256 of the original."""
+    """The newest copy of one notebook that a user was given: its name there, and the SHA-256 of the original."""
 
     file: str
     sha256: str
@@ -30,7 +30,7 @@ class _Given(Record, frozen=True):
 
 
 def originals() -> Path:
-    """Find the notebooks that came with the assistant: inside an installed wheel, beside the package in a checkout."""
+    """Return the folder of the notebooks: inside the package in an installed wheel, beside it in a checkout."""
     inside = PACKAGE / "notebooks"
     return inside if inside.is_dir() else PACKAGE.parent / "notebooks"
 

@@ -2,22 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
 from assistant.cli.inputs import write_file
-from assistant.cli.terminal import echo_json
+from assistant.cli.terminal import Option, echo_json, json_option
 from assistant.i18n import _, language
 from assistant.model.errors import WorkFailed
 from assistant.onnx.answers import CHECK_SECONDS, CONVERT_SECONDS, TRY_SECONDS
 
+if TYPE_CHECKING:
+    from assistant.onnx.worker import Request
 
-def _limit(seconds: float) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+
+def _limit_option(seconds: float) -> Option:
     kind = click.FloatRange(min=0, min_open=True)
     return click.option("--limit", type=kind, default=seconds, metavar="SECONDS", help="How long one run may take.")
+
+
+inputs_option = click.option("--inputs", metavar="FILE.npz", help="Real inputs: an array for each input, by its name.")
+PROVIDERS = click.Choice(["dml", "cpu"])
+
+
+def _request(work: Literal["check", "convert", "try"], model: str, **options: Any) -> Request:  # noqa: ANN401 - its fields
+    """Make the request that the options ask for; one that was not given keeps its default."""
+    from assistant.onnx.worker import Request  # noqa: PLC0415 - `--help` needs no child
+
+    given = {name: value for name, value in options.items() if value is not None}
+    return Request(work=work, model=model, here=str(Path.cwd()), **given)
 
 
 @click.group()
@@ -27,121 +41,82 @@ def onnx() -> None:
 
 @onnx.command()
 @click.argument("model")
-@click.option(
-    "--provider", type=click.Choice(["dml", "cpu"]), default="dml", help="Whose kernels to ask; DirectML's by default."
-)
-@click.option("--svg", metavar="FILE", help="Write a picture of what runs where.")
-@_limit(CHECK_SECONDS)
-@click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
-def check(model: str, provider: str, svg: str | None, limit: float, *, as_json: bool) -> None:
-    """Tell which nodes of a model run on the device, which on the CPU, and why."""
+@click.option("--provider", type=PROVIDERS, default="dml", help="Whose kernels to check for; DirectML's by default.")
+@click.option("--svg", metavar="FILE", help="Save a picture of what runs where.")
+@_limit_option(CHECK_SECONDS)
+@json_option
+def check(model: str, svg: str | None, limit: float, *, as_json: bool, **options: Any) -> None:  # noqa: ANN401 - as above
+    """Show which nodes of a model run on the device, which on the CPU, and why."""
     from assistant.onnx import apart  # noqa: PLC0415 - `--help` needs no child
-    from assistant.onnx.worker import Request  # noqa: PLC0415 - likewise
 
-    wanted = Request(
-        work="check", model=model, here=str(Path.cwd()), provider=provider, picture=bool(svg), language=language()
-    )
-    answer, picture = apart.check(wanted, apart.limits(limit))
+    request = _request("check", model, picture=bool(svg), language=language(), **options)
+    answer, picture = apart.check(request, apart.limits(limit))
     if svg:
         write_file(svg, picture)
     if as_json:
         echo_json(answer)
     else:
-        from assistant.cli.draw_onnx import draw_check  # noqa: PLC0415 - --json needs no drawing
+        from assistant.cli.draw import draw_check  # noqa: PLC0415 - --json needs no drawing
 
         draw_check(answer)
 
 
 @onnx.command()
 @click.argument("model")
-@click.option("--to", "output", metavar="FILE", help="Where the result goes; by default beside the model.")
+@click.option("--to", "output", metavar="FILE", help="Where to write the result; by default beside the model.")
 @click.option("--fp16/--no-fp16", default=True, help="Convert to FP16 (the default) or leave the types alone.")
-@click.option("--opset", type=click.IntRange(7, 21), default=None, help="Lower the opset to this one, not to the best.")
-@click.option("--npu", is_flag=True, help="Also run 1-D convolutions and pools as 2-D ones, as NPUs know no other.")
-@click.option("--keep", multiple=True, metavar="NODE|OPERATOR", help="Keep a node, or every node of an operator, FP32.")
-@click.option("--fp16-io", is_flag=True, help="Let inputs and outputs be FP16 too.")
-@click.option("--inputs", metavar="FILE.npz", help="Real inputs, an array for each input's name.")
-@_limit(CONVERT_SECONDS)
-@click.option("--force", is_flag=True, help="Replace a result that is there.")
-@click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
-def convert(  # noqa: PLR0913 - each is an option
-    model: str,
-    output: str | None,
-    opset: int | None,
-    keep: tuple[str, ...],
-    inputs: str | None,
-    limit: float,
-    *,
-    fp16: bool,
-    npu: bool,
-    fp16_io: bool,
-    force: bool,
-    as_json: bool,
-) -> None:
-    """Convert a model to what DirectML runs well; the result and a log of every change lie beside it."""
+@click.option(
+    "--opset", type=click.IntRange(7, 21), help="Lower the opset to this one, not to the one that suits best."
+)
+@click.option(
+    "--npu", is_flag=True, help="Also turn 1-D convolutions and pools into 2-D ones, for NPUs that know no other."
+)
+@click.option(
+    "--keep", multiple=True, metavar="NODE|OPERATOR", help="Keep a node, or every node of an operator, in FP32."
+)
+@click.option("--fp16-io", is_flag=True, help="Convert the model's inputs and outputs to FP16, too.")
+@inputs_option
+@_limit_option(CONVERT_SECONDS)
+@click.option("--force", is_flag=True, help="Overwrite an earlier result.")
+@json_option
+def convert(model: str, limit: float, *, fp16_io: bool, as_json: bool, **options: Any) -> None:  # noqa: ANN401 - as above
+    """Convert a model to what DirectML runs well; writes the result and a log of every change beside it."""
     from assistant.onnx import apart  # noqa: PLC0415 - `--help` needs no child
-    from assistant.onnx.worker import Request  # noqa: PLC0415 - likewise
 
-    wanted = Request(
-        work="convert",
-        model=model,
-        here=str(Path.cwd()),
-        output=output or "",
-        force=force,
-        fp16=fp16,
-        opset=opset or 0,
-        npu=npu,
-        keep=keep,
-        keep_io_types=not fp16_io,
-        inputs=inputs or "",
-    )
-    done = apart.convert(wanted, apart.limits(limit))
+    done = apart.convert(_request("convert", model, keep_io_types=not fp16_io, **options), apart.limits(limit))
     if as_json:
         echo_json(done)
     else:
-        from assistant.cli.draw_onnx import draw_conversion  # noqa: PLC0415 - --json needs no drawing
+        from assistant.cli.draw import draw_conversion  # noqa: PLC0415 - --json needs no drawing
 
         draw_conversion(done)
 
 
 @onnx.command(name="try")
 @click.argument("model")
-@click.option("--against", metavar="FILE", help="The model to agree with; by default the one it was converted from.")
-@click.option("--provider", type=click.Choice(["dml", "cpu"]), default="dml", help="Where to run it.")
-@click.option("--inputs", metavar="FILE.npz", help="Real inputs, an array for each input's name.")
-@click.option("--python", "interpreter", metavar="PATH", help="The Python whose ONNX Runtime is used.")
-@_limit(TRY_SECONDS)
-@click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
-def try_(
-    model: str,
-    against: str | None,
-    provider: str,
-    inputs: str | None,
-    interpreter: str | None,
-    limit: float,
-    *,
-    as_json: bool,
-) -> None:
-    """Run a model in a process of its own and compare it with FP32 on the CPU."""
+@click.option(
+    "--against",
+    "reference",
+    metavar="FILE",
+    help="The model to compare with; by default the one it was converted from.",
+)
+@click.option("--provider", type=PROVIDERS, default="dml", help="Where to run it.")
+@inputs_option
+@click.option("--python", metavar="PATH", help="The Python whose ONNX Runtime is used.")
+@_limit_option(TRY_SECONDS)
+@json_option
+def try_(model: str, limit: float, *, python: str | None, as_json: bool, **options: Any) -> None:  # noqa: ANN401 - as above
+    """Run a model and compare its results with FP32 on the CPU."""
     from assistant.onnx import apart  # noqa: PLC0415 - `--help` needs no child
-    from assistant.onnx.worker import Request  # noqa: PLC0415 - likewise
     from assistant.session.interpreters import onnx_python  # noqa: PLC0415 - likewise
 
-    wanted = Request(
-        work="try",
-        model=model,
-        here=str(Path.cwd()),
-        reference=against or "",
-        provider=provider,
-        inputs=inputs or "",
-        python=interpreter or onnx_python(),
-    )
-    answer = apart.try_model(wanted, apart.limits(limit))
+    request = _request("try", model, python=python or onnx_python(), **options)
+    answer = apart.try_model(request, apart.limits(limit))
     if as_json:
         echo_json(answer)
     else:
-        from assistant.cli.draw_onnx import draw_attempt  # noqa: PLC0415 - --json needs no drawing
+        from assistant.cli.draw import draw_attempt  # noqa: PLC0415 - --json needs no drawing
 
         draw_attempt(answer)
     if not answer.passed:
-        raise WorkFailed(answer.verdict, hint=_("`assistant onnx check` tells what stands in the way."))
+        raise WorkFailed(answer.verdict, hint=_("`assistant onnx check` says what stands in the way."))

@@ -1,46 +1,31 @@
-"""Options that several commands share, checked as they are read: what the user wishes for, where packages come from."""
+"""Options that several commands share, checked as they are read: what the user asks for, where packages come from."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
 import click
 
+from assistant.cli.terminal import Option
 from assistant.i18n import _
 from assistant.install import check_index_url, check_requirement
 from assistant.model.errors import BadInput
 from assistant.model.plan import Backend, Request
 
 
-def request_options(command: click.decorators.FC) -> click.decorators.FC:
-    """Add the options that say what the user wishes for."""
-    backends = click.Choice([backend.value for backend in Backend])
-    command = click.option("--python", metavar="V", help="Version of Python, such as 3.12.")(command)
-    command = click.option("--nightly", is_flag=True, help="Take last night's build of torch, not a release.")(command)
-    pins = each(check_requirement)
-    pin = click.option(
-        "--pin", "pins", multiple=True, metavar="REQ", callback=pins, help="A requirement that must hold."
+def together(*options: Option) -> Option:
+    """Make one decorator of several options, listed by `--help` in this order."""
+    return lambda command: reduce(lambda made, option: option(made), reversed(options), command)
+
+
+def each(check: Callable[[str], str]) -> Callable[..., Any]:
+    """Check an option's value, or each of its values, as it is read; no value is not checked."""
+    return lambda _context, _option, value: (
+        (value and check(value)) if isinstance(value, str) else tuple(map(check, value))
     )
-    command = pin(command)
-    return click.option("--backend", type=backends, help="Choose the backend yourself.")(command)
-
-
-def source_options(command: click.decorators.FC) -> click.decorators.FC:
-    """Add the options that say where packages come from."""
-    command = click.option("--offline", is_flag=True, help="Use nothing but caches and local folders.")(command)
-    folders = each(_folder)
-    links = click.option("--find-links", multiple=True, metavar="DIR", callback=folders, help="A folder of wheels.")
-    command = links(command)
-    checked = each(lambda url: check_index_url(url) if url else url)
-    index = click.option("--index-url", default="", metavar="URL", callback=checked, help="Take torch from this index.")
-    return index(command)
-
-
-def request_of(backend: str | None, pins: tuple[str, ...], python: str | None, *, nightly: bool) -> Request:
-    """Put the wishes together."""
-    return Request(backend=Backend(backend) if backend else None, pins=pins, python=python, nightly=nightly)
 
 
 def _folder(name: str) -> str:
@@ -50,6 +35,55 @@ def _folder(name: str) -> str:
     return name
 
 
-def each(check: Callable[[str], str]) -> Callable[..., Any]:
-    """Check an option's value, or each of its values, as it is read."""
-    return lambda _context, _option, value: check(value) if isinstance(value, str) else tuple(map(check, value))
+request_options = together(
+    click.option(
+        "--backend",
+        type=click.Choice([backend.value for backend in Backend]),
+        help="Use this backend; by default the best one for the machine.",
+    ),
+    click.option(
+        "--pin",
+        "pins",
+        multiple=True,
+        metavar="REQ",
+        callback=each(check_requirement),
+        help="A requirement that must hold, such as torch==2.6.0; may be given several times.",
+    ),
+    click.option("--nightly", is_flag=True, help="Take last night's build of torch instead of a release."),
+    click.option("--python", metavar="V", help="The Python version to use, such as 3.12."),
+)
+find_links_option = click.option(
+    "--find-links",
+    multiple=True,
+    metavar="DIR",
+    callback=each(_folder),
+    help="Also look for wheels in this folder; may be given several times.",
+)
+offline_option = click.option("--offline", is_flag=True, help="Use only caches and local folders.")
+source_options = together(
+    click.option(
+        "--index-url", default="", metavar="URL", callback=each(check_index_url), help="Take torch from this index."
+    ),
+    find_links_option,
+    offline_option,
+)
+target_option = click.option(
+    "--target", default="", metavar="new|kernel|PATH", help="Where to install; a new environment by default."
+)
+dry_run_option = click.option("--dry-run", is_flag=True, help="Show what would be done, and change nothing.")
+
+
+def request_of(options: dict[str, Any]) -> Request:
+    """Take what `request_options` have read out of a command's options."""
+    backend, pins, python, nightly = (options.pop(name) for name in ("backend", "pins", "python", "nightly"))
+    return Request(backend=Backend(backend) if backend else None, pins=pins, python=python, nightly=nightly)
+
+
+def merged(own: Request, other: Request) -> Request:
+    """Put what the command line asks for before what a file asks for; pins of both must hold."""
+    return Request(
+        backend=own.backend or other.backend,
+        python=own.python or other.python,
+        pins=(*own.pins, *other.pins),
+        nightly=own.nightly or other.nightly,
+    )

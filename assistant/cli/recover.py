@@ -1,4 +1,4 @@
-"""`assistant recover`: take back what a killed installation left."""
+"""`assistant recover`: roll back what an interrupted installation left."""
 
 from __future__ import annotations
 
@@ -6,39 +6,47 @@ from pathlib import Path
 
 import click
 
-from assistant.cli.terminal import echo, echo_json
+from assistant.cli.terminal import echo, echo_json, json_option
 from assistant.i18n import as_typed, say, sentences
 from assistant.install import Outcome, Recovered, give_up
 from assistant.install import recover as take_back
 
 
 @click.command()
-@click.option("--target", default="", metavar="PATH", help="One environment; all that are known by default.")
-@click.option("--give-up", "gives_up", is_flag=True, help="Forget what cannot be taken back, and say what stays where.")
-@click.option("--json", "as_json", is_flag=True, help="Print what came of each as JSON.")
+@click.option("--target", default="", metavar="PATH", help="One environment; by default all that are known.")
+@click.option(
+    "--give-up", "gives_up", is_flag=True, help="Forget what cannot be rolled back, and list what is left where."
+)
+@json_option
 @click.pass_context
 def recover(context: click.Context, /, target: str, *, gives_up: bool, as_json: bool) -> None:
-    """Take back what a killed installation left; harmless when there is nothing."""
+    """Roll back what an interrupted installation left; harmless if there is nothing."""
     only = Path(target).expanduser().absolute() if target else None
     if gives_up:
-        _tell_given_up(give_up(only), as_json=as_json)
+        forgotten = give_up(only)
+        if as_json:
+            echo_json(forgotten, indent=0)
+        elif not forgotten:
+            echo(say("There is nothing to give up."))
+        else:
+            _print_forgotten(forgotten)
         return
     done = take_back(only)
     if as_json:
         echo_json(done, indent=0)
     elif not done:
-        echo(say("There is nothing to take back."))
+        echo(say("There is nothing to roll back."))
     for one in done:
-        _tell(one, as_json=as_json)
+        _print_outcome(one, as_json=as_json)
     context.exit(1 if any(one.outcome is Outcome.FAILED for one in done) else 0)
 
 
-def _tell(one: Recovered, *, as_json: bool) -> None:
+def _print_outcome(one: Recovered, *, as_json: bool) -> None:
     if one.outcome is Outcome.FAILED:
         echo(sentences((as_typed(one.error), as_typed(one.hint))), err=True)
     elif not as_json:
         text = {
-            Outcome.TAKEN_BACK: say("{path} is as it was before."),
+            Outcome.TAKEN_BACK: say("{path} has been restored."),
             Outcome.STANDS: say("The installation in {path} is complete and stays; its leftovers have been removed."),
         }[one.outcome]
         echo(text.format(path=one.target))
@@ -46,13 +54,8 @@ def _tell(one: Recovered, *, as_json: bool) -> None:
             echo(say("Files that were not part of the installation have been moved to {path}.", path=path))
 
 
-def _tell_given_up(told: dict[str, tuple[str, ...]], *, as_json: bool) -> None:
-    if as_json:
-        echo_json(told, indent=0)
-        return
-    for target, stays in told.items():
+def _print_forgotten(found: dict[str, tuple[str, ...]]) -> None:
+    for target, left in found.items():
         echo(say("The unfinished installation in {path} is forgotten.", path=target))
-        for path in stays:
+        for path in left:
             echo(say("  {path} is still there; delete it when you no longer need its contents.", path=path))
-    if not told:
-        echo(say("There is nothing to give up."))

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import click
 from packaging.requirements import Requirement
 
-from assistant.cli.journey import Journey, agree, draw_preview, refuse_failed
-from assistant.cli.options import each, request_of, request_options, source_options
-from assistant.cli.terminal import echo_json
+from assistant.cli.draw import draw_preview
+from assistant.cli.journey import Journey, refuse_failed
+from assistant.cli.options import (
+    dry_run_option,
+    each,
+    request_of,
+    request_options,
+    source_options,
+    target_option,
+    together,
+)
+from assistant.cli.terminal import echo_json, json_option, yes_option
 from assistant.host.live import LiveHost
 from assistant.i18n import _, sentences
 from assistant.install import Consent, Sources, check_requirement, standing
@@ -22,37 +30,32 @@ from assistant.session.actions import Choose
 from assistant.session.nouns import State, Task
 from assistant.session.resume import last_setup, setup_of
 
-WORK = (Task.INSTALL, Task.VERIFY, Task.DIAGNOSE, Task.EXPORT)
-
-
-def agreement_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options that say how to install, and that agree beforehand."""
-    cuda = click.option(
+agreement_options = together(
+    yes_option(
+        help="Answer yes to every question, except about builds from source and names that several indexes hold."
+    ),
+    click.option(
         "--with-cuda-libraries",
         "with_cuda",
         is_flag=True,
-        help="Take PyPI's default build for the CPU where no CPU build can be had: several GB of CUDA come along.",
-    )
-    keep = click.option("--keep", is_flag=True, help="Keep the installation even when its verification fails.")
-    program = click.Choice(["uv", "pip"])
-    installer = click.option("--installer", type=program, default="uv", help="Which program installs.")
-    built = each(lambda name: Requirement(check_requirement(name)).name)
-    source = click.option(
+        help="If no CPU build is available, take PyPI's default build with its several GB of CUDA libraries.",
+    ),
+    click.option("--keep", is_flag=True, help="Keep the installation even if its verification fails."),
+    click.option("--installer", type=click.Choice(["uv", "pip"]), default="uv", help="The program that installs."),
+    click.option(
         "--build-from-source",
         multiple=True,
         metavar="NAME",
-        callback=built,
-        help="Build this package where it comes only as source: that runs its author's code.",
-    )
-    trust = click.option(
-        "--trust-index", multiple=True, metavar="URL", help="Take from this index what others hold under the same name."
-    )
-    command = cuda(keep(installer(source(trust(command)))))
-    return click.option(
-        "--yes",
-        is_flag=True,
-        help="Answer every question with yes, but for builds from source and names that several indexes hold.",
-    )(command)
+        callback=each(lambda name: Requirement(check_requirement(name)).name),
+        help="Build this package if it comes only as source: that runs its author's code.",
+    ),
+    click.option(
+        "--trust-index",
+        multiple=True,
+        metavar="URL",
+        help="Take packages from this index even if other indexes offer the same names.",
+    ),
+)
 
 
 @click.command()
@@ -61,94 +64,85 @@ def agreement_options(command: Callable[..., Any]) -> Callable[..., Any]:
 @request_options
 @source_options
 @agreement_options
-@click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
-def setup(target: str, folder: str, *, yes: bool, with_cuda: bool, as_json: bool, **wishes: Any) -> None:  # noqa: ANN401 - click's
-    """Do all six steps: detect, plan, install, verify, diagnose, export."""
-    journey = _journey(target, folder, wishes, quiet=as_json, asks=not yes)
-    _look(journey, with_cuda=with_cuda)
-    agree(journey.state, yes=yes)
-    journey.run(*WORK)
+@json_option
+def setup(target: str, folder: str, *, yes: bool, as_json: bool, **options: Any) -> None:  # noqa: ANN401 - click's
+    """Run all six steps: detect, plan, install, verify, diagnose, export."""
+    journey = _prepared(target, folder, options, quiet=as_json, asks=not yes)
+    journey.install(Task.DIAGNOSE, Task.EXPORT, yes=yes)
     if as_json:
         echo_json(journey.state)
     refuse_failed(journey.state)
 
 
 @click.command()
-@click.option("--target", default="", metavar="new|kernel|PATH", help="Where to install; a new environment by default.")
+@target_option
 @request_options
 @source_options
-@click.option("--dry-run", is_flag=True, help="Print what would be done, and do nothing.")
+@dry_run_option
 @agreement_options
-@click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
-def install(target: str, *, dry_run: bool, yes: bool, with_cuda: bool, as_json: bool, **wishes: Any) -> None:  # noqa: ANN401
-    """Install the plan into a new environment, or into one that stands, and verify it."""
+@json_option
+def install(target: str, *, dry_run: bool, yes: bool, as_json: bool, **options: Any) -> None:  # noqa: ANN401 - click's
+    """Install the plan into a new environment or an existing one, and verify it."""
     aim = "" if target == "new" else target
-    journey = _journey(aim, "", wishes, quiet=as_json, asks=not yes, look=dry_run)
-    _look(journey, with_cuda=with_cuda)
+    journey = _prepared(aim, "", options, quiet=as_json, asks=not yes, dry_run=dry_run)
+    preview = journey.state.preview
     if not dry_run:
-        agree(journey.state, yes=yes)
-        journey.run(Task.INSTALL, Task.VERIFY)
-    elif not as_json and journey.state.preview:
-        draw_preview(journey.state.preview)
+        journey.install(yes=yes)
+    elif not as_json and preview:
+        draw_preview(preview)
     if as_json:
-        state = journey.state
-        shown = replace(state.preview, site=None) if state.preview else None  # what stands there is no answer
-        echo_json(shown if dry_run else state.environment)
+        shown = replace(preview, site=None) if preview else None  # what stands there is no answer
+        echo_json(shown if dry_run else journey.state.environment)
 
 
 @click.command()
-@click.option("--target", default="", metavar="PATH", help="An environment; that of the last setup by default.")
-@click.option("--device", default="", metavar="DEVICE", help="cpu, cuda, cuda:1, …; the plan's by default.")
+@click.option("--target", default="", metavar="PATH", help="The environment to check; by default the last setup's.")
+@click.option("--device", default="", metavar="DEVICE", help="cpu, cuda, cuda:1, …; by default the plan's.")
 @click.option("--full", is_flag=True, help="Check every operation, small models and speed as well (about a minute).")
-@click.option("--json", "as_json", is_flag=True, help="Print the report as JSON.")
+@json_option
 def verify(target: str, device: str, *, full: bool, as_json: bool) -> None:
     """Check that an environment really computes on its device."""
     state = setup_of(Path(target).expanduser().absolute(), LiveHost()) if target else last_setup()
     if not (device or state.plan):
         path = state.environment.path if state.environment else target
-        raise BadInput(_("Nothing says which device {path} is for.", path=path), hint=_("Name it, as in --device cpu."))
-    level: Literal["quick", "full"] = "full" if full else "quick"
-    journey = Journey(replace(state, device=device, level=level, report=None, proof=None), quiet=as_json)
+        raise BadInput(
+            _("It is not known which device {path} is for.", path=path), hint=_("Name it, as in --device cpu.")
+        )
+    state = replace(state, device=device, level="full" if full else "quick", report=None, proof=None)
+    journey = Journey(state, quiet=as_json)
     journey.run(Task.VERIFY)
     if as_json:
         echo_json(journey.state.report)
     refuse_failed(journey.state)
 
 
-def _journey(
-    target: str, folder: str, wishes: dict[str, Any], *, quiet: bool, asks: bool, look: bool = False
+def _prepared(
+    target: str, folder: str, options: dict[str, Any], *, quiet: bool, asks: bool, dry_run: bool = False
 ) -> Journey:
-    """Begin a journey; one that only takes a `look` builds nothing and asks for no consent."""
-    python = wishes["python"] or _python_of(target)
-    request = request_of(wishes["backend"], wishes["pins"], python, nightly=wishes["nightly"])
-    named = {name: wishes[name] for name in ("index_url", "find_links", "offline", "installer")}
-    built, indexes = wishes["build_from_source"], wishes["trust_index"]
-    consent = Consent(built=built, builds=not look, indexes=indexes, asks=not look)
-    state = State(target=target, folder=folder, request=request, keep=wishes["keep"])
-    return Journey(state, Sources(LiveHost(), **named, consent=consent), quiet=quiet, asks=asks)
-
-
-def _python_of(target: str) -> str | None:
-    """Give the Python of the environment that a target names, where it is another than ours."""
+    """Detect, plan and resolve the packages; a dry run builds nothing and asks for no consent."""
     host = LiveHost()
-    site = standing(target, host)[1] if target not in {"", "kernel"} else None
-    own = str(host.facts("platform").get("python", ""))
-    return site.minor if site and not own.startswith(f"{site.minor}.") else None
-
-
-def _look(journey: Journey, *, with_cuda: bool) -> None:
-    """Detect, plan and work out the packages; gigabytes that nobody needs are never taken by --yes alone."""
+    request = request_of(options)
+    if not request.python and target not in {"", "kernel"}:  # an environment that stands keeps its own Python
+        site, own = standing(target, host)[1], str(host.facts("platform").get("python", ""))
+        if site and not own.startswith(f"{site.minor}."):
+            request = replace(request, python=site.minor)
+    built, indexes = options.pop("build_from_source"), options.pop("trust_index")
+    consent = Consent(built=built, builds=not dry_run, indexes=indexes, asks=not dry_run)
+    state = State(target=target, folder=folder, request=request, keep=options.pop("keep"))
+    with_cuda = options.pop("with_cuda")
+    journey = Journey(state, Sources(host, **options, consent=consent), quiet=quiet, asks=asks)
     planning = journey.run(Task.DETECT, Task.PLAN).planning
     plans = planning.plans if planning else ()
-    if plans and brings_cuda(plans[-1]):
+    if plans and brings_cuda(plans[-1]):  # gigabytes that nobody needs are never taken by --yes alone
         if with_cuda:
             journey.session.dispatch(Choose(index=len(plans) - 1))
         elif journey.state.plan == plans[-2]:
             raise NothingFits(
-                sentences((_("No CPU build of torch can be had from here."), *plans[-2].warnings)),
+                sentences((_("No CPU build of torch is available from here."), *plans[-2].warnings)),
                 hint=_(
                     "Restore the connection, name a source with --index-url or --find-links, or take PyPI's build "
                     "and its several GB of CUDA with --with-cuda-libraries."
                 ),
             )
     journey.run(Task.PREPARE)
+    return journey

@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import click
 
 from assistant.i18n import Text, render
 from assistant.model.record import to_json, with_words
 from assistant.model.visible import visible
+
+Option = Callable[[Callable[..., Any]], Callable[..., Any]]
+json_option = click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
+
+
+def yes_option(*, help: str) -> Option:  # noqa: A002 - as `click.option` has it
+    """Make the option that agrees beforehand; `help` names what it does not agree to."""
+    return click.option("--yes", is_flag=True, help=help)
 
 
 def echo(text: Text = "", *, err: bool = False) -> None:
@@ -20,5 +31,5 @@ def echo_json(value: object, *, indent: int = 2) -> None:
 
 
 def ask(question: Text, *, default: bool, err: bool = False) -> bool:
-    """Put a question; tell whether the answer is yes."""
+    """Ask a question and return whether the answer is yes."""
     return click.confirm(visible(render(question)), default=default, err=err)

@@ -93,6 +93,13 @@ class Mend(Record, frozen=True):
     way: str
 
 
+class Examine(Record, frozen=True):
+    """Name an ONNX model for `Task.ONNX` to check, to convert to `output` and to try."""
+
+    model: str
+    output: str
+
+
 class Simulate(Record, frozen=True):
     """Look at a recorded machine instead of this one; "" goes back to this one, as it was left."""
 
@@ -109,5 +116,5 @@ class Stop(Record, frozen=True):
     """Ask the running task to stop."""
 
 
-Wished = Choose | Wish | Aim | Fill | Mend | Paste | Resume | SetFact | Simulate
+Wished = Choose | Wish | Aim | Examine | Fill | Mend | Paste | Resume | SetFact | Simulate
 Action = Begin | Told | Asked | Answer | Finished | JobFailed | Show | Stop | Wished

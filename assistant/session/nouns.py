@@ -13,7 +13,8 @@ from assistant.model.finding import Diagnosis, Finding
 from assistant.model.machine import Detection
 from assistant.model.plan import Plan, Planning, Request
 from assistant.model.record import Record
-from assistant.model.report import Environment, Report
+from assistant.model.report import Environment, Report, Status
+from assistant.onnx.answers import Attempt, Checked, Conversion
 
 
 class Phase(Enum):
@@ -28,7 +29,7 @@ class Phase(Enum):
 
 
 class Task(Enum):
-    """The jobs of a setup; `prepare` belongs to the install step and only reads, `mend` to diagnose."""
+    """The jobs of a setup; `prepare` belongs to the install step and only reads, `mend` and `onnx` to diagnose."""
 
     DETECT = "detect"
     PLAN = "plan"
@@ -38,11 +39,13 @@ class Task(Enum):
     DIAGNOSE = "diagnose"
     MEND = "mend"
     EXPORT = "export"
+    ONNX = "onnx"
 
     @property
     def step(self) -> Step:
         """Name the step that shows this task."""
-        return {Task.PREPARE: Step.INSTALL, Task.MEND: Step.DIAGNOSE}.get(self) or Step(self.value)
+        steps = {Task.PREPARE: Step.INSTALL, Task.MEND: Step.DIAGNOSE, Task.ONNX: Step.DIAGNOSE}
+        return steps.get(self) or Step(self.value)
 
 
 class Outcome(Enum):
@@ -113,7 +116,29 @@ class Exported(Record, frozen=True):
     files: tuple[str, ...] = ()
 
 
-Result = Detected | Planned | Prepared | Installed | Verified | Diagnosed | Mended | Exported
+class Examined(Record, frozen=True):
+    """How far the examination of an ONNX model is: checked, then converted to `output`, then tried.
+
+    `picture` is an SVG of what runs where; `message` and `hint` say why the examination ended early.
+    """
+
+    model: str
+    output: str
+    checked: Checked | None = None
+    picture: str = ""
+    conversion: Conversion | None = None
+    attempt: Attempt | None = None
+    message: Text = ""
+    hint: Text = ""
+    exit_code: int = 0
+
+    @property
+    def unfinished(self) -> bool:
+        """Whether a part is still to do, and none has failed."""
+        return self.attempt is None and not self.message
+
+
+Result = Detected | Planned | Prepared | Installed | Verified | Diagnosed | Mended | Exported | Examined
 
 
 class State(Record, frozen=True):
@@ -128,6 +153,7 @@ class State(Record, frozen=True):
     those that it resembles and `inquiry` a report to paste. `way` names the way out that was chosen, by the
     cause's key and its number as in "oom#1"; `mended` tells how those that were carried out ended.
     `log_file` keeps every line of the log. `overwrite` lets the next export replace files that somebody else wrote.
+    `onnx` is the model that is examined beside the steps, none of which rests on it.
     """
 
     schema: Literal[1] = 1
@@ -166,6 +192,7 @@ class State(Record, frozen=True):
     exported: tuple[str, ...] = ()
     log: tuple[str, ...] = ()
     log_file: str = ""
+    onnx: Examined | None = None
 
     def status(self, step: Step) -> StepStatus:
         """Give a step's status; the first is ready from the start, any other that was never reached is locked."""
@@ -176,6 +203,14 @@ class State(Record, frozen=True):
         """The plan that the user chose, the first one unless said otherwise."""
         plans = self.planning.plans if self.planning else ()
         return plans[self.chosen] if 0 <= self.chosen < len(plans) else None
+
+    @property
+    def failures(self) -> list[Text]:
+        """What there is to diagnose: the sentences of failed steps, their log, and what failed checks said."""
+        messages = [status.message for status in self.statuses.values() if status.phase is Phase.FAILED]
+        checks = self.report.checks if self.report else ()
+        details = [check.detail for check in checks if check.status not in {Status.PASSED, Status.SKIPPED}]
+        return [*messages, *(self.log if messages else ()), *details]
 
 
 T = TypeVar("T")

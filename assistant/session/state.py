@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from assistant.i18n import Message, Text, _
+from assistant.i18n import Message, _
 from assistant.install import Prepared
 from assistant.model.event import Event, FindingRaised, JobFailed, LogLine, Progress, Step
 from assistant.model.record import replace
-from assistant.model.report import Status
 from assistant.session.actions import (
     Action,
     Aim,
@@ -17,6 +16,7 @@ from assistant.session.actions import (
     Asked,
     Begin,
     Choose,
+    Examine,
     Fill,
     Finished,
     Mend,
@@ -32,6 +32,7 @@ from assistant.session.actions import (
 from assistant.session.nouns import (
     Detected,
     Diagnosed,
+    Examined,
     Exported,
     Installed,
     Mended,
@@ -52,9 +53,7 @@ STEPS = tuple(Step)
 
 def blockers(state: State, task: Task) -> tuple[Message, ...]:
     """List, why a task cannot begin now; empty when it can."""
-    reasons = []
-    if state.running:
-        reasons.append(_("Something is still running; wait for it or cancel it."))
+    reasons = [_("Something is still running; wait for it or cancel it.")] if state.running else []
     if task is not Task.DETECT and state.detection is None:
         reasons.append(_("The hardware has not been detected yet."))
     if task in {Task.PLAN, *_NEED_PLAN} and state.status(Step.DETECT).phase is Phase.STALE:
@@ -71,6 +70,8 @@ def blockers(state: State, task: Task) -> tuple[Message, ...]:
         reasons.append(_("There is no installed environment yet."))
     if task is Task.EXPORT and state.report is None:
         reasons.append(_("The environment has not been verified yet."))
+    if task is Task.ONNX and state.onnx is None:
+        reasons.append(_("No model was given."))
     return tuple(reasons)
 
 
@@ -104,15 +105,9 @@ def _with_fact(state: State, answer: SetFact) -> State:
     return replace(state, overrides=kept | ({answer.fact: answer.value} if answer.value else {}), preview=None)
 
 
-def failures(state: State) -> list[Text]:
-    """Gather what there is to diagnose: the sentences of failed steps, their log, and what failed checks said."""
-    told = [status.message for status in state.statuses.values() if status.phase is Phase.FAILED]
-    checks = state.report.checks if state.report else ()
-    said = [check.detail for check in checks if check.status not in {Status.PASSED, Status.SKIPPED}]
-    return [*told, *(state.log if told else ()), *said]
-
-
 def _begun(state: State, task: Task) -> State:
+    if task is Task.ONNX:  # what the step itself told stays, and so does what a failed step said
+        return replace(state, running=task, stopping=False, current=task.step)
     new = _with(state, task.step, StepStatus(phase=Phase.RUNNING))
     if task in _RAISE and state.detection:
         new = replace(new, findings=state.detection.findings)
@@ -138,6 +133,8 @@ def _told(state: State, events: tuple[Event, ...]) -> State:
 def _finished(state: State, end: Finished) -> State:
     task, seconds = end.task, end.seconds
     done = _filled(replace(state, running=None, stopping=False, question=""), end.result)
+    if task is Task.ONNX:
+        return _with(done, task.step, replace(done.status(task.step), progress=None))
     if task is Task.PREPARE:
         return _with(done, Step.INSTALL, StepStatus(phase=Phase.READY, seconds=seconds))
     done = _with(_stale(done, task.step), task.step, StepStatus(phase=Phase.DONE, seconds=seconds))
@@ -176,9 +173,15 @@ def _filled(state: State, result: Result) -> State:  # noqa: PLR0911 - one for e
             return replace(state, mended={**state.mended, result.way: result.outcome})
         case Exported():
             return replace(state, exported=result.files, overwrite=False)
+        case Examined():
+            return replace(state, onnx=result)
 
 
 def _failed(state: State, failure: JobFailed) -> State:
+    if state.running is Task.ONNX and state.onnx:
+        why = {"message": failure.message, "hint": failure.hint, "exit_code": failure.exit_code}
+        end = Finished(task=Task.ONNX, result=replace(state.onnx, **why))
+        return _finished(state, end)
     status = StepStatus(phase=Phase.FAILED, message=failure.message, hint=failure.hint, exit_code=failure.exit_code)
     return replace(_with(state, failure.step, status), running=None, stopping=False, question="")
 
@@ -214,6 +217,7 @@ _EVENTS: dict[type[Action], Change] = {
 _WISHES: dict[type[Action], Change] = {
     Paste: lambda state, paste: replace(state, pasted=paste.log),
     Mend: lambda state, mend: replace(state, way=mend.way),
+    Examine: lambda state, wish: replace(state, onnx=Examined(model=wish.model, output=wish.output)),
     Resume: lambda _, resume: resume.state,
     Simulate: lambda state, wish: state if wish.machine == state.machine else _other_machine(state, wish.machine),
     SetFact: lambda state, fact: _stale(_with_fact(state, fact), Step.DETECT, itself=True),

@@ -64,7 +64,7 @@ class Store:
         """
         if state.machine:
             return
-        kept = replace(state, log=(), running=None, stopping=False, question="")
+        kept = replace(state, log=(), running=None, stopping=False, question="", onnx=None)
         saved = Saved(version=__version__, process=os.getpid(), running=state.running, state=kept)
         with suppress(OSError):
             sweep(private_folder(self.folder))

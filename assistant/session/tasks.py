@@ -17,8 +17,8 @@ from assistant.session.doctor import findings_of, mixed_packages
 from assistant.session.interpreters import detected
 from assistant.session.mend import mended
 from assistant.session.nouns import Diagnosed, Installed, Result, State, Task, Verified, known
+from assistant.session.onnx import examined
 from assistant.session.sources import planned
-from assistant.session.state import failures
 from assistant.session.verification import proved, verified
 
 
@@ -57,7 +57,7 @@ def _diagnose(state: State, tools: Tools) -> Diagnosed:
     """Find the causes of what was pasted or of what failed last, and ways out of what was found."""
     tools.sink(Progress(step=Step.DIAGNOSE, text=_("Looking for causes")))
     machine = known(state.detection).machine
-    told = state.pasted or "\n".join(map(render, failures(state)))
+    told = state.pasted or "\n".join(map(render, state.failures))
     if not (told or state.findings):
         return Diagnosed()
     log = read_log(told)
@@ -82,4 +82,5 @@ TASKS: dict[Task, Callable[[State, Tools], Result]] = {
     Task.DIAGNOSE: _diagnose,
     Task.MEND: mended,
     Task.EXPORT: exported,
+    Task.ONNX: examined,
 }

@@ -9,7 +9,7 @@ from assistant.i18n import Message, _, render
 from assistant.model.checks import check_title
 from assistant.model.report import Check, Report, Status, duration, status_word
 from assistant.model.speed import BANDWIDTH, Limit, Speed, figure
-from assistant.svg import document, tag, text, width_of
+from assistant.svg import Markup, document, tag, text, width_of
 from assistant.views import check_rows, speed_rows
 
 DEVICE, CPU, WRONG = "#2a8f82", "#c27a00", "#d1495b"
@@ -24,7 +24,7 @@ _COLOURS = {
 BARS, SMALL, LINE = 360.0, 11, 15.0  # the longest bar, a small font, and the room of a line of it
 SHORTEST, LONGEST = 1e-6, 100.0  # seconds at both ends of the scale of times
 Place = tuple[float, float]  # FLOP per byte and GFLOP/s
-Drawing = tuple[float, float, list[str]]  # width, height, parts
+Drawing = tuple[float, float, list[Markup]]  # width, height, parts
 
 
 def figures(report: Report) -> dict[str, str]:
@@ -46,7 +46,7 @@ def figures(report: Report) -> dict[str, str]:
     }
 
 
-def _bar(x: float, y: float, width: float, height: float, fill: str, **more: object) -> str:
+def _bar(x: float, y: float, width: float, height: float, fill: str, **more: object) -> Markup:
     return tag("rect", x=x, y=y, width=max(width, 0.0), height=height, fill=fill, **more)
 
 
@@ -54,7 +54,7 @@ def _times(report: Report) -> Drawing:
     """Draw one row per check: its first run pale, later runs full."""
     titles = [render(check_title(check.key)) for check in report.checks]
     left, row, bottom = _room(titles), 22.0, 22.0 * len(titles) + 8
-    parts: list[str] = []
+    parts: list[Markup] = []
     right = left + BARS
     for number, (title, check) in enumerate(zip(titles, report.checks, strict=True)):
         middle = row * number + row / 2
@@ -171,7 +171,7 @@ def _roofs(report: Report) -> Iterator[tuple[Message, Limit, Place, Place]]:
 
 def _axes(
     at: Callable[[Place], tuple[float, float]], across: tuple[float, float], up: tuple[float, float]
-) -> Iterator[str]:
+) -> Iterator[Markup]:
     """Write the powers of ten below and beside the field, as many as have room, and what they count."""
     (left, bottom), (right, top) = at((across[0], up[0])), at((across[1], up[1]))
     for value in _powers(*across, most=8):

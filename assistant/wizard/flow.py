@@ -1,4 +1,4 @@
-"""What the footer offers in each state, and what a press on it does: pure functions over the state."""
+"""What the footer offers in each state, and the words for steps and phases: pure functions over the state."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Footer(Record, frozen=True):
 
 
 def titles() -> dict[Step, str]:
-    """Name the steps."""
+    """Return the name of each step."""
     return {
         Step.DETECT: say("Detect"),
         Step.PLAN: say("Plan"),
@@ -46,12 +46,12 @@ def titles() -> dict[Step, str]:
 
 
 def about(step: Step, text: str) -> str:
-    """Say something of a step."""
+    """Put a text behind the name of its step."""
     return say("{step}: {text}", step=titles()[step], text=text)
 
 
 def word(status: StepStatus) -> str:
-    """Say in a word where a step stands."""
+    """Return one word for the phase of a step."""
     if status.exit_code == Cancelled.exit_code:
         return say("cancelled")
     return {
@@ -65,7 +65,7 @@ def word(status: StepStatus) -> str:
 
 
 def footer(state: State) -> Footer:
-    """Tell what the footer offers."""
+    """Return what the footer offers in this state."""
     step = state.current
     earlier = [before for before in STEPS[: STEPS.index(step)] if state.status(before).phase is not Phase.LOCKED]
     back = earlier[-1] if earlier and not state.running else None
@@ -84,13 +84,13 @@ def footer(state: State) -> Footer:
 
 
 def press(state: State) -> tuple[Action, ...]:
-    """Give the actions of a press on the main button; none when it cannot be pressed."""
+    """Return the actions of a press on the main button; none when it cannot be pressed."""
     offered = footer(state)
     return () if offered.why else offered.actions
 
 
 def next_task(state: State, step: Step) -> Task:
-    """Name the task that a step needs next; an installation is prepared before it can be agreed to."""
+    """Return the task that a step needs next; an installation is prepared before it can be agreed to."""
     if step is Step.INSTALL:
         return Task.PREPARE if state.preview is None else Task.INSTALL
     return Task(step.value)
@@ -110,7 +110,7 @@ def _words(state: State, task: Task) -> str:
     return {
         Task.DETECT: say("Detect the hardware"),
         Task.PLAN: say("Make the plan"),
-        Task.PREPARE: say("Work out the packages"),
+        Task.PREPARE: say("Resolve the packages"),
         Task.INSTALL: say("Install"),
         Task.VERIFY: say("Verify"),
         Task.DIAGNOSE: say("Diagnose"),

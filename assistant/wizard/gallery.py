@@ -11,9 +11,10 @@ from assistant.model.errors import AssistantError
 from assistant.model.finding import Severity
 from assistant.model.plan import Plan, Planning
 from assistant.session.gallery import Exhibit, changed, exhibits, fitting
+from assistant.svg import Markup, joined
 from assistant.views import machine_rows, plan_title, rejection_reason
 from assistant.wizard import html, open_wizard
-from assistant.wizard.stepper import STATIC
+from assistant.wizard.parts import STATIC, Drawing
 
 OSES = {"linux": "Linux", "windows": "Windows", "macos": "macOS", "wsl": "WSL"}
 VENDORS = {"nvidia": "NVIDIA", "amd": "AMD", "intel": "Intel", "apple": "Apple"}
@@ -45,18 +46,18 @@ class Gallery(widgets.VBox):  # type: ignore[misc]  # the library has no types
             description=say("Set a fact"), placeholder="nvidia_driver=580.95.05", continuous_update=False
         )
         self.open = widgets.Button(description=say("Open in the wizard"), button_style="primary")
-        self.look, self.head, self.detail, self.cards = (widgets.HTML() for _number in range(4))
+        self.look, self.head, self.detail, self.cards = (Drawing() for _number in range(4))
         self.wizard = widgets.VBox()
-        self.look.value = f"<style>{(STATIC / 'wizard.css').read_text(encoding='utf-8')}</style>"
+        self.look.value = html.style((STATIC / "wizard.css").read_text(encoding="utf-8"))
         self.head.value = html.heading(
-            say("Recorded machines"), say("Choose one, change a fact, and see what it gets.")
+            say("Recorded machines"), say("Choose one, change a fact, and see which PyTorch it gets.")
         )
         filters, choice = _row(self.vendor, self.os, self.text), _row(self.machine, self.fact, self.open)
         self.children = (self.look, self.head, filters, choice, self.detail, self.cards, self.wizard)
         for control in (self.vendor, self.os, self.text):
-            control.observe(_told(self._filter), "value")
-        self.machine.observe(_told(self._choose), "value")
-        self.fact.observe(_told(self._draw), "value")
+            control.observe(_ignoring_change(self._filter), "value")
+        self.machine.observe(_ignoring_change(self._choose), "value")
+        self.fact.observe(_ignoring_change(self._draw), "value")
         self.open.on_click(lambda _button: self._open())
         self._filter()
         if machine:
@@ -70,9 +71,7 @@ class Gallery(widgets.VBox):  # type: ignore[misc]  # the library has no types
         shown = fitting(self._all, vendor=self.vendor.value, os=self.os.value, text=self.text.value)
         self.machine.options = [(exhibit.label, exhibit.name) for exhibit in shown]
         self.cards.value = (
-            f'<div class="ptsa-cards">{"".join(map(_card, shown))}</div>'
-            if shown
-            else html.note(Severity.INFO, say("No recorded machine is like that."))
+            html.cards(map(_card, shown)) if shown else html.note(Severity.INFO, say("No recorded machine matches."))
         )
         self._draw()
 
@@ -84,16 +83,16 @@ class Gallery(widgets.VBox):  # type: ignore[misc]  # the library has no types
         exhibit = next((item for item in self._all if item.name == self.machine.value), None)
         self.open.disabled = exhibit is None
         if exhibit is None:
-            self.detail.value = ""
+            self.detail.value = html.NOTHING
             return
         own = html.card(exhibit.label, html.table(machine_rows(exhibit.machine)) + _planned(exhibit.planning), "gpu")
-        self.detail.value = f'<div class="ptsa-cards">{own}{self._with_fact(exhibit)}</div>'
+        self.detail.value = html.cards([own, self._with_fact(exhibit)])
 
-    def _with_fact(self, exhibit: Exhibit) -> str:
+    def _with_fact(self, exhibit: Exhibit) -> Markup:
         """Draw the same machine with one fact changed; nothing while none is named."""
         fact, _sign, value = self.fact.value.partition("=")
         if not fact.strip():
-            return ""
+            return html.NOTHING
         try:
             machine, planning = changed(exhibit.name, fact.strip(), value.strip())
         except AssistantError as error:
@@ -112,11 +111,11 @@ def _row(*controls: widgets.Widget) -> widgets.HBox:
     return widgets.HBox(controls, layout=widgets.Layout(flex_flow="row wrap", grid_gap="0 1.5rem"))
 
 
-def _told(draw: Callable[[], None]) -> Callable[[object], None]:
+def _ignoring_change(draw: Callable[[], None]) -> Callable[[object], None]:
     return lambda _change: draw()
 
 
-def _card(exhibit: Exhibit) -> str:
+def _card(exhibit: Exhibit) -> Markup:
     gpus = [gpu.label for gpu in exhibit.machine.gpus] or [say("no GPU")]
     origin = say("recorded") if exhibit.origin == "recorded" else say("composed")
     choice = exhibit.planning.choice
@@ -126,9 +125,10 @@ def _card(exhibit: Exhibit) -> str:
     )
 
 
-def _planned(planning: Planning) -> str:
+def _planned(planning: Planning) -> Markup:
     """Draw the best plan with its reasons, and the best that was rejected."""
     choice: Plan | None = planning.choice
-    chosen = html.paragraph(plan_title(choice), "ok") + html.bullets(choice.reasons) if choice else ""
+    chosen = [html.paragraph(plan_title(choice), "ok"), html.bullets(choice.reasons)] if choice else []
     stopped = map(rejection_reason, planning.rejected[:3])
-    return chosen + html.bullets(choice.warnings if choice else (), "warning") + html.bullets(stopped, "no")
+    warnings = html.bullets(choice.warnings if choice else (), "warning")
+    return joined([*chosen, warnings, html.bullets(stopped, "no")])

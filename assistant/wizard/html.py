@@ -1,18 +1,17 @@
-"""Small pieces of HTML; whatever comes from outside is escaped here and nowhere else."""
+"""The pieces that the wizard's HTML is built of; `svg.tag` writes and escapes all of them."""
 
 from __future__ import annotations
 
 import base64
-import html
 from collections.abc import Iterable
 from itertools import groupby
 
-from assistant.i18n import Message, Text, as_typed, render, say
+from assistant.i18n import Text, as_typed, language, say
 from assistant.model.finding import Finding, Remedy, Severity
-from assistant.model.visible import visible
+from assistant.svg import Markup, joined, tag
 from assistant.views import remedy_lines
 
-# Lines on a field of 16 by 16; they take the colour of the text beside them.
+# Drawn on a square of 16 by 16; they take the colour of the text beside them.
 ICONS = {
     "ok": "M3 8.5 6.5 12 13 4.5",
     "info": "M8 7v4.5M8 4.2v.3M8 1.5a6.5 6.5 0 1 0 0 13 6.5 6.5 0 0 0 0-13z",
@@ -25,131 +24,185 @@ ICONS = {
     "file": "M8 2v8M4.5 6.8 8 10.3l3.5-3.5M2.5 13.5h11",
     "no": "M8 1.5a6.5 6.5 0 1 0 0 13 6.5 6.5 0 0 0 0-13zM3.5 3.5l9 9",
 }
+NOTHING = Markup()
 
 
-def esc(text: object) -> str:
-    """Make text harmless in HTML: no tags, and nothing hidden in it."""
-    return html.escape(visible(render(text) if isinstance(text, Message) else str(text)))
-
-
-def icon(name: str, words: Text = "") -> str:
-    """Give a drawn sign; without words it only repeats what stands beside it, and is not read out."""
-    named = f'role="img" aria-label="{esc(words)}"' if words else 'aria-hidden="true"'
-    # Its size is said here too: without it, a page whose style has not come yet would show it as wide as itself.
-    drawn = f'width="16" height="16" fill="none" stroke="currentColor"><path d="{ICONS[name]}"/></svg>'
-    return f'<svg class="ptsa-icon ptsa-icon-{name}" viewBox="0 0 16 16" {named} {drawn}'
-
-
-def heading(text: str, lead: str = "") -> str:
-    """Give a step's heading, which takes the focus when the step is entered, and a sentence below."""
-    return f'<h2 class="ptsa-heading" tabindex="-1">{esc(text)}</h2>' + (
-        f'<p class="ptsa-lead">{esc(lead)}</p>' * bool(lead)
+def icon(name: str, words: Text = "") -> Markup:
+    """Draw a sign; without words it only repeats what stands beside it, and is not read out."""
+    named = {"role": "img", "aria_label": words} if words else {"aria_hidden": "true"}
+    return tag(
+        "svg",
+        tag("path", d=ICONS[name]),
+        class_=f"ptsa-icon ptsa-icon-{name}",
+        viewBox="0 0 16 16",
+        width=16,  # said here too: without it, a page whose style has not come yet would show it as wide as itself
+        height=16,
+        fill="none",
+        stroke="currentColor",
+        **named,
     )
 
 
-def section(title: str, body: str) -> str:
-    """Give a part of a panel under its own heading; nothing for no body."""
-    return f'<section class="ptsa-section"><h3>{esc(title)}</h3>{body}</section>' if body else ""
+def heading(text: str, lead: str = "") -> Markup:
+    """Write a step's heading, which takes the focus when the step is entered, and a sentence below."""
+    return tag("h2", text, class_="ptsa-heading", tabindex=-1) + (lead_line(lead) if lead else "")
 
 
-def table(rows: Iterable[tuple[Text, ...]], headings: tuple[Text, ...] = ()) -> str:
-    """Give a table; without headings the first column names the rows."""
-    head = "".join(f'<th scope="col">{esc(text)}</th>' for text in headings)
-    body = "".join(f"<tr>{_cells(row, named=not headings)}</tr>" for row in rows)
-    return f'<table class="ptsa-table">{f"<thead><tr>{head}</tr></thead>" * bool(head)}<tbody>{body}</tbody></table>'
+def lead_line(text: Text) -> Markup:
+    """Write a quiet sentence that explains what stands around it."""
+    return tag("p", text, class_="ptsa-lead")
 
 
-def note(severity: Severity, text: Text, more: str = "") -> str:
-    """Give a framed sentence; its severity is told by word, sign and border. `more` is HTML already."""
+def section(title: str, body: Markup) -> Markup:
+    """Put a part of a panel under its own heading; nothing for no body."""
+    return tag("section", tag("h3", title), body, class_="ptsa-section") if body else NOTHING
+
+
+def table(rows: Iterable[tuple[Text, ...]], headings: tuple[Text, ...] = ()) -> Markup:
+    """Write a table; without headings the first column names the rows."""
+    head = [tag("th", text, scope="col") for text in headings]
+    body = [
+        tag("tr", tag("td", first) if headings else tag("th", first, scope="row"), *(tag("td", cell) for cell in rest))
+        for first, *rest in rows
+    ]
+    return tag("table", tag("thead", tag("tr", *head)) if head else "", tag("tbody", "", *body), class_="ptsa-table")
+
+
+def note(severity: Severity, text: Text, more: Markup = NOTHING) -> Markup:
+    """Frame a sentence; its severity is told by word, sign and border."""
     words = {
         Severity.OK: say("Good"),
         Severity.INFO: say("Note"),
         Severity.WARNING: say("Warning"),
         Severity.ERROR: say("Problem"),
     }
-    title = f"{icon(severity.value)}<strong>{esc(words[severity])}</strong>"
-    return f'<div class="ptsa-note ptsa-note-{severity.value}">{title}<span>{esc(as_typed(text))}</span>{more}</div>'
+    title = icon(severity.value) + tag("strong", words[severity])
+    return tag("div", title, tag("span", as_typed(text)), more, class_=f"ptsa-note ptsa-note-{severity.value}")
 
 
-def card(title: str, body: str, sign: str = "", mark: str = "") -> str:
-    """Give a framed thing under its name; `body` is HTML already, `mark` a class for its look."""
-    return f'<div class="ptsa-card {mark}"><h4>{icon(sign) if sign else ""}{esc(title)}</h4>{body}</div>'
+def card(title: str, body: Markup, sign: str = "", mark: str = "") -> Markup:
+    """Frame a thing under its name; `mark` is a class for its look."""
+    return tag("div", tag("h4", _signed(sign, title)), body, class_=f"ptsa-card {mark}")
 
 
-def chips(words: Iterable[Text], kind: str = "") -> str:
-    """Give short words in frames of their own; empty ones are left out."""
-    items = "".join(f"<li>{esc(word)}</li>" for word in words if word)
-    return f'<ul class="ptsa-chips {kind}">{items}</ul>' if items else ""
+def cards(parts: Iterable[Markup]) -> Markup:
+    """Put cards side by side, as many as fit."""
+    return tag("div", "", *parts, class_="ptsa-cards")
 
 
-def finding(value: Finding) -> str:
-    """Give a finding with its remedies."""
+def chips(words: Iterable[Text]) -> Markup:
+    """Put short words into frames of their own; empty ones are left out."""
+    items = [tag("li", word) for word in words if word]
+    return tag("ul", *items, class_="ptsa-chips") if items else NOTHING
+
+
+def finding(value: Finding) -> Markup:
+    """Frame a finding with its remedies."""
     return note(value.severity, value.text, remedies(value.remedies))
 
 
-def failure(message: Text, hint: Text, severity: Severity = Severity.ERROR) -> str:
+def failure(message: Text, hint: Text, severity: Severity = Severity.ERROR) -> Markup:
     """Say what failed, with the next step below it."""
     return note(severity, message, bullets([as_typed(hint)] if hint else ()))
 
 
-def remedies(ways: Iterable[Remedy]) -> str:
-    """Give ways out: a sentence each, with what to set and to type."""
-    return "".join(f'<p class="ptsa-way">{icon("next")}{esc(as_typed(way.text))}</p>{_lines(way)}' for way in ways)
+def remedies(found: Iterable[Remedy]) -> Markup:
+    """Write a sentence for each remedy and below it a block for what to set, to type and to change.
+
+    A plan and a check are left out: they are what the wizard's own buttons do.
+    """
+    parts: list[Markup] = []
+    for remedy in found:
+        parts.append(tag("p", _signed("next", as_typed(remedy.text)), class_="ptsa-way"))
+        for kind, lines in groupby(remedy_lines(remedy), key=lambda line: line.kind):
+            text = "\n".join(as_typed(line.text) for line in lines)
+            if kind == "place":
+                parts.append(paragraph(text))
+            elif kind in {"set", "command", "change"}:
+                parts.append(code(text))
+    return joined(parts)
 
 
-def _lines(way: Remedy) -> str:
-    """Give a block for the lines of each kind; a plan and a check are what the wizard's own buttons do."""
-    told = ""
-    for kind, lines in groupby(remedy_lines(way), key=lambda line: line.kind):
-        text = "\n".join(as_typed(line.text) for line in lines)
-        if kind == "place":
-            told += paragraph(text)
-        elif kind in {"set", "command", "change"}:
-            told += code(text)
-    return told
+def paragraph(text: Text, sign: str = "") -> Markup:
+    """Write a sentence, with a sign before it where one is named; nothing for no text."""
+    return tag("p", _signed(sign, text)) if text else NOTHING
 
 
-def paragraph(text: Text, sign: str = "") -> str:
-    """Give a sentence, with a sign before it where one is named; nothing for no text."""
-    return f"<p>{icon(sign) if sign else ''}{esc(text)}</p>" if text else ""
-
-
-def download(name: str, content: bytes) -> str:
-    """Give a link that holds the content of a file, so that no server need reach it."""
-    words = say("Download {name}", name=name)
+def download(name: str, content: bytes) -> Markup:
+    """Write a link that holds the content of a file, so that no server need reach it."""
     data = base64.b64encode(content).decode()
-    link = f'<a download="{esc(name)}" href="data:application/octet-stream;base64,{data}">'
-    return f"{icon('file')}{link}{esc(words)}</a>"
-
-
-def fetch(name: str, key: str) -> str:
-    """Give a link that asks the wizard for a file's content only when it is pressed."""
     words = say("Download {name}", name=name)
-    return f'{icon("file")}<a href="#" data-file="{esc(key)}">{esc(words)}</a>'
+    return icon("file") + tag("a", words, download=name, href=f"data:application/octet-stream;base64,{data}")
 
 
-def peek(summary: str, key: str) -> str:
+def fetch(name: str, key: str) -> Markup:
+    """Write a link that asks the wizard for a file's content only when it is pressed."""
+    return icon("file") + tag("a", say("Download {name}", name=name), href="#", data_file=key)
+
+
+def peek(summary: str, key: str) -> Markup:
     """Fold a file's text away under a sentence; the wizard is asked for it only when that is opened."""
-    place = '<pre class="ptsa-code" tabindex="0"></pre>'
-    return f'<details data-file="{esc(key)}"><summary>{esc(summary)}</summary>{place}</details>'
+    place = tag("pre", "", class_="ptsa-code", tabindex=0)
+    return tag("details", tag("summary", summary), place, data_file=key)
 
 
-def code(text: str) -> str:
-    """Give text as typed."""
-    return f'<pre class="ptsa-code">{esc(text)}</pre>'
+def picture(svg: str, words: str) -> Markup:
+    """Show an SVG that another process drew: as an image, a browser runs no script of it and loads nothing for it."""
+    data = base64.b64encode(svg.encode()).decode()
+    return tag("div", tag("img", src=f"data:image/svg+xml;base64,{data}", alt=words), class_="ptsa-plot", tabindex=0)
 
 
-def bullets(lines: Iterable[Text], sign: str = "") -> str:
-    """Give a list, with a sign before each line where one is named; nothing for no lines."""
-    items = "".join(f"<li>{icon(sign) if sign else ''}<span>{esc(line)}</span></li>" for line in lines)
-    return f'<ul class="{"ptsa-signed" if sign else "ptsa-plain"}">{items}</ul>' if items else ""
+def code(text: str) -> Markup:
+    """Write text as typed."""
+    return tag("pre", text, class_="ptsa-code")
 
 
-def details(summary: str, body: str) -> str:
-    """Fold HTML away under a sentence; nothing for no body."""
-    return f"<details><summary>{esc(summary)}</summary>{body}</details>" if body else ""
+def reasons(lines: Iterable[Text]) -> Markup:
+    """Say why the main button cannot be pressed."""
+    return joined(tag("p", _signed("info", line), class_="ptsa-why") for line in lines)
 
 
-def _cells(row: tuple[Text, ...], *, named: bool) -> str:
-    first = f'<th scope="row">{esc(row[0])}</th>' if named else f"<td>{esc(row[0])}</td>"
-    return first + "".join(f"<td>{esc(cell)}</td>" for cell in row[1:])
+def controls_heading() -> Markup:
+    """Head the part of a panel in which the user changes something."""
+    return tag("h3", say("What you can change"), class_="ptsa-changes")
+
+
+def bullets(lines: Iterable[Text], sign: str = "") -> Markup:
+    """Write a list, with a sign before each line where one is named; nothing for no lines."""
+    items = [tag("li", icon(sign) if sign else "", tag("span", line)) for line in lines]
+    return tag("ul", *items, class_="ptsa-signed" if sign else "ptsa-plain") if items else NOTHING
+
+
+def details(summary: str, body: Markup) -> Markup:
+    """Fold a part away under a sentence; nothing for no body."""
+    return tag("details", tag("summary", summary), body) if body else NOTHING
+
+
+def style(sheet: str) -> Markup:
+    """Put a style sheet of ours into the page, as it stands: inside of `style` nothing is escaped."""
+    return Markup(f"<style>{sheet}</style>")
+
+
+def document(title: str, policy: str, sheet: str, body: Markup) -> Markup:
+    """Write a whole page, of which a browser loads and runs only what the policy allows."""
+    head = tag(
+        "head",
+        tag("meta", charset="utf-8"),
+        tag("meta", name="viewport", content="width=device-width"),
+        tag("meta", http_equiv="Content-Security-Policy", content=policy),
+        tag("title", title),
+        style(sheet),
+    )
+    page = tag(
+        "html", head, tag("body", tag("main", tag("h1", title), body, class_="ptsa-wizard")), lang=html_language()
+    )
+    return Markup(f"<!doctype html>\n{page}\n")
+
+
+def html_language() -> str:
+    """Name the language in force as HTML does: zh-CN, where gettext says zh_CN."""
+    return language().replace("_", "-")
+
+
+def _signed(sign: str, text: Text) -> Markup:
+    return joined([icon(sign) if sign else "", text])

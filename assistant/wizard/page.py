@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from assistant.host.identity import known_here
-from assistant.i18n import language, say
+from assistant.i18n import say
 from assistant.model.event import Step
 from assistant.privacy import redact
+from assistant.session.downloads import downloads
 from assistant.session.nouns import Phase, State
+from assistant.svg import Markup, joined, tag
 from assistant.wizard import html
-from assistant.wizard.app import simulation
 from assistant.wizard.flow import about, titles, word
+from assistant.wizard.head import simulation
 from assistant.wizard.panels import PANELS, Panel
 from assistant.wizard.panels.base import log_view
+from assistant.wizard.panels.export import PAGE
 from assistant.wizard.panels.verify import plots
-from assistant.wizard.stepper import STATIC
+from assistant.wizard.parts import STATIC
 
 SIGNS = {Phase.DONE: "ok", Phase.FAILED: "error", Phase.STALE: "stale"}  # of steps that were reached
 # A browser that opens the page loads nothing and runs nothing, whatever a text might hold.
@@ -22,27 +25,29 @@ OUTSIDE = "body { margin: 1.5rem; background: #fff; } .ptsa-wizard { margin: aut
 
 
 def page(state: State) -> str:
-    """Give the HTML of a setup, step by step as the panels draw it, in the language in force."""
+    """Write a setup as HTML, step by step as the panels draw it, in the language in force."""
     shown = redact(state, known=known_here())
-    title = html.esc(say("Set up PyTorch"))
-    style = (STATIC / "wizard.css").read_text(encoding="utf-8")
-    steps = "".join(_step(shown, step, PANELS[step]) for step in Step if shown.status(step).phase in SIGNS)
+    steps = [_step(shown, step, PANELS[step]) for step in Step if shown.status(step).phase in SIGNS]
     banner = simulation(state.machine) if state.machine else ""
-    return (
-        f'<!doctype html>\n<html lang="{language().replace("_", "-")}"><head><meta charset="utf-8">'
-        '<meta name="viewport" content="width=device-width">'
-        f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">'
-        f"<title>{title}</title><style>{style}{OUTSIDE}</style></head>"
-        f'<body><main class="ptsa-wizard"><h1>{title}</h1>{banner}{steps}</main></body></html>\n'
-    )
+    sheet = (STATIC / "wizard.css").read_text(encoding="utf-8") + OUTSIDE
+    return html.document(say("Set up PyTorch"), POLICY, sheet, joined([banner, *steps]))
 
 
-def _step(state: State, step: Step, kind: type[Panel]) -> str:
+def _step(state: State, step: Step, kind: type[Panel]) -> Markup:
     panel = kind.__new__(kind)  # without its widgets: to draw, a panel needs to know its step only
     panel.step = step
-    phase = state.status(step).phase
-    stands = html.paragraph(about(step, word(state.status(step))), SIGNS[phase])
+    status = state.status(step)
+    stands = html.paragraph(about(step, word(status)), SIGNS[status.phase])
     if step is Step.EXPORT:
-        return f"<section>{html.heading(titles()[step])}{stands}{html.bullets(state.exported)}</section>"
-    more = {Step.VERIFY: plots(state), Step.DIAGNOSE: html.details(say("Log"), log_view(state.log))}.get(step, "")
-    return f"<section>{panel.draw(state)}{panel.failure(state)}{stands}{more}</section>"
+        return tag("section", html.heading(titles()[step]), stands, html.bullets(state.exported))
+    log = html.details(say("Log"), log_view(state.log))
+    more = {Step.VERIFY: plots(state), Step.DIAGNOSE: log}.get(step, "")
+    return tag("section", panel.draw(state), panel.failure(state), stands, more)
+
+
+def file_of(state: State, key: str) -> tuple[str, bytes] | None:
+    """Return name and content of the file that a link of the export panel stands for; None for any other key."""
+    if key == PAGE and state.exported:
+        return PAGE, page(state).encode()
+    wanted = [path for number, path in enumerate(state.exported) if str(number) == key]
+    return next(((file.name, file.content) for file in downloads(wanted) if not file.fault), None)

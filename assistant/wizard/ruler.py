@@ -1,4 +1,4 @@
-"""A ruler of NVIDIA drivers: where the installed one stands, and which CUDA and torch each step opens."""
+"""A ruler of NVIDIA drivers: where the installed one stands, and which CUDA and torch each step allows."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from collections.abc import Iterator, Sequence
 from assistant.catalog import number
 from assistant.i18n import say
 from assistant.session.outlook import Opening
-from assistant.svg import tag, text
+from assistant.svg import Markup, tag, text
 from assistant.wizard import html
 
 TOP, LINE, BELOW, HEIGHT = 16, 30, 54, 76  # heights of the drivers' names, the line, what is opened, the picture
 
 
-def driver_ruler(openings: Sequence[Opening], driver: str) -> str:
+def driver_ruler(openings: Sequence[Opening], driver: str) -> Markup:
     """Draw the ruler as an SVG that is as wide as the page gives it, with its sentence below; "" for no openings."""
     if not openings:
-        return ""
-    said = _sentence(openings, driver)
+        return html.NOTHING
+    sentence = " ".join(_sentences(openings, driver))
     width = 100 / len(openings)
     here = _place(openings, driver) * width
     marks = [_mark(opening, (index + 0.5) * width) for index, opening in enumerate(openings)]
@@ -30,12 +30,12 @@ def driver_ruler(openings: Sequence[Opening], driver: str) -> str:
     ]
     if driver:
         drawing.append(tag("rect", class_="ptsa-ruler-here", x=f"{here:.1f}%", y=LINE - 9, width=3, height=26))
-    picture = tag("svg", *drawing, class_="ptsa-ruler", role="img", aria_label=said, height=HEIGHT)
-    return f"{picture}<p>{html.icon('gpu')}<strong>{html.esc(name)}.</strong> {html.esc(said)}</p>"
+    picture = tag("svg", *drawing, class_="ptsa-ruler", role="img", aria_label=sentence, height=HEIGHT)
+    return picture + tag("p", html.icon("gpu"), tag("strong", f"{name}."), f" {sentence}")
 
 
 def _place(openings: Sequence[Opening], driver: str) -> float:
-    """Answer where the driver stands, counted in openings: in the gap before the first that it does not reach."""
+    """Return where the driver stands, counted in openings: in the gap before the first that it does not reach."""
     if not driver:
         return 0.0
     reached = sum(opening.reached for opening in openings)
@@ -43,7 +43,7 @@ def _place(openings: Sequence[Opening], driver: str) -> float:
     return reached - 0.5 if exact else float(reached)
 
 
-def _mark(opening: Opening, middle: float) -> str:
+def _mark(opening: Opening, middle: float) -> Markup:
     state = "reached" if opening.reached else "closed"
     words = [
         (TOP, f"≥ {opening.driver}", "driver"),
@@ -55,24 +55,20 @@ def _mark(opening: Opening, middle: float) -> str:
     return tag("g", tag("circle", cx=place, cy=LINE + 4, r=7), *texts, class_=f"ptsa-ruler-{state}")
 
 
-def _sentence(openings: Sequence[Opening], driver: str) -> str:
-    return " ".join(_sentences(openings, driver))
-
-
 def _sentences(openings: Sequence[Opening], driver: str) -> Iterator[str]:
     reached = [opening for opening in openings if opening.reached]
     closed = [opening for opening in openings if not opening.reached]
     if reached:
         best = reached[-1]
-        yield say("It reaches {variant} with torch {torch}.", variant=best.variant, torch=best.torch)
+        yield say("It supports builds up to {variant} with torch {torch}.", variant=best.variant, torch=best.torch)
     elif driver:
         yield say("It is too old for every build of torch.")
     for opening in closed[:2]:
         yield say(
-            "Driver {driver} or newer opens {variant} with torch {torch}.",
+            "Driver {driver} or newer also runs {variant} with torch {torch}.",
             driver=opening.driver,
             variant=opening.variant,
             torch=opening.torch,
         )
     if reached and not closed:
-        yield say("A newer driver opens nothing more for this machine.")
+        yield say("A newer driver would add nothing for this machine.")

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from itertools import groupby
 
-from assistant.i18n import Text, render, say, use_language
+from assistant.i18n import Text, say, use_language
 from assistant.model.plan import Backend, Plan
-from assistant.session.support import SYSTEMS, WORKLOADS, Cell, Known, matrix, state_word, workloads
-from assistant.svg import plain
+from assistant.session.support import SYSTEMS, WORKLOADS, Known, matrix, state_word, workloads
+from assistant.svg import Markup, tag
 
 # Dark enough for white words; the words tell the backend, the colour only repeats it.
 COLOURS = {
@@ -35,24 +35,23 @@ class Matrix:
         return self.caption
 
     def _repr_html_(self) -> str:
-        """Give the table as notebooks ask for it; its own style, as no stylesheet of ours is there."""
-        head = "".join(f'<th scope="col" style="{_STYLE}">{plain(title)}</th>' for title in ("", *self.columns))
-        rows = (
-            f'<tr><th scope="row" style="{_STYLE}">{plain(name)}</th>{"".join(map(_field, fields))}</tr>'
-            for name, fields in self.rows
-        )
-        table = f"<thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody>"
-        return f"<table><caption>{plain(self.caption)}</caption>{table}</table>"
+        """Write the table as notebooks ask for it; its own style, as no stylesheet of ours is there."""
+        head = [tag("th", title, scope="col", style=_STYLE) for title in ("", *self.columns)]
+        rows = [
+            tag("tr", tag("th", name, scope="row", style=_STYLE), *map(_cell, fields)) for name, fields in self.rows
+        ]
+        table = tag("table", tag("caption", self.caption), tag("thead", tag("tr", *head)), tag("tbody", *rows))
+        return str(table)
 
 
 _STYLE = "text-align: left; padding: 4px 8px"
 
 
-def _field(field: Field) -> str:
+def _cell(field: Field) -> Markup:
     if field is None:
-        return "<td></td>"
+        return tag("td", "")
     words, colour = field
-    return f'<td style="{_STYLE}; color: white; background-color: {colour}">{plain(render(words))}</td>'
+    return tag("td", words, style=f"{_STYLE}; color: white; background-color: {colour}")
 
 
 def draw_support(language: str | None = None) -> Matrix:
@@ -60,7 +59,11 @@ def draw_support(language: str | None = None) -> Matrix:
     use_language(language)
     families = [list(cells) for _family, cells in groupby(matrix(), key=lambda cell: cell.family.family)]
     columns = [TITLES[system] for system in SYSTEMS]
-    rows = [(_named(cells[0]), [_best(cell.plan) for cell in cells]) for cells in families]
+    rows = []
+    for cells in families:
+        family = cells[0].family
+        name = f"{family.family}  ({family.name})" if family.name else say("no GPU")
+        rows.append((name, [_best(cell.plan) for cell in cells]))
     return Matrix(say("The best plan for each family of GPUs on each system"), columns, rows)
 
 
@@ -74,10 +77,6 @@ def draw_workloads(language: str | None = None) -> Matrix:
         for backend in Backend
     ]
     return Matrix(say("What is known of each workload on each backend"), titles, rows)
-
-
-def _named(cell: Cell) -> str:
-    return f"{cell.family.family}  ({cell.family.name})" if cell.family.name else say("no GPU")
 
 
 def _best(plan: Plan | None) -> Field:

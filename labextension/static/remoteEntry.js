@@ -8,12 +8,12 @@
     en: {
       label: "Set up PyTorch",
       caption: "Find the PyTorch that fits this machine, install it, and prove that it computes correctly",
-      failed: "The guided notebook could not be made",
+      failed: "The guided notebook could not be created",
       file: "set-up-pytorch.ipynb",
       call: "open_wizard()",
     },
     zh: {
-      label: "安装 PyTorch",
+      label: "配置 PyTorch",
       caption: "找到适合这台机器的 PyTorch，安装并验证计算结果",
       failed: "无法创建向导笔记本",
       file: "set-up-pytorch.ipynb",
@@ -90,21 +90,21 @@
       names.map((name) => shared(`@jupyterlab/${name}`)),
     );
     const tools = { LabIcon: ui.LabIcon, showErrorMessage: apputils.showErrorMessage };
-    const wishes = [
+    const tokens = [
       launcher?.ILauncher,
       apputils.ICommandPalette,
       translation?.ITranslator,
       files?.IDefaultFileBrowser,
       menu?.IMainMenu,
     ];
-    const present = wishes.filter(Boolean);
+    const present = tokens.filter(Boolean);
     const plugin = {
       id: `${PACKAGE}:plugin`,
       description: "Opens the guided setup of PyTorch.",
       autoStart: true,
       optional: present,
       activate: (app, ...given) =>
-        activate(tools, app, ...wishes.map((wish) => (wish ? given[present.indexOf(wish)] : null))),
+        activate(tools, app, ...tokens.map((token) => (token ? given[present.indexOf(token)] : null))),
     };
     return { __esModule: true, default: plugin };
   }

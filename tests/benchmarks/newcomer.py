@@ -88,7 +88,7 @@ def set_up(page: Page, watch: Watch) -> None:
     wizard.get_by_text("All checks passed").wait_for(timeout=LONG_MS)
     watch.stage("verified")
     main_button(wizard, "Continue").click()
-    wizard.get_by_role("heading", name="Is anything to mend?").wait_for(timeout=LONG_MS)
+    wizard.get_by_role("heading", name="Is anything wrong?").wait_for(timeout=LONG_MS)
     main_button(wizard, "Continue").click()
     main_button(wizard, "Write the files").click()
     wizard.get_by_role("link", name="Download report.md").wait_for(timeout=LONG_MS)

@@ -133,7 +133,7 @@ def test_axe_finds_nothing_in_a_whole_setup(
     look("What will be installed?")
     main_button(wizard, "Continue").click()
     aim_at(wizard, Path(cpu_environment.path))
-    main_button(wizard, "Work out the packages").click()
+    main_button(wizard, "Resolve the packages").click()
     main_button(wizard, "Install")
     look("Install")
     main_button(wizard, "Install").click()
@@ -143,7 +143,7 @@ def test_axe_finds_nothing_in_a_whole_setup(
     expect(wizard.get_by_text("All checks passed on the device cpu.")).to_be_visible(timeout=TASK_MS)
     look("Does it compute correctly?")
     main_button(wizard, "Continue").click()
-    look("Is anything to mend?")
+    look("Is anything wrong?")
     main_button(wizard, "Continue").click()
     main_button(wizard, "Write the files").click()
     expect(wizard.get_by_role("link", name="Download report.md")).to_be_visible()
@@ -163,8 +163,8 @@ def test_axe_finds_nothing_in_warnings_and_causes(wizard: Locator, look: Callabl
     wizard.get_by_role("button", name="Diagnose").click()
     wizard.get_by_label("A log").fill("ImportError: libd3d12.so: cannot open shared object file: No such file")
     wizard.get_by_role("button", name="Find the cause").click()
-    wizard.get_by_text("What shows it").first.click()
-    look("Is anything to mend?")
+    wizard.get_by_text("Evidence", exact=True).first.click()
+    look("Is anything wrong?")
 
 
 @pytest.mark.parametrize(
@@ -189,5 +189,5 @@ def test_axe_finds_nothing_in_vs_codes_colours(
     wizard.evaluate(PAINT, [kind, variables])
     assert complaints(wizard) == []
     wizard.get_by_role("button", name="Diagnose").click()
-    expect(wizard.get_by_role("heading", name="Is anything to mend?")).to_be_visible()
+    expect(wizard.get_by_role("heading", name="Is anything wrong?")).to_be_visible()
     assert complaints(wizard) == []

@@ -30,5 +30,5 @@ def test_the_wizard_walks_on_an_older_ipykernel(version: str, open_notebook, jup
     wizard.get_by_role("button", name="Diagnose").click()
     wizard.get_by_label("A log").fill("ImportError: libd3d12.so: cannot open shared object file: No such file")
     wizard.get_by_role("button", name="Find the cause").click()
-    expect(wizard.get_by_text("What shows it").first).to_be_visible()
+    expect(wizard.get_by_text("Evidence", exact=True).first).to_be_visible()
     main_button(wizard, "Continue")

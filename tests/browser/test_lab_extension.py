@@ -74,7 +74,7 @@ def test_a_folder_that_cannot_be_written_is_said(launcher: Page) -> None:
         "**/api/contents/**", lambda route: route.abort() if route.request.method == "PUT" else route.continue_()
     )
     launcher.locator(".jp-LauncherCard").filter(has_text="Set up PyTorch").click()
-    expect(launcher.get_by_role("dialog")).to_contain_text("The guided notebook could not be made")
+    expect(launcher.get_by_role("dialog")).to_contain_text("The guided notebook could not be created")
     launcher.keyboard.press("Escape")
 
 

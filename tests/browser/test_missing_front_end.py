@@ -59,6 +59,6 @@ def test_a_notebook_that_is_not_trusted_says_what_will_appear(open_notebook) -> 
     """Opened by somebody who never ran it, the notebook shows words in the wizard's place; run, it shows the wizard."""
     page = open_notebook("setup.ipynb")
     assert not page.evaluate("window.jupyterapp.shell.currentWidget.content.model.cells.get(1).trusted")
-    expect(page.locator(".jp-OutputArea-output")).to_contain_text("Here the guided setup appears")
+    expect(page.locator(".jp-OutputArea-output")).to_contain_text("The guided setup appears here")
     main_button(run_first_cell(page), "Continue")
-    expect(page.get_by_text("Here the guided setup appears")).to_have_count(0)
+    expect(page.get_by_text("The guided setup appears here")).to_have_count(0)

@@ -78,7 +78,7 @@ def to_install(wizard: Locator, target: Path) -> None:
     folder = wizard.get_by_label("Folder")
     folder.fill(str(target))
     folder.press("Enter")
-    main_button(wizard, "Work out the packages").click()
+    main_button(wizard, "Resolve the packages").click()
     main_button(wizard, "Install")
 
 
@@ -103,7 +103,7 @@ def test_a_click_through_ends_with_files_on_disk(
     expect(wizard.locator(".ptsa-bar").first).to_be_visible()
     picture("verify")
     main_button(wizard, "Continue").click()
-    expect(wizard.get_by_text("Nothing needs mending.")).to_be_visible()
+    expect(wizard.get_by_text("No problems found.")).to_be_visible()
     picture("diagnose")
     main_button(wizard, "Continue").click()
     main_button(wizard, "Write the files").click()
@@ -174,7 +174,7 @@ def test_a_recorded_machine_can_be_looked_at_and_never_installed(
 
     wizard.get_by_role("button", name="Back", exact=True).click()
     wizard.get_by_label("Machine").select_option("Linux Mint 22 laptop, Radeon 780M and RTX 4070 Laptop")
-    expect(wizard.get_by_role("img", name="Driver 580 or newer opens")).to_be_visible()
+    expect(wizard.get_by_role("img", name="Driver 580 or newer also runs")).to_be_visible()
     expect(wizard.locator(".ptsa-card")).to_have_count(2)
     picture("detect")
     main_button(wizard, "Continue").click()

@@ -79,7 +79,7 @@ def test_a_storm_of_clicks_is_one_press(open_notebook, notebook) -> None:
     storm(wizard.get_by_role("button", name="Cancel", exact=True))
     for number in (0, 1, 4):
         storm(steps(wizard).nth(number))
-    expect(wizard.get_by_role("heading", name="Is anything to mend?")).to_be_visible()
+    expect(wizard.get_by_role("heading", name="Is anything wrong?")).to_be_visible()
     storm(wizard.get_by_role("button", name="Find the cause"))
     expect(steps(wizard).nth(4)).to_contain_text("done")
     page.wait_for_function(IS_QUIET)

@@ -28,7 +28,7 @@ from assistant.session.runner import InlineRunner
 from assistant.session.session import Session
 from assistant.session.store import Store
 from assistant.wizard.app import SetupWizard
-from assistant.wizard.panels.export import fetched
+from assistant.wizard.page import file_of
 
 HOSTILE = '<img src=x onerror="alert(1)"><script>alert(2)</script>'
 MACHINE = "linux-arch-rx6700xt-directml"
@@ -218,8 +218,8 @@ def test_hostile_text_of_a_saved_setup_is_shown_as_text(tmp_path: Path) -> None:
     host = ReplayHost(load(MACHINE))
     shown = SetupWizard(Session(host, InlineRunner(), store, sources=Sources(host, offline=True)))
     shown.session.begin(Task.DETECT)
-    assert "another machine" in shown.offer.value
-    assert "&lt;img" in shown.offer.value
+    assert "another machine" in shown.offers.text.value
+    assert "&lt;img" in shown.offers.text.value
     assert Tags(html_of(shown)).found == []
     shown.close()
 
@@ -257,12 +257,12 @@ def test_exported_files_are_offered_as_downloads(tmp_path: Path) -> None:
     assert text.count("<details data-file=") == text.count('<details data-file="0">') == 1  # a picture is no text
     assert "# Report" not in text  # it is sent when it is asked for
     assert "gone.md" in text
-    assert fetched(state, "0") == ("report.md", b"# Report & more")
-    page = fetched(state, "setup.html")
+    assert file_of(state, "0") == ("report.md", b"# Report & more")
+    page = file_of(state, "setup.html")
     assert page is not None
     assert page[1].startswith(b"<!doctype html>")
     for key in ("1", "3", "-1", str(tmp_path / "report.md"), "../report.md"):
-        assert fetched(state, key) is None
+        assert file_of(state, key) is None
     shown.close()
 
 
@@ -381,10 +381,10 @@ def test_a_saved_setup_of_another_machine_is_told_and_can_be_dropped(tmp_path: P
     session.begin(Task.PLAN)
     shown = SetupWizard(Session(second, InlineRunner(), store, sources=Sources(second, offline=True)))
     shown.session.begin(Task.DETECT)
-    assert "another machine" in shown.offer.value
-    assert "RTX 4090" in shown.offer.value
-    assert "ptsa-hidden" in shown.resume._dom_classes
-    shown.drop.click()
+    assert "another machine" in shown.offers.text.value
+    assert "RTX 4090" in shown.offers.text.value
+    assert "ptsa-hidden" in shown.offers.resume._dom_classes
+    shown.offers.drop.click()
     assert "ptsa-hidden" in shown.offers._dom_classes
     assert store.read() is None
     shown.close()
@@ -398,8 +398,8 @@ def test_a_saved_setup_of_this_machine_is_gone_on_with(tmp_path: Path) -> None:
     session.begin(Task.PLAN)
     shown = SetupWizard(Session(host, InlineRunner(), store, sources=Sources(host, offline=True)))
     shown.session.begin(Task.DETECT)
-    assert "got as far as Install" in shown.offer.value
-    shown.resume.click()
+    assert "got as far as Install" in shown.offers.text.value
+    shown.offers.resume.click()
     assert shown.session.state.current is Step.INSTALL
     assert shown.session.state.plan == session.state.plan
     assert "ptsa-hidden" in shown.offers._dom_classes

@@ -19,7 +19,7 @@ from assistant.session.actions import Action, Begin, Paste, Wish
 from assistant.session.nouns import Outcome, State, Task
 from assistant.session.runner import InlineRunner
 from assistant.session.session import Session
-from assistant.wizard.html import esc
+from assistant.svg import plain
 from assistant.wizard.panels.diagnose import DiagnosePanel
 
 pytestmark = pytest.mark.process
@@ -67,7 +67,7 @@ def test_one_press_mends_and_says_fixed(environment: Environment) -> None:
     panel = panel_of(session)
     assert "uninstall" in panel.preview.value
     assert environment.python in panel.preview.value
-    panel.mend.click()
+    panel.apply.click()
     assert session.state.mended == {"cause#1": Outcome.FIXED}
     assert "Fixed: Remove six." in panel.body.value
     assert "Uninstalled" in panel.lines.value
@@ -82,7 +82,7 @@ def test_a_way_for_the_user_alone_has_no_button(environment: Environment) -> Non
             state=state_of(Remedy(text="Join.", commands=("sudo usermod -aG render me",)), environment=environment),
         )
     )
-    assert "ptsa-hidden" in panel.mend._dom_classes
+    assert "ptsa-hidden" in panel.apply._dom_classes
     assert "sudo usermod" in panel.body.value
 
 
@@ -94,7 +94,7 @@ def test_a_simulated_machine_offers_plans_alone(environment: Environment) -> Non
         InlineRunner(),
         state=state_of(*ways, environment=environment, machine="linux-arch-rx6700xt-directml"),
     )
-    assert [name for _label, name in panel_of(session).way.options] == ["cause#2"]
+    assert [name for _label, name in panel_of(session).fix.options] == ["cause#2"]
 
 
 def test_a_plan_becomes_the_wish_of_the_plan_step() -> None:
@@ -103,7 +103,7 @@ def test_a_plan_becomes_the_wish_of_the_plan_step() -> None:
     panel = panel_for(actions.append)
     panel.update(state_of(Remedy(text="Install the build for this GPU.", plan=PLAN)))
     actions.clear()
-    panel.mend.click()
+    panel.apply.click()
     wish, begin = actions
     assert isinstance(wish, Wish)
     assert (wish.request.backend, wish.request.python) == (Backend.ROCM, "3.12")
@@ -120,7 +120,7 @@ def test_a_log_that_nobody_knows_gets_a_report_without_private_things() -> None:
     session.begin(Task.DIAGNOSE)
     assert session.state.diagnoses == ()
     assert session.state.near
-    assert esc(session.state.near[0]) in panel.body.value
+    assert plain(session.state.near[0]) in panel.body.value
     assert "HIP error: something new" in panel.body.value
     assert "jane" not in session.state.inquiry
     assert "hf_abcdefghijklmnop" not in session.state.inquiry
@@ -134,4 +134,4 @@ def test_a_log_from_another_system_runs_nothing_here(environment: Environment) -
     session.begin(Task.DIAGNOSE)
     assert session.state.elsewhere
     assert session.state.diagnoses
-    assert not panel.way.options
+    assert not panel.fix.options

@@ -1,13 +1,23 @@
-"""The wizard's page for ONNX models: an upload is checked, converted and tried while the kernel stays free."""
+"""The wizard's page for ONNX models: an upload is checked, converted and tried as a task of the session."""
 
 from __future__ import annotations
 
 import datetime as dt
-from pathlib import Path
+import time
+from collections.abc import Iterator
 
 import pytest
 from onnx_traps import trap
 
+from assistant.host.recording import ReplayHost
+from assistant.install import Sources
+from assistant.machines import load
+from assistant.model.event import Step
+from assistant.session.actions import Show
+from assistant.session.nouns import Phase, State, Task
+from assistant.session.runner import InlineRunner, Runner, ThreadRunner
+from assistant.session.session import Session
+from assistant.wizard.app import SetupWizard
 from assistant.wizard.panels.onnx import OnnxPage
 
 pytestmark = pytest.mark.process
@@ -15,29 +25,107 @@ pytestmark = pytest.mark.process
 MINUTES = 180.0
 
 
-def test_an_uploaded_model_is_checked_converted_and_tried(tmp_path: Path) -> None:
+def opened(runner: Runner) -> SetupWizard:
+    """Show the diagnose step of a machine that was detected."""
+    host = ReplayHost(load("linux-debian12-cpu-container"))
+    session = Session(host, InlineRunner(), sources=Sources(host, offline=True))
+    session.begin(Task.DETECT)
+    shown = SetupWizard(Session(host, runner, state=session.state))
+    shown.session.dispatch(Show(step=Step.DIAGNOSE))
+    return shown
+
+
+@pytest.fixture(params=[InlineRunner, ThreadRunner], ids=["inline", "thread"])
+def wizard(request: pytest.FixtureRequest) -> Iterator[SetupWizard]:
+    """Give a wizard whose tasks run as in the tests, and one whose tasks run as in a kernel."""
+    shown = opened(request.param())
+    yield shown
+    shown.close()
+
+
+def page_of(wizard: SetupWizard) -> OnnxPage:
+    """Open the page as the user does."""
+    panel = wizard._panels[Step.DIAGNOSE]
+    panel.open.click()
+    assert "ptsa-hidden" not in panel.model._dom_classes
+    return panel.model
+
+
+def finished(wizard: SetupWizard) -> State:
+    """Wait until nothing runs any more."""
+    until = time.monotonic() + MINUTES
+    while wizard.session.state.running or (wizard.session.state.onnx and wizard.session.state.onnx.unfinished):
+        assert time.monotonic() < until
+        time.sleep(0.05)
+    return wizard.session.state
+
+
+def give(page: OnnxPage, name: str, kind: str) -> None:
+    """Upload a model of the collection."""
+    content, now = trap(kind).SerializeToString(), dt.datetime.now(tz=dt.UTC)
+    page.upload.value = ({"name": name, "type": "", "size": len(content), "content": content, "last_modified": now},)
+
+
+def test_an_uploaded_model_is_checked_converted_and_tried(wizard: SetupWizard) -> None:
     """The button returns at once; the answer holds all three parts, and the result can be downloaded."""
-    page = OnnxPage(tmp_path)
-    content = trap("weight beyond the range").SerializeToString()
-    now = dt.datetime.now(tz=dt.UTC)
-    page.upload.value = (
-        {"name": "net.onnx", "type": "", "size": len(content), "content": content, "last_modified": now},
-    )
-    work = page.begin()
-    assert page.go.disabled or not work.is_alive()
-    work.join(MINUTES)
-    assert not page.go.disabled
-    for words in ("<svg", "too large for FP16", "It runs and agrees", 'download="net.dml.onnx"'):
+    page = page_of(wizard)
+    give(page, "net.onnx", "weight beyond the range")
+    page.go.click()
+    state = finished(wizard)
+    for words in ("data:image/svg+xml", "too large for FP16", "It runs and agrees", 'download="net.dml.onnx"'):
         assert words in page.result.value
+    assert state.status(Step.DIAGNOSE).phase is Phase.READY  # nothing was diagnosed
 
 
-def test_what_is_no_model_ends_in_a_sentence(tmp_path: Path) -> None:
+def test_each_part_is_shown_when_it_is_there_and_cancel_ends_the_rest() -> None:
+    """The check is in sight while the conversion runs; a cancelled examination keeps it and says so."""
+    wizard = opened(InlineRunner())
+    page = page_of(wizard)
+    give(page, "net.onnx", "weight beyond the range")
+    seen: list[str] = []
+
+    def cancel_conversion(_old: State, new: State) -> None:
+        if new.running is Task.ONNX and not new.stopping and new.onnx and new.onnx.checked:
+            seen.append(page.result.value)
+            wizard.press("stop")
+
+    wizard.session.watch(cancel_conversion)
+    page.go.click()
+    assert len(seen) == 1
+    assert "Every operator" in seen[0]
+    assert "Every operator" in page.result.value
+    assert "You cancelled the work" in page.result.value
+    state = wizard.session.state
+    assert state.onnx
+    assert (state.running, state.onnx.conversion) == (None, None)
+    wizard.close()
+
+
+def test_another_language_shows_the_same_results() -> None:
+    """The panel is made anew, and the answer is in sight again."""
+    wizard = opened(InlineRunner())
+    page = page_of(wizard)
+    page.go.click()
+    try:
+        wizard.language.value = "zh_CN"
+        chinese = wizard._panels[Step.DIAGNOSE].model
+        assert "没有给出模型" in chinese.result.value
+        assert "ptsa-hidden" not in chinese._dom_classes
+    finally:
+        wizard.language.value = "en"
+    assert "No model was given" in wizard._panels[Step.DIAGNOSE].model.result.value
+    wizard.close()
+
+
+def test_what_is_no_model_ends_in_a_sentence(wizard: SetupWizard) -> None:
     """Nothing given, a file that is not there, and markup in a name: one framed sentence, escaped."""
-    page = OnnxPage(tmp_path)
-    page.begin().join(MINUTES)
+    page = page_of(wizard)
+    page.go.click()
+    finished(wizard)
     assert "No model was given" in page.result.value
     page.path.value = "<b>no.onnx"
-    page.begin().join(MINUTES)
+    page.go.click()
+    finished(wizard)
     assert "cannot be read" in page.result.value
     assert "<b>no" not in page.result.value
-    assert not page.go.disabled
+    assert wizard.session.state.failures == []

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from pathlib import Path
 
 import pytest
 
 from assistant.model.finding import Remedy, Severity
+from assistant.svg import joined, tag
 from assistant.wizard import html
+from assistant.wizard.parts import Drawing
 
 WIZARD = Path(__file__).parents[2] / "assistant" / "wizard"
 # Headers without a role, groups without a name, a choice that only a colour tells, progress without a value,
@@ -36,6 +39,46 @@ def test_severity_is_a_word_a_sign_and_a_border(severity: Severity) -> None:
 def test_each_severity_has_its_own_sign() -> None:
     """No two severities share a sign, so that they differ without colour."""
     assert len({html.ICONS[severity.value] for severity in Severity}) == len(Severity)
+
+
+# What is not escaped, as a browser does not read it so: a style sheet of ours, and the page around elements.
+RAW = {"wizard/html.py:style", "wizard/html.py:document", "wizard/html.py:NOTHING"}
+
+
+def test_markup_is_written_and_escaped_in_one_place() -> None:
+    """No module of the wizard writes a tag itself or calls a text markup: `svg.tag` does, and it escapes."""
+    calls, texts = set(), set()
+    for path in WIZARD.rglob("*.py"):
+        place = path.relative_to(WIZARD.parent).as_posix()
+        for top in ast.parse(path.read_text(encoding="utf-8")).body:
+            name = getattr(top, "name", "") or ast.unparse(getattr(top, "targets", [top])[0])
+            for node in ast.walk(top):
+                if isinstance(node, ast.Call) and ast.unparse(node.func) == "Markup":
+                    calls.add(f"{place}:{name}")
+                if isinstance(node, ast.Constant) and re.search(r"<[a-z/!]", str(node.value)):
+                    texts.add(f"{place}:{name}")
+    assert calls == RAW
+    assert texts <= RAW
+
+
+def test_a_widget_refuses_text_that_was_not_escaped() -> None:
+    """Whoever forgets to escape hears of it at once, whatever the text."""
+    drawing = Drawing()
+    with pytest.raises(TypeError):
+        drawing.value = "harmless"
+    drawing.value = html.paragraph("<b>")
+    assert drawing.value == "<p>&lt;b&gt;</p>"
+    drawing.close()
+
+
+def test_what_is_put_between_markup_is_escaped() -> None:
+    """Content, attributes, even markup in an attribute, and what is added; markup itself only once."""
+    inner = tag("b", "<i>")
+    assert tag("p", inner, "<", title=inner) == (
+        '<p title="&lt;b&gt;&amp;lt;i&amp;gt;&lt;/b&gt;"><b>&lt;i&gt;</b>&lt;</p>'
+    )
+    assert inner + "<" == "<b>&lt;i&gt;</b>&lt;"
+    assert joined(["<", inner]) == "&lt;<b>&lt;i&gt;</b>"
 
 
 def test_nothing_is_kept_in_the_browser() -> None:

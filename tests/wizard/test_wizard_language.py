@@ -31,7 +31,7 @@ ASSISTANT = Path(__file__).parents[2] / "assistant"
 MACHINES = ["linux-mint22-laptop-780m-rtx4070", "windows11-rx7800xt", "macos14-m1", "linux-debian12-cpu-container"]
 # Names that are the same in every language, and what stands in a hint as an example to type.
 NAMES = {"PyTorch", "Python", "ROCm", "GB", "MB", "NVIDIA", "English", "SetupWizard", "torch", "CPU", "CUDA", "ROCM"}
-NAMES |= {"ms", "XPU", "MPS", "DIRECTML", "PyPI", "nvidia", "driver"}
+NAMES |= {"ms", "XPU", "MPS", "DIRECTML", "PyPI", "nvidia", "driver", "model"}
 DONE = StepStatus(phase=Phase.DONE)
 
 

@@ -13,8 +13,9 @@ from assistant.model.event import Step
 from assistant.model.finding import Severity
 from assistant.session.actions import Action
 from assistant.session.nouns import Phase, State
+from assistant.svg import Markup, tag
 from assistant.wizard import html
-from assistant.wizard.parts import made
+from assistant.wizard.parts import Drawing, make
 
 Dispatch = Callable[[Action], None]
 
@@ -29,7 +30,7 @@ class Panel:
 
     def __init__(self, dispatch: Dispatch) -> None:
         self.dispatch = dispatch
-        self.body = made(widgets.HTML)
+        self.body = make(Drawing)
         self._quiet = False
         self.handles, self.pictures = tuple(self.controls()), tuple(self.views())
 
@@ -41,8 +42,8 @@ class Panel:
         """Make the panel's further pictures, once."""
         return ()
 
-    def draw(self, state: State) -> str:
-        """Give the panel's HTML."""
+    def draw(self, state: State) -> Markup:
+        """Write the panel's HTML."""
         raise NotImplementedError
 
     def follow(self, state: State) -> None:
@@ -70,18 +71,18 @@ class Panel:
         for widget in (self.body, *self.handles, *self.pictures):
             widget.close()
 
-    def failure(self, state: State) -> str:
-        """Give the sentence and the next step of a failed or outdated step, or the question of a running one."""
+    def failure(self, state: State) -> Markup:
+        """Write the sentence and the next step of a failed or outdated step, or the question of a running one."""
         status = state.status(self.step)
         if state.question and status.phase is Phase.RUNNING:
-            no = say("Press Yes; or press Cancel to take everything back.")
+            no = say("Press Yes to go on, or Cancel to roll everything back.")
             return html.note(Severity.WARNING, state.question, html.bullets([no]))
         if status.phase is Phase.FAILED:
             severity = Severity.INFO if status.exit_code == Cancelled.exit_code else Severity.ERROR
             return html.failure(status.message, status.hint, severity)
         if status.phase is Phase.STALE:
             return html.note(Severity.WARNING, say("An earlier answer has changed, so this step should be repeated."))
-        return ""
+        return html.NOTHING
 
     def on_value(self, widget: widgets.Widget, action: Callable[[Any], Action]) -> None:
         """Post an action when the user changes a control."""
@@ -93,18 +94,11 @@ class Panel:
         widget.observe(changed, "value")
 
 
-def changes() -> str:
-    """Give the heading of the controls."""
-    title = say("What you can change")
-    return f'<h3 class="ptsa-changes">{html.esc(title)}</h3>'
-
-
-def log_view(lines: Iterable[str], file: str = "") -> str:
-    """Give the last lines of a running job, the newest in sight, and the file that holds all of them."""
+def log_view(lines: Iterable[str], file: str = "") -> Markup:
+    """Show the last lines of a running job, the newest in sight, and name the file that holds all of them."""
     text = "\n".join(lines)
-    name, where = say("Log"), ""
-    if file:
-        where = say("The last lines; all of them are in {path}.", path=file)
-    box = f'<div class="ptsa-logbox" tabindex="0" role="log" aria-label="{html.esc(name)}">'
-    told = f'{box}<pre class="ptsa-log">{html.esc(text)}</pre></div><p class="ptsa-lead">{html.esc(where)}</p>'
-    return told if text else ""
+    if not text:
+        return html.NOTHING
+    log = tag("pre", text, class_="ptsa-log")
+    where = say("The last lines; all of them are in {path}.", path=file) if file else ""
+    return tag("div", log, class_="ptsa-logbox", tabindex=0, role="log", aria_label=say("Log")) + html.lead_line(where)

@@ -10,14 +10,14 @@ from assistant.host.live import IN_BROWSER
 from assistant.i18n import render, say
 from assistant.machines import label, shipped
 from assistant.model.finding import Severity
-from assistant.model.machine import Machine
 from assistant.session.actions import Begin, SetFact, Simulate
 from assistant.session.nouns import State, Task
 from assistant.session.outlook import CardOutlook, outlook
+from assistant.svg import Markup, joined, tag
 from assistant.views import machine_rows
 from assistant.wizard import html
 from assistant.wizard.panels.base import Panel
-from assistant.wizard.parts import made
+from assistant.wizard.parts import make
 from assistant.wizard.ruler import driver_ruler
 
 
@@ -28,13 +28,13 @@ class DetectPanel(Panel):
         """Offer this machine and every recorded one, a fact to set, and another look."""
         recorded = sorted((render(label(name)), name) for name in shipped())
         here = [] if IN_BROWSER else [(say("This machine"), "")]
-        self.machine = made(widgets.Dropdown, options=[*here, *recorded], description=say("Machine"))
+        self.machine = make(widgets.Dropdown, options=[*here, *recorded], description=say("Machine"))
         self.on_value(self.machine, lambda name: Simulate(machine=name))
-        self.fact = made(
+        self.fact = make(
             widgets.Text, description=say("Set a fact"), placeholder="nvidia_driver=580.95.05", continuous_update=False
         )
         self.on_value(self.fact, self._set)
-        self.again = made(widgets.Button, description=say("Look again"))
+        self.again = make(widgets.Button, description=say("Look again"))
         self.again.on_click(lambda _button: self.dispatch(Begin(task=Task.DETECT)))
         return [self.machine, self.fact, self.again]
 
@@ -43,27 +43,33 @@ class DetectPanel(Panel):
         fact, _sign, value = text.partition("=")
         return SetFact(fact=fact.strip(), value=value.strip())
 
-    def draw(self, state: State) -> str:
+    def draw(self, state: State) -> Markup:
         """Show the facts once there are any."""
         top = html.heading(say("What is this machine?"), say("This step only looks; it changes nothing."))
         if state.detection is None:
-            waiting = html.paragraph(say("Looking…"), "running")
-            return top + f'<div class="ptsa-waiting">{waiting}</div>'
+            return top + tag("div", html.paragraph(say("Looking…"), "running"), class_="ptsa-waiting")
         machine = state.detection.machine
         sources = html.table((item.fact, item.source, item.text) for item in machine.evidence)
-        found = (
-            _cards(machine)
-            + html.table(machine_rows(machine, hide={"gpu"}))
-            + "".join(html.note(Severity.INFO, line) for line in _set_by_you(state))
-            + "".join(html.finding(finding) for finding in state.detection.findings)
-            + html.details(say("Where each fact comes from"), sources if machine.evidence else "")
+        cards = [_card(seen, machine.gpus.count(seen.gpu)) for seen in outlook(machine).cards]
+        nothing = say("No GPU was found. PyTorch runs on the CPU, too; large models are slow there.")
+        by_hand = (
+            say("{fact} = {value}: set by you.", fact=fact, value=value) for fact, value in state.overrides.items()
+        )
+        found = joined(
+            [
+                html.cards(cards) if cards else html.note(Severity.INFO, nothing),
+                html.table(machine_rows(machine, hide={"gpu"})),
+                *(html.note(Severity.INFO, line) for line in by_hand),
+                *map(html.finding, state.detection.findings),
+                html.details(say("Where each fact comes from"), sources) if machine.evidence else "",
+            ]
         )
         ruler = driver_ruler(outlook(machine).openings, machine.nvidia_driver or "")
-        following = say("The next step chooses the PyTorch that fits these facts. It only reads, too.")
+        following = say("The next step chooses the PyTorch that fits this machine. It changes nothing, either.")
         return (
             top
             + html.section(say("What was found"), found)
-            + html.section(say("What the NVIDIA driver opens"), ruler)
+            + html.section(say("What the NVIDIA driver allows"), ruler)
             + html.section(say("What will happen"), html.paragraph(following))
         )
 
@@ -72,18 +78,7 @@ class DetectPanel(Panel):
         self.machine.value = state.machine
 
 
-def _set_by_you(state: State) -> list[str]:
-    text = say("{fact} = {value}: set by you.")
-    return [text.format(fact=fact, value=value) for fact, value in state.overrides.items()]
-
-
-def _cards(machine: Machine) -> str:
-    cards = "".join(_card(seen, machine.gpus.count(seen.gpu)) for seen in outlook(machine).cards)
-    nothing = say("No GPU was found. PyTorch runs on the CPU, too; large models are slow there.")
-    return f'<div class="ptsa-cards">{cards}</div>' if cards else html.note(Severity.INFO, nothing)
-
-
-def _card(seen: CardOutlook, count: int) -> str:
+def _card(seen: CardOutlook, count: int) -> Markup:
     """Draw one kind of card: what it is, and what it can run or why it cannot."""
     gpu = seen.gpu
     known = [
@@ -102,8 +97,10 @@ def _card(seen: CardOutlook, count: int) -> str:
         )
         for plan in seen.plans
     ]
-    runs = html.paragraph(say("It can run:")) + html.bullets(dict.fromkeys(can), "ok") if can else ""
-    cannot = [line for line in (seen.why or say("No PyTorch build uses it."), seen.would_help) if line]
-    told = runs or html.bullets(cannot[:1], "no") + html.bullets(cannot[1:], "next")
+    cannot = [line for line in (seen.why or say("No PyTorch build supports it."), seen.would_help) if line]
+    if can:
+        verdict = html.paragraph(say("It can run:")) + html.bullets(dict.fromkeys(can), "ok")
+    else:
+        verdict = html.bullets(cannot[:1], "no") + html.bullets(cannot[1:], "next")
     title = f"{count} × {gpu.label}" if count > 1 else gpu.label
-    return html.card(title, html.chips(known) + told, "gpu", "ptsa-card-good" if can else "ptsa-card-none")
+    return html.card(title, html.chips(known) + verdict, "gpu", "ptsa-card-good" if can else "ptsa-card-none")

@@ -1,4 +1,4 @@
-"""Diagnose: the causes of what failed or of a pasted log, what else is worth mending, and the mending itself."""
+"""Diagnose: the causes of what failed or of a pasted log, what else is wrong, and the fixes."""
 
 from __future__ import annotations
 
@@ -15,139 +15,140 @@ from assistant.model.visible import visible
 from assistant.session.actions import Begin, Mend, Paste, Wish
 from assistant.session.mend import commands_for, named, ways
 from assistant.session.nouns import Outcome, Phase, State, Task
+from assistant.svg import Markup, joined
 from assistant.wizard import html
 from assistant.wizard.panels.base import Panel, log_view
 from assistant.wizard.panels.onnx import OnnxPage
-from assistant.wizard.parts import made, show
+from assistant.wizard.parts import Drawing, make, show
 
-LABEL = 100  # characters of a way out that a list shows
+LABEL = 100  # chosen: characters of a fix that a list shows
 
 
 class DiagnosePanel(Panel):
-    """Causes with their ways out, findings, a place to paste a log from anywhere, and a press that mends."""
+    """Causes with their fixes, findings, a place to paste a log from anywhere, and a button that applies a fix."""
 
     def controls(self) -> Iterable[widgets.Widget]:
-        """Let the user paste a log and choose a way out; show what the press will do, and the press itself."""
-        self.log = made(
+        """Let the user paste a log and choose a fix; show what applying it will do, and the button that does."""
+        self.log = make(
             widgets.Textarea,
             description=say("A log"),
             placeholder=say("Paste an error message or a whole log."),
             rows=6,
         )
-        self.find = made(widgets.Button, description=say("Find the cause"))
+        self.find = make(widgets.Button, description=say("Find the cause"))
         self.find.on_click(lambda _button: self._find())
-        self.way = made(widgets.Dropdown, description=say("A way out"))
-        self.on_value(self.way, lambda way: Mend(way=way or ""))
-        self.preview, self.mend = made(widgets.HTML), made(widgets.Button)
-        self.mend.on_click(lambda _button: self._mend())
-        self.model, self.page = made(widgets.Button, description=say("Examine an ONNX model")), made(widgets.VBox)
-        self.model.on_click(lambda _button: self._open_page())
-        return [self.log, self.find, self.way, self.preview, self.mend, self.model, self.page]
+        self.fix = make(widgets.Dropdown, description=say("Fix"))
+        self.on_value(self.fix, lambda way: Mend(way=way or ""))
+        self.preview, self.apply = make(Drawing), make(widgets.Button)
+        self.apply.on_click(lambda _button: self._apply())
+        self.model = OnnxPage(self.dispatch)
+        show(self.model, visible=False)
+        self.open = make(widgets.Button, description=say("Examine an ONNX model"))
+        self.open.on_click(lambda _button: show(self.model, visible=True))
+        return [self.log, self.find, self.fix, self.preview, self.apply, self.open, self.model]
 
     def views(self) -> Iterable[widgets.Widget]:
-        """Show the log of what a press does."""
-        self.lines = made(widgets.HTML)
+        """Show the log of the fix that is applied."""
+        self.lines = make(Drawing)
         return [self.lines]
 
     def _find(self) -> None:
         self.dispatch(Paste(log=self.log.value))
         self.dispatch(Begin(task=Task.DIAGNOSE))
 
-    def _open_page(self) -> None:
-        """Show the page for a model, once; a second press leaves it as it is."""
-        if not self.page.children:
-            self.page.children = (OnnxPage(),)
-
-    def _mend(self) -> None:
-        """Carry out the chosen way; one that is a plan becomes the wish that the plan step works on."""
-        way = self.offered.get(self.way.value)
-        if way and way.plan:
-            self.dispatch(Wish(request=replace(self.request, backend=way.plan.backend, python=way.plan.python)))
+    def _apply(self) -> None:
+        """Apply the chosen fix; one that is a plan becomes the request that the plan step works on."""
+        fix = self.offered.get(self.fix.value)
+        if fix and fix.plan:
+            self.dispatch(Wish(request=replace(self.request, backend=fix.plan.backend, python=fix.plan.python)))
             self.dispatch(Begin(task=Task.PLAN))
-        elif way:
-            self.dispatch(Mend(way=self.way.value))
+        elif fix:
+            self.dispatch(Mend(way=self.fix.value))
             self.dispatch(Begin(task=Task.MEND))
 
-    def draw(self, state: State) -> str:
-        """Show causes and findings, or that there is none, and how what was tried ended."""
-        top = html.heading(
-            say("Is anything to mend?"), say("What detection and verification noticed, and what failed.")
-        )
+    def draw(self, state: State) -> Markup:
+        """Show causes and findings, or that there is none, and how the fixes that were tried ended."""
+        top = html.heading(say("Is anything wrong?"), say("What detection and verification noticed, and what failed."))
         worth = [finding for finding in state.findings if finding.severity in {Severity.WARNING, Severity.ERROR}]
-        told = "".join(map(_cause, state.diagnoses)) + "".join(map(html.finding, worth))
-        following = say("What is pasted is read here, in this kernel, and sent nowhere.")
+        found = joined([*map(_cause, state.diagnoses), *map(html.finding, worth)])
+        following = say("What you paste is read here, in this kernel, and sent nowhere.")
         if _offered(state):
-            following += " " + say("A way out is carried out only when you press its button.")
+            following += " " + say("A fix is applied only when you press its button.")
         return (
             top
             + html.section(say("What was tried"), _tried(state))
-            + html.section(say("What was found"), told or _nothing(state))
+            + html.section(say("What was found"), found or _nothing(state))
             + html.section(say("What will happen"), html.paragraph(following))
         )
 
     def follow(self, state: State) -> None:
-        """Offer the ways that can be gone here."""
+        """Offer the fixes that can be applied here, and show how far the examination of a model is."""
         self.offered, self.request = _offered(state), state.request
-        options = [(_label(way), name) for name, way in self.offered.items()]
-        if list(self.way.options) != options:
-            self.way.options = options
+        options = [(_label(fix), name) for name, fix in self.offered.items()]
+        if list(self.fix.options) != options:
+            self.fix.options = options
         if self.offered:
-            self.way.value = state.way if state.way in self.offered else self.way.value or next(iter(self.offered))
-        chosen = self.offered.get(self.way.value)
-        self.mend.description = say("Make this plan") if chosen and chosen.plan else say("Do it, then check")
-        self.preview.value = _preview(chosen, state) if chosen else ""
-        for widget in (self.way, self.mend):
+            self.fix.value = state.way if state.way in self.offered else self.fix.value or next(iter(self.offered))
+        chosen = self.offered.get(self.fix.value)
+        self.apply.description = say("Make this plan") if chosen and chosen.plan else say("Apply it, then check")
+        self.preview.value = _preview(chosen, state) if chosen else html.NOTHING
+        for widget in (self.fix, self.apply):
             show(widget, visible=bool(chosen))
-        self.lines.value = log_view(state.log, state.log_file) if state.running is Task.MEND or state.mended else ""
+        shown = state.running is Task.MEND or state.mended
+        self.lines.value = log_view(state.log, state.log_file) if shown else html.NOTHING
+        self.model.update(state.onnx)
+        if state.onnx:
+            show(self.model, visible=True)
 
 
 def _offered(state: State) -> dict[str, Remedy]:
-    """Give the ways that one press can go: a plan to make, or commands that need no shell and no other rights."""
+    """Return the fixes that one press can apply: a plan to make, or commands that need no shell and no other rights."""
     able = ways(state)
     plans = {} if state.elsewhere else named(state)
-    return {name: way for name, way in named(state).items() if name in able or (name in plans and way.plan)}
+    return {name: fix for name, fix in named(state).items() if name in able or (name in plans and fix.plan)}
 
 
-def _label(way: Remedy) -> str:
-    text = visible(render(way.text))
+def _label(fix: Remedy) -> str:
+    text = visible(render(fix.text))
     return text if len(text) <= LABEL else f"{text[: LABEL - 1]}…"
 
 
-def _preview(way: Remedy, state: State) -> str:
-    if way.plan:
-        text = say("The plan step takes up {backend} with Python {python}; nothing is installed before you agree.")
-        return f"<p>{html.esc(text.format(backend=way.plan.backend.value, python=way.plan.python))}</p>"
-    commands = commands_for(way, state.environment) if state.environment else ()
+def _preview(fix: Remedy, state: State) -> Markup:
+    """Say what pressing the button will do."""
+    if fix.plan:
+        text = say("This makes a plan for {backend} with Python {python}; nothing is installed before you agree.")
+        return html.paragraph(text.format(backend=fix.plan.backend.value, python=fix.plan.python))
+    commands = commands_for(fix, state.environment) if state.environment else ()
     typed = [shlex.join(words) for words in commands or ()]
-    settings = [f"{name}={value}" for name, value in way.env.items()]
+    settings = [f"{name}={value}" for name, value in fix.env.items()]
     parts = ((say("These commands will run:"), typed), (say("These variables will be set in the kernel:"), settings))
-    return "".join(f"<p>{html.esc(told)}</p>" + html.code("\n".join(lines)) for told, lines in parts if lines)
+    return joined(html.paragraph(title) + html.code("\n".join(lines)) for title, lines in parts if lines)
 
 
-def _tried(state: State) -> str:
-    known = named(state)
+def _tried(state: State) -> Markup:
+    fixes = named(state)
     words = {
         Outcome.FIXED: (Severity.OK, say("Fixed: {way}")),
-        Outcome.NOT_FIXED: (Severity.WARNING, say("Done, but not fixed: {way}")),
-        Outcome.DONE: (Severity.INFO, say("Done; nothing here can tell whether it helped: {way}")),
+        Outcome.NOT_FIXED: (Severity.WARNING, say("Applied, but the problem remains: {way}")),
+        Outcome.DONE: (Severity.INFO, say("Applied; whether it helped cannot be checked here: {way}")),
     }
-    told = ((*words[outcome], known[name].text) for name, outcome in state.mended.items() if name in known)
-    return "".join(html.note(severity, text.format(way=way)) for severity, text, way in told)
+    known = ((*words[outcome], fixes[name].text) for name, outcome in state.mended.items() if name in fixes)
+    return joined(html.note(severity, text.format(way=way)) for severity, text, way in known)
 
 
-def _nothing(state: State) -> str:
+def _nothing(state: State) -> Markup:
+    """Say that nothing is wrong, or that nobody knows this log, with what comes nearest and a report to hand on."""
     if state.status(Step.DIAGNOSE).phase is not Phase.DONE:
-        return ""
+        return html.NOTHING
     if not state.inquiry:
-        return html.note(Severity.OK, say("Nothing needs mending."))
-    nearest = html.paragraph(say("What comes nearest:")) + html.bullets(state.near) if state.near else ""
+        return html.note(Severity.OK, say("No problems found."))
+    nearest = html.paragraph(say("The nearest known problems:")) + html.bullets(state.near) if state.near else ""
     report = html.details(say("A report to paste into an issue, private things removed"), html.code(state.inquiry))
-    told = say("Nothing in this log points to a cause that is known here.")
-    return html.note(Severity.INFO, told, nearest + report)
+    return html.note(Severity.INFO, say("No known problem matches this log."), joined([nearest, report]))
 
 
-def _cause(diagnosis: Diagnosis) -> str:
-    evidence = html.code("\n".join(map(render, diagnosis.evidence))) if diagnosis.evidence else ""
+def _cause(diagnosis: Diagnosis) -> Markup:
+    evidence = html.code("\n".join(map(render, diagnosis.evidence))) if diagnosis.evidence else html.NOTHING
     severity = Severity.ERROR if diagnosis.sure else Severity.INFO
     text = sentences((diagnosis.title, diagnosis.cause))
-    return html.note(severity, text, html.details(say("What shows it"), evidence) + html.remedies(diagnosis.remedies))
+    return html.note(severity, text, html.details(say("Evidence"), evidence) + html.remedies(diagnosis.remedies))

@@ -13,9 +13,10 @@ from assistant.install import Prepared
 from assistant.model.finding import Severity
 from assistant.session.actions import Aim
 from assistant.session.nouns import Phase, State
+from assistant.svg import Markup, joined
 from assistant.wizard import html
 from assistant.wizard.panels.base import Panel, log_view
-from assistant.wizard.parts import made
+from assistant.wizard.parts import Drawing, make
 
 KERNEL = "kernel"  # the target's word for the environment that this kernel runs in
 
@@ -26,9 +27,9 @@ class InstallPanel(Panel):
     def controls(self) -> Iterable[widgets.Widget]:
         """Let the user choose between a new environment and this kernel's own."""
         options = [(say("A new environment"), ""), (say("The environment of this kernel"), KERNEL)]
-        self.where = made(widgets.Dropdown, options=options, description=say("Where"))
+        self.where = make(widgets.Dropdown, options=options, description=say("Where"))
         self.on_value(self.where, lambda where: Aim(target=where))
-        self.target = made(
+        self.target = make(
             widgets.Text,
             description=say("Folder"),
             placeholder=say("a folder of its own, chosen for you"),
@@ -39,17 +40,17 @@ class InstallPanel(Panel):
 
     def views(self) -> Iterable[widgets.Widget]:
         """Show the log below."""
-        self.log = made(widgets.HTML)
+        self.log = make(Drawing)
         return [self.log]
 
-    def draw(self, state: State) -> str:
+    def draw(self, state: State) -> Markup:
         """Show what will happen, or what has."""
         if state.target == KERNEL:
-            lead = say("This kernel's own environment is changed; should anything fail, it is put back as it was.")
+            lead = say("This kernel's own environment is changed; if anything fails, it is restored.")
         elif state.target:
             lead = say(
-                "The folder gets a new environment; one that stands there already is changed, and put back as it was "
-                "should anything fail."
+                "A new environment is made in this folder; one that is already there is changed, and restored if "
+                "anything fails."
             )
         else:
             lead = say("A new environment is made; nothing that exists is touched.")
@@ -57,8 +58,11 @@ class InstallPanel(Panel):
         if state.status(self.step).phase is Phase.DONE and state.environment:
             return top + html.section(say("What was done"), _ready(state))
         known = state.detection.findings if state.detection else ()
-        raised = "".join(html.finding(finding) for finding in state.findings if finding not in known)
-        following = say("First every package is worked out; you then see commands, folder and size, and decide.")
+        raised = joined(html.finding(finding) for finding in state.findings if finding not in known)
+        following = say(
+            "Next, the exact packages are resolved. You see the commands, the folder and the size before anything is "
+            "installed."
+        )
         agreement = _agreement(state.preview) if state.preview else html.paragraph(following)
         return top + html.section(say("What was found"), raised) + html.section(say("What will happen"), agreement)
 
@@ -70,11 +74,11 @@ class InstallPanel(Panel):
         self.log.value = log_view(state.log, state.log_file)
 
 
-def _ready(state: State) -> str:
+def _ready(state: State) -> Markup:
     """Say where the environment is, and that a kernel which has torch loaded already must restart."""
     made = state.environment
     if made is None:
-        return ""
+        return html.NOTHING
     kernel = say("JupyterLab's launcher offers it as the kernel {name}.", name=made.kernel) if made.kernel else ""
     text = say("The environment is ready in {path}.", path=made.path)
     note = html.note(Severity.OK, text, html.bullets([kernel] if kernel else []))
@@ -82,12 +86,12 @@ def _ready(state: State) -> str:
         return note
     restart = say(
         "This kernel had already imported torch, so it still runs the old one: restart it (menu Kernel), run the cell "
-        "above again and go on from where you are."
+        "above again and continue from where you are."
     )
     return note + html.note(Severity.WARNING, restart)
 
 
-def _agreement(preview: Prepared) -> str:
+def _agreement(preview: Prepared) -> Markup:
     packages = preview.resolution.packages
     size = say(
         "{size:.1f} MB, of {total:.1f} MB in all", size=preview.download / 1e6, total=preview.resolution.download / 1e6

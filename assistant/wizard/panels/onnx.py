@@ -1,29 +1,21 @@
-"""An ONNX model in the wizard: given as a file, then checked, converted and tried, each in a process of its own."""
+"""An ONNX model in the diagnose panel: given as a file, then checked, converted and tried by `Task.ONNX`."""
 
 from __future__ import annotations
 
 import tempfile
-import threading
-from collections.abc import Iterator
+from functools import cached_property
 from pathlib import Path
 
 import ipywidgets as widgets
 
 from assistant.host.files import write_whole
-from assistant.host.process import CancelToken
-from assistant.i18n import _, language, say
-from assistant.model.errors import AssistantError, WorkFailed
+from assistant.i18n import say
+from assistant.model.errors import Cancelled
 from assistant.model.finding import Severity
-from assistant.model.record import replace
-from assistant.model.visible import visible
-from assistant.onnx import apart
 from assistant.onnx.answers import (
-    CHECK_SECONDS,
-    CONVERT_SECONDS,
     HEADINGS_OF_AGREEMENT,
     HEADINGS_OF_CHANGES,
     HEADINGS_OF_RUNS,
-    TRY_SECONDS,
     Attempt,
     Checked,
     Conversion,
@@ -32,122 +24,101 @@ from assistant.onnx.answers import (
     rows_of_changes,
     rows_of_runs,
 )
-from assistant.onnx.worker import Request
-from assistant.session.interpreters import onnx_python
+from assistant.session.actions import Begin, Examine
+from assistant.session.nouns import Examined, Task
+from assistant.svg import Markup, joined, tag
 from assistant.wizard import html
-from assistant.wizard.parts import made, show
+from assistant.wizard.panels.base import Dispatch
+from assistant.wizard.parts import Drawing, make
 
-DOWNLOAD_BYTES = 30 * 10**6  # a larger result is named, not sent through the browser
+DOWNLOAD_BYTES = 30 * 10**6  # chosen: a larger result is named, not sent through the browser
 
 
 class OnnxPage(widgets.VBox):  # type: ignore[misc]  # the library has no types
-    """A place to give a model, one button, and what came out; `run` is what the button does."""
+    """A place to give a model, one button, and what came out."""
 
-    def __init__(self, folder: Path | None = None) -> None:
-        super().__init__()
-        self.add_class("ptsa-wizard")
-        self._folder = folder or Path(tempfile.mkdtemp(prefix="onnx-doctor-"))
-        self._cancel = CancelToken()
-        self.head, self.result, self.status = made(widgets.HTML), made(widgets.HTML), made(widgets.HTML)
+    def __init__(self, dispatch: Dispatch) -> None:
+        self._dispatch = dispatch
+        self.head, self.result = make(Drawing), make(Drawing)
         lead = say(
             "Which nodes DirectML runs, a converted model, and the proof that it agrees. The model stays as it is."
         )
         self.head.value = html.heading(say("An ONNX model"), lead)
-        self.upload = made(widgets.FileUpload, multiple=True, description=say("Upload"))
-        self.path = made(
+        self.upload = make(widgets.FileUpload, multiple=True, description=say("Upload"))
+        self.path = make(
             widgets.Text, description=say("Or a file here"), placeholder="model.onnx", continuous_update=False
         )
-        self.go = made(widgets.Button, description=say("Check, convert and try"), button_style="primary")
-        self.stop = made(widgets.Button, description=say("Cancel"))
+        self.go = make(widgets.Button, description=say("Check, convert and try"), button_style="primary")
         self.go.on_click(lambda _button: self.begin())
-        self.stop.on_click(lambda _button: self._cancel.set())
-        show(self.stop, visible=False)
-        buttons = made(widgets.HBox, children=[self.go, self.stop])
-        self.children = (self.head, self.upload, self.path, buttons, self.status, self.result)
+        super().__init__(children=(self.head, self.upload, self.path, self.go, self.result))
 
-    def __repr__(self) -> str:
-        """Stay the same in every run: notebooks are compared by what their cells print."""
-        return "OnnxPage()"
+    def begin(self) -> None:
+        """Let the session examine the model that was uploaded or named."""
+        model = self._uploaded() or self.path.value.strip()
+        file = Path(model).expanduser()
+        output = self._folder / f"{file.stem}.dml.onnx"
+        self._dispatch(Examine(model=str(file) if model else "", output=str(output)))
+        self._dispatch(Begin(task=Task.ONNX))
 
-    def begin(self) -> threading.Thread:
-        """Start the work on a thread of its own and answer it."""
-        self._cancel = CancelToken()
-        self.go.disabled = True
-        show(self.stop, visible=True)
-        self.result.value = ""
-        work = threading.Thread(target=self._work, daemon=True, name="onnx-doctor")
-        work.start()
-        return work
+    def update(self, examined: Examined | None) -> None:
+        """Show how far the examination is."""
+        self.result.value = _result(examined) if examined else html.NOTHING
 
-    def _work(self) -> None:
-        try:
-            for part in self.run(self._given()):
-                self.result.value += part
-        except AssistantError as error:
-            self.result.value += html.failure(error.message, error.hint)
-        finally:
-            self.status.value = ""
-            self.go.disabled = False
-            show(self.stop, visible=False)
+    def close(self) -> None:
+        """Free every model."""
+        for child in self.children:
+            child.close()
+        super().close()
 
-    def run(self, model: Path) -> Iterator[str]:
-        """Check, convert and try a model; give each part's HTML when it is there."""
-        file, output = str(model), self._folder / f"{model.stem}.dml.onnx"
-        checking = Request(work="check", model=file, here=str(Path.cwd()), picture=True, language=language())
-        self._tell(say("Checking"))
-        checked, picture = apart.check(checking, apart.limits(CHECK_SECONDS), cancel=self._cancel)
-        yield _checked(checked) + html.details(say("Picture"), f'<div class="ptsa-plot">{visible(picture)}</div>')
-        self._tell(say("Converting"))
-        converting = replace(checking, work="convert", output=str(output), force=True)
-        yield _converted(apart.convert(converting, apart.limits(CONVERT_SECONDS), cancel=self._cancel))
-        self._tell(say("Trying"))
-        trying = replace(checking, work="try", model=str(output), reference=file, python=onnx_python())
-        yield _tried(apart.try_model(trying, apart.limits(TRY_SECONDS), cancel=self._cancel))
+    @cached_property
+    def _folder(self) -> Path:
+        return Path(tempfile.mkdtemp(prefix="onnx-doctor-"))
 
-    def _tell(self, text: str) -> None:
-        self.status.value = f'<p class="ptsa-lead">{html.esc(text)}…</p>'
-
-    def _given(self) -> Path:
-        """Write what was uploaded into a folder of its own, or take the file that was named."""
+    def _uploaded(self) -> str:
+        """Write what was uploaded, a model and its weights, into a folder of its own; answer the model's path."""
         for item in self.upload.value:
             write_whole(self._folder / Path(item["name"]).name, bytes(item["content"]))
         names = [Path(item["name"]).name for item in self.upload.value]
         models = [name for name in names if name.endswith(".onnx")] or names
-        if models:
-            return self._folder / models[0]
-        if not self.path.value.strip():
-            raise WorkFailed(_("No model was given."), hint=_("Upload one, with its weights, or name a file."))
-        return Path(self.path.value.strip()).expanduser()
+        return str(self._folder / models[0]) if models else ""
 
 
-def _checked(answer: Checked) -> str:
+def _result(examined: Examined) -> Markup:
+    severity = Severity.INFO if examined.exit_code == Cancelled.exit_code else Severity.ERROR
+    parts = [
+        _checked(examined.checked, examined.picture) if examined.checked else "",
+        _converted(examined.conversion) if examined.conversion else "",
+        _tried(examined.attempt) if examined.attempt else "",
+        html.failure(examined.message, examined.hint, severity) if examined.message else "",
+    ]
+    return joined(parts)
+
+
+def _checked(answer: Checked, picture: str) -> Markup:
     headings, rows = operator_table(answer)
-    table = html.table(rows, headings)
-    findings = "".join(map(html.finding, answer.findings))
-    return html.section(
-        say("Check"), html.paragraph(answer.verdict) + findings + html.details(say("Every operator"), table)
-    )
+    parts = [
+        html.paragraph(answer.verdict),
+        *map(html.finding, answer.findings),
+        html.details(say("Every operator"), html.table(rows, headings)),
+        html.details(say("Picture"), html.picture(picture, say("What runs where"))),
+    ]
+    return html.section(say("Check"), joined(parts))
 
 
-def _converted(answer: Conversion) -> str:
-    table = html.table(rows_of_changes(answer), HEADINGS_OF_CHANGES)
-    return html.section(say("Conversion"), table + _download(Path(answer.output)))
-
-
-def _tried(answer: Attempt) -> str:
-    severity = Severity.OK if answer.passed else Severity.ERROR
-    body = (
-        html.note(severity, answer.verdict)
-        + "".join(html.note(Severity.INFO, note) for note in answer.notes)
-        + html.table(rows_of_runs(answer), HEADINGS_OF_RUNS)
-        + html.table(rows_of_agreement(answer), HEADINGS_OF_AGREEMENT)
-    )
-    return html.section(say("Trial"), body)
-
-
-def _download(path: Path) -> str:
-    """Offer a result whose weights are in it and that is not too large; else say where it lies."""
+def _converted(answer: Conversion) -> Markup:
+    """Show the changes, and offer a result whose weights are in it and that is not too large; else name it."""
+    path = Path(answer.output)
     whole = path.stat().st_size <= DOWNLOAD_BYTES and not path.with_name(f"{path.name}.data").exists()
-    if not whole:
-        return f"<p>{html.esc(path)}</p>"
-    return f"<p>{html.download(path.name, path.read_bytes())}</p>"
+    link = html.download(path.name, path.read_bytes()) if whole else str(path)
+    table = html.table(rows_of_changes(answer), HEADINGS_OF_CHANGES)
+    return html.section(say("Conversion"), table + tag("p", link))
+
+
+def _tried(answer: Attempt) -> Markup:
+    parts = [
+        html.note(Severity.OK if answer.passed else Severity.ERROR, answer.verdict),
+        *(html.note(Severity.INFO, note) for note in answer.notes),
+        html.table(rows_of_runs(answer), HEADINGS_OF_RUNS),
+        html.table(rows_of_agreement(answer), HEADINGS_OF_AGREEMENT),
+    ]
+    return html.section(say("Trial"), joined(parts))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from functools import lru_cache
 
 import ipywidgets as widgets
@@ -15,11 +15,12 @@ from assistant.model.record import from_json, to_json
 from assistant.model.report import Check, Report, Status, duration, status_word, verdict
 from assistant.session.actions import Fill
 from assistant.session.nouns import State
+from assistant.svg import Markup, joined, tag
 from assistant.verify import figures
 from assistant.views import CHECK_HEADINGS, SPEED_HEADINGS, CheckRow, check_rows, limit_rows, speed_rows
 from assistant.wizard import html
 from assistant.wizard.panels.base import Panel, log_view
-from assistant.wizard.parts import made
+from assistant.wizard.parts import Drawing, make
 
 SIGNS = {Status.PASSED: "✓", Status.SLOW: "!", Status.SKIPPED: "–"}
 ICONS = {Status.PASSED: "ok", Status.SLOW: "warning", Status.SKIPPED: "info", Status.UNSUPPORTED: "no"}
@@ -35,17 +36,17 @@ class VerifyPanel(Panel):
             (say("The most important operations (seconds)"), "quick"),
             (say("Everything, and speed (a minute)"), "full"),
         ]
-        self.level = made(widgets.Dropdown, options=options, description=say("How much"))
+        self.level = make(widgets.Dropdown, options=options, description=say("How much"))
         self.on_value(self.level, lambda level: Fill(field="level", value=level))
         return [self.level]
 
     def views(self) -> Iterable[widgets.Widget]:
         """Keep the plot apart: it is drawn once per report."""
-        self.plot = made(widgets.HTML)
-        self.log = made(widgets.HTML)
+        self.plot = make(Drawing)
+        self.log = make(Drawing)
         return [self.plot, self.log]
 
-    def draw(self, state: State) -> str:
+    def draw(self, state: State) -> Markup:
         """Show the table."""
         top = html.heading(
             say("Does it compute correctly?"),
@@ -56,7 +57,11 @@ class VerifyPanel(Panel):
         if report is None:
             return top + html.section(say("What will happen"), html.paragraph(following))
         severity = Severity.OK if report.passed else Severity.WARNING if report.usable else Severity.ERROR
-        every = html.table(_rows(report), _cells(CHECK_HEADINGS))
+        signed = (
+            row._replace(result=f"{SIGNS.get(check.status, '✗')} {render(row.result)}")
+            for check, row in zip(report.checks, check_rows(report), strict=True)
+        )
+        every = html.table(map(_cells, signed), _cells(CHECK_HEADINGS))
         found = html.note(severity, verdict(report)) + _matrix(report) + _times(report)
         found += html.details(say("Times and errors"), every)
         return top + html.section(say("What was found"), found) + _speeds(report)
@@ -68,12 +73,12 @@ class VerifyPanel(Panel):
         self.plot.value = plots(state)
 
 
-def plots(state: State) -> str:
+def plots(state: State) -> Markup:
     """Show the pictures of speeds; a narrow window scrolls them, by the keyboard, too."""
     if state.report is None or not state.report.speeds:
-        return ""
-    drawn = (figure for name, figure in _drawn(to_json(state.report), language()).items() if name != TIMES)
-    return "".join(f'<div class="ptsa-plot" tabindex="0">{figure}</div>' for figure in drawn)
+        return html.NOTHING
+    pictures = _drawn(to_json(state.report), language())
+    return joined(tag("div", svg, class_="ptsa-plot", tabindex=0) for name, svg in pictures.items() if name != TIMES)
 
 
 @lru_cache(maxsize=1)
@@ -81,59 +86,48 @@ def _drawn(report: str, _language: str) -> dict[str, str]:
     return figures(from_json(report, Report, "report"))
 
 
-def _matrix(report: Report) -> str:
+def _matrix(report: Report) -> Markup:
     """Draw a row per kind of check, with a field for each that says how it ended by sign and word."""
-    rows: dict[Text, str] = {}
+    rows: dict[Text, list[Markup]] = {}
     for check in report.checks:
-        sign = html.icon(ICONS.get(check.status, "error"), status_word(check.status))
-        told = check_title(check.key) if check.status is Status.PASSED else _told(check)
-        kind, field = check_kind(check.key), f'<li class="ptsa-check-{check.status.value}">{sign}{html.esc(told)}</li>'
-        rows[kind] = rows.get(kind, "") + field
-    cells = (f'<tr><th scope="row">{html.esc(kind)}</th><td><ul>{row}</ul></td></tr>' for kind, row in rows.items())
-    return f'<table class="ptsa-table ptsa-matrix"><tbody>{"".join(cells)}</tbody></table>'
+        status, title = status_word(check.status), check_title(check.key)
+        result = "; ".join(filter(None, map(render, (status, check.detail))))
+        text = title if check.status is Status.PASSED else f"{render(title)}: {result}"
+        sign = html.icon(ICONS.get(check.status, "error"), status)
+        field = tag("li", sign, text, class_=f"ptsa-check-{check.status.value}")
+        rows.setdefault(check_kind(check.key), []).append(field)
+    body = [tag("tr", tag("th", kind, scope="row"), tag("td", tag("ul", *row))) for kind, row in rows.items()]
+    return tag("table", tag("tbody", "", *body), class_="ptsa-table ptsa-matrix")
 
 
-def _times(report: Report) -> str:
+def _times(report: Report) -> Markup:
     """Draw each check's time as a bar: its first run pale, later runs full, on one logarithmic scale."""
-    rows = "".join(_bar(check) for check in report.checks if check.seconds)
+    rows = [_bar(check) for check in report.checks if check.seconds]
+    if not rows:
+        return html.NOTHING
     pale = say("Pale bars are first runs, which may compile; full bars are later runs; the scale is logarithmic.")
-    lead = f'<p class="ptsa-lead">{html.esc(pale)}</p>'
-    return f'{lead}<table class="ptsa-table ptsa-bars"><tbody>{rows}</tbody></table>' if rows else ""
+    return html.lead_line(pale) + tag("table", tag("tbody", *rows), class_="ptsa-table ptsa-bars")
 
 
-def _bar(check: Check) -> str:
+def _bar(check: Check) -> Markup:
     runs = [(name, seconds) for name, seconds in (("first", check.first_seconds), ("later", check.seconds)) if seconds]
-    bars = "".join(
-        f'<span class="ptsa-bar-{name}" style="width:{_share(seconds):.1f}%"></span>' for name, seconds in runs
-    )
+    bars = [tag("span", "", class_=f"ptsa-bar-{name}", style=f"width:{_share(seconds):.1f}%") for name, seconds in runs]
     words = " → ".join(dict.fromkeys(duration(seconds) for _name, seconds in runs))
-    cells = f'<td><div class="ptsa-bar">{bars}</div></td><td>{html.esc(words)}</td>'
-    return f'<tr><th scope="row">{html.esc(check_title(check.key))}</th>{cells}</tr>'
+    title = tag("th", check_title(check.key), scope="row")
+    return tag("tr", title, tag("td", tag("div", *bars, class_="ptsa-bar")), tag("td", words))
 
 
 def _share(seconds: float) -> float:
-    """Give how many percent of the scale, from a microsecond to 100 seconds, a time fills."""
+    """Return how many percent of the scale, from a microsecond to 100 seconds, a time fills."""
     return 100 * min(1.0, max(0.01, (math.log10(seconds) + 6) / 8))
 
 
-def _told(check: Check) -> str:
-    return (
-        f"{check_title(check.key)}: {'; '.join(filter(None, map(render, (status_word(check.status), check.detail))))}"
-    )
-
-
-def _speeds(report: Report) -> str:
+def _speeds(report: Report) -> Markup:
     """Show what was measured, beside this machine's CPU and what the device can reach; nothing after a quick look."""
     rows = speed_rows(report)
     limits = html.bullets(": ".join(map(render, row)) for row in limit_rows(report))
-    told = html.table(rows, SPEED_HEADINGS) + html.details(say("The limits"), limits)
-    return html.section(say("How fast it is"), told) if rows else ""
-
-
-def _rows(report: Report) -> Iterator[tuple[Text, ...]]:
-    """Give the cells of every check, with a sign before its result."""
-    for check, row in zip(report.checks, check_rows(report), strict=True):
-        yield _cells(row._replace(result=f"{SIGNS.get(check.status, '✗')} {render(row.result)}"))
+    measured = html.table(rows, SPEED_HEADINGS) + html.details(say("The limits"), limits)
+    return html.section(say("How fast it is"), measured) if rows else html.NOTHING
 
 
 def _cells(row: CheckRow) -> tuple[Text, ...]:

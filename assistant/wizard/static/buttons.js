@@ -1,5 +1,5 @@
 // Back, the one main action, Cancel. The nodes stay while their words change, and so does the focus.
-const SETTLE_MS = 400; // a second click of a double click does not press what the button says by then
+const SETTLE_MS = 400; // chosen: a second click of a double click does not press what the button says by then
 
 function render({ model, el }) {
   const why = document.createElement("div");

@@ -8,9 +8,9 @@ function render({ model, el }) {
     const label = document.createElement("label");
     const box = Object.assign(document.createElement("input"), { type: "checkbox", value: key });
     const title = Object.assign(document.createElement("strong"), { textContent: key });
-    const told = document.createElement("span");
-    told.append(title, ` ${words}`);
-    label.append(box, told);
+    const text = document.createElement("span");
+    text.append(title, ` ${words}`);
+    label.append(box, text);
     return label;
   });
   group.append(name, ...boxes);

@@ -1,6 +1,6 @@
 // The steps, one persistent status line and one real progress bar. All text arrives through traits, already translated.
 const SVG = "http://www.w3.org/2000/svg";
-const SLOW_SECONDS = 10;
+const SLOW_SECONDS = 10; // chosen: from then on the time is shown
 
 function element(tag, name, attributes = {}) {
   const node = document.createElement(tag);
@@ -92,8 +92,8 @@ function offer_files(root, model) {
   };
   root.addEventListener("click", asked, true);
   root.addEventListener("toggle", opened, true);
-  model.on("msg:custom", (told, buffers) => {
-    if (told.view === view) (told.read ? unfold : save)(root, told, buffers);
+  model.on("msg:custom", (message, buffers) => {
+    if (message.view === view) (message.read ? unfold : save)(root, message, buffers);
   });
 }
 
@@ -165,11 +165,11 @@ function render({ model, el }) {
   const progress = () => (draw_progress(bar, model), draw_time(time, model));
   const say = () => (status.textContent = model.get("status"));
   const words = () => {
-    const told = model.get("words");
-    title.textContent = told.title ?? "";
-    gone.textContent = told.gone ?? "";
-    nav.setAttribute("aria-label", told.steps ?? "");
-    bar.setAttribute("aria-label", told.progress ?? "");
+    const texts = model.get("words");
+    title.textContent = texts.title ?? "";
+    gone.textContent = texts.gone ?? "";
+    nav.setAttribute("aria-label", texts.steps ?? "");
+    bar.setAttribute("aria-label", texts.progress ?? "");
     when_attached(el, (root) => (root.lang = model.get("language")));
   };
   model.on("change:steps change:phases", steps);

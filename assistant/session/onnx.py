@@ -1,0 +1,38 @@
+"""Examines an ONNX model: checked for DirectML, converted and tried, each in a process of its own with limits."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from assistant.i18n import _, language
+from assistant.install import Tools
+from assistant.model.errors import BadInput
+from assistant.model.event import Progress, Step
+from assistant.model.record import replace
+from assistant.onnx import apart
+from assistant.onnx.answers import CHECK_SECONDS, CONVERT_SECONDS, TRY_SECONDS
+from assistant.onnx.worker import Request
+from assistant.session.interpreters import onnx_python
+from assistant.session.nouns import Examined, State, known
+
+
+def examined(state: State, tools: Tools) -> Examined:
+    """Do the first part of an examination that is still to do, so that its result is shown while the next one runs.
+
+    Raises `BadInput` for what is no model, and `WorkFailed` where the part could not be done.
+    """
+    found = known(state.onnx)
+    if not found.model:
+        raise BadInput(_("No model was given."), hint=_("Upload one, with its weights, or name a file."))
+    request = Request(work="check", model=found.model, here=str(Path.cwd()), picture=True, language=language())
+    if found.checked is None:
+        tools.sink(Progress(step=Step.DIAGNOSE, text=_("Checking the model")))
+        checked, picture = apart.check(request, apart.limits(CHECK_SECONDS), cancel=tools.cancel)
+        return replace(found, checked=checked, picture=picture)
+    if found.conversion is None:
+        tools.sink(Progress(step=Step.DIAGNOSE, text=_("Converting the model")))
+        request = replace(request, work="convert", output=found.output, force=True)
+        return replace(found, conversion=apart.convert(request, apart.limits(CONVERT_SECONDS), cancel=tools.cancel))
+    tools.sink(Progress(step=Step.DIAGNOSE, text=_("Trying the converted model")))
+    request = replace(request, work="try", model=found.output, reference=found.model, python=onnx_python())
+    return replace(found, attempt=apart.try_model(request, apart.limits(TRY_SECONDS), cancel=tools.cancel))

@@ -1,0 +1,146 @@
+"""What stands above the panel: the steps with their progress, whose machine is looked at, the setup that was saved."""
+
+from __future__ import annotations
+
+import ipywidgets as widgets
+
+from assistant.host.live import IN_BROWSER
+from assistant.i18n import render, say, sentences
+from assistant.machines import label, load
+from assistant.model.event import Step
+from assistant.model.finding import Severity
+from assistant.model.record import replace
+from assistant.model.visible import visible
+from assistant.session.actions import Resume
+from assistant.session.nouns import State
+from assistant.session.resume import furthest, obstacle, remarks, worth_telling
+from assistant.session.session import Session
+from assistant.svg import Markup, joined, tag
+from assistant.wizard import html
+from assistant.wizard.flow import SIGNS, about, titles, word
+from assistant.wizard.parts import Drawing, Stepper, make, show
+
+COMMAND = "python -m pip install ipywidgets anywidget"
+# Where Jupyter's server has its front end in an environment of its own, that may lack a widget library. The kernel
+# cannot see it, so the hint is always sent. It comes into sight after some seconds, unless the stepper's style sheet,
+# which hides it, has arrived by then.
+LATE = """
+.ptsa-late { position: absolute; visibility: hidden; animation: ptsa-late 0s 6s forwards; }
+@keyframes ptsa-late { to { position: static; visibility: visible; } }
+"""
+
+
+def instead_of_wizard() -> str:
+    """Say, in plain text, why there are no controls where the server knows no widgets at all, and what to do."""
+    return "\n".join(
+        (
+            say("The guided setup appears here; this text is shown only where it cannot be drawn."),
+            say("If you see it after the cell has run, Jupyter's own environment lacks ipywidgets or anywidget."),
+            say("Run there: {command}", command=COMMAND),
+            say(
+                "Then restart Jupyter and run the cell again; or do everything in a terminal: {command}",
+                command="python -m assistant setup",
+            ),
+        )
+    )
+
+
+def banner(state: State) -> Markup:
+    """Say what is missing where the server knows widgets but not the stepper's, and that a machine is simulated."""
+    text = say("The steps cannot be drawn: Jupyter's own environment lacks anywidget, or has one that is too old.")
+    then = say("Run this there, restart Jupyter and open this page again:")
+    late = tag("div", f"{text} {then} ", tag("code", COMMAND), class_="ptsa-late")
+    return html.style(LATE) + late + (simulation(state.machine) if state.machine else "")
+
+
+def simulation(machine: str) -> Markup:
+    """Name the machine that is simulated, and the source of what is known of it."""
+    recording = load(machine)
+    text = say("Simulation of {machine}: nothing can be installed.", machine=label(machine))
+    origin = (
+        say("Recorded on such a machine on {date}.")
+        if recording.origin == "recorded"
+        else say("Composed from published output ({date}): {source}")
+    )
+    lines = [origin.format(date=recording.date, source=recording.source)]
+    if IN_BROWSER:
+        lines.append(
+            say("This page runs in your browser. On your own machine, get the project and run: python3 start.py")
+        )
+    return html.note(Severity.WARNING, text, joined(map(html.lead_line, lines)))
+
+
+def draw_steps(stepper: Stepper, state: State, since: float) -> None:
+    """Bring the stepper up to date; `since` is when the running task began, in seconds since 1970."""
+    names, progress = titles(), state.status(state.current).progress
+    text = visible(render(progress.text)) if progress else ""
+    statuses = {step: state.status(step) for step in Step}
+    # What the browser fills in by itself.
+    stepper.words = {
+        "signs": {phase.value: sign for phase, sign in SIGNS.items()},
+        "title": say("Set up PyTorch"),
+        "steps": say("Steps of the setup"),
+        "progress": say("Progress"),
+        "elapsed": say("{time} so far"),
+        "gone": say("The kernel was restarted or has ended, so nothing here works any more. Run the cell above again."),
+    }
+    stepper.language = html.html_language()
+    stepper.steps = [(step.value, names[step]) for step in Step]
+    stepper.phases = [(status.phase.value, word(status)) for status in statuses.values()]
+    shown = {
+        "running": state.running is not None,
+        "share": min(100, int(100 * progress.done / progress.total)) if progress and progress.total else 0,
+        "text": text,
+        "since": since,
+        "total": bool(progress and progress.total),
+    }
+    stepper.send_progress(shown, render(progress.figures) if progress else "")
+    stopping = say("Stopping; changes made so far are being rolled back.") if state.stopping else ""
+    stepper.status = about(state.current, stopping or text or word(statuses[state.current]))
+    stepper.current = state.current.value
+
+
+class Offer(widgets.HBox):  # type: ignore[misc]  # the library has no types
+    """Offers to go on with the setup that was saved, until the user has gone on by himself."""
+
+    def __init__(self, session: Session) -> None:
+        self.text, self.resume, self.drop = make(Drawing), make(widgets.Button), make(widgets.Button)
+        super().__init__(children=(self.text, self.resume, self.drop))
+        self.add_class("ptsa-offers")
+        self._session, self._saved = session, session.saved()
+        self.resume.on_click(lambda _button: self._resume())
+        self.drop.on_click(lambda _button: self._drop())
+
+    def draw(self, state: State) -> None:
+        """Say where the saved setup stood, or why it cannot be gone on with here."""
+        saved, found = self._saved, state.detection
+        worth = saved and (saved.state is None or worth_telling(saved.state))
+        offered = bool(worth and found and not state.machine and state.planning is None and state.running is None)
+        show(self, visible=offered)
+        if not (offered and saved and found):
+            return
+        reason = obstacle(saved, found.machine)
+        step = titles()[furthest(saved.state)] if saved.state else ""
+        text = say("A setup of {when} got as far as {step}.") if saved.state else say("A setup was saved on {when}.")
+        lines = [text.format(when=saved.at, step=step), *([reason] if reason else remarks(saved))]
+        self.text.value = html.note(Severity.WARNING if reason else Severity.INFO, sentences(lines))
+        self.resume.description, self.drop.description = say("Continue from there"), say("Discard it")
+        show(self.resume, visible=not reason)
+        show(self.drop, visible=not saved.in_use)
+
+    def close(self) -> None:
+        """Free every model."""
+        for child in self.children:
+            child.close()
+        super().close()
+
+    def _resume(self) -> None:
+        if self._saved and self._saved.state:
+            state, found = self._saved.state, self._session.state
+            known = {"pythons": found.pythons, "log_file": found.log_file}
+            self._session.dispatch(Resume(state=replace(state, current=furthest(state), **known)))
+
+    def _drop(self) -> None:
+        self._session.drop()
+        self._saved = None
+        self.draw(self._session.state)
