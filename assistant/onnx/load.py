@@ -17,7 +17,7 @@ from assistant.host.files import draft, open_plain, put_in_place, write_whole
 from assistant.i18n import _
 from assistant.model.errors import BadInput, unreadable, unwritable
 from assistant.onnx.bounds import LIMIT, model_bytes, refuse_bombs, refuse_crowds, refuse_shapes
-from assistant.onnx.graph import bodies, missing, opsets, ordered, plain_domain, tensors
+from assistant.onnx.graph import bodies, opsets, ordered, plain_domain, tensors, undefined
 from assistant.onnx.operators import runtimes
 
 ROOM = 2**27  # left for everything in a model but its weights
@@ -172,7 +172,7 @@ def _refuse_broken(model: ModelProto, path: Path) -> None:
         if ordered(body.node) is None:
             raise BadInput(_("The nodes of {file} form a cycle.", file=path), hint=hint)
     for whole in (model.graph, *model.functions):
-        lacking = sorted(missing(whole))
+        lacking = sorted(undefined(whole))
         if lacking:
             message = _("{file} uses the value {name}, which nothing in it makes.")
             raise BadInput(message.format(file=path, name=lacking[0]), hint=hint)

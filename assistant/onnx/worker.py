@@ -102,10 +102,10 @@ def _check(request: Request) -> Told:
 
 
 def _convert(request: Request) -> Told:
-    from assistant.onnx.conversion import Wishes, convert, read_samples  # noqa: PLC0415 - draws in onnx and NumPy
+    from assistant.onnx.conversion import Options, convert, read_samples  # noqa: PLC0415 - draws in onnx and NumPy
     from assistant.onnx.rewrites import ALWAYS, FLAT_OPS  # noqa: PLC0415 - likewise
 
-    wishes = Wishes(
+    options = Options(
         fp16=request.fp16,
         opset=request.opset,
         structure=(*ALWAYS, *(FLAT_OPS if request.npu else ())),
@@ -114,7 +114,7 @@ def _convert(request: Request) -> Told:
     )
     samples = read_samples(request.inputs) if request.inputs else []
     place = Path(request.place)
-    done = convert(request.model, request.output or None, wishes, samples=samples, force=request.force, folder=place)
+    done = convert(request.model, request.output or None, options, samples=samples, force=request.force, folder=place)
     return Told(conversion=done)
 
 
