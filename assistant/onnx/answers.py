@@ -213,7 +213,7 @@ def rows_of_runs(answer: Attempt) -> list[tuple[Text, ...]]:
     ]
 
 
-HEADINGS_OF_AGREEMENT = (_("Output"), _("Result"), _("Error"), _("Cosine"), _("Same largest"))
+HEADINGS_OF_AGREEMENT = (_("Output"), _("Result"), _("Error"), _("Cosine"), _("Top-1 match"))
 
 
 def rows_of_agreement(answer: Attempt) -> list[tuple[Text, ...]]:

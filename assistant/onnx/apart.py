@@ -83,17 +83,17 @@ def _refuse_ended(done: Outcome, file: str, bounds: Limits) -> None:
     """Say which limit ended the work, or that what reads the model died of it."""
     if done.reached == "time":
         raise WorkFailed(
-            _("The work on {file} was ended after {limit:g} s.", file=file, limit=bounds.seconds),
-            hint=_("Give it longer with --limit, if you trust the model."),
+            _("The work on {file} was stopped after {limit:g} s.", file=file, limit=bounds.seconds),
+            hint=_("If you trust the model, allow it more time with --limit."),
         )
     if done.reached:
         raise WorkFailed(
             _("The work on {file} needs more than {size:.1f} GB of memory.", file=file, size=bounds.memory / 2**30),
-            hint=_("Do it on a machine with more memory, if you trust the model."),
+            hint=_("If you trust the model, use a machine with more memory."),
         )
     if done.code < 0:
         raise BadInput(
-            _("What reads {file} dies of it (code {code}).", file=file, code=done.code),
+            _("Reading {file} crashed the process that did it (code {code}).", file=file, code=done.code),
             hint=_("Do not trust it; get it from its source again."),
         )
     if done.code:

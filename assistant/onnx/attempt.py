@@ -147,12 +147,15 @@ def _notes(wanted: str, run: Run, rounded: Run | None, *, small: bool) -> list[M
     notes = []
     if wanted == "dml" and run.provider == "cpu":
         notes.append(
-            _("DirectML is not there: it needs Windows and the package onnxruntime-directml. The model ran on the CPU.")
+            _(
+                "DirectML is not available: it needs Windows and the package onnxruntime-directml. "
+                "The model ran on the CPU."
+            )
         )
     if not small:
-        notes.append(_("The model is too large for the evaluation in which every node rounds to its type."))
+        notes.append(_("The model is too large to be evaluated with every node rounded to its type."))
     elif rounded is not None and rounded.error:
-        text = _("The evaluation in which every node rounds was not possible: {reason}.")
+        text = _("The model could not be evaluated with every node rounded: {reason}.")
         notes.append(text.format(reason=_first_line(rounded)))
     return notes
 
@@ -166,7 +169,7 @@ def _verdict(before: Run, after: Run, agreement: Sequence[Agreement], strict: Se
     if wrong:
         return _("It runs, but its outputs differ: {names}.", names=", ".join(wrong))
     if lost := [one.output for one in strict if not one.agrees]:
-        text = _("It agrees on the CPU, but loses {names} where every node rounds to FP16, as a GPU does.")
+        text = _("It agrees on the CPU, but not in {names} where every node rounds to FP16, as on a GPU.")
         return text.format(names=", ".join(lost))
     return _("It runs and agrees with the reference.")
 

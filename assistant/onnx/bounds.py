@@ -93,7 +93,7 @@ def _refuse_shape(sizes: Iterable[int], name: str, path: Path) -> None:
     sizes = tuple(sizes)
     if len(sizes) > MOST_AXES or min(sizes, default=0) < 0 or math.prod(size or 1 for size in sizes) > MOST_NUMBERS:
         raise BadInput(
-            _("{file} gives {name} a shape that nothing can have.", file=path, name=name),
+            _("{file} gives {name} an impossible shape.", file=path, name=name),
             hint=_("Do not trust it; get it from its source again."),
         )
 
@@ -124,6 +124,6 @@ def _key(domain: str, name: str, overload: str) -> Call:
 
 def _too_large(path: Path) -> BadInput:
     return BadInput(
-        _("{file} is, with its functions put in place of their calls, larger than any network.", file=path),
+        _("{file} is larger than any network once its functions are inlined.", file=path),
         hint=_("Do not trust it; get it from its source again."),
     )

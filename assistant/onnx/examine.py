@@ -51,12 +51,12 @@ def _verdict(look: Look, stop: Text) -> Message:
     counts = Counter(node.device for node in look.nodes if node.op != "Constant" and not node.preferred)
     total = counts.total()
     if look.release.is_newer and (stop or counts["none"]):
-        message = _("Whether it loads is not known: ONNX Runtime {version} is newer than what is known here.")
+        message = _("It may or may not load: ONNX Runtime {version} is newer than any release known here.")
         return message.format(version=look.release.version)
     if stop:
         return _("It does not load as it is: {why}", why=stop)
     if counts["none"]:
-        message = _("It does not load: nothing runs {nodes} of {all}.")
+        message = _("It does not load: {nodes} of {all} can run nowhere.")
         return message.format(nodes=count_nodes(counts["none"]), all=total)
     if counts[look.provider] == total:
         message = _("{device} takes every node that computes ({nodes}).")
@@ -78,5 +78,5 @@ def _on_npu(findings: tuple[Finding, ...], stop: Text) -> Message:
     if stop:
         return _("On an NPU it does not load either.")
     if against:
-        return _("An NPU would hardly take it, because of: {reasons}.", reasons=against)
-    return _("Nothing is known that would keep an NPU from taking it; its driver decides.")
+        return _("An NPU is unlikely to run it, because of: {reasons}.", reasons=against)
+    return _("Nothing known keeps an NPU from running it; its driver decides.")

@@ -96,7 +96,7 @@ def _loads(look: Look) -> Iterator[Found]:
 def _nowhere(look: Look) -> Iterator[Found]:
     lost = [node for node in look.computing if node.device == "none"]
     if lost:
-        text = _("{nodes} can run nowhere, so that the model does not load; the first: {why}")
+        text = _("{nodes} can run nowhere, so the model does not load; the first: {why}")
         way = _advice(_("Export the model for another opset, or replace these operators."))
         yield _told(_severity(look), "not-implemented", text.format(nodes=_count(lost), why=lost[0].why), lost, way)
 
@@ -108,12 +108,12 @@ def _severity(look: Look) -> Severity:
 def _newer_release(look: Look) -> Iterator[Found]:
     if look.release.is_newer and (obstacle(look) or any(node.device == "none" for node in look.computing)):
         text = _(
-            "ONNX Runtime {version} is newer than the newest release that is known here, {known}: "
+            "ONNX Runtime {version} is newer than {known}, the newest release known here: "
             "it may run more than this check says.",
             version=look.release.version,
             known=runtimes().releases[-1].version,
         )
-        way = _advice(_("Let ONNX Runtime itself tell: load the model with it, or update the assistant."))
+        way = _advice(_("Load the model with that ONNX Runtime to find out, or update the assistant."))
         yield _told(Severity.WARNING, "newer-runtime", text, (), way)
 
 
@@ -121,7 +121,7 @@ def _cpu_halves(look: Look) -> Iterator[Found]:
     wide = [node for node in look.computing if node.widened]
     if wide:
         text = _("The CPU has no FP16 kernel for {nodes}: they run in FP32, between casts.")
-        way = _advice(_("Keep the FP32 model for the CPU: it is quicker there."))
+        way = _advice(_("Keep the FP32 model for the CPU: it is faster there."))
         yield _told(Severity.INFO, "fp16-on-cpu", text.format(nodes=_count(wide)), wide, way)
 
 
@@ -166,14 +166,14 @@ def _best_opset(look: Look) -> int:
 def _shapes(look: Look) -> Iterator[Found]:
     names = _open_sizes(look)
     if names:
-        text = _("DirectML compiles nothing whose size is open ({names}), and is several times slower without.")
+        text = _("DirectML does not compile what has open sizes ({names}), and runs several times slower uncompiled.")
         named = [name for name in names if name != "?"][:1]
         fix = [
             f"python -m {FIX} {shlex.quote(name)} --dim_value 1 {shlex.quote(look.file)} fixed.onnx" for name in named
         ]
         ways = (
-            _advice(_("Fix each size in the model, one model for each size that is needed."), *fix),
-            _advice(_("Or fix it for the session, by SessionOptions.add_free_dimension_override_by_name.")),
+            _advice(_("Fix the sizes in the model: one model for each size that you need."), *fix),
+            _advice(_("Or fix them for the session, with SessionOptions.add_free_dimension_override_by_name.")),
         )
         text = text.format(names=", ".join(names[:MOST_NAMES]))
         yield _told(Severity.WARNING, "dynamic-shape", text, (), *ways, gain=len(look.on_device) / 2)
@@ -202,15 +202,15 @@ def _fallbacks(look: Look) -> Iterator[Found]:
 
 
 def _way_out(op: str) -> Message:
-    after = _("Cut what follows the network off the model, and run it outside.")
-    training = _("Export the model in evaluation mode, without outputs that nobody takes.")
+    after = _("Cut the post-processing off the model and run it outside.")
+    training = _("Export the model in evaluation mode, without unused outputs.")
     return {
         **dict.fromkeys(("NonMaxSuppression", "Unique", "Compress"), after),
         **dict.fromkeys(("Dropout", "BatchNormalization", "LayerNormalization"), training),
         **dict.fromkeys(("Loop", "Scan"), _("Unroll loops of fixed length, or run the whole model on the CPU.")),
         "Gelu": _("Use opset 19 or lower, where Gelu is written in simpler operators."),
-        "Einsum": _("Write it as a chain of products of two operands."),
-    }.get(op, _("Replace them by other operators, or accept the copies."))
+        "Einsum": _("Rewrite it as products of two operands each."),
+    }.get(op, _("Replace them with other operators, or accept the copies."))
 
 
 def _gelu(look: Look) -> Iterator[Found]:
@@ -219,7 +219,7 @@ def _gelu(look: Look) -> Iterator[Found]:
         text = _("From opset 20 on, ONNX Runtime fuses Erf ({nodes}) into a Gelu that DirectML has no kernel for.")
         ways = (
             _advice(_("Use opset 19 or lower."), *_convert(look).commands),
-            _advice(_("Or make the session with disabled_optimizers=['GeluFusionL1'].")),
+            _advice(_("Or create the session with disabled_optimizers=['GeluFusionL1'].")),
         )
         yield _told(Severity.WARNING, "gelu-fusion", text.format(nodes=_count(made)), made, *ways)
 
@@ -242,27 +242,27 @@ def _normalised_halves(look: Look) -> Iterator[Found]:
 def _integers(look: Look) -> Iterator[Found]:
     found = [node for node in look.on_device if any(out and out.kind == TensorProto.INT64 for out in node.step.outputs)]
     if found:
-        text = _("Not every device computes in int64, as {nodes} do; where it does not, they move to the CPU.")
-        way = _advice(_("Use int32 for what the model computes with, if the device leaves them to the CPU."))
+        text = _("Not every device computes in int64 ({nodes}); what it cannot compute moves to the CPU.")
+        way = _advice(_("Use int32 inside the model if the device leaves them to the CPU."))
         yield _told(Severity.INFO, "int64", text.format(nodes=_count(found)), found, way)
 
 
 def _copied(look: Look) -> Iterator[Found]:
     if look.copies:
-        text = _("Copied between device and CPU in every run, apart from inputs and outputs: {count} values.")
+        text = _("Values copied between device and CPU in every run, besides inputs and outputs: {count}.")
         yield _told(Severity.INFO, "copies", text.format(count=look.copies), gain=look.copies)
 
 
 def _npu(look: Look) -> Iterator[Found]:
     """Give what stops NPUs only; GPUs do all of it."""
-    gpu = _advice(_("Or choose the GPU, by the provider option device_filter=gpu."))
+    gpu = _advice(_("Or choose the GPU, with the provider option device_filter=gpu."))
     single = [node for node in look.on_device if TensorProto.FLOAT in _kinds(node)]
     if single:
-        text = _("An NPU computes in FP16 and integers: FP32 ({nodes}) ends with {error}.")
+        text = _("NPUs compute in FP16 and integers: FP32 ({nodes}) fails with {error}.")
         text = text.format(nodes=_count(single), error=f'"{NOT_SUPPORTED}" (887A0004)')
         yield _told(Severity.INFO, "npu-fp32", text, single, _convert(look), gpu, gain=-1)
     if _open_sizes(look):
-        yield _told(Severity.INFO, "npu-dynamic-shape", _("An NPU takes fixed sizes only."), (), gpu, gain=-2)
+        yield _told(Severity.INFO, "npu-dynamic-shape", _("NPUs take fixed sizes only."), (), gpu, gain=-2)
     flat = [
         node
         for node in look.ops(*CONVOLUTIONS)
@@ -273,7 +273,7 @@ def _npu(look: Look) -> Iterator[Found]:
         yield _told(Severity.INFO, "npu-conv1d", text, flat, _convert(look), gpu, gain=-3)
     odd = [node for node in look.computing if not node.preferred and not (node.device == "dml" and _is_fused(node))]
     if odd:
-        text = _("{nodes} ({operators}) stay outside the graph that an NPU would be given.")
+        text = _("Left outside the graph that an NPU would be given: {nodes} ({operators}).")
         text = text.format(nodes=_count(odd), operators=_operators(odd))
         yield _told(Severity.INFO, "npu-operators", text, odd, gpu, gain=-4)
 

@@ -91,7 +91,8 @@ def _parsed(path: Path) -> ModelProto:
         raise unreadable(path, error) from error
     if data.startswith(b"version https://git-lfs"):
         raise BadInput(
-            _("{file} is only Git LFS's pointer to a model.", file=path), hint=_("Fetch it with `git lfs pull`.")
+            _("{file} is only a Git LFS pointer, not the model itself.", file=path),
+            hint=_("Fetch it with `git lfs pull`."),
         )
     model = ModelProto()
     try:
@@ -136,11 +137,11 @@ def _texts(message: Message) -> Iterator[object]:
 def _refuse_newer(model: ModelProto, path: Path) -> None:
     hint = _("Update the package onnx, or export the model for an older version.")
     if model.ir_version > onnx.IR_VERSION:
-        message = _("{file} is written in IR version {version}, and versions up to {known} are known.")
+        message = _("{file} uses IR version {version}; versions up to {known} are supported.")
         raise BadInput(message.format(file=path, version=model.ir_version, known=onnx.IR_VERSION), hint=hint)
     used, known = opsets(model).get("", 1), onnx.defs.onnx_opset_version()
     if used > known:
-        message = _("{file} uses opset {version}, and opsets up to {known} are known.")
+        message = _("{file} uses opset {version}; opsets up to {known} are supported.")
         raise BadInput(message.format(file=path, version=used, known=known), hint=hint)
 
 
@@ -156,8 +157,8 @@ def _refuse_unknown(model: ModelProto, path: Path) -> None:
     if unknown:
         names = ", ".join(sorted(unknown)[:MOST_NAMES])
         raise BadInput(
-            _("{file} uses operators of a domain that is not known: {names}.", file=path, names=names),
-            hint=_("They need the library that brings them; export the model without them."),
+            _("{file} uses operators of an unknown domain: {names}.", file=path, names=names),
+            hint=_("They need the library that defines them; export the model without them."),
         )
 
 
@@ -192,7 +193,7 @@ def _refuse_scattered(model: ModelProto, path: Path) -> None:
 def _complete(tensor: TensorProto, path: Path, *, weights: bool) -> None:
     """Read a tensor's external data, and refuse a tensor whose data are not as long as its shape says."""
     if TYPE_NAMES.get(tensor.data_type, "UNDEFINED") == "UNDEFINED":
-        message = _("The weights {name} of {file} are numbers of no known kind.", name=tensor.name, file=path)
+        message = _("The weights {name} of {file} have an unknown number type.", name=tensor.name, file=path)
         raise BadInput(message, hint=_("Download or export the model again, with all its files."))
     size = _size(tensor)
     if not uses_external_data(tensor):

@@ -45,7 +45,7 @@ def draw(look: Look) -> str:
     parts = [_heading(look, stop), *_titles(lanes)]
     parts += [_box(stretch, index, shown, lanes) for index, stretch in enumerate(shown)]
     if more:
-        words = say("… and {count} more stretches", count=more)
+        words = say("… and {count} more segments", count=more)
         parts.append(text(WIDTH / 2, height - MARGIN - 8, words, class_="soft", text_anchor="middle"))
     size = f'width="{WIDTH}" height="{height}"'
     head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" {size} role="img">'

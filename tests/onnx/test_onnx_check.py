@@ -17,11 +17,11 @@ from refused import refused
 from assistant.model.finding import Severity
 from assistant.onnx import check_model, operators
 from assistant.onnx.answers import Checked, operator_rows
+from assistant.onnx.conditions import CONDITIONS
 from assistant.onnx.examine import examine
 from assistant.onnx.operators import Kernel, match, runtimes, since, table
 from assistant.onnx.partition import stretches
 from assistant.onnx.picture import draw
-from assistant.onnx.placement import CONDITIONS
 
 Written = Callable[..., ModelProto]
 FP32 = "tensor(float)"
@@ -144,7 +144,7 @@ def test_of_a_newer_runtime_nothing_is_denied_for_certain(
     assert "newer-runtime" in keys(answer)
     assert {finding.severity for finding in answer.findings} == {Severity.WARNING}
     assert "99.0.0" in str(answer.verdict)
-    assert "not known" in str(answer.verdict)
+    assert "may not load" in str(answer.verdict)
 
 
 @pytest.mark.parametrize(
@@ -264,7 +264,7 @@ def test_an_npu_is_judged_apart(written: Written):
     assert str(flat.verdict).startswith("DirectML takes every node")
     assert "1-D" in str(flat.npu)
     plain = check_model(written("g (float16[1,4,9,9] x) => (y) { y = Relu(x) }"))
-    assert str(plain.npu).startswith("Nothing is known")
+    assert str(plain.npu).startswith("Nothing known keeps")
 
 
 def test_halves_on_the_cpu_are_told(written: Written):
@@ -312,7 +312,7 @@ def test_a_long_picture_is_cut(written: Written):
     """More stretches than fit are counted instead of drawn."""
     nodes = " ".join(f"v{place + 1} = {'Gelu' if place % 2 else 'Relu'}(v{place})" for place in range(60))
     picture = draw(examine(written(f"g (float[2] v0) => (v60) {{ {nodes} }}", opset=20)))
-    assert "36 more stretches" in picture
+    assert "36 more segments" in picture
     assert picture.count("<rect") == 25
 
 
