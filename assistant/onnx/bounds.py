@@ -8,19 +8,20 @@ from collections.abc import Iterable, Iterator
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
-from onnx import FunctionProto, GraphProto, ModelProto, NodeProto, TypeProto
+from onnx import FunctionProto, GraphProto, ModelProto, SparseTensorProto, TypeProto
 
 from assistant.host.files import open_plain
 from assistant.i18n import _
 from assistant.model.errors import BadInput
-from assistant.onnx.graph import bodies, nested, plain_domain, sparse_tensors, tensors
+from assistant.onnx.graph import bodies, nested, plain_domain, stored
 
-LIMIT = 2**31 - 1  # protobuf reads and writes no more in one piece
+LIMIT = 2**31 - 1  # protobuf reads and writes no more: https://protobuf.dev/programming-guides/proto-limits/
+# All chosen, far above what networks have:
 MOST_PARTS = 1_000_000  # nodes, weights or values of a graph: the largest language models have a tenth of that
 MOST_DEPTH = 200  # functions calling one another: exporters nest them as deep as a network's modules, which is 20
 MOST_NUMBERS = 2**48  # of one tensor: more than any machine's memory
 MOST_AXES = 32  # NumPy before 2.0 has no more
-OPEN = -1  # what some exporters write for a size that is open
+OPEN = -1  # what some exporters, such as Paddle's, write for a size that is open
 
 Call = tuple[str, str, str]
 
@@ -78,10 +79,11 @@ def refuse_bombs(model: ModelProto, path: Path) -> None:
 
 def refuse_shapes(model: ModelProto, path: Path) -> None:
     """Refuse tensors and values of shapes that nothing can have."""
-    for tensor in tensors(model):
-        _refuse_shape(tensor.dims, tensor.name, path)
-    for sparse in sparse_tensors(model):
-        _refuse_shape(sparse.dims, sparse.values.name, path)
+    for one in stored(model):
+        if isinstance(one, SparseTensorProto):
+            _refuse_shape(one.dims, one.values.name, path)
+        for tensor in (one.values, one.indices) if isinstance(one, SparseTensorProto) else (one,):
+            _refuse_shape(tensor.dims, tensor.name, path)
     for body in bodies(model):
         sides = (body.value_info, body.input, body.output) if isinstance(body, GraphProto) else (body.value_info,)
         for info in (info for side in sides for info in side):
@@ -99,7 +101,7 @@ def _refuse_shape(sizes: Iterable[int], name: str, path: Path) -> None:
 
 
 def _shapes(kind: TypeProto) -> Iterator[list[int]]:
-    """Give the shapes in a type, the sizes that it names."""
+    """Yield the shapes in a type: of each the sizes that it names."""
     which = kind.WhichOneof("value")
     if which in {"tensor_type", "sparse_tensor_type"}:
         yield [dim.dim_value for dim in getattr(kind, which).shape.dim if dim.HasField("dim_value")]
@@ -111,11 +113,8 @@ def _shapes(kind: TypeProto) -> Iterator[list[int]]:
 
 def _calls(body: GraphProto | FunctionProto) -> Iterator[Call]:
     for inner in nested(body):
-        yield from map(_of_node, inner.node)
-
-
-def _of_node(node: NodeProto) -> Call:
-    return _key(node.domain, node.op_type, node.overload)
+        for node in inner.node:
+            yield _key(node.domain, node.op_type, node.overload)
 
 
 def _key(domain: str, name: str, overload: str) -> Call:

@@ -68,31 +68,24 @@ def unique_name(name: str, taken: set[str]) -> str:
 
 
 def tensors(model: ModelProto) -> Iterator[TensorProto]:
-    """Yield every tensor that a model stores: weights of all graphs, and tensors in attributes."""
+    """Yield every tensor that a model stores, also the two that a sparse tensor consists of."""
+    for one in stored(model):
+        yield from (one.values, one.indices) if isinstance(one, SparseTensorProto) else (one,)
+
+
+def stored(model: ModelProto) -> Iterator[TensorProto | SparseTensorProto]:
+    """Yield everything with numbers that a model stores: weights of all graphs, and tensors in attributes."""
     for body in bodies(model):
         if isinstance(body, GraphProto):
             yield from body.initializer
-        for attribute in _attributes(body):
+            yield from body.sparse_initializer
+        for attribute in (entry for node in body.node for entry in node.attribute):
             if attribute.type == AttributeProto.TENSOR:
                 yield attribute.t
-            yield from attribute.tensors
-    for sparse in sparse_tensors(model):
-        yield from (sparse.values, sparse.indices)
-
-
-def sparse_tensors(model: ModelProto) -> Iterator[SparseTensorProto]:
-    """Yield every sparse tensor that a model stores."""
-    for body in bodies(model):
-        if isinstance(body, GraphProto):
-            yield from body.sparse_initializer
-        for attribute in _attributes(body):
-            if attribute.type == AttributeProto.SPARSE_TENSOR:
+            elif attribute.type == AttributeProto.SPARSE_TENSOR:
                 yield attribute.sparse_tensor
+            yield from attribute.tensors
             yield from attribute.sparse_tensors
-
-
-def _attributes(body: GraphProto | FunctionProto) -> Iterator[AttributeProto]:
-    return (attribute for node in body.node for attribute in node.attribute)
 
 
 def consumed(node: NodeProto) -> set[str]:

@@ -20,11 +20,12 @@ from assistant.onnx.bounds import LIMIT, model_bytes, refuse_bombs, refuse_crowd
 from assistant.onnx.graph import bodies, opsets, ordered, plain_domain, tensors, undefined
 from assistant.onnx.operators import runtimes
 
-ROOM = 2**27  # left for everything in a model but its weights
+MARGIN = 2**27  # of the 2 GB, for everything in a model but its weights (chosen)
 KEPT_BYTES = 2**20  # a smaller tensor is always read: its values may decide where a node runs
-INLINE_BYTES = 1024  # a smaller tensor stays in the model file
-ALIGNMENT = 4096  # so that ONNX Runtime can map the weights instead of reading them
-FIRST_IMPORTING_IR = 3
+INLINE_BYTES = 1024  # a smaller tensor stays in the model file, as onnx.save does it
+# A page: ONNX Runtime can map weights that begin at one instead of reading them.
+ALIGNMENT = 4096
+FIRST_IMPORTING_IR = 3  # before, models named no opset: https://github.com/onnx/onnx/blob/main/docs/Versioning.md
 # By name, as older releases of onnx lack the newest types; what is not here is as large as NumPy says.
 PACKED_BITS = {"INT4": 4, "UINT4": 4, "FLOAT4E2M1": 4, "INT2": 2, "UINT2": 2}
 UNSIZED = {"UNDEFINED", "STRING", "FLOAT6E2M3", "FLOAT6E3M2"}
@@ -66,14 +67,15 @@ def save_model(
     external: bool = False,
     folder: Path | None = None,
 ) -> Path:
-    """Write a model whole or not at all and answer its path; the model in memory stays as it is.
+    """Write a model whole or not at all and return its path; the model in memory stays as it is.
 
     Weights go into a file beside it where `external` asks so or the model would exceed 2 GB. With `folder` the files
-    are left there under the same names. Raises `BadInput` when
-    a file to be written is the `source` or holds its weights, and `WorkFailed` when it cannot be written.
+    are left there under the same names. Raises `BadInput` when a file to be written is the `source` or holds its
+    weights, and `WorkFailed` when it cannot be written.
     """
     path = Path(path)
-    data = path.with_name(f"{path.name}.data") if external or _weight_bytes(model) > LIMIT - ROOM else None
+    weights = sum(len(tensor.raw_data) or tensor.ByteSize() for tensor in tensors(model))
+    data = path.with_name(f"{path.name}.data") if external or weights > LIMIT - MARGIN else None
     if source is not None:
         _refuse_source({path, data} - {None}, Path(source))
     try:
@@ -121,7 +123,7 @@ def _refuse_garbled(model: ModelProto, path: Path) -> None:
 
 
 def _texts(message: Message) -> Iterator[object]:
-    """Give every text that a message holds; of a tensor its names only, as to read its fields copies the weights."""
+    """Yield every text in a message; of a tensor its names only, as reading its other fields copies the weights."""
     if isinstance(message, TensorProto):
         yield from (message.name, *(text for entry in message.external_data for text in (entry.key, entry.value)))
         return
@@ -216,7 +218,7 @@ def _complete(tensor: TensorProto, path: Path, *, weights: bool) -> None:
 
 
 def _size(tensor: TensorProto) -> int | None:
-    """Give the bytes that a tensor's shape and type ask for; None where a type has no fixed size."""
+    """Return the bytes that a tensor's shape and type ask for; None where a type has no fixed size."""
     name = TYPE_NAMES.get(tensor.data_type, "UNDEFINED")
     if name in UNSIZED:
         return None
@@ -285,10 +287,6 @@ def _refuse_source(written: set[Path | None], source: Path) -> None:
                 _("{file} belongs to the model itself, which is never overwritten.", file=path),
                 hint=_("Name another file for the result."),
             )
-
-
-def _weight_bytes(model: ModelProto) -> int:
-    return sum(len(tensor.raw_data) or tensor.ByteSize() for tensor in tensors(model))
 
 
 def _write(model: ModelProto, path: Path, data: Path | None) -> None:

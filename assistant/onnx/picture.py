@@ -6,7 +6,7 @@ from collections import Counter
 from pathlib import Path
 
 from assistant.i18n import Text, render, say
-from assistant.onnx.findings import Look, count_nodes, obstacle
+from assistant.onnx.findings import Examination, count_nodes, obstacle
 from assistant.onnx.partition import Stretch, stretches
 from assistant.onnx.placement import Node
 from assistant.svg import text
@@ -33,16 +33,16 @@ TIP = """<defs><marker id="tip" viewBox="0 0 8 8" refX="7" refY="4" markerWidth=
 <path class="tip" d="M0 0 8 4 0 8z"/></marker></defs>"""
 
 
-def draw(look: Look) -> str:
+def draw(exam: Examination) -> str:
     """Give the picture of the main graph; what a node holds in its branches counts with it."""
-    stop = obstacle(look)
-    own = [node for node in look.nodes if node.step.scope is look.program.main and node.op != "Constant"]
+    stop = obstacle(exam)
+    own = [node for node in exam.nodes if node.step.scope is exam.program.main and node.op != "Constant"]
     found = [Stretch("none", own)] if stop and own else stretches(own)
-    lanes = _lanes(look.provider, found)
+    lanes = _lanes(exam.provider, found)
     shown = found[:MOST_BOXES]
     more = len(found) - len(shown)
     height = TOP + STEP * len(shown) + (30 if more else 0) + MARGIN
-    parts = [_heading(look, stop), *_titles(lanes)]
+    parts = [_heading(exam, stop), *_titles(lanes)]
     parts += [_box(stretch, index, shown, lanes) for index, stretch in enumerate(shown)]
     if more:
         words = say("… and {count} more segments", count=more)
@@ -61,9 +61,9 @@ def _lanes(provider: str, found: list[Stretch]) -> dict[str, tuple[float, float,
     return {device: (MARGIN + place * (width + GAP), width, names[device]) for place, device in enumerate(used)}
 
 
-def _heading(look: Look, stop: Text) -> str:
-    nodes = [node for node in look.nodes if node.op != "Constant"]
-    title = f"{Path(look.file).name}: {render(count_nodes(len(nodes)))}"
+def _heading(exam: Examination, stop: Text) -> str:
+    nodes = [node for node in exam.nodes if node.op != "Constant"]
+    title = f"{Path(exam.file).name}: {render(count_nodes(len(nodes)))}"
     return text(MARGIN, 30, title, class_="lane") + text(MARGIN, 50, render(stop), class_="soft")
 
 

@@ -285,10 +285,10 @@ def test_operators_that_nothing_runs_stop_the_model(written: Written):
 def test_copies_are_counted_once_each_way(written: Written):
     """A value that many nodes take elsewhere is copied once; the stretches add up to the same number."""
     graph = "g (float[2] x) => (y) { a = Relu(x) b = Gelu(a) c = Gelu(a) d = Add(b, c) e = Add(b, d) y = Mul(a, e) }"
-    look = examine(written(graph, opset=20))
-    found = stretches(look.nodes)
+    exam = examine(written(graph, opset=20))
+    found = stretches(exam.nodes)
     assert [stretch.device for stretch in found] == ["dml", "cpu", "dml"]
-    assert sum(stretch.copies for stretch in found) == look.copies == 3
+    assert sum(stretch.copies for stretch in found) == exam.copies == 3
 
 
 def test_operators_off_the_device_come_first(written: Written):
