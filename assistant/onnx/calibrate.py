@@ -80,7 +80,7 @@ def feeds(program: Program, size: int, draws: int = 1) -> Iterator[Feeds]:
 
 
 def is_small(program: Program) -> bool:
-    """Tell whether ONNX's reference evaluator runs a program in about a second."""
+    """Return whether ONNX's reference evaluator runs a program in about a second."""
     if sum(1 for _step in itertools.islice(program.steps(), SMALL_STEPS + 1)) > SMALL_STEPS:
         return False
     return sum(map(_work, program.main.steps)) <= SMALL_WORK
@@ -181,7 +181,7 @@ def _divides(step: Step, value: Value) -> bool:
 
 
 def _crowds(step: Step, value: Value, numbers: NDArray[Any], margin: float) -> bool:
-    """Tell whether a sum that a step forms inside, of its first input or of its squares, leaves FP16's range."""
+    """Return whether a sum that a step forms inside, of its first input or of its squares, leaves FP16's range."""
     if (
         step.op not in OPERATORS.sums_squares | OPERATORS.sums
         or not step.inputs
@@ -232,7 +232,7 @@ def _work(step: Step) -> float:
 
 
 def _rounds(step: Step) -> int:
-    """Tell how often a step runs its subgraph, as far as the model says."""
+    """Estimate how often a step runs its subgraph, as far as the model says."""
     if step.op == "Loop":
         count = (constant_input(step, 0) or [UNCOUNTED])[0]
     else:

@@ -22,13 +22,15 @@ class Writer:
     """Writes one program with one choice of steps; `names` tells the name of each value in its own type."""
 
     def __init__(
-        self, program: Program, halves: Mapping[Step, Slots], constants: Constants, *, keep_io_types: bool = True
+        self, program: Program, converted: Mapping[Step, Slots], constants: Constants, *, keep_io_types: bool = True
     ) -> None:
         self.program, self.constants, self.keep_io_types = program, constants, keep_io_types
-        self.halves = halves
+        self.converted = converted
         self.taken = {name for scope in program.scopes() for name in scope.values}
         self.taken |= {step.node.name for step in program.steps()}
-        self.narrow = {v for step, part in halves.items() for i in part.outputs if (v := step.outputs[i]) is not None}
+        self.narrow = {
+            v for step, part in converted.items() for i in part.outputs if (v := step.outputs[i]) is not None
+        }
         if not keep_io_types:
             inputs = (program.main.values[info.name] for info in given_inputs(program.model.graph))
             self.narrow |= {value for value in inputs if value.kind == FLOAT}
@@ -63,11 +65,11 @@ class Writer:
         return model
 
     def _wanted(self, step: Step, index: int, value: Value) -> bool:
-        """Tell whether a step takes a value in FP16; one that only measures it takes what is there for others."""
+        """Return whether a step takes a value in FP16; one that only measures it takes what is there for others."""
         if step.op in OPERATORS.follows:
             only_half = self.wants[value] == {True} and not value.output and step.op != "Cast"
             return value in self.narrow or only_half
-        return step in self.halves and index in self.halves[step].inputs
+        return step in self.converted and index in self.converted[step].inputs
 
     def _name(self, value: Value) -> None:
         """Name a value's FP16 and FP32 versions: the one that must, or that came first, keeps the name."""
@@ -105,12 +107,12 @@ class Writer:
         for index, value in enumerate(step.outputs):
             if value is not None and value.kind == FLOAT:
                 node.output[index] = self.named[value, value in self.narrow]
-        if step in self.halves and step.op in OPERATORS.chooses_type:
+        if step in self.converted and step.op in OPERATORS.chooses_type:
             _choose_half(node)
         for scope, graph in zip(step.inner, subgraphs(node), strict=True):
             self._graph(scope, graph)
         yield node
-        if step in self.halves and step.op == "LayerNormalization":
+        if step in self.converted and step.op == "LayerNormalization":
             yield from self._statistics(node)
 
     def _statistics(self, node: NodeProto) -> Iterator[NodeProto]:

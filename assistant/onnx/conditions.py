@@ -36,7 +36,7 @@ def _integer(step: Step, name: str, default: int = 0) -> int:
 
 
 def _is_given(values: Sequence[Value | None], *indexes: int) -> bool:
-    """Tell whether any of these arguments is there."""
+    """Return whether any of these arguments is there."""
     return any(index < len(values) and values[index] is not None for index in indexes)
 
 

@@ -15,7 +15,7 @@ from assistant.host.files import open_plain, write_whole
 from assistant.i18n import Message, _
 from assistant.model.errors import BadInput, WorkFailed, unwritable
 from assistant.model.record import Record, to_json
-from assistant.onnx.answers import Change, Conversion, Half, default_output
+from assistant.onnx.answers import Change, Conversion, Fp16Summary, default_output
 from assistant.onnx.calibrate import Feeds
 from assistant.onnx.fp16 import convert_program
 from assistant.onnx.graph import KNOWN_IR, opsets
@@ -102,7 +102,7 @@ def convert(
 
 def convert_model(
     model: ModelProto, options: Options, samples: Sequence[Feeds] = ()
-) -> tuple[ModelProto, tuple[Change, ...], Half | None]:
+) -> tuple[ModelProto, tuple[Change, ...], Fp16Summary | None]:
     """Convert a model in memory, which stays as it is; return the result, every change, and how FP16 went."""
     original_ir, half = model.ir_version, None
     model, changes = _raised(model)

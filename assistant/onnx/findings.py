@@ -352,7 +352,7 @@ def _open_sizes(exam: Examination) -> list[str]:
 
 
 def _is_fused(node: Node) -> bool:
-    """Tell whether a node runs on the device, in a kernel that may join a compiled graph."""
+    """Return whether a node runs on the device, in a kernel that may join a compiled graph."""
     kernel = node.kernel if node.device == "dml" else None
     return kernel is not None and kernel.fused and kernel.fused_inputs in {None, len(node.step.inputs)}
 

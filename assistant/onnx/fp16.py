@@ -9,7 +9,7 @@ from typing import Literal
 
 from onnx import ModelProto, TensorProto
 
-from assistant.onnx.answers import Half, Kept
+from assistant.onnx.answers import Fp16Summary, Kept
 from assistant.onnx.calibrate import Feeds, is_small, measure
 from assistant.onnx.casts import Writer
 from assistant.onnx.halves import OPERATORS, Slots, reason_to_keep, slots
@@ -67,7 +67,7 @@ def convert_to_fp16(
     calibrate: Calibrate = "auto",
     samples: Sequence[Feeds] = (),
     keep: Iterable[str] = (),
-) -> tuple[ModelProto, Half]:
+) -> tuple[ModelProto, Fp16Summary]:
     """Convert as `to_fp16` does, and return how it went as well."""
     return convert_program(program(model), keep_io_types=keep_io_types, calibrate=calibrate, samples=samples, keep=keep)
 
@@ -75,7 +75,7 @@ def convert_to_fp16(
 @_uncollected()
 def convert_program(
     source: Program, *, keep_io_types: bool, calibrate: Calibrate, samples: Sequence[Feeds], keep: Iterable[str]
-) -> tuple[ModelProto, Half]:
+) -> tuple[ModelProto, Fp16Summary]:
     """Convert a program as `to_fp16` does a model, and return how it went as well."""
     constants = Constants()
     why = _by_definition(source, frozenset(keep)) | _exact(source)
@@ -88,11 +88,11 @@ def convert_program(
         wide |= measured.outside
         why |= dict.fromkeys(measured.crowded, "sums")
         why |= _unseen(source, measured.seen)
-    halves = _chosen(source, wide, why)
-    rehearsed = is_small(source) and rehearse(source, halves, why, constants, samples)
-    result = Writer(source, halves, constants, keep_io_types=keep_io_types).write()
+    converted = _chosen(source, wide, why)
+    rehearsed = is_small(source) and rehearse(source, converted, why, constants, samples)
+    result = Writer(source, converted, constants, keep_io_types=keep_io_types).write()
     kept = tuple(Kept(node=step.node.name, op=step.op, why=text) for step, text in why.items() if any(step.floats()))
-    return result, Half(converted=len(halves), kept=kept, calibration=calibration, rehearsed=rehearsed)
+    return result, Fp16Summary(converted=len(converted), kept=kept, calibration=calibration, rehearsed=rehearsed)
 
 
 def _by_definition(source: Program, asked: frozenset[str]) -> dict[Step, str]:
@@ -155,7 +155,7 @@ def _unseen(source: Program, seen: frozenset[Value]) -> dict[Step, str]:
 
 def _chosen(source: Program, wide: set[Value], why: dict[Step, str]) -> dict[Step, Slots]:
     """Choose the steps that compute in FP16; the reasons for the others are added to `why`."""
-    halves: dict[Step, Slots] = {}
+    converted: dict[Step, Slots] = {}
     for step in source.steps():
         part = slots(step)
         if step in why or not (part.inputs or part.outputs):
@@ -164,17 +164,17 @@ def _chosen(source: Program, wide: set[Value], why: dict[Step, str]) -> dict[Ste
         if wide.intersection(touched):
             why[step] = "beyond"
         else:
-            halves[step] = part
-    for step in [*halves, *reversed(halves)]:
-        if step in halves and step.op in OPERATORS.moves and _between(step, halves):
+            converted[step] = part
+    for step in [*converted, *reversed(converted)]:
+        if step in converted and step.op in OPERATORS.moves and _between(step, converted):
             why[step] = "between"
-            del halves[step]
+            del converted[step]
     for step in source.steps():
         for one in _differing(step):
-            if one in halves and step.inputs[0] is not None and step.inputs[0].maker not in halves:
+            if one in converted and step.inputs[0] is not None and step.inputs[0].maker not in converted:
                 why[one] = "difference"
-                del halves[one]
-    return halves
+                del converted[one]
+    return converted
 
 
 def _differing(step: Step) -> tuple[Step, ...]:
@@ -189,10 +189,10 @@ def _differing(step: Step) -> tuple[Step, ...]:
     return (step, largest) if largest is not None and same else ()
 
 
-def _between(step: Step, halves: dict[Step, Slots]) -> bool:
-    """Tell whether a step only moves values from FP32 steps to FP32 steps."""
+def _between(step: Step, converted: dict[Step, Slots]) -> bool:
+    """Return whether a step only moves values from FP32 steps to FP32 steps."""
     makers = [value.maker for value in step.inputs if value is not None and value.kind == FLOAT and not value.tensor]
     takers = [taker for value in step.outputs if value is not None for taker in value.takers]
     ends = any(value is not None and value.output for value in step.outputs)
     around = [*makers, *takers]
-    return not ends and bool(makers and takers) and all(one is not None and one not in halves for one in around)
+    return not ends and bool(makers and takers) and all(one is not None and one not in converted for one in around)

@@ -97,7 +97,7 @@ def _kind(value: Value | None) -> int:
 
 
 def _is_dequantized(value: Value | None) -> bool:
-    """Tell whether a value is an activation, not a weight, that was quantised: runtimes fuse its taker as it stands."""
+    """Return whether a value is an activation, no weight, that was quantised: runtimes fuse its taker as it stands."""
     maker = value.maker if value is not None else None
     source = maker.inputs[0] if maker is not None and maker.op == "DequantizeLinear" else None
     return source is not None and source.tensor is None and source.maker is not None

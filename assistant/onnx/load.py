@@ -227,7 +227,7 @@ def _size(tensor: TensorProto) -> int | None:
 
 
 def _holds(tensor: TensorProto, size: int | None) -> bool:
-    """Tell whether a tensor holds as much as its shape asks for: `size` bytes, or as many entries of a list."""
+    """Return whether a tensor holds as much as its shape asks for: `size` bytes, or as many entries of a list."""
     if size is not None and tensor.HasField("raw_data"):
         return len(tensor.raw_data) == size
     name = TYPE_NAMES.get(tensor.data_type, "UNDEFINED")
@@ -240,7 +240,7 @@ def _holds(tensor: TensorProto, size: int | None) -> bool:
 
 
 def _is_count(text: str) -> bool:
-    """Tell whether a text is a number of bytes; Python refuses to read one of thousands of digits."""
+    """Return whether a text is a number of bytes; Python refuses to read one of thousands of digits."""
     return text.isascii() and text.isdecimal() and len(text) <= MOST_DIGITS
 
 

@@ -45,14 +45,14 @@ class Kernel(Record, frozen=True):
     host: bool = False
 
     def takes(self, version: int) -> bool:
-        """Tell whether it takes an operator as it was changed in `version`.
+        """Return whether it takes an operator as it was changed in `version`.
 
         An open-ended row takes its own version only: `VerifyVersion` in onnxruntime/core/framework/kernel_registry.cc.
         """
         return self.since == version or (self.until is not None and self.since <= version <= self.until)
 
     def is_in(self, release: str) -> bool:
-        """Tell whether a release of ONNX Runtime has it; "" is the newest that is known."""
+        """Return whether a release of ONNX Runtime has it; "" is the newest that is known."""
         if not release:
             return not self.gone
         return _reaches(release, self.came or release) and not (self.gone and _reaches(release, self.gone))
@@ -100,7 +100,7 @@ class Release(Record, frozen=True):
 
     @property
     def is_newer(self) -> bool:
-        """Tell whether it is newer than all that are known, so that it may do more than is known."""
+        """Whether it is newer than all that are known, so that it may do more than is known."""
         return not _reaches(runtimes().releases[-1].version, self.version)
 
 
@@ -193,7 +193,7 @@ def described(domain: str, op: str, opset: int) -> OpSchema | None:
 
 
 def is_function(schema: OpSchema) -> bool:
-    """Tell whether an operator is defined by simpler ones."""
+    """Return whether an operator is defined by simpler ones."""
     return bool(schema.has_function or schema.has_context_dependent_function)  # type: ignore[attr-defined]
 
 
@@ -234,7 +234,7 @@ def make_call(node: NodeProto, schema: OpSchema, body: FunctionProto, names: tup
 
 
 def holds(schema: Any, body: FunctionProto, opset: int) -> bool:  # noqa: ANN401 - likewise
-    """Tell whether ONNX Runtime uses a definition at an opset: not where it was written for older operators."""
+    """Return whether ONNX Runtime uses a definition at an opset: not where it was written for older operators."""
     if schema.has_context_dependent_function:
         return True
     written = max(version for version in schema.function_opset_versions if version <= opset)

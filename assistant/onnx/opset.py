@@ -86,7 +86,7 @@ def _expanded(source: Program, target: int) -> list[str]:
 
 
 def _lower(step: Step, target: int) -> str:
-    """Give one node the form of an older opset; return what changed, "" where nothing had to."""
+    """Rewrite one node in the form of an older opset; return what changed, "" where nothing had to."""
     current = step.signature
     then = described("", step.op, target) if current is not None and step.node.domain in {"", "ai.onnx"} else None
     if then is None or current is None or then.since_version == current.since:

@@ -1,18 +1,20 @@
-"""Draws where a model runs, as SVG: stretches of nodes in the lanes of device and CPU, and the copies between."""
+"""Draws where a model runs, as SVG: segments of nodes in the lanes of device and CPU, and the copies between."""
 
 from __future__ import annotations
 
 from collections import Counter
 from pathlib import Path
 
-from assistant.i18n import Text, render, say
+from assistant.i18n import render, say
 from assistant.onnx.findings import Examination, count_nodes, obstacle
-from assistant.onnx.partition import Stretch, stretches
-from assistant.onnx.placement import Node
+from assistant.onnx.partition import Segment, segments
 from assistant.svg import text
 
+Lanes = dict[str, tuple[float, float, str]]  # left edge, width and title, by device
+
 MOST_BOXES = 24
-MOST_OPERATORS = 4
+MOST_OPERATORS = 4  # named in one box
+LETTER = 7.2  # pixels, about the width of a letter in system-ui at 13 pixels
 WIDTH, MARGIN, GAP, BOX_HEIGHT, STEP, TOP = 760, 20, 20, 46, 78, 84
 
 # Both colour schemes, each on a card of its own, so that any page behind it will do.
@@ -34,16 +36,20 @@ TIP = """<defs><marker id="tip" viewBox="0 0 8 8" refX="7" refY="4" markerWidth=
 
 
 def draw(exam: Examination) -> str:
-    """Give the picture of the main graph; what a node holds in its branches counts with it."""
+    """Draw the main graph as SVG; what a node holds in its branches counts with it."""
     stop = obstacle(exam)
     own = [node for node in exam.nodes if node.step.scope is exam.program.main and node.op != "Constant"]
-    found = [Stretch("none", own)] if stop and own else stretches(own)
+    found = [Segment("none", own)] if stop and own else segments(own)
     lanes = _lanes(exam.provider, found)
     shown = found[:MOST_BOXES]
     more = len(found) - len(shown)
     height = TOP + STEP * len(shown) + (30 if more else 0) + MARGIN
-    parts = [_heading(exam, stop), *_titles(lanes)]
-    parts += [_box(stretch, index, shown, lanes) for index, stretch in enumerate(shown)]
+    nodes = [node for node in exam.nodes if node.op != "Constant"]
+    title = f"{Path(exam.file).name}: {render(count_nodes(len(nodes)))}"
+    parts = [text(MARGIN, 30, title, class_="lane"), text(MARGIN, 50, render(stop), class_="soft")]
+    for left, width, name in lanes.values():
+        parts.append(text(left + width / 2, TOP - 12, name, class_="lane", text_anchor="middle"))
+    parts += [_box(segment, index, shown, lanes) for index, segment in enumerate(shown)]
     if more:
         words = say("… and {count} more segments", count=more)
         parts.append(text(WIDTH / 2, height - MARGIN - 8, words, class_="soft", text_anchor="middle"))
@@ -53,43 +59,35 @@ def draw(exam: Examination) -> str:
     return "\n".join([head, f"<style>{STYLE}</style>{TIP}", frame, *parts, "</svg>", ""])
 
 
-def _lanes(provider: str, found: list[Stretch]) -> dict[str, tuple[float, float, str]]:
-    """Give each lane in use its left edge, its width and its title."""
+def _lanes(provider: str, found: list[Segment]) -> Lanes:
+    """Return the left edge, width and title of each lane in use."""
     names = {"dml": say("On the device (DirectML)"), "cpu": say("On the CPU"), "none": say("Nowhere")}
-    used = [device for device in names if device == provider or any(stretch.device == device for stretch in found)]
+    used = [device for device in names if device == provider or any(segment.device == device for segment in found)]
     width = (WIDTH - 2 * MARGIN - GAP * (len(used) - 1)) / len(used)
     return {device: (MARGIN + place * (width + GAP), width, names[device]) for place, device in enumerate(used)}
 
 
-def _heading(exam: Examination, stop: Text) -> str:
-    nodes = [node for node in exam.nodes if node.op != "Constant"]
-    title = f"{Path(exam.file).name}: {render(count_nodes(len(nodes)))}"
-    return text(MARGIN, 30, title, class_="lane") + text(MARGIN, 50, render(stop), class_="soft")
-
-
-def _titles(lanes: dict[str, tuple[float, float, str]]) -> list[str]:
-    named = {"class_": "lane", "text_anchor": "middle"}
-    return [text(left + width / 2, TOP - 12, title, **named) for left, width, title in lanes.values()]
-
-
-def _box(stretch: Stretch, index: int, shown: list[Stretch], lanes: dict[str, tuple[float, float, str]]) -> str:
-    left, width, _title = lanes[stretch.device]
+def _box(segment: Segment, index: int, shown: list[Segment], lanes: Lanes) -> str:
+    left, width, _title = lanes[segment.device]
     top = TOP + STEP * index
     parts = []
     if index:
-        parts.append(_arrow(shown[index - 1], stretch, top, lanes))
+        parts.append(_arrow(shown[index - 1], segment, top, lanes))
     parts.append(
-        f'<rect class="{stretch.device}" x="{left:g}" y="{top}" width="{width:g}" height="{BOX_HEIGHT}" rx="6"/>'
+        f'<rect class="{segment.device}" x="{left:g}" y="{top}" width="{width:g}" height="{BOX_HEIGHT}" rx="6"/>'
     )
-    head = render(count_nodes(len(stretch.nodes))) if len(stretch.nodes) > 1 else stretch.nodes[0].name
-    for line, (words, kind) in enumerate(((head, ""), (_operators(stretch.nodes), "soft"))):
-        most = int(width / 7.2)
+    head = render(count_nodes(len(segment.nodes))) if len(segment.nodes) > 1 else segment.nodes[0].name
+    counts = Counter(node.op for node in segment.nodes)
+    operators = ", ".join(f"{op} {count}" for op, count in counts.most_common(MOST_OPERATORS))
+    operators += ", …" if len(counts) > MOST_OPERATORS else ""
+    for line, (words, kind) in enumerate(((head, ""), (operators, "soft"))):
+        most = int(width / LETTER)
         cut = words if len(words) <= most else words[: most - 1] + "…"
         parts.append(text(left + width / 2, top + 19 + 17 * line, cut, class_=kind, text_anchor="middle"))
     return "\n".join(parts)
 
 
-def _arrow(before: Stretch, after: Stretch, top: float, lanes: dict[str, tuple[float, float, str]]) -> str:
+def _arrow(before: Segment, after: Segment, top: float, lanes: Lanes) -> str:
     start, end = (lanes[one.device][0] + lanes[one.device][1] / 2 for one in (before, after))
     floor = top - (STEP - BOX_HEIGHT)
     middle = floor + (STEP - BOX_HEIGHT) / 2
@@ -99,10 +97,3 @@ def _arrow(before: Stretch, after: Stretch, top: float, lanes: dict[str, tuple[f
     words = say("{count} copied", count=after.copies)
     aside, anchor = (8, "start") if end > start else (-8, "end")
     return path + text(end + aside, top - 5, words, class_="soft", text_anchor=anchor)
-
-
-def _operators(nodes: list[Node]) -> str:
-    counts = Counter(node.op for node in nodes)
-    return ", ".join(f"{op} {count}" for op, count in counts.most_common(MOST_OPERATORS)) + (
-        ", …" if len(counts) > MOST_OPERATORS else ""
-    )

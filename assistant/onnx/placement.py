@@ -268,7 +268,7 @@ def _prefer_cpu(nodes: Sequence[Node]) -> None:
 
 
 def _is_light(node: Node, place: int, at_home: set[Value]) -> bool:
-    """Tell whether an input stays on the CPU anyway."""
+    """Return whether an input stays on the CPU anyway."""
     value = node.step.inputs[place]
     if value is None or value.kind in HALVES:
         return False

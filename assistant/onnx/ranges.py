@@ -147,7 +147,11 @@ def _size(  # noqa: PLR0911 - a case per kind of operator
         return size, size
     if step.op in OPERATORS.bounded:
         return 1.0, 1.0
-    inputs = [_of(value, sizes, constants) for value in step.inputs if value is not None and value.kind == FLOAT]
+    inputs = [
+        known.peak if (known := constants.of(value)) is not None else sizes.get(value, 1.0)
+        for value in step.inputs
+        if value is not None and value.kind == FLOAT
+    ]
     if step.op in KEEPS_SIZE:
         size = math.sqrt(sum(one * one for one in inputs) / max(1, len(inputs))) * (HALVED if step.op == "Relu" else 1)
         return size, max(inputs, default=0.0)
@@ -166,13 +170,8 @@ def _size(  # noqa: PLR0911 - a case per kind of operator
     return None
 
 
-def _of(value: Value, sizes: dict[Value, float], constants: Constants) -> float:
-    known = constants.of(value)
-    return known.peak if known is not None else sizes.get(value, 1.0)
-
-
 def _is_weight(value: Value) -> bool:
-    """Tell whether a value is a constant, or made as one number repeated."""
+    """Return whether a value is a constant, or made as one number repeated."""
     if value.maker is not None and value.maker.op in OPERATORS.moves and value.maker.inputs[0] is not None:
         return _is_weight(value.maker.inputs[0])
     return value.tensor is not None or (value.maker is not None and value.maker.op == "ConstantOfShape")

@@ -48,7 +48,7 @@ def distance(expected: Any, found: Any, least: float = 1.0) -> float:  # noqa: A
 
 
 def differs(expected: Any, found: Any, limit: float = CLOSE, least: float = 1.0) -> bool:  # noqa: ANN401 - arrays, lists
-    """Tell whether two results lie further apart than `limit`, or `MOST_CHANGED` where they are no floats."""
+    """Return whether two results lie further apart than `limit`, or `MOST_CHANGED` where they are no floats."""
     if isinstance(expected, list) and isinstance(found, list):
         pairs = zip(expected, found, strict=False)
         return len(expected) != len(found) or any(differs(one, other, limit, least) for one, other in pairs)
@@ -62,27 +62,27 @@ def _are_floats(*arrays: object) -> bool:
 
 
 def rehearse(
-    source: Program, halves: dict[Step, Slots], why: dict[Step, str], constants: Constants, samples: Sequence[Feeds]
+    source: Program, converted: dict[Step, Slots], why: dict[Step, str], constants: Constants, samples: Sequence[Feeds]
 ) -> bool:
     """Run original and conversion, rounding at every node, and return whether they agree in the end.
 
-    What parts them is taken out of `halves`, and the reason added to `why`.
+    What parts them is taken out of `converted`, and the reason added to `why`.
     """
     limits = [CLOSE] * (len(samples) or DRAWS) + [CLOSE_WIDE] * (not samples)
     for run in (evaluate, evaluate_on_runtime):
         with contextlib.suppress(Exception):  # their errors share no base: what neither can run is not rehearsed
             runs = _original_runs(run, source, samples)
             for _round in range(ROUNDS if runs else 0):
-                writer = Writer(source, halves, constants)
+                writer = Writer(source, converted, constants)
                 written = writer.write()
                 found = [run(written, given) for given, _expected in runs]
                 pairs = [(expected, one) for (_given, expected), one in zip(runs, found, strict=True)]
-                blame = _blamed(source, halves, writer.names, pairs, limits)
+                blame = _blamed(source, converted, writer.names, pairs, limits)
                 if not blame:
                     return True
-                for step in [step for step in halves if step in blame]:
+                for step in [step for step in converted if step in blame]:
                     why[step] = "rehearsal"
-                    del halves[step]
+                    del converted[step]
             if runs:
                 break
     return False
@@ -111,7 +111,7 @@ def _original_runs(
 
 def _blamed(
     program: Program,
-    halves: Mapping[Step, object],
+    converted: Mapping[Step, object],
     names: Mapping[Value, str],
     pairs: Sequence[tuple[Values, Values]],
     limits: Sequence[float],
@@ -132,12 +132,12 @@ def _blamed(
         return set()
     steps: set[Step] = set()
     for expected, found in pairs:
-        steps |= _first_astray(program, halves, names, expected, found)
-    return steps or _leading_to(program, wrong, halves)
+        steps |= _first_astray(program, converted, names, expected, found)
+    return steps or _leading_to(program, wrong, converted)
 
 
 def _first_astray(
-    program: Program, halves: Mapping[Step, object], names: Mapping[Value, str], expected: Values, found: Values
+    program: Program, converted: Mapping[Step, object], names: Mapping[Value, str], expected: Values, found: Values
 ) -> set[Step]:
     strayed = {
         value
@@ -150,12 +150,12 @@ def _first_astray(
     for step in program.main.steps:
         if strayed.intersection(step.outputs) and not strayed.intersection(step.inputs):
             steps |= set(step.within())
-            if step not in halves:
+            if step not in converted:
                 steps |= {value.maker for value in step.inputs if value is not None and value.maker is not None}
-    return steps & halves.keys()
+    return steps & converted.keys()
 
 
-def _leading_to(program: Program, wrong: set[str], halves: Mapping[Step, object]) -> set[Step]:
+def _leading_to(program: Program, wrong: set[str], converted: Mapping[Step, object]) -> set[Step]:
     todo = [program.main.values[name].maker for name in wrong if name in program.main.values]
     found: set[Step] = set()
     while todo:
@@ -165,4 +165,4 @@ def _leading_to(program: Program, wrong: set[str], halves: Mapping[Step, object]
         inside = set(step.within())
         found |= inside
         todo.extend(value.maker for one in inside for value in one.inputs if value is not None)
-    return found & halves.keys()
+    return found & converted.keys()

@@ -336,7 +336,7 @@ def _constant(entry: onnx.AttributeProto) -> TensorProto | None:
 
 
 def _complete_types(step: Step) -> None:
-    """Give outputs that inference left open the type of an input, where the definition says that they share it.
+    """Set for outputs that inference left open the type of an input, where the definition says that they share it.
 
     ONNX Runtime's own operators, which ONNX does not define, are defined by the runtime's tables.
     """

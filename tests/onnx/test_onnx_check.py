@@ -20,7 +20,7 @@ from assistant.onnx.answers import Checked, operator_rows
 from assistant.onnx.conditions import CONDITIONS
 from assistant.onnx.examine import examine
 from assistant.onnx.operators import Kernel, match, runtimes, since, table
-from assistant.onnx.partition import stretches
+from assistant.onnx.partition import segments
 from assistant.onnx.picture import draw
 
 Written = Callable[..., ModelProto]
@@ -283,12 +283,12 @@ def test_operators_that_nothing_runs_stop_the_model(written: Written):
 
 
 def test_copies_are_counted_once_each_way(written: Written):
-    """A value that many nodes take elsewhere is copied once; the stretches add up to the same number."""
+    """A value that many nodes take elsewhere is copied once; the segments add up to the same number."""
     graph = "g (float[2] x) => (y) { a = Relu(x) b = Gelu(a) c = Gelu(a) d = Add(b, c) e = Add(b, d) y = Mul(a, e) }"
     exam = examine(written(graph, opset=20))
-    found = stretches(exam.nodes)
-    assert [stretch.device for stretch in found] == ["dml", "cpu", "dml"]
-    assert sum(stretch.copies for stretch in found) == exam.copies == 3
+    found = segments(exam.nodes)
+    assert [segment.device for segment in found] == ["dml", "cpu", "dml"]
+    assert sum(segment.copies for segment in found) == exam.copies == 3
 
 
 def test_operators_off_the_device_come_first(written: Written):
@@ -299,7 +299,7 @@ def test_operators_off_the_device_come_first(written: Written):
 
 
 def test_the_picture_is_sound(written: Written):
-    """The SVG is well formed, has a box for each stretch, and escapes what comes from the model."""
+    """The SVG is well formed, has a box for each segment, and escapes what comes from the model."""
     model = written("g (float[2] x) => (y) { a = Relu(x) b = Gelu(a) y = Neg(b) }", opset=20)
     model.graph.node[1].name = "<b>&"
     picture = ET.fromstring(draw(examine(model)))  # noqa: S314 - our own
@@ -309,7 +309,7 @@ def test_the_picture_is_sound(written: Written):
 
 
 def test_a_long_picture_is_cut(written: Written):
-    """More stretches than fit are counted instead of drawn."""
+    """More segments than fit are counted instead of drawn."""
     nodes = " ".join(f"v{place + 1} = {'Gelu' if place % 2 else 'Relu'}(v{place})" for place in range(60))
     picture = draw(examine(written(f"g (float[2] v0) => (v60) {{ {nodes} }}", opset=20)))
     assert "36 more segments" in picture
