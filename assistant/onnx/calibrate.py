@@ -7,13 +7,13 @@ import importlib.util
 import itertools
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from onnx import ModelProto, TensorProto, TypeProto, helper
 
-from assistant.model.record import Record
 from assistant.onnx.graph import KNOWN_IR, given_inputs
 from assistant.onnx.halves import OPERATORS
 from assistant.onnx.ranges import LARGEST, ROUNDED_AWAY
@@ -39,35 +39,44 @@ UNCOUNTED = 2**31  # from here on a loop's count means that its condition ends i
 OPEN = 8  # taken for an open size where work is estimated
 
 
-class Measured(Record, frozen=True):
+@dataclass
+class Measured:
     """What a run showed: values outside FP16's range, steps whose inner sums leave it, and values that were seen."""
 
-    outside: frozenset[Value] = frozenset()
-    crowded: frozenset[Step] = frozenset()
-    seen: frozenset[Value] = frozenset()
+    outside: set[Value] = field(default_factory=set)
+    crowded: set[Step] = field(default_factory=set)
+    seen: set[Value] = field(default_factory=set)
+
+    def examine(self, batch: Mapping[Value, Any], margin: float) -> None:
+        """Add the values of a run; real ones may be `margin` times as large."""
+        self.seen.update(batch)
+        for value, numbers in batch.items():
+            if not isinstance(numbers, np.ndarray) or numbers.dtype != np.float32:
+                continue
+            sizes = np.abs(numbers)
+            sizes = sizes if np.isfinite(sizes).all() else sizes[np.isfinite(sizes)]
+            peak = float(sizes.max(initial=0))
+            fades = any(_divides(step, value) for step in value.takers) and ((sizes > 0) & (sizes < ROUNDED_AWAY)).any()
+            if peak * margin > LARGEST or 0 < peak < FADED or fades:
+                self.outside.add(value)
+            self.crowded |= {step for step in value.takers if _crowds(step, value, numbers, margin)}
 
 
 def measure(program: Program, samples: Sequence[Feeds] = ()) -> Measured | None:
     """Run a program on `samples`, else on made-up inputs; None where no run succeeds."""
     margins = [GIVEN_MARGIN] * len(samples) if samples else GUESSED_MARGINS
     model, inputs = program.filled(), program.main.values
-    wanted = [
-        value for step in program.main.steps for value in step.outputs if value is not None and value.kind == FLOAT
-    ]
+    made = (value for step in program.main.steps for value in step.outputs if value is not None)
+    wanted = {value.name: value for value in made if value.kind == FLOAT}
     for run in _engines(model, wanted, small=is_small(program)):
         for size in SIZES[: 1 if samples else None]:
+            measured = Measured()
             with contextlib.suppress(Exception):  # the runtime's own errors share no base
-                given = samples or list(feeds(program, size))
-                found = [
-                    _examined(batch, margin)
-                    for sample, margin in zip(given, margins, strict=True)
-                    for batch in ({inputs[name]: sample[name] for name in inputs.keys() & sample.keys()}, *run(sample))
-                ]
-                return Measured(
-                    outside=frozenset().union(*(one.outside for one in found)),
-                    crowded=frozenset().union(*(one.crowded for one in found)),
-                    seen=frozenset().union(*(one.seen for one in found)),
-                )
+                for sample, margin in zip(samples or list(feeds(program, size)), margins, strict=True):
+                    measured.examine({inputs[name]: sample[name] for name in inputs.keys() & sample.keys()}, margin)
+                    for batch in run(sample):
+                        measured.examine(batch, margin)
+                return measured
     return None
 
 
@@ -103,47 +112,36 @@ def evaluate_on_runtime(model: ModelProto, given: Feeds) -> dict[str, Any]:
     return dict(zip((info.name for info in session.get_outputs()), found, strict=True))
 
 
-def open_session(model: ModelProto, *, optimise: bool = True) -> Any:  # noqa: ANN401 - the library has no types
-    """Open a model in ONNX Runtime on the CPU; raises whatever the runtime raises."""
-    import onnxruntime  # noqa: PLC0415 - a tenth of a second, and optional
-
-    options = onnxruntime.SessionOptions()
-    options.log_severity_level = 4
-    levels = onnxruntime.GraphOptimizationLevel
-    options.graph_optimization_level = levels.ORT_ENABLE_BASIC if optimise else levels.ORT_DISABLE_ALL
-    model.ir_version = min(model.ir_version, KNOWN_IR)
-    return onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
-
-
-def _engines(model: ModelProto, wanted: list[Value], *, small: bool) -> Iterator[Any]:
+def _engines(model: ModelProto, wanted: Mapping[str, Value], *, small: bool) -> Iterator[Any]:
     """Yield the ways to run a model: ONNX Runtime, and for a small one ONNX's own evaluator."""
-    names = {value.name: value for value in wanted}
-    if importlib.util.find_spec("onnxruntime") and model.ByteSize() < IN_MEMORY and len(names) < MOST_PROBED:
+    if importlib.util.find_spec("onnxruntime") and model.ByteSize() < IN_MEMORY and len(wanted) < MOST_PROBED:
         with contextlib.suppress(Exception):
-            yield _on_runtime(model, names)
+            session = _probed(model, wanted)
+            yield lambda sample: _run_in_batches(session, wanted, sample)
     if small:
-        yield lambda sample: [{names[k]: v for k, v in evaluate(model, sample).items() if k in names}]
+        yield lambda sample: [{wanted[k]: v for k, v in evaluate(model, sample).items() if k in wanted}]
 
 
-def _on_runtime(model: ModelProto, names: Mapping[str, Value]) -> Any:  # noqa: ANN401
-    session = _probed(model, names)
-
-    def run(sample: Feeds) -> Iterator[dict[Value, NDArray[Any]]]:
-        taken = {info.name for info in session.get_inputs()}
-        sample = {name: content for name, content in sample.items() if name in taken}
-        for batch in _batches(names):
-            yield dict(zip((names[name] for name in batch), session.run(batch, sample), strict=True))
-
-    return run
+def _run_in_batches(session: Any, wanted: Mapping[str, Value], sample: Feeds) -> Iterator[dict[Value, Any]]:  # noqa: ANN401
+    taken = {info.name for info in session.get_inputs()}
+    sample = {name: content for name, content in sample.items() if name in taken}
+    for batch in _batches(wanted):
+        yield dict(zip((wanted[name] for name in batch), session.run(batch, sample), strict=True))
 
 
 def _probed(model: ModelProto, names: Iterable[str]) -> Any:  # noqa: ANN401 - the library has no types
-    """Open a model whose values of these names are outputs too."""
+    """Open a model in ONNX Runtime on the CPU, unoptimised; the values of these names become outputs, too."""
+    import onnxruntime  # noqa: PLC0415 - a tenth of a second, and optional
+
     probed = ModelProto()
     probed.CopyFrom(model)
+    probed.ir_version = min(probed.ir_version, KNOWN_IR)
     have = {info.name for info in probed.graph.output}
     probed.graph.output.extend(helper.make_empty_tensor_value_info(name) for name in names if name not in have)
-    return open_session(probed, optimise=False)
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 4
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    return onnxruntime.InferenceSession(probed.SerializeToString(), options, providers=["CPUExecutionProvider"])
 
 
 def _batches(names: Mapping[str, Value]) -> Iterator[list[str]]:
@@ -158,21 +156,6 @@ def _batches(names: Mapping[str, Value]) -> Iterator[list[str]]:
         batch.append(name)
         left -= size
     yield batch
-
-
-def _examined(batch: Mapping[Value, NDArray[Any]], margin: float) -> Measured:
-    outside, crowded = set(), set()
-    for value, numbers in batch.items():
-        if not isinstance(numbers, np.ndarray) or numbers.dtype != np.float32:
-            continue
-        sizes = np.abs(numbers)
-        sizes = sizes if np.isfinite(sizes).all() else sizes[np.isfinite(sizes)]
-        peak = float(sizes.max(initial=0))
-        has_tiny = any(_divides(step, value) for step in value.takers) and ((sizes > 0) & (sizes < ROUNDED_AWAY)).any()
-        if peak * margin > LARGEST or 0 < peak < FADED or has_tiny:
-            outside.add(value)
-        crowded |= {step for step in value.takers if _crowds(step, value, numbers, margin)}
-    return Measured(outside=frozenset(outside), crowded=frozenset(crowded), seen=frozenset(batch))
 
 
 def _divides(step: Step, value: Value) -> bool:

@@ -112,8 +112,10 @@ def _nowhere(exam: Examination) -> Iterator[Found]:
     lost = [node for node in exam.computing if node.device == "none"]
     if lost:
         text = _("{nodes} can run nowhere, so the model does not load; the first: {why}")
-        way = _advice(_("Export the model for another opset, or replace these operators."))
-        yield _finding(_severity(exam), "not-implemented", text.format(nodes=_count(lost), why=lost[0].why), lost, way)
+        remedy = _advice(_("Export the model for another opset, or replace these operators."))
+        yield _finding(
+            _severity(exam), "not-implemented", text.format(nodes=_count(lost), why=lost[0].why), lost, remedy
+        )
 
 
 def _severity(exam: Examination) -> Severity:
@@ -129,26 +131,21 @@ def _newer_release(exam: Examination) -> Iterator[Found]:
             version=exam.release.version,
             known=runtimes().releases[-1].version,
         )
-        way = _advice(_("Load the model with that ONNX Runtime to find out, or update the assistant."))
-        yield _finding(Severity.WARNING, "newer-runtime", text, (), way)
+        remedy = _advice(_("Load the model with that ONNX Runtime to find out, or update the assistant."))
+        yield _finding(Severity.WARNING, "newer-runtime", text, (), remedy)
 
 
 def _cpu_halves(exam: Examination) -> Iterator[Found]:
     wide = [node for node in exam.computing if node.widened]
     if wide:
         text = _("The CPU has no FP16 kernel for {nodes}: they run in FP32, between casts.")
-        way = _advice(_("Keep the FP32 model for the CPU: it is faster there."))
-        yield _finding(Severity.INFO, "fp16-on-cpu", text.format(nodes=_count(wide)), wide, way)
+        remedy = _advice(_("Keep the FP32 model for the CPU: it is faster there."))
+        yield _finding(Severity.INFO, "fp16-on-cpu", text.format(nodes=_count(wide)), wide, remedy)
 
 
 def _wrong_pads(exam: Examination) -> Iterator[Found]:
-    """From opset 11 on: https://github.com/microsoft/onnxruntime, QueryPad in DmlOperatorPadding.cpp says so."""
-    pads = [
-        (node, constant_input(node.step, 1) or attribute(node.step.node, "pads"))
-        for node in exam.ops("Pad")
-        if node.device == "dml"
-    ]
-    bad = [node for node, sizes in pads if isinstance(sizes, list) and min(sizes, default=0) < 0]
+    # From opset 11 on, as a comment at `QueryPad` in ONNX Runtime's DmlOperatorPadding.cpp says.
+    bad = [node for node in exam.ops("Pad") if node.device == "dml" and _has_negative_pads(node)]
     if bad:
         text = _("DirectML computes wrong values for negative pads ({nodes}).", nodes=_count(bad))
         yield _finding(Severity.ERROR, "pad-negative", text, bad, _convert(exam))
@@ -160,8 +157,8 @@ def _opset(exam: Examination) -> Iterator[Found]:
     if best != exam.opset:
         text = _("At opset {found}, DirectML has no kernel for the version of {nodes}; opset {best} suits it better.")
         text = text.format(nodes=_count(changed), found=exam.opset, best=best)
-        ways = (_convert(exam), _advice(_("Or export the model with opset_version={best}.", best=best)))
-        yield _finding(Severity.WARNING, "opset", text, changed, *ways)
+        remedies = (_convert(exam), _advice(_("Or export the model with opset_version={best}.", best=best)))
+        yield _finding(Severity.WARNING, "opset", text, changed, *remedies)
 
 
 def _best_opset(exam: Examination) -> int:
@@ -180,7 +177,7 @@ def _best_opset(exam: Examination) -> int:
             if (version := versions[op]) is not None and match("dml", "", op, version, inputs, outputs)[0]
         )
 
-    low, high = runtimes().best_opsets
+    low, high = runtimes().best_opsets  # at these, rows match 150 to 153 of ONNX's operators; at 22, 116
     best: int = max(exam.opset, *range(low, high + 1), key=lambda opset: (matched(opset), -abs(opset - exam.opset)))
     return best
 
@@ -193,21 +190,21 @@ def _shapes(exam: Examination) -> Iterator[Found]:
         fix = [
             f"python -m {FIX} {shlex.quote(name)} --dim_value 1 {shlex.quote(exam.file)} fixed.onnx" for name in named
         ]
-        ways = (
+        remedies = (
             _advice(_("Fix the sizes in the model: one model for each size that you need."), *fix),
             _advice(_("Or fix them for the session, with SessionOptions.add_free_dimension_override_by_name.")),
         )
         text = text.format(names=", ".join(names[:MOST_NAMES]))
-        yield _finding(Severity.WARNING, "dynamic-shape", text, (), *ways, gain=len(exam.on_device) / 2)
+        yield _finding(Severity.WARNING, "dynamic-shape", text, (), *remedies, gain=len(exam.on_device) / 2)
 
 
 def _control_flow(exam: Examination) -> Iterator[Found]:
     flow = [node for node in exam.computing if node.step.inner]
     if flow:
         text = _("Branches and loops ({operators}) keep DirectML from compiling the graph that holds them.")
-        way = _advice(_("Unroll loops of fixed length, keep the one branch that is used, or export without them."))
+        remedy = _advice(_("Unroll loops of fixed length, keep the one branch that is used, or export without them."))
         text = text.format(operators=_operators(flow))
-        yield _finding(Severity.WARNING, "control-flow", text, flow, way, gain=len(exam.on_device) / 3)
+        yield _finding(Severity.WARNING, "control-flow", text, flow, remedy, gain=len(exam.on_device) / 3)
 
 
 def _fallbacks(exam: Examination) -> Iterator[Found]:
@@ -219,23 +216,23 @@ def _fallbacks(exam: Examination) -> Iterator[Found]:
     for why, nodes in groups.items():
         text = _("{nodes} on the CPU: {why}", nodes=_count(nodes), why=why)
         double = all(TensorProto.DOUBLE in _kinds(node) for node in nodes)
-        way = (
+        remedy = (
             _("Cast FP64 to FP32 where it enters, and compare the results.")
             if double
             else INSTEAD.get(nodes[0].op, _("Replace them with other operators, or accept the copies."))
         )
-        yield _finding(Severity.WARNING, "fp64" if double else "no-kernel", text, nodes, _advice(way))
+        yield _finding(Severity.WARNING, "fp64" if double else "no-kernel", text, nodes, _advice(remedy))
 
 
 def _gelu(exam: Examination) -> Iterator[Found]:
     made = exam.ops("Erf") if exam.opset >= GELU_OPSET else []
     if made:
         text = _("From opset 20 on, ONNX Runtime fuses Erf ({nodes}) into a Gelu that DirectML has no kernel for.")
-        ways = (
+        remedies = (
             _advice(_("Use opset 19 or lower."), *_convert(exam).commands),
             _advice(_("Or create the session with disabled_optimizers=['GeluFusionL1'].")),
         )
-        yield _finding(Severity.WARNING, "gelu-fusion", text.format(nodes=_count(made)), made, *ways)
+        yield _finding(Severity.WARNING, "gelu-fusion", text.format(nodes=_count(made)), made, *remedies)
 
 
 def _single_precision(exam: Examination) -> Iterator[Found]:
@@ -246,19 +243,20 @@ def _single_precision(exam: Examination) -> Iterator[Found]:
 
 
 def _normalised_halves(exam: Examination) -> Iterator[Found]:
+    # It ignores the attribute stash_type: https://github.com/microsoft/onnxruntime/issues/17692
     found = [node for node in exam.on_device if node.op == "LayerNormalization" and TensorProto.FLOAT16 in _kinds(node)]
     if found:
         text = _("On DirectML, layer normalisation ({nodes}) sums in FP16 and overflows where a variance passes 65504.")
-        way = _advice(_("Keep them FP32 if the results hold NaN or Inf."))
-        yield _finding(Severity.INFO, "layernorm-fp16", text.format(nodes=_count(found)), found, way)
+        remedy = _advice(_("Keep them FP32 if the results hold NaN or Inf."))
+        yield _finding(Severity.INFO, "layernorm-fp16", text.format(nodes=_count(found)), found, remedy)
 
 
 def _integers(exam: Examination) -> Iterator[Found]:
     found = [node for node in exam.on_device if any(out and out.kind == TensorProto.INT64 for out in node.step.outputs)]
     if found:
         text = _("Not every device computes in int64 ({nodes}); what it cannot compute moves to the CPU.")
-        way = _advice(_("Use int32 inside the model if the device leaves them to the CPU."))
-        yield _finding(Severity.INFO, "int64", text.format(nodes=_count(found)), found, way)
+        remedy = _advice(_("Use int32 inside the model if the device leaves them to the CPU."))
+        yield _finding(Severity.INFO, "int64", text.format(nodes=_count(found)), found, remedy)
 
 
 def _copied(exam: Examination) -> Iterator[Found]:
@@ -349,6 +347,11 @@ def _open_sizes(exam: Examination) -> list[str]:
     """Return the names of the sizes that the model's inputs leave open; "?" for one without a name."""
     shapes = [info.type.tensor_type.shape.dim for info in given_inputs(exam.program.model.graph)]
     return list(dict.fromkeys(dim.dim_param or "?" for dims in shapes for dim in dims if not dim.HasField("dim_value")))
+
+
+def _has_negative_pads(node: Node) -> bool:
+    pads = constant_input(node.step, 1) or attribute(node.step.node, "pads")
+    return isinstance(pads, list) and min(pads, default=0) < 0
 
 
 def _is_fused(node: Node) -> bool:

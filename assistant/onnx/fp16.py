@@ -142,7 +142,7 @@ def _exact_inputs(step: Step) -> Iterator[Value]:
             yield value
 
 
-def _unseen(source: Program, seen: frozenset[Value]) -> dict[Step, str]:
+def _unseen(source: Program, seen: set[Value]) -> dict[Step, str]:
     """Find the steps of subgraphs that are too large to be rehearsed and whose values no run has shown."""
     if is_small(source):
         return {}

@@ -35,7 +35,11 @@ OPENED = "assistant.opened"  # the domain of a function that is to be replaced b
 # An initializer of so many numbers does not keep a node on the device, nor does a type of 16 or 8 bits let it go: both
 # from onnxruntime/core/framework/fallback_cpu_capability.cc.
 SMALL_ELEMENTS = 100
-HALVES = {TensorProto.FLOAT16, TensorProto.BFLOAT16, *range(TensorProto.FLOAT8E4M3FN, TensorProto.FLOAT8E5M2FNUZ + 1)}
+NARROW_FLOATS = {
+    TensorProto.FLOAT16,
+    TensorProto.BFLOAT16,
+    *range(TensorProto.FLOAT8E4M3FN, TensorProto.FLOAT8E5M2FNUZ + 1),
+}
 # DML_TENSOR_DIMENSION_COUNT_MAX1 and GetSupportedDeviceDataTypeMask in the DirectML provider's DmlCommon.h and .cpp.
 MOST_DIMENSIONS = 8
 NEVER_ON_DML = ("tensor(string)", "tensor(complex", "tensor(bfloat16)", "tensor(float8", "tensor(float4")
@@ -244,13 +248,13 @@ def _prefer_cpu(nodes: Sequence[Node]) -> None:
     has no other inputs than such ones, small weights and the graph's inputs, and none in FP16.
     """
     order = {id(node.step): index for index, node in enumerate(nodes)}
-    at_home: set[Value] = set()
+    on_host: set[Value] = set()
     waiting: list[int] = []
     seen: set[int] = set()
 
     def follow(node: Node) -> None:
         for value in filter(None, node.step.outputs):
-            at_home.add(value)
+            on_host.add(value)
             for index in {order[id(taker)] for taker in value.takers if id(taker) in order} - seen:
                 seen.add(index)
                 heapq.heappush(waiting, index)
@@ -260,20 +264,20 @@ def _prefer_cpu(nodes: Sequence[Node]) -> None:
             follow(node)
     while waiting:
         node = nodes[heapq.heappop(waiting)]
-        if node.device == "dml" and all(_is_light(node, place, at_home) for place in range(len(node.step.inputs))):
+        if node.device == "dml" and all(_is_on_host(node, place, on_host) for place in range(len(node.step.inputs))):
             node.device, node.preferred = "cpu", True
             node.why = _("It only computes shapes, which is faster on the CPU.")
         if node.device == "cpu":
             follow(node)
 
 
-def _is_light(node: Node, place: int, at_home: set[Value]) -> bool:
+def _is_on_host(node: Node, place: int, on_host: set[Value]) -> bool:
     """Return whether an input stays on the CPU anyway."""
     value = node.step.inputs[place]
-    if value is None or value.kind in HALVES:
+    if value is None or value.kind in NARROW_FLOATS:
         return False
     if value.tensor is not None:
         return int(math.prod(value.tensor.dims)) <= SMALL_ELEMENTS
     if value.maker is None and value.scope is node.step.scope:
         return True
-    return value in at_home and not (node.kernel and place in node.kernel.cpu_inputs)
+    return value in on_host and not (node.kernel and place in node.kernel.cpu_inputs)

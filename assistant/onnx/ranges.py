@@ -97,7 +97,7 @@ def _mark(step: Step, constants: Constants, found: set[Value]) -> None:
             if step.op in OPERATORS.adds:
                 for other in step.inputs:
                     _mark_summed(other, found)
-    if step.op == "ConstantOfShape" and (_filled(step) > LARGEST or 0 < _filled(step) < ROUNDED_AWAY):
+    if step.op == "ConstantOfShape" and (_fill_value(step) > LARGEST or 0 < _fill_value(step) < ROUNDED_AWAY):
         found.update(value for value in step.outputs if value is not None)
     taken = [value for value in step.inputs if value in found]
     carried = any(value is not None and _carries(step, value, constants) for value in taken)
@@ -143,7 +143,7 @@ def _size(  # noqa: PLR0911 - a case per kind of operator
     """Estimate the root mean square of a step's output, and that of its strongest channel."""
     if step.op in {"Constant", "ConstantOfShape"}:
         known = constants.of(step.outputs[0])
-        size = known.peak if known is not None else _filled(step)
+        size = known.peak if known is not None else _fill_value(step)
         return size, size
     if step.op in OPERATORS.bounded:
         return 1.0, 1.0
@@ -177,7 +177,7 @@ def _is_weight(value: Value) -> bool:
     return value.tensor is not None or (value.maker is not None and value.maker.op == "ConstantOfShape")
 
 
-def _filled(step: Step | None) -> float:
+def _fill_value(step: Step | None) -> float:
     """Return the number that a step fills a tensor with."""
     content = attribute(step.node, "value") if step is not None else None
     if not isinstance(content, TensorProto):
@@ -191,14 +191,14 @@ def _growth(value: Value | None, constants: Constants) -> tuple[float, float]:
         return known.growth()
     if value is None or value.maker is None or not value.shape or None in value.shape:
         return math.inf, math.inf
-    length = _filled(value.maker) * math.sqrt(math.prod(size or 1 for size in value.shape[1:]))
+    length = _fill_value(value.maker) * math.sqrt(math.prod(size or 1 for size in value.shape[1:]))
     return length, length
 
 
 def _normalised(step: Step, size: float, constants: Constants) -> tuple[float, float]:
     """Estimate a batch normalisation from its channels' slopes."""
     scale, shift, mean, variance = (
-        np.abs(known.full) if (known := constants.of(value)) is not None else np.float32(_filled(value.maker))
+        np.abs(known.full) if (known := constants.of(value)) is not None else np.float32(_fill_value(value.maker))
         for value in step.inputs[1:5]
         if value is not None and (value.tensor is not None or value.maker is not None)
     )
