@@ -15,7 +15,13 @@ from assistant.host.files import open_plain, write_whole
 from assistant.i18n import Message, _
 from assistant.model.errors import BadInput, WorkFailed, unwritable
 from assistant.model.record import Record, to_json
-from assistant.onnx.answers import Change, Conversion, Fp16Summary, default_output
+from assistant.onnx.answers import (
+    Change,
+    Conversion,
+    Fp16Summary,
+    default_output,
+    rows_of_changes,  # noqa: F401 - users' copies of onnx_doctor.ipynb import it from here
+)
 from assistant.onnx.calibrate import Feeds
 from assistant.onnx.fp16 import convert_program
 from assistant.onnx.graph import KNOWN_IR, opsets

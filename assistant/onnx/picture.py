@@ -8,7 +8,7 @@ from pathlib import Path
 from assistant.i18n import render, say
 from assistant.onnx.findings import Examination, count_nodes, obstacle
 from assistant.onnx.partition import Segment, segments
-from assistant.svg import text
+from assistant.svg import document, tag, text
 
 Lanes = dict[str, tuple[float, float, str]]  # left edge, width and title, by device
 
@@ -44,19 +44,18 @@ def draw(exam: Examination) -> str:
     shown = found[:MOST_BOXES]
     more = len(found) - len(shown)
     height = TOP + STEP * len(shown) + (30 if more else 0) + MARGIN
-    nodes = [node for node in exam.nodes if node.op != "Constant"]
-    title = f"{Path(exam.file).name}: {render(count_nodes(len(nodes)))}"
-    parts = [text(MARGIN, 30, title, class_="lane"), text(MARGIN, 50, render(stop), class_="soft")]
+    title = f"{Path(exam.file).name}: {render(count_nodes(sum(node.op != 'Constant' for node in exam.nodes)))}"
+    counts = Counter(node.device for node in own)
+    description = ", ".join(f"{name}: {counts[device]}" for device, (_left, _width, name) in lanes.items())
+    parts = [f"<style>{STYLE}</style>{TIP}", tag("rect", class_="card", width=WIDTH, height=height, rx=8)]
+    parts += [text(MARGIN, 30, title, class_="lane"), text(MARGIN, 50, render(stop), class_="soft")]
     for left, width, name in lanes.values():
         parts.append(text(left + width / 2, TOP - 12, name, class_="lane", text_anchor="middle"))
     parts += [_box(segment, index, shown, lanes) for index, segment in enumerate(shown)]
     if more:
         words = say("… and {count} more segments", count=more)
         parts.append(text(WIDTH / 2, height - MARGIN - 8, words, class_="soft", text_anchor="middle"))
-    size = f'width="{WIDTH}" height="{height}"'
-    head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" {size} role="img">'
-    frame = f'<rect class="card" {size} rx="8"/>'
-    return "\n".join([head, f"<style>{STYLE}</style>{TIP}", frame, *parts, "</svg>", ""])
+    return document(WIDTH, height, parts, title, description) + "\n"
 
 
 def _lanes(provider: str, found: list[Segment]) -> Lanes:
@@ -73,9 +72,7 @@ def _box(segment: Segment, index: int, shown: list[Segment], lanes: Lanes) -> st
     parts = []
     if index:
         parts.append(_arrow(shown[index - 1], segment, top, lanes))
-    parts.append(
-        f'<rect class="{segment.device}" x="{left:g}" y="{top}" width="{width:g}" height="{BOX_HEIGHT}" rx="6"/>'
-    )
+    parts.append(tag("rect", class_=segment.device, x=left, y=top, width=width, height=BOX_HEIGHT, rx=6))
     head = render(count_nodes(len(segment.nodes))) if len(segment.nodes) > 1 else segment.nodes[0].name
     counts = Counter(node.op for node in segment.nodes)
     operators = ", ".join(f"{op} {count}" for op, count in counts.most_common(MOST_OPERATORS))
@@ -91,7 +88,8 @@ def _arrow(before: Segment, after: Segment, top: float, lanes: Lanes) -> str:
     start, end = (lanes[one.device][0] + lanes[one.device][1] / 2 for one in (before, after))
     floor = top - (STEP - BOX_HEIGHT)
     middle = floor + (STEP - BOX_HEIGHT) / 2
-    path = f'<path class="flow" marker-end="url(#tip)" d="M{start:g} {floor:g}V{middle:g}H{end:g}V{top:g}"/>'
+    way = f"M{start:g} {floor:g}V{middle:g}H{end:g}V{top:g}"
+    path = tag("path", class_="flow", marker_end="url(#tip)", d=way)
     if not after.copies:
         return path
     words = say("{count} copied", count=after.copies)
