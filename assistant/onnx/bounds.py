@@ -1,4 +1,4 @@
-"""Reads a model's bytes, and refuses models that nothing could run, or that would grow beyond any memory.
+"""Refuses models that nothing could run, or that would grow beyond any memory.
 
 ONNX's checker would not do: it refuses nodes that are not sorted, which ONNX Runtime takes, and its words are for the
 authors of exporters.
@@ -7,7 +7,6 @@ authors of exporters.
 from __future__ import annotations
 
 import math
-import os
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from graphlib import CycleError, TopologicalSorter
@@ -18,7 +17,6 @@ from google.protobuf.message import Message
 from onnx import FunctionProto, GraphProto, ModelProto, SparseTensorProto, TensorProto, TypeProto
 from onnx.external_data_helper import uses_external_data
 
-from assistant.host.files import open_plain
 from assistant.i18n import _
 from assistant.model.errors import BadInput
 from assistant.onnx.graph import bodies, nested, opsets, ordered, plain_domain, stored, undefined
@@ -34,21 +32,6 @@ MOST_NAMES = 5  # of operators in one sentence
 OPEN = -1  # what some exporters, such as Paddle's, write for a size that is open
 
 Call = tuple[str, str, str]
-
-
-def model_bytes(path: str | Path) -> bytes:
-    """Read a model's own file whole; raise `OSError` where it is no plain file and `BadInput` where it is over 2 GB.
-
-    It may be a link, as caches of models are full of them.
-    """
-    with open_plain(Path(path), follow=True) as file:
-        data = file.read(LIMIT + 1) if os.fstat(file.fileno()).st_size <= LIMIT else None
-    if data is None or len(data) > LIMIT:
-        raise BadInput(
-            _("{file} is over 2 GB, which no ONNX file can be.", file=path),
-            hint=_("Export it with external data."),
-        )
-    return data
 
 
 def refuse_crowds(model: ModelProto, path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from pathlib import Path
 from typing import IO
 
@@ -17,7 +18,6 @@ from assistant.model.errors import BadInput, unreadable, unwritable
 from assistant.onnx.bounds import (
     LIMIT,
     damaged,
-    model_bytes,
     not_onnx,
     refuse_bombs,
     refuse_broken,
@@ -95,9 +95,24 @@ def save_model(
     return path
 
 
+def _content(path: Path) -> bytes:
+    """Read a model's own file whole; raise `OSError` where it is no plain file and `BadInput` where it is over 2 GB.
+
+    It may be a link, as caches of models are full of them.
+    """
+    with open_plain(path, follow=True) as file:
+        data = file.read(LIMIT + 1) if os.fstat(file.fileno()).st_size <= LIMIT else None
+    if data is None or len(data) > LIMIT:
+        raise BadInput(
+            _("{file} is over 2 GB, which no ONNX file can be.", file=path),
+            hint=_("Export it with external data."),
+        )
+    return data
+
+
 def _parsed(path: Path) -> ModelProto:
     try:
-        data = model_bytes(path)
+        data = _content(path)
     except OSError as error:
         raise unreadable(path, error) from error
     if data.startswith(b"version https://git-lfs"):
