@@ -21,7 +21,7 @@ PACKED_BITS = {4, 8}
 
 def refusal(step: Step, kernel: Kernel) -> Text:
     """Return why a kernel refuses a node whose types it takes; "" where nothing stands against it."""
-    rules = CONDITIONS[kernel.query] if kernel.query else ()
+    rules = CONDITIONS[kernel.query] if kernel.query else []
     return next((why for refuses, why in rules if refuses(step)), "")
 
 
@@ -47,9 +47,8 @@ def _einsum(step: Step) -> bool:
 
 def _attention(step: Step) -> bool:
     flags = ("unidirectional", "do_rotary", "past_present_share_buffer")
-    return (
-        _is_given(step.inputs, 4, 6) or _is_given(step.outputs, 1) or any(_integer(step, flag) != 0 for flag in flags)
-    )
+    is_given = _is_given(step.inputs, 4, 6) or _is_given(step.outputs, 1)
+    return is_given or any(_integer(step, flag) != 0 for flag in flags)
 
 
 def _quantized_attention(step: Step) -> bool:
@@ -69,61 +68,51 @@ def _negative_pads(step: Step) -> bool:
     return isinstance(pads, list) and min(pads, default=0) < 0
 
 
-_ONE_OUTPUT: Rule = (
-    lambda step: _is_given(step.outputs, 1, 2),
-    _("DirectML's layer normalisation has one output only."),
-)
+def _mixed_types(step: Step) -> bool:
+    return len({value.kind for value in step.inputs if value is not None}) > 1
 
-CONDITIONS: dict[str, tuple[Rule, ...]] = {
-    "Attention": ((_attention, _("DirectML's Attention takes neither a past nor a causal or rotary form.")),),
-    "BatchNormalization": (
-        (
-            _flag("training_mode"),
-            _("DirectML normalises batches for inference only: export the model in evaluation mode."),
-        ),
-        (
-            lambda step: len({value.kind for value in step.inputs if value is not None}) > 1,
-            _("DirectML's BatchNormalization takes five inputs of one type."),
-        ),
-    ),
-    "EinSum": ((_einsum, _("DirectML's Einsum takes at most two operands, and no ellipsis.")),),
-    "LayerNormalization": (_ONE_OUTPUT,),
-    "MatMulNBits": (
-        (_packed_weights, _("DirectML multiplies 4-bit and 8-bit weights only, and only in whole blocks.")),
-    ),
-    "MaxPool": ((_flag("storage_order"), _("DirectML's MaxPool counts in row-major order only.")),),
-    "Pad": ((_negative_pads, _("DirectML's Pad takes no negative pads.")),),
-    "QAttention": (
-        (
-            _quantized_attention,
-            _("DirectML's QAttention takes neither a causal form with a mask nor a rotary form."),
-        ),
-    ),
-    "QLinearSigmoid": (
-        (
-            lambda step: not (_is_given(step.inputs, 4) and _is_given(step.inputs, 2)),
-            _("DirectML's QLinearSigmoid needs its zero points."),
-        ),
-    ),
-    "RecurrentNeuralNetwork": ((_flag("layout"), _("Recurrent operators run with layout 0 only.")),),
-    "Resize": (
-        (
-            lambda step: attribute(step.node, "mode", b"nearest") == b"cubic",
-            _("DirectML has no cubic interpolation."),
-        ),
-        (
-            lambda step: bool(
-                _integer(step, "exclude_outside") or attribute(step.node, "extrapolation_value", 0.0) != 0.0
-            ),
-            _("DirectML's Resize supports neither exclude_outside nor an extrapolation value."),
-        ),
-    ),
-    "Scatter": (
-        (
-            lambda step: attribute(step.node, "reduction", b"none") != b"none",
-            _("DirectML scatters only without a reduction."),
-        ),
-    ),
-    "SkipLayerNormalization": (_ONE_OUTPUT,),
-    "Slice": ((lambda step: len(step.inputs) > MOST_SLICE_INPUTS, _("DirectML's Slice takes at most five inputs.")),),
+
+def _lacks_zero_points(step: Step) -> bool:
+    return not (_is_given(step.inputs, 4) and _is_given(step.inputs, 2))
+
+
+def _extrapolates(step: Step) -> bool:
+    return bool(_integer(step, "exclude_outside")) or attribute(step.node, "extrapolation_value", 0.0) != 0.0
+
+
+def _is_cubic(step: Step) -> bool:
+    return attribute(step.node, "mode") == b"cubic"
+
+
+def _reduces(step: Step) -> bool:
+    return attribute(step.node, "reduction", b"none") != b"none"
+
+
+_TRAINING = _("DirectML normalises batches for inference only: export the model in evaluation mode.")
+_ONE_OUTPUT = [(lambda step: _is_given(step.outputs, 1, 2), _("DirectML's layer normalisation has one output only."))]
+CONDITIONS: dict[str, list[Rule]] = {
+    "Attention": [(_attention, _("DirectML's Attention takes neither a past nor a causal or rotary form."))],
+    "BatchNormalization": [
+        (_flag("training_mode"), _TRAINING),
+        (_mixed_types, _("DirectML's BatchNormalization takes five inputs of one type.")),
+    ],
+    "EinSum": [(_einsum, _("DirectML's Einsum takes at most two operands, and no ellipsis."))],
+    "LayerNormalization": _ONE_OUTPUT,
+    "MatMulNBits": [
+        (_packed_weights, _("DirectML multiplies 4-bit and 8-bit weights only, and only in whole blocks."))
+    ],
+    "MaxPool": [(_flag("storage_order"), _("DirectML's MaxPool counts in row-major order only."))],
+    "Pad": [(_negative_pads, _("DirectML's Pad takes no negative pads."))],
+    "QAttention": [
+        (_quantized_attention, _("DirectML's QAttention takes neither a causal form with a mask nor a rotary form."))
+    ],
+    "QLinearSigmoid": [(_lacks_zero_points, _("DirectML's QLinearSigmoid needs its zero points."))],
+    "RecurrentNeuralNetwork": [(_flag("layout"), _("Recurrent operators run with layout 0 only."))],
+    "Resize": [
+        (_is_cubic, _("DirectML has no cubic interpolation.")),
+        (_extrapolates, _("DirectML's Resize supports neither exclude_outside nor an extrapolation value.")),
+    ],
+    "Scatter": [(_reduces, _("DirectML scatters only without a reduction."))],
+    "SkipLayerNormalization": _ONE_OUTPUT,
+    "Slice": [(lambda step: len(step.inputs) > MOST_SLICE_INPUTS, _("DirectML's Slice takes at most five inputs."))],
 }
