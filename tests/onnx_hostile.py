@@ -166,7 +166,7 @@ def chained(count: int) -> tuple[FunctionProto, ...]:
     return (function("f0"), *(function(f"f{number}", f"f{number - 1}") for number in range(1, count)))
 
 
-LARGER, SHAPE, LONG, PLAIN = "larger than any network", "a shape that nothing", "not as long as", "not a plain file"
+LARGER, SHAPE, LONG, PLAIN = "larger than any network", "an impossible shape", "not as long as", "not a plain file"
 # What each is, how it is made in a folder, and what the refusal says.
 HOSTILE: dict[str, tuple[Callable[[Path], ModelProto | bytes | None], str]] = {
     "functions that double": (lambda _: model(call("f25"), functions=doubling(26)), LARGER),
@@ -206,7 +206,7 @@ HOSTILE: dict[str, tuple[Callable[[Path], ModelProto | bytes | None], str]] = {
     "more weights than there are": (lambda _: model(weights=(tensor(2**40, kind=TensorProto.INT32),)), LONG),
     "more halves than there are": (lambda _: model(weights=(tensor(2**40, kind=TensorProto.FLOAT16),)), LONG),
     "weights of no type": (
-        lambda _: model(weights=(TensorProto(name="w", dims=[2, 2], raw_data=bytes(16)),)), "no known kind",
+        lambda _: model(weights=(TensorProto(name="w", dims=[2, 2], raw_data=bytes(16)),)), "an unknown number type",
     ),
     "an input of negative size": (lambda _: with_input(-5, 2), SHAPE),
     "an input of no memory's size": (lambda _: with_input(2**40, 2**40), SHAPE),

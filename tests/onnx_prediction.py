@@ -43,9 +43,9 @@ def disagreements(models: dict[str, ModelProto], folder: Path) -> dict[str, str]
 
 def predicted(model: ModelProto) -> list[str] | None:
     """Give the operators that the CPU provider is predicted to run; None for a model that is refused."""
-    look = examine(model, "cpu")
-    nodes = list(_opened(look.nodes))
-    if obstacle(look) or any(node.device == "none" for node in nodes):
+    exam = examine(model, "cpu")
+    nodes = list(_opened(exam.nodes))
+    if obstacle(exam) or any(node.device == "none" for node in nodes):
         return None
     return sorted(node.op for node in nodes)
 

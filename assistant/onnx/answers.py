@@ -1,9 +1,8 @@
-"""What the work on a model answers, and the rows that shells draw of it; to read this needs neither NumPy nor onnx."""
+"""What comes of the work on a model, and the rows that shells draw of it; neither NumPy nor onnx is imported here."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -12,7 +11,7 @@ from assistant.model.finding import Finding
 from assistant.model.record import Record
 from assistant.model.report import duration
 
-MOST_NAMED = 4
+MOST_NAMED = 4  # operations in one row of changes
 CHECK_SECONDS, CONVERT_SECONDS, TRY_SECONDS = 600.0, 3600.0, 300.0  # how long each may take unless the user says
 
 
@@ -47,7 +46,7 @@ class OperatorRow(Record, frozen=True):
 
 
 def operator_table(answer: Checked) -> tuple[tuple[Text, ...], list[tuple[Text, ...]]]:
-    """Give headings and rows of `operator_rows`; for the CPU's own provider there is no column of what falls to it."""
+    """Return headings and rows of `operator_rows`; the CPU's own provider has no column of what falls to it."""
     on_device = {"dml": "DirectML", "cpu": "CPU"}[answer.provider]
     beside = answer.provider != "cpu"
     rows = [
@@ -58,7 +57,7 @@ def operator_table(answer: Checked) -> tuple[tuple[Text, ...], list[tuple[Text, 
 
 
 def operator_rows(answer: Checked) -> list[OperatorRow]:
-    """Count the nodes of each operator by place, those with the most nodes off the device first."""
+    """Count the nodes of each operator by place; those with the most nodes off the device come first."""
     places: dict[str, Counter[str]] = {}
     reasons: dict[str, Text] = {}
     for node in answer.nodes:
@@ -88,7 +87,7 @@ class Kept(Record, frozen=True):
     why: str
 
 
-class Half(Record, frozen=True):
+class Fp16Summary(Record, frozen=True):
     """How a conversion went: how many operations compute in FP16, which stay FP32, how the values were examined."""
 
     converted: int
@@ -98,7 +97,7 @@ class Half(Record, frozen=True):
 
 
 def default_output(source: Path) -> Path:
-    """Name where a conversion's result lies unless another place is asked for."""
+    """Return where a conversion's result lies unless another place is asked for."""
     return source.with_name(f"{source.stem}.dml.onnx")
 
 
@@ -116,39 +115,33 @@ class Conversion(Record, frozen=True, omit_defaults=False):
     source: str
     output: str
     changes: tuple[Change, ...]
-    half: Half | None
+    half: Fp16Summary | None
     opset: int
     ir_version: int
     seconds: float
 
 
+KINDS = {
+    "ir": _("IR version"),
+    "opset": _("opset"),
+    "structure": _("structure"),
+    "fp16": _("FP16"),
+    "kept": _("stays FP32"),
+}
 HEADINGS_OF_CHANGES = (_("Change"), _("What"), _("Why"))
 
 
 def rows_of_changes(done: Conversion) -> list[tuple[Text, ...]]:
-    """Give a table's rows: each change with its reason; operations that stay FP32 for one reason stand together."""
+    """Return a table's rows: each change with its reason; operations that stay FP32 for one reason share a row."""
     rows: list[tuple[Text, ...]] = [
-        (_kind(change), change.what, change.why) for change in done.changes if change.kind != "kept"
+        (KINDS[change.kind], change.what, change.why) for change in done.changes if change.kind != "kept"
     ]
     kept = [change for change in done.changes if change.kind == "kept"]
     for why in dict.fromkeys(change.why for change in kept):
         same = [change.what for change in kept if change.why == why]
-        rows.append((_("stays FP32"), _names(same), why))
+        names = Message("{names} …" if len(same) > MOST_NAMED else "{names}").format(names=tuple(same[:MOST_NAMED]))
+        rows.append((KINDS["kept"], names, why))
     return rows
-
-
-def _names(found: Sequence[Text]) -> Message:
-    return Message("{names} …" if len(found) > MOST_NAMED else "{names}").format(names=tuple(found[:MOST_NAMED]))
-
-
-def _kind(change: Change) -> Message:
-    return {
-        "ir": _("IR version"),
-        "opset": _("opset"),
-        "structure": _("structure"),
-        "fp16": _("FP16"),
-        "kept": _("stays FP32"),
-    }[change.kind]
 
 
 class Run(Record, frozen=True):
@@ -197,7 +190,7 @@ HEADINGS_OF_RUNS = (_("Run"), _("Provider"), _("Load"), _("First run"), _("Run a
 
 
 def rows_of_runs(answer: Attempt) -> list[tuple[Text, ...]]:
-    """Give a table's rows: where each model ran, its times and memory."""
+    """Return a table's rows: where each model ran, its times and memory."""
     found = ((_("FP32 on the CPU"), answer.reference_run), (_("the model"), answer.run))
     return [
         (
@@ -213,11 +206,11 @@ def rows_of_runs(answer: Attempt) -> list[tuple[Text, ...]]:
     ]
 
 
-HEADINGS_OF_AGREEMENT = (_("Output"), _("Result"), _("Error"), _("Cosine"), _("Same largest"))
+HEADINGS_OF_AGREEMENT = (_("Output"), _("Result"), _("Error"), _("Cosine"), _("Top-1 match"))
 
 
 def rows_of_agreement(answer: Attempt) -> list[tuple[Text, ...]]:
-    """Give a table's rows: how each output compares, as run and where every node rounds."""
+    """Return a table's rows: how each output compares, as run and where every node rounds."""
     parts = ((answer.agreement, ""), (answer.strict, _("every node rounded")))
     return [
         (

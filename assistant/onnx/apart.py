@@ -1,6 +1,6 @@
-"""Checks, converts and tries models of anybody in a child with limits; nothing of onnx is drawn in here.
+"""Checks, converts and tries models of anybody in a child with limits; nothing of onnx is imported here.
 
-What a function of the same name does in this process, for those who call it from Python, is done there.
+The functions do there what those of the same name, for callers from Python, do in this process.
 """
 
 from __future__ import annotations
@@ -18,82 +18,83 @@ from assistant.i18n import _
 from assistant.model.errors import BadInput, WorkFailed, unwritable
 from assistant.model.record import from_json, replace, to_json
 from assistant.onnx.answers import Attempt, Checked, Conversion, default_output
-from assistant.onnx.worker import ANSWER, Request, Told
+from assistant.onnx.worker import ANSWER_FILE, Answer, Request
 
-SHARE, LEAST_MEMORY = 0.75, 2 << 30  # of the machine's memory, and bytes: what is left is for everybody else
+# What a model may use: so much of the machine's memory, and at least so many bytes; the rest is everybody else's.
+SHARE, LEAST_MEMORY = 0.75, 2 << 30
 ANSWER_BYTES = 1 << 30  # a line for each of a million nodes
 WORKER = "assistant.onnx.worker"
 RUNS = 3  # of a trial: the reference, the model, and the one in which every node rounds
-LOADING_SECONDS = 600.0
+LOADING_SECONDS = 600.0  # for reading the models before that (chosen)
 
 
 def limits(seconds: float) -> Limits:
-    """Give what the work on a model may use."""
+    """Return the limits of the work on a model."""
     return Limits(seconds, share_of_memory(SHARE, LEAST_MEMORY))
 
 
 def check(request: Request, bounds: Limits, *, cancel: CancelToken | None = None) -> tuple[Checked, str]:
-    """Check a model; answer that and the picture that was asked for. Raises `BadInput` and `WorkFailed`."""
-    told = _worked(request, bounds, cancel)
-    if told.checked is None:
+    """Check a model; return the answer and the picture that was asked for. Raises `BadInput` and `WorkFailed`."""
+    answer = _worked(request, bounds, cancel)
+    if answer.checked is None:
         raise TypeError(request.work)
-    return told.checked, told.picture
+    return answer.checked, answer.picture
 
 
 def convert(request: Request, bounds: Limits, *, cancel: CancelToken | None = None) -> Conversion:
     """Convert a model; its result is put in place only when all is well. Raises `BadInput` and `WorkFailed`."""
     output = Path(request.output) if request.output else default_output(Path(request.model))
     with _beside(output) as folder:
-        told = _worked(replace(request, place=str(folder.resolve())), bounds, cancel)
-        if told.conversion is None:
+        answer = _worked(replace(request, place=str(folder.resolve())), bounds, cancel)
+        if answer.conversion is None:
             raise TypeError(request.work)
         try:
             _put_in_place(folder, output)
         except OSError as error:
             raise unwritable(output, error) from error
-    return told.conversion
+    return answer.conversion
 
 
 def try_model(request: Request, bounds: Limits, *, cancel: CancelToken | None = None) -> Attempt:
     """Try a model, each run within the limits; raises `BadInput` for files that nothing could load."""
     whole = bounds._replace(seconds=RUNS * bounds.seconds + LOADING_SECONDS)
-    told = _worked(replace(request, limit=bounds.seconds), whole, cancel)
-    if told.attempt is None:
+    answer = _worked(replace(request, limit=bounds.seconds), whole, cancel)
+    if answer.attempt is None:
         raise TypeError(request.work)
-    return told.attempt
+    return answer.attempt
 
 
-def _worked(request: Request, bounds: Limits, cancel: CancelToken | None) -> Told:
+def _worked(request: Request, bounds: Limits, cancel: CancelToken | None) -> Answer:
     require("onnx")
     with TemporaryDirectory(prefix="onnx-", ignore_cleanup_errors=True) as name:
         folder = Path(name).resolve()
         done = confine(WORKER, bounds, folder, stdin=to_json(request), cancel=cancel)
         _refuse_ended(done, request.model, bounds)
         try:
-            told = from_json(read_plain(folder / ANSWER, ANSWER_BYTES), Told, request.model)
+            answer = from_json(read_plain(folder / ANSWER_FILE, ANSWER_BYTES), Answer, request.model)
         except OSError as error:
             raise _broken(done) from error
-    if told.code:
-        kind = BadInput if told.code == BadInput.exit_code else WorkFailed
-        raise kind(told.message, hint=told.hint)
-    return told
+    if answer.code:
+        kind = BadInput if answer.code == BadInput.exit_code else WorkFailed
+        raise kind(answer.message, hint=answer.hint)
+    return answer
 
 
 def _refuse_ended(done: Outcome, file: str, bounds: Limits) -> None:
-    """Say which limit ended the work, or that what reads the model died of it."""
+    """Raise what says which limit ended the work, or that reading the model crashed the child."""
     if done.reached == "time":
         raise WorkFailed(
-            _("The work on {file} was ended after {limit:g} s.", file=file, limit=bounds.seconds),
-            hint=_("Give it longer with --limit, if you trust the model."),
+            _("The work on {file} was stopped after {limit:g} s.", file=file, limit=bounds.seconds),
+            hint=_("If you trust the model, allow it more time with --limit."),
         )
     if done.reached:
         raise WorkFailed(
             _("The work on {file} needs more than {size:.1f} GB of memory.", file=file, size=bounds.memory / 2**30),
-            hint=_("Do it on a machine with more memory, if you trust the model."),
+            hint=_("If you trust the model, use a machine with more memory."),
         )
     if done.code < 0:
         raise BadInput(
-            _("What reads {file} dies of it (code {code}).", file=file, code=done.code),
+            _("Reading {file} crashed the process that did it (code {code}).", file=file, code=done.code),
             hint=_("Do not trust it; get it from its source again."),
         )
     if done.code:
@@ -101,7 +102,7 @@ def _refuse_ended(done: Outcome, file: str, bounds: Limits) -> None:
 
 
 def _broken(done: Outcome) -> RuntimeError:
-    """Hand on what broke in the child, which is a fault of ours and is told and kept as any other."""
+    """Return what broke in the child as an exception: a fault of ours, reported and logged as any other."""
     fault = RuntimeError(next((line for line in reversed(done.lines) if line.strip()), str(done.code)))
     fault.add_note("\n".join(done.lines))
     return fault
@@ -109,7 +110,7 @@ def _broken(done: Outcome) -> RuntimeError:
 
 @contextmanager
 def _beside(output: Path) -> Iterator[Path]:
-    """Give a folder for the result on its own disk, and take it away; where none can be made, another will do."""
+    """Provide a temporary folder on the disk of the result; where none can be made there, another will do."""
     try:
         folder = TemporaryDirectory(
             prefix=f".{output.name}.", suffix=".part", dir=output.parent, ignore_cleanup_errors=True

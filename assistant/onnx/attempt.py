@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -14,20 +15,20 @@ from numpy.typing import NDArray
 
 from assistant.host.files import read_plain
 from assistant.host.process import CancelToken
-from assistant.host.sandbox import Limits, confine, share_of_memory
+from assistant.host.sandbox import confine
 from assistant.i18n import Message, _, render
-from assistant.onnx.answers import Agreement, Attempt, Run
+from assistant.onnx.answers import TRY_SECONDS, Agreement, Attempt, Run
+from assistant.onnx.apart import limits
 from assistant.onnx.calibrate import Feeds, is_small
 from assistant.onnx.load import load_model
+from assistant.onnx.rehearse import distance
 from assistant.onnx.values import program
 
-TOLERANCE = 1e-2  # of the largest number, as the rounding of FP16 makes it in deep networks
+TOLERANCE = 1e-2  # of the largest number, as the rounding of FP16 makes it in deep networks (chosen)
 SMALLEST_SCALE = 1e-3  # outputs that are all smaller count as this large: their last digits are noise
 FEW_CHANGED = 0.01  # of integers and truths
 CLASSES = 5  # from so many numbers in the last dimension on, their order is compared as well
-LIMIT_SECONDS = 300.0
-REPEATS = 5
-SHARE, LEAST_MEMORY = 0.75, 2 << 30  # of the machine's memory, in bytes: what a model may use; the rest is others'
+REPEATS = 5  # of which the median time counts
 
 
 def try_model(
@@ -36,7 +37,7 @@ def try_model(
     provider: str = "dml",
     *,
     samples: Sequence[Feeds] = (),
-    limit: float = LIMIT_SECONDS,
+    limit: float = TRY_SECONDS,
     python: str = sys.executable,
     cancel: CancelToken | None = None,
 ) -> Attempt:
@@ -50,14 +51,14 @@ def try_model(
     small = is_small(program(load_model(model)))
     load_model(reference, weights=False)
     with tempfile.TemporaryDirectory(prefix="onnx-try-") as folder:
-        bench = Bench(Path(folder), limit, python, cancel)
+        runner = Runner(Path(folder), limit, python, cancel)
         if samples:
-            np.savez(bench.inputs, **samples[0])
-        before = bench.run(reference, "cpu", "reference")
-        after = bench.run(model, provider, "model") if not before.error else Run(error=before.error)
-        agreement = bench.compare("reference", "model")
-        rounded = bench.run(model, provider, "strict", strict=True) if small and not before.error else None
-        strict = bench.compare("reference", "strict")
+            np.savez(runner.inputs, **samples[0])
+        before = runner.run(reference, "cpu", "reference")
+        after = runner.run(model, provider, "model") if not before.error else Run(error=before.error)
+        agreement = runner.compare("reference", "model")
+        rounded = runner.run(model, provider, "strict", strict=True) if small and not before.error else None
+        strict = runner.compare("reference", "strict")
     notes = tuple(_notes(provider, after, rounded, small=small))
     passed = not after.error and all(one.agrees for one in (*agreement, *strict)) and bool(agreement)
     return Attempt(
@@ -84,8 +85,8 @@ def source_of(model: Path) -> Path | None:
     return Path(source) if isinstance(source, str) and Path(source).is_file() else None
 
 
-class Bench:
-    """A folder where children leave their outputs, and how they are started."""
+class Runner:
+    """Runs child processes and collects their outputs in one folder."""
 
     def __init__(self, folder: Path, limit: float, python: str, cancel: CancelToken | None) -> None:
         self.folder, self.limit, self.python, self.cancel = folder, limit, python, cancel
@@ -101,15 +102,14 @@ class Bench:
             "runs": REPEATS,
             "strict": strict,
         }
-        limits = Limits(self.limit, share_of_memory(SHARE, LEAST_MEMORY))
+        allowed = limits(self.limit)
         stdin = msgspec.json.encode(request).decode()
         module = "assistant.onnx.child"
-        done = confine(module, limits, self.folder, stdin=stdin, python=self.python, cancel=self.cancel)
+        done = confine(module, allowed, self.folder, stdin=stdin, python=self.python, cancel=self.cancel)
         if done.reached == "time":
             return Run(error=_("It took longer than {limit:g} s.", limit=self.limit))
         if done.reached:
-            size = limits.memory / 2**30
-            return Run(error=_("It needs more than {size:.1f} GB of memory.", size=size))
+            return Run(error=_("It needs more than {size:.1f} GB of memory.", size=allowed.memory / 2**30))
         if done.code or not done.lines:
             return Run(error=_("The process died with code {code}.", code=done.code))
         return msgspec.json.decode(done.lines[-1], type=Run)
@@ -125,45 +125,37 @@ class Bench:
 
 
 def _agreement(name: str, one: NDArray[Any], other: NDArray[Any]) -> Agreement:
+    error = distance(one, other, SMALLEST_SCALE)
     if one.shape != other.shape:
         return Agreement(output=name, agrees=False, note=f"{other.shape} ≠ {one.shape}")
     if one.dtype.kind != "f":
-        changed = float(np.mean(one != other)) if one.size else 0.0
-        return Agreement(output=name, agrees=changed <= FEW_CHANGED, error=changed)
-    expected, found = one.astype(np.float64), other.astype(np.float64)
-    if (np.isnan(expected) != np.isnan(found)).any() or (np.isinf(expected) != np.isinf(found)).any():
+        return Agreement(output=name, agrees=error <= FEW_CHANGED, error=error)
+    if error == math.inf:
         return Agreement(output=name, agrees=False, note=_("NaN or infinity where there was none, or the reverse"))
+    expected, found = one.astype(np.float64), other.astype(np.float64)
+    top = None
+    if expected.size and expected.ndim and expected.shape[-1] >= CLASSES:
+        top = float(np.mean(expected.argmax(-1) == found.argmax(-1)))
     fine = np.isfinite(expected)
-    pair = expected[fine], found[fine]
-    scale = max(SMALLEST_SCALE, float(np.abs(pair[0]).max(initial=0)))
-    error = float(np.abs(pair[0] - pair[1]).max(initial=0)) / scale
-    return Agreement(
-        output=name, agrees=error <= TOLERANCE, error=error, cosine=_cosine(*pair), top=_top(expected, found)
-    )
-
-
-def _cosine(one: NDArray[np.float64], other: NDArray[np.float64]) -> float | None:
-    lengths = float(np.linalg.norm(one) * np.linalg.norm(other))
-    return float(one.ravel() @ other.ravel()) / lengths if lengths else None
-
-
-def _top(one: NDArray[np.float64], other: NDArray[np.float64]) -> float | None:
-    """Give the share of rows whose largest number is among the same place's, as a classifier's answer would be."""
-    if not one.ndim or not one.size or one.shape[-1] < CLASSES:
-        return None
-    return float(np.mean(one.argmax(-1) == other.argmax(-1)))
+    expected, found = expected[fine], found[fine]
+    lengths = float(np.linalg.norm(expected) * np.linalg.norm(found))
+    cosine = float(expected.ravel() @ found.ravel()) / lengths if lengths else None
+    return Agreement(output=name, agrees=error <= TOLERANCE, error=error, cosine=cosine, top=top)
 
 
 def _notes(wanted: str, run: Run, rounded: Run | None, *, small: bool) -> list[Message]:
     notes = []
     if wanted == "dml" and run.provider == "cpu":
         notes.append(
-            _("DirectML is not there: it needs Windows and the package onnxruntime-directml. The model ran on the CPU.")
+            _(
+                "DirectML is not available: it needs Windows and the package onnxruntime-directml. "
+                "The model ran on the CPU."
+            )
         )
     if not small:
-        notes.append(_("The model is too large for the evaluation in which every node rounds to its type."))
+        notes.append(_("The model is too large to be evaluated with every node rounded to its type."))
     elif rounded is not None and rounded.error:
-        text = _("The evaluation in which every node rounds was not possible: {reason}.")
+        text = _("The model could not be evaluated with every node rounded: {reason}.")
         notes.append(text.format(reason=_first_line(rounded)))
     return notes
 
@@ -177,7 +169,7 @@ def _verdict(before: Run, after: Run, agreement: Sequence[Agreement], strict: Se
     if wrong:
         return _("It runs, but its outputs differ: {names}.", names=", ".join(wrong))
     if lost := [one.output for one in strict if not one.agrees]:
-        text = _("It agrees on the CPU, but loses {names} where every node rounds to FP16, as a GPU does.")
+        text = _("It agrees on the CPU, but not in {names} where every node rounds to FP16, as on a GPU.")
         return text.format(names=", ".join(lost))
     return _("It runs and agrees with the reference.")
 

@@ -1,43 +1,37 @@
-"""Reads a model's bytes, and refuses what would grow beyond any memory before anything walks through it."""
+"""Refuses models that nothing could run, or that would grow beyond any memory.
+
+ONNX's checker would not do: it refuses nodes that are not sorted, which ONNX Runtime takes, and its words are for the
+authors of exporters.
+"""
 
 from __future__ import annotations
 
 import math
-import os
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
-from onnx import FunctionProto, GraphProto, ModelProto, NodeProto, TypeProto
+import onnx
+from google.protobuf.message import Message
+from onnx import FunctionProto, GraphProto, ModelProto, SparseTensorProto, TensorProto, TypeProto
+from onnx.external_data_helper import uses_external_data
 
-from assistant.host.files import open_plain
 from assistant.i18n import _
 from assistant.model.errors import BadInput
-from assistant.onnx.graph import bodies, nested, plain_domain, sparse_tensors, tensors
+from assistant.onnx.graph import bodies, nested, opsets, ordered, plain_domain, stored, undefined
+from assistant.onnx.operators import runtimes
 
-LIMIT = 2**31 - 1  # protobuf reads and writes no more in one piece
+LIMIT = 2**31 - 1  # protobuf reads and writes no more: https://protobuf.dev/programming-guides/proto-limits/
+# All chosen, far above what networks have:
 MOST_PARTS = 1_000_000  # nodes, weights or values of a graph: the largest language models have a tenth of that
 MOST_DEPTH = 200  # functions calling one another: exporters nest them as deep as a network's modules, which is 20
 MOST_NUMBERS = 2**48  # of one tensor: more than any machine's memory
 MOST_AXES = 32  # NumPy before 2.0 has no more
-OPEN = -1  # what some exporters write for a size that is open
+MOST_NAMES = 5  # of operators in one sentence
+OPEN = -1  # what some exporters, such as Paddle's, write for a size that is open
 
 Call = tuple[str, str, str]
-
-
-def model_bytes(path: str | Path) -> bytes:
-    """Read a model's own file whole; raise `OSError` where it is no plain file and `BadInput` where it is over 2 GB.
-
-    It may be a link, as caches of models are full of them.
-    """
-    with open_plain(Path(path), follow=True) as file:
-        data = file.read(LIMIT + 1) if os.fstat(file.fileno()).st_size <= LIMIT else None
-    if data is None or len(data) > LIMIT:
-        raise BadInput(
-            _("{file} is over 2 GB, which no ONNX file can be.", file=path),
-            hint=_("Export it with external data."),
-        )
-    return data
 
 
 def refuse_crowds(model: ModelProto, path: Path) -> None:
@@ -49,6 +43,59 @@ def refuse_crowds(model: ModelProto, path: Path) -> None:
             count += len(body.initializer) + len(body.sparse_initializer)
         if count > MOST_PARTS:
             raise _too_large(path)
+
+
+def refuse_garbled(model: ModelProto, path: Path) -> None:
+    """Refuse names that are no text, which protobuf lets through until they are read."""
+    try:
+        if all(isinstance(text, str) for text in _texts(model)):
+            return
+    except UnicodeDecodeError as error:
+        raise not_onnx(path) from error
+    raise not_onnx(path)
+
+
+def _texts(message: Message) -> Iterator[object]:
+    """Yield every text in a message; of a tensor its names only, as reading its other fields copies the weights."""
+    if isinstance(message, TensorProto):
+        yield from (message.name, *(text for entry in message.external_data for text in (entry.key, entry.value)))
+        return
+    for field, content in message.ListFields():
+        parts = (content,) if isinstance(content, str | bytes | Message) else content
+        if field.type == field.TYPE_STRING:
+            yield from parts
+        elif field.type == field.TYPE_MESSAGE:
+            for part in parts:
+                yield from _texts(part)
+
+
+def refuse_newer(model: ModelProto, path: Path) -> None:
+    """Refuse a model that is newer than the installed onnx."""
+    hint = _("Update the package onnx, or export the model for an older version.")
+    if model.ir_version > onnx.IR_VERSION:
+        message = _("{file} uses IR version {version}; versions up to {known} are supported.")
+        raise BadInput(message.format(file=path, version=model.ir_version, known=onnx.IR_VERSION), hint=hint)
+    used, known = opsets(model).get("", 1), onnx.defs.onnx_opset_version()
+    if used > known:
+        message = _("{file} uses opset {version}; opsets up to {known} are supported.")
+        raise BadInput(message.format(file=path, version=used, known=known), hint=hint)
+
+
+def refuse_unknown(model: ModelProto, path: Path) -> None:
+    """Refuse operators of domains that neither ONNX Runtime nor the model itself defines."""
+    local = {(function.domain, function.name) for function in model.functions}
+    unknown = {
+        f"{node.domain}::{node.op_type}"
+        for body in bodies(model)
+        for node in body.node
+        if plain_domain(node.domain) not in runtimes().domains and (node.domain, node.op_type) not in local
+    }
+    if unknown:
+        names = ", ".join(sorted(unknown)[:MOST_NAMES])
+        raise BadInput(
+            _("{file} uses operators of an unknown domain: {names}.", file=path, names=names),
+            hint=_("They need the library that defines them; export the model without them."),
+        )
 
 
 def refuse_bombs(model: ModelProto, path: Path) -> None:
@@ -78,10 +125,11 @@ def refuse_bombs(model: ModelProto, path: Path) -> None:
 
 def refuse_shapes(model: ModelProto, path: Path) -> None:
     """Refuse tensors and values of shapes that nothing can have."""
-    for tensor in tensors(model):
-        _refuse_shape(tensor.dims, tensor.name, path)
-    for sparse in sparse_tensors(model):
-        _refuse_shape(sparse.dims, sparse.values.name, path)
+    for one in stored(model):
+        if isinstance(one, SparseTensorProto):
+            _refuse_shape(one.dims, one.values.name, path)
+        for tensor in (one.values, one.indices) if isinstance(one, SparseTensorProto) else (one,):
+            _refuse_shape(tensor.dims, tensor.name, path)
     for body in bodies(model):
         sides = (body.value_info, body.input, body.output) if isinstance(body, GraphProto) else (body.value_info,)
         for info in (info for side in sides for info in side):
@@ -89,17 +137,45 @@ def refuse_shapes(model: ModelProto, path: Path) -> None:
                 _refuse_shape((size for size in sizes if size != OPEN), info.name, path)
 
 
+def refuse_broken(model: ModelProto, path: Path) -> None:
+    """Refuse cycles, names made twice, and names that nothing makes."""
+    hint = _("The file is damaged or was put together wrongly: export it again.")
+    for body in bodies(model):
+        makes = Counter(name for node in body.node for name in node.output if name)
+        twice = next((name for name, count in makes.items() if count > 1), None)
+        if twice is not None:
+            raise BadInput(_("{file} makes the value {name} twice.", file=path, name=twice), hint=hint)
+        if ordered(body.node) is None:
+            raise BadInput(_("The nodes of {file} form a cycle.", file=path), hint=hint)
+    for whole in (model.graph, *model.functions):
+        lacking = sorted(undefined(whole))
+        if lacking:
+            message = _("{file} uses the value {name}, which nothing in it makes.")
+            raise BadInput(message.format(file=path, name=lacking[0]), hint=hint)
+
+
+def refuse_scattered(model: ModelProto, path: Path) -> None:
+    """Refuse sparse weights whose numbers lie outside their shape."""
+    for body in bodies(model):
+        for sparse in body.sparse_initializer if isinstance(body, GraphProto) else ():
+            try:
+                if not uses_external_data(sparse.values):
+                    onnx.checker.check_sparse_tensor(sparse)
+            except onnx.checker.ValidationError as error:
+                raise damaged(sparse.values, path) from error
+
+
 def _refuse_shape(sizes: Iterable[int], name: str, path: Path) -> None:
     sizes = tuple(sizes)
     if len(sizes) > MOST_AXES or min(sizes, default=0) < 0 or math.prod(size or 1 for size in sizes) > MOST_NUMBERS:
         raise BadInput(
-            _("{file} gives {name} a shape that nothing can have.", file=path, name=name),
+            _("{file} gives {name} an impossible shape.", file=path, name=name),
             hint=_("Do not trust it; get it from its source again."),
         )
 
 
 def _shapes(kind: TypeProto) -> Iterator[list[int]]:
-    """Give the shapes in a type, the sizes that it names."""
+    """Yield the shapes in a type: of each the sizes that it names."""
     which = kind.WhichOneof("value")
     if which in {"tensor_type", "sparse_tensor_type"}:
         yield [dim.dim_value for dim in getattr(kind, which).shape.dim if dim.HasField("dim_value")]
@@ -111,11 +187,8 @@ def _shapes(kind: TypeProto) -> Iterator[list[int]]:
 
 def _calls(body: GraphProto | FunctionProto) -> Iterator[Call]:
     for inner in nested(body):
-        yield from map(_of_node, inner.node)
-
-
-def _of_node(node: NodeProto) -> Call:
-    return _key(node.domain, node.op_type, node.overload)
+        for node in inner.node:
+            yield _key(node.domain, node.op_type, node.overload)
 
 
 def _key(domain: str, name: str, overload: str) -> Call:
@@ -124,6 +197,18 @@ def _key(domain: str, name: str, overload: str) -> Call:
 
 def _too_large(path: Path) -> BadInput:
     return BadInput(
-        _("{file} is, with its functions put in place of their calls, larger than any network.", file=path),
+        _("{file} is larger than any network once its functions are inlined.", file=path),
         hint=_("Do not trust it; get it from its source again."),
     )
+
+
+def not_onnx(path: Path) -> BadInput:
+    """Return the refusal of a file that is no model."""
+    message = _("{file} is not an ONNX model, or only a part of one.", file=path)
+    return BadInput(message, hint=_("Download or export it again."))
+
+
+def damaged(tensor: TensorProto, path: Path) -> BadInput:
+    """Return the refusal of weights whose data do not fit their shape."""
+    message = _("The weights {name} of {file} are not as long as their shape says.", name=tensor.name, file=path)
+    return BadInput(message, hint=_("Download or export the model again, with all its files."))

@@ -7,71 +7,76 @@ import importlib.util
 import itertools
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from onnx import ModelProto, TensorProto, TypeProto, helper
 
-from assistant.model.record import Record
 from assistant.onnx.graph import KNOWN_IR, given_inputs
+from assistant.onnx.halves import OPERATORS
 from assistant.onnx.ranges import LARGEST, ROUNDED_AWAY
 from assistant.onnx.values import FLOAT, Program, Step, Value, attribute, constant_input, size_of
 
 Feeds = dict[str, Any]  # an array per input, or a list of arrays for a sequence
 
-SIZES = (3, 8, 64, 224, 1)  # tried in turn for sizes that the model leaves open
-# Real values may be so much larger than those of normally distributed, wide, or given inputs.
+# Tried in turn for sizes that the model leaves open (chosen: an image has 3 channels and often 224 pixels a side).
+SIZES = (3, 8, 64, 224, 1)
+# Real values may be so much larger than those of normally distributed, wide, or given inputs (chosen).
 GUESSED_MARGINS, GIVEN_MARGIN = (8.0, 1.5), 2.0
-WIDE = 4.0  # standard deviations
-# Evaluated in Python, number by number: each costs as much as so many multiplications.
-LOOPS, LOOPED = {"AveragePool", "DeformConv", "GridSample", "LpPool", "MaxPool", "Resize", "RoiAlign", "Upsample"}, 400
-PER_TAP = 20  # the same for each number under a pool's window
-EACH = 1000  # the same for starting a step
-UNCOUNTED = 2**31  # from here on a loop's count means that its condition ends it
-OPEN = 8  # taken for an open size where work is estimated
+WIDE = 4.0  # how far wide inputs reach, where normally distributed ones have a standard deviation of 1
 FADED = 2.0**-17  # a value whose largest number is below has lost more than its last two digits in FP16
 RUN_BYTES = 2**30  # of values kept at a time
-MOST_PROBED = 30_000  # values: the time in which ONNX Runtime opens a model grows with their square
-IN_MEMORY = 1_500_000_000  # bytes of a model that may be handed over in one piece
-SMALL_STEPS, SMALL_WORK = 2000, 2e7  # what the slow reference evaluator can do in a moment
+MOST_PROBED = 30_000  # values: the time in which ONNX Runtime opens a model grows with their square (measured)
+IN_MEMORY = 1_500_000_000  # bytes of a model that may be handed over in one piece; protobuf ends at 2 GB
 
-SQUARES = {
-    "GroupNormalization", "InstanceNormalization", "LayerNormalization", "LpNormalization", "RMSNormalization",
-    "ReduceL2", "ReduceSumSquare", "com.microsoft.SkipLayerNormalization", "com.microsoft.GroupNorm",
-    "com.microsoft.SkipSimplifiedLayerNormalization", "SimplifiedLayerNormalization",
-}  # fmt: skip
-SUMS = {"GlobalAveragePool", "ReduceMean", "ReduceLogSum", "ReduceL1"}
-DIVIDES = {"Div": 1, "Log": 0, "Pow": 0, "Reciprocal": 0, "Sqrt": 0}  # operator -> input that must not fade
+# What the slow reference evaluator does in about a second, in steps and multiplications, and what else costs it as many
+# multiplications: starting a step, and each number of an operator that it computes in Python, and under its window.
+SMALL_STEPS, SMALL_WORK = 2000, 2e7
+EACH, LOOPED, PER_TAP = 1000, 400, 20
+UNCOUNTED = 2**31  # from here on a loop's count means that its condition ends it
+OPEN = 8  # taken for an open size where work is estimated
 
 
-class Measured(Record, frozen=True):
+@dataclass
+class Measured:
     """What a run showed: values outside FP16's range, steps whose inner sums leave it, and values that were seen."""
 
-    outside: frozenset[Value] = frozenset()
-    crowded: frozenset[Step] = frozenset()
-    seen: frozenset[Value] = frozenset()
+    outside: set[Value] = field(default_factory=set)
+    crowded: set[Step] = field(default_factory=set)
+    seen: set[Value] = field(default_factory=set)
+
+    def examine(self, batch: Mapping[Value, Any], margin: float) -> None:
+        """Add the values of a run; real ones may be `margin` times as large."""
+        self.seen.update(batch)
+        for value, numbers in batch.items():
+            if not isinstance(numbers, np.ndarray) or numbers.dtype != np.float32:
+                continue
+            sizes = np.abs(numbers)
+            sizes = sizes if np.isfinite(sizes).all() else sizes[np.isfinite(sizes)]
+            peak = float(sizes.max(initial=0))
+            fades = any(_divides(step, value) for step in value.takers) and ((sizes > 0) & (sizes < ROUNDED_AWAY)).any()
+            if peak * margin > LARGEST or 0 < peak < FADED or fades:
+                self.outside.add(value)
+            self.crowded |= {step for step in value.takers if _crowds(step, value, numbers, margin)}
 
 
 def measure(program: Program, samples: Sequence[Feeds] = ()) -> Measured | None:
     """Run a program on `samples`, else on made-up inputs; None where no run succeeds."""
     margins = [GIVEN_MARGIN] * len(samples) if samples else GUESSED_MARGINS
-    model = program.filled()
-    wanted = [
-        value for step in program.main.steps for value in step.outputs if value is not None and value.kind == FLOAT
-    ]
+    model, inputs = program.filled(), program.main.values
+    made = (value for step in program.main.steps for value in step.outputs if value is not None)
+    wanted = {value.name: value for value in made if value.kind == FLOAT}
     for run in _engines(model, wanted, small=is_small(program)):
         for size in SIZES[: 1 if samples else None]:
+            measured = Measured()
             with contextlib.suppress(Exception):  # the runtime's own errors share no base
-                given = samples or list(feeds(program, size))
-                pairs = zip(given, margins, strict=True)
-                return _merged(
-                    [
-                        _examined(batch, margin)
-                        for sample, margin in pairs
-                        for batch in (_taken(program, sample), *run(sample))
-                    ]
-                )
+                for sample, margin in zip(samples or list(feeds(program, size)), margins, strict=True):
+                    measured.examine({inputs[name]: sample[name] for name in inputs.keys() & sample.keys()}, margin)
+                    for batch in run(sample):
+                        measured.examine(batch, margin)
+                return measured
     return None
 
 
@@ -84,14 +89,14 @@ def feeds(program: Program, size: int, draws: int = 1) -> Iterator[Feeds]:
 
 
 def is_small(program: Program) -> bool:
-    """Tell whether ONNX's reference evaluator runs a program in about a second."""
+    """Return whether ONNX's reference evaluator runs a program in about a second."""
     if sum(1 for _step in itertools.islice(program.steps(), SMALL_STEPS + 1)) > SMALL_STEPS:
         return False
     return sum(map(_work, program.main.steps)) <= SMALL_WORK
 
 
 def evaluate(model: ModelProto, given: Feeds) -> dict[str, Any]:
-    """Run ONNX's reference evaluator, in which every node rounds its result to its type; answer all values by name."""
+    """Run ONNX's reference evaluator, in which every node rounds its result to its type; return all values by name."""
     from onnx.reference import ReferenceEvaluator  # noqa: PLC0415 - half a second
 
     with np.errstate(all="ignore"):
@@ -100,109 +105,80 @@ def evaluate(model: ModelProto, given: Feeds) -> dict[str, Any]:
 
 
 def evaluate_on_runtime(model: ModelProto, given: Feeds) -> dict[str, Any]:
-    """Run ONNX Runtime; answer all values by name. It has operators that the evaluator lacks, but rounds less often."""
+    """Run ONNX Runtime; return all values by name. It has operators that the evaluator lacks, but rounds less often."""
     session = _probed(model, [name for node in model.graph.node for name in node.output if name])
     taken = {info.name for info in session.get_inputs()}
     found = session.run(None, {name: content for name, content in given.items() if name in taken})
     return dict(zip((info.name for info in session.get_outputs()), found, strict=True))
 
 
-def open_session(model: ModelProto, *, optimise: bool = True) -> Any:  # noqa: ANN401 - the library has no types
-    """Open a model in ONNX Runtime on the CPU; raises whatever the runtime raises."""
-    import onnxruntime  # noqa: PLC0415 - a tenth of a second, and optional
-
-    options = onnxruntime.SessionOptions()
-    options.log_severity_level = 4
-    levels = onnxruntime.GraphOptimizationLevel
-    options.graph_optimization_level = levels.ORT_ENABLE_BASIC if optimise else levels.ORT_DISABLE_ALL
-    model.ir_version = min(model.ir_version, KNOWN_IR)
-    return onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
-
-
-def _engines(model: ModelProto, wanted: list[Value], *, small: bool) -> Iterator[Any]:
-    """Give the ways to run a model: ONNX Runtime, and for a small one ONNX's own evaluator."""
-    names = {value.name: value for value in wanted}
-    if importlib.util.find_spec("onnxruntime") and model.ByteSize() < IN_MEMORY and len(names) < MOST_PROBED:
+def _engines(model: ModelProto, wanted: Mapping[str, Value], *, small: bool) -> Iterator[Any]:
+    """Yield the ways to run a model: ONNX Runtime, and for a small one ONNX's own evaluator."""
+    if importlib.util.find_spec("onnxruntime") and model.ByteSize() < IN_MEMORY and len(wanted) < MOST_PROBED:
         with contextlib.suppress(Exception):
-            yield _on_runtime(model, names)
+            session = _probed(model, wanted)
+            yield lambda sample: _run_in_batches(session, wanted, sample)
     if small:
-        yield lambda sample: [{names[k]: v for k, v in evaluate(model, sample).items() if k in names}]
+        yield lambda sample: [{wanted[k]: v for k, v in evaluate(model, sample).items() if k in wanted}]
 
 
-def _on_runtime(model: ModelProto, names: Mapping[str, Value]) -> Any:  # noqa: ANN401
-    session = _probed(model, names)
-
-    def run(sample: Feeds) -> Iterator[dict[Value, NDArray[Any]]]:
-        taken = {info.name for info in session.get_inputs()}
-        sample = {name: content for name, content in sample.items() if name in taken}
-        for batch in _batches(names):
-            yield dict(zip((names[name] for name in batch), session.run(batch, sample), strict=True))
-
-    return run
+def _run_in_batches(session: Any, wanted: Mapping[str, Value], sample: Feeds) -> Iterator[dict[Value, Any]]:  # noqa: ANN401
+    taken = {info.name for info in session.get_inputs()}
+    sample = {name: content for name, content in sample.items() if name in taken}
+    for batch in _batches(wanted):
+        yield dict(zip((wanted[name] for name in batch), session.run(batch, sample), strict=True))
 
 
 def _probed(model: ModelProto, names: Iterable[str]) -> Any:  # noqa: ANN401 - the library has no types
-    """Open a model whose values of these names are outputs too."""
+    """Open a model in ONNX Runtime on the CPU, unoptimised; the values of these names become outputs, too."""
+    import onnxruntime  # noqa: PLC0415 - a tenth of a second, and optional
+
     probed = ModelProto()
     probed.CopyFrom(model)
+    probed.ir_version = min(probed.ir_version, KNOWN_IR)
     have = {info.name for info in probed.graph.output}
     probed.graph.output.extend(helper.make_empty_tensor_value_info(name) for name in names if name not in have)
-    return open_session(probed, optimise=False)
-
-
-def _taken(program: Program, sample: Feeds) -> dict[Value, Any]:
-    """Give the inputs of a run by their values."""
-    return {program.main.values[name]: content for name, content in sample.items() if name in program.main.values}
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 4
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    return onnxruntime.InferenceSession(probed.SerializeToString(), options, providers=["CPUExecutionProvider"])
 
 
 def _batches(names: Mapping[str, Value]) -> Iterator[list[str]]:
+    """Divide values so that those of one run fit into `RUN_BYTES`; an open size is taken for 64 then."""
     batch: list[str] = []
-    room = RUN_BYTES
+    left = RUN_BYTES
     for name, value in names.items():
         size = 4 * math.prod(length or 64 for length in value.shape) if value.shape is not None else 2**20
-        if batch and size > room:
+        if batch and size > left:
             yield batch
-            batch, room = [], RUN_BYTES
+            batch, left = [], RUN_BYTES
         batch.append(name)
-        room -= size
+        left -= size
     yield batch
 
 
-def _examined(batch: Mapping[Value, NDArray[Any]], margin: float) -> Measured:
-    outside, crowded = set(), set()
-    for value, numbers in batch.items():
-        if not isinstance(numbers, np.ndarray) or numbers.dtype != np.float32:
-            continue
-        sizes = np.abs(numbers)
-        sizes = sizes if np.isfinite(sizes).all() else sizes[np.isfinite(sizes)]
-        peak = float(sizes.max(initial=0))
-        divisor = any(_divides(step, value) for step in value.takers)
-        if peak * margin > LARGEST or 0 < peak < FADED or (divisor and _has_tiny(sizes)):
-            outside.add(value)
-        crowded |= {step for step in value.takers if _crowds(step, value, numbers, margin)}
-    return Measured(outside=frozenset(outside), crowded=frozenset(crowded), seen=frozenset(batch))
-
-
 def _divides(step: Step, value: Value) -> bool:
-    index = DIVIDES.get(step.op)
+    index = OPERATORS.divides_by.get(step.op)
     return index is not None and len(step.inputs) > index and step.inputs[index] is value
 
 
-def _has_tiny(sizes: NDArray[Any]) -> bool:
-    return bool(((sizes > 0) & (sizes < ROUNDED_AWAY)).any())
-
-
 def _crowds(step: Step, value: Value, numbers: NDArray[Any], margin: float) -> bool:
-    """Tell whether a sum that a step forms inside, of its first input or of its squares, leaves FP16's range."""
-    if step.op not in SQUARES | SUMS or not step.inputs or step.inputs[0] is not value or not numbers.ndim:
+    """Return whether a sum that a step forms inside, of its first input or of its squares, leaves FP16's range."""
+    if (
+        step.op not in OPERATORS.sums_squares | OPERATORS.sums
+        or not step.inputs
+        or step.inputs[0] is not value
+        or not numbers.ndim
+    ):
         return False
     axes = _reduced(step, numbers.ndim)
-    terms = np.square(numbers, dtype=np.float32) if step.op in SQUARES else np.abs(numbers)
-    return float(terms.sum(axis=axes).max(initial=0)) * (margin if step.op in SQUARES else 1) > LARGEST
+    terms = np.square(numbers, dtype=np.float32) if step.op in OPERATORS.sums_squares else np.abs(numbers)
+    return float(terms.sum(axis=axes).max(initial=0)) * (margin if step.op in OPERATORS.sums_squares else 1) > LARGEST
 
 
 def _reduced(step: Step, rank: int) -> tuple[int, ...]:
-    """Give the axes that a normalisation or reduction sums over; all where the model computes them."""
+    """Return the axes that a normalisation or reduction sums over; all where the model computes them."""
     if step.op in {"InstanceNormalization", "GlobalAveragePool"}:
         return tuple(range(2, rank))
     if step.op == "GroupNormalization":
@@ -212,14 +188,6 @@ def _reduced(step: Step, rank: int) -> tuple[int, ...]:
         return tuple(int(axis) % rank for axis in axes) if isinstance(axes, Iterable) else tuple(range(rank))
     first = attribute(step.node, "axis", -1)
     return tuple(range(int(first) % rank, rank)) if isinstance(first, int) else (rank - 1,)
-
-
-def _merged(found: list[Measured]) -> Measured:
-    return Measured(
-        outside=frozenset().union(*(one.outside for one in found)),
-        crowded=frozenset().union(*(one.crowded for one in found)),
-        seen=frozenset().union(*(one.seen for one in found)),
-    )
 
 
 def _made(kind: TypeProto, size: int, seed: int, *, wide: bool) -> Any:  # noqa: ANN401 - an array, or a list
@@ -247,7 +215,7 @@ def _work(step: Step) -> float:
 
 
 def _rounds(step: Step) -> int:
-    """Tell how often a step runs its subgraph, as far as the model says."""
+    """Estimate how often a step runs its subgraph, as far as the model says."""
     if step.op == "Loop":
         count = (constant_input(step, 0) or [UNCOUNTED])[0]
     else:
@@ -266,7 +234,7 @@ def _multiplications(step: Step) -> float:
         )
     window = attribute(step.node, "kernel_shape")
     taps = max(0, math.prod(window)) if isinstance(window, list) else 0
-    return float(sum(sizes)) * (LOOPED + PER_TAP * taps if step.op in LOOPS else 1)
+    return float(sum(sizes)) * (LOOPED + PER_TAP * taps if step.op in OPERATORS.loops_in_python else 1)
 
 
 def _size(value: Value, likely: Sequence[Value | None] = ()) -> int:

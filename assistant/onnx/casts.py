@@ -4,34 +4,38 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
+from typing import Any
 
 import numpy as np
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto, helper, numpy_helper
 
-from assistant.onnx.graph import fresh, given_inputs, opsets, subgraphs
-from assistant.onnx.halves import FOLLOWS, MAKES, Slots
+from assistant.onnx.graph import given_inputs, opsets, subgraphs, unique_name
+from assistant.onnx.halves import OPERATORS, Slots
 from assistant.onnx.ranges import Constants
 from assistant.onnx.values import FLOAT, HALF, Program, Scope, Step, Value, attribute
 
-FIRST_FREE_IR = 4  # from here on a weight need not be listed among the inputs
+# From here on a weight need not be listed among the inputs: https://github.com/onnx/onnx/blob/main/docs/IR.md
+FIRST_FREE_IR = 4
 
 
 class Writer:
     """Writes one program with one choice of steps; `names` tells the name of each value in its own type."""
 
     def __init__(
-        self, program: Program, halves: Mapping[Step, Slots], constants: Constants, *, keep_io_types: bool = True
+        self, program: Program, converted: Mapping[Step, Slots], constants: Constants, *, keep_io_types: bool = True
     ) -> None:
         self.program, self.constants, self.keep_io_types = program, constants, keep_io_types
-        self.halves = halves
+        self.converted = converted
         self.taken = {name for scope in program.scopes() for name in scope.values}
         self.taken |= {step.node.name for step in program.steps()}
-        self.narrow = {v for step, part in halves.items() for i in part.outputs if (v := step.outputs[i]) is not None}
+        self.narrow = {
+            v for step, part in converted.items() for i in part.outputs if (v := step.outputs[i]) is not None
+        }
         if not keep_io_types:
             inputs = (program.main.values[info.name] for info in given_inputs(program.model.graph))
             self.narrow |= {value for value in inputs if value.kind == FLOAT}
         self.wants: dict[Value, set[bool]] = defaultdict(set)
-        for step in sorted(program.steps(), key=lambda step: step.op in FOLLOWS):
+        for step in sorted(program.steps(), key=lambda step: step.op in OPERATORS.follows):
             for index, value in enumerate(step.inputs):
                 if value is not None and value.kind == FLOAT:
                     self.wants[value].add(self._wanted(step, index, value))
@@ -43,11 +47,11 @@ class Writer:
 
     @property
     def names(self) -> dict[Value, str]:
-        """Give the name of each FP32 value's first-hand version in the written model."""
+        """The name of each FP32 value in the written model, in the type that its maker gives it."""
         return {value: self.named[value, value in self.narrow] for value, _half in self.named if value.tensor is None}
 
     def write(self) -> ModelProto:
-        """Write the model."""
+        """Return the converted model."""
         model = ModelProto()
         model.CopyFrom(self.program.model)
         model.ir_version = max(model.ir_version, FIRST_FREE_IR)
@@ -61,30 +65,24 @@ class Writer:
         return model
 
     def _wanted(self, step: Step, index: int, value: Value) -> bool:
-        """Tell whether a step takes a value in FP16; one that only measures it takes what is there for others."""
-        if step.op in FOLLOWS:
+        """Return whether a step takes a value in FP16; one that only measures it takes what is there for others."""
+        if step.op in OPERATORS.follows:
             only_half = self.wants[value] == {True} and not value.output and step.op != "Cast"
             return value in self.narrow or only_half
-        return step in self.halves and index in self.halves[step].inputs
-
-    def _output_half(self, value: Value) -> bool:
-        return not self.keep_io_types and value.scope is self.program.main
+        return step in self.converted and index in self.converted[step].inputs
 
     def _name(self, value: Value) -> None:
-        """Name a value's FP16 and FP32 versions: the one that must or came first keeps the name."""
+        """Name a value's FP16 and FP32 versions: the one that must, or that came first, keeps the name."""
         wants = self.wants[value]
         if value.output:
-            wants.add(self._output_half(value))
-            owner = self._output_half(value)
+            keeps_name = not self.keep_io_types and value.scope is self.program.main
+            wants.add(keeps_name)
         elif value.tensor is not None:
-            owner = wants == {True}
+            keeps_name = wants == {True}
         else:
-            owner = value in self.narrow
-        self.named[value, owner] = value.name
-        self.named[value, not owner] = self._fresh(f"{value.name}_{'fp32' if owner else 'fp16'}")
-
-    def _fresh(self, name: str) -> str:
-        return fresh(name, self.taken)
+            keeps_name = value in self.narrow
+        self.named[value, keeps_name] = value.name
+        self.named[value, not keeps_name] = unique_name(f"{value.name}_{'fp32' if keeps_name else 'fp16'}", self.taken)
 
     def _graph(self, scope: Scope, graph: GraphProto) -> None:
         self._weights(scope, graph)
@@ -109,31 +107,20 @@ class Writer:
         for index, value in enumerate(step.outputs):
             if value is not None and value.kind == FLOAT:
                 node.output[index] = self.named[value, value in self.narrow]
-        if step in self.halves and step.op in MAKES:
-            _make_half(node)
+        if step in self.converted and step.op in OPERATORS.chooses_type:
+            _choose_half(node)
         for scope, graph in zip(step.inner, subgraphs(node), strict=True):
             self._graph(scope, graph)
         yield node
-        if step in self.halves and step.op == "LayerNormalization":
+        if step in self.converted and step.op == "LayerNormalization":
             yield from self._statistics(node)
 
     def _statistics(self, node: NodeProto) -> Iterator[NodeProto]:
         """Make FP32 of the further outputs, which are so by definition: ONNX's own evaluator gives the input's type."""
         for index, name in enumerate(node.output):
             if index and name:
-                node.output[index] = self._fresh(f"{name}_given")
-                yield helper.make_node("Cast", [node.output[index]], [name], name=self._fresh(f"{name}_cast"), to=FLOAT)
-
-    def _casts(self, value: Value) -> Iterator[NodeProto]:
-        """Give the Cast to a value's other type, where somebody wants it."""
-        if value.kind != FLOAT or value.tensor is not None:
-            return
-        native = value in self.narrow
-        if (not native) in self.wants[value]:
-            source, result = self.named[value, native], self.named[value, not native]
-            yield helper.make_node(
-                "Cast", [source], [result], name=self._fresh(f"{result}_cast"), to=FLOAT if native else HALF
-            )
+                node.output[index] = unique_name(f"{name}_given", self.taken)
+                yield self._node("Cast", [node.output[index]], name, "cast", to=FLOAT)
 
     def _constant(self, value: Value, node: NodeProto) -> Iterator[NodeProto]:
         wants = self.wants[value]
@@ -141,37 +128,34 @@ class Writer:
             node.output[0] = self.named[value, False]
             yield node
         if True in wants:
-            name = self.named[value, True]
-            yield helper.make_node(
-                "Constant", [], [name], name=self._fresh(f"{name}_constant"), value=self._half(value)
-            )
+            yield self._node("Constant", [], self.named[value, True], "constant", value=self._half(value))
+
+    def _casts(self, value: Value) -> Iterator[NodeProto]:
+        """Yield the Cast to a value's other type, where somebody wants it."""
+        native = value in self.narrow
+        if value.kind == FLOAT and value.tensor is None and (not native) in self.wants[value]:
+            kind = FLOAT if native else HALF
+            yield self._node("Cast", [self.named[value, native]], self.named[value, not native], "cast", to=kind)
+
+    def _node(self, op: str, inputs: list[str], output: str, hint: str, **attributes: Any) -> NodeProto:  # noqa: ANN401 - as onnx has them
+        name = unique_name(f"{output}_{hint}", self.taken)
+        return helper.make_node(op, inputs, [output], name=name, **attributes)
 
     def _weights(self, scope: Scope, graph: GraphProto) -> None:
         """Put the weights in, each in the types that are wanted, and take them from the list of inputs."""
-        held = {tensor.name for tensor in graph.initializer}
         inputs = given_inputs(graph)
         if len(inputs) < len(graph.input):
             del graph.input[:]
             graph.input.extend(inputs)
-        tensors: list[TensorProto] = []
-        for tensor in graph.initializer:
-            value = scope.values[tensor.name]
-            wants = self.wants[value] if value.kind == FLOAT else {False}
-            if wants != {True}:
-                tensors.append(value.tensor or tensor)
-            if True in wants:
-                tensors.append(self._half(value))
-        own = [
-            (value, self.named[value, False])
-            for value in map(scope.values.__getitem__, held)
-            if (value, False) in self.named
-        ]
-        renamed = {value.name: name for value, name in own}
+        held = [scope.values[tensor.name] for tensor in graph.initializer]
         del graph.initializer[:]
-        for tensor in tensors:
-            graph.initializer.add().CopyFrom(tensor)
-            if tensor.data_type == FLOAT:
-                graph.initializer[-1].name = renamed.get(tensor.name, tensor.name)
+        for value in held:
+            wants = self.wants[value] if value.kind == FLOAT else {False}
+            if wants != {True} and value.tensor is not None:
+                graph.initializer.add().CopyFrom(value.tensor)
+                graph.initializer[-1].name = self.named.get((value, False), value.name)
+            if True in wants:
+                graph.initializer.append(self._half(value))
 
     def _half(self, value: Value) -> TensorProto:
         return numpy_helper.from_array(self.constants[value].half, self.named[value, True])
@@ -193,7 +177,7 @@ class Writer:
                 info.name = self.named[value, False]
 
 
-def _make_half(node: NodeProto) -> None:
+def _choose_half(node: NodeProto) -> None:
     """Let a node that chooses its own type choose FP16."""
     if node.op_type == "Cast":
         next(entry for entry in node.attribute if entry.name == "to").i = HALF

@@ -17,7 +17,7 @@ PROVIDERS = {"cpu": "CPUExecutionProvider", "dml": "DmlExecutionProvider"}
 
 
 def main() -> None:
-    """Answer the request; whatever fails is told in the answer."""
+    """Answer the request; a failure is an answer, too."""
     request = json.loads(sys.stdin.read())
     with contextlib.redirect_stdout(sys.stderr):
         try:
@@ -28,7 +28,7 @@ def main() -> None:
 
 
 def run(request: dict[str, Any]) -> dict[str, Any]:
-    """Load and run the model on a provider: placement of the nodes, seconds, memory; outputs go to a file."""
+    """Load and run the model on a provider; return placement, seconds and memory. The outputs go to a file."""
     started = time.perf_counter()
     session = _session(request["model"], request["provider"])
     loaded = time.perf_counter() - started
@@ -64,20 +64,21 @@ def _session(model: str, provider: str) -> Any:  # noqa: ANN401 - the library ha
 
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 4
-    options.enable_mem_pattern = False  # DirectML's memory has no addresses to plan with
+    # Both are what DirectML needs: https://onnxruntime.ai/docs/execution-providers/DirectML-ExecutionProvider.html
+    options.enable_mem_pattern = False
     options.execution_mode = onnxruntime.ExecutionMode.ORT_SEQUENTIAL
     with contextlib.suppress(Exception):  # runtimes before 1.24 do not know it
         options.add_session_config_entry("session.record_ep_graph_assignment_info", "1")
     wanted = [PROVIDERS[provider]] if PROVIDERS[provider] in onnxruntime.get_available_providers() else []
     providers = list(dict.fromkeys([*wanted, PROVIDERS["cpu"]]))
-    # Level 1 would make a Gelu of opset 20, which DirectML has no kernel for.
+    # It would make a Gelu of opset 20, which DirectML has no kernel for (see findings.GELU_OPSET).
     return onnxruntime.InferenceSession(
         _content(model), options, providers=providers, disabled_optimizers=["GeluFusionL1"] * (provider == "dml")
     )
 
 
 def _content(model: str) -> str | bytes:
-    """Give the file's name, or a model that is too new for the runtime by its stamp alone with an older stamp."""
+    """Return the file's name, or the content of a model whose IR version alone is too new, under an older one."""
     from assistant.onnx.graph import KNOWN_IR  # noqa: PLC0415 - likewise
 
     bare = _read(model)
@@ -91,9 +92,10 @@ def _content(model: str) -> str | bytes:
 def _read(path: str, *, weights: bool = False) -> Any:  # noqa: ANN401 - onnx is imported only here
     import onnx  # noqa: PLC0415 - only a child loads it
 
-    from assistant.onnx.bounds import model_bytes  # noqa: PLC0415 - likewise
+    from assistant.host.files import open_plain  # noqa: PLC0415 - likewise
 
-    model = onnx.load_model_from_string(model_bytes(path))
+    with open_plain(Path(path), follow=True) as file:
+        model = onnx.load_model_from_string(file.read())
     if weights:
         onnx.external_data_helper.load_external_data_for_model(model, str(Path(path).parent))
     return model
@@ -113,7 +115,7 @@ def _given(request: dict[str, Any], session: Any) -> dict[str, Any]:  # noqa: AN
 
 
 def _accepted(model: str, session: Any, wanted: set[str]) -> dict[str, Any]:  # noqa: ANN401
-
+    """Return made-up inputs that the session runs on; raise its last error where it runs on none."""
     from assistant.onnx.calibrate import SIZES, feeds  # noqa: PLC0415 - likewise
     from assistant.onnx.values import program  # noqa: PLC0415 - likewise
 
@@ -154,7 +156,7 @@ def _placement(session: Any) -> dict[str, dict[str, int]]:  # noqa: ANN401
 
 
 def _peak_bytes() -> int:
-    """Give the most memory that this process held."""
+    """Return the most memory that this process held."""
     import psutil  # noqa: PLC0415 - only here
 
     on_windows = getattr(psutil.Process().memory_info(), "peak_wset", None)

@@ -15,19 +15,50 @@ from assistant.host.files import open_plain, write_whole
 from assistant.i18n import Message, _
 from assistant.model.errors import BadInput, WorkFailed, unwritable
 from assistant.model.record import Record, to_json
-from assistant.onnx.answers import Change, Conversion, Half, default_output
+from assistant.onnx.answers import (
+    Change,
+    Conversion,
+    Fp16Summary,
+    default_output,
+    rows_of_changes,  # noqa: F401 - users' copies of onnx_doctor.ipynb import it from here
+)
 from assistant.onnx.calibrate import Feeds
-from assistant.onnx.fp16 import convert_to_fp16
+from assistant.onnx.fp16 import convert_program
 from assistant.onnx.graph import KNOWN_IR, opsets
 from assistant.onnx.load import load_model, save_model
-from assistant.onnx.opset import CannotLower, best_opsets, lowered
-from assistant.onnx.rewrites import ALWAYS, rewritten
+from assistant.onnx.opset import CannotLower, best_opsets, lower
+from assistant.onnx.rewrites import ALWAYS, rewrite
+from assistant.onnx.values import Program, program
 
-FIRST_OPSET = 7  # of those that ONNX Runtime guarantees to run
-CHECKED_BYTES = 2**31 - 2**27  # the checker takes no model in memory that is larger
+# Of those that ONNX Runtime guarantees to run: https://onnxruntime.ai/docs/reference/compatibility.html
+FIRST_OPSET = 7
+CHECKED_BYTES = 2**31 - 2**27  # protobuf, through which the checker is given a model, ends at 2 GB
+
+# Why an operation stays FP32, by the key that the conversion gives.
+WHY_KEPT: dict[str, Message] = {
+    "asked": _("you asked for it"),
+    "between": _("it lies between FP32 operations"),
+    "beyond": _("one of its values is too large for FP16, or too small"),
+    "bits": _("it reads bits, not numbers"),
+    "coordinates": _("it computes coordinates, which FP16 would shift by fractions of a pixel"),
+    "difference": _("it subtracts FP32 numbers that may be large; rounded first, their difference would be lost"),
+    "epsilon": _("its epsilon is zero in FP16"),
+    "exact": _("an integer, a size, a threshold or a condition is computed from it"),
+    "infinite": _("a value too large for FP16 would count as infinite"),
+    "outputs": _("it has further outputs, in FP32, that no GPU kernel computes"),
+    "quantised": _("it belongs to a quantised part, which runtimes fuse as it is"),
+    "range": _("DirectML has it in FP32 only, and FP16 loses integers above 2048"),
+    "rehearsal": _("rounding it changes the result"),
+    "scatter": _("it combines many values into one"),
+    "sequence": _("it handles sequences or optional values"),
+    "subgraph": _("it passes values into its subgraphs and back"),
+    "sums": _("the sums inside it are too large for FP16"),
+    "threshold": _("it compares with thresholds, where the last digit decides"),
+    "unseen": _("its values could not be observed"),
+}
 
 
-class Wishes(Record, frozen=True):
+class Options(Record, frozen=True):
     """What to do: convert to FP16 or not, to which opset (0: the best), structure to rewrite, what stays FP32."""
 
     fp16: bool = True
@@ -40,7 +71,7 @@ class Wishes(Record, frozen=True):
 def convert(
     source: str | Path,
     output: str | Path | None = None,
-    wishes: Wishes | None = None,
+    options: Options | None = None,
     *,
     samples: Sequence[Feeds] = (),
     force: bool = False,
@@ -59,7 +90,7 @@ def convert(
         message = _("{file} exists already.", file=output)
         raise BadInput(message, hint=_("Name another file with --to, or replace it with --force."))
     model = load_model(source)
-    result, changes, half = convert_model(model, wishes or Wishes(), samples)
+    result, changes, half = convert_model(model, options or Options(), samples)
     _validate(result)
     save_model(result, output, source=source, folder=folder)
     done = Conversion(
@@ -71,34 +102,36 @@ def convert(
         ir_version=result.ir_version,
         seconds=time.monotonic() - started,
     )
-    _log(done, output, folder or output.parent)
+    _write_log(done, output, folder or output.parent)
     return done
 
 
 def convert_model(
-    model: ModelProto, wishes: Wishes, samples: Sequence[Feeds] = ()
-) -> tuple[ModelProto, tuple[Change, ...], Half | None]:
-    """Convert a model in memory, which stays as it is; answer the result, every change, and how FP16 went."""
-    changes: list[Change] = []
-    result = _at_opset(model, wishes, changes)
-    result, told = rewritten(result, wishes.structure)
-    changes += [Change(kind="structure", what=what) for what in told]
-    half = None
-    if wishes.fp16:
-        result, half = convert_to_fp16(
-            result, keep_io_types=wishes.keep_io_types, calibrate="always", samples=samples, keep=wishes.keep
+    model: ModelProto, options: Options, samples: Sequence[Feeds] = ()
+) -> tuple[ModelProto, tuple[Change, ...], Fp16Summary | None]:
+    """Convert a model in memory, which stays as it is; return the result, every change, and how FP16 went."""
+    original_ir, half = model.ir_version, None
+    model, changes = _raised(model)
+    source, lowering = _at_opset(model, options.opset)
+    source, rewrites = rewrite(source, options.structure)
+    changes += [*lowering, *(Change(kind="structure", what=what) for what in rewrites)]
+    if options.fp16:
+        result, half = convert_program(
+            source, keep_io_types=options.keep_io_types, calibrate="always", samples=samples, keep=options.keep
         )
-        why = _("no run was possible, so the weights alone decided") if half.calibration == "none" else ""
+        why = _("no test run was possible; decided from the weights alone") if half.calibration == "none" else ""
         changes.append(Change(kind="fp16", what=_("{count} operations", count=half.converted), why=why))
         changes += [
-            Change(kind="kept", what=f"{kept.op} {kept.node}".strip(), why=_why_kept(kept.why)) for kept in half.kept
+            Change(kind="kept", what=f"{kept.op} {kept.node}".strip(), why=WHY_KEPT[kept.why]) for kept in half.kept
         ]
-    elif result is model:
+    elif rewrites or opsets(source.model).get("") != opsets(model).get(""):
+        result = source.filled()
+    else:
         result = ModelProto()
         result.CopyFrom(model)
     result.ir_version = min(result.ir_version, KNOWN_IR)
-    if result.ir_version != model.ir_version:
-        changes.append(Change(kind="ir", what=f"{model.ir_version} → {result.ir_version}"))
+    if result.ir_version != original_ir:
+        changes.append(Change(kind="ir", what=f"{original_ir} → {result.ir_version}"))
     return result, tuple(changes), half
 
 
@@ -112,32 +145,11 @@ def read_samples(path: str | Path) -> list[Feeds]:
         raise BadInput(message, hint=_("Write it with numpy.savez, an array for each input.")) from error
 
 
-def _at_opset(model: ModelProto, wishes: Wishes, changes: list[Change]) -> ModelProto:
-    """Lower the opset as far as was asked or is best; keep it, and say why, where an operator resists."""
+def _raised(model: ModelProto) -> tuple[ModelProto, list[Change]]:
+    """Bring a model that is too old for ONNX Runtime up, as ONNX's own converter does; return it with the change."""
     current = opsets(model).get("", 0)
-    if 0 < current < FIRST_OPSET:
-        model, current = _raised(model, current, changes), FIRST_OPSET
-    targets = (wishes.opset,) if wishes.opset else best_opsets(model)
-    for target in targets:
-        if target >= current:
-            continue
-        try:
-            result, told = lowered(model, target)
-        except CannotLower as error:
-            changes.append(Change(kind="opset", what=f"{current} → {target} ✗", why=error.message))
-            continue
-        changes.append(Change(kind="opset", what=f"{current} → {target}", why=", ".join(told)))
-        return result
-    if wishes.opset and wishes.opset != current:
-        message = _("The model cannot be brought from opset {current} to {target}.")
-        raise WorkFailed(
-            message.format(current=current, target=wishes.opset), hint=_("Export it again with that opset_version.")
-        )
-    return model
-
-
-def _raised(model: ModelProto, current: int, changes: list[Change]) -> ModelProto:
-    """Bring a model that is too old for ONNX Runtime up, as ONNX's own converter does."""
+    if not 0 < current < FIRST_OPSET:
+        return model, []
     try:
         result: ModelProto = onnx.version_converter.convert_version(model, FIRST_OPSET)
     except (RuntimeError, ValueError) as error:
@@ -145,8 +157,25 @@ def _raised(model: ModelProto, current: int, changes: list[Change]) -> ModelProt
         raise WorkFailed(
             message.format(current=current, target=FIRST_OPSET), hint=_("Export it again with a newer opset_version.")
         ) from error
-    changes.append(Change(kind="opset", what=f"{current} → {FIRST_OPSET}"))
-    return result
+    return result, [Change(kind="opset", what=f"{current} → {FIRST_OPSET}")]
+
+
+def _at_opset(model: ModelProto, wanted: int) -> tuple[Program, list[Change]]:
+    """Lower the opset as far as is `wanted` or, for 0, best; keep it, and say why, where an operator resists."""
+    current = opsets(model).get("", 0)
+    changes = []
+    for target in (wanted,) if wanted else best_opsets(model):
+        if target < current:
+            try:
+                source, rewrites = lower(program(model), target)
+            except CannotLower as error:
+                changes.append(Change(kind="opset", what=f"{current} → {target} ✗", why=error.message))
+            else:
+                return source, [*changes, Change(kind="opset", what=f"{current} → {target}", why=", ".join(rewrites))]
+    if wanted and wanted != current:
+        message = _("The model cannot be brought from opset {current} to {target}.", current=current, target=wanted)
+        raise WorkFailed(message, hint=_("Export it again with that opset_version."))
+    return program(model), changes
 
 
 def _validate(model: ModelProto) -> None:
@@ -162,7 +191,7 @@ def _validate(model: ModelProto) -> None:
         ) from error
 
 
-def _log(done: Conversion, output: Path, folder: Path) -> None:
+def _write_log(done: Conversion, output: Path, folder: Path) -> None:
     lines = [f"{done.source} → {done.output}", ""]
     lines += [f"{change.kind:10} {change.what}" + (f": {change.why}" if change.why else "") for change in done.changes]
     for suffix, text in ((".log.json", to_json(done, indent=2)), (".log.txt", "\n".join(lines))):
@@ -171,28 +200,3 @@ def _log(done: Conversion, output: Path, folder: Path) -> None:
             write_whole(path, text + "\n")
         except OSError as error:
             raise unwritable(output.with_name(path.name), error) from error
-
-
-def _why_kept(key: str) -> Message:
-    """Put the reason for which an operation stays FP32 into words."""
-    return {
-        "asked": _("you asked for it"),
-        "between": _("it stands between operations in FP32"),
-        "beyond": _("one of its values is too large for FP16, or too small"),
-        "bits": _("it reads bits, not numbers"),
-        "coordinates": _("it makes coordinates, which FP16 rounds by parts of a pixel"),
-        "difference": _("it takes differences of what arrives in FP32, which rounding would lose among large numbers"),
-        "epsilon": _("its epsilon is zero in FP16"),
-        "exact": _("an integer, a size, a threshold or a condition is computed from it"),
-        "infinite": _("a value too large for FP16 would count as infinite"),
-        "outputs": _("it has further outputs, which are FP32 and which no GPU kernel makes"),
-        "quantised": _("it belongs to a quantised part, which is fused as it stands"),
-        "range": _("DirectML has it in FP32 only, and FP16 loses integers above 2048"),
-        "rehearsal": _("rounding it changes the result"),
-        "scatter": _("it gathers many values into one"),
-        "sequence": _("it handles sequences or optional values"),
-        "subgraph": _("it passes values into its subgraphs and back"),
-        "sums": _("the sums inside it are too large for FP16"),
-        "threshold": _("its thresholds decide on the last digit"),
-        "unseen": _("its values could not be observed"),
-    }[key]

@@ -10,7 +10,7 @@ from onnx import ModelProto
 from assistant.i18n import Message, Text, _
 from assistant.model.finding import Finding
 from assistant.onnx.answers import Checked, Placed
-from assistant.onnx.findings import Look, count_nodes, find, obstacle
+from assistant.onnx.findings import Examination, count_nodes, find, obstacle
 from assistant.onnx.load import load_model
 from assistant.onnx.operators import provider_name, runtime
 from assistant.onnx.placement import place
@@ -21,62 +21,64 @@ def check_model(model: ModelProto | str | Path, provider: str = "dml") -> Checke
     return checked(examine(model, provider))
 
 
-def examine(model: ModelProto | str | Path, provider: str = "dml") -> Look:
+def examine(model: ModelProto | str | Path, provider: str = "dml") -> Examination:
     """Place a model's nodes by the provider's kernels and the limits of the ONNX Runtime that is or would be used."""
     file = "model.onnx" if isinstance(model, ModelProto) else str(model)
     loaded = model if isinstance(model, ModelProto) else load_model(model, weights=False)
     program, nodes = place(loaded, provider)
-    return Look(loaded, program, nodes, provider, runtime(provider), file)
+    return Examination(loaded, program, nodes, provider, runtime(provider), file)
 
 
-def checked(look: Look) -> Checked:
-    """Put the answer together; where the model does not load at all, no node runs anywhere."""
-    stop = obstacle(look)
+def checked(exam: Examination) -> Checked:
+    """Return the answer for users; where the model does not load at all, no node runs anywhere."""
+    stop = obstacle(exam)
     nodes = (
         Placed(name=node.name, op=node.op, device="none" if stop else node.device, why=stop or node.why)
-        for node in look.nodes
+        for node in exam.nodes
     )
-    findings = find(look)
+    findings = find(exam)
     return Checked(
-        provider=look.provider,
+        provider=exam.provider,
         nodes=tuple(nodes),
         findings=findings,
-        verdict=_verdict(look, stop),
-        npu=_on_npu(findings, stop) if look.provider == "dml" else "",
-        copies=look.copies,
+        verdict=_verdict(exam, stop),
+        npu=_on_npu(findings, stop) if exam.provider == "dml" else "",
+        copies=exam.copies,
     )
 
 
-def _verdict(look: Look, stop: Text) -> Message:
-    counts = Counter(node.device for node in look.nodes if node.op != "Constant" and not node.preferred)
+def _verdict(exam: Examination, stop: Text) -> Message:
+    counts = Counter(node.device for node in exam.nodes if node.op != "Constant" and not node.preferred)
     total = counts.total()
-    if look.release.is_newer and (stop or counts["none"]):
-        message = _("Whether it loads is not known: ONNX Runtime {version} is newer than what is known here.")
-        return message.format(version=look.release.version)
+    if exam.release.is_newer and (stop or counts["none"]):
+        message = _("It may or may not load: ONNX Runtime {version} is newer than any release known here.")
+        return message.format(version=exam.release.version)
     if stop:
         return _("It does not load as it is: {why}", why=stop)
     if counts["none"]:
-        message = _("It does not load: nothing runs {nodes} of {all}.")
+        message = _("It does not load: {nodes} of {all} can run nowhere.")
         return message.format(nodes=count_nodes(counts["none"]), all=total)
-    if counts[look.provider] == total:
+    if counts[exam.provider] == total:
         message = _("{device} takes every node that computes ({nodes}).")
-        return message.format(device=provider_name(look.provider), nodes=count_nodes(total))
+        return message.format(device=provider_name(exam.provider), nodes=count_nodes(total))
     message = _(
         "DirectML takes {count} of {all} nodes that compute, the CPU {rest}, with {copies} copies in every run."
     )
-    return message.format(count=counts["dml"], all=total, rest=counts["cpu"], copies=look.copies)
+    return message.format(count=counts["dml"], all=total, rest=counts["cpu"], copies=exam.copies)
+
+
+_AGAINST_NPU = {
+    "npu-fp32": _("FP32"),
+    "npu-dynamic-shape": _("open sizes"),
+    "npu-conv1d": _("1-D convolutions"),
+    "npu-operators": _("operators outside the compiled graph"),
+}
 
 
 def _on_npu(findings: tuple[Finding, ...], stop: Text) -> Message:
-    reasons = {
-        "npu-fp32": _("FP32"),
-        "npu-dynamic-shape": _("open sizes"),
-        "npu-conv1d": _("1-D convolutions"),
-        "npu-operators": _("operators outside the compiled graph"),
-    }
-    against = tuple(reasons[finding.key] for finding in findings if finding.key in reasons)
+    against = tuple(_AGAINST_NPU[finding.key] for finding in findings if finding.key in _AGAINST_NPU)
     if stop:
         return _("On an NPU it does not load either.")
     if against:
-        return _("An NPU would hardly take it, because of: {reasons}.", reasons=against)
-    return _("Nothing is known that would keep an NPU from taking it; its driver decides.")
+        return _("An NPU is unlikely to run it, because of: {reasons}.", reasons=against)
+    return _("Nothing known keeps an NPU from running it; its driver decides.")

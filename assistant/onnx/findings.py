@@ -1,4 +1,4 @@
-"""What stands between a model and its device, each with its way out, in order of what it would gain."""
+"""Advice on a model: what stands between it and its device, each with its remedies, ordered by what that would gain."""
 
 from __future__ import annotations
 
@@ -19,18 +19,21 @@ from assistant.onnx.partition import copies
 from assistant.onnx.placement import Node
 from assistant.onnx.values import Program, Value, attribute, constant_input
 
-MOST_NAMES = 5
+MOST_NAMES = 5  # of nodes, sizes or operators in one sentence
 ORDER = (Severity.ERROR, Severity.WARNING, Severity.INFO)
 CONVOLUTIONS = {"Conv", "ConvTranspose", "MaxPool", "AveragePool", "LpPool"}
 FLAT = 3  # dimensions of what a 1-D convolution takes: batch, channels, length
 FIX = "onnxruntime.tools.make_dynamic_shape_fixed --dim_param"
-GELU_OPSET = 20  # from here on, ONNX Runtime's optimiser makes a Gelu that DirectML has not
+# From here on, ONNX Runtime's optimiser makes a Gelu that DirectML has no kernel for, also at its basic level: source
+# onnxruntime/core/optimizer/gelu_fusion.cc, seen in 1.24.4 and 1.31.1 (2026-11-21).
+GELU_OPSET = 20
+# What DirectML answers: https://github.com/microsoft/DirectML/issues/611
 NOT_SUPPORTED = "The specified device interface or feature level is not supported on this system"
 
 
 @dataclass
-class Look:
-    """A model as it was read, taken apart and placed, with the runtime's limits and the file's name."""
+class Examination:
+    """A model as it was read, analysed and placed, with the runtime's limits and the file's name."""
 
     model: ModelProto
     program: Program
@@ -60,93 +63,109 @@ class Look:
         return [node for node in self.computing if node.device == "dml"]
 
     def ops(self, *names: str) -> list[Node]:
-        """Give the nodes with one of these operators of ONNX's own."""
+        """Return the nodes with one of these operators of ONNX's own."""
         return [node for node in self.computing if node.op in names and not plain_domain(node.step.node.domain)]
 
+
+_AFTERWARDS = _("Cut the post-processing off the model and run it outside.")
+_NO_TRAINING = _("Export the model in evaluation mode, without unused outputs.")
+_UNROLL = _("Unroll loops of fixed length, or run the whole model on the CPU.")
+# What to do about an operator that falls to the CPU.
+INSTEAD = {
+    **dict.fromkeys(("NonMaxSuppression", "Unique", "Compress"), _AFTERWARDS),
+    **dict.fromkeys(("Dropout", "BatchNormalization", "LayerNormalization"), _NO_TRAINING),
+    **dict.fromkeys(("Loop", "Scan"), _UNROLL),
+    "Gelu": _("Use opset 19 or lower, where Gelu is written in simpler operators."),
+    "Einsum": _("Rewrite it as products of two operands each."),
+}
 
 Found = tuple[float, Finding]  # what it would gain, in nodes, and the finding
 
 
-def find(look: Look) -> tuple[Finding, ...]:
-    """Give everything worth knowing: what stops the model first, then by what it would gain, NPUs last."""
-    rules = (_loads, _nowhere, _newer_release, *((_cpu_halves,) if look.provider == "cpu" else DIRECTML))
-    found = [entry for rule in rules for entry in rule(look)]
+def find(exam: Examination) -> tuple[Finding, ...]:
+    """Return everything worth knowing: what stops the model first, then by what it would gain, NPUs last."""
+    rules = (_loads, _nowhere, _newer_release, *((_cpu_halves,) if exam.provider == "cpu" else DIRECTML))
+    found = [entry for rule in rules for entry in rule(exam)]
     found.sort(key=lambda entry: (ORDER.index(entry[1].severity), -entry[0]))
     return tuple(finding for _gain, finding in found)
 
 
-def obstacle(look: Look) -> Text:
-    """Say in a sentence why this ONNX Runtime does not load the model; "" where nothing is known to stop it."""
-    version = runtimes().releases[-1].version if look.release.is_newer else look.release.version
-    if look.model.ir_version > look.release.ir:
+def obstacle(exam: Examination) -> Text:
+    """Return why this ONNX Runtime does not load the model; "" where nothing is known to stop it."""
+    version = runtimes().releases[-1].version if exam.release.is_newer else exam.release.version
+    if exam.model.ir_version > exam.release.ir:
         message = _("ONNX Runtime {version} loads IR versions up to {most}, and the model's is {found}.")
-        return message.format(version=version, most=look.release.ir, found=look.model.ir_version)
-    if look.opset > look.release.opset:
+        return message.format(version=version, most=exam.release.ir, found=exam.model.ir_version)
+    if exam.opset > exam.release.opset:
         message = _("ONNX Runtime {version} loads opsets up to {most}, and the model's is {found}.")
-        return message.format(version=version, most=look.release.opset, found=look.opset)
+        return message.format(version=version, most=exam.release.opset, found=exam.opset)
     return ""
 
 
-def _loads(look: Look) -> Iterator[Found]:
-    text = obstacle(look)
+def _loads(exam: Examination) -> Iterator[Found]:
+    text = obstacle(exam)
     if text:
-        yield _told(_severity(look), "load", text, look.computing, _convert(look))
+        yield _finding(_severity(exam), "load", text, exam.computing, _convert(exam))
 
 
-def _nowhere(look: Look) -> Iterator[Found]:
-    lost = [node for node in look.computing if node.device == "none"]
+def _nowhere(exam: Examination) -> Iterator[Found]:
+    lost = [node for node in exam.computing if node.device == "none"]
     if lost:
-        text = _("{nodes} can run nowhere, so that the model does not load; the first: {why}")
-        way = _advice(_("Export the model for another opset, or replace these operators."))
-        yield _told(_severity(look), "not-implemented", text.format(nodes=_count(lost), why=lost[0].why), lost, way)
+        text = _("{nodes} can run nowhere, so the model does not load; the first: {why}")
+        remedy = _advice(_("Export the model for another opset, or replace these operators."))
+        yield _finding(
+            _severity(exam), "not-implemented", text.format(nodes=_count(lost), why=lost[0].why), lost, remedy
+        )
 
 
-def _severity(look: Look) -> Severity:
-    return Severity.WARNING if look.release.is_newer else Severity.ERROR
+def _severity(exam: Examination) -> Severity:
+    """Return how bad it is not to load: a release newer than those known here may load it after all."""
+    return Severity.WARNING if exam.release.is_newer else Severity.ERROR
 
 
-def _newer_release(look: Look) -> Iterator[Found]:
-    if look.release.is_newer and (obstacle(look) or any(node.device == "none" for node in look.computing)):
+def _newer_release(exam: Examination) -> Iterator[Found]:
+    if exam.release.is_newer and (obstacle(exam) or any(node.device == "none" for node in exam.computing)):
         text = _(
-            "ONNX Runtime {version} is newer than the newest release that is known here, {known}: "
+            "ONNX Runtime {version} is newer than {known}, the newest release known here: "
             "it may run more than this check says.",
-            version=look.release.version,
+            version=exam.release.version,
             known=runtimes().releases[-1].version,
         )
-        way = _advice(_("Let ONNX Runtime itself tell: load the model with it, or update the assistant."))
-        yield _told(Severity.WARNING, "newer-runtime", text, (), way)
+        remedy = _advice(_("Load the model with that ONNX Runtime to find out, or update the assistant."))
+        yield _finding(Severity.WARNING, "newer-runtime", text, (), remedy)
 
 
-def _cpu_halves(look: Look) -> Iterator[Found]:
-    wide = [node for node in look.computing if node.widened]
+def _cpu_halves(exam: Examination) -> Iterator[Found]:
+    wide = [node for node in exam.computing if node.widened]
     if wide:
         text = _("The CPU has no FP16 kernel for {nodes}: they run in FP32, between casts.")
-        way = _advice(_("Keep the FP32 model for the CPU: it is quicker there."))
-        yield _told(Severity.INFO, "fp16-on-cpu", text.format(nodes=_count(wide)), wide, way)
+        remedy = _advice(_("Keep the FP32 model for the CPU: it is faster there."))
+        yield _finding(Severity.INFO, "fp16-on-cpu", text.format(nodes=_count(wide)), wide, remedy)
 
 
-def _wrong_pads(look: Look) -> Iterator[Found]:
-    bad = [node for node in look.ops("Pad") if node.device == "dml" and _has_negative_pads(node)]
+def _wrong_pads(exam: Examination) -> Iterator[Found]:
+    # From opset 11 on, as a comment at `QueryPad` in ONNX Runtime's DmlOperatorPadding.cpp says.
+    bad = [node for node in exam.ops("Pad") if node.device == "dml" and _has_negative_pads(node)]
     if bad:
         text = _("DirectML computes wrong values for negative pads ({nodes}).", nodes=_count(bad))
-        yield _told(Severity.ERROR, "pad-negative", text, bad, _convert(look))
+        yield _finding(Severity.ERROR, "pad-negative", text, bad, _convert(exam))
 
 
-def _opset(look: Look) -> Iterator[Found]:
-    changed = [node for node in look.computing if node.changed]
-    best = _best_opset(look) if changed else look.opset
-    if best != look.opset:
+def _opset(exam: Examination) -> Iterator[Found]:
+    changed = [node for node in exam.computing if node.changed]
+    best = _best_opset(exam) if changed else exam.opset
+    if best != exam.opset:
         text = _("At opset {found}, DirectML has no kernel for the version of {nodes}; opset {best} suits it better.")
-        text = text.format(nodes=_count(changed), found=look.opset, best=best)
-        ways = (_convert(look), _advice(_("Or export the model with opset_version={best}.", best=best)))
-        yield _told(Severity.WARNING, "opset", text, changed, *ways)
+        text = text.format(nodes=_count(changed), found=exam.opset, best=best)
+        remedies = (_convert(exam), _advice(_("Or export the model with opset_version={best}.", best=best)))
+        yield _finding(Severity.WARNING, "opset", text, changed, *remedies)
 
 
-def _best_opset(look: Look) -> int:
+def _best_opset(exam: Examination) -> int:
     """Find the opset at which DirectML's kernels match the most nodes; the nearest one of several."""
     kinds = Counter(
         (node.op, _types(node.step.inputs), _types(node.step.outputs))
-        for node in look.computing
+        for node in exam.computing
         if not plain_domain(node.step.node.domain)
     )
 
@@ -158,124 +177,117 @@ def _best_opset(look: Look) -> int:
             if (version := versions[op]) is not None and match("dml", "", op, version, inputs, outputs)[0]
         )
 
-    low, high = runtimes().best_opsets
-    best: int = max(look.opset, *range(low, high + 1), key=lambda opset: (matched(opset), -abs(opset - look.opset)))
+    low, high = runtimes().best_opsets  # at these, rows match 150 to 153 of ONNX's operators; at 22, 116
+    best: int = max(exam.opset, *range(low, high + 1), key=lambda opset: (matched(opset), -abs(opset - exam.opset)))
     return best
 
 
-def _shapes(look: Look) -> Iterator[Found]:
-    names = _open_sizes(look)
+def _shapes(exam: Examination) -> Iterator[Found]:
+    names = _open_sizes(exam)
     if names:
-        text = _("DirectML compiles nothing whose size is open ({names}), and is several times slower without.")
+        text = _("DirectML does not compile what has open sizes ({names}), and runs several times slower uncompiled.")
         named = [name for name in names if name != "?"][:1]
         fix = [
-            f"python -m {FIX} {shlex.quote(name)} --dim_value 1 {shlex.quote(look.file)} fixed.onnx" for name in named
+            f"python -m {FIX} {shlex.quote(name)} --dim_value 1 {shlex.quote(exam.file)} fixed.onnx" for name in named
         ]
-        ways = (
-            _advice(_("Fix each size in the model, one model for each size that is needed."), *fix),
-            _advice(_("Or fix it for the session, by SessionOptions.add_free_dimension_override_by_name.")),
+        remedies = (
+            _advice(_("Fix the sizes in the model: one model for each size that you need."), *fix),
+            _advice(_("Or fix them for the session, with SessionOptions.add_free_dimension_override_by_name.")),
         )
         text = text.format(names=", ".join(names[:MOST_NAMES]))
-        yield _told(Severity.WARNING, "dynamic-shape", text, (), *ways, gain=len(look.on_device) / 2)
+        yield _finding(Severity.WARNING, "dynamic-shape", text, (), *remedies, gain=len(exam.on_device) / 2)
 
 
-def _control_flow(look: Look) -> Iterator[Found]:
-    flow = [node for node in look.computing if node.step.inner]
+def _control_flow(exam: Examination) -> Iterator[Found]:
+    flow = [node for node in exam.computing if node.step.inner]
     if flow:
         text = _("Branches and loops ({operators}) keep DirectML from compiling the graph that holds them.")
-        way = _advice(_("Unroll loops of fixed length, keep the one branch that is used, or export without them."))
+        remedy = _advice(_("Unroll loops of fixed length, keep the one branch that is used, or export without them."))
         text = text.format(operators=_operators(flow))
-        yield _told(Severity.WARNING, "control-flow", text, flow, way, gain=len(look.on_device) / 3)
+        yield _finding(Severity.WARNING, "control-flow", text, flow, remedy, gain=len(exam.on_device) / 3)
 
 
-def _fallbacks(look: Look) -> Iterator[Found]:
-    """Group what falls to the CPU by its reason; what another opset would mend is told there."""
+def _fallbacks(exam: Examination) -> Iterator[Found]:
+    """Group what falls to the CPU by its reason, without what another opset would mend."""
     groups: dict[Text, list[Node]] = {}
-    for node in look.computing:
+    for node in exam.computing:
         if node.device == "cpu" and not node.preferred and not node.changed:
             groups.setdefault(node.why, []).append(node)
     for why, nodes in groups.items():
         text = _("{nodes} on the CPU: {why}", nodes=_count(nodes), why=why)
         double = all(TensorProto.DOUBLE in _kinds(node) for node in nodes)
-        way = _("Cast FP64 to FP32 where it enters, and compare the results.") if double else _way_out(nodes[0].op)
-        yield _told(Severity.WARNING, "fp64" if double else "no-kernel", text, nodes, _advice(way))
+        remedy = (
+            _("Cast FP64 to FP32 where it enters, and compare the results.")
+            if double
+            else INSTEAD.get(nodes[0].op, _("Replace them with other operators, or accept the copies."))
+        )
+        yield _finding(Severity.WARNING, "fp64" if double else "no-kernel", text, nodes, _advice(remedy))
 
 
-def _way_out(op: str) -> Message:
-    after = _("Cut what follows the network off the model, and run it outside.")
-    training = _("Export the model in evaluation mode, without outputs that nobody takes.")
-    return {
-        **dict.fromkeys(("NonMaxSuppression", "Unique", "Compress"), after),
-        **dict.fromkeys(("Dropout", "BatchNormalization", "LayerNormalization"), training),
-        **dict.fromkeys(("Loop", "Scan"), _("Unroll loops of fixed length, or run the whole model on the CPU.")),
-        "Gelu": _("Use opset 19 or lower, where Gelu is written in simpler operators."),
-        "Einsum": _("Write it as a chain of products of two operands."),
-    }.get(op, _("Replace them by other operators, or accept the copies."))
-
-
-def _gelu(look: Look) -> Iterator[Found]:
-    made = look.ops("Erf") if look.opset >= GELU_OPSET else []
+def _gelu(exam: Examination) -> Iterator[Found]:
+    made = exam.ops("Erf") if exam.opset >= GELU_OPSET else []
     if made:
         text = _("From opset 20 on, ONNX Runtime fuses Erf ({nodes}) into a Gelu that DirectML has no kernel for.")
-        ways = (
-            _advice(_("Use opset 19 or lower."), *_convert(look).commands),
-            _advice(_("Or make the session with disabled_optimizers=['GeluFusionL1'].")),
+        remedies = (
+            _advice(_("Use opset 19 or lower."), *_convert(exam).commands),
+            _advice(_("Or create the session with disabled_optimizers=['GeluFusionL1'].")),
         )
-        yield _told(Severity.WARNING, "gelu-fusion", text.format(nodes=_count(made)), made, *ways)
+        yield _finding(Severity.WARNING, "gelu-fusion", text.format(nodes=_count(made)), made, *remedies)
 
 
-def _single(look: Look) -> Iterator[Found]:
-    size = sum(4 * math.prod(tensor.dims) for tensor in tensors(look.model) if tensor.data_type == TensorProto.FLOAT)
+def _single_precision(exam: Examination) -> Iterator[Found]:
+    size = sum(4 * math.prod(tensor.dims) for tensor in tensors(exam.model) if tensor.data_type == TensorProto.FLOAT)
     if size:
         text = _("The weights are FP32 ({size:.2g} MB): in FP16 they take half the memory and traffic.")
-        yield _told(Severity.INFO, "fp32", text.format(size=size / 1e6), (), _convert(look))
+        yield _finding(Severity.INFO, "fp32", text.format(size=size / 1e6), (), _convert(exam))
 
 
-def _normalised_halves(look: Look) -> Iterator[Found]:
-    found = [node for node in look.on_device if node.op == "LayerNormalization" and TensorProto.FLOAT16 in _kinds(node)]
+def _normalised_halves(exam: Examination) -> Iterator[Found]:
+    # It ignores the attribute stash_type: https://github.com/microsoft/onnxruntime/issues/17692
+    found = [node for node in exam.on_device if node.op == "LayerNormalization" and TensorProto.FLOAT16 in _kinds(node)]
     if found:
         text = _("On DirectML, layer normalisation ({nodes}) sums in FP16 and overflows where a variance passes 65504.")
-        way = _advice(_("Keep them FP32 if the results hold NaN or Inf."))
-        yield _told(Severity.INFO, "layernorm-fp16", text.format(nodes=_count(found)), found, way)
+        remedy = _advice(_("Keep them FP32 if the results hold NaN or Inf."))
+        yield _finding(Severity.INFO, "layernorm-fp16", text.format(nodes=_count(found)), found, remedy)
 
 
-def _integers(look: Look) -> Iterator[Found]:
-    found = [node for node in look.on_device if any(out and out.kind == TensorProto.INT64 for out in node.step.outputs)]
+def _integers(exam: Examination) -> Iterator[Found]:
+    found = [node for node in exam.on_device if any(out and out.kind == TensorProto.INT64 for out in node.step.outputs)]
     if found:
-        text = _("Not every device computes in int64, as {nodes} do; where it does not, they move to the CPU.")
-        way = _advice(_("Use int32 for what the model computes with, if the device leaves them to the CPU."))
-        yield _told(Severity.INFO, "int64", text.format(nodes=_count(found)), found, way)
+        text = _("Not every device computes in int64 ({nodes}); what it cannot compute moves to the CPU.")
+        remedy = _advice(_("Use int32 inside the model if the device leaves them to the CPU."))
+        yield _finding(Severity.INFO, "int64", text.format(nodes=_count(found)), found, remedy)
 
 
-def _copied(look: Look) -> Iterator[Found]:
-    if look.copies:
-        text = _("Copied between device and CPU in every run, apart from inputs and outputs: {count} values.")
-        yield _told(Severity.INFO, "copies", text.format(count=look.copies), gain=look.copies)
+def _copied(exam: Examination) -> Iterator[Found]:
+    if exam.copies:
+        text = _("Values copied between device and CPU in every run, besides inputs and outputs: {count}.")
+        yield _finding(Severity.INFO, "copies", text.format(count=exam.copies), gain=exam.copies)
 
 
-def _npu(look: Look) -> Iterator[Found]:
-    """Give what stops NPUs only; GPUs do all of it."""
-    gpu = _advice(_("Or choose the GPU, by the provider option device_filter=gpu."))
-    single = [node for node in look.on_device if TensorProto.FLOAT in _kinds(node)]
+def _npu(exam: Examination) -> Iterator[Found]:
+    """Yield what stops NPUs only; GPUs do all of it."""
+    gpu = _advice(_("Or choose the GPU, with the provider option device_filter=gpu."))
+    single = [node for node in exam.on_device if TensorProto.FLOAT in _kinds(node)]
     if single:
-        text = _("An NPU computes in FP16 and integers: FP32 ({nodes}) ends with {error}.")
+        text = _("NPUs compute in FP16 and integers: FP32 ({nodes}) fails with {error}.")
         text = text.format(nodes=_count(single), error=f'"{NOT_SUPPORTED}" (887A0004)')
-        yield _told(Severity.INFO, "npu-fp32", text, single, _convert(look), gpu, gain=-1)
-    if _open_sizes(look):
-        yield _told(Severity.INFO, "npu-dynamic-shape", _("An NPU takes fixed sizes only."), (), gpu, gain=-2)
+        yield _finding(Severity.INFO, "npu-fp32", text, single, _convert(exam), gpu, gain=-1)
+    if _open_sizes(exam):
+        yield _finding(Severity.INFO, "npu-dynamic-shape", _("NPUs take fixed sizes only."), (), gpu, gain=-2)
     flat = [
         node
-        for node in look.ops(*CONVOLUTIONS)
+        for node in exam.ops(*CONVOLUTIONS)
         if any(it and len(it.shape or ()) == FLAT for it in node.step.inputs[:1])
     ]
     if flat:
         text = _("NPU drivers refuse 1-D convolutions and pools ({nodes}).", nodes=_count(flat))
-        yield _told(Severity.INFO, "npu-conv1d", text, flat, _convert(look), gpu, gain=-3)
-    odd = [node for node in look.computing if not node.preferred and not (node.device == "dml" and _is_fused(node))]
+        yield _finding(Severity.INFO, "npu-conv1d", text, flat, _convert(exam), gpu, gain=-3)
+    odd = [node for node in exam.computing if not node.preferred and not _is_fused(node)]
     if odd:
-        text = _("{nodes} ({operators}) stay outside the graph that an NPU would be given.")
+        text = _("Left outside the graph that an NPU would be given: {nodes} ({operators}).")
         text = text.format(nodes=_count(odd), operators=_operators(odd))
-        yield _told(Severity.INFO, "npu-operators", text, odd, gpu, gain=-4)
+        yield _finding(Severity.INFO, "npu-operators", text, odd, gpu, gain=-4)
 
 
 DIRECTML = (
@@ -285,7 +297,7 @@ DIRECTML = (
     _control_flow,
     _fallbacks,
     _gelu,
-    _single,
+    _single_precision,
     _normalised_halves,
     _integers,
     _copied,
@@ -293,7 +305,7 @@ DIRECTML = (
 )
 
 
-def _told(
+def _finding(
     severity: Severity,
     key: str,
     text: Text,
@@ -311,14 +323,14 @@ def _advice(text: Message, *commands: str) -> Remedy:
     return Remedy(text=text, commands=commands)
 
 
-def _convert(look: Look) -> Remedy:
+def _convert(exam: Examination) -> Remedy:
     """Point to the conversion, which does by itself what can be done."""
     text = _("Convert it: the result is written beside the model.")
-    return _advice(text, f"assistant onnx convert {shlex.quote(look.file)}")
+    return _advice(text, f"assistant onnx convert {shlex.quote(exam.file)}")
 
 
 def count_nodes(count: int) -> Message:
-    """Write a number of nodes: "1 node", "2 nodes"."""
+    """Return a number of nodes in words: "1 node", "2 nodes"."""
     return ngettext("{count} node", "{count} nodes", count)
 
 
@@ -331,9 +343,9 @@ def _operators(nodes: Sequence[Node]) -> str:
     return ", ".join(names[:MOST_NAMES]) + ("…" if len(names) > MOST_NAMES else "")
 
 
-def _open_sizes(look: Look) -> list[str]:
-    """Name the sizes of the model's inputs that are left open; "?" for one without a name."""
-    shapes = [info.type.tensor_type.shape.dim for info in given_inputs(look.program.model.graph)]
+def _open_sizes(exam: Examination) -> list[str]:
+    """Return the names of the sizes that the model's inputs leave open; "?" for one without a name."""
+    shapes = [info.type.tensor_type.shape.dim for info in given_inputs(exam.program.model.graph)]
     return list(dict.fromkeys(dim.dim_param or "?" for dims in shapes for dim in dims if not dim.HasField("dim_value")))
 
 
@@ -343,8 +355,8 @@ def _has_negative_pads(node: Node) -> bool:
 
 
 def _is_fused(node: Node) -> bool:
-    """Tell whether a node's kernel may join a compiled graph."""
-    kernel = node.kernel
+    """Return whether a node runs on the device, in a kernel that may join a compiled graph."""
+    kernel = node.kernel if node.device == "dml" else None
     return kernel is not None and kernel.fused and kernel.fused_inputs in {None, len(node.step.inputs)}
 
 

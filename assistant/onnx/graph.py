@@ -1,4 +1,4 @@
-"""Walks ONNX models: nodes with their subgraphs and local functions, the order of nodes, the opsets in force."""
+"""Walks over ONNX models: graphs with their subgraphs, stored tensors, the order of nodes, the opsets in force."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ from onnx import (
     ValueInfoProto,
 )
 
-KNOWN_IR = 10  # every ONNX Runtime since 1.18 reads it
+KNOWN_IR = 10  # every release of ONNX Runtime that data/runtimes.json lists reads it
 
 
 def plain_domain(domain: str) -> str:
-    """Give "ai.onnx", ONNX's own domain, its short name ""."""
+    """Normalise the default domain: "ai.onnx" becomes ""."""
     return "" if domain == "ai.onnx" else domain
 
 
 def opsets(holder: ModelProto | FunctionProto) -> dict[str, int]:
-    """Give the imported version of each domain; a model older than imports (IR 1 and 2) uses opset 1."""
+    """Return the imported version of each domain; a model older than imports (IR 1 and 2) uses opset 1."""
     found = {plain_domain(entry.domain): entry.version for entry in holder.opset_import}
     return found or {"": 1}
 
 
 def subgraphs(node: NodeProto) -> Iterator[GraphProto]:
-    """Give the graphs that a node holds in its attributes: branches and bodies of loops."""
+    """Yield the graphs in a node's attributes: branches and bodies of loops."""
     for attribute in node.attribute:
         if attribute.type == AttributeProto.GRAPH:
             yield attribute.g
@@ -41,13 +41,13 @@ def subgraphs(node: NodeProto) -> Iterator[GraphProto]:
 
 
 def bodies(model: ModelProto) -> Iterator[GraphProto | FunctionProto]:
-    """Give everything that holds nodes: the main graph, the local functions, and the graphs inside their nodes."""
+    """Yield everything that holds nodes: the main graph, the local functions, and the graphs inside their nodes."""
     for body in (model.graph, *model.functions):
         yield from nested(body)
 
 
 def nested(body: GraphProto | FunctionProto) -> Iterator[GraphProto | FunctionProto]:
-    """Give a graph or function, and all graphs inside its nodes, however deep."""
+    """Yield a graph or function, and the graphs inside its nodes, however deep."""
     yield body
     for node in body.node:
         for inner in subgraphs(node):
@@ -55,59 +55,54 @@ def nested(body: GraphProto | FunctionProto) -> Iterator[GraphProto | FunctionPr
 
 
 def given_inputs(graph: GraphProto) -> list[ValueInfoProto]:
-    """Give the inputs that a run must be given: older models list their weights among them."""
+    """Return the inputs that a caller must provide; older models list their weights among the inputs, too."""
     weights = {tensor.name for tensor in graph.initializer}
     return [info for info in graph.input if info.name not in weights]
 
 
-def fresh(name: str, taken: set[str]) -> str:
-    """Give a name, with a number where it is taken, and add it to what is taken."""
+def unique_name(name: str, taken: set[str]) -> str:
+    """Return `name`, with a number behind it where it is taken, and add it to `taken`."""
     found = next(one for one in chain([name], (f"{name}_{number}" for number in count(2))) if one not in taken)
     taken.add(found)
     return found
 
 
 def tensors(model: ModelProto) -> Iterator[TensorProto]:
-    """Give every tensor that a model stores: weights of all graphs, and tensors in attributes."""
+    """Yield every tensor that a model stores, also the two that a sparse tensor consists of."""
+    for one in stored(model):
+        yield from (one.values, one.indices) if isinstance(one, SparseTensorProto) else (one,)
+
+
+def stored(model: ModelProto) -> Iterator[TensorProto | SparseTensorProto]:
+    """Yield everything with numbers that a model stores: weights of all graphs, and tensors in attributes."""
     for body in bodies(model):
         if isinstance(body, GraphProto):
             yield from body.initializer
-            for sparse in body.sparse_initializer:
-                yield from (sparse.values, sparse.indices)
-        for node in body.node:
-            for attribute in node.attribute:
-                yield from _tensors_of(attribute)
-
-
-def sparse_tensors(model: ModelProto) -> Iterator[SparseTensorProto]:
-    """Give every sparse tensor that a model stores."""
-    for body in bodies(model):
-        if isinstance(body, GraphProto):
             yield from body.sparse_initializer
         for attribute in (entry for node in body.node for entry in node.attribute):
-            yield from _sparse_of(attribute)
+            if attribute.type == AttributeProto.TENSOR:
+                yield attribute.t
+            elif attribute.type == AttributeProto.SPARSE_TENSOR:
+                yield attribute.sparse_tensor
+            yield from attribute.tensors
+            yield from attribute.sparse_tensors
 
 
 def consumed(node: NodeProto) -> set[str]:
-    """Give the names that a node takes: its inputs, and what its subgraphs take from outside themselves."""
+    """Return the names that a node reads: its inputs, and what its subgraphs take from outside themselves."""
     names = {name for name in node.input if name}
     for graph in subgraphs(node):
-        names |= missing(graph)
+        names |= undefined(graph)
     return names
 
 
 def ordered(nodes: Sequence[NodeProto]) -> list[NodeProto] | None:
-    """Sort nodes so that each stands after the nodes whose outputs it takes; None where they form a cycle.
-
-    Nodes that are in order stay as they are.
-    """
+    """Sort nodes topologically, or return None where they form a cycle; nodes that are in order stay as they are."""
     makers = {name: index for index, node in enumerate(nodes) for name in node.output if name}
     needs = [{makers[name] for name in consumed(node) if name in makers} for node in nodes]
     if all(not need or max(need) < index for index, need in enumerate(needs)):
         return list(nodes)
-    sorter = TopologicalSorter(
-        dict.fromkeys(range(len(nodes)), ())
-    )  # as listed first: of several, the earlier stays so
+    sorter = TopologicalSorter(dict.fromkeys(range(len(nodes)), ()))  # all at first, which makes the order stable
     for index, need in enumerate(needs):
         sorter.add(index, *need)
     try:
@@ -116,8 +111,8 @@ def ordered(nodes: Sequence[NodeProto]) -> list[NodeProto] | None:
         return None
 
 
-def missing(body: GraphProto | FunctionProto) -> set[str]:
-    """Give the names that a body uses and neither takes as inputs nor makes itself."""
+def undefined(body: GraphProto | FunctionProto) -> set[str]:
+    """Return the names that a body uses and neither takes as inputs nor makes itself."""
     if isinstance(body, GraphProto):
         inside, taken = ({value.name for value in side} for side in (body.input, body.output))
         inside |= {tensor.name for tensor in body.initializer}
@@ -128,17 +123,3 @@ def missing(body: GraphProto | FunctionProto) -> set[str]:
         taken |= consumed(node)
         inside.update(node.output)
     return taken - inside - {""}
-
-
-def _tensors_of(attribute: AttributeProto) -> Iterator[TensorProto]:
-    if attribute.type == AttributeProto.TENSOR:
-        yield attribute.t
-    yield from attribute.tensors
-    for sparse in _sparse_of(attribute):
-        yield from (sparse.values, sparse.indices)
-
-
-def _sparse_of(attribute: AttributeProto) -> Iterator[SparseTensorProto]:
-    if attribute.type == AttributeProto.SPARSE_TENSOR:
-        yield attribute.sparse_tensor
-    yield from attribute.sparse_tensors

@@ -2,8 +2,40 @@
 
 from __future__ import annotations
 
-from assistant.model.record import Record
+import tomllib
+from importlib.resources import files
+
+from assistant.model.record import Record, from_plain
 from assistant.onnx.values import FLOAT, NO_TENSOR, UNKNOWN, Step, Value, attribute
+
+Names = frozenset[str]
+
+
+class Operators(Record, frozen=True):
+    """Sets of operators by what they do with numbers; `data/fp16.toml` says what each set means."""
+
+    as_of: str
+    moves: Names
+    follows: Names
+    chooses_type: Names
+    arithmetic: Names
+    runtime: Names
+    carries_large: Names
+    carries_tiny: Names
+    averages: Names
+    adds: Names
+    keeps_size: Names
+    bounded: Names
+    weighted: Names
+    sums_squares: Names
+    sums: Names
+    loops_in_python: Names
+    stays_fp32: dict[str, str]
+    divides_by: dict[str, int]
+
+
+_TABLE = (files(__package__) / "data" / "fp16.toml").read_text(encoding="utf-8")
+OPERATORS = from_plain(tomllib.loads(_TABLE), Operators, "fp16.toml")
 
 
 class Slots(Record, frozen=True):
@@ -13,61 +45,27 @@ class Slots(Record, frozen=True):
     outputs: frozenset[int] = frozenset()
 
 
-# They take a value in whatever type it has: converting it for them would be a Cast for nothing.
-FOLLOWS = frozenset({"Cast", "Shape", "Size"})
-# Their output's type is an attribute of their own, which the conversion writes.
-MAKES = frozenset({"Cast", "ConstantOfShape"})
-# They move values and change none.
-MOVES = frozenset(
-    {
-        "Concat", "DepthToSpace", "Expand", "Flatten", "Gather", "GatherElements", "GatherND", "Identity", "Reshape",
-        "Slice", "SpaceToDepth", "Split", "Squeeze", "Tile", "Transpose", "Unsqueeze",
-    }
-)  # fmt: skip
-# Why an operator stays FP32 whatever it is given: a key of the reasons in `conversion`.
-KEPT = {
-    "AffineGrid": "coordinates",
-    "BitCast": "bits",
-    "DequantizeLinear": "quantised",
-    "IsInf": "infinite",
-    "MeanVarianceNormalization": "sums",
-    "QuantizeLinear": "quantised",
-    "Range": "range",
-}
-# ONNX Runtime's own operators that take and make one type, and have an FP16 kernel in DirectML.
-RUNTIME_OPS = frozenset(
-    {
-        "Attention", "BiasAdd", "BiasGelu", "BiasSplitGelu", "FastGelu", "FusedMatMul", "FusedMatMulActivation", "Gelu",
-        "GroupNorm", "MultiHeadAttention", "NhwcConv", "QuickGelu", "RotaryEmbedding", "SkipLayerNormalization",
-        "SkipSimplifiedLayerNormalization",
-    }
-)  # fmt: skip
-
-
-def kept_op(step: Step) -> str:  # noqa: PLR0911 - a reason each
-    """Give the reason for which a step stays FP32 whatever its values are; "" where nothing stands against FP16."""
-    if any(value is not None and value.kind == NO_TENSOR for value in (*step.inputs, *step.outputs)):
-        return "sequence"
-    if step.inner:
-        return "subgraph"
-    if step.op.startswith("ai.onnx.ml."):
-        return "threshold"
-    if step.op in KEPT:
-        return KEPT[step.op]
-    if step.op.startswith("Scatter") and attribute(step.node, "reduction", b"none") != b"none":
-        return "scatter"
-    if step.op == "BatchNormalization" and any(value is not None for value in step.outputs[1:]):
-        return "outputs"  # which training updates
-    if step.inputs and _dequantized(step):
-        return "quantised"
-    return ""
+def reason_to_keep(step: Step) -> str:
+    """Return the key of the reason for which a step stays FP32 whatever its values are; "" where there is none."""
+    values = (*step.inputs, *step.outputs)
+    reasons = (
+        ("sequence", any(value is not None and value.kind == NO_TENSOR for value in values)),
+        ("subgraph", bool(step.inner)),
+        ("threshold", step.op.startswith("ai.onnx.ml.")),
+        (OPERATORS.stays_fp32.get(step.op, ""), step.op in OPERATORS.stays_fp32),
+        ("scatter", step.op.startswith("Scatter") and attribute(step.node, "reduction", b"none") != b"none"),
+        # The running mean and variance, which training updates.
+        ("outputs", step.op == "BatchNormalization" and any(value is not None for value in step.outputs[1:])),
+        ("quantised", any(map(_is_dequantized, step.inputs))),
+    )
+    return next((why for why, holds in reasons if holds), "")
 
 
 def slots(step: Step) -> Slots:
-    """Tell which inputs and outputs become FP16; none where the operator's definition does not allow it."""
-    if step.op in MAKES:
+    """Return which inputs and outputs become FP16; none where the operator's definition does not allow it."""
+    if step.op in OPERATORS.chooses_type:
         return Slots(outputs=frozenset({0} if _kind(step.outputs[0]) == FLOAT else ()))
-    if step.op in FOLLOWS:
+    if step.op in OPERATORS.follows:
         return Slots()
     form = step.signature
     if form is None:
@@ -83,24 +81,23 @@ def slots(step: Step) -> Slots:
 
 
 def _runtime_slots(step: Step) -> Slots:
-    known = step.node.domain == "com.microsoft" and step.node.op_type in RUNTIME_OPS
+    """Return the slots of an operator that ONNX Runtime defines, ONNX does not, and `data/fp16.toml` lists."""
+    known = step.node.domain == "com.microsoft" and step.node.op_type in OPERATORS.runtime
     if not known or any(_kind(value) == UNKNOWN for value in step.inputs if value is not None) or len(step.outputs) > 1:
         return Slots()
-    halves = [
-        frozenset(i for i, value in enumerate(side) if _kind(value) == FLOAT) for side in (step.inputs, step.outputs)
-    ]
-    return Slots(inputs=halves[0], outputs=halves[1])
+    inputs, outputs = (
+        frozenset(index for index, value in enumerate(side) if _kind(value) == FLOAT)
+        for side in (step.inputs, step.outputs)
+    )
+    return Slots(inputs=inputs, outputs=outputs)
 
 
 def _kind(value: Value | None) -> int:
     return UNKNOWN if value is None else value.kind
 
 
-def _dequantized(step: Step) -> bool:
-    """Tell whether a step takes an activation, not a weight, that was quantised: runtimes fuse it as it stands."""
-    for value in step.inputs:
-        maker = value.maker if value is not None else None
-        source = maker.inputs[0] if maker is not None and maker.op == "DequantizeLinear" else None
-        if source is not None and source.tensor is None and source.maker is not None:
-            return True
-    return False
+def _is_dequantized(value: Value | None) -> bool:
+    """Return whether a value is an activation, no weight, that was quantised: runtimes fuse its taker as it stands."""
+    maker = value.maker if value is not None else None
+    source = maker.inputs[0] if maker is not None and maker.op == "DequantizeLinear" else None
+    return source is not None and source.tensor is None and source.maker is not None

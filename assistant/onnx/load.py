@@ -1,37 +1,47 @@
-"""Reads ONNX models, refusing what nothing could run, and writes them whole, never over their source."""
+"""Reads ONNX models with their external data, and writes them whole, never over their source."""
 
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Iterator
+import os
 from pathlib import Path
 from typing import IO
 
 import onnx
-from google.protobuf.message import DecodeError, Message
-from onnx import GraphProto, ModelProto, TensorProto
+from google.protobuf.message import DecodeError
+from onnx import ModelProto, TensorProto
 from onnx.external_data_helper import set_external_data, uses_external_data
 
 from assistant.host.files import draft, open_plain, put_in_place, write_whole
 from assistant.i18n import _
 from assistant.model.errors import BadInput, unreadable, unwritable
-from assistant.onnx.bounds import LIMIT, model_bytes, refuse_bombs, refuse_crowds, refuse_shapes
-from assistant.onnx.graph import bodies, missing, opsets, ordered, plain_domain, tensors
-from assistant.onnx.operators import runtimes
+from assistant.onnx.bounds import (
+    LIMIT,
+    damaged,
+    not_onnx,
+    refuse_bombs,
+    refuse_broken,
+    refuse_crowds,
+    refuse_garbled,
+    refuse_newer,
+    refuse_scattered,
+    refuse_shapes,
+    refuse_unknown,
+)
+from assistant.onnx.graph import tensors
 
-ROOM = 2**27  # left for everything in a model but its weights
+MARGIN = 2**27  # of the 2 GB, for everything in a model but its weights (chosen)
 KEPT_BYTES = 2**20  # a smaller tensor is always read: its values may decide where a node runs
-INLINE_BYTES = 1024  # a smaller tensor stays in the model file
-ALIGNMENT = 4096  # so that ONNX Runtime can map the weights instead of reading them
-FIRST_IMPORTING_IR = 3
+INLINE_BYTES = 1024  # a smaller tensor stays in the model file, as onnx.save does it
+# A page: ONNX Runtime can map weights that begin at one instead of reading them.
+ALIGNMENT = 4096
+FIRST_IMPORTING_IR = 3  # before, models named no opset: https://github.com/onnx/onnx/blob/main/docs/Versioning.md
 # By name, as older releases of onnx lack the newest types; what is not here is as large as NumPy says.
 PACKED_BITS = {"INT4": 4, "UINT4": 4, "FLOAT4E2M1": 4, "INT2": 2, "UINT2": 2}
 UNSIZED = {"UNDEFINED", "STRING", "FLOAT6E2M3", "FLOAT6E3M2"}
 TYPE_NAMES: dict[int, str] = {number: name for name, number in TensorProto.DataType.items()}
 ENTRIES = {"COMPLEX64": 2, "COMPLEX128": 2}  # of a list, for each number; of all others it is one
 MOST_DIGITS = 19  # of 2**63
-MOST_NAMES = 5
 
 
 def load_model(path: str | Path, *, weights: bool = True) -> ModelProto:
@@ -43,18 +53,18 @@ def load_model(path: str | Path, *, weights: bool = True) -> ModelProto:
     path = Path(path)
     model = _parsed(path)
     refuse_crowds(model, path)
-    _refuse_garbled(model, path)
-    _refuse_newer(model, path)
-    _refuse_unknown(model, path)
+    refuse_garbled(model, path)
+    refuse_newer(model, path)
+    refuse_unknown(model, path)
     refuse_bombs(model, path)
     refuse_shapes(model, path)
-    _refuse_broken(model, path)
+    refuse_broken(model, path)
     try:
         for tensor in tensors(model):
             _complete(tensor, path, weights=weights)
     except OSError as error:
         raise unreadable(path, error) from error
-    _refuse_scattered(model, path)
+    refuse_scattered(model, path)
     return model
 
 
@@ -66,14 +76,15 @@ def save_model(
     external: bool = False,
     folder: Path | None = None,
 ) -> Path:
-    """Write a model whole or not at all and answer its path; the model in memory stays as it is.
+    """Write a model whole or not at all and return its path; the model in memory stays as it is.
 
     Weights go into a file beside it where `external` asks so or the model would exceed 2 GB. With `folder` the files
-    are left there under the same names. Raises `BadInput` when
-    a file to be written is the `source` or holds its weights, and `WorkFailed` when it cannot be written.
+    are left there under the same names. Raises `BadInput` when a file to be written is the `source` or holds its
+    weights, and `WorkFailed` when it cannot be written.
     """
     path = Path(path)
-    data = path.with_name(f"{path.name}.data") if external or _weight_bytes(model) > LIMIT - ROOM else None
+    weights = sum(len(tensor.raw_data) or tensor.ByteSize() for tensor in tensors(model))
+    data = path.with_name(f"{path.name}.data") if external or weights > LIMIT - MARGIN else None
     if source is not None:
         _refuse_source({path, data} - {None}, Path(source))
     try:
@@ -84,128 +95,59 @@ def save_model(
     return path
 
 
+def _content(path: Path) -> bytes:
+    """Read a model's own file whole; raise `OSError` where it is no plain file and `BadInput` where it is over 2 GB.
+
+    It may be a link, as caches of models are full of them.
+    """
+    with open_plain(path, follow=True) as file:
+        data = file.read(LIMIT + 1) if os.fstat(file.fileno()).st_size <= LIMIT else None
+    if data is None or len(data) > LIMIT:
+        raise BadInput(
+            _("{file} is over 2 GB, which no ONNX file can be.", file=path),
+            hint=_("Export it with external data."),
+        )
+    return data
+
+
 def _parsed(path: Path) -> ModelProto:
     try:
-        data = model_bytes(path)
+        data = _content(path)
     except OSError as error:
         raise unreadable(path, error) from error
     if data.startswith(b"version https://git-lfs"):
         raise BadInput(
-            _("{file} is only Git LFS's pointer to a model.", file=path), hint=_("Fetch it with `git lfs pull`.")
+            _("{file} is only a Git LFS pointer, not the model itself.", file=path),
+            hint=_("Fetch it with `git lfs pull`."),
         )
     model = ModelProto()
     try:
         model.ParseFromString(data)
     except DecodeError as error:
-        raise _not_onnx(path) from error
+        raise not_onnx(path) from error
     versioned = model.opset_import or 0 < model.ir_version < FIRST_IMPORTING_IR
     if not (model.ir_version and versioned and model.graph.output):
-        raise _not_onnx(path)
+        raise not_onnx(path)
     return model
-
-
-def _not_onnx(path: Path) -> BadInput:
-    message = _("{file} is not an ONNX model, or only a part of one.", file=path)
-    return BadInput(message, hint=_("Download or export it again."))
-
-
-def _refuse_garbled(model: ModelProto, path: Path) -> None:
-    """Refuse names that are no text, which protobuf lets through until they are read."""
-    try:
-        if all(isinstance(text, str) for text in _texts(model)):
-            return
-    except UnicodeDecodeError as error:
-        raise _not_onnx(path) from error
-    raise _not_onnx(path)
-
-
-def _texts(message: Message) -> Iterator[object]:
-    """Give every text that a message holds; of a tensor its names only, as to read its fields copies the weights."""
-    if isinstance(message, TensorProto):
-        yield from (message.name, *(text for entry in message.external_data for text in (entry.key, entry.value)))
-        return
-    for field, content in message.ListFields():
-        parts = (content,) if isinstance(content, str | bytes | Message) else content
-        if field.type == field.TYPE_STRING:
-            yield from parts
-        elif field.type == field.TYPE_MESSAGE:
-            for part in parts:
-                yield from _texts(part)
-
-
-def _refuse_newer(model: ModelProto, path: Path) -> None:
-    hint = _("Update the package onnx, or export the model for an older version.")
-    if model.ir_version > onnx.IR_VERSION:
-        message = _("{file} is written in IR version {version}, and versions up to {known} are known.")
-        raise BadInput(message.format(file=path, version=model.ir_version, known=onnx.IR_VERSION), hint=hint)
-    used, known = opsets(model).get("", 1), onnx.defs.onnx_opset_version()
-    if used > known:
-        message = _("{file} uses opset {version}, and opsets up to {known} are known.")
-        raise BadInput(message.format(file=path, version=used, known=known), hint=hint)
-
-
-def _refuse_unknown(model: ModelProto, path: Path) -> None:
-    """Refuse operators of domains that neither ONNX Runtime nor the model itself defines."""
-    local = {(function.domain, function.name) for function in model.functions}
-    unknown = {
-        f"{node.domain}::{node.op_type}"
-        for body in bodies(model)
-        for node in body.node
-        if plain_domain(node.domain) not in runtimes().domains and (node.domain, node.op_type) not in local
-    }
-    if unknown:
-        names = ", ".join(sorted(unknown)[:MOST_NAMES])
-        raise BadInput(
-            _("{file} uses operators of a domain that is not known: {names}.", file=path, names=names),
-            hint=_("They need the library that brings them; export the model without them."),
-        )
-
-
-def _refuse_broken(model: ModelProto, path: Path) -> None:
-    """Refuse cycles, names made twice, and names that nothing makes."""
-    hint = _("The file is damaged or was put together wrongly: export it again.")
-    for body in bodies(model):
-        makes = Counter(name for node in body.node for name in node.output if name)
-        twice = next((name for name, count in makes.items() if count > 1), None)
-        if twice is not None:
-            raise BadInput(_("{file} makes the value {name} twice.", file=path, name=twice), hint=hint)
-        if ordered(body.node) is None:
-            raise BadInput(_("The nodes of {file} form a cycle.", file=path), hint=hint)
-    for whole in (model.graph, *model.functions):
-        lacking = sorted(missing(whole))
-        if lacking:
-            message = _("{file} uses the value {name}, which nothing in it makes.")
-            raise BadInput(message.format(file=path, name=lacking[0]), hint=hint)
-
-
-def _refuse_scattered(model: ModelProto, path: Path) -> None:
-    """Refuse sparse weights whose numbers lie outside their shape."""
-    for body in bodies(model):
-        for sparse in body.sparse_initializer if isinstance(body, GraphProto) else ():
-            try:
-                if not uses_external_data(sparse.values):
-                    onnx.checker.check_sparse_tensor(sparse)
-            except onnx.checker.ValidationError as error:
-                raise _damaged(sparse.values, path) from error
 
 
 def _complete(tensor: TensorProto, path: Path, *, weights: bool) -> None:
     """Read a tensor's external data, and refuse a tensor whose data are not as long as its shape says."""
     if TYPE_NAMES.get(tensor.data_type, "UNDEFINED") == "UNDEFINED":
-        message = _("The weights {name} of {file} are numbers of no known kind.", name=tensor.name, file=path)
+        message = _("The weights {name} of {file} have an unknown number type.", name=tensor.name, file=path)
         raise BadInput(message, hint=_("Download or export the model again, with all its files."))
     size = _size(tensor)
     if not uses_external_data(tensor):
         if not _holds(tensor, size):
-            raise _damaged(tensor, path)
+            raise damaged(tensor, path)
         return
     entries = _entries(tensor)
     file = _inside(entries.get("location", ""), path)
     offset, length = entries.get("offset", "0"), entries.get("length", str(size or 0))
     if not (_is_count(offset) and _is_count(length) and int(offset) + int(length) <= file.stat().st_size):
-        raise _damaged(tensor, path)
+        raise damaged(tensor, path)
     if size not in {None, int(length)}:
-        raise _damaged(tensor, path)
+        raise damaged(tensor, path)
     if weights or int(length) <= KEPT_BYTES:
         with open_plain(file, follow=True) as data:
             data.seek(int(offset))
@@ -215,7 +157,7 @@ def _complete(tensor: TensorProto, path: Path, *, weights: bool) -> None:
 
 
 def _size(tensor: TensorProto) -> int | None:
-    """Give the bytes that a tensor's shape and type ask for; None where a type has no fixed size."""
+    """Return the bytes that a tensor's shape and type ask for; None where a type has no fixed size."""
     name = TYPE_NAMES.get(tensor.data_type, "UNDEFINED")
     if name in UNSIZED:
         return None
@@ -224,7 +166,7 @@ def _size(tensor: TensorProto) -> int | None:
 
 
 def _holds(tensor: TensorProto, size: int | None) -> bool:
-    """Tell whether a tensor holds as much as its shape asks for: `size` bytes, or as many entries of a list."""
+    """Return whether a tensor holds as much as its shape asks for: `size` bytes, or as many entries of a list."""
     if size is not None and tensor.HasField("raw_data"):
         return len(tensor.raw_data) == size
     name = TYPE_NAMES.get(tensor.data_type, "UNDEFINED")
@@ -237,17 +179,12 @@ def _holds(tensor: TensorProto, size: int | None) -> bool:
 
 
 def _is_count(text: str) -> bool:
-    """Tell whether a text is a number of bytes; Python refuses to read one of thousands of digits."""
+    """Return whether a text is a number of bytes; Python refuses to read one of thousands of digits."""
     return text.isascii() and text.isdecimal() and len(text) <= MOST_DIGITS
 
 
 def _entries(tensor: TensorProto) -> dict[str, str]:
     return {entry.key: entry.value for entry in tensor.external_data}
-
-
-def _damaged(tensor: TensorProto, path: Path) -> BadInput:
-    message = _("The weights {name} of {file} are not as long as their shape says.", name=tensor.name, file=path)
-    return BadInput(message, hint=_("Download or export the model again, with all its files."))
 
 
 def _inside(location: str, path: Path) -> Path:
@@ -284,10 +221,6 @@ def _refuse_source(written: set[Path | None], source: Path) -> None:
                 _("{file} belongs to the model itself, which is never overwritten.", file=path),
                 hint=_("Name another file for the result."),
             )
-
-
-def _weight_bytes(model: ModelProto) -> int:
-    return sum(len(tensor.raw_data) or tensor.ByteSize() for tensor in tensors(model))
 
 
 def _write(model: ModelProto, path: Path, data: Path | None) -> None:

@@ -18,6 +18,7 @@ from assistant.model.record import Record, from_json
 
 Types = tuple[str | None, ...]  # "" for an argument that is left out, None for a type that is not known
 ELEMENTS: dict[int, str] = {number: name.lower() for name, number in onnx.TensorProto.DataType.items()}
+# Distributions that bring the package onnxruntime; the last two of them hold DirectML.
 FLAVOURS = ("onnxruntime", "onnxruntime-gpu", "onnxruntime-directml", "onnxruntime-windowsml")
 PROVIDERS = ("dml", "cpu")
 
@@ -25,11 +26,11 @@ PROVIDERS = ("dml", "cpu")
 class Kernel(Record, frozen=True):
     """A row of a table: the versions of an operator that it takes, and its types.
 
-    `until` is empty for a row that takes its own version only; `types` gives for each type variable a number in
-    the table's `type_sets`. `came` is the first release that has the row, `gone` the first one that has it no more;
-    either is empty where none is known. `query` names a further condition, `cpu_inputs` are read on the CPU, `fused`
-    tells whether it may join a compiled DirectML graph (only with `fused_inputs` inputs), `host` that it runs on the
-    CPU although it is DirectML's.
+    `until` is None for a row that takes its own version only; `types` gives for each type variable a number in the
+    table's `type_sets`. `came` is the first release that has the row, `gone` the first one that has it no more; either
+    is empty where none is known. `query` names a further condition (see `conditions`), `cpu_inputs` are read on the
+    CPU. `fused` says that it may join a compiled DirectML graph, with `fused_inputs` inputs only where that is set,
+    and `host` that it runs on the CPU although it is DirectML's.
     """
 
     since: int
@@ -44,11 +45,14 @@ class Kernel(Record, frozen=True):
     host: bool = False
 
     def takes(self, version: int) -> bool:
-        """Tell whether it takes an operator as it was changed in `version`."""
+        """Return whether it takes an operator as it was changed in `version`.
+
+        An open-ended row takes its own version only: `VerifyVersion` in onnxruntime/core/framework/kernel_registry.cc.
+        """
         return self.since == version or (self.until is not None and self.since <= version <= self.until)
 
     def is_in(self, release: str) -> bool:
-        """Tell whether a release of ONNX Runtime has it; "" is the newest that is known."""
+        """Return whether a release of ONNX Runtime has it; "" is the newest that is known."""
         if not release:
             return not self.gone
         return _reaches(release, self.came or release) and not (self.gone and _reaches(release, self.gone))
@@ -66,11 +70,11 @@ class Signature(Record, frozen=True):
     since: int = 1
 
     def input(self, index: int) -> str:
-        """Give the type of one input."""
+        """Return the type of one input."""
         return self.inputs[min(index, len(self.inputs) - 1)][1]
 
     def output(self, index: int) -> str:
-        """Give the type of one output."""
+        """Return the type of one output."""
         return self.outputs[min(index, len(self.outputs) - 1)][1]
 
 
@@ -96,7 +100,7 @@ class Release(Record, frozen=True):
 
     @property
     def is_newer(self) -> bool:
-        """Tell whether it is newer than all that are known, so that it may do more than is known."""
+        """Whether it is newer than all that are known, so that it may do more than is known."""
         return not _reaches(runtimes().releases[-1].version, self.version)
 
 
@@ -134,7 +138,7 @@ def table(provider: str) -> Table:
 
 
 def provider_name(provider: str) -> Text:
-    """Name a provider for people."""
+    """Return a provider's name for people."""
     return "DirectML" if provider == "dml" else _("ONNX Runtime's CPU provider")
 
 
@@ -145,7 +149,7 @@ def runtimes() -> Runtimes:
 
 
 def runtime(provider: str) -> Release:
-    """Give the limits of the installed ONNX Runtime, or of the last release where none is installed.
+    """Return the limits of the installed ONNX Runtime, or of the last release where none is installed.
 
     For DirectML only its own flavour counts. A release that is not listed has the limits of the one before it.
     """
@@ -166,13 +170,13 @@ def _installed(flavours: Sequence[str]) -> Iterator[str]:
 
 
 def tensor_type(kind: int, form: str = "tensor") -> str:
-    """Write the type of a tensor as ONNX Runtime's tables do: "tensor(float)" for FP32; `form` for its like."""
+    """Return the type of a tensor as ONNX Runtime's tables write it, such as "tensor(float)" for FP32."""
     return f"{form}({ELEMENTS.get(kind, 'undefined')})"
 
 
 @cache
 def since(domain: str, op: str, opset: int) -> int | None:
-    """Give the version at which an operator last changed at or before an opset; None for one that is not known."""
+    """Return the version at which an operator last changed at or before an opset; None for one that is not known."""
     schema = described(domain, op, opset)
     if schema is None:
         return 1 if any(op in table(provider).signatures.get(domain, {}) for provider in PROVIDERS) else None
@@ -181,7 +185,7 @@ def since(domain: str, op: str, opset: int) -> int | None:
 
 @cache
 def described(domain: str, op: str, opset: int) -> OpSchema | None:
-    """Give ONNX's definition of an operator at an opset; None where it has none."""
+    """Return ONNX's definition of an operator at an opset; None where it has none."""
     try:
         return onnx.defs.get_schema(op, opset, domain)
     except onnx.defs.SchemaError:
@@ -189,7 +193,7 @@ def described(domain: str, op: str, opset: int) -> OpSchema | None:
 
 
 def is_function(schema: OpSchema) -> bool:
-    """Tell whether an operator is defined by simpler ones."""
+    """Return whether an operator is defined by simpler ones."""
     return bool(schema.has_function or schema.has_context_dependent_function)  # type: ignore[attr-defined]
 
 
@@ -199,7 +203,7 @@ def definition(
     opset: int,
     types: Sequence[TypeProto],
 ) -> FunctionProto | None:
-    """Give a node's operator in simpler ones, for the types of its inputs; None where ONNX does not define it so."""
+    """Return a node's operator in simpler ones, for the types of its inputs; None where ONNX does not define it so."""
     body = FunctionProto()
     versions = [one for one in schema.function_opset_versions if one <= opset]
     dependent = [one for one in schema.context_dependent_function_opset_versions if one <= opset]
@@ -230,7 +234,7 @@ def make_call(node: NodeProto, schema: OpSchema, body: FunctionProto, names: tup
 
 
 def holds(schema: Any, body: FunctionProto, opset: int) -> bool:  # noqa: ANN401 - likewise
-    """Tell whether ONNX Runtime uses a definition at an opset: not where it was written for older operators."""
+    """Return whether ONNX Runtime uses a definition at an opset: not where it was written for older operators."""
     if schema.has_context_dependent_function:
         return True
     written = max(version for version in schema.function_opset_versions if version <= opset)
@@ -240,7 +244,7 @@ def holds(schema: Any, body: FunctionProto, opset: int) -> bool:  # noqa: ANN401
 
 @cache
 def signature(domain: str, op: str, version: int) -> Signature:
-    """Give the arguments of an operator's version; none where it is not described."""
+    """Return the arguments of an operator's version; none where it is not described."""
     schema = described(domain, op, version)
     if schema is None:
         own = (table(provider).signatures.get(domain, {}).get(op) for provider in PROVIDERS)
@@ -251,7 +255,7 @@ def signature(domain: str, op: str, version: int) -> Signature:
 
 
 def late(domain: str, op: str, release: str) -> Late | None:
-    """Give the late version of an operator that a release does not know yet; None where there is none."""
+    """Return the late version of an operator that a release does not know yet; None where there is none."""
     found = runtimes().late.get(op) if domain == "" else None
     return found if found and not _reaches(release, found.release) else None
 
@@ -265,7 +269,7 @@ def _reaches(release: str, other: str) -> bool:
 def match(
     provider: str, domain: str, op: str, version: int, inputs: Types, outputs: Types, release: str = ""
 ) -> tuple[Kernel | None, Text]:
-    """Find the kernel of a release that takes a node, "" for the newest, or say in a sentence why none does.
+    """Return the kernel of a release ("" for the newest) that takes a node, or None and the reason.
 
     A type that is not known denies no kernel.
     """
@@ -290,7 +294,7 @@ def match(
 
 
 def _bound(form: Signature, inputs: Types, outputs: Types) -> dict[str, str | None]:
-    """Give the type of each type variable and argument: that of the first argument which is there."""
+    """Return the type of each type variable and argument: that of the first argument which is there."""
     bound: dict[str, str | None] = {}
     for formals, types in ((form.inputs, inputs), (form.outputs, outputs)):
         for index, kind in enumerate(types):

@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 import onnx
-import onnx.inliner
 from onnx import ModelProto, NodeProto, TypeProto, helper
 
 from assistant.i18n import Message, verbatim
 from assistant.model.errors import WorkFailed
 from assistant.onnx.graph import KNOWN_IR, opsets
 from assistant.onnx.operators import definition, described, make_call, tensor_type
-from assistant.onnx.values import Program, Step, Value, attribute, constant_input, program
+from assistant.onnx.values import Program, Step, attribute, constant_input, program
 
-LAST_MATCHED = 21  # DirectML's newest kernel rows
-WITHOUT_SCATTER, WITH_SCATTER = (19, 18, 17, 21), (17, 16, 19, 18, 21)
-SCATTERS = {"ScatterElements", "ScatterND"}  # DirectML has them up to opset 17
+# The newest rows of data/dml.json are for opset 21; those of ScatterElements and ScatterND match up to opset 17.
+LAST_MATCHED = 21
+WITHOUT_SCATTER, WITH_SCATTER = (19, 18, 17, 21), (17, 16, 19, 18, 21)  # best first
+SCATTERS = {"ScatterElements", "ScatterND"}
 LEAVES_AT_20 = {"Erf", "Gelu", "GridSample"}  # from opset 20 on they, or what they are fused to, leave the device
 EXPANDED = "assistant.expanded"
 # Their meaning changed, not their types alone: they are replaced by their definition, or refused.
@@ -29,7 +29,7 @@ class CannotLower(WorkFailed):
 
 
 def best_opsets(model: ModelProto) -> tuple[int, ...]:
-    """Name the opsets that suit DirectML best, best first; none where the model's own does."""
+    """Return the opsets that suit DirectML best, best first; none where the model's own does."""
     current = opsets(model).get("", 0)
     ops = {node.op_type for node in model.graph.node}
     scatters = bool(ops & SCATTERS)
@@ -38,80 +38,78 @@ def best_opsets(model: ModelProto) -> tuple[int, ...]:
 
 
 def lowered(model: ModelProto, target: int) -> tuple[ModelProto, list[str]]:
-    """Rewrite a model for an older opset and say what was rewritten; raise `CannotLower` where an operator resists."""
-    told: list[str] = []
-    source = program(model)
+    """Rewrite a model for an older opset; return the result and what was rewritten. `model` stays as it is.
+
+    Raises `CannotLower` where an operator resists.
+    """
+    source, changes = lower(program(model), target)
+    return source.filled(), changes
+
+
+def lower(source: Program, target: int) -> tuple[Program, list[str]]:
+    """Lower a program as `lowered` does a model; the one that was given is used up, also by a failure."""
+    changes: list[str] = []
     while calls := _expanded(source, target):
-        told += calls
-        source = program(onnx.inliner.inline_local_functions(source.filled()))
-    for step in list(source.steps()):
-        change = _lower(step, target)
-        told += [change] if change else []
-    result = source.filled()
-    result.ir_version = min(result.ir_version, KNOWN_IR)
-    for entry in result.opset_import:
+        changes += calls
+        source = source.renewed()
+    changes += [change for step in source.steps() if (change := _lower(step, target))]
+    source.model.ir_version = min(source.model.ir_version, KNOWN_IR)
+    for entry in source.model.opset_import:
         if entry.domain in {"", "ai.onnx"}:
             entry.version = target
-    return result, told
+    return source.renewed(), changes
 
 
 def _expanded(source: Program, target: int) -> list[str]:
     """Put the definition of operators newer than `target` in place of them, as local functions to be inlined."""
     current = opsets(source.model)[""]
-    told = []
+    changes = []
     for number, step in enumerate(source.steps()):
         if step.node.domain not in {"", "ai.onnx"}:
             continue
         now, then = described("", step.op, current), described("", step.op, target)
         if now is None or (then is not None and (step.op not in CHANGED or now.since_version == then.since_version)):
             continue
-        body = definition(step.node, now, current, [_type_of(value) for value in step.inputs])
+        types = [
+            helper.make_tensor_type_proto(value.kind, value.shape) if value and value.kind > 0 else TypeProto()
+            for value in step.inputs
+        ]
+        body = definition(step.node, now, current, types)
         if body is None:
             raise CannotLower(verbatim(step.op))
-        told.append(f"{step.op} {step.node.name}".strip())
+        changes.append(f"{step.op} {step.node.name}".strip())
         make_call(step.node, now, body, (EXPANDED, f"{step.node.op_type}_{number}"))
         source.model.functions.append(body)
-    if told and EXPANDED not in opsets(source.model):
+    if changes and EXPANDED not in opsets(source.model):
         source.model.opset_import.add(domain=EXPANDED, version=1)
-    return told
-
-
-def _type_of(value: Value | None) -> TypeProto:
-    return helper.make_tensor_type_proto(value.kind, value.shape) if value and value.kind > 0 else TypeProto()
+    return changes
 
 
 def _lower(step: Step, target: int) -> str:
-    """Give one node the form of an older opset; say what changed, "" where nothing had to."""
+    """Rewrite one node in the form of an older opset; return what changed, "" where nothing had to."""
     current = step.signature
     then = described("", step.op, target) if current is not None and step.node.domain in {"", "ai.onnx"} else None
     if then is None or current is None or then.since_version == current.since:
         return ""
-    adapted = ADAPTERS[step.op](step) if step.op in ADAPTERS and _reshaped(step, then) else ""
-    _drop_defaults(step, then)
+    lost = [entry.name for entry in step.node.attribute if entry.name not in then.attributes]
+    reshaped = bool(lost) or len(step.node.input) > then.max_input or step.op == "GridSample"  # which renamed its modes
+    adapted = ADAPTERS[step.op](step) if step.op in ADAPTERS and reshaped else ""
+    now = onnx.defs.get_schema(step.op, current.since, "")
+    for entry in [entry for entry in step.node.attribute if entry.name not in then.attributes]:
+        known = now.attributes.get(entry.name)
+        default = helper.get_attribute_value(known.default_value) if known and known.default_value.name else None
+        if (
+            known is not None and helper.get_attribute_value(entry) == default
+        ):  # it says what the older form does anyway
+            step.node.attribute.remove(entry)
     reason = next(_obstacles(step, then), None)
     if reason is not None:
         raise CannotLower(Message("{op}: {reason}").format(op=step.op, reason=reason))
     return adapted
 
 
-def _reshaped(step: Step, then: onnx.defs.OpSchema) -> bool:
-    """Tell whether the older form takes other inputs or attributes, or is one of those whose modes were renamed."""
-    lost = [entry.name for entry in step.node.attribute if entry.name not in then.attributes]
-    return bool(lost) or len(step.node.input) > then.max_input or step.op == "GridSample"
-
-
-def _drop_defaults(step: Step, then: onnx.defs.OpSchema) -> None:
-    """Remove attributes that the older form lacks where they say what it does anyway."""
-    now = onnx.defs.get_schema(step.node.op_type, step.signature.since if step.signature else 1, "")
-    for entry in list(step.node.attribute):
-        known = now.attributes.get(entry.name)
-        if entry.name not in then.attributes and known is not None:
-            default = helper.get_attribute_value(known.default_value) if known.default_value.name else None
-            if helper.get_attribute_value(entry) == default:
-                step.node.attribute.remove(entry)
-
-
 def _obstacles(step: Step, then: onnx.defs.OpSchema) -> Iterator[str]:
+    """Name what the older form of an operator lacks: attributes, places for values, types."""
     yield from (entry.name for entry in step.node.attribute if entry.name not in then.attributes)
     if len(step.node.input) > then.max_input or len(step.node.output) > then.max_output:
         yield "inputs"
@@ -149,6 +147,7 @@ def _even_split(step: Step) -> str:
 
 
 def _old_modes(step: Step) -> str:
+    """Call an interpolation by the name that it had before opset 20."""
     mode = attribute(step.node, "mode")
     if not isinstance(mode, bytes) or mode not in MODES:
         return ""

@@ -1,18 +1,20 @@
-"""Draws where a model runs, as SVG: stretches of nodes in the lanes of device and CPU, and the copies between."""
+"""Draws where a model runs, as SVG: segments of nodes in the lanes of device and CPU, and the copies between."""
 
 from __future__ import annotations
 
 from collections import Counter
 from pathlib import Path
 
-from assistant.i18n import Text, render, say
-from assistant.onnx.findings import Look, count_nodes, obstacle
-from assistant.onnx.partition import Stretch, stretches
-from assistant.onnx.placement import Node
-from assistant.svg import text
+from assistant.i18n import render, say
+from assistant.onnx.findings import Examination, count_nodes, obstacle
+from assistant.onnx.partition import Segment, segments
+from assistant.svg import document, tag, text
+
+Lanes = dict[str, tuple[float, float, str]]  # left edge, width and title, by device
 
 MOST_BOXES = 24
-MOST_OPERATORS = 4
+MOST_OPERATORS = 4  # named in one box
+LETTER = 7.2  # pixels, about the width of a letter in system-ui at 13 pixels
 WIDTH, MARGIN, GAP, BOX_HEIGHT, STEP, TOP = 760, 20, 20, 46, 78, 84
 
 # Both colour schemes, each on a card of its own, so that any page behind it will do.
@@ -33,76 +35,63 @@ TIP = """<defs><marker id="tip" viewBox="0 0 8 8" refX="7" refY="4" markerWidth=
 <path class="tip" d="M0 0 8 4 0 8z"/></marker></defs>"""
 
 
-def draw(look: Look) -> str:
-    """Give the picture of the main graph; what a node holds in its branches counts with it."""
-    stop = obstacle(look)
-    own = [node for node in look.nodes if node.step.scope is look.program.main and node.op != "Constant"]
-    found = [Stretch("none", own)] if stop and own else stretches(own)
-    lanes = _lanes(look.provider, found)
+def draw(exam: Examination) -> str:
+    """Draw the main graph as SVG; what a node holds in its branches counts with it."""
+    stop = obstacle(exam)
+    own = [node for node in exam.nodes if node.step.scope is exam.program.main and node.op != "Constant"]
+    found = [Segment("none", own)] if stop and own else segments(own)
+    lanes = _lanes(exam.provider, found)
     shown = found[:MOST_BOXES]
     more = len(found) - len(shown)
     height = TOP + STEP * len(shown) + (30 if more else 0) + MARGIN
-    parts = [_heading(look, stop), *_titles(lanes)]
-    parts += [_box(stretch, index, shown, lanes) for index, stretch in enumerate(shown)]
+    title = f"{Path(exam.file).name}: {render(count_nodes(sum(node.op != 'Constant' for node in exam.nodes)))}"
+    counts = Counter(node.device for node in own)
+    description = ", ".join(f"{name}: {counts[device]}" for device, (_left, _width, name) in lanes.items())
+    parts = [f"<style>{STYLE}</style>{TIP}", tag("rect", class_="card", width=WIDTH, height=height, rx=8)]
+    parts += [text(MARGIN, 30, title, class_="lane"), text(MARGIN, 50, render(stop), class_="soft")]
+    for left, width, name in lanes.values():
+        parts.append(text(left + width / 2, TOP - 12, name, class_="lane", text_anchor="middle"))
+    parts += [_box(segment, index, shown, lanes) for index, segment in enumerate(shown)]
     if more:
-        words = say("… and {count} more stretches", count=more)
+        words = say("… and {count} more segments", count=more)
         parts.append(text(WIDTH / 2, height - MARGIN - 8, words, class_="soft", text_anchor="middle"))
-    size = f'width="{WIDTH}" height="{height}"'
-    head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" {size} role="img">'
-    frame = f'<rect class="card" {size} rx="8"/>'
-    return "\n".join([head, f"<style>{STYLE}</style>{TIP}", frame, *parts, "</svg>", ""])
+    return document(WIDTH, height, parts, title, description) + "\n"
 
 
-def _lanes(provider: str, found: list[Stretch]) -> dict[str, tuple[float, float, str]]:
-    """Give each lane in use its left edge, its width and its title."""
+def _lanes(provider: str, found: list[Segment]) -> Lanes:
+    """Return the left edge, width and title of each lane in use."""
     names = {"dml": say("On the device (DirectML)"), "cpu": say("On the CPU"), "none": say("Nowhere")}
-    used = [device for device in names if device == provider or any(stretch.device == device for stretch in found)]
+    used = [device for device in names if device == provider or any(segment.device == device for segment in found)]
     width = (WIDTH - 2 * MARGIN - GAP * (len(used) - 1)) / len(used)
     return {device: (MARGIN + place * (width + GAP), width, names[device]) for place, device in enumerate(used)}
 
 
-def _heading(look: Look, stop: Text) -> str:
-    nodes = [node for node in look.nodes if node.op != "Constant"]
-    title = f"{Path(look.file).name}: {render(count_nodes(len(nodes)))}"
-    return text(MARGIN, 30, title, class_="lane") + text(MARGIN, 50, render(stop), class_="soft")
-
-
-def _titles(lanes: dict[str, tuple[float, float, str]]) -> list[str]:
-    named = {"class_": "lane", "text_anchor": "middle"}
-    return [text(left + width / 2, TOP - 12, title, **named) for left, width, title in lanes.values()]
-
-
-def _box(stretch: Stretch, index: int, shown: list[Stretch], lanes: dict[str, tuple[float, float, str]]) -> str:
-    left, width, _title = lanes[stretch.device]
+def _box(segment: Segment, index: int, shown: list[Segment], lanes: Lanes) -> str:
+    left, width, _title = lanes[segment.device]
     top = TOP + STEP * index
     parts = []
     if index:
-        parts.append(_arrow(shown[index - 1], stretch, top, lanes))
-    parts.append(
-        f'<rect class="{stretch.device}" x="{left:g}" y="{top}" width="{width:g}" height="{BOX_HEIGHT}" rx="6"/>'
-    )
-    head = render(count_nodes(len(stretch.nodes))) if len(stretch.nodes) > 1 else stretch.nodes[0].name
-    for line, (words, kind) in enumerate(((head, ""), (_operators(stretch.nodes), "soft"))):
-        most = int(width / 7.2)
+        parts.append(_arrow(shown[index - 1], segment, top, lanes))
+    parts.append(tag("rect", class_=segment.device, x=left, y=top, width=width, height=BOX_HEIGHT, rx=6))
+    head = render(count_nodes(len(segment.nodes))) if len(segment.nodes) > 1 else segment.nodes[0].name
+    counts = Counter(node.op for node in segment.nodes)
+    operators = ", ".join(f"{op} {count}" for op, count in counts.most_common(MOST_OPERATORS))
+    operators += ", …" if len(counts) > MOST_OPERATORS else ""
+    for line, (words, kind) in enumerate(((head, ""), (operators, "soft"))):
+        most = int(width / LETTER)
         cut = words if len(words) <= most else words[: most - 1] + "…"
         parts.append(text(left + width / 2, top + 19 + 17 * line, cut, class_=kind, text_anchor="middle"))
     return "\n".join(parts)
 
 
-def _arrow(before: Stretch, after: Stretch, top: float, lanes: dict[str, tuple[float, float, str]]) -> str:
+def _arrow(before: Segment, after: Segment, top: float, lanes: Lanes) -> str:
     start, end = (lanes[one.device][0] + lanes[one.device][1] / 2 for one in (before, after))
     floor = top - (STEP - BOX_HEIGHT)
     middle = floor + (STEP - BOX_HEIGHT) / 2
-    path = f'<path class="flow" marker-end="url(#tip)" d="M{start:g} {floor:g}V{middle:g}H{end:g}V{top:g}"/>'
+    way = f"M{start:g} {floor:g}V{middle:g}H{end:g}V{top:g}"
+    path = tag("path", class_="flow", marker_end="url(#tip)", d=way)
     if not after.copies:
         return path
     words = say("{count} copied", count=after.copies)
     aside, anchor = (8, "start") if end > start else (-8, "end")
     return path + text(end + aside, top - 5, words, class_="soft", text_anchor=anchor)
-
-
-def _operators(nodes: list[Node]) -> str:
-    counts = Counter(node.op for node in nodes)
-    return ", ".join(f"{op} {count}" for op, count in counts.most_common(MOST_OPERATORS)) + (
-        ", …" if len(counts) > MOST_OPERATORS else ""
-    )

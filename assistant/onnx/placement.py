@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import onnx.inliner
@@ -12,10 +12,10 @@ from onnx import FunctionProto, ModelProto, NodeProto, TensorProto, TypeProto, V
 from onnx.defs import OpSchema
 
 from assistant.i18n import Text, _, sentences
+from assistant.onnx.conditions import refusal
 from assistant.onnx.graph import bodies, opsets, plain_domain
 from assistant.onnx.operators import (
     Kernel,
-    Late,
     Types,
     definition,
     described,
@@ -29,11 +29,18 @@ from assistant.onnx.operators import (
     table,
     tensor_type,
 )
-from assistant.onnx.values import NO_TENSOR, UNKNOWN, Program, Step, Value, attribute, program, skeleton
+from assistant.onnx.values import NO_TENSOR, UNKNOWN, Program, Step, Value, program, skeleton
 
 OPENED = "assistant.opened"  # the domain of a function that is to be replaced by what it consists of
-SMALL_ELEMENTS = 100  # an initializer up to here does not keep a node on the device
-HALVES = {TensorProto.FLOAT16, TensorProto.BFLOAT16, *range(TensorProto.FLOAT8E4M3FN, TensorProto.FLOAT8E5M2FNUZ + 1)}
+# An initializer of so many numbers does not keep a node on the device, nor does a type of 16 or 8 bits let it go: both
+# from onnxruntime/core/framework/fallback_cpu_capability.cc.
+SMALL_ELEMENTS = 100
+NARROW_FLOATS = {
+    TensorProto.FLOAT16,
+    TensorProto.BFLOAT16,
+    *range(TensorProto.FLOAT8E4M3FN, TensorProto.FLOAT8E5M2FNUZ + 1),
+}
+# DML_TENSOR_DIMENSION_COUNT_MAX1 and GetSupportedDeviceDataTypeMask in the DirectML provider's DmlCommon.h and .cpp.
 MOST_DIMENSIONS = 8
 NEVER_ON_DML = ("tensor(string)", "tensor(complex", "tensor(bfloat16)", "tensor(float8", "tensor(float4")
 
@@ -42,10 +49,9 @@ NEVER_ON_DML = ("tensor(string)", "tensor(complex", "tensor(bfloat16)", "tensor(
 class Node:
     """A placed node: `device` is "dml", "cpu" or "none", `why` a sentence where it is not the wanted one.
 
-    `op` is the operator without its domain.
-    `kernel` is the row that takes it. `changed` tells that another version of the operator has a kernel, `preferred`
-    that the CPU is chosen for a node that the device could take, `widened` that it runs in FP32 between casts.
-    `pieces` are the simpler operators that a function without a kernel is replaced by.
+    `op` is the operator without its domain, `kernel` the row that takes it. `changed` says that another version of the
+    operator has a kernel, `preferred` that the CPU is chosen for a node that the device could take, `widened` that it
+    runs in FP32 between casts. `pieces` are the simpler operators that a function without a kernel is replaced by.
     """
 
     step: Step
@@ -65,7 +71,14 @@ def place(model: ModelProto, provider: str) -> tuple[Program, list[Node]]:
 
     The model stays as it is. A node without a name is called after its operator and its place in its graph.
     """
-    whole = program(_readied(model))
+    bare = skeleton(model)
+    for body in bodies(bare):
+        for index, node in enumerate(body.node):
+            node.name = node.name or f"{node.op_type}#{index}"
+    versions = opsets(bare)  # given to functions, too, so that all of them can be opened
+    for entry in (entry for function in bare.functions for entry in function.opset_import):
+        entry.version = versions.get(plain_domain(entry.domain), entry.version)
+    whole = program(bare)
     placer = _Placer(provider, whole.model)
     nodes = [placer.place(step) for scope in whole.scopes() for step in scope.steps]
     if provider == "dml":
@@ -75,20 +88,8 @@ def place(model: ModelProto, provider: str) -> tuple[Program, list[Node]]:
     return whole, nodes
 
 
-def _readied(model: ModelProto) -> ModelProto:
-    """Copy a model, name the nodes that have no name, and give functions its opsets, so that all can be opened."""
-    bare = skeleton(model)
-    for body in bodies(bare):
-        for index, node in enumerate(body.node):
-            node.name = node.name or f"{node.op_type}#{index}"
-    versions = opsets(bare)
-    for entry in (entry for function in bare.functions for entry in function.opset_import):
-        entry.version = versions.get(plain_domain(entry.domain), entry.version)
-    return bare
-
-
 def type_name(kind: TypeProto) -> str:
-    """Write a type as ONNX Runtime's tables do, such as "seq(tensor(float))"."""
+    """Return a type as ONNX Runtime's tables write it, such as "seq(tensor(float))"."""
     which = kind.WhichOneof("value")
     if which in {"tensor_type", "sparse_tensor_type"}:
         return tensor_type(getattr(kind, which).elem_type, which.removesuffix("_type"))
@@ -115,27 +116,24 @@ class _Placer:
         domain, op = plain_domain(step.node.domain), step.node.op_type
         node = Node(step, op, step.node.name, self.provider)
         opset = self.imports.get(domain, 1)
-        version = self._version(domain, op, opset)
+        newer = late(domain, op, self.release)
+        version = since(domain, op, min(opset, newer.since - 1) if newer else opset)
+        unknown = {one.name for one in step.node.attribute} & newer.attributes if newer else None
         if (domain, op) == ("", "Constant"):
             node.why = _("It becomes a weight when the model is loaded.")
         elif not any(domain in table(provider).operators for provider in ("cpu", "dml")):
             node.device, node.why = "none", _("ONNX Runtime does not know the domain {domain}.", domain=domain)
         elif version is None:
             node.device, node.why = "none", _("{op} is not an operator of opset {opset}.", op=op, opset=opset)
-        elif newer := _newer(step, late(domain, op, self.release)):
+        elif unknown:
             message = _("ONNX Runtime {version} does not know the attribute {attribute} of {op}.")
             node.device = "none"
-            node.why = message.format(version=self.release, attribute=min(newer), op=op)
+            node.why = message.format(version=self.release, attribute=min(unknown), op=op)
         else:
             inputs, outputs = (tuple(self.type_of(value) for value in side) for side in (step.inputs, step.outputs))
             if self.provider == "cpu" or not _on_device(node, domain, version, inputs, outputs):
                 self._on_cpu(node, domain, version, inputs, outputs)
         return node
-
-    def _version(self, domain: str, op: str, opset: int) -> int | None:
-        """Give the version of an operator that the release takes it for."""
-        newer = late(domain, op, self.release)
-        return since(domain, op, min(opset, newer.since - 1) if newer else opset)
 
     def _on_cpu(self, node: Node, domain: str, version: int, inputs: Types, outputs: Types) -> None:
         """Place on the CPU, in FP32 or in pieces where that is needed, what the device does not take."""
@@ -143,13 +141,13 @@ class _Placer:
         if kernel is None and self._in_pieces(node, domain, inputs):
             return
         if kernel is None and "tensor(float16)" in inputs:
-            wide = _widened(inputs), _widened(outputs)
+            wide = (tuple(kind and kind.replace("float16", "float") for kind in side) for side in (inputs, outputs))
             kernel, _why = match("cpu", domain, node.op, version, *wide, self.release)
             node.widened = kernel is not None
             if node.widened and self.provider == "cpu":
                 node.why = _("The CPU has no FP16 kernel of {op}: it runs in FP32, between casts.", op=node.op)
         if kernel is not None:
-            lacking = _refusal(node.step, kernel)
+            lacking = refusal(node.step, kernel)
         node.kernel, node.device = kernel, "none" if lacking else "cpu"
         node.why = sentences((node.why, lacking)) if node.why and lacking not in ("", node.why) else node.why or lacking
 
@@ -187,7 +185,7 @@ class _Placer:
         return place(_opened(step.node, schema, body, known, self.imports), self.provider)[1]
 
     def type_of(self, value: Value | None) -> str | None:
-        """Name a value's type; "" for no value, None for a type that is not known."""
+        """Return the name of a value's type; "" for no value, None for a type that is not known."""
         if value is None:
             return ""
         if value.kind > UNKNOWN:
@@ -196,7 +194,7 @@ class _Placer:
         return type_name(info.type) if info is not None else None
 
     def info_of(self, value: Value) -> ValueInfoProto | None:
-        """Describe a value as an input; None where its type is not known."""
+        """Describe a value as a model's input; None where its type is not known."""
         if value.kind > UNKNOWN:
             return helper.make_tensor_value_info(value.name, value.kind, value.shape)
         return self._declared(value)
@@ -226,11 +224,6 @@ def _opened(
     return onnx.inliner.inline_local_functions(helper.make_model(graph, functions=[body], opset_imports=versions))
 
 
-def _newer(step: Step, unknown: Late | None) -> set[str]:
-    """Give the attributes of a node that came with a version which the release does not know."""
-    return {one.name for one in step.node.attribute} & unknown.attributes if unknown else set()
-
-
 def _on_device(node: Node, domain: str, version: int, inputs: Types, outputs: Types) -> bool:
     """Place on DirectML if it takes the node; say why not otherwise."""
     node.kernel, node.why = match("dml", domain, node.op, version, inputs, outputs)
@@ -240,108 +233,12 @@ def _on_device(node: Node, domain: str, version: int, inputs: Types, outputs: Ty
         return False
     strange = next((kind for kind in (*inputs, *outputs) if kind and kind.startswith(NEVER_ON_DML)), None)
     if strange is not None:
-        node.why = _("DirectML holds no {type}.", type=strange)
+        node.why = _("DirectML does not support {type}.", type=strange)
     elif any(value and len(value.shape or ()) > MOST_DIMENSIONS for value in (*node.step.inputs, *node.step.outputs)):
         node.why = _("DirectML's tensors have at most {most} dimensions.", most=MOST_DIMENSIONS)
     else:
-        node.why = _refusal(node.step, node.kernel)
+        node.why = refusal(node.step, node.kernel)
     return not node.why
-
-
-def _widened(types: Types) -> Types:
-    return tuple(kind and kind.replace("float16", "float") for kind in types)
-
-
-def _refusal(step: Step, kernel: Kernel) -> Text:
-    """Say which further condition of a kernel a node fails; "" for none."""
-    return CONDITIONS[kernel.query](step) if kernel.query else ""
-
-
-def _attribute(step: Step, name: str, default: int = 0) -> int:
-    found = attribute(step.node, name, default)
-    return found if isinstance(found, int) else default
-
-
-def _given(values: Sequence[Value | None], *indexes: int) -> bool:
-    """Tell whether any of these arguments is there."""
-    return any(index < len(values) and values[index] is not None for index in indexes)
-
-
-def _scatter(step: Step) -> Text:
-    bad = attribute(step.node, "reduction", b"none") != b"none"
-    return _("DirectML scatters without a reduction only.") if bad else ""
-
-
-def _resize(step: Step) -> Text:
-    if attribute(step.node, "mode", b"nearest") == b"cubic":
-        return _("DirectML has no cubic interpolation.")
-    bad = _attribute(step, "exclude_outside") or attribute(step.node, "extrapolation_value", 0.0) != 0.0
-    return _("DirectML's Resize has neither exclude_outside nor an extrapolation value.") if bad else ""
-
-
-def _einsum(step: Step) -> Text:
-    equation = attribute(step.node, "equation", b"")
-    bad = len(step.inputs) > 2 or b"..." in (equation if isinstance(equation, bytes) else b"")  # noqa: PLR2004
-    return _("DirectML's Einsum takes two operands at most, and no ellipsis.") if bad else ""
-
-
-def _batch_normalization(step: Step) -> Text:
-    kinds = {value.kind for value in step.inputs if value is not None}
-    if _attribute(step, "training_mode"):
-        return _("DirectML normalises batches for inference only: export the model in evaluation mode.")
-    return _("DirectML's BatchNormalization takes five inputs of one type.") if len(kinds) > 1 else ""
-
-
-def _layer_normalization(step: Step) -> Text:
-    return _("DirectML's layer normalisation has one output only.") if _given(step.outputs, 1, 2) else ""
-
-
-def _attention(step: Step) -> Text:
-    flags = ("unidirectional", "do_rotary", "past_present_share_buffer")
-    bad = _given(step.inputs, 4, 6) or _given(step.outputs, 1) or any(_attribute(step, flag) for flag in flags)
-    return _("DirectML's Attention has neither a past nor a causal or rotary form.") if bad else ""
-
-
-def _quantized_attention(step: Step) -> Text:
-    masked = bool(_attribute(step, "unidirectional")) and _given(step.inputs, 5)
-    bad = masked or _attribute(step, "do_rotary") or _attribute(step, "past_present_share_buffer")
-    return _("DirectML's QAttention has neither a causal form with a mask nor a rotary form.") if bad else ""
-
-
-def _n_bits(step: Step) -> Text:
-    size = _attribute(step, "block_size", 1) or 1
-    bad = _attribute(step, "bits", 4) not in {4, 8} or _attribute(step, "K") % size
-    return _("DirectML multiplies 4-bit and 8-bit weights in whole blocks only.") if bad else ""
-
-
-CONDITIONS: dict[str, Callable[[Step], Text]] = {
-    "Attention": _attention,
-    "BatchNormalization": _batch_normalization,
-    "EinSum": _einsum,
-    "LayerNormalization": _layer_normalization,
-    "MatMulNBits": _n_bits,
-    "MaxPool": lambda step: (
-        _("DirectML's MaxPool counts in row-major order only.") if _attribute(step, "storage_order") else ""
-    ),
-    "Pad": lambda step: (
-        _("DirectML's Pad takes no negative pads.")
-        if min(attribute(step.node, "pads", [0]), default=0) < 0  # type: ignore[call-overload]
-        else ""
-    ),
-    "QAttention": _quantized_attention,
-    "QLinearSigmoid": lambda step: (
-        ""
-        if _given(step.inputs, 4) and _given(step.inputs, 2)
-        else _("DirectML's QLinearSigmoid needs its zero points.")
-    ),
-    "RecurrentNeuralNetwork": lambda step: (
-        _("Recurrent operators run with layout 0 only.") if _attribute(step, "layout") else ""
-    ),
-    "Resize": _resize,
-    "Scatter": _scatter,
-    "SkipLayerNormalization": _layer_normalization,
-    "Slice": lambda step: _("DirectML's Slice takes five inputs at most.") if len(step.inputs) > 5 else "",  # noqa: PLR2004
-}
 
 
 def _prefer_cpu(nodes: Sequence[Node]) -> None:
@@ -351,13 +248,13 @@ def _prefer_cpu(nodes: Sequence[Node]) -> None:
     has no other inputs than such ones, small weights and the graph's inputs, and none in FP16.
     """
     order = {id(node.step): index for index, node in enumerate(nodes)}
-    at_home: set[Value] = set()
+    on_host: set[Value] = set()
     waiting: list[int] = []
     seen: set[int] = set()
 
     def follow(node: Node) -> None:
         for value in filter(None, node.step.outputs):
-            at_home.add(value)
+            on_host.add(value)
             for index in {order[id(taker)] for taker in value.takers if id(taker) in order} - seen:
                 seen.add(index)
                 heapq.heappush(waiting, index)
@@ -367,20 +264,20 @@ def _prefer_cpu(nodes: Sequence[Node]) -> None:
             follow(node)
     while waiting:
         node = nodes[heapq.heappop(waiting)]
-        if node.device == "dml" and all(_is_light(node, place, at_home) for place in range(len(node.step.inputs))):
+        if node.device == "dml" and all(_is_on_host(node, place, on_host) for place in range(len(node.step.inputs))):
             node.device, node.preferred = "cpu", True
-            node.why = _("It only computes shapes, which the CPU does sooner.")
+            node.why = _("It only computes shapes, which is faster on the CPU.")
         if node.device == "cpu":
             follow(node)
 
 
-def _is_light(node: Node, place: int, at_home: set[Value]) -> bool:
-    """Tell whether an input stays on the CPU anyway."""
+def _is_on_host(node: Node, place: int, on_host: set[Value]) -> bool:
+    """Return whether an input stays on the CPU anyway."""
     value = node.step.inputs[place]
-    if value is None or value.kind in HALVES:
+    if value is None or value.kind in NARROW_FLOATS:
         return False
     if value.tensor is not None:
         return int(math.prod(value.tensor.dims)) <= SMALL_ELEMENTS
     if value.maker is None and value.scope is node.step.scope:
         return True
-    return value in at_home and not (node.kernel and place in node.kernel.cpu_inputs)
+    return value in on_host and not (node.kernel and place in node.kernel.cpu_inputs)

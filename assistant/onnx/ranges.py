@@ -8,28 +8,21 @@ import numpy as np
 from numpy.typing import NDArray
 from onnx import TensorProto, numpy_helper
 
-from assistant.onnx.halves import MOVES
+from assistant.onnx.halves import OPERATORS
 from assistant.onnx.values import FLOAT, Program, Step, Value, attribute
 
 LARGEST = 65504.0  # of FP16
 ROUNDED_AWAY = 6e-7  # below, rounding to FP16 changes a number by more than 5 %
 SIGNIFICANT = 2.0**-10  # of a tensor's largest: what is smaller does not count beside it
 
-# What stays large, or tiny, when one of its operands is.
-CARRIES_LARGE = MOVES | {"Abs", "Add", "Max", "Mean", "Min", "Mul", "Neg", "Pad", "Relu", "Sub", "Sum", "Where"}
-CARRIES_TINY = MOVES | {"Abs", "Add", "Clip", "Max", "Mul", "Pow", "Reciprocal", "Sqrt", "Sub", "Sum", "Where"}
-# A tiny constant added to these tells that they may be as tiny.
-SUMMED = MOVES | {"GlobalAveragePool", "Mean", "ReduceMean", "ReduceSum"}
-ADDS = {"Add", "Max", "Sub", "Sum"}
+CARRIES_LARGE = OPERATORS.moves | OPERATORS.carries_large
+CARRIES_TINY = OPERATORS.moves | OPERATORS.carries_tiny
+AVERAGES = OPERATORS.moves | OPERATORS.averages
+KEEPS_SIZE = OPERATORS.moves | OPERATORS.keeps_size
 
-KEEPS_SIZE = MOVES | {
-    "AveragePool", "Cast", "Clip", "Dropout", "GlobalAveragePool", "GlobalMaxPool", "LRN", "LeakyRelu", "MaxPool",
-    "Pad", "Relu", "Resize", "Upsample",
-}  # fmt: skip
-BOUNDED = {"HardSigmoid", "Sigmoid", "Softmax", "Tanh"}
-WEIGHTED = {"Conv", "ConvTranspose", "Gemm", "MatMul"}
 PEAK = 6.0  # the largest of a million normally distributed numbers, in standard deviations, and some more
 HALVED = 0.5**0.5  # what is left of a signal's root mean square when its negative half is cut off
+EPSILON = 1e-5  # BatchNormalization's default
 
 
 class Constant:
@@ -39,25 +32,23 @@ class Constant:
         self.full: NDArray[np.float32] = numpy_helper.to_array(tensor)
         self.peak = _peak(self.full)
         self.large = self.peak > LARGEST
-        within = (
-            self.full
-            if not self.large
-            else np.where(np.isfinite(self.full), np.clip(self.full, -LARGEST, LARGEST), self.full)
-        )
+        within = self.full
+        if self.large:
+            within = np.where(np.isfinite(within), np.clip(within, -LARGEST, LARGEST), within)
         self.half: NDArray[np.float16] = within.astype(np.float16)
-        self.tiny = 0 < self.peak < ROUNDED_AWAY / SIGNIFICANT and self._lost(self.peak * SIGNIFICANT)
-
-    def _lost(self, least: float) -> bool:
-        sizes = np.abs(self.full)
-        return bool(((sizes >= least) & (sizes > 0) & (sizes < ROUNDED_AWAY)).any())
+        self.tiny = False
+        least = self.peak * SIGNIFICANT
+        if 0 < least < ROUNDED_AWAY:
+            sizes = np.abs(self.full)
+            self.tiny = bool(((sizes >= least) & (sizes > 0) & (sizes < ROUNDED_AWAY)).any())
 
     @property
     def vanishes(self) -> bool:
-        """Tell whether a number becomes zero that was none: nothing may be divided by it."""
+        """Whether a number becomes zero that was none: nothing may be divided by it."""
         return bool(((self.half == 0) & (self.full != 0)).any())
 
     def growth(self) -> tuple[float, float]:
-        """Give how a product by it lets a signal grow: on average over its rows, and at most; of a matrix's, the worse.
+        """Return how a product by it lets a signal grow: on average over its rows, and at most; of a matrix the worse.
 
         For a batch normalisation's or another elementwise factor see `peak`.
         """
@@ -77,12 +68,12 @@ class Constants(dict[Value, Constant]):
         return self[value]
 
     def of(self, value: Value | None) -> Constant | None:
-        """Give a value's constant; None where it is none, or not FP32."""
+        """Return a value's constant; None where it is none, or not FP32."""
         return self[value] if value is not None and value.tensor is not None and value.kind == FLOAT else None
 
 
 def outside(program: Program, constants: Constants) -> set[Value]:
-    """Give the values that FP16 cannot hold, as far as the constants tell: beyond its range, or lost below it."""
+    """Return the values that FP16 cannot hold, as far as the constants tell: beyond its range, or lost below it."""
     found: set[Value] = set()
     for scope in program.scopes():
         for step in scope.steps:
@@ -95,14 +86,18 @@ def _mark(step: Step, constants: Constants, found: set[Value]) -> None:
         known = constants.of(value)
         if known is None or value is None:
             continue
-        if (known.large or (step.op == "Div" and index and known.vanishes)) and not _is_limit(step, index):
+        # A bound for Clip beyond FP16 bounds nothing, so that the largest number will do.
+        is_limit = step.op == "Clip" and index > 0
+        is_bias = step.op in OPERATORS.weighted and index > 1
+        is_addend = is_bias or step.op in OPERATORS.adds or step.op == "BatchNormalization"
+        if (known.large or (step.op == "Div" and index and known.vanishes)) and not is_limit:
             found.add(value)
-        elif known.tiny and (known.full.size == 1 or not _is_addend(step, index)):
+        elif known.tiny and (known.full.size == 1 or not is_addend):
             found.add(value)
-            if step.op in ADDS:
+            if step.op in OPERATORS.adds:
                 for other in step.inputs:
                     _mark_summed(other, found)
-    if step.op == "ConstantOfShape" and (_filled(step) > LARGEST or 0 < _filled(step) < ROUNDED_AWAY):
+    if step.op == "ConstantOfShape" and (_fill_value(step) > LARGEST or 0 < _fill_value(step) < ROUNDED_AWAY):
         found.update(value for value in step.outputs if value is not None)
     taken = [value for value in step.inputs if value in found]
     carried = any(value is not None and _carries(step, value, constants) for value in taken)
@@ -122,22 +117,13 @@ def _mark_summed(value: Value | None, found: set[Value]) -> None:
     while value is not None and value.tensor is None and value not in found:
         found.add(value)
         maker = value.maker
-        value = maker.inputs[0] if maker is not None and maker.op in SUMMED and maker.inputs else None
+        value = maker.inputs[0] if maker is not None and maker.op in AVERAGES and maker.inputs else None
 
 
-def _is_limit(step: Step, index: int) -> bool:
-    """Tell whether an input is a bound for Clip: one beyond FP16 bounds nothing, so the largest number will do."""
-    return step.op == "Clip" and index > 0
-
-
-def _is_addend(step: Step, index: int) -> bool:
-    return step.op in ADDS or (step.op in WEIGHTED and index > 1) or step.op == "BatchNormalization"
-
-
-def bound(program: Program, constants: Constants) -> float | None:
-    """Estimate the largest value from the weights, taking signals as independent; None where an operator forbids it."""
+def bound(program: Program, constants: Constants) -> float:
+    """Estimate the largest value from the weights, taking signals as independent; infinite where that is impossible."""
     if any(step.inner for step in program.main.steps):
-        return None
+        return math.inf
     sizes: dict[Value, float] = {}  # root mean squares
     largest = 0.0
     for step in program.main.steps:
@@ -145,7 +131,7 @@ def bound(program: Program, constants: Constants) -> float | None:
             continue
         found = _size(step, sizes, constants)
         if found is None:
-            return None
+            return math.inf
         sizes.update((value, found[0]) for value in step.outputs if value is not None)
         largest = max(largest, found[1])
     return largest * PEAK
@@ -157,11 +143,15 @@ def _size(  # noqa: PLR0911 - a case per kind of operator
     """Estimate the root mean square of a step's output, and that of its strongest channel."""
     if step.op in {"Constant", "ConstantOfShape"}:
         known = constants.of(step.outputs[0])
-        size = known.peak if known is not None else _filled(step)
+        size = known.peak if known is not None else _fill_value(step)
         return size, size
-    if step.op in BOUNDED:
+    if step.op in OPERATORS.bounded:
         return 1.0, 1.0
-    inputs = [_of(value, sizes, constants) for value in step.inputs if value is not None and value.kind == FLOAT]
+    inputs = [
+        known.peak if (known := constants.of(value)) is not None else sizes.get(value, 1.0)
+        for value in step.inputs
+        if value is not None and value.kind == FLOAT
+    ]
     if step.op in KEEPS_SIZE:
         size = math.sqrt(sum(one * one for one in inputs) / max(1, len(inputs))) * (HALVED if step.op == "Relu" else 1)
         return size, max(inputs, default=0.0)
@@ -172,7 +162,7 @@ def _size(  # noqa: PLR0911 - a case per kind of operator
     if step.op == "Mul" and constant:
         size = math.prod(inputs)
         return size, size
-    if step.op in WEIGHTED and len(step.inputs) > 1 and step.inputs[1] in constant:
+    if step.op in OPERATORS.weighted and len(step.inputs) > 1 and step.inputs[1] in constant:
         mean, most = _growth(step.inputs[1], constants)
         return inputs[0] * mean + sum(inputs[2:]), inputs[0] * most + sum(inputs[2:])
     if step.op == "BatchNormalization" and len(constant) == 4:  # noqa: PLR2004 - scale, shift, mean, variance
@@ -180,20 +170,15 @@ def _size(  # noqa: PLR0911 - a case per kind of operator
     return None
 
 
-def _of(value: Value, sizes: dict[Value, float], constants: Constants) -> float:
-    known = constants.of(value)
-    return known.peak if known is not None else sizes.get(value, 1.0)
-
-
 def _is_weight(value: Value) -> bool:
-    """Tell whether a value is a constant, or made as one number repeated."""
-    if value.maker is not None and value.maker.op in MOVES and value.maker.inputs[0] is not None:
+    """Return whether a value is a constant, or made as one number repeated."""
+    if value.maker is not None and value.maker.op in OPERATORS.moves and value.maker.inputs[0] is not None:
         return _is_weight(value.maker.inputs[0])
     return value.tensor is not None or (value.maker is not None and value.maker.op == "ConstantOfShape")
 
 
-def _filled(step: Step | None) -> float:
-    """Give the number that a step fills a tensor with."""
+def _fill_value(step: Step | None) -> float:
+    """Return the number that a step fills a tensor with."""
     content = attribute(step.node, "value") if step is not None else None
     if not isinstance(content, TensorProto):
         return 0.0
@@ -206,28 +191,28 @@ def _growth(value: Value | None, constants: Constants) -> tuple[float, float]:
         return known.growth()
     if value is None or value.maker is None or not value.shape or None in value.shape:
         return math.inf, math.inf
-    length = _filled(value.maker) * math.sqrt(math.prod(size or 1 for size in value.shape[1:]))
+    length = _fill_value(value.maker) * math.sqrt(math.prod(size or 1 for size in value.shape[1:]))
     return length, length
 
 
 def _normalised(step: Step, size: float, constants: Constants) -> tuple[float, float]:
     """Estimate a batch normalisation from its channels' slopes."""
     scale, shift, mean, variance = (
-        np.abs(known.full) if (known := constants.of(value)) is not None else np.float32(_filled(value.maker))
+        np.abs(known.full) if (known := constants.of(value)) is not None else np.float32(_fill_value(value.maker))
         for value in step.inputs[1:5]
         if value is not None and (value.tensor is not None or value.maker is not None)
     )
     given = attribute(step.node, "epsilon")
-    epsilon = given if isinstance(given, float) else 1e-5
+    epsilon = given if isinstance(given, float) else EPSILON
     channels = (size**2 + mean**2) * scale**2 / (variance + epsilon) + shift**2
     return math.sqrt(float(np.mean(channels))), math.sqrt(float(np.max(channels)))
 
 
 def _peak(numbers: NDArray[np.float32]) -> float:
-    """Give the largest size among the finite numbers; infinities and NaN are the same in FP16."""
+    """Return the largest size among the finite numbers; infinities and NaN are the same in FP16."""
     if not numbers.size:
         return 0.0
-    high = max(float(numbers.max()), -float(numbers.min()))
+    high = max(float(numbers.max()), -float(numbers.min()))  # no copy, as weights may be as large as memory
     if math.isfinite(high):
         return high
     finite = np.abs(numbers[np.isfinite(numbers)])

@@ -2,77 +2,142 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import contextlib
+import math
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from onnx import ModelProto
 
+from assistant.onnx.calibrate import Feeds, evaluate, evaluate_on_runtime, feeds
+from assistant.onnx.casts import Writer
+from assistant.onnx.halves import Slots
+from assistant.onnx.ranges import Constants
 from assistant.onnx.values import Program, Step, Value
 
+# All of these were chosen on the models of tests/onnx_traps.py and on onnx's own test models.
 CLOSE = 4e-3  # of the largest number: what an output may differ by
 CLOSE_WIDE = 5e-2  # the same for inputs that are there to find what overflows
 PARTED = 2e-3  # of its own largest: from here on a value inside counts as having gone astray
 MOST_CHANGED = 0.005  # of integers and truths, which change as a whole
+ROUNDS = 8  # of rehearsal, until conversion and original agree
+SIZES = (3, 8, 1)  # tried in turn for sizes that the model leaves open
+DRAWS = 2  # of numbers: what lies close to a threshold shows in one or the other
+
+Values = dict[str, Any]  # what a run gave, by name
+
+
+def distance(expected: Any, found: Any, least: float = 1.0) -> float:  # noqa: ANN401 - arrays, and numbers
+    """Return how far an array is from the one that was expected.
+
+    Of floats it is the largest difference, relative to the largest number expected or to `least` if that is larger; of
+    other types the share that changed. It is infinite where the shapes, or the places of NaN or infinity, are others.
+    """
+    one, other = np.asarray(expected), np.asarray(found)
+    if one.shape != other.shape:
+        return math.inf
+    if not _are_floats(one, other):
+        return float(np.mean(one != other)) if one.size else 0.0
+    one, other = one.astype(np.float64), other.astype(np.float64)
+    if (np.isnan(one) != np.isnan(other)).any() or (np.isinf(one) != np.isinf(other)).any():
+        return math.inf
+    finite = np.isfinite(one)
+    one, other = one[finite], other[finite]
+    return float(np.abs(one - other).max(initial=0)) / max(least, float(np.abs(one).max(initial=0)))
 
 
 def differs(expected: Any, found: Any, limit: float = CLOSE, least: float = 1.0) -> bool:  # noqa: ANN401 - arrays, lists
-    """Tell whether two results differ: in shape, in NaN or infinity, or by more than `limit` of the largest number."""
+    """Return whether two results lie further apart than `limit`, or `MOST_CHANGED` where they are no floats."""
     if isinstance(expected, list) and isinstance(found, list):
         pairs = zip(expected, found, strict=False)
         return len(expected) != len(found) or any(differs(one, other, limit, least) for one, other in pairs)
     if expected is None or found is None or isinstance(expected, dict):
         return False
-    one, other = np.asarray(expected), np.asarray(found)
-    if one.shape != other.shape:
-        return True
-    if one.dtype.kind not in "fc" or other.dtype.kind not in "fc":
-        return bool(one.size) and float(np.mean(one != other)) > MOST_CHANGED
-    return _far(one.astype(np.float64), other.astype(np.float64), limit, least)
+    return distance(expected, found, least) > (limit if _are_floats(expected, found) else MOST_CHANGED)
 
 
-def _far(one: NDArray[np.float64], other: NDArray[np.float64], limit: float, least: float) -> bool:
-    if (np.isnan(one) != np.isnan(other)).any() or (np.isinf(one) != np.isinf(other)).any():
-        return True
-    finite = np.isfinite(one) & np.isfinite(other)
-    if not finite.any():
-        return False
-    scale = max(least, float(np.abs(one[finite]).max()))
-    return float(np.abs(one[finite] - other[finite]).max()) > limit * scale
+def _are_floats(*arrays: object) -> bool:
+    return all(np.asarray(array).dtype.kind in "fc" for array in arrays)
 
 
-def blamed(
+def rehearse(
+    source: Program, converted: dict[Step, Slots], why: dict[Step, str], constants: Constants, samples: Sequence[Feeds]
+) -> bool:
+    """Run original and conversion, rounding at every node, and return whether they agree in the end.
+
+    What parts them is taken out of `converted`, and the reason added to `why`.
+    """
+    limits = [CLOSE] * (len(samples) or DRAWS) + [CLOSE_WIDE] * (not samples)
+    for run in (evaluate, evaluate_on_runtime):
+        with contextlib.suppress(Exception):  # their errors share no base: what neither can run is not rehearsed
+            runs = _original_runs(run, source, samples)
+            for _round in range(ROUNDS if runs else 0):
+                writer = Writer(source, converted, constants)
+                written = writer.write()
+                found = [run(written, given) for given, _expected in runs]
+                pairs = [(expected, one) for (_given, expected), one in zip(runs, found, strict=True)]
+                blame = _blamed(source, converted, writer.names, pairs, limits)
+                if not blame:
+                    return True
+                for step in [step for step in converted if step in blame]:
+                    why[step] = "rehearsal"
+                    del converted[step]
+            if runs:
+                break
+    return False
+
+
+def _original_runs(
+    run: Callable[[ModelProto, Feeds], Values], source: Program, samples: Sequence[Feeds]
+) -> list[tuple[Feeds, Values]]:
+    """Return inputs that the original takes, each with all the values it has then; none where it cannot be run so.
+
+    Nor where ONNX Runtime gives something else: the evaluator computes some operators by another definition.
+    """
+    original = source.filled()
+    for size in SIZES[: 1 if samples else None]:
+        with contextlib.suppress(Exception):
+            runs = [(given, run(original, given)) for given in samples or feeds(source, size, DRAWS)]
+            if run is evaluate:
+                with contextlib.suppress(Exception):  # the runtime need not be able to run the model
+                    given, expected = runs[0]
+                    found = evaluate_on_runtime(original, given)
+                    if any(differs(found[info.name], expected.get(info.name)) for info in original.graph.output):
+                        return []
+            return runs
+    return []
+
+
+def _blamed(
     program: Program,
-    halves: Mapping[Step, object],
+    converted: Mapping[Step, object],
     names: Mapping[Value, str],
-    runs: list[tuple[dict[str, Any], dict[str, Any], float]],
+    pairs: Sequence[tuple[Values, Values]],
+    limits: Sequence[float],
 ) -> set[Step]:
-    """Give the FP16 steps to keep in FP32 after all, from runs of original and conversion.
+    """Return the FP16 steps to keep in FP32 after all, from what original and conversion gave, in pairs.
 
-    A run is what both gave and how far they may differ. Where all agree nothing is blamed; else those steps that stray
-    though what they take did not, then whatever made their inputs, then everything that leads to a wrong output.
+    Where all agree nothing is blamed; else those steps that stray though what they take did not, then whatever made
+    their inputs, then everything that leads to a wrong output.
     """
     outputs = [info.name for info in program.model.graph.output]
     wrong = {
         name
-        for expected, found, limit in runs
+        for (expected, found), limit in zip(pairs, limits, strict=True)
         for name in outputs
         if differs(expected.get(name), found.get(name), limit)
     }
     if not wrong:
         return set()
     steps: set[Step] = set()
-    for expected, found, _limit in runs:
-        steps |= _astray(program, halves, names, expected, found)
-    return steps or _leading_to(program, wrong, halves)
+    for expected, found in pairs:
+        steps |= _first_astray(program, converted, names, expected, found)
+    return steps or _leading_to(program, wrong, converted)
 
 
-def _astray(
-    program: Program,
-    halves: Mapping[Step, object],
-    names: Mapping[Value, str],
-    expected: dict[str, Any],
-    found: dict[str, Any],
+def _first_astray(
+    program: Program, converted: Mapping[Step, object], names: Mapping[Value, str], expected: Values, found: Values
 ) -> set[Step]:
     strayed = {
         value
@@ -85,12 +150,12 @@ def _astray(
     for step in program.main.steps:
         if strayed.intersection(step.outputs) and not strayed.intersection(step.inputs):
             steps |= set(step.within())
-            if step not in halves:
+            if step not in converted:
                 steps |= {value.maker for value in step.inputs if value is not None and value.maker is not None}
-    return steps & halves.keys()
+    return steps & converted.keys()
 
 
-def _leading_to(program: Program, wrong: set[str], halves: Mapping[Step, object]) -> set[Step]:
+def _leading_to(program: Program, wrong: set[str], converted: Mapping[Step, object]) -> set[Step]:
     todo = [program.main.values[name].maker for name in wrong if name in program.main.values]
     found: set[Step] = set()
     while todo:
@@ -100,4 +165,4 @@ def _leading_to(program: Program, wrong: set[str], halves: Mapping[Step, object]
         inside = set(step.within())
         found |= inside
         todo.extend(value.maker for one in inside for value in one.inputs if value is not None)
-    return found & halves.keys()
+    return found & converted.keys()

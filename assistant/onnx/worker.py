@@ -1,6 +1,6 @@
 """Works on one model in a child: a request on stdin, `answer.json` in the working folder.
 
-`Request` says what to do, `Told` what came of it; the parent, which keeps away from onnx and NumPy, reads both here.
+The parent takes `Request` and `Answer` from here and must not import onnx or NumPy: what needs them is imported late.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from assistant.model.errors import AssistantError, BadInput
 from assistant.model.record import Record, from_json, to_json
 from assistant.onnx.answers import Attempt, Checked, Conversion
 
-ANSWER = "answer.json"
+ANSWER_FILE = "answer.json"
 
 
 class Request(Record, frozen=True):
@@ -42,7 +42,7 @@ class Request(Record, frozen=True):
     limit: float = 0.0
 
 
-class Told(Record, frozen=True):
+class Answer(Record, frozen=True):
     """What came of it: one of the answers, with the picture of a check, or the sentence of a refusal."""
 
     checked: Checked | None = None
@@ -55,57 +55,57 @@ class Told(Record, frozen=True):
 
 
 def main() -> None:
-    """Do the work and leave the answer; a fault of ours ends in a traceback, for the parent to tell."""
-    answer = Path(ANSWER).resolve()
+    """Do the work and leave the answer; a fault of ours ends in a traceback, for the parent to report."""
+    place = Path(ANSWER_FILE).resolve()
     request = from_json(sys.stdin.read(), Request, "the request")
     os.chdir(request.here)
     use_language(request.language or None)
     try:
-        told = _done(request)
+        answer = {"check": _check, "convert": _convert, "try": _try}[request.work](request)
     except AssistantError as error:
-        told = Told(code=error.exit_code, message=error.message, hint=error.hint)
-    write_whole(answer, to_json(told))
-
-
-def _done(request: Request) -> Told:
-    try:
-        return {"check": _check, "convert": _convert, "try": _try}[request.work](request)
-    except (AssistantError, MemoryError):
+        answer = Answer(code=error.exit_code, message=error.message, hint=error.hint)
+    except MemoryError:
         raise
-    except Exception as error:
-        _refuse_invalid(request.model, error)
-        raise
+    except Exception:
+        refused = _invalid(request.model)
+        if refused is None:
+            raise
+        answer = Answer(code=refused.exit_code, message=refused.message, hint=refused.hint)
+    write_whole(place, to_json(answer))
 
 
-def _refuse_invalid(file: str, error: Exception) -> None:
+def _invalid(file: str) -> BadInput | None:
     """Lay what we did not foresee at the model's door where ONNX's own checker finds fault with it, too."""
-    import onnx  # noqa: PLC0415 - only this child draws it in
+    import onnx  # noqa: PLC0415 - only this child imports it
 
     from assistant.onnx.load import load_model  # noqa: PLC0415 - likewise
 
     try:
         onnx.checker.check_model(load_model(file, weights=False), full_check=True)
-    except (onnx.checker.ValidationError, onnx.shape_inference.InferenceError, ValueError, RuntimeError) as fault:
-        reason = (str(fault).strip().splitlines() or [type(fault).__name__])[0].rstrip(".")
-        raise BadInput(
+    except BadInput as error:
+        return error
+    except (onnx.checker.ValidationError, onnx.shape_inference.InferenceError, ValueError, RuntimeError) as error:
+        reason = (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
+        return BadInput(
             _("{file} is not a valid model: {reason}.", file=file, reason=reason),
             hint=_("Download or export it again."),
-        ) from error
+        )
+    return None
 
 
-def _check(request: Request) -> Told:
-    from assistant.onnx.examine import checked, examine  # noqa: PLC0415 - draws in onnx and NumPy
+def _check(request: Request) -> Answer:
+    from assistant.onnx.examine import checked, examine  # noqa: PLC0415 - imports onnx and NumPy
     from assistant.onnx.picture import draw  # noqa: PLC0415 - likewise
 
-    look = examine(request.model, request.provider)
-    return Told(checked=checked(look), picture=draw(look) if request.picture else "")
+    exam = examine(request.model, request.provider)
+    return Answer(checked=checked(exam), picture=draw(exam) if request.picture else "")
 
 
-def _convert(request: Request) -> Told:
-    from assistant.onnx.conversion import Wishes, convert, read_samples  # noqa: PLC0415 - draws in onnx and NumPy
+def _convert(request: Request) -> Answer:
+    from assistant.onnx.conversion import Options, convert, read_samples  # noqa: PLC0415 - imports onnx and NumPy
     from assistant.onnx.rewrites import ALWAYS, FLAT_OPS  # noqa: PLC0415 - likewise
 
-    wishes = Wishes(
+    options = Options(
         fp16=request.fp16,
         opset=request.opset,
         structure=(*ALWAYS, *(FLAT_OPS if request.npu else ())),
@@ -114,12 +114,12 @@ def _convert(request: Request) -> Told:
     )
     samples = read_samples(request.inputs) if request.inputs else []
     place = Path(request.place)
-    done = convert(request.model, request.output or None, wishes, samples=samples, force=request.force, folder=place)
-    return Told(conversion=done)
+    done = convert(request.model, request.output or None, options, samples=samples, force=request.force, folder=place)
+    return Answer(conversion=done)
 
 
-def _try(request: Request) -> Told:
-    from assistant.onnx.attempt import try_model  # noqa: PLC0415 - draws in onnx and NumPy
+def _try(request: Request) -> Answer:
+    from assistant.onnx.attempt import try_model  # noqa: PLC0415 - imports onnx and NumPy
     from assistant.onnx.conversion import read_samples  # noqa: PLC0415 - likewise
 
     samples = read_samples(request.inputs) if request.inputs else []
@@ -127,7 +127,7 @@ def _try(request: Request) -> Told:
     answer = try_model(
         request.model, reference, request.provider, samples=samples, limit=request.limit, python=request.python
     )
-    return Told(attempt=answer)
+    return Answer(attempt=answer)
 
 
 if __name__ == "__main__":

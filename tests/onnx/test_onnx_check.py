@@ -17,11 +17,11 @@ from refused import refused
 from assistant.model.finding import Severity
 from assistant.onnx import check_model, operators
 from assistant.onnx.answers import Checked, operator_rows
+from assistant.onnx.conditions import CONDITIONS
 from assistant.onnx.examine import examine
 from assistant.onnx.operators import Kernel, match, runtimes, since, table
-from assistant.onnx.partition import stretches
+from assistant.onnx.partition import segments
 from assistant.onnx.picture import draw
-from assistant.onnx.placement import CONDITIONS
 
 pytestmark = pytest.mark.process
 
@@ -145,7 +145,7 @@ def test_of_a_newer_runtime_nothing_is_denied_for_certain(
     assert "newer-runtime" in keys(answer)
     assert {finding.severity for finding in answer.findings} == {Severity.WARNING}
     assert "99.0.0" in str(answer.verdict)
-    assert "not known" in str(answer.verdict)
+    assert "may not load" in str(answer.verdict)
 
 
 @pytest.mark.parametrize(
@@ -265,7 +265,7 @@ def test_an_npu_is_judged_apart(written: Written):
     assert str(flat.verdict).startswith("DirectML takes every node")
     assert "1-D" in str(flat.npu)
     plain = check_model(written("g (float16[1,4,9,9] x) => (y) { y = Relu(x) }"))
-    assert str(plain.npu).startswith("Nothing is known")
+    assert str(plain.npu).startswith("Nothing known keeps")
 
 
 def test_halves_on_the_cpu_are_told(written: Written):
@@ -284,12 +284,12 @@ def test_operators_that_nothing_runs_stop_the_model(written: Written):
 
 
 def test_copies_are_counted_once_each_way(written: Written):
-    """A value that many nodes take elsewhere is copied once; the stretches add up to the same number."""
+    """A value that many nodes take elsewhere is copied once; the segments add up to the same number."""
     graph = "g (float[2] x) => (y) { a = Relu(x) b = Gelu(a) c = Gelu(a) d = Add(b, c) e = Add(b, d) y = Mul(a, e) }"
-    look = examine(written(graph, opset=20))
-    found = stretches(look.nodes)
-    assert [stretch.device for stretch in found] == ["dml", "cpu", "dml"]
-    assert sum(stretch.copies for stretch in found) == look.copies == 3
+    exam = examine(written(graph, opset=20))
+    found = segments(exam.nodes)
+    assert [segment.device for segment in found] == ["dml", "cpu", "dml"]
+    assert sum(segment.copies for segment in found) == exam.copies == 3
 
 
 def test_operators_off_the_device_come_first(written: Written):
@@ -300,7 +300,7 @@ def test_operators_off_the_device_come_first(written: Written):
 
 
 def test_the_picture_is_sound(written: Written):
-    """The SVG is well formed, has a box for each stretch, and escapes what comes from the model."""
+    """The SVG is well formed, has a box for each segment, and escapes what comes from the model."""
     model = written("g (float[2] x) => (y) { a = Relu(x) b = Gelu(a) y = Neg(b) }", opset=20)
     model.graph.node[1].name = "<b>&"
     picture = ET.fromstring(draw(examine(model)))  # noqa: S314 - our own
@@ -310,10 +310,10 @@ def test_the_picture_is_sound(written: Written):
 
 
 def test_a_long_picture_is_cut(written: Written):
-    """More stretches than fit are counted instead of drawn."""
+    """More segments than fit are counted instead of drawn."""
     nodes = " ".join(f"v{place + 1} = {'Gelu' if place % 2 else 'Relu'}(v{place})" for place in range(60))
     picture = draw(examine(written(f"g (float[2] v0) => (v60) {{ {nodes} }}", opset=20)))
-    assert "36 more stretches" in picture
+    assert "36 more segments" in picture
     assert picture.count("<rect") == 25
 
 

@@ -14,7 +14,8 @@ from onnx_traps import trap
 
 from assistant.cli.onnx import onnx as command
 from assistant.model.errors import BadInput, WorkFailed
-from assistant.onnx.conversion import Wishes, convert
+from assistant.onnx import values
+from assistant.onnx.conversion import Options, convert
 
 
 @pytest.fixture
@@ -77,7 +78,23 @@ def test_a_new_model_is_brought_to_what_directml_loads(tmp_path: Path) -> None:
     done = convert(path)
     assert (done.opset, done.ir_version) == (19, 10)
     with pytest.raises(WorkFailed, match="cannot be brought"):
-        convert(path, tmp_path / "other.onnx", Wishes(opset=25))
+        convert(path, tmp_path / "other.onnx", Options(opset=25))
+
+
+def test_a_model_is_analysed_once_and_again_where_it_was_changed(
+    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The steps of a conversion hand one program on: types are inferred anew only after nodes were changed."""
+    runs: list[None] = []
+    infer = values.shape_inference.infer_shapes
+    monkeypatch.setattr(values.shape_inference, "infer_shapes", lambda model: runs.append(None) or infer(model))
+    convert(source)
+    assert len(runs) == 1
+    model = trap("weight beyond the range")
+    model.opset_import[0].version = 22
+    (tmp_path / "new.onnx").write_bytes(model.SerializeToString())
+    convert(tmp_path / "new.onnx")
+    assert len(runs) == 1 + 2
 
 
 @pytest.mark.parametrize("content", [b"", b"not a model", None])

@@ -80,7 +80,7 @@ def endless(tmp_path: Path) -> Path:
 def test_endless_work_is_ended_and_leaves_nothing(endless: Path) -> None:
     """A loop without an end costs a conversion what the limit allows; no file, no folder and no process stays."""
     began = time.monotonic()
-    refused(assistant("convert", endless, "--limit", "6"), 1, "was ended after 6 s", "--limit")
+    refused(assistant("convert", endless, "--limit", "6"), 1, "was stopped after 6 s", "--limit")
     assert time.monotonic() - began < COMMAND_SECONDS
     assert [path.name for path in endless.parent.iterdir()] == ["model.onnx"]
     assert not any("'assistant.onnx" in str(one.info["cmdline"]) for one in psutil.process_iter(["cmdline"]))
@@ -132,7 +132,7 @@ def test_a_model_that_kills_its_reader_is_refused(tmp_path: Path, monkeypatch: p
     (tmp_path / "crash.py").write_text("import os, signal; os.kill(os.getpid(), signal.SIGSEGV)")
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.setattr(apart, "WORKER", "crash")
-    with pytest.raises(BadInput, match=r"dies of it \(code -11\)"):
+    with pytest.raises(BadInput, match=r"crashed the process that did it \(code -11\)"):
         apart.check(Request(work="check", model="model.onnx", here=str(tmp_path)), apart.limits(60))
 
 
