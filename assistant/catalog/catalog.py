@@ -60,6 +60,11 @@ class TorchWheel(NamedTuple):
     confirmed: bool
 
     @property
+    def version(self) -> str:
+        """The release, such as "2.14.1"."""
+        return self.release.version
+
+    @property
     def minor(self) -> Number:
         """The release line, such as (2, 14)."""
         return self.number[:2]
