@@ -19,7 +19,7 @@ from assistant.model.machine import Machine
 from assistant.model.plan import Planning, Request
 from assistant.model.record import from_json, replace
 from assistant.plan import explain, make_plans, nothing_fits
-from assistant.plan.settle import Case
+from assistant.plan.settle import PlanInputs
 from assistant.session.sources import settled
 
 
@@ -58,7 +58,7 @@ def plan(
         print_answers(read_file(machines), lambda line: _answer(line, request, catalog))
         return
     brief = _brief(machine, replay, request)
-    case = Case(brief, catalog, brief.request)
+    case = PlanInputs(brief, catalog, brief.request)
     planning = make_plans(*case)
     if not (machine or replay) or any(options.values()):
         planning = settled(planning, case, Sources(host_of(None), **options))
