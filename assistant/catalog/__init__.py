@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from assistant.catalog.catalog import AMD_INDEX, Catalog, Number, TorchWheel, load_catalog, number, python_range
-from assistant.catalog.identity import GpuIdentity, gpu_by_pci_id, identified, identify, identify_name
+from assistant.catalog.identity import GpuIdentity, identified, identify, identify_name
 from assistant.catalog.names import vendor_of
 
 __all__ = [
@@ -12,7 +12,6 @@ __all__ = [
     "GpuIdentity",
     "Number",
     "TorchWheel",
-    "gpu_by_pci_id",
     "identified",
     "identify",
     "identify_name",

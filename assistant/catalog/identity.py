@@ -85,9 +85,6 @@ def identify(pci_id: str | None, revision: str | None = None) -> GpuIdentity | N
     return _merged(vendor, exact or [row for row, _revisions in rows])
 
 
-gpu_by_pci_id = identify
-
-
 def identify_name(vendor: Vendor, name: str | None) -> GpuIdentity | None:
     """Look an exact product name up, as drivers, lspci (`GA104 [GeForce RTX 3070]`) or Windows spell it."""
     if not name or vendor not in _FILES:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 from importlib.resources import files
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import msgspec
 
@@ -38,5 +38,11 @@ def read_text(name: str) -> bytes:
 
 
 def read_tables(name: str, kind: type[T]) -> T:
-    """Decode one shipped data file; a fault in it names the file and the key."""
+    """Decode one shipped data file, once for all who ask; a fault in it names the file and the key."""
+    tables: T = _decoded(name, kind)
+    return tables
+
+
+@cache
+def _decoded(name: str, kind: Any) -> Any:  # noqa: ANN401 - a cache keeps no type variable; `read_tables` gives it
     return from_json(read_text(name), kind, f"catalog/data/{name}.json")

@@ -112,10 +112,11 @@ def _own_floor(card: Card, catalog: Catalog) -> Number:
 
 
 def _runs(wheel: TorchWheel, card: Card, context: Context) -> bool:
-    codes, ptx = context.catalog.sm(wheel)
     row = context.catalog.tegra.get(card.capability)
     alone = row is not None and not (row.desktop_code_from and _cuda(wheel.variant) >= _cuda(row.desktop_code_from))
-    return _has_code(codes, ptx, card.capability, alone=alone) and _reaches(_own_floor(card, context.catalog), context)
+    return _has_code(wheel.sm, wheel.ptx, card.capability, alone=alone) and _reaches(
+        _own_floor(card, context.catalog), context
+    )
 
 
 @lru_cache(maxsize=4096)  # a fleet asks for the same cards and builds over and over

@@ -54,11 +54,10 @@ def _native(context: Context, cards: list[Card]) -> Candidate | None:
         cards = [card for card in cards if (card.gfx or "").startswith(known)]
 
     def rating(wheel: TorchWheel) -> tuple[int, bool, tuple[int, ...]]:
-        codes = context.catalog.gfx(wheel)
-        return sum(card.gfx in codes for card in cards), wheel.confirmed, wheel.number
+        return sum(card.gfx in wheel.gfx for card in cards), wheel.confirmed, wheel.number
 
     wheel = max(wheels, key=rating, default=None)  # max keeps the first of equals: variants stand best first
-    served = [card for card in cards if wheel and card.gfx in context.catalog.gfx(wheel)]
+    served = [card for card in cards if wheel and card.gfx in wheel.gfx]
     if wheel is None or not served:
         return None
     reason = _(
@@ -69,7 +68,6 @@ def _native(context: Context, cards: list[Card]) -> Candidate | None:
         targets=_targets(served),
     )
     unsure = [] if wheel.confirmed else [_("No index has been seen to hold this build; check before you rely on it.")]
-    newest = context.catalog.gfx(wheels[0])
     ended = [
         _(
             "AMD no longer supports {name} ({gfx}); torch {version} is the last that runs on it.",
@@ -78,7 +76,7 @@ def _native(context: Context, cards: list[Card]) -> Candidate | None:
             version=wheel.version,
         )
         for card in served
-        if card.gfx not in newest
+        if card.gfx not in wheels[0].gfx  # of the newest build
     ]
     return _candidate(wheel, served, reason, warnings=(*unsure, *ended))
 
@@ -96,7 +94,7 @@ def _bridge(context: Context, cards: list[Card]) -> Candidate | None:
     targets = [card.gfx for card in context.cards if card.vendor is Vendor.AMD and card.gfx]
     pretended = {overrides[gfx].as_gfx if gfx in overrides else gfx for gfx in targets}
     twin = pretended.pop()
-    builds = (wheel for wheel in _linux_builds(context) if wheel.confirmed and twin in context.catalog.gfx(wheel))
+    builds = (wheel for wheel in _linux_builds(context) if wheel.confirmed and twin in wheel.gfx)
     wheel = next(builds, None)
     if pretended or wheel is None:
         return None
