@@ -118,20 +118,21 @@ _FILES = {Vendor.NVIDIA: "gpus_nvidia", Vendor.AMD: "gpus_amd", Vendor.INTEL: "g
 
 @cache
 def _rows(vendor: Vendor) -> tuple[CardRow, ...]:
+    """List a vendor's cards and chips; a card without a generation gets that of the chip with its code."""
     tables = read_tables(_FILES[vendor], CardTables)
     if tables.chips is None:
         return tables.cards.rows
     generations = {row.gfx or row.cc: row.generation for row in tables.chips.rows}
-    cards = (_with_generation(row, generations.get(row.gfx or row.cc)) for row in tables.cards.rows)
+    cards = (
+        row if row.generation else replace(row, generation=generations.get(row.gfx or row.cc))
+        for row in tables.cards.rows
+    )
     return (*cards, *tables.chips.rows)
-
-
-def _with_generation(row: CardRow, generation: str | None) -> CardRow:
-    return row if row.generation else replace(row, generation=generation)
 
 
 @cache
 def _by_device(vendor: Vendor) -> dict[str, list[tuple[CardRow, frozenset[str]]]]:
+    """Return a vendor's cards by PCI device id, each with the revisions that it is told by."""
     found: dict[str, list[tuple[CardRow, frozenset[str]]]] = defaultdict(list)
     for row in _rows(vendor):
         for entry in row.ids:
@@ -142,21 +143,16 @@ def _by_device(vendor: Vendor) -> dict[str, list[tuple[CardRow, frozenset[str]]]
 
 @cache
 def _by_name(vendor: Vendor) -> dict[str, list[CardRow]]:
+    """Return a vendor's cards by the key of each of their names; laptop cards also without the "Mobile" of pci.ids."""
     found: dict[str, list[CardRow]] = defaultdict(list)
+    without_mobile: dict[str, list[CardRow]] = defaultdict(list)
     for row in _rows(vendor):
-        if row.generic:
-            continue
-        for key in {name_key(name) for name in row.names}:
-            found[key].append(row)
-    return {**_without_mobile(found), **found}
-
-
-def _without_mobile(found: dict[str, list[CardRow]]) -> dict[str, list[CardRow]]:
-    """Give the names of laptop cards as drivers write them, without the "Mobile" of pci.ids."""
-    plain: dict[str, list[CardRow]] = defaultdict(list)
+        if not row.generic:
+            for key in dict.fromkeys(map(name_key, row.names)):
+                found[key].append(row)
     for key, rows in found.items():
-        plain[key.partition(" mobile")[0]] += rows
-    return plain
+        without_mobile[key.partition(" mobile")[0]] += rows
+    return {**without_mobile, **found}
 
 
 def _merged(vendor: Vendor, rows: Iterable[CardRow], name: str | None = None) -> GpuIdentity:

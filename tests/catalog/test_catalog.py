@@ -144,7 +144,7 @@ def test_a_broken_refreshed_table_is_refused_in_one_sentence():
 def test_loading_is_quick_and_leaves_the_gpu_tables_alone():
     """Planning's tables are there within 60 ms, and no identity table is read for them."""
     code = (
-        "import time, assistant.catalog as c; t = time.perf_counter(); c.load_catalog(); "
+        "import time, assistant.catalog.catalog as c; t = time.perf_counter(); c.load_catalog(); "
         "from assistant.catalog.tables import read_text; "
         "print(time.perf_counter() - t, read_text.cache_info().currsize)"
     )
