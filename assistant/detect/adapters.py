@@ -11,7 +11,7 @@ from assistant.parsers.system import PciDevice
 
 
 def not_a_gpu(pci_id: str, kind: str = "0300", name: str | None = None) -> Text:
-    """Say in one sentence why an adapter does not count as a GPU; "" for one that does."""
+    """Return why an adapter does not count as a GPU, as one sentence; "" for one that does."""
     idle = idle_adapter(pci_id)
     if idle and idle.kind == "console":
         text = _("{name} ({pci_id}) is a server's console adapter and cannot compute.")
