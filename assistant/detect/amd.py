@@ -56,7 +56,7 @@ def rocm(host: Host, notes: Notes) -> None:
 
 
 def amd_access(host: Host, notes: Notes) -> None:
-    """Say what keeps this user from computing on an AMD GPU: no /dev/kfd, or no right to open it or the GPU's node."""
+    """Note what keeps this user from computing on an AMD GPU: no /dev/kfd, or no right to open it or the GPU's node."""
     if not _amd_on_bus(host):
         return
     kfd = host.access("/dev/kfd")
@@ -66,7 +66,7 @@ def amd_access(host: Host, notes: Notes) -> None:
     nodes = [f"/dev/dri/{name}" for name in host.names("/dev/dri").text.split() if name.startswith("renderD")]
     denied = [path for path in ("/dev/kfd", *nodes) if host.access(path).status == "denied"]
     if denied:
-        text = _("This user may not open {paths}, which ROCm computes through.", paths=", ".join(denied))
+        text = _("This user has no access to {paths}, which ROCm needs.", paths=", ".join(denied))
         remedy = Remedy(
             text=_("Join the groups render and video, then log in again."),
             commands=("sudo usermod -aG render,video $USER",),
@@ -76,7 +76,7 @@ def amd_access(host: Host, notes: Notes) -> None:
 
 
 def _kfd_missing(host: Host, notes: Notes) -> None:
-    """Say why /dev/kfd is missing: this container was not given it, or the kernel's driver is not loaded."""
+    """Note why /dev/kfd is missing: this container was not given it, or the kernel's driver is not loaded."""
     if any(host.link(path) for path in CONTAINER_FILES):
         key = "container-gpu-device-missing"
         text = _("The computer has an AMD GPU, but this container was not given it.")

@@ -29,7 +29,7 @@ def merge(sightings: Iterable[Sighting], notes: Notes) -> tuple[Gpu, ...]:
 
 
 def _same(card: list[Sighting], new: Sighting) -> bool:
-    """Tell whether a sighting is of this card: by bus address, else the first of its kind that this source lacks."""
+    """Return whether a sighting is of this card: by bus address, else the first of its kind that this source lacks."""
     if any(seen.source == new.source for seen in card):
         return False
     buses = {seen.bus for seen in card if seen.bus}

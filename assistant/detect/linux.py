@@ -122,7 +122,7 @@ def intel_memory(host: Host, notes: Notes) -> None:
 
 
 def intel_runtime(host: Host, notes: Notes) -> None:
-    """Say whether the compute driver (Level Zero) of an Intel GPU that PyTorch can use is missing."""
+    """Note whether the compute driver (Level Zero) of an Intel GPU that PyTorch can use is missing."""
     ids = [device.pci_id for device in system.pci_devices(host.ask("pci").text) if device.vendor is Vendor.INTEL]
     known = [identity for identity in map(identify, ids) if identity and identity.xpu == "supported"]
     if not known or any(host.link(path).status != "missing" for path in _INTEL_DRIVERS):
@@ -140,7 +140,7 @@ SECURE_BOOT = "/sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e0
 
 
 def secure_boot(host: Host, notes: Notes) -> None:
-    """Say that Secure Boot is on where a GPU's own kernel module is not loaded, as it may be the reason."""
+    """Note that Secure Boot is on where a GPU's own kernel module is not loaded, as it may be the reason."""
     without_driver = any(
         device.vendor in {Vendor.NVIDIA, Vendor.AMD} and device.driver not in {"nvidia", "amdgpu"}
         for device in system.pci_devices(host.ask("pci").text)

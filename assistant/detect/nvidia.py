@@ -34,7 +34,7 @@ def nvidia_gpus_on_windows(host: Host, notes: Notes) -> None:
 
 
 def _library(host: Host, notes: Notes) -> bool:
-    """Ask NVML; tell whether it knew a device."""
+    """Ask NVML; return whether it knew a device."""
     answer = host.facts("nvml")
     devices = answer.get("devices")
     if not isinstance(devices, list):
@@ -56,7 +56,7 @@ def _library(host: Host, notes: Notes) -> bool:
 
 
 def _tool(host: Host, notes: Notes) -> bool:
-    """Ask nvidia-smi, whose complaint is kept when it has one; tell whether it said anything of use."""
+    """Ask nvidia-smi, whose complaint is kept when it has one; return whether it said anything of use."""
     answer = host.run("nvidia-smi")
     if answer.status == "missing":
         answer = host.run("/usr/lib/wsl/lib/nvidia-smi")

@@ -70,7 +70,7 @@ def adapters(host: Host, notes: Notes) -> None:
         name, pci_id = found.gpu.name or "", found.gpu.pci_id
         reason = not_a_gpu(pci_id or "", name=name)
         if not reason and pci_id and present is not None and pci_id not in there:
-            reason = _("{name} is known to Windows but is not there now.", name=name)
+            reason = _("Windows knows {name}, but it is not connected now.", name=name)
         if reason:
             notes.finding("adapter-skipped", Severity.INFO, reason)
             continue

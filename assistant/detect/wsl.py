@@ -52,7 +52,7 @@ def wsl(host: Host, notes: Notes) -> None:
 
 
 def _windows_too_old(host: Host, notes: Notes) -> bool:
-    """Note the Windows around this WSL; tell whether it is too old to share its GPU."""
+    """Note the Windows around this WSL; return whether it is too old to share its GPU."""
     values = windows.reg_query(host.run("reg.exe", "query", VERSION).text)
     name, build = windows.windows_name(values), str(values.get("CurrentBuild", ""))
     if name is None:

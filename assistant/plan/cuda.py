@@ -81,7 +81,7 @@ def _fitting(context: Context) -> list[TorchWheel]:
 
 
 def _reaches(least: Number, context: Context) -> bool:
-    """Tell whether the driver is at least of a version; an unknown version is taken to be new enough.
+    """Return whether the driver is at least of a version; an unknown version is taken to be new enough.
 
     Where only the driver's CUDA version is known, it is compared with the highest one that the branch supports.
     """
@@ -121,7 +121,7 @@ def _runs(wheel: TorchWheel, card: Card, context: Context) -> bool:
 
 @lru_cache(maxsize=4096)  # a fleet asks for the same cards and builds over and over
 def _has_code(codes: tuple[int, ...], ptx: int | None, capability: Number, *, alone: bool) -> bool:
-    """Tell whether code serves a capability: the same major, an equal or lower minor; else PTX newer than all code.
+    """Return whether code serves a capability: the same major, an equal or lower minor; else PTX newer than all code.
 
     What stands `alone` takes only its very own code. The rules: "Binary Compatibility" and "PTX Compatibility" in
     https://docs.nvidia.com/cuda/cuda-c-programming-guide/
@@ -186,7 +186,7 @@ def _candidate(wheel: TorchWheel, cards: list[Card], context: Context) -> Candid
         code=", ".join(dict.fromkeys(_dotted(card.capability) for card in served)),
     )
     driver = context.driver.text
-    reached = _("Driver {driver} reaches the {floor} that is needed.", driver=driver, floor=needed)
+    reached = _("Driver {driver} meets the required {floor}.", driver=driver, floor=needed)
     return Candidate(
         Backend.CUDA,
         wheel.variant,
@@ -206,8 +206,8 @@ def _warnings(
             yield _("This build has no code for {name}, which stays unused.", name=card.name)
         if not card.capability:
             family = _family(card.name, context.catalog)
-            by_name = _("{name} is in no table; compute capability {code} was assumed from its name.")
-            text = by_name if family.words else _("{name} is in no table; a current card was assumed.")
+            by_name = _("{name} is in no table; its compute capability is assumed to be {code}, from its name.")
+            text = by_name if family.words else _("{name} is in no table; it is assumed to be a current card.")
             yield text.format(name=card.name, code=family.capability)
     if not context.driver.text:
         yield _("The driver version is not known; this build needs {floor} or newer.", floor=needed)
@@ -216,7 +216,7 @@ def _warnings(
         if version > branch and version[0] > branch[0]:
             yield _("Driver branches after {branch} no longer list this card; keep {branch}.", branch=branch[0])
     if not wheel.confirmed:
-        yield _("No index has been seen to hold this build; check before you rely on it.")
+        yield _("This build has not been seen in any index; check before you rely on it.")
 
 
 def _rivals(context: Context, chosen: TorchWheel, wanted: list[Card]) -> Iterator[Rejection]:
@@ -246,7 +246,7 @@ def _reject_driver(wheel: TorchWheel, context: Context) -> Rejection:
         "{variant} needs driver {floor} or newer, and {have} is installed.", variant=variant, floor=floor, have=have
     )
     help_ = _(
-        "Update the NVIDIA driver to {floor} or newer: that opens torch {version} with {variant}.",
+        "Update the NVIDIA driver to {floor} or newer to use torch {version} with {variant}.",
         floor=floor,
         version=wheel.version,
         variant=variant,
@@ -273,7 +273,7 @@ def _why_none(context: Context, wanted: list[Card]) -> tuple[Rejection, ...]:
     if wheel := opened.get("system"):
         usual = USUAL_PYTHON.replace(".", "") in wheel.pythons
         help_ = _(
-            "Python {python} and a current system open torch {version} with {variant}.",
+            "Python {python} on a current system can use torch {version} with {variant}.",
             python=USUAL_PYTHON if usual else python_range(wheel.pythons),
             version=wheel.version,
             variant=wheel.variant,

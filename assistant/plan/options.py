@@ -49,7 +49,7 @@ class Context(NamedTuple):
         return [wheel for wheel in wheels if self.installs(wheel)] if target.glibc or target.macos else list(wheels)
 
     def installs(self, wheel: TorchWheel) -> bool:
-        """Tell whether the system's glibc or macOS is new enough for a build; unknown floors refuse nothing."""
+        """Return whether the system's glibc or macOS is new enough for a build; unknown floors refuse nothing."""
         target = self.target
         if target.platform == "macos_x86_64":
             return True  # these end with 2.2.2, which loads on every macOS that such a Python runs on

@@ -87,11 +87,11 @@ def directml(context: Context) -> Offers:
     if release is None or context.pins.local:
         newest = tables.releases.rows[-1]
         pythons = python_range(newest.pythons)
-        help_ = _("Python {pythons} has it, with torch {torch}.", pythons=pythons, torch=newest.torch)
+        help_ = _("It exists for Python {pythons}, with torch {torch}.", pythons=pythons, torch=newest.torch)
         return Offers(rejected=(reject_system(Backend.DIRECTML, context, help_),))
     card = min(cards, key=lambda card: card.integrated)
     reason = _(
-        "{name} draws through DirectX 12, which torch-directml {version} uses.", name=card.name, version=release.version
+        "{name} supports DirectX 12, which torch-directml {version} uses.", name=card.name, version=release.version
     )
     warnings = [_("torch-directml is frozen at torch {torch} and no longer developed.", torch=release.torch)]
     if target.wsl:
@@ -110,7 +110,7 @@ def directml(context: Context) -> Offers:
 
 
 def _wants_directml(card: Card, context: Context) -> bool:
-    """Tell whether a card has DirectX 12 and no better use: NVIDIA and old Intel GPUs only where it was asked for."""
+    """Return whether a card has DirectX 12 and no better use: NVIDIA and old Intel GPUs only where it was asked for."""
     if card.identity and card.identity.directx12 is False:
         return False
     if context.asked is Backend.DIRECTML:
@@ -151,7 +151,7 @@ def mps(context: Context) -> Offers:
     )
     warnings: tuple[Message, ...] = ()
     if wheel.release is not newest and target.macos and target.macos < floor(newest.macos.mps):
-        text = _("A newer macOS opens newer releases with MPS; {macos} is needed for the newest.", macos=wanted)
+        text = _("Newer macOS versions can use newer releases with MPS; the newest needs macOS {macos}.", macos=wanted)
         warnings = (text,)
     return Offers((Candidate(Backend.MPS, "pypi", wheel.version, (reason,), warnings, wheel=wheel),))
 
@@ -168,5 +168,5 @@ def cpu(context: Context) -> Offers:
     if pythons:
         help_ = _("Relax the pins, or use Python {pythons}.") if context.pins.text else _("Use Python {pythons}.")
     else:
-        help_ = _("Relax the pin.") if context.pins.text else _("Only a newer system opens one.")
+        help_ = _("Relax the pin.") if context.pins.text else _("A newer system is needed.")
     return Offers(rejected=(reject_system(Backend.CPU, context, help_.format(pythons=pythons)),))

@@ -24,7 +24,7 @@ _ANYTHING = Request()
 
 
 def make_plans(machine: Machine, catalog: Catalog, request: Request = _ANYTHING) -> Planning:
-    """Answer what to install on a machine: plans best first with the CPU last, and why not the others.
+    """Return what to install on a machine: plans best first with the CPU last, and why not the others.
 
     The first plan uses the machine's own Python; plans with another `python` follow where that opens more. `choice` is
     None when nothing fits, with the reason in `rejected`. Raises `BadInput` for a pin or version that cannot be read.
@@ -108,14 +108,14 @@ def _plan(candidate: Candidate, context: Context, rejected: Iterable[Rejection])
 
 
 def _why_no_gpu(context: Context, rejected: Iterable[Rejection]) -> Iterator[Message]:
-    """Say why the CPU and not the GPU."""
+    """Explain beside a CPU plan why it is not for the GPU."""
     for rejection in rejected:
         yield sentences((rejection.why, rejection.would_help))
     if not context.cards and context.driver.text and not context.driver.obstacle:
         if context.machine.container:
-            yield _("The NVIDIA driver is there but no GPU is: start the container with --gpus all.")
+            yield _("The NVIDIA driver is available but no GPU is: start the container with --gpus all.")
         else:
-            yield _("The NVIDIA driver is there but no GPU was found.")
+            yield _("The NVIDIA driver is installed, but no GPU was found.")
 
 
 def _elsewhere(own: Candidate, context: Context) -> tuple[Plan, ...]:

@@ -30,7 +30,7 @@ def offers(context: Context) -> Offers:
 
 
 def _served_somewhere(card: Card, context: Context) -> bool:
-    """Tell whether some build for this operating system holds code for a card."""
+    """Return whether some build for this operating system holds code for a card."""
     catalog, target = context.catalog, context.target
     if card.gfx in catalog.amd_targets and target.os in catalog.amd_targets[card.gfx].systems:
         return True
@@ -67,7 +67,7 @@ def _native(context: Context, cards: list[Card]) -> Candidate | None:
         names=_names(served),
         targets=_targets(served),
     )
-    unsure = [] if wheel.confirmed else [_("No index has been seen to hold this build; check before you rely on it.")]
+    unsure = [] if wheel.confirmed else [_("This build has not been seen in any index; check before you rely on it.")]
     ended = [
         _(
             "AMD no longer supports {name} ({gfx}); torch {version} is the last that runs on it.",
@@ -155,7 +155,7 @@ def _own_index(context: Context, cards: list[Card]) -> Candidate | None:
         targets=_targets(served),
     )
     untested = [
-        _("AMD builds for {name} ({gfx}) without testing it.", name=card.name, gfx=card.gfx)
+        _("AMD publishes builds for {name} ({gfx}) but does not test on it.", name=card.name, gfx=card.gfx)
         for card in served
         if target.os not in known[card.gfx or ""].tested
     ]
@@ -197,7 +197,7 @@ def _with_environment(candidate: Candidate, cards: list[Card], context: Context)
 
 
 def _why_none(context: Context, cards: list[Card], wanted: list[Card]) -> Rejection:
-    """Say what the first card lacks: a name that is known, code in some build, or a condition of this machine."""
+    """Reject ROCm for what the first card lacks: a name that is known, code in some build, or a condition of this machine."""
     card = next((card for card in cards if not card.integrated), cards[0])
     name, gfx, os = card.name, card.gfx, context.target.os
     if gfx and _served_somewhere(card, context):
@@ -216,7 +216,7 @@ def _why_none(context: Context, cards: list[Card], wanted: list[Card]) -> Reject
         help_ = _("A newer ROCm than this catalogue knows may hold it: refresh the catalogue.")
         return reject(Backend.ROCM, "gpu-newer-than-catalogue", why, help_)
     directx = card.identity is None or card.identity.directx12 is not False
-    in_windows = _("DirectML in Windows drives it.") if os == "linux" and directx else ""
+    in_windows = _("DirectML on Windows supports it.") if os == "linux" and directx else ""
     return reject(Backend.ROCM, "gpu-without-code", why, in_windows)
 
 
@@ -232,7 +232,7 @@ def _why_not_here(card: Card, context: Context, wanted: list[Card]) -> Rejection
     if found := opened.get("pins"):
         return reject_pins(Backend.ROCM, context, found.version, found.variant)
     pythons = python_range(tag for row in context.catalog.amd_releases for tag in row.pythons)
-    return reject_system(Backend.ROCM, context, _("Python {pythons} opens ROCm for it.", pythons=pythons))
+    return reject_system(Backend.ROCM, context, _("Use Python {pythons} to get ROCm.", pythons=pythons))
 
 
 def _names(cards: list[Card]) -> str:

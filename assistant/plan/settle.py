@@ -71,7 +71,7 @@ def settle(planning: Planning, lookups: Lookups, inputs: PlanInputs) -> Planning
 
 
 def brings_cuda(plan: Plan) -> bool:
-    """Tell whether a plan for the CPU takes PyPI's default build, which on Linux brings CUDA along."""
+    """Return whether a plan for the CPU takes PyPI's default build, which on Linux brings CUDA along."""
     return plan.backend is Backend.CPU and plan.variant == DEFAULT_BUILD
 
 
@@ -178,7 +178,7 @@ def _tied(plan: Plan, wheel: Wheel, lookup: Lookup, official: Lookup, wanted: st
 
 
 def _confirmed(wheel: Wheel) -> Message:
-    """Say where the wheel lies: a server's name, or a folder."""
+    """Return the sentence that names where the wheel lies: a server or a folder."""
     server = re.match(r"\w+://([^/]+)/", wheel.url)
     place = server[1] if server else wheel.url.rpartition("/")[0].removeprefix("file://")
     return _("Confirmed: {file} is at {place}.", file=wheel.filename, place=place)

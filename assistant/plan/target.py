@@ -114,7 +114,7 @@ def _arch(machine: Machine, os: str, warnings: list[Message]) -> str:
 
 
 def _refuse_system(machine: Machine, os: str, arch: str, platform: str) -> Refusal | None:
-    """Say why no torch is built for this system and processor, whatever the Python version."""
+    """Return why no torch is built for this system and processor, whatever the Python version."""
     if machine.python_bits == 32 or arch.lower() in {"x86", "i386", "i586", "i686", "win32"}:  # noqa: PLR2004 - bits
         return Refusal(
             "python-32bit",
@@ -140,7 +140,7 @@ def _refuse_system(machine: Machine, os: str, arch: str, platform: str) -> Refus
 def _refuse_python(
     implementation: str | None, python: str, tag: str, platform: str, catalog: Catalog
 ) -> Refusal | None:
-    """Say why no torch is built for this Python on a platform that has wheels."""
+    """Return why no torch is built for this Python on a platform that has wheels."""
     if implementation and implementation.lower() != "cpython":
         return Refusal(
             "python-not-cpython",

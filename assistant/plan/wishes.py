@@ -26,13 +26,13 @@ class Pins(NamedTuple):
     others: tuple[Requirement, ...]
 
     def allow(self, wheel: TorchWheel) -> bool:
-        """Tell whether a build satisfies the pins."""
+        """Return whether a build satisfies the pins."""
         if self.local and wheel.variant not in (self.local, "pypi"):
             return False
         return self.allow_release(wheel.release)
 
     def allow_release(self, release: TorchRelease) -> bool:
-        """Tell whether a release satisfies the pins on torch and on its companions."""
+        """Return whether a release satisfies the pins on torch and on its companions."""
         if not (self.torch or self.family):
             return True
         return _within(self.torch, release.version) and all(companion(pin, release) for pin in self.family)
