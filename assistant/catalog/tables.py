@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
-from importlib.resources import files
+from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 import msgspec
@@ -11,6 +11,7 @@ import msgspec
 from assistant.model.record import Record, from_json
 
 Row = TypeVar("Row")
+_DATA = Path(__file__).with_name("data")
 
 
 class Table(Record, Generic[Row], frozen=True):
@@ -27,14 +28,13 @@ T = TypeVar("T", bound=msgspec.Struct)
 @cache
 def data_files() -> tuple[str, ...]:
     """Name the shipped data files, without their suffix."""
-    names = (entry.name for entry in (files("assistant.catalog") / "data").iterdir())
-    return tuple(sorted(name.removesuffix(".json") for name in names if name.endswith(".json")))
+    return tuple(sorted(path.stem for path in _DATA.glob("*.json")))
 
 
 @cache
 def read_text(name: str) -> bytes:
     """Read one shipped data file by its name without the suffix."""
-    return (files("assistant.catalog") / "data" / f"{name}.json").read_bytes()
+    return (_DATA / f"{name}.json").read_bytes()
 
 
 def read_tables(name: str, kind: type[T]) -> T:

@@ -197,7 +197,7 @@ def _with_environment(candidate: Candidate, cards: list[Card], context: Context)
 
 
 def _why_none(context: Context, cards: list[Card], wanted: list[Card]) -> Rejection:
-    """Reject ROCm for what the first card lacks: a name that is known, code in some build, or a condition of this machine."""
+    """Reject ROCm for what the first card lacks: a known name, code in some build, or a condition of this machine."""
     card = next((card for card in cards if not card.integrated), cards[0])
     name, gfx, os = card.name, card.gfx, context.target.os
     if gfx and _served_somewhere(card, context):

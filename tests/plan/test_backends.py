@@ -201,7 +201,7 @@ def test_the_reasoning_names_what_was_seen_chosen_and_turned_down():
     [
         ({}, (), "rocm-wsl-unsupported-gpu"),
         ({"gpus": (amd("gfx1100"),)}, ("torch==2.7.1+cu118",), "pins-exclude-build"),
-        ({"gpus": (amd("gfx1100"),), "python": "3.8"}, (), "no-wheel-for-system"),
+        ({"gpus": (amd("gfx1100"),), "python": "3.7"}, (), "no-wheel-for-system"),
     ],
 )
 def test_in_wsl_rocm_is_refused_for_what_really_stands_in_its_way(facts, pins, key):
