@@ -6,7 +6,7 @@ import re
 
 from assistant.catalog.identity import identify
 from assistant.catalog.names import idle_adapter
-from assistant.detect.adapters import sort_out
+from assistant.detect.adapters import note_adapter
 from assistant.detect.notes import Notes
 from assistant.host.base import Host
 from assistant.i18n import _
@@ -78,7 +78,9 @@ def adapters(host: Host, notes: Notes) -> None:
     for device in devices:
         idle = idle_adapter(device.pci_id)
         if not (in_wsl and idle and idle.maker == "Microsoft"):
-            sort_out(device, f"{PCI}/{device.bus}", notes)
+            source = f"{PCI}/{device.bus}"
+            gpu = Gpu(vendor=device.vendor, pci_id=device.pci_id, driver=device.driver)
+            note_adapter(gpu, source, notes, kind=device.kind, bus=device.bus, revision=device.revision)
 
 
 # NVIDIA Jetson AGX Orin Developer Kit

@@ -8,14 +8,14 @@ from functools import partial
 
 import msgspec
 
-from assistant.detect.adapters import not_a_gpu
+from assistant.detect.adapters import note_adapter
 from assistant.detect.notes import Notes
 from assistant.detect.nvidia import note_report
 from assistant.detect.run import united
 from assistant.i18n import Text, _
 from assistant.model.errors import BadInput
 from assistant.model.finding import Severity
-from assistant.model.machine import Detection, Gpu, Vendor
+from assistant.model.machine import Detection, Vendor
 from assistant.model.pasted import without_entities
 from assistant.parsers import nvidia
 from assistant.parsers.amd import rocminfo
@@ -24,7 +24,6 @@ from assistant.parsers.collect_env import collect_env
 from assistant.parsers.dxdiag import dxdiag
 from assistant.parsers.listed import LAYOUTS, device_blocks, lspci, smi_lines
 from assistant.parsers.programs import program_report
-from assistant.parsers.windows import nvidia_version
 
 
 def read_report(text: str) -> Detection:
@@ -130,35 +129,23 @@ def _dxdiag(text: str, notes: Notes) -> bool:
     notes.fact("os_version", report.os_version, "dxdiag")
     notes.fact("arch", report.arch, "dxdiag")
     notes.fact("memory_gb", report.memory_gb, "dxdiag")
-    for gpu in _cards((found.gpu for found in report.adapters), "dxdiag", notes):
-        if gpu.vendor is Vendor.NVIDIA and gpu.driver:
-            notes.fact("nvidia_driver", nvidia_version(gpu.driver), "dxdiag")
+    for found in report.adapters:
+        note_adapter(found.gpu, "dxdiag", notes)
     return True
-
-
-def _cards(gpus: Iterable[Gpu], source: str, notes: Notes) -> list[Gpu]:
-    """Note each adapter as a GPU, or as a finding that says why it is none; return the GPUs."""
-    kept = []
-    for gpu in gpus:
-        reason = not_a_gpu(gpu.pci_id or "", name=gpu.name)
-        if reason:
-            notes.finding("adapter-skipped", Severity.INFO, reason)
-        else:
-            notes.gpu(gpu, source)
-            kept.append(gpu)
-    return kept
 
 
 def _lspci(text: str, notes: Notes) -> bool:
     gpus = lspci(text)
     notes.fact("os", "linux" if gpus else None, "lspci")
-    _cards(gpus or (), "lspci", notes)
+    for gpu in gpus or ():
+        note_adapter(gpu, "lspci", notes)
     return gpus is not None
 
 
 def _devices(tool: str, text: str, notes: Notes) -> bool:
     gpus = device_blocks(text, LAYOUTS[tool])
-    _cards(gpus or (), tool, notes)
+    for gpu in gpus or ():
+        note_adapter(gpu, tool, notes)
     return gpus is not None
 
 
@@ -170,8 +157,8 @@ def _program(text: str, notes: Notes) -> bool:
     dumped = notes.facts.keys() & {"python", "packages"}
     for name, value in report.facts.items():
         notes.fact(name, value if not dumped or name == "os" else None, "report")
-    if not notes.gpus:
-        _cards(report.gpus, "report", notes)
+    for gpu in () if notes.gpus else report.gpus:
+        note_adapter(gpu, "report", notes)
     return (len(notes.evidence), len(notes.gpus)) != before
 
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from assistant.catalog.names import vendor_of
-from assistant.detect.adapters import not_a_gpu
+from assistant.detect.adapters import not_a_gpu, note_adapter
 from assistant.detect.notes import Notes
 from assistant.host.base import Host
 from assistant.i18n import _
 from assistant.model.finding import Remedy, Severity
-from assistant.model.machine import Gpu, Vendor
+from assistant.model.machine import Gpu
 from assistant.parsers import windows
 
 REGISTRY = "Windows registry"
@@ -68,15 +68,10 @@ def adapters(host: Host, notes: Notes) -> None:
         notes.looked("gpus", REGISTRY, "no display adapter")
     for found in entries:
         name, pci_id = found.gpu.name or "", found.gpu.pci_id
-        reason = not_a_gpu(pci_id or "", name=name)
-        if not reason and pci_id and present is not None and pci_id not in there:
-            reason = _("Windows knows {name}, but it is not connected now.", name=name)
-        if reason:
-            notes.finding("adapter-skipped", Severity.INFO, reason)
-            continue
-        note_adapter(found, notes)
+        gone = bool(pci_id) and present is not None and pci_id not in there
+        reason = _("Windows knows {name}, but it is not connected now.", name=name) if gone else ""
         year = (found.date or "").rpartition("-")[2]
-        if year.isdigit() and int(year) < _OLD_DRIVER:
+        if note_adapter(found.gpu, REGISTRY, notes, reason=reason) and year.isdigit() and int(year) < _OLD_DRIVER:
             text = _(
                 "The driver of {name} is from {year}; update it before you rely on DirectML.", name=name, year=year
             )
@@ -87,13 +82,6 @@ def adapters(host: Host, notes: Notes) -> None:
 _OLD_DRIVER = 2021
 # Bytes; what DXGI reports below is what a BIOS sets aside for an integrated GPU, not memory of its own (chosen).
 _OWN_MEMORY = 2**29
-
-
-def note_adapter(found: windows.Adapter, notes: Notes) -> None:
-    """Note an adapter of the registry as a GPU, and NVIDIA's own number of its driver."""
-    notes.gpu(found.gpu, REGISTRY)
-    if found.gpu.vendor is Vendor.NVIDIA and found.gpu.driver:
-        notes.fact("nvidia_driver", windows.nvidia_version(found.gpu.driver), REGISTRY)
 
 
 def direct3d(host: Host, notes: Notes) -> None:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from assistant.detect.adapters import not_a_gpu
+from assistant.detect.adapters import not_a_gpu, note_adapter
 from assistant.detect.linux import kernel_release
 from assistant.detect.notes import Notes
-from assistant.detect.windows import DISPLAY, REGISTRY, VERSION, note_adapter
+from assistant.detect.windows import DISPLAY, REGISTRY, VERSION
 from assistant.host.base import Host
 from assistant.i18n import _
 from assistant.model.finding import Remedy, Severity
@@ -42,13 +42,10 @@ def wsl(host: Host, notes: Notes) -> None:
         found = windows.adapter(windows.reg_query(host.run("reg.exe", "query", rf"{DISPLAY}\{index:04}").text))
         if found is None:  # the entries are numbered without gaps
             return
-        reason = not_a_gpu(found.gpu.pci_id or "1414", name=found.gpu.name)  # without an id, Microsoft's own adapter
+        reason = "" if found.gpu.pci_id else not_a_gpu("1414", name=found.gpu.name)  # Microsoft's own has no PCI id
         if not reason and not shared:
             reason = _("Windows has {name}, but shares no GPU with this WSL.", name=found.gpu.name)
-        if reason:
-            notes.finding("adapter-skipped", Severity.INFO, reason)
-        else:
-            note_adapter(found, notes)
+        note_adapter(found.gpu, REGISTRY, notes, reason=reason)
 
 
 def _windows_too_old(host: Host, notes: Notes) -> bool:
