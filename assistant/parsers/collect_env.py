@@ -54,6 +54,7 @@ _GAP, _RUN_ON = _run_on(2), _run_on(1)
 _UNTOLD = re.compile(r"(?:no cuda|could not collect|n/?a|none|unknown)?", re.IGNORECASE)
 # IPEX's script lists properties there, and drivers right behind.
 _NO_MODEL = re.compile(rf"(?:{_UNTOLD.pattern})$|MIG |\[\d|[^:]{{3,40}} version:", re.IGNORECASE)
+# All three are chosen: fewer labels are prose, names and dumps are far shorter; the bounds keep a hostile text cheap.
 _LEAST_LABELS = 4
 _LONGEST_NAME = 300
 _LONGEST_RUN_ON = 10**6

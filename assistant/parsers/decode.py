@@ -9,8 +9,9 @@ from collections.abc import Iterator
 from assistant.i18n import _
 from assistant.model.errors import BadInput
 
-PIECE = 4 * 2**20
-SAMPLE = 65536
+PIECE = 4 * 2**20  # bytes decoded at a time (chosen), so that a log of 100 MB is not held twice
+SAMPLE = 65536  # bytes by which a binary file is told from a text (chosen)
+# How files begin that are no text: https://en.wikipedia.org/wiki/List_of_file_signatures
 MAGIC = (b"\x7fELF", b"MZ", b"PK\x03\x04", b"\x89PNG", b"\x1f\x8b", b"SQLite format 3", b"%PDF", b"\xff\xd8\xff")
 _ODD_BYTES = bytes(set(range(32)) - {0, 7, 8, 9, 10, 11, 12, 13, 27})
 _COLOURS = re.compile(r"\x1b\[[0-9;?]{0,40}[ -/]?[@-~]|\x1b\][^\x07\x1b\n]{0,300}(?:\x07|\x1b\\)|\x1b[@-_]?")

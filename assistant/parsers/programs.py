@@ -21,8 +21,9 @@ class ProgramReport(Record, frozen=True):
     gpus: tuple[Gpu, ...] = ()
 
 
+# Chosen, and tried on the pasted reports in tests/detect and the logs in tests/diagnose:
 _LEAST = 3  # facts that make a report of what may be mere prose
-_MOST = 64
+_MOST = 64  # matches of one form that are looked at
 _MOST_GPUS = 8  # more that a log mentions are a list, not a machine
 
 

@@ -17,7 +17,7 @@ from assistant.plan.wishes import companion
 # Built against NumPy 1: torch up to this minor (NumPy 2 is supported from 2.3 on:
 # https://github.com/pytorch/pytorch/issues/132179), and the onnxruntime-gpu releases for CUDA 11.
 _NUMPY_1 = (2, 2)
-_EXTRAS_MB = 80  # numpy, onnx, onnxruntime, sympy and networkx together, as their Linux wheels weigh in 2026-11
+_EXTRAS_MB = 80  # numpy, onnx, onnxruntime, sympy and networkx together; an estimate
 
 
 def requirements(candidate: Candidate, context: Context) -> tuple[str, ...]:

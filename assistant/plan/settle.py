@@ -19,7 +19,7 @@ from assistant.plan.planner import make_plans
 from assistant.plan.requirements import beside_mb
 from assistant.plan.target import Target, target_of
 
-DEFAULT_BUILD = "pypi"
+DEFAULT_BUILD = "pypi"  # the catalogue's tag for what `pip install torch` gets
 MB = 10**6
 
 

@@ -12,7 +12,7 @@ from assistant.model.errors import BadInput
 from assistant.model.machine import Machine, Vendor
 from assistant.model.plan import Request
 
-USUAL_PYTHON = "3.12"  # which most GPU builds of the catalogue have a wheel for (chosen 2026-11)
+USUAL_PYTHON = "3.12"  # chosen: every build since torch 2.8 and all of AMD's have a wheel for it (catalogue of 2026-11)
 _ARCHS = {"amd64": "x86_64", "x86_64": "x86_64", "x64": "x86_64", "aarch64": "aarch64", "arm64": "aarch64"}
 _NAMES = {
     ("linux", "x86_64"): "linux_x86_64",
