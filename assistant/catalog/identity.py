@@ -22,7 +22,7 @@ class GpuIdentity(Record, frozen=True):
     """What is known of a GPU; a field on which several cards of one id or name disagree is None.
 
     `candidates` are the compute capabilities of cards that share the name, ascending.
-    `xpu` tells how PyTorch's Intel backend treats it, `since` (and `since_linux`) from which torch on.
+    `xpu` is how PyTorch's Intel backend treats it, `since` (and `since_linux`) from which torch on.
     `directx12` is False for cards without a DirectX 12 driver.
     """
 
@@ -105,12 +105,12 @@ _LINES = {
 
 
 def identified(gpu: Gpu) -> GpuIdentity | None:
-    """Identify a GPU of a machine: by PCI id where it has one, else by name, which tells an unknown vendor too."""
+    """Identify a GPU of a machine: by PCI id where it has one, else by name, which also gives an unknown vendor."""
     found = identify(gpu.pci_id) or identify_name(gpu.vendor, gpu.name)
     if found or gpu.vendor is not Vendor.UNKNOWN or gpu.pci_id:
         return found
-    told = [identity for vendor in _FILES if (identity := identify_name(vendor, gpu.name))]
-    return told[0] if len(told) == 1 else None
+    known = [identity for vendor in _FILES if (identity := identify_name(vendor, gpu.name))]
+    return known[0] if len(known) == 1 else None
 
 
 _FILES = {Vendor.NVIDIA: "gpus_nvidia", Vendor.AMD: "gpus_amd", Vendor.INTEL: "gpus_intel"}
@@ -132,7 +132,7 @@ def _rows(vendor: Vendor) -> tuple[CardRow, ...]:
 
 @cache
 def _by_device(vendor: Vendor) -> dict[str, list[tuple[CardRow, frozenset[str]]]]:
-    """Return a vendor's cards by PCI device id, each with the revisions that it is told by."""
+    """Return a vendor's cards by PCI device id, each with its revisions."""
     found: dict[str, list[tuple[CardRow, frozenset[str]]]] = defaultdict(list)
     for row in _rows(vendor):
         for entry in row.ids:

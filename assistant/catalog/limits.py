@@ -40,7 +40,7 @@ class LimitTables(Record, frozen=True):
 def limits_of(name: str, memory: float | None = None) -> dict[str, Limit]:
     """Return what is published for a card as torch names it, with `memory` GiB, by "bandwidth" and type.
 
-    Nothing for a name that is unknown, or that cards of different memory share when that is not told.
+    Nothing for a name that is unknown, or that cards of different memory share when that is not known.
     """
     rows = _by_name().get(name_key(name), ())
     near = memory or 0.0

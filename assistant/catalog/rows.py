@@ -19,7 +19,7 @@ class TorchRelease(Record, frozen=True):
     """One release: per platform its Python tags ("312", "313t") and its variants, best first where all else is equal.
 
     `pythons["any"]` holds for platforms that are not named; `unconfirmed` are variants that no index has been seen
-    to hold; `pypi` tells which variant plain PyPI serves; `glibc` keys are "linux", a platform, or platform/variant;
+    to hold; `pypi` is the variant that plain PyPI serves; `glibc` keys are "linux", a platform, or platform/variant;
     `mb` is the size of the PyPI wheel in MB.
     """
 

@@ -33,7 +33,7 @@ def amd_gpus(host: Host, notes: Notes) -> None:
 
 
 def rocm(host: Host, notes: Notes) -> None:
-    """Note the installed ROCm; ask its tools where the kernel tells no gfx target: in WSL, in some containers."""
+    """Note the installed ROCm; ask its tools where the kernel reports no gfx target: in WSL, in some containers."""
     wsl = bool(host.link("/dev/dxg"))
     if not _amd_on_bus(host) and not host.link("/dev/kfd") and not wsl:
         return

@@ -41,7 +41,7 @@ def interpreter(host: Host, notes: Notes) -> None:
     if not facts:
         notes.could_not_look("Python", host.ask("platform"))
         return
-    built = re.search(r"64 bit \((A[RM][MD]64)\)", facts["build"])  # on Windows: it tells an emulated Python
+    built = re.search(r"64 bit \((A[RM][MD]64)\)", facts["build"])  # on Windows: the machine may emulate it
     machine = (built[1] if built else facts["machine"]).lower()
     notes.fact("os", SYSTEMS.get(facts["system"]), "Python")
     notes.fact("arch", ARCHITECTURES.get(machine, machine) or None, "Python")

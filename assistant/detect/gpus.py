@@ -1,4 +1,4 @@
-"""Makes one list of GPUs from what several sources saw, and tells from the catalogue what each one is."""
+"""Makes one list of GPUs from what several sources saw, and adds what the catalogue knows of each."""
 
 from __future__ import annotations
 

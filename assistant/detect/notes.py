@@ -44,7 +44,7 @@ class Sighting(Record, frozen=True):
 
 
 class Notes:
-    """Facts are named as in `Machine`; the first probe in the list that tells a fact decides it."""
+    """Facts are named as in `Machine`; the first probe in the list that reports a fact decides it."""
 
     def __init__(self) -> None:
         self.facts: dict[str, object] = {}

@@ -42,7 +42,7 @@ def _library(host: Host, notes: Notes) -> bool:
     notes.fact("nvidia_driver", answer.get("driver"), "NVML")
     notes.fact("cuda_driver_api", answer.get("cuda"), "NVML")
     for device in devices:
-        if "nvgpu" in str(device.get("name")):  # a Jetson's own GPU, which its board tells better
+        if "nvgpu" in str(device.get("name")):  # a Jetson's own GPU, which its board describes better
             continue
         memory = device.get("memory")
         texts = {name: str(device[name]) for name in ("name", "pci_id", "compute_capability") if device.get(name)}

@@ -57,7 +57,7 @@ def detect(host: Host, *, overrides: Mapping[str, str] | None = None, limit: flo
     asked = host if host.replayed or isinstance(host, RecordingHost) else RecordingHost(host)
     try:
         system = str(host.facts("platform").get("system", ""))
-    except Exception:  # noqa: BLE001 - an answer in no known form tells no system; the probe that reads it says so
+    except Exception:  # noqa: BLE001 - an answer in no known form names no system; the probe that reads it says so
         system = ""
     probes = (*COMMON, *PROBES.get(system, ()))
     return overridden(united(_all_notes(asked, probes, limit)), overrides or {})

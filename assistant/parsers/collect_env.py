@@ -86,7 +86,7 @@ def collect_env(text: str) -> CollectEnv | None:
 
 
 def _fullest_dump(text: str) -> Dump | None:
-    """Cut out the dump that tells most, as the lines under each label. Too few labels are mere prose.
+    """Cut out the fullest dump, as the lines under each label. Too few labels are mere prose.
 
     A dump begins where PyTorch's version or the system is named once more. What stood before PyTorch's version
     counts only where the dump does not repeat it: vLLM's script names the system first.

@@ -45,7 +45,7 @@ def _amd(values: dict[str, object]) -> Device:
 #     "pci_device_id": "0x56a0",
 #     "memory_physical_size_byte": "16225243136"}
 def xpu_smi(text: str) -> tuple[Device, ...] | None:
-    """Read `xpu-smi discovery -j`, with or without `-d N`; only the latter tells the memory."""
+    """Read `xpu-smi discovery -j`, with or without `-d N`; only the latter reports the memory."""
     return tuple(_intel(values) for values in _objects(text) if "pci_bdf_address" in values) or None
 
 

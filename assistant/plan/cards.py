@@ -75,7 +75,7 @@ def driver_of(machine: Machine, catalog: Catalog) -> Driver:
 
 
 def _nvidia_number(text: str) -> str:
-    """Turn the way Windows numbers drivers into NVIDIA's own: 32.0.15.7652 is 576.52."""
+    """Turn Windows' number of a driver into NVIDIA's own: 32.0.15.7652 is 576.52."""
     return re.sub(r"\b\d+\.\d+\.\d*(\d)\.(\d{2})(\d{2})\b", r"\1\2.\3", text)
 
 
