@@ -49,11 +49,12 @@ class Layout(NamedTuple):
 
 
 LAYOUTS = {
+    # Quoted, shortened, from https://github.com/nix-community/nixGL/issues/153:
     # GPU0:
     #     vendorID           = 0x1002
-    #     deviceID           = 0x73df
+    #     deviceID           = 0x73ff
     #     deviceType         = PHYSICAL_DEVICE_TYPE_DISCRETE_GPU
-    #     deviceName         = AMD Radeon RX 6700 XT (RADV NAVI22)
+    #     deviceName         = AMD Radeon RX 6600 XT
     "vulkaninfo": Layout(
         "deviceName",
         re.compile(r"^(?=GPU\d{1,2}:|VkPhysicalDeviceProperties:)", re.MULTILINE),

@@ -56,7 +56,8 @@ _ARCH = _any(r"^(?:architecture|processor|platform)[^\n]{1,120}", r"\barch=\w{2,
 _PYTHON = (
     # - **Python Version:** 3.13.9 (tags/v3.13.9:8183fa5, Oct 14 2025, 14:09:13) [MSC v.1944 64 bit (AMD64)]
     # (https://github.com/Lightricks/ComfyUI-LTXVideo/issues/337)
-    # Ultralytics 8.3.105 🚀 Python-3.13.3 torch-2.6.0+cu126 CUDA:0 (NVIDIA GeForce RTX 4080 SUPER, 16376MiB)
+    # Ultralytics 8.3.106 🚀 Python-3.13.3 torch-2.6.0+cu126 CUDA:0 (NVIDIA GeForce RTX 4080 SUPER, 16376MiB)
+    # (https://github.com/ultralytics/ultralytics/issues/20123)
     _any(
         r"\bpython(?:[ _]version)?(?: \(sys\)| is)?[ \t:=|\"-]{1,40}(?:version=)?v?(3\.\d{1,2}(?:\.\d{1,2})?t?)"
         r"(?:(?:a|b|rc)\d{0,2})?(?![a-z0-9_]|\.\d)"
@@ -79,7 +80,7 @@ _BITS = _any(
 )
 _TORCH = _any(
     # pytorch version: 2.3.1+cu121
-    # INFO     Torch 2.1.2+cu118
+    # 17:21:03-277184 INFO     Torch 2.1.2+cu118     (https://github.com/bmaltais/kohya_ss/issues/2072)
     rf"(?:^[ \t\"]{{0,20}}|INFO[ \t]{{1,9}})(?:py)?torch(?:[ _.]version)?(?: \([^)\n]{{1,20}}\))?{_IS}v?({_VERSION})",
     # Successfully uninstalled torch-2.8.0
     # [pip3] torch==1.10.1
@@ -122,7 +123,8 @@ _GFX = _any(r"\bagent=(gfx[0-9a-f]{3,4})\b")
 _CARDS = (
     # - **Name:** cuda:0 NVIDIA GeForce RTX 4070 : cudaMallocAsync
     # (https://github.com/Lightricks/ComfyUI-LTXVideo/issues/337)
-    # Ultralytics 8.3.105 🚀 Python-3.13.3 torch-2.6.0+cu126 CUDA:0 (NVIDIA GeForce RTX 4080 SUPER, 16376MiB)
+    # Ultralytics 8.3.106 🚀 Python-3.13.3 torch-2.6.0+cu126 CUDA:0 (NVIDIA GeForce RTX 4080 SUPER, 16376MiB)
+    # (https://github.com/ultralytics/ultralytics/issues/20123)
     _any(r"\b(?:cuda|xpu):\d{1,2} \(?([^:(\n][^:\n]{2,80}?)(?:, \d{3,7}MiB\)|[ \t]:[ \t]|\)?$)"),
     # GPU 0: NVIDIA GeForce RTX 4090 (UUID: GPU-2f1e0f0c-aaaa-bbbb-cccc-1234567890ab)
     _any(
@@ -132,7 +134,8 @@ _CARDS = (
     # 02:04:02-077631 INFO     Device: device=AMD Radeon RX 7800 XT [ZLUDA] n=1 arch=compute_37 cap=(8, 8) cuda=11.8
     # (https://github.com/AUTOMATIC1111/stable-diffusion-webui/issues/14946)
     _any(r"\bdevice=((?!cuda|cpu)[^=\n]{3,60}) n=\d"),
-    # 11:22:35-623456 INFO     Torch detected GPU: NVIDIA GeForce RTX 3060 VRAM 12287 Arch (8, 6) Cores 28
+    # INFO     Torch detected GPU: NVIDIA GeForce RTX 4060 Laptop GPU VRAM 8188 Arch (8, 9) Cores 24
+    # (https://github.com/bmaltais/kohya_ss/issues/2072)
     _any(r"\bdetected GPU: ([^\n]{3,80}?) VRAM \d"),
     # GPU: NVIDIA GeForce RTX 4070
     _any(r"^(?:GPU(?: type|\.name)?|Accelerator)[ \t:]{1,60}(\w[^\n]{2,80}?)(?:, \d{3,7} ?MiB)?$"),
