@@ -42,15 +42,15 @@ def number(version: str | None) -> Number:
 def python_range(tags: Iterable[str]) -> str:
     """Write the Python versions of wheel tags as a range: "3.8–3.12"; free-threaded builds are left out."""
     versions = sorted({(int(tag[0]), int(tag[1:])) for tag in tags if tag.isdigit()})
-    return f"{_dotted(versions[0])}–{_dotted(versions[-1])}" if versions else ""
-
-
-def _dotted(version: Number) -> str:
-    return ".".join(map(str, version))
+    return "–".join(f"{major}.{minor}" for major, minor in (versions[0], versions[-1])) if versions else ""
 
 
 class TorchWheel(NamedTuple):
-    """One published build: a release for a variant on a platform."""
+    """One published build: a release for a variant on a platform.
+
+    `sm` is the machine code of a CUDA build and `ptx` what a driver can compile on (90 for 9.0), `gfx` the GPU targets
+    that work with a ROCm build. `confirmed` is False where no index has been seen to hold the build.
+    """
 
     release: TorchRelease
     number: Number
@@ -58,6 +58,14 @@ class TorchWheel(NamedTuple):
     platform: str
     glibc: Number
     confirmed: bool
+    sm: tuple[int, ...] = ()
+    ptx: int | None = None
+    gfx: tuple[str, ...] = ()
+
+    @property
+    def version(self) -> str:
+        """The release, such as "2.14.1"."""
+        return self.release.version
 
     @property
     def minor(self) -> Number:
@@ -94,10 +102,6 @@ class Catalog:
     ) -> None:
         self.torch, self.cuda, self.rocm, self.directml, self.systems = torch, cuda, rocm, directml, systems
         self.remark = remark
-        self._wheels: dict[tuple[str, str | None, str], tuple[TorchWheel, ...]] = {}
-        self._pythons: dict[str, frozenset[str]] = {}
-        self._sm: dict[tuple[str, str, Number], tuple[tuple[int, ...], int | None]] = {}
-        self._gfx: dict[tuple[str, Number], tuple[str, ...]] = {}
 
     @cached_property
     def releases(self) -> tuple[TorchRelease, ...]:
@@ -119,72 +123,52 @@ class Catalog:
         """Find a release by its public version."""
         return next((row for row in self.releases if number(row.version) == number(version)), None)
 
+    @cache  # noqa: B019 - a process has one catalogue, which lives as long as it does
     def wheels(self, platform: str, python: str | None, family: str = "") -> tuple[TorchWheel, ...]:
         """List the builds of a variant family for a platform and Python tag, newest first.
 
         Platforms are named like "linux_x86_64", tags like "312" (None: any), families by the variants' first letters.
         """
-        key = (platform, python, family)
-        if key not in self._wheels:
-            self._wheels[key] = tuple(
-                _wheel(row, platform, variant)
-                for row in self.releases
-                if python is None or python in row.pythons.get(platform, row.pythons["any"])
-                for variant in row.variants.get(platform, ())
-                if variant.startswith(family)
-            )
-        return self._wheels[key]
+        return tuple(
+            wheel
+            for wheel in self._builds(platform)
+            if (python is None or python in wheel.pythons) and wheel.variant.startswith(family)
+        )
 
+    @cache  # noqa: B019 - as above
     def pythons(self, platform: str) -> frozenset[str]:
         """Every Python tag for which the platform has some build."""
-        if platform not in self._pythons:
-            self._pythons[platform] = frozenset(
-                tag
-                for row in self.releases
-                if row.variants.get(platform)
-                for tag in row.pythons.get(platform, row.pythons["any"])
-            )
-        return self._pythons[platform]
+        return frozenset(tag for wheel in self._builds(platform) for tag in wheel.pythons)
 
     def pythons_of(self, variant: str) -> frozenset[str]:
         """Every Python tag for which some platform has a build of a variant."""
-        return frozenset(
-            tag
-            for row in self.releases
-            for platform, variants in row.variants.items()
-            if variant in variants
-            for tag in row.pythons.get(platform, row.pythons["any"])
+        platforms = {platform for row in self.releases for platform in row.variants}
+        wheels = (wheel for platform in platforms for wheel in self._builds(platform))
+        return frozenset(tag for wheel in wheels if wheel.variant == variant for tag in wheel.pythons)
+
+    @cache  # noqa: B019 - as above
+    def _builds(self, platform: str) -> tuple[TorchWheel, ...]:
+        """Every build for a platform, newest first, with what its variant's code serves."""
+        return tuple(self._wheel(row, platform, tag) for row in self.releases for tag in row.variants.get(platform, ()))
+
+    def _wheel(self, row: TorchRelease, platform: str, variant: str) -> TorchWheel:
+        minor = number(row.version)[:2]
+        cuda = (code for code in self.cuda.code.rows if (code.variant, code.platform) == (variant, platform))
+        rocm = (code for code in self.rocm.code.rows if code.variant == variant)
+        sm = next((code for code in cuda if number(code.first) <= minor <= number(code.last)), None)
+        gfx = next((code for code in rocm if number(code.first) <= minor <= number(code.last)), None)
+        glibc = row.glibc.get(f"{platform}/{variant}") or row.glibc.get(platform) or row.glibc.get("linux")
+        return TorchWheel(
+            row,
+            number(row.version),
+            variant,
+            platform,
+            number(glibc),
+            confirmed=variant not in row.unconfirmed.get(platform, ()),
+            sm=sm.sm if sm else (),
+            ptx=sm.ptx if sm else None,
+            gfx=gfx.gfx if gfx else (),
         )
-
-    def sm(self, wheel: TorchWheel) -> tuple[tuple[int, ...], int | None]:
-        """Answer the machine code of a CUDA build and the PTX that a driver can compile on (90 for 9.0)."""
-        key = (wheel.variant, wheel.platform, wheel.minor)
-        if key not in self._sm:
-            row = next(
-                (
-                    row
-                    for row in self.cuda.code.rows
-                    if (row.variant, row.platform) == key[:2] and number(row.first) <= wheel.minor <= number(row.last)
-                ),
-                None,
-            )
-            self._sm[key] = (row.sm, row.ptx) if row else ((), None)
-        return self._sm[key]
-
-    def gfx(self, wheel: TorchWheel) -> tuple[str, ...]:
-        """Answer the GPU targets that work with a ROCm build."""
-        key = (wheel.variant, wheel.minor)
-        if key not in self._gfx:
-            row = next(
-                (
-                    row
-                    for row in self.rocm.code.rows
-                    if row.variant == wheel.variant and number(row.first) <= wheel.minor <= number(row.last)
-                ),
-                None,
-            )
-            self._gfx[key] = row.gfx if row else ()
-        return self._gfx[key]
 
     @cached_property
     def drivers(self) -> dict[tuple[str, bool], DriverFloor]:
@@ -236,28 +220,17 @@ class Catalog:
         return {(row.package, row.cuda): row for row in self.torch.companions.rows}
 
     def index_url(self, variant: str) -> str | None:
-        """Answer the index that a variant's torch comes from; None is the installer's default, PyPI."""
+        """Return the address of the index that a variant's torch comes from; None is the installer's default, PyPI."""
         if variant in {"pypi", "directml"}:
             return None
         kind = "amd-index" if variant == AMD_INDEX else "nightly/…" if variant.startswith("nightly/") else ""
-        rows = _indexes().indexes.rows
+        rows = read_tables("indexes", IndexTables).indexes.rows
         return next(row.url for row in rows if row.variant == kind or not kind).format(variant=variant)
 
     @property
     def mirrors(self) -> tuple[Mirror, ...]:
         """Mirrors of PyPI and of torch's index."""
-        return _indexes().mirrors.rows
-
-
-def _wheel(row: TorchRelease, platform: str, variant: str) -> TorchWheel:
-    glibc = row.glibc.get(f"{platform}/{variant}") or row.glibc.get(platform) or row.glibc.get("linux")
-    confirmed = variant not in row.unconfirmed.get(platform, ())
-    return TorchWheel(row, number(row.version), variant, platform, number(glibc), confirmed)
-
-
-@cache
-def _indexes() -> IndexTables:
-    return read_tables("indexes", IndexTables)
+        return read_tables("indexes", IndexTables).mirrors.rows
 
 
 @cache

@@ -22,7 +22,7 @@ class GpuIdentity(Record, frozen=True):
     """What is known of a GPU; a field on which several cards of one id or name disagree is None.
 
     `candidates` are the compute capabilities of cards that share the name, ascending.
-    `xpu` tells how PyTorch's Intel backend treats it, `since` (and `since_linux`) from which torch on.
+    `xpu` is how PyTorch's Intel backend treats it, `since` (and `since_linux`) from which torch on.
     `directx12` is False for cards without a DirectX 12 driver.
     """
 
@@ -85,9 +85,6 @@ def identify(pci_id: str | None, revision: str | None = None) -> GpuIdentity | N
     return _merged(vendor, exact or [row for row, _revisions in rows])
 
 
-gpu_by_pci_id = identify
-
-
 def identify_name(vendor: Vendor, name: str | None) -> GpuIdentity | None:
     """Look an exact product name up, as drivers, lspci (`GA104 [GeForce RTX 3070]`) or Windows spell it."""
     if not name or vendor not in _FILES:
@@ -108,12 +105,12 @@ _LINES = {
 
 
 def identified(gpu: Gpu) -> GpuIdentity | None:
-    """Identify a GPU of a machine: by PCI id where it has one, else by name, which tells an unknown vendor too."""
+    """Identify a GPU of a machine: by PCI id where it has one, else by name, which also gives an unknown vendor."""
     found = identify(gpu.pci_id) or identify_name(gpu.vendor, gpu.name)
     if found or gpu.vendor is not Vendor.UNKNOWN or gpu.pci_id:
         return found
-    told = [identity for vendor in _FILES if (identity := identify_name(vendor, gpu.name))]
-    return told[0] if len(told) == 1 else None
+    known = [identity for vendor in _FILES if (identity := identify_name(vendor, gpu.name))]
+    return known[0] if len(known) == 1 else None
 
 
 _FILES = {Vendor.NVIDIA: "gpus_nvidia", Vendor.AMD: "gpus_amd", Vendor.INTEL: "gpus_intel"}
@@ -121,20 +118,21 @@ _FILES = {Vendor.NVIDIA: "gpus_nvidia", Vendor.AMD: "gpus_amd", Vendor.INTEL: "g
 
 @cache
 def _rows(vendor: Vendor) -> tuple[CardRow, ...]:
+    """List a vendor's cards and chips; a card without a generation gets that of the chip with its code."""
     tables = read_tables(_FILES[vendor], CardTables)
     if tables.chips is None:
         return tables.cards.rows
     generations = {row.gfx or row.cc: row.generation for row in tables.chips.rows}
-    cards = (_with_generation(row, generations.get(row.gfx or row.cc)) for row in tables.cards.rows)
+    cards = (
+        row if row.generation else replace(row, generation=generations.get(row.gfx or row.cc))
+        for row in tables.cards.rows
+    )
     return (*cards, *tables.chips.rows)
-
-
-def _with_generation(row: CardRow, generation: str | None) -> CardRow:
-    return row if row.generation else replace(row, generation=generation)
 
 
 @cache
 def _by_device(vendor: Vendor) -> dict[str, list[tuple[CardRow, frozenset[str]]]]:
+    """Return a vendor's cards by PCI device id, each with its revisions."""
     found: dict[str, list[tuple[CardRow, frozenset[str]]]] = defaultdict(list)
     for row in _rows(vendor):
         for entry in row.ids:
@@ -145,21 +143,16 @@ def _by_device(vendor: Vendor) -> dict[str, list[tuple[CardRow, frozenset[str]]]
 
 @cache
 def _by_name(vendor: Vendor) -> dict[str, list[CardRow]]:
+    """Return a vendor's cards by the key of each of their names; laptop cards also without the "Mobile" of pci.ids."""
     found: dict[str, list[CardRow]] = defaultdict(list)
+    without_mobile: dict[str, list[CardRow]] = defaultdict(list)
     for row in _rows(vendor):
-        if row.generic:
-            continue
-        for key in {name_key(name) for name in row.names}:
-            found[key].append(row)
-    return {**_without_mobile(found), **found}
-
-
-def _without_mobile(found: dict[str, list[CardRow]]) -> dict[str, list[CardRow]]:
-    """Give the names of laptop cards as drivers write them, without the "Mobile" of pci.ids."""
-    plain: dict[str, list[CardRow]] = defaultdict(list)
+        if not row.generic:
+            for key in dict.fromkeys(map(name_key, row.names)):
+                found[key].append(row)
     for key, rows in found.items():
-        plain[key.partition(" mobile")[0]] += rows
-    return plain
+        without_mobile[key.partition(" mobile")[0]] += rows
+    return {**without_mobile, **found}
 
 
 def _merged(vendor: Vendor, rows: Iterable[CardRow], name: str | None = None) -> GpuIdentity:

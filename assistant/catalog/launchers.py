@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from functools import cache
 
 from assistant.catalog.tables import Table, read_tables
 from assistant.model.plan import Backend
@@ -32,14 +31,13 @@ class LauncherTables(Record, frozen=True):
     launchers: Table[Launcher]
 
 
-@cache
 def launchers() -> tuple[Launcher, ...]:
-    """Read the applications that are known."""
+    """Return the applications that are known."""
     return read_tables("launchers", LauncherTables).launchers.rows
 
 
 def corrected(launcher: Launcher, arguments: tuple[str, ...], backend: Backend) -> tuple[str, ...] | None:
-    """Give the arguments with those that choose a backend replaced by what `backend` needs; all others are kept.
+    """Return the arguments with those that choose a backend replaced by what `backend` needs; all others are kept.
 
     None where the application does not offer the backend. Correcting twice changes nothing more.
     """
@@ -56,7 +54,7 @@ def corrected(launcher: Launcher, arguments: tuple[str, ...], backend: Backend) 
 
 
 def written(launcher: Launcher, arguments: tuple[str, ...], system: str) -> str | None:
-    """Give the line that starts the application on a system ("linux", "windows", "macos"); None where it does not run.
+    """Return the line that starts the application on a system ("linux", "windows", "macos"), None if it does not run.
 
     Words with spaces are quoted as that system's shell reads them.
     """

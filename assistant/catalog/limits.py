@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import cache
 
 from assistant.catalog.identity import name_key
@@ -10,7 +9,7 @@ from assistant.catalog.tables import Table, read_tables
 from assistant.model.record import Record
 from assistant.model.speed import Limit
 
-SAME_MEMORY = 1.0  # GiB by which what a driver reports may differ from what the box says
+SAME_MEMORY = 1.0  # GiB by which what a driver reports may differ from what the box says (chosen)
 
 
 class LimitRow(Record, frozen=True):
@@ -39,26 +38,24 @@ class LimitTables(Record, frozen=True):
 
 
 def limits_of(name: str, memory: float | None = None) -> dict[str, Limit]:
-    """Give what is published for a card as torch names it, with `memory` GiB, by "bandwidth" and type.
+    """Return what is published for a card as torch names it, with `memory` GiB, by "bandwidth" and type.
 
-    Nothing for a name that is unknown, or that cards of different memory share when that is not told.
+    Nothing for a name that is unknown, or that cards of different memory share when that is not known.
     """
     rows = _by_name().get(name_key(name), ())
     near = memory or 0.0
     fitting = [pair for pair in rows if pair[0].gb is None or abs(pair[0].gb - near) < SAME_MEMORY]
-    return dict(_limits(*fitting[0])) if len(fitting) == 1 else {}
-
-
-def _limits(row: LimitRow, source: str) -> Iterator[tuple[str, Limit]]:
-    yield "bandwidth", Limit(value=row.bandwidth, source=source)
+    if len(fitting) != 1:
+        return {}
+    row, source = fitting[0]
     teras = {"float32": row.float32, "float16": row.half, "bfloat16": row.half if row.bfloat16 else None}
-    for dtype, tera in teras.items():
-        if tera is not None:
-            yield dtype, Limit(value=1000.0 * tera, source=source)
+    rates = {"bandwidth": row.bandwidth, **{dtype: 1000.0 * tera for dtype, tera in teras.items() if tera is not None}}
+    return {kind: Limit(value=rate, source=source) for kind, rate in rates.items()}
 
 
 @cache
 def _by_name() -> dict[str, list[tuple[LimitRow, str]]]:
+    """Return every card with its source, by the key of each of its names."""
     found: dict[str, list[tuple[LimitRow, str]]] = {}
     tables = read_tables("limits", LimitTables)
     for table in (tables.datacenter, tables.geforce, tables.radeon, tables.arc, tables.apple):

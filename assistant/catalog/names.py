@@ -63,7 +63,6 @@ class NameTables(Record, frozen=True):
     windows: Table[WindowsName]
 
 
-@cache
 def _tables() -> NameTables:
     return read_tables("names", NameTables)
 
@@ -91,27 +90,27 @@ def _words(words: Iterable[str]) -> str:
     return rf"\b(?:{'|'.join(map(re.escape, words))})\b"
 
 
-def _told(table: str, texts: Iterable[str]) -> str | None:
+def _first_named(table: str, texts: Iterable[str]) -> str | None:
     return next((name for text in texts for name, found in patterns(table).items() if found.search(text)), None)
 
 
 def system_of(*texts: str) -> str | None:
-    """Tell the system's family from the first text that names one."""
-    return _told("systems", texts)
+    """Return the system's family by the first text that names one."""
+    return _first_named("systems", texts)
 
 
 def arch_of(*texts: str) -> str | None:
-    """Tell the processor architecture from the first text that names one."""
-    return _told("architectures", texts)
+    """Return the processor architecture by the first text that names one."""
+    return _first_named("architectures", texts)
 
 
 def vendor_of_name(name: str) -> Vendor:
-    """Tell who made a GPU from the whole words of its name."""
-    return Vendor(_told("vendors", [name]) or Vendor.UNKNOWN)
+    """Return who made a GPU, by the whole words of its name."""
+    return Vendor(_first_named("vendors", [name]) or Vendor.UNKNOWN)
 
 
 def vendor_of(pci_id: str | None) -> Vendor:
-    """Tell the vendor from a PCI id, `vendor:device` or `vendor`; `UNKNOWN` for none, `OTHER` for anyone else."""
+    """Return the vendor of a PCI id, `vendor:device` or `vendor`; `UNKNOWN` for none, `OTHER` for anyone else."""
     if not pci_id:
         return Vendor.UNKNOWN
     wanted = pci_id.partition(":")[0].lower().removeprefix("0x")
@@ -125,16 +124,16 @@ def pci_id(vendor: Vendor, device: str | None) -> str | None:
 
 
 def profiler_vendor(word: str) -> Vendor:
-    """Tell the vendor from system_profiler's word for it (`sppci_vendor_amd`)."""
+    """Return the vendor by system_profiler's word for it (`sppci_vendor_amd`)."""
     return next((row.vendor for row in _tables().vendors.rows if word and row.profiler == word), Vendor.UNKNOWN)
 
 
 def idle_adapter(pci_id: str) -> IdleAdapter | None:
-    """Look a display adapter without compute up by its PCI id."""
+    """Return the display adapter without compute that has a PCI id."""
     known = {row.pci: row for row in _tables().idle_adapters.rows}
     return known.get(pci_id) or known.get(pci_id.partition(":")[0])
 
 
 def windows_release(build: int) -> str | None:
-    """Name the Windows of a build; None before Windows 10."""
+    """Return the name of the Windows that a build belongs to; None before Windows 10."""
     return next((row.name for row in _tables().windows.rows if build >= row.build), None)

@@ -49,7 +49,7 @@ class _File(NamedTuple):
 
 
 def refreshed(tables: TorchTables, seen: Iterable[Seen], today: str) -> Refreshed:
-    """Answer the tables with what the indexes hold on the day `today` (YYYY-MM-DD); nothing known is taken away."""
+    """Return the tables with what the indexes hold on the day `today` (YYYY-MM-DD); nothing known is taken away."""
     files = [file for wheel in seen for file in _files(wheel)]
     changes: list[Message] = []
     releases = _releases(tables, [file for file in files if file.package == "torch"], today, changes)
@@ -69,7 +69,7 @@ def refreshed(tables: TorchTables, seen: Iterable[Seen], today: str) -> Refreshe
 
 
 def newer_than(tables: TorchTables, seen: Iterable[Seen]) -> str | None:
-    """Answer the newest torch that an index lists and the tables do not know yet."""
+    """Return the newest torch that an index lists and the tables do not know yet."""
     known = max(number(row.version) for row in tables.releases.rows)
     newer = {file.version for wheel in seen for file in _files(wheel) if file.package == "torch"}
     return max((version for version in newer if number(version) > known), key=number, default=None)
@@ -81,24 +81,21 @@ def _files(wheel: Seen) -> list[_File]:
         name, version, _build, tags = parse_wheel_filename(wheel.filename)
     except InvalidWheelFilename:
         return []
-    if version.is_prerelease:
-        return []
     found = {}
-    for tag in tags:
+    for tag in () if version.is_prerelease else tags:
         platform = next((key for pattern, key in _PLATFORMS.items() if re.fullmatch(pattern, tag.platform)), None)
         python = tag.interpreter.removeprefix("cp") + ("t" if tag.abi.endswith("t") else "")
+        # The glibc or macOS that it asks for: manylinux_2_28 is 2.28, macosx_14_0 is 14.0, manylinux2014 is 2.17
+        # (https://peps.python.org/pep-0600/).
+        numbers = re.search(r"_(\d+)_(\d+)_", tag.platform)
+        floor = f"{numbers[1]}.{numbers[2]}" if numbers else "2.17"
         if platform and python[:1].isdigit():
-            found[platform] = _File(name, version.public, platform, python, _floor(tag.platform), wheel)
+            found[platform] = _File(name, version.public, platform, python, floor, wheel)
     return list(found.values())
 
 
-def _floor(tag: str) -> str:
-    """Read the glibc or macOS that a platform tag asks for: manylinux_2_28 is 2.28, macosx_14_0 is 14.0."""
-    found = re.search(r"_(\d+)_(\d+)_", tag)
-    return f"{found[1]}.{found[2]}" if found else "2.17"
-
-
 def _releases(tables: TorchTables, files: list[_File], today: str, changes: list[Message]) -> tuple[TorchRelease, ...]:
+    """Return the releases with these files added, and tell each change."""
     by_version: dict[str, list[_File]] = defaultdict(list)
     for file in files:
         by_version[file.version].append(file)
@@ -108,8 +105,12 @@ def _releases(tables: TorchTables, files: list[_File], today: str, changes: list
         before = known.get(version)
         if before is None and number(version) < number(newest.version):
             continue  # an old release that the tables leave out on purpose
-        known[version] = _release(before or _blank(version, held, newest, today), held)
-        changes.extend(_told(before, known[version]))
+        after = known[version] = _release(before or _blank(version, held, newest, today), held)
+        if before is None:
+            tags = ", ".join(sorted({variant for variants in after.variants.values() for variant in variants}))
+            changes.append(_("torch {version} is new: {variants}.", version=version, variants=tags))
+        elif before != after:
+            changes.append(_("torch {version} has more wheels than were known.", version=version))
     return tuple(known.values())
 
 
@@ -136,7 +137,9 @@ def _release(row: TorchRelease, held: list[_File]) -> TorchRelease:
     for file in held:
         tags = pythons.get(file.platform, pythons["any"])
         if file.python not in tags:
-            pythons[file.platform] = tuple(sorted((*tags, file.python), key=_python_order))
+            pythons[file.platform] = tuple(
+                sorted((*tags, file.python), key=lambda tag: (int(tag.rstrip("t")[1:]), tag))
+            )
         variant = "pypi" if file.platform.startswith("macos") else file.seen.source
         known = variants.get(file.platform, ())
         if variant not in known and not (variant == "pypi" and not file.platform.startswith("macos")):
@@ -146,19 +149,6 @@ def _release(row: TorchRelease, held: list[_File]) -> TorchRelease:
             sizes.setdefault(file.platform, round(file.seen.size / 1e6))
     left = {platform: tags for platform, tags in unconfirmed.items() if tags}
     return replace(row, pythons=pythons, variants=variants, unconfirmed=left, mb=sizes)
-
-
-def _python_order(tag: str) -> tuple[int, bool]:
-    return int(tag.rstrip("t")[1:]), tag.endswith("t")
-
-
-def _told(before: TorchRelease | None, after: TorchRelease) -> list[Message]:
-    if before is None:
-        tags = ", ".join(sorted({variant for variants in after.variants.values() for variant in variants}))
-        return [_("torch {version} is new: {variants}.", version=after.version, variants=tags)]
-    if before == after:
-        return []
-    return [_("torch {version} has more wheels than were known.", version=after.version)]
 
 
 def _companion(row: Companion, files: list[_File], changes: list[Message]) -> Companion:

@@ -19,7 +19,7 @@ class TorchRelease(Record, frozen=True):
     """One release: per platform its Python tags ("312", "313t") and its variants, best first where all else is equal.
 
     `pythons["any"]` holds for platforms that are not named; `unconfirmed` are variants that no index has been seen
-    to hold; `pypi` tells which variant plain PyPI serves; `glibc` keys are "linux", a platform, or platform/variant;
+    to hold; `pypi` is the variant that plain PyPI serves; `glibc` keys are "linux", a platform, or platform/variant;
     `mb` is the size of the PyPI wheel in MB.
     """
 
@@ -46,7 +46,10 @@ class Companion(Record, frozen=True):
 
 
 class Download(Record, frozen=True):
-    """What a variant draws in beside or instead of the wheel that PyPI serves, in MB; a variant may be a prefix."""
+    """What a variant draws in beside or instead of the wheel that PyPI serves, in MB; a variant may be a prefix.
+
+    `note` is for people: `assistant catalog show torch.downloads` prints it.
+    """
 
     variant: str
     platform: str
@@ -96,7 +99,6 @@ class Jetson(Record, frozen=True):
 
     board: str
     capabilities: tuple[str, ...]
-    jetpack: str
     wheels: str
 
 
@@ -164,14 +166,16 @@ class AmdRelease(Record, frozen=True):
 
     torch: str
     torchvision: str
-    torchaudio: str
     pythons: tuple[str, ...]
     glibc: str
     adrenalin: str = ""
 
 
 class Override(Record, frozen=True):
-    """HSA_OVERRIDE_GFX_VERSION for a target that a Linux wheel lacks: it then runs the code of `as_gfx`."""
+    """HSA_OVERRIDE_GFX_VERSION for a target that a Linux wheel lacks: it then runs the code of `as_gfx`.
+
+    `note` is for people: `assistant catalog show rocm.overrides` prints it.
+    """
 
     gfx: str
     value: str
@@ -217,12 +221,10 @@ class DirectmlRelease(Record, frozen=True):
 
 
 class WindowsBuild(Record, frozen=True):
-    """A Windows build and the DirectML that came with it."""
+    """A Windows build that came with a DirectML of its own."""
 
     build: int
     name: str
-    directml: str
-    feature_level: str
 
 
 class DirectmlTables(Record, frozen=True):
@@ -268,15 +270,16 @@ class Index(Record, frozen=True):
 
     variant: str
     url: str
-    kind: Literal["stable", "nightly"]
 
 
 class Mirror(Record, frozen=True):
-    """A mirror; a `flat` one is a list of files for --find-links, never an index."""
+    """A mirror; a `flat` one is a list of files for --find-links, never an index.
+
+    `state` and `caveats` are for people: `assistant catalog show indexes.mirrors` prints them.
+    """
 
     id: str
     name: str
-    country: str
     serves: Literal["torch", "pypi", "amd"]
     url: str
     flat: bool = False

@@ -17,7 +17,7 @@ from assistant.model.errors import NothingFits
 from assistant.model.machine import Machine
 from assistant.model.plan import Plan, Planning, Request
 from assistant.model.record import from_json, replace
-from assistant.plan import Case, explain, make_plans, nothing_fits
+from assistant.plan import PlanInputs, explain, make_plans, nothing_fits
 from assistant.session.sources import settled
 
 
@@ -79,7 +79,7 @@ def plan(
         request = brief.asked(request)
     else:
         here = detect(host_of(replay)).machine
-    case = Case(here, catalog, request)
+    case = PlanInputs(here, catalog, request)
     planning = make_plans(*case)
     if not (machine or replay) or any(options.values()):
         planning = settled(planning, case, Sources(host_of(None), **options))

@@ -7,11 +7,11 @@ from assistant.detect.notes import Notes
 from assistant.i18n import Text, _
 from assistant.model.finding import Severity
 from assistant.model.machine import Gpu, Vendor
-from assistant.parsers.system import PciDevice
+from assistant.parsers.windows import nvidia_version
 
 
 def not_a_gpu(pci_id: str, kind: str = "0300", name: str | None = None) -> Text:
-    """Say in one sentence why an adapter does not count as a GPU; "" for one that does."""
+    """Return why an adapter does not count as a GPU, as one sentence; "" for one that does."""
     idle = idle_adapter(pci_id)
     if idle and idle.kind == "console":
         text = _("{name} ({pci_id}) is a server's console adapter and cannot compute.")
@@ -26,11 +26,26 @@ def not_a_gpu(pci_id: str, kind: str = "0300", name: str | None = None) -> Text:
     return ""
 
 
-def sort_out(device: PciDevice, source: str, notes: Notes) -> None:
-    """Note a PCI device as a GPU, or as a finding that says why it is none."""
-    reason = not_a_gpu(device.pci_id, device.kind)
+def note_adapter(
+    gpu: Gpu,
+    source: str,
+    notes: Notes,
+    *,
+    kind: str = "0300",
+    bus: str | None = None,
+    revision: str | None = None,
+    reason: Text = "",
+) -> bool:
+    """Note an adapter as a GPU, or as a finding that says why it is none; return whether it is one.
+
+    `kind` is its PCI class and subclass, `reason` what else speaks against it. A driver that is numbered as Windows
+    does it gives NVIDIA's own number as a fact.
+    """
+    reason = not_a_gpu(gpu.pci_id or "", kind, gpu.name) or reason
     if reason:
-        notes.finding("adapter-skipped", Severity.INFO, reason, evidence=(source,))
-        return
-    gpu = Gpu(vendor=vendor_of(device.pci_id), pci_id=device.pci_id, driver=device.driver)
-    notes.gpu(gpu, source, bus=device.bus, revision=device.revision)
+        notes.finding("adapter-skipped", Severity.INFO, reason, evidence=(source,) if bus else ())
+        return False
+    notes.gpu(gpu, source, bus=bus, revision=revision)
+    if gpu.vendor is Vendor.NVIDIA and gpu.driver:
+        notes.fact("nvidia_driver", nvidia_version(gpu.driver), source)
+    return True

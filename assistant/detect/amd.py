@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from assistant.detect.linux import CONTAINER_FILES
 from assistant.detect.notes import Notes
 from assistant.host.base import Host
 from assistant.i18n import _
@@ -23,7 +24,7 @@ def amd_gpus(host: Host, notes: Notes) -> None:
         folder = f"{NODES}/{node}"
         agent = amd.kfd_node(host.read(f"{folder}/properties").text, host.read(f"{folder}/mem_banks/0/properties").text)
         if agent:
-            notes.gpu(agent.gpu, folder, bus=agent.bus)
+            notes.devices([agent], folder)
     for device in _amd_on_bus(host):
         path = f"/sys/bus/pci/devices/{device.bus}/mem_info_vram_total"
         size = host.read(path).text.strip()
@@ -32,35 +33,30 @@ def amd_gpus(host: Host, notes: Notes) -> None:
 
 
 def rocm(host: Host, notes: Notes) -> None:
-    """Note the installed ROCm; ask its tools where the kernel tells no gfx target: in WSL, in some containers."""
+    """Note the installed ROCm; ask its tools where the kernel reports no gfx target: in WSL, in some containers."""
     wsl = bool(host.link("/dev/dxg"))
     if not _amd_on_bus(host) and not host.link("/dev/kfd") and not wsl:
         return
     version = "/opt/rocm/.info/version"
     notes.fact("rocm_version", amd.rocm_release(host.read(version).text), version)
-    tool = next((path for path in (host.which("rocminfo"), host.link("/opt/rocm/bin/rocminfo")) if path), None)
-    notes.fact("rocm_tools", tool is not None, "PATH")
+    tool = bool(host.which("rocminfo") or host.link("/opt/rocm/bin/rocminfo"))
+    notes.fact("rocm_tools", tool, "PATH")
     if not wsl and host.names(NODES):
         return
-    answer = host.run("rocminfo") if tool else None
-    agents = amd.rocminfo(answer.text) if answer else None
-    if answer:
+    agents = None
+    if tool:
+        answer = host.run("rocminfo")
+        agents = amd.rocminfo(answer.text)
         notes.could_not_look("rocminfo", answer)
-    for agent in agents or ():
-        notes.gpu(agent.gpu, "rocminfo", bus=agent.bus)
+        notes.devices(agents or (), "rocminfo")
     if not agents and host.which("amd-smi"):
-        _ask_amd_smi(host, notes)
-
-
-def _ask_amd_smi(host: Host, notes: Notes) -> None:
-    answer = host.run("amd-smi", "static", "--asic", "--bus", "--vram", "--json")
-    notes.could_not_look("amd-smi", answer)
-    for device in smi.amd_smi(answer.text) or ():
-        notes.gpu(device.gpu, "amd-smi", bus=device.bus)
+        answer = host.run("amd-smi", "static", "--asic", "--bus", "--vram", "--json")
+        notes.could_not_look("amd-smi", answer)
+        notes.devices(smi.amd_smi(answer.text) or (), "amd-smi")
 
 
 def amd_access(host: Host, notes: Notes) -> None:
-    """Say what keeps this user from computing on an AMD GPU: no /dev/kfd, or no right to open it or the GPU's node."""
+    """Note what keeps this user from computing on an AMD GPU: no /dev/kfd, or no right to open it or the GPU's node."""
     if not _amd_on_bus(host):
         return
     kfd = host.access("/dev/kfd")
@@ -70,27 +66,26 @@ def amd_access(host: Host, notes: Notes) -> None:
     nodes = [f"/dev/dri/{name}" for name in host.names("/dev/dri").text.split() if name.startswith("renderD")]
     denied = [path for path in ("/dev/kfd", *nodes) if host.access(path).status == "denied"]
     if denied:
-        text = _("This user may not open {paths}, which ROCm computes through.")
+        text = _("This user has no access to {paths}, which ROCm needs.", paths=", ".join(denied))
         remedy = Remedy(
             text=_("Join the groups render and video, then log in again."),
             commands=("sudo usermod -aG render,video $USER",),
         )
         evidence = (f"groups: {' '.join(host.ask('groups').text.split())}",)
-        paths = ", ".join(denied)
-        notes.finding(
-            "kfd-permission", Severity.WARNING, text.format(paths=paths), evidence=evidence, remedies=(remedy,)
-        )
+        notes.finding("kfd-permission", Severity.WARNING, text, evidence=evidence, remedies=(remedy,))
 
 
 def _kfd_missing(host: Host, notes: Notes) -> None:
-    if any(host.link(path) for path in ("/.dockerenv", "/run/.containerenv", "/.singularity.d")):
+    """Note why /dev/kfd is missing: this container was not given it, or the kernel's driver is not loaded."""
+    if any(host.link(path) for path in CONTAINER_FILES):
+        key = "container-gpu-device-missing"
         text = _("The computer has an AMD GPU, but this container was not given it.")
         remedy = Remedy(
             text=_("Start the container with the GPU's device nodes."),
             commands=("docker run --device /dev/kfd --device /dev/dri --group-add video --group-add render …",),
         )
-        notes.finding("container-gpu-device-missing", Severity.WARNING, text, remedies=(remedy,))
-        return
-    text = _("An AMD GPU is there, but /dev/kfd is not: the kernel's amdgpu driver is not loaded.")
-    remedy = Remedy(text=_("Load amdgpu, or use a newer kernel."), commands=("sudo modprobe amdgpu",))
-    notes.finding("amdgpu-driver-not-loaded", Severity.WARNING, text, remedies=(remedy,))
+    else:
+        key = "amdgpu-driver-not-loaded"
+        text = _("This machine has an AMD GPU but no /dev/kfd: the kernel's amdgpu driver is not loaded.")
+        remedy = Remedy(text=_("Load amdgpu, or use a newer kernel."), commands=("sudo modprobe amdgpu",))
+    notes.finding(key, Severity.WARNING, text, remedies=(remedy,))

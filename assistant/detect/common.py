@@ -31,7 +31,7 @@ VARIABLES = (
 )
 
 ARCHITECTURES = {"amd64": "x86_64", "x64": "x86_64", "i386": "x86", "i486": "x86", "i586": "x86", "i686": "x86"}
-_MADE = re.compile(r"torch-[a-z0-9.-]{1,60}-\d{1,4}\.\d{1,4}\.\d{1,4}(?:-\d{1,4})?")
+_OWN_KERNEL = r"torch-[a-z0-9.-]{1,60}-\d{1,4}\.\d{1,4}\.\d{1,4}(?:-\d{1,4})?"  # torch-cpu-2.13.0
 SYSTEMS = {"Linux": "linux", "Windows": "windows", "Darwin": "macos"}
 
 
@@ -41,7 +41,7 @@ def interpreter(host: Host, notes: Notes) -> None:
     if not facts:
         notes.could_not_look("Python", host.ask("platform"))
         return
-    built = re.search(r"64 bit \((A[RM][MD]64)\)", facts["build"])  # on Windows: an emulated Python is told by it
+    built = re.search(r"64 bit \((A[RM][MD]64)\)", facts["build"])  # on Windows: the machine may emulate it
     machine = (built[1] if built else facts["machine"]).lower()
     notes.fact("os", SYSTEMS.get(facts["system"]), "Python")
     notes.fact("arch", ARCHITECTURES.get(machine, machine) or None, "Python")
@@ -70,8 +70,8 @@ def disk(host: Host, notes: Notes) -> None:
 def environment(host: Host, notes: Notes) -> None:
     """Note the variables that steer which devices a program sees."""
     answers = {name: host.variable(name) for name in VARIABLES}
-    told = {name: redact(answer.text)[:200] for name, answer in answers.items() if answer}
-    notes.fact("env", told or None, "environment variables")
+    values = {name: redact(answer.text)[:200] for name, answer in answers.items() if answer}
+    notes.fact("env", values or None, "environment variables")
 
 
 def packages(host: Host, notes: Notes) -> None:
@@ -79,32 +79,29 @@ def packages(host: Host, notes: Notes) -> None:
 
     What start.py put into the assistant's own environment is no answer, unless the user put torch there.
     """
-    told = {name: str(version) for name, version in sorted(host.facts("packages").items())}
+    versions = {name: str(version) for name, version in sorted(host.facts("packages").items())}
     own = OWN_ENVIRONMENTS in re.split(r"[\\/]", str(host.facts("platform").get("executable")))
-    if "torch" in told or not own:
-        notes.fact("packages", told or None, "installed packages")
+    if "torch" in versions or not own:
+        notes.fact("packages", versions or None, "installed packages")
 
 
 def kernels(host: Host, notes: Notes) -> None:
-    """Tell which Jupyter kernels start another Python than this one, and which start none at all.
+    """Note which Jupyter kernels start another Python than this one, and which start none at all.
 
     Those that the assistant made (`torch-cpu-2.13.0`) are no news.
     """
     here = str(host.facts("platform").get("executable", ""))
     elsewhere = []
-    for name, told in sorted(host.facts("kernels").items()):
-        kernel = told if isinstance(told, dict) else {}
+    for name, answer in sorted(host.facts("kernels").items()):
+        kernel = answer if isinstance(answer, dict) else {}
         program = str(kernel.get("program") or "")
+        # A bare `python` means whichever comes first on PATH, which may be this one.
+        other = any(slash in program for slash in "/\\") and program.lower() != here.lower()
         if not kernel.get("works"):
             text = _("The Jupyter kernel “{name}” cannot start: its program {program} is gone.")
             notes.finding("kernel-broken", Severity.WARNING, text.format(name=name, program=program))
-        elif kernel.get("language") == "python" and _elsewhere(program, here) and not _MADE.fullmatch(name):
+        elif kernel.get("language") == "python" and other and not re.fullmatch(_OWN_KERNEL, name):
             elsewhere.append(f"{name} ({program})")
     if elsewhere:
         text = _("These Jupyter kernels run other Pythons, with packages of their own: {kernels}.")
         notes.finding("kernel-elsewhere", Severity.INFO, text.format(kernels=", ".join(elsewhere)))
-
-
-def _elsewhere(program: str, here: str) -> bool:
-    """Tell whether a kernel's program is surely another Python; a bare `python` means whichever comes first on PATH."""
-    return any(slash in program for slash in "/\\") and program.lower() != here.lower()

@@ -6,7 +6,7 @@ import re
 
 from assistant.catalog.identity import identify
 from assistant.catalog.names import idle_adapter
-from assistant.detect.adapters import sort_out
+from assistant.detect.adapters import note_adapter
 from assistant.detect.notes import Notes
 from assistant.host.base import Host
 from assistant.i18n import _
@@ -18,7 +18,7 @@ PCI = "/sys/bus/pci/devices"
 
 
 def kernel_release(host: Host) -> str:
-    """Give the running kernel's release, `6.8.0-45-generic`."""
+    """Return the running kernel's release, `6.8.0-45-generic`."""
     return str(host.facts("platform").get("release", ""))
 
 
@@ -51,18 +51,18 @@ def memory(host: Host, notes: Notes) -> None:
         notes.fact("memory_gb", round(bounds[path] / 2**20, 1), path)
 
 
-_CONTAINER_FILES = {"/.dockerenv": "docker", "/run/.containerenv": "podman", "/.singularity.d": "apptainer"}
+CONTAINER_FILES = {"/.dockerenv": "docker", "/run/.containerenv": "podman", "/.singularity.d": "apptainer"}
 
 
 def container(host: Host, notes: Notes) -> None:
     """Note which container this process runs in, if any."""
     if host.variable("KUBERNETES_SERVICE_HOST"):
         notes.fact("container", "kubernetes", "KUBERNETES_SERVICE_HOST")
-    for path, name in _CONTAINER_FILES.items():
+    for path, name in CONTAINER_FILES.items():
         if host.link(path):
             notes.fact("container", name, path)
-    told = host.variable("container")
-    notes.fact("container", told.text or None, "environment variable container")
+    named = host.variable("container").text  # which systemd-nspawn, LXC and podman set
+    notes.fact("container", named or None, "environment variable container")
 
 
 def adapters(host: Host, notes: Notes) -> None:
@@ -78,10 +78,13 @@ def adapters(host: Host, notes: Notes) -> None:
     for device in devices:
         idle = idle_adapter(device.pci_id)
         if not (in_wsl and idle and idle.maker == "Microsoft"):
-            sort_out(device, f"{PCI}/{device.bus}", notes)
+            source = f"{PCI}/{device.bus}"
+            gpu = Gpu(vendor=device.vendor, pci_id=device.pci_id, driver=device.driver)
+            note_adapter(gpu, source, notes, kind=device.kind, bus=device.bus, revision=device.revision)
 
 
-_BOARD = re.compile(r"Jetson (?:AGX (?:Orin|Xavier|Thor)|Orin (?:Nano|NX)|Xavier NX|Nano|TX1|TX2|TK1|T4000)")
+# NVIDIA Jetson AGX Orin Developer Kit
+_BOARD = r"Jetson (?:AGX (?:Orin|Xavier|Thor)|Orin (?:Nano|NX)|Xavier NX|Nano|TX1|TX2|TK1|T4000)"
 BOARD_FILE = "/proc/device-tree/model"
 
 
@@ -89,16 +92,18 @@ def jetson(host: Host, notes: Notes) -> None:
     """Note the GPU of a Jetson board, which sits on no PCI bus."""
     if host.facts("platform").get("machine") != "aarch64":
         return
-    board = _BOARD.search(host.read(BOARD_FILE).text)
+    board = re.search(_BOARD, host.read(BOARD_FILE).text)
     if not board:
         return
     notes.gpu(Gpu(vendor=Vendor.NVIDIA, name=board[0], integrated=True), BOARD_FILE)
+    # # R36 (release), REVISION: 4.3, GCID: 38968081, BOARD: generic, EABI: aarch64, DATE: Wed Jan  8 01:49:37 UTC 2025
     l4t = re.search(r"# (R\d{1,3}) \(release\), REVISION: ([\d.]{1,8})", host.read("/etc/nv_tegra_release").text)
     text = _("This is an NVIDIA {board} ({system}); its GPU needs PyTorch wheels made for its system release.")
-    told = f"L4T {l4t[1]}.{l4t[2]}" if l4t else "L4T"
-    notes.finding("jetson-board", Severity.INFO, text.format(board=board[0], system=told))
+    system_release = f"L4T {l4t[1]}.{l4t[2]}" if l4t else "L4T"
+    notes.finding("jetson-board", Severity.INFO, text.format(board=board[0], system=system_release))
 
 
+# Where Ubuntu, Fedora, Arch and a build of one's own put Intel's Level Zero driver.
 _INTEL_DRIVERS = tuple(
     f"{folder}/libze_intel_gpu.so.1"
     for folder in ("/usr/lib/x86_64-linux-gnu", "/usr/lib64", "/usr/lib", "/usr/local/lib")
@@ -106,7 +111,7 @@ _INTEL_DRIVERS = tuple(
 
 
 def intel_memory(host: Host, notes: Notes) -> None:
-    """Note what xpu-smi tells of each Intel GPU: the kernel does not tell a card's memory."""
+    """Note what xpu-smi reports of each Intel GPU: the kernel does not report a card's memory."""
     if not any(device.vendor is Vendor.INTEL for device in system.pci_devices(host.ask("pci").text)):
         return
     if not host.which("xpu-smi"):
@@ -115,12 +120,11 @@ def intel_memory(host: Host, notes: Notes) -> None:
     notes.could_not_look("xpu-smi", answer)
     for listed in smi.xpu_smi(answer.text) or ():
         detail = smi.xpu_smi(host.run("xpu-smi", "discovery", "-d", str(listed.index), "-j").text)
-        device = detail[0] if detail else listed
-        notes.gpu(device.gpu, "xpu-smi", bus=device.bus)
+        notes.devices(detail[:1] if detail else [listed], "xpu-smi")
 
 
 def intel_runtime(host: Host, notes: Notes) -> None:
-    """Say whether the compute driver (Level Zero) of an Intel GPU that PyTorch can use is missing."""
+    """Note whether the compute driver (Level Zero) of an Intel GPU that PyTorch can use is missing."""
     ids = [device.pci_id for device in system.pci_devices(host.ask("pci").text) if device.vendor is Vendor.INTEL]
     known = [identity for identity in map(identify, ids) if identity and identity.xpu == "supported"]
     if not known or any(host.link(path).status != "missing" for path in _INTEL_DRIVERS):
@@ -133,18 +137,16 @@ def intel_runtime(host: Host, notes: Notes) -> None:
     notes.finding("intel-runtime-missing", Severity.WARNING, text.format(name=known[0].name), remedies=(remedy,))
 
 
+# The variable's GUID is EFI_GLOBAL_VARIABLE of the UEFI specification; its last byte is 1 where Secure Boot is on.
 SECURE_BOOT = "/sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c"
 
 
 def secure_boot(host: Host, notes: Notes) -> None:
-    """Say that Secure Boot is on where a GPU's own kernel module is not loaded, as it may be the reason."""
-    idle = [
-        device for device in system.pci_devices(host.ask("pci").text) if device.vendor in {Vendor.NVIDIA, Vendor.AMD}
-    ]
-    if all(device.driver in {"nvidia", "amdgpu"} for device in idle):
-        return
-    if host.read(SECURE_BOOT).text.endswith("\x01"):
-        text = _(
-            "Secure Boot is on: a driver module that is not signed cannot load, which may be why the GPU has none."
-        )
+    """Note that Secure Boot is on where a GPU's own kernel module is not loaded, as it may be the reason."""
+    without_driver = any(
+        device.vendor in {Vendor.NVIDIA, Vendor.AMD} and device.driver not in {"nvidia", "amdgpu"}
+        for device in system.pci_devices(host.ask("pci").text)
+    )
+    if without_driver and host.read(SECURE_BOOT).text.endswith("\x01"):
+        text = _("Secure Boot is on: an unsigned driver module cannot load, which may be why the GPU has no driver.")
         notes.finding("secure-boot", Severity.INFO, text)

@@ -14,7 +14,7 @@ _NAMES = ("hw.memsize", "hw.optional.arm64", "sysctl.proc_translated", "machdep.
 
 
 def _sysctl(host: Host) -> dict[str, str]:
-    """Ask the kernel; names that this Mac does not know fail by themselves and leave the others told."""
+    """Ask the kernel; names that this Mac does not know fail by themselves and leave the others known."""
     return dict(re.findall(r"^([\w.]+): (.+)$", host.run("sysctl", *_NAMES).text, re.MULTILINE))
 
 
@@ -22,18 +22,18 @@ def release(host: Host, notes: Notes) -> None:
     """Note the release of macOS, the memory, and a Python that Rosetta translates."""
     version = re.search(r"ProductVersion:\s*([\d.]+)", host.run("sw_vers").text)
     notes.fact("os_version", f"macOS {version[1]}" if version else None, "sw_vers")
-    told = _sysctl(host)
-    size = told.get("hw.memsize", "")
+    values = _sysctl(host)
+    size = values.get("hw.memsize", "")
     notes.fact("memory_gb", round(int(size) / 2**30, 1) if size.isdigit() else None, "sysctl")
-    notes.fact("rosetta", told.get("sysctl.proc_translated") == "1" if told else None, "sysctl")
+    notes.fact("rosetta", values.get("sysctl.proc_translated") == "1" if values else None, "sysctl")
 
 
 def gpus(host: Host, notes: Notes) -> None:
     """Note the GPU of the Apple chip, or the cards of a Mac with an Intel processor."""
-    told = _sysctl(host)
-    chip = told.get("machdep.cpu.brand_string", "")
-    size = told.get("hw.memsize", "")
-    if told.get("hw.optional.arm64") == "1" and re.fullmatch(r"Apple M\d+(?: \w+)?", chip):
+    values = _sysctl(host)
+    chip = values.get("machdep.cpu.brand_string", "")
+    size = values.get("hw.memsize", "")
+    if values.get("hw.optional.arm64") == "1" and re.fullmatch(r"Apple M\d+(?: \w+)?", chip):
         vram = round(int(size) / 2**30, 1) if size.isdigit() else None
         notes.gpu(Gpu(vendor=Vendor.APPLE, name=chip, integrated=True, vram_gb=vram), "sysctl")
         return

@@ -1,6 +1,8 @@
-"""What one probe writes down: partial facts, sighted GPUs and findings, each with the source that said so."""
+"""What one probe observes: partial facts, sighted GPUs and findings, each with the source that said so."""
 
 from __future__ import annotations
+
+from collections.abc import Iterable
 
 import msgspec.structs
 
@@ -9,9 +11,10 @@ from assistant.model.finding import Finding, Remedy, Severity
 from assistant.model.machine import Answer, Evidence, Gpu
 from assistant.model.record import Record
 from assistant.model.visible import one_line
+from assistant.parsers.fields import Device
 from assistant.privacy import redact
 
-LIMIT = 1000
+LIMIT = 1000  # characters kept of any text from outside (chosen: far above any device's name)
 MOST_GPUS = 64  # more than any machine; a hostile report could list millions
 
 
@@ -41,7 +44,7 @@ class Sighting(Record, frozen=True):
 
 
 class Notes:
-    """Facts are named as in `Machine`; the first probe in the list that tells a fact decides it."""
+    """Facts are named as in `Machine`; the first probe in the list that reports a fact decides it."""
 
     def __init__(self) -> None:
         self.facts: dict[str, object] = {}
@@ -67,6 +70,11 @@ class Notes:
         gpu = msgspec.structs.replace(gpu, **texts)
         self.gpus.append(Sighting(gpu=gpu, source=source, bus=bus, revision=revision))
 
+    def devices(self, devices: Iterable[Device], source: str) -> None:
+        """Note the GPUs that a tool reports."""
+        for device in devices:
+            self.gpu(device.gpu, source, bus=device.bus)
+
     def finding(
         self,
         key: str,
@@ -76,21 +84,19 @@ class Notes:
         evidence: tuple[str, ...] = (),
         remedies: tuple[Remedy, ...] = (),
     ) -> None:
-        """Note something worth telling."""
+        """Note something worth reporting."""
         self.findings.append(
             Finding(key=key, severity=severity, text=text, evidence=tuple(map(private, evidence)), remedies=remedies)
         )
 
     def could_not_look(self, source: str, answer: Answer) -> None:
         """Note that a source exists but did not answer; "missing" and "unrecorded" are no such case."""
-        if answer.status in {"denied", "timeout", "failed"}:
-            text = _("{source} could not be read ({reason}), so what it would tell is unknown.")
-            reason = {"denied": _("access denied"), "timeout": _("no answer in time")}.get(
-                answer.status, _("it failed")
-            )
+        reasons = {"denied": _("access denied"), "timeout": _("no answer in time"), "failed": _("it failed")}
+        if answer.status in reasons:
+            text = _("{source} could not be read ({reason}), so what it holds is unknown.")
             self.finding(
                 "could-not-look",
                 Severity.INFO,
-                text.format(source=source, reason=reason),
+                text.format(source=source, reason=reasons[answer.status]),
                 evidence=(answer.text,) if answer.text else (),
             )

@@ -6,6 +6,7 @@ from assistant.detect.notes import Notes
 from assistant.host.base import Host
 from assistant.model.machine import Gpu, Vendor
 from assistant.parsers import nvidia, system
+from assistant.parsers.fields import bus_address
 
 PROC = "/proc/driver/nvidia/version"
 MODULE = "/sys/module/nvidia/version"
@@ -22,7 +23,8 @@ def nvidia_gpus(host: Host, notes: Notes) -> None:
     notes.fact("nvidia_driver", nvidia.driver_version(host.read(PROC).text), PROC)
     notes.fact("nvidia_driver", host.read(MODULE).text.strip() or None, MODULE)
     if not _tool(host, notes):
-        notes.fact("nvidia_driver_state", _state(host, drivers, "nvidia_driver" in notes.facts), "/sys/bus/pci/devices")
+        state = _state(host, drivers, loaded="nvidia_driver" in notes.facts)
+        notes.fact("nvidia_driver_state", state, "/sys/bus/pci/devices")
 
 
 def nvidia_gpus_on_windows(host: Host, notes: Notes) -> None:
@@ -32,46 +34,35 @@ def nvidia_gpus_on_windows(host: Host, notes: Notes) -> None:
 
 
 def _library(host: Host, notes: Notes) -> bool:
-    """Ask NVML; tell whether it knew a device."""
-    told = host.facts("nvml")
-    devices = told.get("devices")
+    """Ask NVML; return whether it knew a device."""
+    answer = host.facts("nvml")
+    devices = answer.get("devices")
     if not isinstance(devices, list):
         return False
-    notes.fact("nvidia_driver", told.get("driver"), "NVML")
-    notes.fact("cuda_driver_api", told.get("cuda"), "NVML")
+    notes.fact("nvidia_driver", answer.get("driver"), "NVML")
+    notes.fact("cuda_driver_api", answer.get("cuda"), "NVML")
     for device in devices:
-        if "nvgpu" not in str(device.get("name")):  # a Jetson's own GPU, which its board tells better
-            notes.gpu(_device(device), "NVML", bus=_bus(device.get("bus")))
+        if "nvgpu" in str(device.get("name")):  # a Jetson's own GPU, which its board describes better
+            continue
+        memory = device.get("memory")
+        texts = {name: str(device[name]) for name in ("name", "pci_id", "compute_capability") if device.get(name)}
+        vram = round(memory / 2**30, 1) if isinstance(memory, int) and memory else None
+        notes.gpu(
+            Gpu(vendor=Vendor.NVIDIA, vram_gb=vram, **texts),  # type: ignore[arg-type]  # the three fields are texts
+            "NVML",
+            bus=bus_address(str(device.get("bus"))),
+        )
     return bool(devices)
 
 
-def _device(told: dict[str, object]) -> Gpu:
-    memory, name = told.get("memory"), told.get("name")
-    return Gpu(
-        vendor=Vendor.NVIDIA,
-        name=str(name) if name else None,
-        pci_id=str(told["pci_id"]) if told.get("pci_id") else None,
-        vram_gb=round(memory / 2**30, 1) if isinstance(memory, int) and memory else None,
-        compute_capability=str(told["compute_capability"]) if told.get("compute_capability") else None,
-    )
-
-
-def _bus(text: object) -> str | None:
-    domain, colon, rest = str(text or "").lower().partition(":")
-    return f"{domain[-4:]}:{rest}" if colon else None
-
-
 def _tool(host: Host, notes: Notes) -> bool:
-    """Ask nvidia-smi, whose complaint is kept when it has one; tell whether it said anything of use."""
+    """Ask nvidia-smi, whose complaint is kept when it has one; return whether it said anything of use."""
     answer = host.run("nvidia-smi")
     if answer.status == "missing":
         answer = host.run("/usr/lib/wsl/lib/nvidia-smi")
     report = nvidia.smi_table(answer.text)
     if report:
-        notes.fact("nvidia_driver", report.driver, "nvidia-smi")
-        notes.fact("cuda_driver_api", report.cuda, "nvidia-smi")
-        for row in report.rows:
-            notes.gpu(row.gpu, "nvidia-smi", bus=row.bus)
+        note_report(report, "nvidia-smi", notes)
     complaint = nvidia.smi_complaint(answer.text)
     if complaint:
         notes.fact("nvidia_driver_state", complaint, "nvidia-smi")
@@ -81,7 +72,14 @@ def _tool(host: Host, notes: Notes) -> bool:
     return report is not None or complaint is not None
 
 
-def _state(host: Host, drivers: set[str | None], loaded: bool) -> str | None:  # noqa: FBT001
+def note_report(report: nvidia.NvidiaReport, source: str, notes: Notes) -> None:
+    """Note the driver and the GPUs of a report of nvidia-smi's."""
+    notes.fact("nvidia_driver", report.driver, source)
+    notes.fact("cuda_driver_api", report.cuda, source)
+    notes.devices(report.devices, source)
+
+
+def _state(host: Host, drivers: set[str | None], *, loaded: bool) -> str | None:
     """Name why NVIDIA's driver does not answer: another has the GPU, none has, or this container was not given it."""
     if drivers & {"nouveau", "nova_core"}:
         return "nouveau"

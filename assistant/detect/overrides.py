@@ -19,14 +19,23 @@ _GPU = re.compile(r"gpus[.\[](\d{1,2})\]?\.(\w+)")
 def overridden(detection: Detection, overrides: Mapping[str, str]) -> Detection:
     """Set facts by name: `nvidia_driver`, `gpus[0].gfx` (or `gpus.0.gfx`), `env.NAME`, `packages.NAME`.
 
-    "" makes a fact unknown.     Raises `BadInput` for a fact that does not exist or a value that does not fit it.
+    "" makes a fact unknown. Raises `BadInput` for a fact that does not exist or a value that does not fit it.
     """
     if not overrides:
         return detection
     overrides = {_GPU.sub(r"gpus[\1].\2", name): value for name, value in overrides.items()}
-    facts = msgspec.to_builtins(detection.machine)
-    for name, value in overrides.items():
-        _set(facts, name, value)
+    facts: dict[str, Any] = msgspec.to_builtins(detection.machine)
+    for name, text in overrides.items():
+        group, _dot, key = name.partition(".")
+        gpu, gpus = _GPU.fullmatch(name), list(facts.get("gpus") or ())
+        if gpu and int(gpu[1]) <= len(gpus):  # one behind the last adds a GPU
+            index = int(gpu[1])
+            known = gpus[index] if index < len(gpus) else {}
+            facts["gpus"] = [*gpus[:index], {**known, gpu[2]: text or None}, *gpus[index + 1 :]]
+        elif key and group in {"env", "packages"}:
+            facts[group] = {**facts.get(group, {}), key: text}
+        else:
+            facts[name] = text or None
     try:
         machine = msgspec.convert(facts, Machine, strict=False)
     except msgspec.ValidationError as error:
@@ -37,21 +46,3 @@ def overridden(detection: Detection, overrides: Mapping[str, str]) -> Detection:
     yours = tuple(Evidence(fact=name, source="you", text=value) for name, value in overrides.items())
     kept = tuple(item for item in machine.evidence if item.fact not in overrides)
     return msgspec.structs.replace(detection, machine=msgspec.structs.replace(machine, evidence=(*yours, *kept)))
-
-
-def _set(facts: dict[str, Any], name: str, text: str) -> None:
-    value = text or None
-    if found := _GPU.fullmatch(name):
-        index, gpus = int(found[1]), list(facts.get("gpus") or ())
-        if index <= len(gpus):
-            gpus = gpus if index < len(gpus) else [*gpus, {}]
-            gpus[index] = {**gpus[index], found[2]: value}
-            facts["gpus"] = gpus
-            return
-    group, dot, key = name.partition(".")
-    if dot and group in {"env", "packages"}:
-        told = facts.setdefault(group, {})
-        if isinstance(told, dict):
-            told[key] = text
-        return
-    facts[name] = value

@@ -8,13 +8,14 @@ from functools import partial
 
 import msgspec
 
-from assistant.detect.adapters import not_a_gpu
+from assistant.detect.adapters import note_adapter
 from assistant.detect.notes import Notes
+from assistant.detect.nvidia import note_report
 from assistant.detect.run import united
 from assistant.i18n import Text, _
 from assistant.model.errors import BadInput
 from assistant.model.finding import Severity
-from assistant.model.machine import Detection, Gpu, Vendor
+from assistant.model.machine import Detection, Vendor
 from assistant.model.pasted import without_entities
 from assistant.parsers import nvidia
 from assistant.parsers.amd import rocminfo
@@ -23,7 +24,6 @@ from assistant.parsers.collect_env import collect_env
 from assistant.parsers.dxdiag import dxdiag
 from assistant.parsers.listed import LAYOUTS, device_blocks, lspci, smi_lines
 from assistant.parsers.programs import program_report
-from assistant.parsers.windows import nvidia_version
 
 
 def read_report(text: str) -> Detection:
@@ -37,13 +37,20 @@ def read_report(text: str) -> Detection:
     read += [name for name, reader in BRIEF_READERS.items() if reader(plain[:_BRIEF], notes)]
     if not read:
         raise BadInput(
-            _("No report that can be read was found in the text."),
+            _("No known report was found in the text."),
             hint=_("Paste the output of: {tools}.", tools=_names((*READERS, *BRIEF_READERS))),
         )
-    return _with_summary(united([notes]), read)
+    found = united([notes])
+    summary = Notes()
+    summary.finding("report-read", Severity.OK, _("Read: {tools}.", tools=_names(read)))
+    unknown = ", ".join(name for name in _WANTED if getattr(found.machine, name) is None)
+    if unknown:
+        text_ = _("The text does not say: {facts}. Decisions that depend on them are made without.", facts=unknown)
+        summary.finding("report-silent", Severity.INFO, text_)
+    return msgspec.structs.replace(found, findings=(*summary.findings, *found.findings))
 
 
-_DEEPEST_QUOTE = 3
+_DEEPEST_QUOTE = 3  # `> > > ` of a mail answered three times (chosen)
 
 
 def _as_printed(text: str) -> str:
@@ -57,49 +64,30 @@ def _as_printed(text: str) -> str:
     return text[1:]
 
 
-def _with_summary(detection: Detection, read: list[str]) -> Detection:
-    notes = Notes()
-    notes.finding("report-read", Severity.OK, _("Read: {tools}.", tools=_names(read)))
-    unknown = [name for name in _WISHED if getattr(detection.machine, name) is None]
-    if unknown:
-        text = _("The text does not tell: {facts}. What rests on them is decided without.")
-        notes.finding("report-silent", Severity.INFO, text.format(facts=", ".join(unknown)))
-    return msgspec.structs.replace(detection, findings=(*notes.findings, *detection.findings))
-
-
 def _names(readers: Iterable[str]) -> tuple[Text, ...]:
     return tuple(_("a program's own report, such as ComfyUI's") if name == _PROGRAM else name for name in readers)
 
 
-_WISHED = ("os", "os_version", "arch", "python", "memory_gb", "disk_free_gb")
+_WANTED = ("os", "os_version", "arch", "python", "memory_gb", "disk_free_gb")
 
 
 def _collect_env(text: str, notes: Notes) -> bool:
-    told = collect_env(text)
-    if told is None:
+    dump = collect_env(text)
+    if dump is None:
         return False
-    for name, value in told.facts.items():
+    for name, value in dump.facts.items():
         notes.fact(name, value, "collect_env")
-    for gpu in told.gpus:
+    for gpu in dump.gpus:
         notes.gpu(gpu, "collect_env")
-    if not told.gpus and told.gpus_told:
+    if not dump.gpus and dump.lists_gpus:
         notes.looked("gpus", "collect_env", "this PyTorch saw no GPU; the machine may have one")
-    return True
-
-
-def _nvidia(report: nvidia.NvidiaReport | None, source: str, notes: Notes) -> bool:
-    if report is None:
-        return False
-    notes.fact("nvidia_driver", report.driver, source)
-    notes.fact("cuda_driver_api", report.cuda, source)
-    for row in report.rows:
-        notes.gpu(row.gpu, source, bus=row.bus)
     return True
 
 
 def _smi_table(text: str, notes: Notes) -> bool:
     """Read the table, or else what nvidia-smi complains of in its place."""
-    if _nvidia(nvidia.smi_table(text), "nvidia-smi", notes):
+    if report := nvidia.smi_table(text):
+        note_report(report, "nvidia-smi", notes)
         return True
     at = max(text.find("NVIDIA-SMI"), text.find("NVML"))
     state = nvidia.smi_complaint(text[max(at - 200, 0) : at + 300]) if at >= 0 else None
@@ -107,73 +95,70 @@ def _smi_table(text: str, notes: Notes) -> bool:
     return state is not None
 
 
+def _smi_query(text: str, notes: Notes) -> bool:
+    report = nvidia.smi_query(text)
+    if report:
+        note_report(report, "nvidia-smi -q", notes)
+    return report is not None
+
+
 def _smi_lines(text: str, notes: Notes) -> bool:
     """Read such lines where no other report named every NVIDIA GPU: tables cut names short."""
     named = [seen.gpu.name for seen in notes.gpus if seen.gpu.vendor is Vendor.NVIDIA]
     reports = None if named and all(named) else smi_lines(text)
-    return reports is not None and all(_nvidia(report, "nvidia-smi -L", notes) for report in reports)
+    for report in reports or ():
+        note_report(report, "nvidia-smi -L", notes)
+    return reports is not None
 
 
 def _rocminfo(text: str, notes: Notes) -> bool:
     agents = rocminfo(text)
-    if agents is not None:
-        notes.fact("os", "linux", "rocminfo")
-        notes.fact("wsl", True if "WSL environment detected" in text else None, "rocminfo")
-    for agent in agents or ():
-        notes.gpu(agent.gpu, "rocminfo", bus=agent.bus)
-    return agents is not None
-
-
-def _dxdiag(text: str, notes: Notes) -> bool:
-    told = dxdiag(text)
-    if told is None:
+    if agents is None:
         return False
-    notes.fact("os", "windows", "dxdiag")
-    notes.fact("os_version", told.os_version, "dxdiag")
-    notes.fact("arch", told.arch, "dxdiag")
-    notes.fact("memory_gb", told.memory_gb, "dxdiag")
-    for gpu in _cards((found.gpu for found in told.adapters), "dxdiag", notes):
-        if gpu.vendor is Vendor.NVIDIA and gpu.driver:
-            notes.fact("nvidia_driver", nvidia_version(gpu.driver), "dxdiag")
+    notes.fact("os", "linux", "rocminfo")
+    notes.fact("wsl", True if "WSL environment detected" in text else None, "rocminfo")
+    notes.devices(agents, "rocminfo")
     return True
 
 
-def _cards(gpus: Iterable[Gpu], source: str, notes: Notes) -> list[Gpu]:
-    """Note each adapter as a GPU, or as a finding that says why it is none; give the GPUs."""
-    kept = []
-    for gpu in gpus:
-        reason = not_a_gpu(gpu.pci_id or "", name=gpu.name)
-        if reason:
-            notes.finding("adapter-skipped", Severity.INFO, reason)
-        else:
-            notes.gpu(gpu, source)
-            kept.append(gpu)
-    return kept
+def _dxdiag(text: str, notes: Notes) -> bool:
+    report = dxdiag(text)
+    if report is None:
+        return False
+    notes.fact("os", "windows", "dxdiag")
+    notes.fact("os_version", report.os_version, "dxdiag")
+    notes.fact("arch", report.arch, "dxdiag")
+    notes.fact("memory_gb", report.memory_gb, "dxdiag")
+    for found in report.adapters:
+        note_adapter(found.gpu, "dxdiag", notes)
+    return True
 
 
 def _lspci(text: str, notes: Notes) -> bool:
     gpus = lspci(text)
     notes.fact("os", "linux" if gpus else None, "lspci")
-    _cards(gpus or (), "lspci", notes)
+    for gpu in gpus or ():
+        note_adapter(gpu, "lspci", notes)
     return gpus is not None
 
 
 def _devices(tool: str, text: str, notes: Notes) -> bool:
     gpus = device_blocks(text, LAYOUTS[tool])
-    _cards(gpus or (), tool, notes)
+    for gpu in gpus or ():
+        note_adapter(gpu, tool, notes)
     return gpus is not None
 
 
 def _program(text: str, notes: Notes) -> bool:
     """Read what a program says of its environment; beside a dump or a list of GPUs it only fills gaps, if any."""
-    told, before = program_report(text), (len(notes.evidence), len(notes.gpus))
-    if told is None:
+    report, before = program_report(text), (len(notes.evidence), len(notes.gpus))
+    if report is None:
         return False
     dumped = notes.facts.keys() & {"python", "packages"}
-    for name, value in told.facts.items():
+    for name, value in report.facts.items():
         notes.fact(name, value if not dumped or name == "os" else None, "report")
-    if not notes.gpus:
-        _cards(told.gpus, "report", notes)
+    for gpu in () if notes.gpus else report.gpus:
+        note_adapter(gpu, "report", notes)
     return (len(notes.evidence), len(notes.gpus)) != before
 
 
@@ -192,13 +177,13 @@ def _system_profiler(text: str, notes: Notes) -> bool:
 READERS: dict[str, Callable[[str, Notes], bool]] = {
     "python -m torch.utils.collect_env": _collect_env,
     "nvidia-smi": _smi_table,
-    "nvidia-smi -q": lambda text, notes: _nvidia(nvidia.smi_query(text), "nvidia-smi -q", notes),
+    "nvidia-smi -q": _smi_query,
     "rocminfo": _rocminfo,
     "dxdiag": _dxdiag,
     "system_profiler": _system_profiler,
 }
 _PROGRAM = "program"
-_BRIEF = 2 * 10**5  # such reports are short: what stands behind so many characters is none
+_BRIEF = 2 * 10**5  # characters (chosen): such reports are short, what stands further down is none
 BRIEF_READERS: dict[str, Callable[[str, Notes], bool]] = {
     "nvidia-smi -L": _smi_lines,
     "lspci -nn": _lspci,

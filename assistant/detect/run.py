@@ -17,7 +17,7 @@ from assistant.model.finding import Severity
 from assistant.model.machine import Detection, Machine
 
 Probe = Callable[[Host, Notes], None]
-LIMIT_SECONDS = 10.0
+LIMIT_SECONDS = 10.0  # chosen: nvidia-smi takes seconds where persistence mode is off and GPUs wake up
 
 COMMON: tuple[Probe, ...] = (common.interpreter, common.disk, common.environment, common.packages, common.kernels)
 PROBES: dict[str, tuple[Probe, ...]] = {
@@ -50,21 +50,17 @@ PROBES: dict[str, tuple[Probe, ...]] = {
 
 
 def detect(host: Host, *, overrides: Mapping[str, str] | None = None, limit: float = LIMIT_SECONDS) -> Detection:
-    """Look at a machine and tell its facts and findings; a probe that fails, or takes `limit` seconds, is a finding.
+    """Look at a machine and return its facts and findings; a probe that fails, or takes `limit` seconds, is a finding.
 
     `overrides` sets facts by name (`nvidia_driver`, `gpus[0].gfx`, `env.NAME`); raises `BadInput` for an unknown one.
     """
     asked = host if host.replayed or isinstance(host, RecordingHost) else RecordingHost(host)
-    system = _system(asked)
+    try:
+        system = str(host.facts("platform").get("system", ""))
+    except Exception:  # noqa: BLE001 - an answer in no known form names no system; the probe that reads it says so
+        system = ""
     probes = (*COMMON, *PROBES.get(system, ()))
     return overridden(united(_all_notes(asked, probes, limit)), overrides or {})
-
-
-def _system(host: Host) -> str:
-    try:
-        return str(host.facts("platform").get("system", ""))
-    except Exception:  # noqa: BLE001 - an answer in no known form tells no system; the probe that reads it says so
-        return ""
 
 
 def _all_notes(host: Host, probes: tuple[Probe, ...], limit: float) -> list[Notes]:
@@ -82,7 +78,13 @@ def _all_notes(host: Host, probes: tuple[Probe, ...], limit: float) -> list[Note
     deadline = time.monotonic() + limit
     for thread in threads:
         thread.join(max(0.0, deadline - time.monotonic()))
-    return [results.get(probe) or _late(probe) for probe in probes]
+    for probe in probes:
+        if probe not in results:
+            late = Notes()
+            text = _("The probe “{name}” did not answer in time; its facts are unknown.", name=probe.__name__)
+            late.finding("probe-timeout", Severity.INFO, text)
+            results.setdefault(probe, late)
+    return [results[probe] for probe in probes]
 
 
 def _noted(probe: Probe, host: Host) -> Notes:
@@ -90,15 +92,8 @@ def _noted(probe: Probe, host: Host) -> Notes:
     try:
         probe(host, notes)
     except Exception as error:  # noqa: BLE001 - one probe's fault must not cost the others' facts
-        text = _("The probe “{name}” failed; what it would tell is unknown.", name=probe.__name__)
+        text = _("The probe “{name}” failed; its facts are unknown.", name=probe.__name__)
         notes.finding("probe-failed", Severity.INFO, text, evidence=(f"{type(error).__name__}: {error}",))
-    return notes
-
-
-def _late(probe: Probe) -> Notes:
-    notes = Notes()
-    text = _("The probe “{name}” did not answer in time; what it would tell is unknown.", name=probe.__name__)
-    notes.finding("probe-timeout", Severity.INFO, text)
     return notes
 
 
@@ -106,9 +101,9 @@ def united(all_notes: list[Notes]) -> Detection:
     """Join the notes in the order of the probes, so that the answer does not depend on which came first."""
     together = Notes()
     for notes in all_notes:
-        told = set(together.facts)
+        known = set(together.facts)
         together.facts = notes.facts | together.facts
-        together.evidence += (item for item in notes.evidence if item.fact not in told)
+        together.evidence += (item for item in notes.evidence if item.fact not in known)
         together.findings += notes.findings
     gpus = merge([sighting for notes in all_notes for sighting in notes.gpus], together)
     machine = Machine(**together.facts, gpus=gpus, evidence=tuple(together.evidence))  # type: ignore[arg-type]

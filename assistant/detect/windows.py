@@ -3,30 +3,33 @@
 from __future__ import annotations
 
 from assistant.catalog.names import vendor_of
-from assistant.detect.adapters import not_a_gpu
+from assistant.detect.adapters import not_a_gpu, note_adapter
 from assistant.detect.notes import Notes
-from assistant.detect.wsl import DISPLAY, VERSION
 from assistant.host.base import Host
 from assistant.i18n import _
 from assistant.model.finding import Remedy, Severity
-from assistant.model.machine import Gpu, Vendor
+from assistant.model.machine import Gpu
 from assistant.parsers import windows
 
 REGISTRY = "Windows registry"
+# Device setup classes (Display, ComputeAccelerator) have fixed GUIDs:
+# https://learn.microsoft.com/windows-hardware/drivers/install/system-defined-device-setup-classes-available-to-vendors
+DISPLAY = r"HKLM\SYSTEM\CurrentControlSet\Control\Class\{4d36e968-e325-11ce-bfc1-08002be10318}"
+VERSION = r"HKLM\SOFTWARE\Microsoft\Windows NT\CurrentVersion"
 _NPUS = r"HKLM\SYSTEM\CurrentControlSet\Control\Class\{f01a9d53-3ff6-48d2-9f97-c8a7004be10c}"
 _SESSION = r"HKLM\SYSTEM\CurrentControlSet\Control\Session Manager\Environment"
 _RUNTIMES = r"HKLM\SOFTWARE\Microsoft\VisualStudio\14.0\VC\Runtimes"
 
 
 def _values(host: Host, key: str) -> dict[str, object]:
-    told = host.facts("registry", key).get("values")
-    return told if isinstance(told, dict) else {}
+    values = host.facts("registry", key).get("values")
+    return values if isinstance(values, dict) else {}
 
 
 def _entries(host: Host, key: str) -> list[dict[str, object]]:
-    """Give the values of a class key's numbered entries (0000, 0001, …)."""
-    told = host.facts("registry", key).get("keys")
-    return [told[name] for name in sorted(told) if name.isdigit()] if isinstance(told, dict) else []
+    """Return the values of a class key's numbered entries (0000, 0001, …)."""
+    keys = host.facts("registry", key).get("keys")
+    return [keys[name] for name in sorted(keys) if name.isdigit()] if isinstance(keys, dict) else []
 
 
 def release(host: Host, notes: Notes) -> None:
@@ -48,57 +51,51 @@ def memory(host: Host, notes: Notes) -> None:
 
 
 def _present(host: Host) -> list[dict[str, object]] | None:
-    """Give DXGI's hardware adapters; None when DXGI could not be asked."""
-    told = host.facts("dxgi").get("adapters")
-    if not isinstance(told, list):
+    """Return DXGI's hardware adapters; None when DXGI could not be asked."""
+    adapters = host.facts("dxgi").get("adapters")
+    if not isinstance(adapters, list):
         return None
-    return [one for one in told if not one.get("software") and not one.get("remote")]
+    return [one for one in adapters if not one.get("software") and not one.get("remote")]
 
 
 def adapters(host: Host, notes: Notes) -> None:
     """Note each display adapter of the registry that is present; DXGI tells which entries are of cards long gone."""
     answer, present = host.registry(DISPLAY), _present(host)
-    there = {told.get("pci_id") for told in present or ()}
+    there = {one.get("pci_id") for one in present or ()}
     notes.could_not_look(REGISTRY, answer)
     entries = [found for found in map(windows.adapter, _entries(host, DISPLAY)) if found]
     if answer and not entries:
         notes.looked("gpus", REGISTRY, "no display adapter")
     for found in entries:
         name, pci_id = found.gpu.name or "", found.gpu.pci_id
-        reason = not_a_gpu(pci_id or "", name=name)
-        if not reason and pci_id and present is not None and pci_id not in there:
-            reason = _("{name} is known to Windows but is not there now.", name=name)
-        if reason:
-            notes.finding("adapter-skipped", Severity.INFO, reason)
-            continue
-        notes.gpu(found.gpu, REGISTRY)
-        _driver(found, notes)
+        gone = bool(pci_id) and present is not None and pci_id not in there
+        reason = _("Windows knows {name}, but it is not connected now.", name=name) if gone else ""
+        year = (found.date or "").rpartition("-")[2]
+        if note_adapter(found.gpu, REGISTRY, notes, reason=reason) and year.isdigit() and int(year) < _OLD_DRIVER:
+            text = _(
+                "The driver of {name} is from {year}; update it before you rely on DirectML.", name=name, year=year
+            )
+            notes.finding("gpu-driver-old", Severity.INFO, text)
 
 
-def _driver(found: windows.Adapter, notes: Notes) -> None:
-    if found.gpu.vendor is Vendor.NVIDIA and found.gpu.driver:
-        notes.fact("nvidia_driver", windows.nvidia_version(found.gpu.driver), REGISTRY)
-    year = (found.date or "").rpartition("-")[2]
-    if year.isdigit() and int(year) < _OLD_DRIVER:
-        text = _("The driver of {name} is from {year}; update it before you rely on DirectML.")
-        notes.finding("gpu-driver-old", Severity.INFO, text.format(name=found.gpu.name, year=year))
-
-
-_OLD_DRIVER = 2021  # the year of the oldest drivers that DirectML's samples name (WDDM 2.9 and Windows 11 era)
+# The year of the oldest drivers that DirectML's samples name (WDDM 2.9 and Windows 11).
+_OLD_DRIVER = 2021
+# Bytes; what DXGI reports below is what a BIOS sets aside for an integrated GPU, not memory of its own (chosen).
+_OWN_MEMORY = 2**29
 
 
 def direct3d(host: Host, notes: Notes) -> None:
     """Note memory and Direct3D 12 level of each adapter that is present, and DirectML's own version."""
-    for told in _present(host) or ():
-        pci_id = str(told.get("pci_id"))
-        if not_a_gpu(pci_id, name=str(told.get("name", ""))):
+    for one in _present(host) or ():
+        pci_id = str(one.get("pci_id"))
+        if not_a_gpu(pci_id, name=str(one.get("name", ""))):
             continue
-        size = told.get("memory")
-        vram = round(size / 2**30, 1) if isinstance(size, int) and size > 2**29 else None
-        gpu = Gpu(vendor=vendor_of(pci_id), name=str(told["name"]), pci_id=pci_id, vram_gb=vram)
+        size = one.get("memory")
+        vram = round(size / 2**30, 1) if isinstance(size, int) and size > _OWN_MEMORY else None
+        gpu = Gpu(vendor=vendor_of(pci_id), name=str(one["name"]), pci_id=pci_id, vram_gb=vram)
         notes.gpu(gpu, "DXGI")
-        if told.get("d3d12") is None:
-            text = _("{name} offers no Direct3D 12, which DirectML needs.", name=told["name"])
+        if one.get("d3d12") is None:
+            text = _("{name} does not support Direct3D 12, which DirectML needs.", name=one["name"])
             notes.finding("no-direct3d-12", Severity.WARNING, text, remedies=(Remedy(text=_("Update its driver.")),))
     library = host.ask("file_version", r"%SystemRoot%\System32\DirectML.dll")
     if library:
@@ -109,10 +106,10 @@ def direct3d(host: Host, notes: Notes) -> None:
 
 
 def runtimes(host: Host, notes: Notes) -> None:
-    """Say whether Microsoft's Visual C++ runtime, which PyTorch's libraries load, is missing."""
-    told = host.facts("registry", _RUNTIMES).get("keys")
-    installed = isinstance(told, dict) and any(
-        isinstance(entry, dict) and entry.get("Installed") for entry in told.values()
+    """Note whether Microsoft's Visual C++ runtime, which PyTorch's libraries load, is missing."""
+    keys = host.facts("registry", _RUNTIMES).get("keys")
+    installed = isinstance(keys, dict) and any(
+        isinstance(entry, dict) and entry.get("Installed") for entry in keys.values()
     )
     if host.registry(_RUNTIMES).status in {"ok", "missing"} and not installed:
         text = _("Microsoft's Visual C++ runtime is not installed; PyTorch cannot load its libraries without it.")

@@ -6,7 +6,6 @@ plain file of a sane size: a pipe would wait for ever, and a link leads to what 
 
 from __future__ import annotations
 
-import ctypes
 import errno
 import os
 import re
@@ -108,6 +107,8 @@ def settle_all(folder: Path) -> None:
     """
     if os.name == "nt":
         return
+    import ctypes  # noqa: PLC0415 - 2 ms that only an installation need pay
+
     library = ctypes.CDLL(None, use_errno=True)
     if sys.platform == "darwin":
         failed = library.sync_volume_np(os.fsencode(folder), 1 | 2)

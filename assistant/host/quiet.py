@@ -6,13 +6,14 @@ import json
 import os
 from collections.abc import Mapping
 from functools import cache
-from importlib.resources import files
+from pathlib import Path
 
 
 @cache
 def _switches() -> Mapping[str, str]:
     """Read the table as it lies there: start.py needs it before any package is installed."""
-    table = json.loads((files("assistant") / "catalog" / "data" / "telemetry.json").read_bytes())["switches"]
+    path = Path(__file__).parents[1] / "catalog" / "data" / "telemetry.json"
+    table = json.loads(path.read_bytes())["switches"]
     return {row["name"]: row["value"] for row in table["rows"]}
 
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from difflib import get_close_matches
 from functools import cache
-from importlib.resources import files
+from pathlib import Path
 
 from assistant.i18n import Text, _
 from assistant.model.errors import BadInput
@@ -13,24 +12,27 @@ from assistant.model.record import from_json
 
 __all__ = ["label", "load", "shipped"]
 
+_FOLDER = Path(__file__).parent
+
 
 @cache
 def shipped() -> tuple[str, ...]:
     """Name the shipped machines, sorted: `linux-arch-rx6700xt-directml`."""
-    names = (entry.name for entry in files("assistant.machines").iterdir())
-    return tuple(sorted(name.removesuffix(".json") for name in names if name.endswith(".json")))
+    return tuple(sorted(path.stem for path in _FOLDER.glob("*.json")))
 
 
 @cache
 def load(name: str) -> Recording:
     """Read a shipped machine by its name; raise `BadInput` for a name that is not there."""
     if name not in shipped():
+        from difflib import get_close_matches  # noqa: PLC0415 - every command would pay for it
+
         near = get_close_matches(name, shipped()) or shipped()
         raise BadInput(
             _("There is no shipped machine named {name}.", name=name),
             hint=_("Choose one of: {names}.", names=", ".join(near)),
         )
-    return from_json((files("assistant.machines") / f"{name}.json").read_bytes(), Recording, name)
+    return from_json((_FOLDER / f"{name}.json").read_bytes(), Recording, name)
 
 
 def label(name: str) -> Text:

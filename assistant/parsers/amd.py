@@ -1,4 +1,4 @@
-"""Readers of what AMD's kernel driver and tools tell."""
+"""Readers of what AMD's kernel driver and rocminfo print."""
 
 from __future__ import annotations
 
@@ -6,15 +6,7 @@ import re
 
 from assistant.catalog.names import pci_id
 from assistant.model.machine import Gpu, Vendor
-from assistant.model.record import Record
-from assistant.parsers.fields import field
-
-
-class RocmAgent(Record, frozen=True):
-    """One GPU as KFD or rocminfo tells it."""
-
-    gpu: Gpu
-    bus: str | None = None
+from assistant.parsers.fields import Device, field
 
 
 # /sys/class/kfd/kfd/topology/nodes/1/properties     and its mem_banks/0/properties
@@ -24,20 +16,21 @@ class RocmAgent(Record, frozen=True):
 #     device_id 29663
 #     location_id 2816
 #     domain 0
-def kfd_node(properties: str, banks: str = "") -> RocmAgent | None:
+def kfd_node(properties: str, banks: str = "") -> Device | None:
     """Read a KFD topology node's `properties` and its first memory bank's; None for a CPU node."""
-    told = {name: int(value) for name, value in re.findall(r"^(\w+) (\d{1,20})[ \t]{0,40}$", properties, re.MULTILINE)}
-    target = told.get("gfx_target_version", 0)
-    if not told.get("simd_count") or not target:
+    facts = {name: int(value) for name, value in re.findall(r"^(\w+) (\d{1,20})[ \t]{0,40}$", properties, re.MULTILINE)}
+    target = facts.get("gfx_target_version", 0)
+    if not facts.get("simd_count") or not target:
         return None
     size = re.search(r"^size_in_bytes (\d{1,20})", banks, re.MULTILINE)
     gpu = Gpu(
         vendor=Vendor.AMD,
         gfx=f"gfx{target // 10000}{target // 100 % 100:x}{target % 100:x}",
-        pci_id=pci_id(Vendor.AMD, f"{told['device_id']:x}" if told.get("device_id") else None),
+        pci_id=pci_id(Vendor.AMD, f"{facts['device_id']:x}" if facts.get("device_id") else None),
         vram_gb=round(int(size[1]) / 2**30, 1) if size else None,
     )
-    return RocmAgent(gpu=gpu, bus=_bus(told["location_id"], told.get("domain", 0)) if "location_id" in told else None)
+    location = facts.get("location_id")
+    return Device(gpu=gpu, bus=None if location is None else _bus(location, facts.get("domain", 0)))
 
 
 def _bus(location: int, domain: int = 0) -> str:
@@ -45,17 +38,19 @@ def _bus(location: int, domain: int = 0) -> str:
     return f"{domain:04x}:{location >> 8 & 0xFF:02x}:{location >> 3 & 0x1F:02x}.{location & 7}"
 
 
+# Quoted, shortened, from https://github.com/ollama/ollama/issues/3158:
 # *******
-# Agent 2
+# Agent 3
 # *******
 #   Name:                    gfx1100
-#   Marketing Name:          AMD Radeon RX 7900 XTX
+#   Marketing Name:          Radeon RX 7900 XTX
 #   Device Type:             GPU
 #   Chip ID:                 29772(0x744c)
-#   BDFID:                   768
-#       Segment:                 GLOBAL; FLAGS: COARSE GRAINED
-#       Size:                    25080832(0x17eb400) KB
-def rocminfo(text: str) -> tuple[RocmAgent, ...] | None:
+#   BDFID:                   2304
+# and an agent's memory, from https://github.com/ROCm/legacy-rocm-build/issues/5725:
+#       Segment:                 GLOBAL; FLAGS: FINE GRAINED
+#       Size:                    49301900(0x2f0498c) KB
+def rocminfo(text: str) -> tuple[Device, ...] | None:
     """Read the GPU agents off rocminfo's output; None when it is not rocminfo's."""
     if "HSA Agents" not in text and "HSA System Attributes" not in text:
         return None
@@ -63,7 +58,7 @@ def rocminfo(text: str) -> tuple[RocmAgent, ...] | None:
     return tuple(_agent(block) for block in blocks if field(block, "Device Type").startswith("GPU"))
 
 
-def _agent(block: str) -> RocmAgent:
+def _agent(block: str) -> Device:
     name, location = field(block, "Name"), field(block, "BDFID")
     chip = re.search(r"\(0x([0-9a-f]{1,6})\)", field(block, "Chip ID"))
     size = re.search(r"GLOBAL[^\n]{0,80}\n\s*Size:\s*(\d{1,15})", block)
@@ -74,7 +69,7 @@ def _agent(block: str) -> RocmAgent:
         pci_id=pci_id(Vendor.AMD, chip[1] if chip else None),
         vram_gb=round(int(size[1]) / 2**20, 1) if size else None,
     )
-    return RocmAgent(gpu=gpu, bus=_bus(int(location)) if re.fullmatch("[1-9][0-9]{0,7}", location) else None)
+    return Device(gpu=gpu, bus=_bus(int(location)) if re.fullmatch("[1-9][0-9]{0,7}", location) else None)
 
 
 # 7.2.0-43

@@ -20,21 +20,21 @@ def profiler_json(text: str) -> tuple[Gpu, ...] | None:
     """Read the GPUs off `system_profiler -json SPDisplaysDataType`; None when it is no such text."""
     start = text.rfind("{", 0, max(text.find('"SPDisplaysDataType"'), 0))
     try:
-        told = json.JSONDecoder().raw_decode(text, start)[0]["SPDisplaysDataType"]  # whatever stands behind it
+        cards = json.JSONDecoder().raw_decode(text, start)[0]["SPDisplaysDataType"]  # whatever stands behind it
     except (ValueError, KeyError, IndexError, RecursionError):
         return None
-    cards = [card for card in told if isinstance(card, dict)] if isinstance(told, list) else []
-    return tuple(_card({str(name): str(value) for name, value in card.items()}) for card in cards)
+    found = []
+    for card in cards if isinstance(cards, list) else []:
+        if isinstance(card, dict):
+            values = {str(name): str(value) for name, value in card.items()}
+            name = values.get("sppci_model") or values.get("_name") or ""
+            size = values.get("spdisplays_vram") or values.get("_spdisplays_vram") or ""
+            vendor, device = values.get("spdisplays_vendor", ""), values.get("spdisplays_device-id", "")
+            found.append(_gpu(name, profiler_vendor(vendor), device, size, shared="spdisplays_vram_shared" in values))
+    return tuple(found)
 
 
-def _card(told: dict[str, str]) -> Gpu:
-    name = told.get("sppci_model") or told.get("_name") or ""
-    size = told.get("spdisplays_vram") or told.get("_spdisplays_vram") or ""
-    vendor = profiler_vendor(told.get("spdisplays_vendor", ""))
-    return _gpu(name, vendor, told.get("spdisplays_device-id", ""), size, "spdisplays_vram_shared" in told)
-
-
-def _gpu(name: str, vendor: Vendor, device: str, size: str, shared: bool) -> Gpu:  # noqa: FBT001
+def _gpu(name: str, vendor: Vendor, device: str, size: str, *, shared: bool) -> Gpu:
     vendor = vendor if vendor is not Vendor.UNKNOWN else vendor_of_name(name)
     number = re.match(r"(\d{1,6}) ?([GM])B", size)
     device = device.lower().removeprefix("0x")
@@ -50,14 +50,15 @@ def _gpu(name: str, vendor: Vendor, device: str, size: str, shared: bool) -> Gpu
 _HEADING = re.compile(r"^ {4}(?=\S)[^\n]{1,80}:[ \t]{0,40}$", re.MULTILINE)
 
 
+# Quoted, shortened, from https://github.com/zeam-vm/cpu_info/issues/17:
 # Graphics/Displays:
 #
-#     Radeon Pro 560X:
+#     Radeon Pro Vega 64:
 #
-#       Chipset Model: Radeon Pro 560X
-#       VRAM (Total): 4 GB
+#       Chipset Model: Radeon Pro Vega 64
+#       VRAM (Total): 16 GB
 #       Vendor: AMD (0x1002)
-#       Device ID: 0x67ef
+#       Device ID: 0x6860
 def profiler_text(text: str) -> tuple[Gpu, ...] | None:
     """Read the GPUs off the text of `system_profiler SPDisplaysDataType`; None when it is no such text."""
     start = text.find("Graphics/Displays:")
@@ -66,18 +67,15 @@ def profiler_text(text: str) -> tuple[Gpu, ...] | None:
     section = re.split(
         r"^\S[^\n]{0,80}:[ \t]{0,40}$", text[start + len("Graphics/Displays:") :], maxsplit=1, flags=re.MULTILINE
     )[0]
-    blocks = _HEADING.split(section)[1:]
-    return tuple(filter(None, map(_block, blocks)))
-
-
-def _block(block: str) -> Gpu | None:
-    told: dict[str, str] = dict(re.findall(r"^ {6}(\w[\w ,()-]{1,40}): ([^\n]{1,100})$", block, re.MULTILINE))
-    name = told.get("Chipset Model")
-    if not name:
-        return None
-    size = next((value for field, value in told.items() if field.startswith("VRAM")), "")
-    shared = any("Dynamic" in field or "Shared" in field for field in told)
-    return _gpu(name, vendor_of_name(told.get("Vendor", name)), told.get("Device ID", ""), size, shared)
+    found = []
+    for block in _HEADING.split(section)[1:]:
+        values: dict[str, str] = dict(re.findall(r"^ {6}(\w[\w ,()-]{1,40}): ([^\n]{1,100})$", block, re.MULTILINE))
+        if name := values.get("Chipset Model"):
+            size = next((value for field, value in values.items() if field.startswith("VRAM")), "")
+            shared = any("Dynamic" in field or "Shared" in field for field in values)
+            vendor = vendor_of_name(values.get("Vendor", name))
+            found.append(_gpu(name, vendor, values.get("Device ID", ""), size, shared=shared))
+    return tuple(found)
 
 
 #     Hardware Overview:
@@ -93,9 +91,9 @@ def overview(text: str) -> dict[str, object]:
     chip = re.search(r"^[ \t]{0,40}Chip: (Apple M[^\n]{1,30})$", text, re.MULTILINE)
     intel = re.search(r"^[ \t]{0,40}Processor Name: [^\n]{0,40}Intel", text, re.MULTILINE)
     memory = re.search(r"^[ \t]{0,40}Memory: (\d{1,5}) GB[ \t]{0,40}$", text, re.MULTILINE)
-    told = {
+    facts = {
         "os_version": f"macOS {version[1]}" if version else None,
         "arch": "arm64" if chip else "x86_64" if intel else None,
         "memory_gb": float(memory[1]) if memory else None,
     }
-    return {name: value for name, value in told.items() if value is not None}
+    return {name: value for name, value in facts.items() if value is not None}

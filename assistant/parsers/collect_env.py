@@ -15,11 +15,11 @@ Dump = dict[str, list[str]]
 
 
 class CollectEnv(Record, frozen=True):
-    """What a dump tells: `facts` are named as in `Machine`; `gpus_told` is False where it does not say which GPUs."""
+    """Values read from a dump: `facts` are named as in `Machine`; `lists_gpus` is False where it is silent on GPUs."""
 
     facts: dict[str, object]
     gpus: tuple[Gpu, ...] = ()
-    gpus_told: bool = False
+    lists_gpus: bool = False
 
 
 _START = "pytorch version"
@@ -36,7 +36,7 @@ _LABELS = frozenset(
         "vllm build flags", "gpu topology", "nccl version", "environment variables",
     )
 )  # fmt: skip
-# A dump whose first line is lost is known by these.
+# A dump whose first line is lost is recognised by these.
 _TELLING = {_START, "cuda used to build pytorch", "python platform"}
 # A label may be bold, a cell of a table, or say more in brackets: `OS (e.g., Linux)`.
 _LINE = re.compile(r"([^:|(]{2,40})(?:\([^()]{0,30}\)[ \t*]*)?[:|](.*)", re.DOTALL)
@@ -54,6 +54,7 @@ _GAP, _RUN_ON = _run_on(2), _run_on(1)
 _UNTOLD = re.compile(r"(?:no cuda|could not collect|n/?a|none|unknown)?", re.IGNORECASE)
 # IPEX's script lists properties there, and drivers right behind.
 _NO_MODEL = re.compile(rf"(?:{_UNTOLD.pattern})$|MIG |\[\d|[^:]{{3,40}} version:", re.IGNORECASE)
+# All three are chosen: fewer labels are prose, names and dumps are far shorter; the bounds keep a hostile text cheap.
 _LEAST_LABELS = 4
 _LONGEST_NAME = 300
 _LONGEST_RUN_ON = 10**6
@@ -81,14 +82,14 @@ def collect_env(text: str) -> CollectEnv | None:
     if dump is None:
         return None
     facts = {name: value for name, value in _facts(dump).items() if value is not None and value != {}}
-    return CollectEnv(facts=facts, gpus=_gpus(dump), gpus_told=_GPUS in dump)
+    return CollectEnv(facts=facts, gpus=_gpus(dump), lists_gpus=_GPUS in dump)
 
 
 def _fullest_dump(text: str) -> Dump | None:
-    """Cut out the dump that tells most, as the lines under each label. Too few labels are mere prose.
+    """Cut out the fullest dump, as the lines under each label. Too few labels are mere prose.
 
-    A dump begins where PyTorch's version or the system is told once more. What stood before PyTorch's version
-    counts only where the dump does not tell it again: vLLM's script tells the system first.
+    A dump begins where PyTorch's version or the system is named once more. What stood before PyTorch's version
+    counts only where the dump does not repeat it: vLLM's script names the system first.
     """
     fullest: Dump = {}
     dump: Dump = {}
@@ -96,7 +97,8 @@ def _fullest_dump(text: str) -> Dump | None:
     stale: set[str] = set()
     for raw in text.splitlines():
         line = raw.strip(">*-`|# \t\ufeff")
-        label, tail = _label(line)
+        found = _LINE.match(line) if ":" in line or "|" in line else _BARE.match(line)
+        label, tail = (found[1].rstrip("* `\t").lower(), found[2]) if found else ("", "")
         if label not in _LABELS:
             lines.append(line)
             continue
@@ -112,14 +114,8 @@ def _fullest_dump(text: str) -> Dump | None:
     return fullest if fullest.keys() & _TELLING and len(fullest) >= _LEAST_LABELS else None
 
 
-def _label(line: str) -> tuple[str, str]:
-    """Part a line into the label that it begins with, in this module's words, and the rest."""
-    found = _LINE.match(line) if ":" in line or "|" in line else _BARE.match(line)
-    return (found[1].rstrip("* `\t").lower(), found[2]) if found else ("", "")
-
-
 def _value(dump: Dump, label: str) -> str:
-    """Give the text right after a label, "" where the tool could not tell."""
+    """Return the text right after a label, "" where the tool could not tell."""
     first = next((line for line in dump.get(label, ()) if line), "")
     return "" if _UNTOLD.fullmatch(first) else first
 
@@ -159,39 +155,36 @@ _PACKAGE = re.compile(
 
 
 def _packages(dump: Dump) -> dict[str, str]:
-    """Give the versions listed; the running torch's own word counts more than pip's or conda's list."""
+    """Return the listed versions; the running torch's own word counts more than pip's or conda's list."""
     listed = _PACKAGE.findall("\n".join(dump.get("versions of relevant libraries", ())))
-    told: dict[str, str] = {}
+    versions: dict[str, str] = {}
     for name, version in listed:
-        told.setdefault(name.lower().replace("_", "-"), version)
+        versions.setdefault(name.lower().replace("_", "-"), version)
     running = re.match(r"v?(\d[\w.+-]{0,80})", _value(dump, _START))
-    torch = running[1] if running else told.get("torch") or told.get("pytorch")
-    return {**told, "torch": torch} if torch else told
+    torch = running[1] if running else versions.get("torch") or versions.get("pytorch")
+    return {**versions, "torch": torch} if torch else versions
 
 
 def _gpus(dump: Dump) -> tuple[Gpu, ...]:
-    built_for_amd = bool(_value(dump, "rocm used to build pytorch"))
-    named = [_named(line, Vendor.AMD if built_for_amd else Vendor.NVIDIA) for line in _models(dump.get(_GPUS, ()))]
-    listed = [dump.get(label, []) for label in _INTEL] + [[line for line in dump.get(_GPUS, ()) if line[:1] == "["]]
-    intel = max([list(_intel_gpus(lines)) for lines in listed], key=len)
+    """Return the GPUs: of the first line, or of the lines `GPU 0: …`; slices (MIG) and complaints are no cards."""
+    maker = Vendor.AMD if _value(dump, "rocm used to build pytorch") else Vendor.NVIDIA
+    lines = [line for line in dump.get(_GPUS, ()) if line]
+    many = [line for line in lines if re.match(r"GPU \d{1,3}: ", line)]
+    one = [line for line in lines[:1] if not _NO_MODEL.match(line) and not smi_complaint(line)]
+    named = [_named(line, maker) for line in many or one]
+    listed = [dump.get(label, []) for label in _INTEL] + [[line for line in lines if line[:1] == "["]]
+    intel = max([list(_intel_gpus(each)) for each in listed], key=len)
     chip = _apple_chip(dump)
     return (*named, *intel, *([Gpu(vendor=Vendor.APPLE, name=chip, integrated=True)] if chip else []))
-
-
-def _models(lines: Iterable[str]) -> Iterable[str]:
-    """Give one text per GPU: the first line, or the lines `GPU 0: …`; slices (MIG) and complaints are no cards."""
-    told = [line for line in lines if line]
-    many = [line for line in told if re.match(r"GPU \d{1,3}: ", line)]
-    return many or [line for line in told[:1] if not _NO_MODEL.match(line) and not smi_complaint(line)]
 
 
 def _named(line: str, vendor: Vendor) -> Gpu:
     """Read `GPU 0: NVIDIA GeForce RTX 3090` or `AMD Radeon RX 7900 XTX (gfx1100)`."""
     name = re.sub(r"^GPU \d{1,3}: *|\(UUID: [^)]{0,80}\)", "", line[:_LONGEST_NAME]).strip()
     gfx = re.search(r"\((gfx[0-9a-f]{3,5})[^)]{0,40}\)$", name)
-    told = vendor_of_name(name)
+    named = vendor_of_name(name)
     return Gpu(
-        vendor=vendor if told is Vendor.UNKNOWN else told,
+        vendor=vendor if named is Vendor.UNKNOWN else named,
         name=None if name.endswith("...") else (name[: gfx.start()] if gfx else name).strip() or None,
         gfx=gfx[1] if gfx else None,
     )

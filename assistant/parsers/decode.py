@@ -9,8 +9,9 @@ from collections.abc import Iterator
 from assistant.i18n import _
 from assistant.model.errors import BadInput
 
-PIECE = 4 * 2**20
-SAMPLE = 65536
+PIECE = 4 * 2**20  # bytes decoded at a time (chosen), so that a log of 100 MB is not held twice
+SAMPLE = 65536  # bytes by which a binary file is told from a text (chosen)
+# How files begin that are no text: https://en.wikipedia.org/wiki/List_of_file_signatures
 MAGIC = (b"\x7fELF", b"MZ", b"PK\x03\x04", b"\x89PNG", b"\x1f\x8b", b"SQLite format 3", b"%PDF", b"\xff\xd8\xff")
 _ODD_BYTES = bytes(set(range(32)) - {0, 7, 8, 9, 10, 11, 12, 13, 27})
 _COLOURS = re.compile(r"\x1b\[[0-9;?]{0,40}[ -/]?[@-~]|\x1b\][^\x07\x1b\n]{0,300}(?:\x07|\x1b\\)|\x1b[@-_]?")
@@ -18,16 +19,17 @@ _MOST_ODD = 0.02  # a text has next to no control characters; a compressed or co
 
 
 def text_pieces(data: bytes) -> Iterator[str]:
-    """Give the text in pieces of whole lines, colours removed; raise `BadInput` for a binary file."""
-    encoding = _wide_encoding(data)
-    if encoding is None and _binary(data[:SAMPLE]):
+    """Yield the text in pieces of whole lines, colours removed; raise `BadInput` for a binary file."""
+    encoding, sample = _wide_encoding(data), data[:SAMPLE]
+    odd = len(sample) - len(sample.translate(None, _ODD_BYTES))
+    if encoding is None and (sample.startswith(MAGIC) or odd > _MOST_ODD * len(sample)):
         raise BadInput(_("This is a binary file, not a log."), hint=_("Give the text that the program printed."))
     for piece in _wide(data, encoding) if encoding else _narrow(data):
         yield tidied(piece)
 
 
 def tidied(text: str) -> str:
-    """Give a text without colours and with one kind of line ends."""
+    """Return a text without colours and with one kind of line ends."""
     return without_colours(text).replace("\r\n", "\n").replace("\r", "\n").replace("\0", "").replace("\ufeff", "")
 
 
@@ -49,11 +51,6 @@ def _wide_encoding(data: bytes) -> str | None:
     return None
 
 
-def _binary(sample: bytes) -> bool:
-    odd = len(sample) - len(sample.translate(None, _ODD_BYTES))
-    return sample.startswith(MAGIC) or odd > _MOST_ODD * len(sample)
-
-
 def _wide(data: bytes, encoding: str) -> Iterator[str]:
     decoder = codecs.getincrementaldecoder(encoding)(errors="replace")
     rest = ""
@@ -70,21 +67,18 @@ def _narrow(data: bytes) -> Iterator[str]:
     start = 0
     while start < len(data):
         end = data.find(b"\n", start + PIECE, start + 2 * PIECE) + 1 or min(start + 2 * PIECE, len(data))
-        yield _decoded(data[start:end])
+        piece = data[start:end]
+        try:
+            yield piece.decode()
+        except UnicodeDecodeError:
+            yield "\n".join(map(_line, piece.split(b"\n")))
         start = end
-
-
-def _decoded(piece: bytes) -> str:
-    try:
-        return piece.decode()
-    except UnicodeDecodeError:
-        return "\n".join(map(_line, piece.split(b"\n")))
 
 
 def _line(line: bytes) -> str:
     """Decode one line by itself, for a log may mix what several programs wrote."""
-    # charset-normalizer 3.5 told 20 of 44 Chinese system messages in GB18030 right where this tells all; of 37 Western
-    # ones it told 22 and this 12, but there the words that rules look for are ASCII. A mixed log it gives up.
+    # Measured 2026: charset-normalizer 3.5 read 20 of 44 Chinese system messages in GB18030 right, this reads all; of
+    # 37 Western ones it read 22 and this 12, but there the words that rules look for are ASCII. It gives up mixed logs.
     for encoding in ("utf-8", "gb18030"):
         try:
             return line.decode(encoding)

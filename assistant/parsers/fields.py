@@ -1,12 +1,23 @@
-"""What several readers share: a named field of a block, and sizes."""
+"""What several readers share: the GPU that a tool reports, a named field of a block, sizes and bus addresses."""
 
 from __future__ import annotations
 
 import re
 
+from assistant.model.machine import Gpu
+from assistant.model.record import Record
+
+
+class Device(Record, frozen=True):
+    """One GPU as a tool reports it, with its address on the bus (`0000:03:00.0`) and the tool's own number."""
+
+    gpu: Gpu
+    bus: str | None = None
+    index: int | None = None
+
 
 def field(block: str, name: str) -> str:
-    """Give what follows a name (a pattern) on its line: `Name: X`, `Name = X` or `Name   X`; "" for nothing."""
+    """Return what follows a name (a pattern) on its line: `Name: X`, `Name = X` or `Name   X`; "" for nothing."""
     found = re.search(rf"^[ \t]{{0,40}}{name}[ \t]{{0,80}}[:=]?[ \t]{{1,80}}(\S[^\n]{{0,100}})$", block, re.MULTILINE)
     return found[1].strip() if found else ""
 
@@ -14,3 +25,9 @@ def field(block: str, name: str) -> str:
 def gib(mib: str | float | None) -> float | None:
     """Turn MiB into GiB; none and zero tell nothing."""
     return round(float(mib) / 1024, 1) if mib and float(mib) else None
+
+
+def bus_address(text: str) -> str | None:
+    """Spell a PCI address as Linux does, `0000:01:00.0`: NVIDIA's tools write the domain with eight digits."""
+    found = re.fullmatch(r"([0-9a-f]{4,8}):([0-9a-f]{2}:[0-9a-f]{2}\.[0-9a-f])", text.lower())
+    return f"{found[1][-4:]}:{found[2]}" if found else None

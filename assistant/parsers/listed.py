@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 from assistant.catalog.names import vendor_of, vendor_of_name
 from assistant.model.machine import Gpu, Vendor
-from assistant.parsers.fields import field, gib
-from assistant.parsers.nvidia import NvidiaReport, NvidiaRow
+from assistant.parsers.fields import Device, field, gib
+from assistant.parsers.nvidia import NvidiaReport
 
 # 03:00.0 Display controller [0380]: Advanced Micro Devices, Inc. [AMD/ATI] Device [1002:1114] (rev c3)
 #     Subsystem: ASUSTeK Computer Inc. Device [1043:3c88]
@@ -24,19 +24,17 @@ _LSPCI = re.compile(
 
 def lspci(text: str) -> tuple[Gpu, ...] | None:
     """Read `lspci`, with ids (-nn), drivers (-k) or neither; audio devices and NPUs beside the GPUs are none."""
-    found = (_device(kind, told, more) for kind, told, more in _LSPCI.findall(text))
-    return tuple(gpu for gpu in found if gpu) or None
-
-
-def _device(kind: str, told: str, more: str) -> Gpu | None:
-    ids = re.findall(r"\[([0-9a-f]{4}:[0-9a-f]{4})\]", told)
-    pci_id = ids[-1] if ids else None
-    vendor = vendor_of(pci_id) if ids else vendor_of_name(told)
-    if kind == "Processing" and vendor not in {Vendor.AMD, Vendor.NVIDIA}:
-        return None
-    driver = re.search(r"Kernel driver in use: (\w{1,20})", more)
-    name = None if pci_id else re.sub(r" \(rev \w\w\).*$", "", told)
-    return Gpu(vendor=vendor, name=name, pci_id=pci_id, driver=driver[1] if driver else None)
+    found = []
+    for kind, name, more in _LSPCI.findall(text):
+        ids = re.findall(r"\[([0-9a-f]{4}:[0-9a-f]{4})\]", name)
+        vendor = vendor_of(ids[-1]) if ids else vendor_of_name(name)
+        if kind == "Processing" and vendor not in {Vendor.AMD, Vendor.NVIDIA}:
+            continue
+        driver = re.search(r"Kernel driver in use: (\w{1,20})", more)
+        plain = None if ids else re.sub(r" \(rev \w\w\).*$", "", name)
+        gpu = Gpu(vendor=vendor, name=plain, pci_id=ids[-1] if ids else None, driver=driver[1] if driver else None)
+        found.append(gpu)
+    return tuple(found) or None
 
 
 class Layout(NamedTuple):
@@ -51,11 +49,12 @@ class Layout(NamedTuple):
 
 
 LAYOUTS = {
+    # Quoted, shortened, from https://github.com/nix-community/nixGL/issues/153:
     # GPU0:
     #     vendorID           = 0x1002
-    #     deviceID           = 0x73df
+    #     deviceID           = 0x73ff
     #     deviceType         = PHYSICAL_DEVICE_TYPE_DISCRETE_GPU
-    #     deviceName         = AMD Radeon RX 6700 XT (RADV NAVI22)
+    #     deviceName         = AMD Radeon RX 6600 XT
     "vulkaninfo": Layout(
         "deviceName",
         re.compile(r"^(?=GPU\d{1,2}:|VkPhysicalDeviceProperties:)", re.MULTILINE),
@@ -74,12 +73,13 @@ LAYOUTS = {
         "Device Vendor ID",
         kind="Device Type",
     ),
+    # Quoted, shortened, from https://github.com/ROCm/rocm-systems/pull/2987:
     # GPU: 0
     #     ASIC:
-    #         MARKET_NAME: AMD Instinct MI300X
+    #         MARKET_NAME: AMD Instinct MI350X
     #         VENDOR_ID: 0x1002
-    #         DEVICE_ID: 0x74a1
-    #         TARGET_GRAPHICS_VERSION: gfx942
+    #         DEVICE_ID: 0x75a0
+    #         TARGET_GRAPHICS_VERSION: gfx950
     "amd-smi static": Layout(
         "MARKET_NAME",
         re.compile(r"^(?=GPU: \d)", re.MULTILINE),
@@ -136,11 +136,11 @@ def smi_lines(text: str) -> tuple[NvidiaReport, ...] | None:
     """Read `nvidia-smi -L` and the lines that `--query-gpu=… --format=csv` gives, a report for each GPU."""
     listed = [_report(name) for name in _LIST.findall(text)]
     asked = [_report(name, rest) for name, rest in _QUERY.findall(text)]
-    return (*listed, *(report for report in asked if report.driver or report.rows[0].gpu.vram_gb)) or None
+    return (*listed, *(report for report in asked if report.driver or report.devices[0].gpu.vram_gb)) or None
 
 
 def _report(name: str, rest: str = "") -> NvidiaReport:
     memory = re.search(r", (\d{1,8}) MiB", rest)
     driver = re.search(r", (\d{3}\.\d{2,3}(?:\.\d{1,3})?)(?=,|$)", rest)
     gpu = Gpu(vendor=Vendor.NVIDIA, name=name, vram_gb=gib(memory[1]) if memory else None)
-    return NvidiaReport(driver=driver[1] if driver else None, rows=(NvidiaRow(gpu=gpu),))
+    return NvidiaReport(driver=driver[1] if driver else None, devices=(Device(gpu=gpu),))

@@ -9,42 +9,34 @@ import msgspec
 
 from assistant.catalog.names import pci_id
 from assistant.model.machine import Gpu, Vendor
-from assistant.model.record import Record
-from assistant.parsers.fields import gib
+from assistant.parsers.fields import Device, bus_address, gib
 
 _DEEPEST = 6  # both tools nest less; a hostile text could nest without end
-_BDF = re.compile(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
-
-
-class SmiDevice(Record, frozen=True):
-    """One GPU as its vendor's tool tells it; `index` is the tool's own number."""
-
-    gpu: Gpu
-    bus: str | None = None
-    index: int | None = None
 
 
 # {"gpu_data": [{"gpu": 0,
 #     "asic": {"market_name": "Navi 31 [Radeon RX 7900 XT/7900 XTX/7900 GRE/7900M]", "vendor_id": "0x1002",
 #              "device_id": "0x744c", "target_graphics_version": "gfx1100"},
 #     "bus": {"bdf": "0000:03:00.0"}}]}
-def amd_smi(text: str) -> tuple[SmiDevice, ...] | None:
+def amd_smi(text: str) -> tuple[Device, ...] | None:
     """Read `amd-smi static --asic --bus --vram --json`, a list or, since ROCm 7, an object that holds one."""
-    return tuple(_amd(told) for told in _objects(text) if _part(told, "asic")) or None
+    return tuple(_amd(values) for values in _objects(text) if _part(values, "asic")) or None
 
 
-def _amd(told: dict[str, object]) -> SmiDevice:
-    asic, size = _part(told, "asic"), _part(told, "vram").get("size")
+def _amd(values: dict[str, object]) -> Device:
+    asic, size = _part(values, "asic"), _part(values, "vram").get("size")
     target = str(asic.get("target_graphics_version")).lower()
     device = _hex(asic.get("device_id"))
+    # In MB of 2**20 bytes: a number, or since ROCm 6.1 an object with value and unit.
+    megabytes = size.get("value") if isinstance(size, dict) else str(size).removesuffix(" MB")
     gpu = Gpu(
         vendor=Vendor.AMD,
         name=None if device else _text(asic.get("market_name")),  # by its id the catalogue names one card, not five
         gfx=target if re.fullmatch(r"gfx[0-9a-f]{3,4}", target) else None,
         pci_id=pci_id(Vendor.AMD, device),
-        vram_gb=_gib(size),
+        vram_gb=gib(_number(megabytes)),
     )
-    return SmiDevice(gpu, _bus(_part(told, "bus").get("bdf")), _number(told.get("gpu")))
+    return Device(gpu=gpu, bus=bus_address(str(_part(values, "bus").get("bdf"))), index=_number(values.get("gpu")))
 
 
 # {"device_id": 0,
@@ -52,26 +44,25 @@ def _amd(told: dict[str, object]) -> SmiDevice:
 #     "pci_bdf_address": "0000:03:00.0",
 #     "pci_device_id": "0x56a0",
 #     "memory_physical_size_byte": "16225243136"}
-def xpu_smi(text: str) -> tuple[SmiDevice, ...] | None:
-    """Read `xpu-smi discovery -j`, with or without `-d N`; only the latter tells the memory."""
-    found = [told for told in _objects(text) if "pci_bdf_address" in told]
-    return tuple(map(_intel, found)) or None
+def xpu_smi(text: str) -> tuple[Device, ...] | None:
+    """Read `xpu-smi discovery -j`, with or without `-d N`; only the latter reports the memory."""
+    return tuple(_intel(values) for values in _objects(text) if "pci_bdf_address" in values) or None
 
 
-def _intel(told: dict[str, object]) -> SmiDevice:
-    device, size = _hex(told.get("pci_device_id")), _number(told.get("memory_physical_size_byte"))
+def _intel(values: dict[str, object]) -> Device:
+    device, size = _hex(values.get("pci_device_id")), _number(values.get("memory_physical_size_byte"))
     gpu = Gpu(
         vendor=Vendor.INTEL,
-        name=None if device else _text(told.get("device_name")),
+        name=None if device else _text(values.get("device_name")),
         pci_id=pci_id(Vendor.INTEL, device),
         vram_gb=round(size / 2**30, 1) if size else None,
-        driver=_text(told.get("driver_version")),
+        driver=_text(values.get("driver_version")),
     )
-    return SmiDevice(gpu, _bus(told["pci_bdf_address"]), _number(told.get("device_id")))
+    return Device(gpu=gpu, bus=bus_address(str(values["pci_bdf_address"])), index=_number(values.get("device_id")))
 
 
 def _objects(text: str) -> Iterator[dict[str, object]]:
-    """Give every object in a text that is JSON but for what a tool prints before it."""
+    """Yield every object in a text that is JSON but for what a tool prints before it."""
     start = min((at for at in map(text.find, "[{") if at >= 0), default=None)
     if start is None:
         return
@@ -81,15 +72,14 @@ def _objects(text: str) -> Iterator[dict[str, object]]:
         return
     for _depth in range(_DEEPEST):
         yield from (value for value in values if isinstance(value, dict))
-        values = [inner for value in values for inner in _inner(value)]
+        within = (
+            value.values() if isinstance(value, dict) else value for value in values if isinstance(value, dict | list)
+        )
+        values = [inner for items in within for inner in items]
 
 
-def _inner(value: object) -> list[object]:
-    return list(value.values()) if isinstance(value, dict) else value if isinstance(value, list) else []
-
-
-def _part(told: dict[str, object], name: str) -> dict[str, object]:
-    part = told.get(name)
+def _part(values: dict[str, object], name: str) -> dict[str, object]:
+    part = values.get(name)
     return part if isinstance(part, dict) else {}
 
 
@@ -105,14 +95,3 @@ def _number(value: object) -> int | None:
 def _hex(value: object) -> str | None:
     found = re.fullmatch(r"(?:0x)?([0-9a-f]{4})", str(value).lower())
     return found[1] if found else None
-
-
-def _bus(value: object) -> str | None:
-    address = str(value).lower()
-    return address if _BDF.fullmatch(address) else None
-
-
-def _gib(size: object) -> float | None:
-    """Read a size in MB of 2**20 bytes: a number, or since ROCm 6.1 an object with value and unit."""
-    told = size.get("value") if isinstance(size, dict) else str(size).removesuffix(" MB")
-    return gib(_number(told))

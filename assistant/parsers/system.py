@@ -49,14 +49,14 @@ class PciDevice(Record, frozen=True):
 def pci_devices(uevents: str) -> tuple[PciDevice, ...]:
     """Read `uevent` descriptions, parted by empty lines, each with its REVISION line last."""
     blocks = (dict(re.findall(r"^(\w+)=(.*)$", block, re.MULTILINE)) for block in uevents.split("\n\n"))
-    return tuple(_device(fields) for fields in blocks if {"PCI_ID", "PCI_CLASS", "PCI_SLOT_NAME"} <= fields.keys())
-
-
-def _device(fields: dict[str, str]) -> PciDevice:
-    return PciDevice(
-        bus=fields["PCI_SLOT_NAME"].lower(),
-        pci_id=fields["PCI_ID"].lower(),
-        kind=fields["PCI_CLASS"].zfill(6)[:4],
-        driver=fields.get("DRIVER"),
-        revision=fields.get("REVISION"),
+    return tuple(
+        PciDevice(
+            bus=fields["PCI_SLOT_NAME"].lower(),
+            pci_id=fields["PCI_ID"].lower(),
+            kind=fields["PCI_CLASS"].zfill(6)[:4],
+            driver=fields.get("DRIVER"),
+            revision=fields.get("REVISION"),
+        )
+        for fields in blocks
+        if {"PCI_ID", "PCI_CLASS", "PCI_SLOT_NAME"} <= fields.keys()
     )

@@ -5,12 +5,12 @@ from __future__ import annotations
 from assistant.plan.explain import explain, nothing_fits
 from assistant.plan.nightly import NIGHTLY
 from assistant.plan.planner import make_plans
-from assistant.plan.settle import Case, Look, brings_cuda, settle, with_sizes
+from assistant.plan.settle import Lookup, PlanInputs, brings_cuda, settle, with_sizes
 
 __all__ = [
     "NIGHTLY",
-    "Case",
-    "Look",
+    "Lookup",
+    "PlanInputs",
     "brings_cuda",
     "explain",
     "make_plans",

@@ -1,45 +1,78 @@
-"""What the rooms of the planner hand to one another: an option that works, and a question with all its facts."""
+"""Types shared by the backend planners: the planning context, a candidate, and why there is none."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Callable, Iterable
+from typing import NamedTuple, TypeVar
 
 from assistant.catalog import Catalog, Number, TorchWheel
-from assistant.i18n import Message
-from assistant.model.machine import Machine
+from assistant.i18n import Message, Text, _
+from assistant.model.machine import Machine, Vendor
 from assistant.model.plan import Backend, Rejection
 from assistant.plan.cards import Card, Driver
 from assistant.plan.target import Target
-from assistant.plan.wishes import Wishes
+from assistant.plan.wishes import Pins
+
+NAMES = {
+    Backend.CUDA: "CUDA",
+    Backend.ROCM: "ROCm",
+    Backend.XPU: "XPU",
+    Backend.MPS: "MPS",
+    Backend.DIRECTML: "DirectML",
+    Backend.CPU: "CPU",
+}
+MAKERS = {Vendor.NVIDIA: "NVIDIA", Vendor.AMD: "AMD", Vendor.INTEL: "Intel"}
+# A list of devices ends at the first that is none, so only its first entry counts. "void" and "none" are words of
+# NVIDIA_VISIBLE_DEVICES, "NoDevFiles" is what Slurm sets for a job without GPUs; the catalogue names the sources.
+_NO_DEVICE = {"", "-1", "none", "void", "nodevfiles"}
+
+T = TypeVar("T")
 
 
-class Question(NamedTuple):
-    """Everything that the answer may rest on. `asked` is the backend that the user asked for."""
+class Context(NamedTuple):
+    """Everything that a plan may rest on. `asked` is the backend that the user asked for."""
 
     machine: Machine
     catalog: Catalog
     target: Target
-    wishes: Wishes
+    pins: Pins
     cards: tuple[Card, ...]
     driver: Driver
     asked: Backend | None
 
     def wheels(self, family: str) -> list[TorchWheel]:
         """List the builds of a variant family ("cu", "rocm", "xpu", "cpu", "pypi") that install here, newest first."""
-        target, wishes = self.target, self.wishes
+        target, pins = self.target, self.pins
         wheels = self.catalog.wheels(target.platform, target.tag, family)
-        if wishes.text:
-            return [wheel for wheel in wheels if self.installs(wheel) and wishes.allow(wheel)]
+        if pins.text:
+            return [wheel for wheel in wheels if self.installs(wheel) and pins.allow(wheel)]
         return [wheel for wheel in wheels if self.installs(wheel)] if target.glibc or target.macos else list(wheels)
 
     def installs(self, wheel: TorchWheel) -> bool:
-        """Tell whether the system's glibc or macOS is new enough for a build; unknown floors refuse nothing."""
+        """Return whether the system's glibc or macOS is new enough for a build; unknown floors refuse nothing."""
         target = self.target
         if target.platform == "macos_x86_64":
             return True  # these end with 2.2.2, which loads on every macOS that such a Python runs on
         if target.os == "macos":
             return not target.macos or target.macos >= floor(wheel.release.macos.wheel)
         return not target.glibc or target.glibc >= wheel.glibc
+
+    def with_any_driver(self) -> Context:
+        """Return this context with an NVIDIA driver that runs every build."""
+        return self._replace(driver=self.driver._replace(version=(), api=()))
+
+    def lift(self, conditions: Iterable[str], find: Callable[[Context], T | None]) -> dict[str, T]:
+        """Lift one condition at a time and return what `find` then finds, by condition.
+
+        Conditions: "driver" (NVIDIA's version), "pins" (on torch), "system" (its age and the Python), "wsl".
+        """
+        freed = {
+            "driver": self.with_any_driver(),
+            "pins": self._replace(pins=self.pins.unpinned()),
+            "system": self._replace(target=self.target.anywhere()),
+            "wsl": self._replace(target=self.target._replace(wsl=False)),
+        }
+        return {name: found for name in conditions if (found := find(freed[name])) is not None}
 
 
 def floor(version: str) -> Number:
@@ -48,8 +81,8 @@ def floor(version: str) -> Number:
     return (int(major), int(minor)) if minor != "0" else (int(major),)
 
 
-class Option(NamedTuple):
-    """A way that works: torch `version` from `variant`; `rank` is smaller for better support.
+class Candidate(NamedTuple):
+    """A build that works here: torch `version` from `variant`; `rank` is smaller for better support.
 
     `also` are further requirements, `covers` counts the GPUs that it serves.
     """
@@ -69,7 +102,43 @@ class Option(NamedTuple):
 
 
 class Offers(NamedTuple):
-    """One backend's answer: options best first, and rivals with the reason against them."""
+    """One backend's answer: candidates best first, and rivals with the reason against them."""
 
-    options: tuple[Option, ...] = ()
+    candidates: tuple[Candidate, ...] = ()
     rejected: tuple[Rejection, ...] = ()
+
+
+def reject(backend: Backend, key: str, why: Text, would_help: Text = "", variant: str = "") -> Rejection:
+    """Return the rejection of a backend, or of one of its variants."""
+    return Rejection(backend=backend, variant=variant, key=key, why=why, would_help=would_help)
+
+
+def reject_hidden(backend: Backend, vendor: Vendor, context: Context) -> Rejection | None:
+    """Reject a backend where an environment variable, such as CUDA_VISIBLE_DEVICES=-1, hides all of its GPUs."""
+    for row in context.catalog.systems.hiding.rows:
+        value = context.machine.env.get(row.variable) if vendor.value in row.vendors else None
+        if value is not None and value.split(",")[0].strip().lower() in _NO_DEVICE:
+            setting = f"{row.variable}={value}"
+            why = _("{setting} hides every {vendor} GPU from PyTorch.", setting=setting, vendor=MAKERS[vendor])
+            return reject(backend, "devices-hidden", why, _("Remove that setting from the environment."))
+    return None
+
+
+def reject_pins(backend: Backend, context: Context, version: str, variant: str) -> Rejection:
+    """Reject a backend whose build is there but for the pins: torch `version` with `variant`."""
+    return reject(
+        backend,
+        "pins-exclude-build",
+        _("No {backend} build that satisfies {pins} runs here.", backend=NAMES[backend], pins=context.pins.text),
+        _("Relax the pin: torch {version} with {variant} runs here.", version=version, variant=variant),
+        variant,
+    )
+
+
+def reject_system(backend: Backend, context: Context, would_help: Message, variant: str = "") -> Rejection:
+    """Reject a backend none of whose builds has a wheel for this system and Python."""
+    pins = context.pins.text
+    with_pins = _("No {backend} build that satisfies {pins} installs with Python {python} on this system.")
+    why = with_pins if pins else _("No {backend} build installs with Python {python} on this system.")
+    why = why.format(backend=NAMES[backend], pins=pins, python=context.target.python)
+    return reject(backend, "no-wheel-for-system", why, would_help, variant)

@@ -2,113 +2,101 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from assistant.catalog import AMD_INDEX, TorchWheel, number, python_range
-from assistant.catalog.rows import AmdRelease
-from assistant.i18n import Message, Text, _
+from assistant.i18n import Message, _
 from assistant.model.machine import Vendor
 from assistant.model.plan import Backend, Rejection
-from assistant.plan.cards import Card, hidden_by
-from assistant.plan.options import Offers, Option, Question
+from assistant.plan.cards import Card
+from assistant.plan.options import Candidate, Context, Offers, reject, reject_hidden, reject_pins, reject_system
 
 OVERRIDE = "HSA_OVERRIDE_GFX_VERSION"
+# AMD's own index holds wheels for these platforms alone: its release notes (ROCm/TheRock, RELEASES.md).
+_PLATFORMS = {"linux_x86_64", "windows_amd64"}
 
 
-def offers(question: Question) -> Offers:
-    """Answer which ROCm builds serve the machine's AMD cards; discrete cards decide over integrated ones."""
-    cards = [card for card in question.cards if card.vendor is Vendor.AMD]
-    if not cards or question.target.os == "macos":
+def offers(context: Context) -> Offers:
+    """Return the ROCm builds that serve the machine's AMD cards; discrete cards decide over integrated ones."""
+    cards = [card for card in context.cards if card.vendor is Vendor.AMD]
+    if not cards or context.target.os == "macos":
         return Offers()
-    hidden = hidden_by(Vendor.AMD, question.machine, question.catalog)
-    if hidden:
-        why = _("{setting} hides every AMD GPU from PyTorch.", setting=hidden)
-        return Offers(rejected=(_no("devices-hidden", why, _("Remove that setting from the environment.")),))
-    wanted = _deciding(cards, question)
-    options = _ways(question, wanted)
-    if options:
-        return Offers(tuple(_warned(option, cards, question) for option in options))
-    return Offers(rejected=(_why_none(question, cards),))
+    if hidden := reject_hidden(Backend.ROCM, Vendor.AMD, context):
+        return Offers(rejected=(hidden,))
+    served = [card for card in cards if _served_somewhere(card, context)]
+    wanted = [card for card in served if not card.integrated] or served
+    candidates = _candidates(context, wanted)
+    if candidates:
+        return Offers(tuple(_with_environment(candidate, cards, context) for candidate in candidates))
+    return Offers(rejected=(_why_none(context, cards, wanted),))
 
 
-def _deciding(cards: list[Card], question: Question) -> list[Card]:
-    """Keep the cards that some build serves, and of those the discrete ones where there are any."""
-    served = [card for card in cards if card.gfx and _served_at_all(card.gfx, question)]
-    return [card for card in served if not card.integrated] or served
-
-
-def _served_at_all(gfx: str, question: Question) -> bool:
-    catalog, target = question.catalog, question.target
-    if gfx in catalog.amd_targets and target.os in catalog.amd_targets[gfx].systems:
+def _served_somewhere(card: Card, context: Context) -> bool:
+    """Return whether some build for this operating system holds code for a card."""
+    catalog, target = context.catalog, context.target
+    if card.gfx in catalog.amd_targets and target.os in catalog.amd_targets[card.gfx].systems:
         return True
-    return target.os == "linux" and any(gfx in row.gfx for row in catalog.rocm.code.rows)
+    return target.os == "linux" and any(card.gfx in row.gfx for row in catalog.rocm.code.rows)
 
 
-def _ways(question: Question, cards: list[Card]) -> list[Option]:
-    """List the ways in order of trust; one that leaves no card out goes before any that does."""
+def _candidates(context: Context, cards: list[Card]) -> list[Candidate]:
+    """List the builds in order of trust; one that serves every card goes before any that does not."""
     if not cards:
         return []
-    native, bridge, own = _native(question, cards), _bridge(question, cards), _own_index(question, cards)
-    ways = [native, own] if native and native.covers == len(cards) else [bridge, own, native]
-    return sorted(filter(None, ways), key=lambda way: -way.covers)
+    native, bridge, own = _native(context, cards), _bridge(context, cards), _own_index(context, cards)
+    found = [native, own] if native and native.covers == len(cards) else [bridge, own, native]
+    return sorted(filter(None, found), key=lambda candidate: -candidate.covers)
 
 
-def _native(question: Question, cards: list[Card]) -> Option | None:
+def _native(context: Context, cards: list[Card]) -> Candidate | None:
     """Find the newest Linux build with code for all cards, else for as many as possible."""
-    wheels = _linux_builds(question)
-    if question.target.wsl:
-        known = tuple(row.prefix for row in question.catalog.rocm.families.rows if row.wsl)
+    wheels = _linux_builds(context)
+    if context.target.wsl:
+        known = tuple(row.prefix for row in context.catalog.rocm.families.rows if row.wsl)
         cards = [card for card in cards if (card.gfx or "").startswith(known)]
-    wheel = _newest(wheels, cards, question)
-    if wheel is None:
+
+    def rating(wheel: TorchWheel) -> tuple[int, bool, tuple[int, ...]]:
+        return sum(card.gfx in wheel.gfx for card in cards), wheel.confirmed, wheel.number
+
+    wheel = max(wheels, key=rating, default=None)  # max keeps the first of equals: variants stand best first
+    served = [card for card in cards if wheel and card.gfx in wheel.gfx]
+    if wheel is None or not served:
         return None
-    served = [card for card in cards if card.gfx in question.catalog.gfx(wheel)]
     reason = _(
         "{variant} of torch {version} holds code for {names} ({targets}).",
         variant=wheel.variant,
-        version=wheel.release.version,
+        version=wheel.version,
         names=_names(served),
         targets=_targets(served),
     )
-    unsure = () if wheel.confirmed else (_("No index has been seen to hold this build; check before you rely on it."),)
-    return _option(wheel, served, (reason,), warnings=(*unsure, *_old_support(wheel, served, question)))
+    unsure = [] if wheel.confirmed else [_("This build has not been seen in any index; check before you rely on it.")]
+    ended = [
+        _(
+            "AMD no longer supports {name} ({gfx}); torch {version} is the last that runs on it.",
+            name=card.name,
+            gfx=card.gfx,
+            version=wheel.version,
+        )
+        for card in served
+        if card.gfx not in wheels[0].gfx  # of the newest build
+    ]
+    return _candidate(wheel, served, reason, warnings=(*unsure, *ended))
 
 
-def _linux_builds(question: Question) -> list[TorchWheel]:
-    return question.wheels("rocm") if question.target.os == "linux" else []
+def _linux_builds(context: Context) -> list[TorchWheel]:
+    return context.wheels("rocm") if context.target.os == "linux" else []
 
 
-def _newest(wheels: list[TorchWheel], cards: list[Card], question: Question) -> TorchWheel | None:
-    def rating(wheel: TorchWheel) -> tuple[int, bool, tuple[int, ...]]:
-        codes = question.catalog.gfx(wheel)
-        return sum(card.gfx in codes for card in cards), wheel.confirmed, wheel.number
-
-    best = max(wheels, key=rating, default=None)  # max keeps the first of equals: variants stand best first
-    return best if best and rating(best)[0] else None
-
-
-def _old_support(wheel: TorchWheel, cards: list[Card], question: Question) -> Iterable[Message]:
-    newest = question.catalog.gfx(_linux_builds(question)[0])
-    for card in cards:
-        if card.gfx not in newest:
-            yield _(
-                "AMD no longer supports {name} ({gfx}); torch {version} is the last that runs on it.",
-                name=card.name,
-                gfx=card.gfx,
-                version=wheel.release.version,
-            )
-
-
-def _bridge(question: Question, cards: list[Card]) -> Option | None:
-    """Pretend a sister target: only Linux, only where every AMD card of the machine may pretend the same."""
-    rows = [question.catalog.overrides.get(card.gfx or "") for card in cards]
-    if question.target.wsl or not all(row and row.state == "works" for row in rows):
+def _bridge(context: Context, cards: list[Card]) -> Candidate | None:
+    """Pretend a sister target: only on Linux, only where every AMD card of the machine may pretend the same."""
+    overrides = context.catalog.overrides
+    rows = [overrides.get(card.gfx or "") for card in cards]
+    if context.target.wsl or not all(row and row.state == "works" for row in rows):
         return None
-    everywhere = {_pretended(card, question) for card in question.cards if card.vendor is Vendor.AMD and card.gfx}
-    wheels = [wheel for wheel in _linux_builds(question) if wheel.confirmed]
-    twin = everywhere.pop()
-    wheel = next((wheel for wheel in wheels if twin in question.catalog.gfx(wheel)), None)
-    if everywhere or wheel is None:
+    targets = [card.gfx for card in context.cards if card.vendor is Vendor.AMD and card.gfx]
+    pretended = {overrides[gfx].as_gfx if gfx in overrides else gfx for gfx in targets}
+    twin = pretended.pop()
+    builds = (wheel for wheel in _linux_builds(context) if wheel.confirmed and twin in wheel.gfx)
+    wheel = next(builds, None)
+    if pretended or wheel is None:
         return None
     value = next(row.value for row in rows if row)
     reason = _(
@@ -119,67 +107,22 @@ def _bridge(question: Question, cards: list[Card]) -> Option | None:
         value=value,
         twin=twin,
     )
-    return _option(wheel, cards, (reason,), env={OVERRIDE: value})
+    return _candidate(wheel, cards, reason, env={OVERRIDE: value})
 
 
-def _pretended(card: Card, question: Question) -> str:
-    row = question.catalog.overrides.get(card.gfx or "")
-    return row.as_gfx if row else card.gfx or ""
-
-
-def _own_index(question: Question, cards: list[Card]) -> Option | None:
-    """Take the wheels that AMD publishes itself, with the code of each card as an extra."""
-    catalog, target = question.catalog, question.target
-    known = catalog.amd_targets
-    served = [card for card in cards if card.gfx in known and target.os in known[card.gfx or ""].systems]
-    release = _amd_release(question) if served and target.platform in {"linux_x86_64", "windows_amd64"} else None
-    if release is None or target.wsl:
-        return None
-    extras = ",".join(f"device-{gfx}" for gfx in sorted({card.gfx or "" for card in served}))
-    reason = _(
-        "AMD's own index holds torch {version} with code for {names} ({targets}).",
-        version=release.torch,
-        names=_names(served),
-        targets=_targets(served),
-    )
-    untested = [card for card in served if target.os not in known[card.gfx or ""].tested]
-    return Option(
-        Backend.ROCM,
-        AMD_INDEX,
-        release.torch,
-        (reason,),
-        tuple(
-            _("AMD builds for {name} ({gfx}) without testing it.", name=card.name, gfx=card.gfx) for card in untested
-        ),
-        requirement=f"torch[{extras}]=={{version}}",
-        integrated=all(card.integrated for card in served),
-        covers=len(served),
-    )
-
-
-def _amd_release(question: Question) -> AmdRelease | None:
-    target, wishes = question.target, question.wishes
-    for row in question.catalog.amd_releases:
-        release = question.catalog.release(row.torch)
-        installs = target.tag in row.pythons and (not target.glibc or target.glibc >= number(row.glibc))
-        if installs and release and wishes.allow_release(release) and not wishes.local:
-            return row
-    return None
-
-
-def _option(
+def _candidate(
     wheel: TorchWheel,
     cards: list[Card],
-    reasons: tuple[Message, ...],
+    reason: Message,
     *,
     warnings: tuple[Message, ...] = (),
     env: dict[str, str] | None = None,
-) -> Option:
-    return Option(
+) -> Candidate:
+    return Candidate(
         Backend.ROCM,
         wheel.variant,
-        wheel.release.version,
-        reasons,
+        wheel.version,
+        (reason,),
         warnings,
         env=env or {},
         integrated=all(card.integrated for card in cards),
@@ -188,97 +131,108 @@ def _option(
     )
 
 
-def _warned(option: Option, cards: list[Card], question: Question) -> Option:
-    """Add what holds for any way on this machine."""
-    env, more = dict(option.env), []
-    if question.target.wsl:
+def _own_index(context: Context, cards: list[Card]) -> Candidate | None:
+    """Take the newest wheels that AMD publishes itself, with the code of each card as an extra."""
+    catalog, target, pins = context.catalog, context.target, context.pins
+    known = catalog.amd_targets
+    served = [card for card in cards if card.gfx in known and target.os in known[card.gfx].systems]
+    if not served or target.wsl or pins.local or target.platform not in _PLATFORMS:
+        return None
+    installable = (
+        row
+        for row in catalog.amd_releases
+        if target.tag in row.pythons and (not target.glibc or target.glibc >= number(row.glibc))
+        if (torch := catalog.release(row.torch)) and pins.allow_release(torch)
+    )
+    release = next(installable, None)
+    if release is None:
+        return None
+    extras = ",".join(f"device-{gfx}" for gfx in sorted({card.gfx or "" for card in served}))
+    reason = _(
+        "AMD's own index holds torch {version} with code for {names} ({targets}).",
+        version=release.torch,
+        names=_names(served),
+        targets=_targets(served),
+    )
+    untested = [
+        _("AMD publishes builds for {name} ({gfx}) but does not test on it.", name=card.name, gfx=card.gfx)
+        for card in served
+        if target.os not in known[card.gfx or ""].tested
+    ]
+    return Candidate(
+        Backend.ROCM,
+        AMD_INDEX,
+        release.torch,
+        (reason,),
+        tuple(untested),
+        requirement=f"torch[{extras}]=={{version}}",
+        integrated=all(card.integrated for card in served),
+        covers=len(served),
+    )
+
+
+def _with_environment(candidate: Candidate, cards: list[Card], context: Context) -> Candidate:
+    """Add the variables and warnings that any ROCm build on this machine needs."""
+    env, more = dict(candidate.env), []
+    if context.target.wsl:
         env["HSA_ENABLE_DXG_DETECTION"] = "1"
         more.append(_("In WSL, ROCm goes over /dev/dxg: install AMD's WSL runtime (librocdxg) and a current driver."))
-    elif question.target.os == "windows":
-        release = next((row for row in question.catalog.amd_releases if row.torch == option.version), None)
+    elif context.target.os == "windows":
+        release = next((row for row in context.catalog.amd_releases if row.torch == candidate.version), None)
         if release and release.adrenalin:
             more.append(_("AMD advises Adrenalin {driver} or newer for these wheels.", driver=release.adrenalin))
-    already = question.machine.env.get(OVERRIDE)
+    already = context.machine.env.get(OVERRIDE)
     if already and already != env.get(OVERRIDE):
         more.append(
             _("{name}={value} is set here and would mislead this build; remove it.", name=OVERRIDE, value=already)
         )
-    if option.integrated:
-        rows = question.catalog.rocm.caveats.rows
+    if candidate.integrated:
+        rows = context.catalog.rocm.caveats.rows
         more += [_(row.text, name=card.name) for card in cards for row in rows if row.gfx == card.gfx]
     if len({card.integrated for card in cards}) > 1:
         more.append(
             _("Hide the integrated GPU with HIP_VISIBLE_DEVICES where a program picks it instead of the discrete card.")
         )
-    return option._replace(env=env, warnings=(*option.warnings, *more))
+    return candidate._replace(env=env, warnings=(*candidate.warnings, *more))
 
 
-def _why_none(question: Question, cards: list[Card]) -> Rejection:
+def _why_none(context: Context, cards: list[Card], wanted: list[Card]) -> Rejection:
+    """Reject ROCm for what the first card lacks: a known name, code in some build, or a condition of this machine."""
     card = next((card for card in cards if not card.integrated), cards[0])
-    target = question.target
-    if card.gfx and _served_at_all(card.gfx, question):
-        return _no_build(card, question)
-    if card.identity is None and card.gfx is None:
-        return _no(
-            "gpu-unidentified",
-            _("{name} could not be identified, so no ROCm build can be chosen for it.", name=card.name),
-            _('Say what it is: add "gfx" to the machine, as rocminfo prints it.'),
-        )
-    what = card.gfx or (card.identity.generation if card.identity else None) or card.name
-    if target.os == "windows" and card.gfx and any(card.gfx in row.gfx for row in question.catalog.rocm.code.rows):
-        return _no(
-            "gpu-without-code",
-            _("AMD publishes no Windows wheels for {name} ({gfx}).", name=card.name, gfx=card.gfx),
-            _("Linux has ROCm wheels for it."),
-        )
-    why = _("No ROCm build holds code for {name} ({gfx}).", name=card.name, gfx=what)
-    current = tuple(row.prefix for row in question.catalog.rocm.families.rows if row.current)
-    if card.gfx and card.gfx.startswith(current):
-        return _no(
-            "gpu-newer-than-catalogue",
-            why,
-            _("A newer ROCm than this catalogue knows may hold it: refresh the catalogue."),
-        )
-    return _no(
-        "gpu-without-code",
-        why,
-        _("DirectML in Windows drives it.") if target.os == "linux" and _has_directx(card) else "",
-    )
+    name, gfx, os = card.name, card.gfx, context.target.os
+    if gfx and _served_somewhere(card, context):
+        return _why_not_here(card, context, wanted)
+    if card.identity is None and gfx is None:
+        why = _("{name} could not be identified, so no ROCm build can be chosen for it.", name=name)
+        help_ = _('Name its target: add "gfx" to the machine, as rocminfo prints it.')
+        return reject(Backend.ROCM, "gpu-unidentified", why, help_)
+    if os == "windows" and gfx and any(gfx in row.gfx for row in context.catalog.rocm.code.rows):
+        why = _("AMD publishes no Windows wheels for {name} ({gfx}).", name=name, gfx=gfx)
+        return reject(Backend.ROCM, "gpu-without-code", why, _("Linux has ROCm wheels for it."))
+    what = gfx or (card.identity.generation if card.identity else None) or name
+    why = _("No ROCm build holds code for {name} ({gfx}).", name=name, gfx=what)
+    current = tuple(row.prefix for row in context.catalog.rocm.families.rows if row.current)
+    if gfx and gfx.startswith(current):
+        help_ = _("A newer ROCm than this catalogue knows may hold it: refresh the catalogue.")
+        return reject(Backend.ROCM, "gpu-newer-than-catalogue", why, help_)
+    directx = card.identity is None or card.identity.directx12 is not False
+    in_windows = _("DirectML on Windows supports it.") if os == "linux" and directx else ""
+    return reject(Backend.ROCM, "gpu-without-code", why, in_windows)
 
 
-def _has_directx(card: Card) -> bool:
-    return card.identity is None or card.identity.directx12 is not False
-
-
-def _no_build(card: Card, question: Question) -> Rejection:
-    if question.target.platform not in {"linux_x86_64", "windows_amd64"}:
-        return _no("no-wheel-for-system", _("ROCm builds exist for x86_64 only."))
-    if question.target.wsl:
-        return _no(
-            "rocm-wsl-unsupported-gpu",
-            _("AMD's WSL runtime does not know {name} ({gfx}).", name=card.name, gfx=card.gfx),
-            _("Use ROCm in Windows itself or in Linux without WSL."),
-        )
-    if question.wishes.text:
-        return _no(
-            "pins-exclude-build",
-            _("No ROCm build for {name} satisfies {pins}.", name=card.name, pins=question.wishes.text),
-            _("Relax the pin."),
-        )
-    pythons = [tag for row in question.catalog.amd_releases for tag in row.pythons]
-    return _no(
-        "no-wheel-for-system",
-        _(
-            "No ROCm build for {name} installs with Python {python} here.",
-            name=card.name,
-            python=question.target.python,
-        ),
-        _("Python {pythons} opens ROCm for it.", pythons=python_range(pythons)),
-    )
-
-
-def _no(key: str, why: Message, would_help: Text = "") -> Rejection:
-    return Rejection(backend=Backend.ROCM, variant="", key=key, why=why, would_help=would_help)
+def _why_not_here(card: Card, context: Context, wanted: list[Card]) -> Rejection:
+    """Name the one condition that, lifted alone, opens a build for a card; else the Python and the system."""
+    if context.target.platform not in _PLATFORMS:
+        return reject(Backend.ROCM, "no-wheel-for-system", _("ROCm builds exist for x86_64 only."))
+    opened = context.lift(("wsl", "pins"), lambda freed: next(iter(_candidates(freed, wanted)), None))
+    if "wsl" in opened:
+        why = _("AMD's WSL runtime does not know {name} ({gfx}).", name=card.name, gfx=card.gfx)
+        help_ = _("Use ROCm in Windows itself or in Linux without WSL.")
+        return reject(Backend.ROCM, "rocm-wsl-unsupported-gpu", why, help_)
+    if found := opened.get("pins"):
+        return reject_pins(Backend.ROCM, context, found.version, found.variant)
+    pythons = python_range(tag for row in context.catalog.amd_releases for tag in row.pythons)
+    return reject_system(Backend.ROCM, context, _("Use Python {pythons} to get ROCm.", pythons=pythons))
 
 
 def _names(cards: list[Card]) -> str:

@@ -12,7 +12,7 @@ from assistant.model.errors import BadInput
 from assistant.model.machine import Machine, Vendor
 from assistant.model.plan import Request
 
-USUAL_PYTHON = "3.12"
+USUAL_PYTHON = "3.12"  # chosen: every build since torch 2.8 and all of AMD's have a wheel for it (catalogue of 2026-11)
 _ARCHS = {"amd64": "x86_64", "x86_64": "x86_64", "x64": "x86_64", "aarch64": "aarch64", "arm64": "aarch64"}
 _NAMES = {
     ("linux", "x86_64"): "linux_x86_64",
@@ -46,12 +46,12 @@ class Target(NamedTuple):
     warnings: tuple[Message, ...]
 
     def anywhere(self) -> Target:
-        """Answer the same platform with any Python and a new enough system."""
+        """Return the same platform with any Python and a new enough system."""
         return self._replace(tag=None, glibc=(), macos=(), windows_build=None)
 
     @property
     def windows_driver(self) -> bool:
-        """Tell whether the NVIDIA driver is Windows's, as it is in WSL too."""
+        """Whether the NVIDIA driver is that of Windows, as it is in WSL too."""
         return self.wsl or self.os == "windows"
 
 
@@ -68,14 +68,23 @@ def python_tag(version: str) -> tuple[str, str]:
 
 
 def target_of(machine: Machine, request: Request, catalog: Catalog) -> Target | Refusal:
-    """Read the target off a machine; facts that are missing are assumed and the assumption is told."""
+    """Return where wheels would go; a fact that is missing is assumed, with a warning that says so."""
     warnings: list[Message] = []
-    os = machine.os or _assumed_os(machine, warnings)
+    os = machine.os
+    if os is None:
+        os = "macos" if any(gpu.vendor is Vendor.APPLE for gpu in machine.gpus) else "linux"
+        warnings.append(_("The operating system is not given; {os} was assumed.", os=os))
     arch = _arch(machine, os, warnings)
-    python, tag = python_tag(request.python or machine.python or _assumed_python(warnings))
+    version = request.python or machine.python
+    if not version:
+        warnings.append(_("The Python version is not given; {python} was assumed.", python=USUAL_PYTHON))
+    python, tag = python_tag(version or USUAL_PYTHON)
     platform = _NAMES.get((os, arch), "")
     own = request.python in (None, machine.python)
-    refusal = _unbuilt(machine, os, arch, platform) or _unfit_python(machine, python, tag, platform, catalog, own=own)
+    implementation = machine.python_implementation if own else None
+    refusal = _refuse_system(machine, os, arch, platform) or _refuse_python(
+        implementation, python, tag, platform, catalog
+    )
     if refusal:
         return refusal
     return Target(
@@ -84,17 +93,11 @@ def target_of(machine: Machine, request: Request, catalog: Catalog) -> Target | 
         python=python,
         tag=tag,
         wsl=bool(machine.wsl),
-        glibc=glibc_of(machine, catalog) if os == "linux" else (),
+        glibc=_glibc(machine, catalog) if os == "linux" else (),
         macos=number(machine.os_version)[:2] if os == "macos" else (),
-        windows_build=_windows_build(machine.os_version) if os == "windows" else None,
+        windows_build=_windows_build(machine.os_version or "") if os == "windows" else None,
         warnings=tuple(warnings),
     )
-
-
-def _assumed_os(machine: Machine, warnings: list[Message]) -> str:
-    os = "macos" if any(gpu.vendor is Vendor.APPLE for gpu in machine.gpus) else "linux"
-    warnings.append(_("The operating system is not given; {os} was assumed.", os=os))
-    return os
 
 
 def _arch(machine: Machine, os: str, warnings: list[Message]) -> str:
@@ -110,13 +113,8 @@ def _arch(machine: Machine, os: str, warnings: list[Message]) -> str:
     return _ARCHS.get(machine.arch.lower(), machine.arch)
 
 
-def _assumed_python(warnings: list[Message]) -> str:
-    warnings.append(_("The Python version is not given; {python} was assumed.", python=USUAL_PYTHON))
-    return USUAL_PYTHON
-
-
-def _unbuilt(machine: Machine, os: str, arch: str, platform: str) -> Refusal | None:
-    """Say why no torch is built for this system and processor, whatever the Python version."""
+def _refuse_system(machine: Machine, os: str, arch: str, platform: str) -> Refusal | None:
+    """Return why no torch is built for this system and processor, whatever the Python version."""
     if machine.python_bits == 32 or arch.lower() in {"x86", "i386", "i586", "i686", "win32"}:  # noqa: PLR2004 - bits
         return Refusal(
             "python-32bit",
@@ -129,7 +127,8 @@ def _unbuilt(machine: Machine, os: str, arch: str, platform: str) -> Refusal | N
             _("PyTorch publishes no wheels for {os} on {arch}.", os=os, arch=arch),
             _("Build PyTorch from source, or use an x86_64 or arm64 machine."),
         )
-    if os == "linux" and _musl(machine):
+    alpine = not machine.glibc and (machine.os_version or "").lower().startswith("alpine")
+    if os == "linux" and (alpine or (machine.libc or "").lower().startswith("musl")):
         return Refusal(
             "libc-musl",
             _("This system uses musl instead of glibc, and PyTorch publishes no musllinux wheels."),
@@ -138,15 +137,10 @@ def _unbuilt(machine: Machine, os: str, arch: str, platform: str) -> Refusal | N
     return None
 
 
-def _musl(machine: Machine) -> bool:
-    libc = (machine.libc or "").lower()
-    return libc.startswith("musl") or (not machine.glibc and (machine.os_version or "").lower().startswith("alpine"))
-
-
-def _unfit_python(
-    machine: Machine, python: str, tag: str, platform: str, catalog: Catalog, *, own: bool
+def _refuse_python(
+    implementation: str | None, python: str, tag: str, platform: str, catalog: Catalog
 ) -> Refusal | None:
-    implementation = machine.python_implementation if own else None
+    """Return why no torch is built for this Python on a platform that has wheels."""
     if implementation and implementation.lower() != "cpython":
         return Refusal(
             "python-not-cpython",
@@ -154,33 +148,24 @@ def _unfit_python(
             _("Use CPython {python}.", python=USUAL_PYTHON),
         )
     known = catalog.pythons(platform)
-    if tag not in known:
-        return Refusal(
-            "no-wheel-for-system",
-            _("No PyTorch release has a wheel for Python {python} on {platform}.", python=python, platform=platform),
-            _("Use Python {python}: add --python {python}.", python=_nearest(known)),
-        )
-    return None
-
-
-def _nearest(known: frozenset[str]) -> str:
-    usual = USUAL_PYTHON.replace(".", "")
-    best = (
-        usual if usual in known else max((tag for tag in known if not tag.endswith("t")), key=lambda tag: int(tag[1:]))
+    if tag in known:
+        return None
+    newest = max((other for other in known if not other.endswith("t")), key=lambda other: int(other[1:]))
+    nearest = USUAL_PYTHON if USUAL_PYTHON.replace(".", "") in known else f"{newest[0]}.{newest[1:]}"
+    return Refusal(
+        "no-wheel-for-system",
+        _("No PyTorch release has a wheel for Python {python} on {platform}.", python=python, platform=platform),
+        _("Use Python {python}: add --python {python}.", python=nearest),
     )
-    return f"{best[0]}.{best[1:]}"
 
 
-def glibc_of(machine: Machine, catalog: Catalog) -> Number:
-    """Read the glibc version off `glibc`, `libc` or the distribution's release; () when unknown."""
+def _glibc(machine: Machine, catalog: Catalog) -> Number:
+    """Return the glibc version by `glibc`, `libc` or the distribution's release; () when unknown."""
     libc = machine.libc or ""
     named = machine.glibc or (libc if libc.lower().startswith("glibc") else None)
     if named:
         return number(named)[:2]
-    return _glibc_of_release((machine.os_version or "").lower(), catalog)
-
-
-def _glibc_of_release(release: str, catalog: Catalog) -> Number:
+    release = (machine.os_version or "").lower()
     version = re.search(r"\d+(?:\.\d+)?", release)
     for row in catalog.systems.glibc.rows:
         if version and any(name in release for name in row.names):
@@ -188,10 +173,9 @@ def _glibc_of_release(release: str, catalog: Catalog) -> Number:
     return ()
 
 
-def _windows_build(version: str | None) -> int | None:
-    """Find the build in "10.0.19045", "Windows 11 (22631)" and the like."""
-    found = re.search(r"\b(?:10\.0\.)?(\d{5})\b", version or "")
+def _windows_build(version: str) -> int | None:
+    """Find the build in "10.0.19045", "Windows 11 (22631)" and the like; 0 is older than every Windows 10."""
+    found = re.search(r"\b(?:10\.0\.)?(\d{5})\b", version)
     if found:
         return int(found[1])
-    old = re.search(r"\bwindows (7|8|8\.1|vista|xp)\b", (version or "").lower())
-    return 0 if old else None
+    return 0 if re.search(r"\bwindows (7|8|8\.1|vista|xp)\b", version.lower()) else None

@@ -17,8 +17,8 @@ from assistant.model.errors import BadInput, NothingFits
 FAMILY = ("torchvision", "torchaudio")
 
 
-class Wishes(NamedTuple):
-    """Pins, sorted: `torch` and `local` (a tag such as cu124) restrict the build, `family` and `others` go along."""
+class Pins(NamedTuple):
+    """Pins by package: `torch` and `local` (a tag such as cu124) restrict the build, `family` and `others` go along."""
 
     torch: SpecifierSet
     local: str | None
@@ -26,19 +26,19 @@ class Wishes(NamedTuple):
     others: tuple[Requirement, ...]
 
     def allow(self, wheel: TorchWheel) -> bool:
-        """Tell whether a build satisfies the pins."""
+        """Return whether a build satisfies the pins."""
         if self.local and wheel.variant not in (self.local, "pypi"):
             return False
         return self.allow_release(wheel.release)
 
     def allow_release(self, release: TorchRelease) -> bool:
-        """Tell whether a release satisfies the pins on torch and on its companions."""
+        """Return whether a release satisfies the pins on torch and on its companions."""
         if not (self.torch or self.family):
             return True
         return _within(self.torch, release.version) and all(companion(pin, release) for pin in self.family)
 
-    def unpinned(self) -> Wishes:
-        """Answer the same wishes without those that restrict torch."""
+    def unpinned(self) -> Pins:
+        """Return the pins without those that restrict torch."""
         return self._replace(torch=SpecifierSet(), local=None, family=())
 
     @property
@@ -50,16 +50,13 @@ class Wishes(NamedTuple):
         return ", ".join(filter(None, (torch, *map(str, self.family))))
 
 
-NONE = Wishes(SpecifierSet(), None, (), ())
-
-
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=1024)  # a fleet's machines share their pins, and each is compared with every release
 def _within(specifiers: SpecifierSet, version: str) -> bool:
     return specifiers.contains(version, prereleases=True)
 
 
 def companion(pin: Requirement, release: TorchRelease) -> str | None:
-    """Find the version of torchvision or torchaudio that goes with a release and satisfies its pin."""
+    """Return the version of torchvision or torchaudio that goes with a release and satisfies its pin."""
     paired: tuple[str, ...] = getattr(release, canonicalize_name(pin.name))
     if not paired and canonicalize_name(pin.name) == "torchaudio":
         paired = LAST_TORCHAUDIO
@@ -71,24 +68,41 @@ def companion(pin: Requirement, release: TorchRelease) -> str | None:
 LAST_TORCHAUDIO = ("2.11.0",)
 
 
-def wishes_of(pins: tuple[str, ...], catalog: Catalog) -> Wishes:
-    """Sort the pins; raise `BadInput` or `NothingFits` naming a pin that cannot be read or met."""
-    if not pins:
-        return NONE
-    parsed = [_parsed(pin) for pin in pins]
+def read_pins(pins: tuple[str, ...], catalog: Catalog) -> Pins:
+    """Sort the pins by what they restrict.
+
+    Raises `BadInput` for one that cannot be read, `NothingFits` for pins that contradict each other or ask for what was
+    never released.
+    """
     torch, local = SpecifierSet(), None
     family: list[Requirement] = []
     others: list[Requirement] = []
-    for pin in parsed:
+    for pin in map(_parsed, pins):
         name = canonicalize_name(pin.name)
         if name == "torch":
-            specifiers, local = _split_local(pin.specifier, local)
-            torch &= specifiers
+            for item in pin.specifier:  # the local part of ==2.6.0+cu124 names the variant
+                public, plus, tag = item.version.partition("+")
+                local = tag.lower() if plus else local
+                torch &= SpecifierSet(f"{item.operator}{public}")
         else:
             (family if name in FAMILY else others).append(pin)
-    wishes = Wishes(torch, local, tuple(family), tuple(others))
-    _check(wishes, catalog)
-    return wishes
+    found = Pins(torch, local, tuple(family), tuple(others))
+    if any(found.allow_release(release) for release in catalog.releases):
+        return found
+    for pin in family:
+        alone = found._replace(torch=SpecifierSet(), family=(pin,))
+        if torch and any(alone.allow_release(release) for release in catalog.releases):
+            raise NothingFits(
+                _("{pin} needs a torch version that torch{torch} excludes.", pin=pin, torch=torch),
+                hint=_("Drop one of the two pins; each {name} goes with one torch.", name=pin.name),
+            )
+    raise NothingFits(
+        _("No release of torch satisfies {pins}.", pins=found.text),
+        hint=_(
+            "The newest that this catalogue knows is {version}; for what comes after it, ask for --nightly.",
+            version=catalog.newest_torch,
+        ),
+    )
 
 
 def _parsed(pin: str) -> Requirement:
@@ -105,37 +119,7 @@ def _parsed(pin: str) -> Requirement:
         )
     if requirement.marker:
         raise BadInput(
-            _('"{pin}" holds under a condition only; a plan is for one machine.', pin=pin),
+            _('"{pin}" applies only under a condition, but a plan is for one machine.', pin=pin),
             hint=_("Leave out what follows the semicolon."),
         )
     return requirement
-
-
-def _split_local(specifiers: SpecifierSet, local: str | None) -> tuple[SpecifierSet, str | None]:
-    """Take the local part off `==2.6.0+cu124`: it names the variant."""
-    kept = []
-    for item in specifiers:
-        public, plus, tag = item.version.partition("+")
-        local = tag.lower() if plus else local
-        kept.append(f"{item.operator}{public}")
-    return SpecifierSet(",".join(kept)), local
-
-
-def _check(wishes: Wishes, catalog: Catalog) -> None:
-    """Refuse pins that contradict each other or ask for what was never released."""
-    if any(wishes.allow_release(release) for release in catalog.releases):
-        return
-    for pin in wishes.family:
-        alone = wishes._replace(torch=SpecifierSet(), family=(pin,))
-        if wishes.torch and any(alone.allow_release(release) for release in catalog.releases):
-            raise NothingFits(
-                _("{pin} belongs to another torch than torch{torch} allows.", pin=pin, torch=wishes.torch),
-                hint=_("Drop one of the two pins; each {name} goes with one torch.", name=pin.name),
-            )
-    raise NothingFits(
-        _("No release of torch satisfies {pins}.", pins=wishes.text),
-        hint=_(
-            "The newest that this catalogue knows is {version}; for what comes after it, ask for --nightly.",
-            version=catalog.newest_torch,
-        ),
-    )

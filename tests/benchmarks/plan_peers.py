@@ -30,7 +30,7 @@ from assistant.model.plan import Request
 from assistant.model.record import from_plain
 from assistant.plan import make_plans
 from assistant.plan.target import Refusal, Target, target_of
-from assistant.plan.wishes import wishes_of
+from assistant.plan.wishes import read_pins
 
 CATALOG = load_catalog()
 GROUPS = {"10de": "NVIDIA", "1002": "AMD", "8086": "Intel", "apple": "Apple", "nvidia": "NVIDIA", "amd": "AMD"}
@@ -63,7 +63,7 @@ def held(case: dict[str, Any], variant: str) -> str | None:
     target = target_of(machine, Request(), CATALOG)
     if isinstance(target, Refusal):
         return None
-    wishes = wishes_of(pins, CATALOG)
+    wishes = read_pins(pins, CATALOG)
     variant = "pypi" if target.os == "macos" else variant
     wheels = CATALOG.wheels(target.platform, target.tag, variant)
     return next((wheel.release.version for wheel in wheels if wheel.variant == variant and wishes.allow(wheel)), None)

@@ -84,13 +84,13 @@ def test_cuda_variants_have_code_and_a_driver_floor():
     for row in CATALOG.releases:
         for platform in row.variants:
             for wheel in CATALOG.wheels(platform, None, "cu"):
-                assert CATALOG.sm(wheel)[0], wheel
+                assert wheel.sm, wheel
                 assert CATALOG.drivers[wheel.variant, platform.startswith("windows")].least
 
 
 def test_rocm_variants_have_targets():
     """Each ROCm build that a release lists has GPU targets on record."""
-    assert all(CATALOG.gfx(wheel) for wheel in CATALOG.wheels("linux_x86_64", None, "rocm"))
+    assert all(wheel.gfx for wheel in CATALOG.wheels("linux_x86_64", None, "rocm"))
 
 
 def test_companions_pair_with_known_releases():
@@ -114,7 +114,7 @@ def test_facts_that_many_answers_hang_on():
     assert not any(tag.startswith("cu12") for tag in by_release["2.15.0"].variants["linux_x86_64"])
     assert "cu126" in by_release["2.14.1"].variants["windows_amd64"]
     assert "310" not in by_release["2.15.0"].pythons["any"]
-    assert max(CATALOG.wheels("macos_x86_64", None), key=lambda wheel: wheel.number).release.version == "2.2.2"
+    assert max(CATALOG.wheels("macos_x86_64", None), key=lambda wheel: wheel.number).version == "2.2.2"
 
 
 def test_numbers_compare_as_versions():

@@ -82,6 +82,14 @@ def test_could_not_look_differs_from_none_there(status):
     assert not [item for item in unread.machine.evidence if item.fact == "gpus"]
 
 
+def test_a_tool_that_fails_is_a_finding():
+    """A rocminfo that is there but does not run leaves its facts unknown, which is said."""
+    found = detect(Odd("wsl-ubuntu2404-rx7900xtx", "run", lambda: Answer(status="failed", text="hsa_init failed")))
+    unread = [finding for finding in found.findings if finding.key == "could-not-look"]
+    assert ["rocminfo" in str(finding.text) for finding in unread] == [True]
+    assert found.machine.gpus == ()
+
+
 def test_each_fact_says_where_it_comes_from():
     """The evidence names the source of the driver, the memory and the catalogue's part."""
     machine = detect(ReplayHost(load("linux-ubuntu2404-rx7900xtx"))).machine

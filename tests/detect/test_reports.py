@@ -384,7 +384,7 @@ PROSE = "I use Windows 11 and an RTX 3060 and my torch does not see it. PyTorch 
 )
 def test_text_without_a_report_is_refused_in_one_sentence(text):
     """Prose, markup and noise are bad input with a next step."""
-    with pytest.raises(BadInput, match="No report") as raised:
+    with pytest.raises(BadInput, match="No known report") as raised:
         read_report(text)
     assert "collect_env" in str(raised.value.hint)
 

@@ -194,3 +194,17 @@ def test_the_reasoning_names_what_was_seen_chosen_and_turned_down():
     assert "RTX 3060 (8.6)" in text
     assert "Chosen: PyTorch 2.14.1 for CUDA (cu126)" in text
     assert "Not CUDA cu130" in text
+
+
+@pytest.mark.parametrize(
+    ("facts", "pins", "key"),
+    [
+        ({}, (), "rocm-wsl-unsupported-gpu"),
+        ({"gpus": (amd("gfx1100"),)}, ("torch==2.7.1+cu118",), "pins-exclude-build"),
+        ({"gpus": (amd("gfx1100"),), "python": "3.7"}, (), "no-wheel-for-system"),
+    ],
+)
+def test_in_wsl_rocm_is_refused_for_what_really_stands_in_its_way(facts, pins, key):
+    """AMD's WSL runtime is blamed only where the build would be there without WSL."""
+    request = Request(backend=Backend.ROCM, pins=pins)
+    assert planned(**{"gpus": (amd("gfx1031"),), "wsl": True, **facts}, request=request).rejected[0].key == key

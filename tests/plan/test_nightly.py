@@ -9,7 +9,7 @@ from assistant.model.errors import BadInput
 from assistant.model.machine import Gpu, Machine, Vendor
 from assistant.model.plan import Backend, Request, Wheel
 from assistant.plan import make_plans
-from assistant.plan.settle import Case, Look, settle
+from assistant.plan.settle import Lookup, PlanInputs, settle
 
 CATALOG = load_catalog()
 NIGHTLY = Request(nightly=True)
@@ -67,7 +67,7 @@ def test_a_pin_on_torch_contradicts_it() -> None:
 def test_the_newest_night_on_the_index_is_taken() -> None:
     """Of several nights and a release the newest night is named exactly."""
     names = [f"torch-{version}-cp312-none-macosx_14_0_arm64.whl" for version in ("2.15.0", *NIGHTS)]
-    look = Look(source=INDEX, wheels=tuple(Wheel(name, f"{INDEX}/{name}", "official") for name in names))
+    look = Lookup(source=INDEX, wheels=tuple(Wheel(name, f"{INDEX}/{name}", "official") for name in names))
     plan = _settled(look).choice
     assert (plan.torch, plan.requirements[0]) == (NIGHTS[1], f"torch=={NIGHTS[1]}")
     assert plan.index_url == INDEX
@@ -75,7 +75,7 @@ def test_the_newest_night_on_the_index_is_taken() -> None:
 
 def test_an_index_without_nights_leaves_the_release() -> None:
     """An index that could be looked through and holds none rejects the nightly plan by name."""
-    planning = _settled(Look(source=INDEX))
+    planning = _settled(Lookup(source=INDEX))
     assert planning.choice.variant == "pypi"
     assert planning.rejected[0].variant == "nightly/cpu"
 
@@ -83,8 +83,8 @@ def test_an_index_without_nights_leaves_the_release() -> None:
 NIGHTS = ("2.16.0.dev20261118", "2.16.0.dev20261120", "2.16.0.dev20261119")
 
 
-def _settled(official: Look):
-    case = Case(MAC, CATALOG, NIGHTLY)
+def _settled(official: Lookup):
+    case = PlanInputs(MAC, CATALOG, NIGHTLY)
     planning = make_plans(*case)
-    found = {(plan.index_url, plan.python): Look(source="PyPI", reason="not asked") for plan in planning.plans}
-    return settle(planning, found | {(None, "3.12"): Look(source="PyPI"), (INDEX, "3.12"): official}, case)
+    found = {(plan.index_url, plan.python): Lookup(source="PyPI", reason="not asked") for plan in planning.plans}
+    return settle(planning, found | {(None, "3.12"): Lookup(source="PyPI"), (INDEX, "3.12"): official}, case)

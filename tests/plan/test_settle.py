@@ -6,15 +6,15 @@ from assistant.catalog import load_catalog
 from assistant.model.machine import Gpu, Machine, Vendor
 from assistant.model.plan import Backend, Planning, Request, Wheel
 from assistant.plan import make_plans
-from assistant.plan.settle import Case, Look, brings_cuda, settle, with_sizes
+from assistant.plan.settle import Lookup, PlanInputs, brings_cuda, settle, with_sizes
 
 CPU_INDEX = "https://download.pytorch.org/whl/cpu"
 LINUX = Machine(os="linux", arch="x86_64", glibc="2.39", python="3.12")
 WINDOWS = Machine(os="windows", arch="x86_64", python="3.12")
 AMPERE = Gpu(vendor=Vendor.NVIDIA, name="GeForce RTX 3090", compute_capability="8.6", pci_id="10de:2204")
 BLACKWELL = Gpu(vendor=Vendor.NVIDIA, name="GeForce RTX 5090", compute_capability="12.0", pci_id="10de:2b85")
-NOTHING = Look(source="your sources")
-DOWN = Look(source=CPU_INDEX, reason="connection refused")
+NOTHING = Lookup(source="your sources")
+DOWN = Lookup(source=CPU_INDEX, reason="connection refused")
 MIRROR = "https://mirror.test"
 
 
@@ -29,16 +29,16 @@ def wheel(version: str, where: str = "configured", size: int | None = None, serv
     return Wheel(filename=name, url=f"{server}/torch/{name}", where=where, size=size)
 
 
-def holding(*versions: str, where: str = "official", leaks: tuple[str, ...] = ()) -> Look:
+def holding(*versions: str, where: str = "official", leaks: tuple[str, ...] = ()) -> Lookup:
     """Give a look at a source that holds some versions."""
-    return Look(source=CPU_INDEX, wheels=tuple(wheel(version, where) for version in versions), leaks=leaks)
+    return Lookup(source=CPU_INDEX, wheels=tuple(wheel(version, where) for version in versions), leaks=leaks)
 
 
 def settled(
-    official: Look, configured: Look = NOTHING, machine: Machine = LINUX, request: Request | None = None
+    official: Lookup, configured: Lookup = NOTHING, machine: Machine = LINUX, request: Request | None = None
 ) -> Planning:
     """Plan for a machine and settle it; every index answers alike."""
-    case = Case(machine, load_catalog(), request or Request())
+    case = PlanInputs(machine, load_catalog(), request or Request())
     planning = make_plans(*case)
     looks = {(plan.index_url, plan.python): official for plan in planning.plans}
     return settle(planning, looks | {(None, plan.python): configured for plan in planning.plans}, case)
@@ -131,7 +131,7 @@ def test_a_mirror_that_leads_elsewhere_is_told() -> None:
 def test_a_plan_from_the_default_index_is_confirmed_there() -> None:
     """MacOS takes PyPI's wheel, which has no local tag."""
     mac = Machine(os="macos", os_version="macOS 15.1", arch="arm64", python="3.12", gpus=(Gpu(vendor=Vendor.APPLE),))
-    pypi = Look(source="PyPI", wheels=(wheel("2.15.0"),))
+    pypi = Lookup(source="PyPI", wheels=(wheel("2.15.0"),))
     plan = settled(pypi, pypi, mac).choice
     assert (plan.backend, plan.index_url, bool(plan.wheel)) == (Backend.MPS, None, True)
 
@@ -139,7 +139,7 @@ def test_a_plan_from_the_default_index_is_confirmed_there() -> None:
 def test_true_sizes_take_the_place_of_estimates() -> None:
     """The wheel's size and what comes beside it; the size stands in the wheel too."""
     planning = settled(holding("2.15.0+cpu"))
-    case = Case(LINUX, load_catalog())
+    case = PlanInputs(LINUX, load_catalog())
     plan = with_sizes(planning, {planning.choice.wheel.url: 190_000_000}, case).choice
     assert (plan.wheel.size, plan.download_mb) == (190_000_000, 270)
     assert with_sizes(planning, {}, case) == planning

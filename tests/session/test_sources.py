@@ -15,7 +15,7 @@ from assistant.install import Sources
 from assistant.model.machine import Answer, Exchange, Gpu, Machine, Recording, Vendor
 from assistant.model.plan import Backend, Planning, Request
 from assistant.plan import make_plans
-from assistant.plan.settle import Case
+from assistant.plan.settle import PlanInputs
 from assistant.session.sources import settled
 
 NOWHERE = "http://127.0.0.1:9/simple"
@@ -33,7 +33,7 @@ def host_with(*pip_settings: str) -> ReplayHost:
 
 def planned(sources: Sources, machine: Machine = LINUX, *, python: str | None = None) -> Planning:
     """Plan for a machine and ask the sources."""
-    case = Case(machine, load_catalog(), Request(python=python))
+    case = PlanInputs(machine, load_catalog(), Request(python=python))
     return settled(make_plans(*case), case, sources)
 
 
