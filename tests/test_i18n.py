@@ -22,7 +22,7 @@ from made_up import LATIN_WORD, escaped, every_sentence, without_filled, write_m
 from assistant.catalog import load_catalog
 from assistant.cli.draw import draw_detection, draw_planning
 from assistant.detect import detect
-from assistant.diagnose.engine import remedy
+from assistant.diagnose import as_remedy
 from assistant.diagnose.rules import load_rules
 from assistant.host.recording import ReplayHost
 from assistant.i18n import (
@@ -318,7 +318,7 @@ def test_no_sentence_of_detection_and_plans_escapes() -> None:
 def test_no_sentence_of_a_diagnosis_escapes() -> None:
     """Every rule's words are known to the translators."""
     texts = {say(text) for rule in load_rules().rules for text in (rule.title, rule.cause)}
-    texts |= {render(remedy(way).text) for rule in load_rules().rules for way in rule.remedy}
+    texts |= {render(as_remedy(each).text) for rule in load_rules().rules for each in rule.remedy}
     assert escaped(texts) == set()
 
 

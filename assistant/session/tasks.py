@@ -12,7 +12,7 @@ from assistant.model.event import FindingRaised, Progress, Step
 from assistant.model.plan import Backend
 from assistant.model.record import replace
 from assistant.session.carry import exported
-from assistant.session.diagnosis import diagnosed, inquiry, machine_of_log, with_ways_out
+from assistant.session.diagnosis import diagnosed, inquiry, machine_of_log, with_remedies
 from assistant.session.doctor import findings_of, mixed_packages
 from assistant.session.interpreters import detected
 from assistant.session.mend import mended
@@ -65,7 +65,7 @@ def _diagnose(state: State, tools: Tools) -> Diagnosed:
     found = diagnosed(log, source)
     unknown = bool(told and not found)
     return Diagnosed(
-        findings=with_ways_out(state.findings, machine),
+        findings=with_remedies(state.findings, machine),
         diagnoses=found,
         elsewhere=source.os != machine.os,
         near=tuple(_(rule.title) for rule in nearest(log)) if unknown else (),
