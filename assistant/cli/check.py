@@ -19,7 +19,7 @@ from assistant.model.event import Event
 from assistant.model.report import Report
 from assistant.session.apply import drifts, environment_of
 from assistant.session.store import Store
-from assistant.verify.run import verify
+from assistant.verify import verify
 
 
 @click.command()

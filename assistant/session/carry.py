@@ -15,7 +15,7 @@ from assistant.model.event import Progress, Step
 from assistant.model.record import replace
 from assistant.model.report import Environment
 from assistant.session.nouns import Exported, State, known
-from assistant.verify.plots import figures
+from assistant.verify import figures
 
 
 def exported(state: State, tools: Tools) -> Exported:

@@ -15,7 +15,7 @@ from assistant.model.record import from_json, to_json
 from assistant.model.report import Check, Report, Status, duration, status_word, verdict
 from assistant.session.actions import Fill
 from assistant.session.nouns import State
-from assistant.verify.plots import figures
+from assistant.verify import figures
 from assistant.views import CHECK_HEADINGS, SPEED_HEADINGS, CheckRow, check_rows, limit_rows, speed_rows
 from assistant.wizard import html
 from assistant.wizard.panels.base import Panel, log_view
