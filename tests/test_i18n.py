@@ -163,10 +163,10 @@ def test_a_language_can_be_named() -> None:
 
 def test_a_message_is_written_in_the_language_in_force() -> None:
     """One message reads as each language has it, with what it speaks of, other messages among that."""
-    message = _("This step broke: {kind}: {reason}", kind="OSError", reason=_("You cancelled the work."))
-    assert render(message) == "This step broke: OSError: You cancelled the work."
+    message = _("This step failed unexpectedly: {kind}: {reason}", kind="OSError", reason=_("You cancelled the work."))
+    assert render(message) == "This step failed unexpectedly: OSError: You cancelled the work."
     use_language("zh_CN")
-    assert render(message) == "此步骤出错：OSError：您取消了操作。"
+    assert render(message) == "此步骤意外出错：OSError：您取消了操作。"
     assert str(message) == render(message)
 
 

@@ -1,4 +1,4 @@
-"""What a guided setup knows, as one value; `session/state.py` tells how it changes."""
+"""What a guided setup knows, as one value; `session/state.py` says how it changes."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Task(Enum):
 
 
 class Outcome(Enum):
-    """How a way out ended by its check; `done` where nothing can tell."""
+    """How applying a remedy ended, by its check; `done` where it has none that can be run."""
 
     FIXED = "fixed"
     NOT_FIXED = "not-fixed"
@@ -85,7 +85,7 @@ class Installed(Record, frozen=True):
 
 
 class Verified(Record, frozen=True):
-    """What the checks told."""
+    """What the checks found."""
 
     report: Report
 
@@ -101,7 +101,7 @@ class Diagnosed(Record, frozen=True):
 
 
 class Mended(Record, frozen=True):
-    """How the way out that was chosen ended."""
+    """How applying the chosen remedy ended."""
 
     way: str
     outcome: Outcome
@@ -182,7 +182,7 @@ T = TypeVar("T")
 
 
 def known(value: T | None) -> T:
-    """Unwrap what `blockers` has already promised; raise `BadInput` where an earlier step has no result."""
+    """Return a value that `blockers` has made sure of; raise `BadInput` where an earlier step has no result."""
     if value is None:
-        raise BadInput(_("An earlier step has no result yet."), hint=_("Go back and run it first."))
+        raise BadInput(_("An earlier step has no result yet."), hint=_("Go back and run that step first."))
     return value

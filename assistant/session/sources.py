@@ -1,18 +1,26 @@
-"""The plans fitted to what the package sources of this user hold."""
+"""What this user's package sources hold: plans fitted to it, and the builds listed for the catalogue's upkeep."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
+from typing import NamedTuple
 
-from assistant.catalog import load_catalog
-from assistant.i18n import _
+from assistant.catalog import Catalog, load_catalog
+from assistant.catalog.refresh import Seen
+from assistant.host.index import Found
+from assistant.i18n import Message, _
 from assistant.install import Sources, Tools
 from assistant.model.machine import Machine
-from assistant.model.plan import Planning
+from assistant.model.plan import Planning, Wheel
 from assistant.model.record import replace
 from assistant.plan import make_plans, nothing_fits
 from assistant.plan.settle import Case, Look, settle, with_sizes
 from assistant.session.nouns import Planned, State, known
+
+# The build of "torch-2.9.1+cu130-cp312-cp312-manylinux_2_28_x86_64.whl" is cu130.
+_BUILD = re.compile(r"-[^-+]+\+(cpu|xpu|cu\d+|rocm\d+(?:\.\d+)+)-")
 
 
 def planned(state: State, tools: Tools) -> Planned:
@@ -26,7 +34,7 @@ def planned(state: State, tools: Tools) -> Planned:
 
 
 def settled(planning: Planning, case: Case, sources: Sources) -> Planning:
-    """Ask the sources what they hold, all at once, and fit the plans to it; only folders are asked when offline."""
+    """Ask all sources at once what they hold, and fit the plans to it; only folders are asked when offline."""
     plans = tuple(replace(plan, index_url=sources.index_url or plan.index_url) for plan in planning.plans)
     addresses = {(address, plan.python) for plan in plans for address in (plan.index_url, None)}
     if not plans:
@@ -39,7 +47,7 @@ def settled(planning: Planning, case: Case, sources: Sources) -> Planning:
 
 
 def _look(sources: Sources, index_url: str | None, python: str, machine: Machine) -> Look:
-    """Sum up how the sources answered: one that could not be asked stands for them all."""
+    """Sum up the sources' answers; one source that could not be asked stands for them all."""
     found = sources.find(index_url, python, machine)
     if skipped := [url for url in sources.indexes(index_url) if not sources.may_ask(url)]:
         reason = _("you asked to stay offline")
@@ -52,3 +60,33 @@ def _look(sources: Sources, index_url: str | None, python: str, machine: Machine
         reason=silent.reason if silent else "",
         leaks=() if official else tuple(server for asked in found.asked for server in asked.foreign),
     )
+
+
+class Listing(NamedTuple):
+    """What the indexes listed, and a sentence for each that could not be asked."""
+
+    seen: tuple[Seen, ...]
+    unchecked: tuple[Message, ...]
+
+
+def list_builds(sources: Sources, known: Catalog, projects: tuple[str, ...]) -> Listing:
+    """List the wheels of torch, on its own index (or the one named), and of other projects, on pip's."""
+    own = sources.index_url or known.index_url("")
+    asked = [("torch", own), *((project, None) for project in projects)]
+    with ThreadPoolExecutor(max_workers=len(asked)) as pool:
+        found = list(pool.map(lambda question: sources.listing(*question), asked))
+    seen = (_seen(wheel) for answer in found for wheel in answer.wheels)
+    return Listing(tuple(filter(None, seen)), tuple(dict.fromkeys(_unchecked(found))))
+
+
+def _seen(wheel: Wheel) -> Seen | None:
+    """Read the build off the version's local part, as on an index of all builds; one without is PyPI's."""
+    if "+" not in wheel.filename:
+        return Seen("pypi", wheel.filename, wheel.size)
+    build = _BUILD.search(wheel.filename)
+    return Seen(build[1], wheel.filename, wheel.size) if build else None
+
+
+def _unchecked(found: Iterable[Found]) -> Iterable[Message]:
+    for asked in (asked for answer in found for asked in answer.asked if asked.status == "unreachable"):
+        yield _("Not checked: {source} cannot be reached ({reason}).", source=asked.source, reason=asked.reason)

@@ -1,4 +1,4 @@
-"""The support matrix: for each family of GPUs on each system the best plan, and what is known of workloads on it."""
+"""The support matrix: the best plan for each family of GPUs on each system, and what is known of workloads on it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ WORKLOADS = ("llm", "tts", "vocoder", "fine-tuning")
 
 
 class Family(Record, frozen=True):
-    """GPUs that are served alike, stood for by one card; `vendor` is "" for a machine without a GPU."""
+    """GPUs that get the same builds, with one card as their example; `vendor` is "" for a machine without a GPU."""
 
     family: str
     vendor: str
@@ -37,7 +37,7 @@ class Family(Record, frozen=True):
 
     @property
     def gpus(self) -> tuple[Gpu, ...]:
-        """The card as a machine has it."""
+        """The example card as `Machine.gpus` has it."""
         if not self.vendor:
             return ()
         facts = {name: getattr(self, name) for name in ("name", "compute_capability", "gfx", "pci_id", "integrated")}
@@ -55,7 +55,7 @@ class Known(Record, frozen=True):
 
 
 class SupportTables(Record, frozen=True):
-    """The families and what is known of workloads, as data."""
+    """The tables of catalog/data/support.json."""
 
     families: Table[Family]
     workloads: Table[Known]
@@ -75,7 +75,7 @@ def _tables() -> SupportTables:
 
 
 def matrix() -> tuple[Cell, ...]:
-    """Plan for every family on every system, drivers as new as can be; families in order, then systems."""
+    """Plan for every family on every system with a current driver; families in order, then systems."""
     return tuple(_cell(family, system) for family in _tables().families.rows for system in SYSTEMS)
 
 
@@ -90,7 +90,7 @@ def _cell(family: Family, system: System) -> Cell:
 
 
 def workloads() -> dict[tuple[Backend, str], Known]:
-    """Tell what is known of each workload on each backend."""
+    """Return what is known of each workload on each backend."""
     rows = _tables().workloads.rows
     return {
         (row.backend, row.workload): replace(row, note=_(row.note) if isinstance(row.note, str) and row.note else "")
@@ -98,12 +98,14 @@ def workloads() -> dict[tuple[Backend, str], Known]:
     }
 
 
+_STATES = {
+    "verified": _("verified"),
+    "published": _("published"),
+    "gaps": _("with gaps"),
+    "experimental": _("experimental"),
+}
+
+
 def state_word(state: str) -> Message:
-    """Say a workload's state in a word."""
-    words = {
-        "verified": _("verified"),
-        "published": _("published"),
-        "gaps": _("with gaps"),
-        "experimental": _("experimental"),
-    }
-    return words[state]
+    """Return a workload's state as a word."""
+    return _STATES[state]

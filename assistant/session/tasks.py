@@ -1,4 +1,4 @@
-"""The six steps' work: each task takes the state and the tools, and answers with its step's result."""
+"""The tasks of the six steps: each takes the state and the tools, and returns its step's result."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from assistant.session.verification import proved, verified
 
 
 def _prepare(state: State, tools: Tools) -> Prepared:
-    """Work out an installation, and judge the environment that it would leave."""
+    """Resolve the packages, and judge the environment as it would be after the installation."""
     plan = known(state.plan)
     prepared = prepare(plan, state.target, tools)
     if prepared.site is None:
@@ -43,7 +43,7 @@ def _install(state: State, tools: Tools) -> Installed:
 
 
 def _verify(state: State, tools: Tools) -> Verified:
-    """Verify an environment, and judge it anew where it stood before: what was wrong then may be gone or not."""
+    """Verify an environment; judge one that was there before anew, as its faults may be gone or not."""
     report, made, preview = verified(state, tools), known(state.environment), state.preview
     if state.detection and not (preview and preview.site is None):
         site, plan = look_at(Path(made.python), tools.host), state.plan
@@ -54,7 +54,7 @@ def _verify(state: State, tools: Tools) -> Verified:
 
 
 def _diagnose(state: State, tools: Tools) -> Diagnosed:
-    """Find the causes of what was pasted or of what failed last, and ways out of what was found."""
+    """Find the causes of a pasted log or of the last failure, and remedies for all findings."""
     tools.sink(Progress(step=Step.DIAGNOSE, text=_("Looking for causes")))
     machine = known(state.detection).machine
     told = state.pasted or "\n".join(map(render, failures(state)))
