@@ -24,19 +24,16 @@ READ = 4000  # characters of a line that are searched for secrets: the search co
 SHOWN = 300  # characters of a line that are shown as evidence
 
 # What to ask the user when a fact decides and nobody knows it, with the commands that tell it.
+_DETECT = ("assistant detect",)
 _QUESTIONS = {
-    "os": Remedy(
-        text=_("First tell the system: is this Windows, WSL, native Linux or macOS?"), commands=("uname -a", "ver")
-    ),
-    "vendor": Remedy(text=_("First tell which GPU is in the computer."), commands=("assistant detect",)),
-    "gpu": Remedy(text=_("First tell which GPU is in the computer."), commands=("assistant detect",)),
-    "packages": Remedy(text=_("First tell which versions are installed."), commands=("python -m pip list",)),
-    "python": Remedy(text=_("First tell which Python runs the program."), commands=("python -VV",)),
-    "container": Remedy(
-        text=_("First tell whether the program runs in a container."), commands=("cat /proc/1/cgroup",)
-    ),
+    "os": (_("First find out which system this is: Windows, WSL, native Linux or macOS."), ("uname -a", "ver")),
+    "vendor": (_("First find out which GPU is in the computer."), _DETECT),
+    "gpu": (_("First find out which GPU is in the computer."), _DETECT),
+    "packages": (_("First find out which versions are installed."), ("python -m pip list",)),
+    "python": (_("First find out which Python runs the program."), ("python -VV",)),
+    "container": (_("First find out whether the program runs in a container."), ("cat /proc/1/cgroup",)),
 }
-_ANY_OTHER = Remedy(text=_("First let the assistant look at the machine."), commands=("assistant detect",))
+_ANY_OTHER = (_("First let the assistant look at the machine."), _DETECT)
 
 
 class Match(NamedTuple):
@@ -140,7 +137,8 @@ def _matched(sign: Sign, search: _Search, machine: Machine) -> SignMatch | None:
 
 def _explained(rule: Rule, match: SignMatch, log: Log, machine: Machine) -> Match:
     remedies = remedies_for(rule, machine)
-    questions = [_QUESTIONS.get(name, _ANY_OTHER) for name in match.unknown]
+    asked = (_QUESTIONS.get(name, _ANY_OTHER) for name in match.unknown)
+    questions = [Remedy(text=text, commands=commands) for text, commands in asked]
     shown = (redact(log.lines[line][1].strip()[:READ])[:SHOWN] for line in match.lines)
     diagnosis = Diagnosis(
         key=rule.key,

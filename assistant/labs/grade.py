@@ -48,7 +48,7 @@ def _grades(path: Path, name: str) -> list[Grade]:
     try:
         content = read_plain(path, NOTEBOOK_BYTES, follow=True)
     except OSError as error:
-        return [Grade(notebook=name, fault=say("It is no notebook: {reason}.", reason=error.strerror))]
+        return [Grade(notebook=name, fault=say("It is not a notebook: {reason}.", reason=error.strerror))]
     return grades_of(name, content)
 
 
@@ -59,10 +59,10 @@ def grades_of(name: str, content: bytes) -> list[Grade]:
     try:
         notebook = nbformat.reads(content.decode(), as_version=4)  # type: ignore[no-untyped-call]
     except Exception as error:  # noqa: BLE001 - one bad file must not cost the others' grades
-        return [Grade(notebook=name, fault=say("It is no notebook: {reason}.", reason=type(error).__name__))]
+        return [Grade(notebook=name, fault=say("It is not a notebook: {reason}.", reason=type(error).__name__))]
     last = {score.lab: score for score in _scores(notebook)}
     if not last:
-        return [Grade(notebook=name, fault=say("It holds no check of a lab."))]
+        return [Grade(notebook=name, fault=say("It contains no check of a lab."))]
     return [Grade(name, score.lab, score.solved, score.points) for score in last.values()]
 
 

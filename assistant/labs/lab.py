@@ -87,7 +87,7 @@ class Lab:
         log = self._play.symptom(self.scene).text
         found = diagnosed(read_log(log), _HERE.get(sys.platform, _LINUX))
         lines = [f"- **{diagnosis.title}** {diagnosis.cause}" for diagnosis in found[:MOST_CAUSES]]
-        return Told("\n".join(lines) or say("No cause is known for this; look at the last lines yourself."))
+        return Told("\n".join(lines) or say("No known problem matches this; look at the last lines yourself."))
 
     def run(self, command: str) -> Told:
         """Run a line: python, pip, uv or assistant first; `> FILE` at its end keeps what it prints."""
@@ -115,9 +115,9 @@ class Lab:
         fault, score = self._play.fault(self.scene), self.score
         if fault:
             score = self._keep(score if score.solved else replace(score, misses=score.misses + 1))
-            return Told(say("Not mended yet. {fault}", fault=self.scene.bare(render(fault))), score)
+            return Told(say("Not fixed yet. {fault}", fault=self.scene.bare(render(fault))), score)
         score = self._keep(replace(score, solved=True))
-        mended = say("Mended: {points} of {most} points.", points=score.points, most=POINTS)
+        mended = say("Fixed: {points} of {most} points.", points=score.points, most=POINTS)
         return Told(f"**{mended}** {say(self.text.explanation)}", score)
 
     def solve(self) -> Told:

@@ -46,10 +46,10 @@ def rerun(
     if not trusted and (reason := obstacle()):
         raise BadInput(
             _(
-                "The learners' notebooks are programs, and nothing here can shut them in: {reason}.",
+                "The learners' notebooks are programs, and nothing here can isolate them: {reason}.",
                 reason=reason,
             ),
-            hint=_("Install bubblewrap (Debian: apt install bubblewrap); or trust them all, with --i-trust-these."),
+            hint=_("Install bubblewrap (Debian: apt install bubblewrap), or trust them all with --i-trust-these."),
         )
     most = memory or share_of_memory(SHARE, LEAST_MEMORY)
     bounds = Limits(seconds or RUN_SECONDS, most, processes=PROCESSES, file_bytes=FILE_BYTES)

@@ -55,7 +55,7 @@ def environment_with_torch() -> str:
         command = [sys.executable, "-m", "assistant", "install", "--backend", "cpu", "--yes", "--target", str(target)]
         done = _run(command, places, 900.0)
         if done.status:
-            raise WorkFailed(verbatim(done.last), hint=_("Mend that and start the lab again."))
+            raise WorkFailed(verbatim(done.last), hint=_("Fix that, then start the lab again."))
     return str(python)
 
 
@@ -77,7 +77,7 @@ class Scene:
         if self.folder.exists():
             if not (self.folder / MARKER).exists():
                 raise BadInput(
-                    _("{folder} holds something else than a lab.", folder=self.folder),
+                    _("{folder} holds something other than a lab.", folder=self.folder),
                     hint=_("Name another folder."),
                 )
             shutil.rmtree(self.folder)
@@ -152,7 +152,7 @@ class Scene:
             return [*uv, "pip", *arguments[:1], "--python", own, *arguments[1:]]
         if program not in tools:
             raise BadInput(
-                _("{program} is no program of the labs.", program=program or '""'),
+                _("{program} is not a program that labs can run.", program=program or '""'),
                 hint=_("A line begins with one of: {names}.", names="python, pip, uv, assistant"),
             )
         return [*tools[program], *arguments]
@@ -182,7 +182,7 @@ class Scene:
     @staticmethod
     def _need(outcome: Outcome) -> None:
         if outcome.status:
-            raise WorkFailed(verbatim(outcome.last), hint=_("Mend that and start the lab again."))
+            raise WorkFailed(verbatim(outcome.last), hint=_("Fix that, then start the lab again."))
 
 
 def _run(argv: list[str], environment: Mapping[str, str] | None = None, limit: float = LIMIT_SECONDS) -> Outcome:
@@ -191,5 +191,5 @@ def _run(argv: list[str], environment: Mapping[str, str] | None = None, limit: f
     try:
         status = stream(argv, lines.append, environment={**told, **(environment or {})}, limit=limit)
     except TimeoutError:
-        return Outcome(124, "\n".join([*lines, say("No end after {seconds:.0f} s.", seconds=limit)]))
+        return Outcome(124, "\n".join([*lines, say("Not finished after {seconds:.0f} s.", seconds=limit)]))
     return Outcome(status, os.linesep.join(lines).replace(os.linesep, "\n"))

@@ -134,7 +134,7 @@ def _plan_fault(scene: Scene, machine: str) -> Text:
         return say("The plan in answer.json does not use the GPU.")
     if (answer.variant, answer.torch) not in right:
         return say(
-            "torch {torch} with {variant} does not run on that machine as it stands.",
+            "torch {torch} with {variant} does not run on that machine as it is.",
             torch=answer.torch,
             variant=answer.variant,
         )

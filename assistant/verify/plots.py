@@ -38,7 +38,7 @@ def figures(report: Report) -> dict[str, str]:
     }
     if speeds:
         rates = _("Each rate is the median of its runs.")
-        wanted["speed.svg"] = (_speeds, _("Speed of {device} beside the CPU"), rates, speeds)
+        wanted["speed.svg"] = (_speeds, _("Speed of {device} compared with the CPU"), rates, speeds)
         wanted["roofline.svg"] = (_roofline, _("Roofline of {device}"), solid, speeds)
     return {
         name: document(*draw(report), render(title.format(device=report.device)), f"{render(note)} {'; '.join(rows)}.")
