@@ -1,4 +1,4 @@
-"""Reads learners' notebooks: which lab each one played, whether it was mended, and the points."""
+"""Grades learners' notebooks: which labs each one holds, whether they are solved, and the points."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 
 from assistant.host.files import read_plain
 from assistant.i18n import _, say
-from assistant.labs.lab import MIME, Score
-from assistant.labs.texts import texts
+from assistant.labs.lab import MIME, Score, texts
 from assistant.model.errors import AssistantError, BadInput
 from assistant.model.record import Record, from_plain
 
@@ -67,11 +66,10 @@ def grades_of(name: str, content: bytes) -> list[Grade]:
 
 
 def _scores(notebook: NotebookNode) -> Iterator[Score]:
-    """Give what each check in a notebook told, in order; whatever has another form or names no lab is passed over."""
+    """Yield the score of each check in a notebook, in order; what has another form or names no lab is skipped."""
     for cell in notebook.cells:
         for output in cell.get("outputs", ()):
-            told = output.get("data", {}).get(MIME)
             with suppress(AssistantError):
-                score = from_plain(told, Score, MIME)
+                score = from_plain(output.get("data", {}).get(MIME), Score, MIME)
                 if score.lab in texts():
                     yield score
