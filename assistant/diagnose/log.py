@@ -65,7 +65,7 @@ def _wrapped(text: str) -> Iterator[str]:
 
 
 def _thinned(pieces: Iterable[str]) -> list[tuple[int, str]]:
-    """Keep the two ends and what stands around lines that hold the words of a rule, each kind of line once."""
+    """Return both ends of a log, and the lines around those that hold a rule's literal, each kind of line once."""
     kept: dict[int, str] = {}
     last: list[tuple[int, str]] = []
     prefilter = Prefilter([*translations(), *(text for texts in load_rules().literals.values() for text in texts)])

@@ -55,7 +55,7 @@ class Choose(Record, frozen=True):
 
 
 class Wish(Record, frozen=True):
-    """Ask for a backend, a Python or pins."""
+    """Set which backend, Python and pins to plan for."""
 
     request: Request
 
@@ -82,7 +82,7 @@ class Fill(Record, frozen=True):
 
 
 class Paste(Record, frozen=True):
-    """Give a log to be diagnosed."""
+    """Set the log to diagnose."""
 
     log: str
 

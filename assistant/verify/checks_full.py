@@ -236,8 +236,8 @@ def check_compile(target: Target) -> Result:
     except Exception as error:
         if target.kind != "cpu" or " " not in torch.__file__:
             raise
-        said = target.explain("space in path", path=os.path.dirname(torch.__file__), error=type(error).__name__)  # noqa: PTH120 - as the rest of the child
-        return {"status": "unsupported", **said}
+        reason = target.explain("space in path", path=os.path.dirname(torch.__file__), error=type(error).__name__)  # noqa: PTH120 - as the rest of the child
+        return {"status": "unsupported", **reason}
 
 
 def cannot_compile(target: Target) -> Result:

@@ -181,7 +181,7 @@ class _Run:
         return None
 
     def end(self, code: int) -> None:
-        """Give the check during which the child died its status; those after it are left to another child."""
+        """Set the status of the check during which the child died; those after it are left to another child."""
         left, self._left = self._left, len(self.open_keys())
         if not self._left and code:
             self.facts["ending"] = render(ending(code))
@@ -189,7 +189,7 @@ class _Run:
             self.stop(Status.FAILED, ending(code), go_on=self._done.keys() >= set(FIRST))
 
     def stop(self, status: Status, detail: Text, *, go_on: bool = False) -> None:
-        """Give the check at hand its status and, unless the rest can go on, call those after it skipped."""
+        """Set the status of the check at hand and, unless the rest can go on, skip those after it."""
         left = self.open_keys()
         for key in left[:1]:
             self._finish(Check(key=key, status=status, detail=lines((detail, *self._stray))))
