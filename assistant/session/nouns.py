@@ -125,8 +125,8 @@ class State(Record, frozen=True):
     `aside` is the real setup while a recorded machine is looked at; `stopping` is set from a request to stop until the
     task has taken back what it began. `pythons` names the interpreters of this kernel and of the server that shows it;
     `elsewhere` is set when the pasted log comes from another system; where no rule knows it, `near` holds the titles of
-    those that it resembles and `inquiry` a report to paste. `way` names the way out that was chosen, by the
-    cause's key and its number as in "oom#1"; `mended` tells how those that were carried out ended.
+    those that it resembles and `inquiry` a report to paste. `way` names the remedy that was chosen, by the
+    cause's key and its number as in "oom#1"; `mended` says how applying those that were chosen ended.
     `log_file` keeps every line of the log. `overwrite` lets the next export replace files that somebody else wrote.
     """
 
