@@ -20,7 +20,7 @@ from assistant.session.diagnosis import diagnosed
 
 MIME = "application/vnd.torch-setup-assistant.lab+json"
 POINTS, HINT_COST, MISS_COST = 10, 2, 1
-SHOWN_LINES = 12
+SHOWN_LINES = 12  # the end of a traceback, with its cause
 MOST_CAUSES = 3
 _HERE = {"win32": Machine(os="windows"), "darwin": Machine(os="macos")}
 _LINUX = Machine(os="linux", wsl=False)

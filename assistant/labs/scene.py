@@ -21,7 +21,7 @@ from assistant.session.store import Store
 PROGRAMS = Path(__file__).with_name("programs")
 RUNTIME = Path(__file__).parents[1] / "runtime"
 MARKER = ".lab"  # only a folder that holds it is ever removed
-LIMIT_SECONDS = 180.0
+LIMIT_SECONDS = 180.0  # of one command; chosen: a few small wheels over a slow line
 # Jupyter's kernels force colours, which hide words; and a lab's own line takes `assistant`, however this was started.
 PLAIN = {"NO_COLOR": "1", "FORCE_COLOR": "", "CLICOLOR_FORCE": "0", STARTED_AS: ""}
 _PURELIB = "import sysconfig; print(sysconfig.get_path('purelib'))"

@@ -17,8 +17,6 @@ from assistant.model.report import Environment
 from assistant.session.nouns import Phase, State
 from assistant.session.store import Saved, Store
 
-STEPS = tuple(Step)
-
 
 def worth_telling(saved: State | None) -> bool:
     """Return whether a saved state holds a plan for the machine at hand, and so is worth going on with."""
@@ -59,7 +57,7 @@ def remarks(saved: Saved) -> tuple[Message, ...]:
 
 def furthest(state: State) -> Step:
     """Return the step to go on with: the first that is not done."""
-    return next((step for step in STEPS if state.status(step).phase is not Phase.DONE), STEPS[-1])
+    return next((step for step in Step if state.status(step).phase is not Phase.DONE), Step.EXPORT)
 
 
 def last_setup() -> State:

@@ -44,7 +44,7 @@ from assistant.session.nouns import (
     Verified,
 )
 
-LOG_LINES = 200
+LOG_LINES = 200  # that the panels show; the file of `State.log_file` has every line
 
 
 STEPS = tuple(Step)

@@ -82,10 +82,8 @@ def matrix() -> tuple[Cell, ...]:
 def _cell(family: Family, system: System) -> Cell:
     if system not in family.systems:
         return Cell(family=family, system=system)
-    base = SYSTEMS[system]
-    fields = {name: getattr(base, name) for name in base.__struct_fields__}
-    driver = "999.0" if family.vendor == Vendor.NVIDIA.value else None
-    machine = Machine(**{**fields, "gpus": family.gpus, "nvidia_driver": driver})
+    driver = "999.0" if family.vendor == Vendor.NVIDIA.value else None  # newer than any floor of the catalogue
+    machine = replace(SYSTEMS[system], gpus=family.gpus, nvidia_driver=driver)
     return Cell(family=family, system=system, plan=make_plans(machine, load_catalog()).choice)
 
 

@@ -38,7 +38,7 @@ def _prepare(state: State, tools: Tools) -> Prepared:
 
 def _install(state: State, tools: Tools) -> Installed:
     prepared, proofs = known(state.preview), []
-    made = run(prepared, lambda made, lock: proofs.append(proved(prepared, made, lock, state, tools)), tools)
+    made = run(prepared, lambda made, lock: proofs.append(proved(prepared, made, lock, tools, keep=state.keep)), tools)
     return Installed(environment=made, proof=(*proofs, None)[0])
 
 

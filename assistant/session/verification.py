@@ -17,9 +17,12 @@ from assistant.session.nouns import State, known
 from assistant.verify import compile_ahead, raised, verify
 
 
-def proved(prepared: Prepared, made: Environment, lock: Lock, state: State, tools: Tools) -> Report:
-    """Verify what is being installed, before it is committed; raise `WorkFailed` where it is not to be kept."""
-    plan = known(state.plan)
+def proved(prepared: Prepared, made: Environment, lock: Lock, tools: Tools, *, keep: bool) -> Report:
+    """Verify what is being installed, before it is committed; with `keep`, an environment that fails is kept, too.
+
+    Raises `WorkFailed` where it fails and nobody wants to keep it.
+    """
+    plan = prepared.plan
     report = _run(made, plan.backend.value, "quick", plan, tools, lock=lock, traceless=prepared.site is not None)
     report = _as_placed(report, made.path, prepared.target)
     wrong = [check for check in report.checks if check.status not in {*RIGHT, Status.SKIPPED}]
@@ -28,7 +31,7 @@ def proved(prepared: Prepared, made: Environment, lock: Lock, state: State, tool
         tools.sink(LogLine(step=Step.INSTALL, text=line))
     names = tuple(Message("“{check}”").format(check=check_title(check.key)) for check in wrong)
     question = _("The verification on {device} failed ({checks}). Keep the installation all the same?")
-    if not (report.usable or state.keep or tools.ask(question.format(device=report.device, checks=names))):
+    if not (report.usable or keep or tools.ask(question.format(device=report.device, checks=names))):
         raise WorkFailed(
             _(
                 "The verification on {device} failed, so the installation was rolled back: {checks}.",
