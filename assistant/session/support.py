@@ -40,8 +40,15 @@ class Family(Record, frozen=True):
         """The example card as `Machine.gpus` has it."""
         if not self.vendor:
             return ()
-        facts = {name: getattr(self, name) for name in ("name", "compute_capability", "gfx", "pci_id", "integrated")}
-        return (Gpu(vendor=Vendor(self.vendor), **facts),)
+        card = Gpu(
+            vendor=Vendor(self.vendor),
+            name=self.name,
+            compute_capability=self.compute_capability,
+            gfx=self.gfx,
+            pci_id=self.pci_id,
+            integrated=self.integrated,
+        )
+        return (card,)
 
 
 class Known(Record, frozen=True):
