@@ -72,15 +72,12 @@ def _thinned(pieces: Iterable[str]) -> list[tuple[int, str]]:
     number = 1
     for piece in pieces:
         lines = list(_wrapped(piece))
-        near = {i for index in prefilter.lines("\n".join(lines).lower()) for i in _neighbours(lines, index)}
-        near.update(range(min(ENDS, len(lines))) if number == 1 else ())
+        near = set(range(min(ENDS, len(lines)))) if number == 1 else set()
+        for index in prefilter.lines("\n".join(lines).lower()):
+            around = AROUND if len(lines[index]) <= LONG else 0
+            near.update(range(max(0, index - around), min(len(lines), index + around + 1)))
         kept.update((number + i, lines[i]) for i in near)
         first = max(0, len(lines) - ENDS)
         last = [*last, *enumerate(lines[first:], number + first)][-ENDS:]
         number += len(lines) - 1
     return sorted({**kept, **dict(last)}.items())
-
-
-def _neighbours(lines: list[str], index: int) -> range:
-    around = AROUND if len(lines[index]) <= LONG else 0
-    return range(max(0, index - around), min(len(lines), index + around + 1))

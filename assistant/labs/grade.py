@@ -31,7 +31,14 @@ class Grade(Record, frozen=True):
 
 def grade(folder: Path) -> list[Grade]:
     """Grade every notebook below a folder, by the last check of each lab; raise `BadInput` for no folder."""
-    return [found for path in notebooks(folder) for found in _grades(path, str(path.relative_to(folder)))]
+    found: list[Grade] = []
+    for path in notebooks(folder):
+        name = str(path.relative_to(folder))
+        try:
+            found += grades_of(name, read_plain(path, NOTEBOOK_BYTES, follow=True))
+        except OSError as error:
+            found.append(Grade(notebook=name, fault=say("It is not a notebook: {reason}.", reason=error.strerror)))
+    return found
 
 
 def notebooks(folder: Path) -> list[Path]:
@@ -41,14 +48,6 @@ def notebooks(folder: Path) -> list[Path]:
             _("{folder} is not a folder.", folder=folder), hint=_("Name the folder that holds the notebooks.")
         )
     return [path for path in sorted(folder.rglob("*.ipynb")) if ".ipynb_checkpoints" not in path.parts]
-
-
-def _grades(path: Path, name: str) -> list[Grade]:
-    try:
-        content = read_plain(path, NOTEBOOK_BYTES, follow=True)
-    except OSError as error:
-        return [Grade(notebook=name, fault=say("It is not a notebook: {reason}.", reason=error.strerror))]
-    return grades_of(name, content)
 
 
 def grades_of(name: str, content: bytes) -> list[Grade]:

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
 from assistant.catalog import Catalog, load_catalog
 from assistant.catalog.refresh import Seen
-from assistant.host.index import Found
 from assistant.i18n import Message, _
 from assistant.install import Sources, Tools
 from assistant.model.machine import Machine
@@ -76,7 +74,13 @@ def list_builds(sources: Sources, known: Catalog, projects: tuple[str, ...]) -> 
     with ThreadPoolExecutor(max_workers=len(asked)) as pool:
         found = list(pool.map(lambda question: sources.listing(*question), asked))
     seen = (_seen(wheel) for answer in found for wheel in answer.wheels)
-    return Listing(tuple(filter(None, seen)), tuple(dict.fromkeys(_unchecked(found))))
+    unchecked = [
+        _("Not checked: {source} cannot be reached ({reason}).", source=asked.source, reason=asked.reason)
+        for answer in found
+        for asked in answer.asked
+        if asked.status == "unreachable"
+    ]
+    return Listing(tuple(filter(None, seen)), tuple(dict.fromkeys(unchecked)))
 
 
 def _seen(wheel: Wheel) -> Seen | None:
@@ -85,8 +89,3 @@ def _seen(wheel: Wheel) -> Seen | None:
         return Seen("pypi", wheel.filename, wheel.size)
     build = _BUILD.search(wheel.filename)
     return Seen(build[1], wheel.filename, wheel.size) if build else None
-
-
-def _unchecked(found: Iterable[Found]) -> Iterable[Message]:
-    for asked in (asked for answer in found for asked in answer.asked if asked.status == "unreachable"):
-        yield _("Not checked: {source} cannot be reached ({reason}).", source=asked.source, reason=asked.reason)
