@@ -7,6 +7,7 @@ from typing import Literal, TypeVar
 
 from assistant.i18n import Message, Text, _
 from assistant.install import Prepared
+from assistant.model.checks import Level
 from assistant.model.errors import BadInput
 from assistant.model.event import Progress, Step
 from assistant.model.finding import Diagnosis, Finding
@@ -142,7 +143,7 @@ class State(Record, frozen=True):
     request: Request = Request()
     target: str = ""
     device: str = ""
-    level: Literal["quick", "full"] = "quick"
+    level: Level = "quick"
     keep: bool = False
     folder: str = ""
     formats: tuple[str, ...] = ()
