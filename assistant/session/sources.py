@@ -32,7 +32,7 @@ def planned(state: State, tools: Tools) -> Planned:
 
 
 def settled(planning: Planning, case: Case, sources: Sources) -> Planning:
-    """Ask all sources at once what they hold, and fit the plans to it; only folders are asked when offline."""
+    """Ask the sources what they hold, all at once, and fit the plans to it; only folders are asked when offline."""
     plans = tuple(replace(plan, index_url=sources.index_url or plan.index_url) for plan in planning.plans)
     addresses = {(address, plan.python) for plan in plans for address in (plan.index_url, None)}
     if not plans:
@@ -45,7 +45,7 @@ def settled(planning: Planning, case: Case, sources: Sources) -> Planning:
 
 
 def _look(sources: Sources, index_url: str | None, python: str, machine: Machine) -> Look:
-    """Sum up the sources' answers; one source that could not be asked stands for them all."""
+    """Sum up how the sources answered: one that could not be asked stands for them all."""
     found = sources.find(index_url, python, machine)
     if skipped := [url for url in sources.indexes(index_url) if not sources.may_ask(url)]:
         reason = _("you asked to stay offline")

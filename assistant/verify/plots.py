@@ -53,7 +53,7 @@ def _bar(x: float, y: float, width: float, height: float, fill: str, **more: obj
 def _times(report: Report) -> Drawing:
     """Draw one row per check: its first run pale, later runs full."""
     titles = [render(check_title(check.key)) for check in report.checks]
-    left, row, bottom = _titles_width(titles), 22.0, 22.0 * len(titles) + 8
+    left, row, bottom = _room(titles), 22.0, 22.0 * len(titles) + 8
     parts: list[str] = []
     right = left + BARS
     for number, (title, check) in enumerate(zip(titles, report.checks, strict=True)):
@@ -74,7 +74,8 @@ def _times(report: Report) -> Drawing:
     return right + 8, bottom + 18, parts
 
 
-def _titles_width(titles: Sequence[str]) -> float:
+def _room(titles: Sequence[str]) -> float:
+    """Return the width of the column of titles."""
     return max(map(width_of, titles), default=0) + 16
 
 
@@ -91,7 +92,7 @@ def _time_label(check: Check) -> str:
 def _speeds(report: Report) -> Drawing:
     """Draw two bars per work on a scale of its own: the longest is the device's, or the CPU's where that is faster."""
     titles = [render(check_title(key)) for key in report.speeds]
-    left, row = _titles_width(titles), 42.0
+    left, row = _room(titles), 42.0
     right, parts = left + BARS, []
     for number, (title, speed) in enumerate(zip(titles, report.speeds.values(), strict=True)):
         top = row * number + 6
@@ -172,7 +173,7 @@ def _roofs(report: Report) -> Iterator[tuple[Message, Limit, Place, Place]]:
 def _axes(
     at: Callable[[Place], tuple[float, float]], across: tuple[float, float], up: tuple[float, float]
 ) -> Iterator[str]:
-    """Yield the labels of both axes: powers of ten, as many as fit, and the units."""
+    """Write the powers of ten below and beside the field, as many as have room, and what they count."""
     (left, bottom), (right, top) = at((across[0], up[0])), at((across[1], up[1]))
     for value in _powers(*across, most=8):
         yield text(at((value, up[0]))[0], bottom + 18, f"{value:g}", text_anchor="middle", font_size=SMALL)
