@@ -17,7 +17,7 @@ from assistant.model.machine import Machine
 from assistant.model.record import replace
 from assistant.privacy import redact
 
-# Chosen so that the cases of tests/diagnose rank as they should, like the confidences in the rules.
+# Chosen, like the confidences in the rules; the cases in tests/diagnose hold the ranking in place.
 UNKNOWN_COSTS = 0.1  # confidence lost for each fact that could not be told
 CLOSE = 0.3  # share of a rule's words that a log must hold to come near it
 READ = 4000  # characters of a line that are searched for secrets: the search costs time

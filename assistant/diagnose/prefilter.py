@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from importlib.util import find_spec
 
-# Chosen by tests/benchmarks/diagnose_speed.py, whose kinds of logs repeat one line with other numbers for megabytes.
+# All chosen; tests/benchmarks/diagnose_speed.py shows what they cost on logs that repeat a line for megabytes.
 MOST_LINES = 200  # with the same literal that are looked at in one piece
 ENOUGH = 60  # lines of different shapes after which a literal is no longer looked for
 NEAR = 150  # bytes before and after a literal that make the shape of its line

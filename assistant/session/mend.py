@@ -17,7 +17,7 @@ from assistant.session.nouns import Mended, Outcome, State, known
 
 Words = tuple[str, ...]
 LIMIT = 3600.0  # seconds for one command: 2 GB of PyTorch over a line of 5 Mbit/s
-CHECK_LIMIT = 300.0  # `import torch` from a slow disk takes half a minute
+CHECK_LIMIT = 300.0  # chosen: far more than `import torch` takes from a slow disk
 _SHELL = frozenset("();<>|&")  # a word of nothing but these was not quoted
 # pip's options and uv's in place of them: https://docs.astral.sh/uv/pip/compatibility/
 _FLAGS = {"-y": (), "--no-cache-dir": ("--no-cache",), "--force-reinstall": ("--reinstall",)}

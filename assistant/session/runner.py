@@ -10,7 +10,7 @@ from typing import Protocol
 
 from assistant.model.event import Event, Sink
 
-PUMP_SECONDS = 0.1  # between deliveries: fluent to the eye, and few enough messages for a remote browser
+PUMP_SECONDS = 0.1  # between deliveries; chosen: smooth to the eye, and few messages for a remote browser
 YIELD_SECONDS = 0.005  # lets the callback that started the job return first; both would share one interpreter lock
 
 Job = Callable[[Sink], None]

@@ -36,7 +36,7 @@ Run = Callable[..., List[Any]]  # noqa: UP006 - likewise
 Checks = Dict[str, Tuple[Callable[["Target"], Result], Tuple[str, ...]]]  # noqa: UP006 - evaluated by Python 3.8
 
 FILES = ("checks_first.py", "checks.py", "checks_full.py", "limits.py", "workloads.py")
-# Chosen: enough runs for a median and its spread, few enough for a quick verification to stay under ten seconds.
+# Chosen: enough runs for a median and its spread, and few enough for a quick verification to stay quick.
 REPEATS = 3
 LEAST, MOST = 5, 30  # repeats of a measured work
 MEGABYTE = 1 << 20
