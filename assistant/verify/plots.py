@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from assistant.i18n import Message, _, render
 from assistant.model.checks import check_title
 from assistant.model.report import Check, Report, Status, duration, status_word
-from assistant.model.speed import BANDWIDTH, Limit, figure
+from assistant.model.speed import BANDWIDTH, Limit, Speed, figure
 from assistant.svg import document, tag, text, width_of
 from assistant.views import check_rows, speed_rows
 
@@ -114,11 +114,7 @@ def _roofline(report: Report) -> Drawing:
     The model: Williams, Waterman, Patterson, "Roofline", CACM 52(4), 2009, https://doi.org/10.1145/1498765.1498785.
     All names stand in a column beside the field, each with a thin line to what it names, so that none hides another.
     """
-    points = {
-        key: (speed.flops / speed.bytes, speed.flops / speed.seconds / 1e9)
-        for key, speed in report.speeds.items()
-        if speed.flops and speed.bytes
-    }
+    points = {key: _place(speed) for key, speed in report.speeds.items() if speed.flops and speed.bytes}
     lines = list(_roofs(report))
     ends = [*points.values(), *(end for _name, _limit, *both in lines for end in both)] or [(1.0, 1.0)]
     (first, last), (low, high) = (_decades(axis) for axis in zip(*ends, strict=True))
@@ -147,6 +143,10 @@ def _roofline(report: Report) -> Drawing:
 
 
 _THIN = {"fill": "none", "stroke": "currentColor", "stroke_width": 0.6, "opacity": 0.6}
+
+
+def _place(speed: Speed) -> Place:
+    return speed.flops / speed.bytes, speed.flops / speed.seconds / 1e9
 
 
 def _decades(values: Sequence[float]) -> tuple[float, float]:
