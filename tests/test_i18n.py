@@ -22,7 +22,7 @@ from made_up import LATIN_WORD, escaped, every_sentence, without_filled, write_m
 from assistant.catalog import load_catalog
 from assistant.cli.draw import draw_detection, draw_planning
 from assistant.detect import detect
-from assistant.diagnose.engine import remedy
+from assistant.diagnose import as_remedy
 from assistant.diagnose.rules import load_rules
 from assistant.host.recording import ReplayHost
 from assistant.i18n import (
@@ -161,10 +161,10 @@ def test_a_language_can_be_named() -> None:
 
 def test_a_message_is_written_in_the_language_in_force() -> None:
     """One message reads as each language has it, with what it speaks of, other messages among that."""
-    message = _("This step broke: {kind}: {reason}", kind="OSError", reason=_("You cancelled the work."))
-    assert render(message) == "This step broke: OSError: You cancelled the work."
+    message = _("This step failed unexpectedly: {kind}: {reason}", kind="OSError", reason=_("You cancelled the work."))
+    assert render(message) == "This step failed unexpectedly: OSError: You cancelled the work."
     use_language("zh_CN")
-    assert render(message) == "此步骤出错：OSError：您取消了操作。"
+    assert render(message) == "此步骤意外出错：OSError：您取消了操作。"
     assert str(message) == render(message)
 
 
@@ -321,7 +321,7 @@ def test_no_sentence_of_detection_and_plans_escapes() -> None:
 def test_no_sentence_of_a_diagnosis_escapes() -> None:
     """Every rule's words are known to the translators."""
     texts = {say(text) for rule in load_rules().rules for text in (rule.title, rule.cause)}
-    texts |= {render(remedy(way).text) for rule in load_rules().rules for way in rule.remedy}
+    texts |= {render(as_remedy(each).text) for rule in load_rules().rules for each in rule.remedy}
     assert escaped(texts) == set()
 
 

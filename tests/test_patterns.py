@@ -17,8 +17,7 @@ from typing import NamedTuple
 import pytest
 
 from assistant.catalog import names
-from assistant.diagnose.patterns import compiled
-from assistant.diagnose.rules import load_rules
+from assistant.diagnose.rules import compiled, load_rules
 from assistant.host.kept import _TEXTS
 from assistant.privacy.rules import RULES
 

@@ -312,7 +312,7 @@ def test_every_line_of_a_child_is_cleaned():
         for function, call in _calls(ast.parse(path.read_text("utf-8")))
         if _name(call) == "LogLine"
     }
-    own = {"install/wheels.py:_set_damaged_aside", "install/make.py:_unpack", "session/verification.py:_check"}
+    own = {"install/wheels.py:_set_damaged_aside", "install/make.py:_unpack", "session/verification.py:proved"}
     children = {"install/installer.py:each", "session/mend.py:tell", "verify/run.py:_hear_stray"}
     assert loggers == own | children
     for place in children:

@@ -20,7 +20,7 @@ from assistant.i18n import Message, _, as_typed, render, say, sentences
 from assistant.install import Sources, check_index_url
 from assistant.model.errors import BadInput, Cancelled, WorkFailed
 from assistant.model.record import to_plain
-from assistant.session.listings import list_builds
+from assistant.session.sources import list_builds
 
 WIDTH = 100  # chosen: characters of a line, as rows are long
 REFRESH_SECONDS = 20.0  # chosen: the longest pages of an index are a few MB

@@ -1,20 +1,20 @@
-"""From an error to its cause and a tested way out: rules as data, matched against a log and the facts of a machine."""
+"""From an error to its cause and a tested remedy: rules as data, matched against a log and the facts of a machine."""
 
 from __future__ import annotations
 
-from assistant.diagnose.engine import Match, diagnose, matches, nearest, remedy, ways_out
-from assistant.diagnose.facts import merged
-from assistant.diagnose.health import check_packages, check_up
+from assistant.diagnose.engine import Match, as_remedy, diagnose, matches, merged, nearest, remedies_for
+from assistant.diagnose.health import check_packages, check_up, variables
 from assistant.diagnose.launch import relaunched
 from assistant.diagnose.log import Log, read_log
-from assistant.diagnose.rules import Rule, Way, Wish, load_rules
+from assistant.diagnose.rules import PlanRequest, Rule, RuleRemedy, load_rules
 
 __all__ = [
     "Log",
     "Match",
+    "PlanRequest",
     "Rule",
-    "Way",
-    "Wish",
+    "RuleRemedy",
+    "as_remedy",
     "check_packages",
     "check_up",
     "diagnose",
@@ -24,6 +24,6 @@ __all__ = [
     "nearest",
     "read_log",
     "relaunched",
-    "remedy",
-    "ways_out",
+    "remedies_for",
+    "variables",
 ]

@@ -1,4 +1,4 @@
-"""Matches the rules against a log and the facts of a machine, and ranks what fits."""
+"""Matches the rules against a log and the facts of a machine, and ranks the causes that fit."""
 
 from __future__ import annotations
 
@@ -8,34 +8,47 @@ from functools import cache
 from importlib.resources import files
 from typing import Any, NamedTuple
 
-from assistant.diagnose.facts import merged
 from assistant.diagnose.log import Log, read_log
-from assistant.diagnose.patterns import compiled
 from assistant.diagnose.predicates import ask
-from assistant.diagnose.questions import question
-from assistant.diagnose.rules import Rule, Rules, Sign, Way, load_rules
+from assistant.diagnose.rules import Rule, RuleRemedy, Rules, Sign, compiled, load_rules
 from assistant.i18n import _
 from assistant.model.finding import Diagnosis, Remedy
 from assistant.model.machine import Machine
 from assistant.model.record import replace
 from assistant.privacy import redact
 
+# Chosen, like the confidences in the rules; the cases in tests/diagnose hold the ranking in place.
 UNKNOWN_COSTS = 0.1  # confidence lost for each fact that could not be told
 CLOSE = 0.3  # share of a rule's words that a log must hold to come near it
-READ = 4000  # of it that is looked through for secrets
-SHOWN = 300  # characters of a line that is shown as evidence
+READ = 4000  # characters of a line that are searched for secrets: the search costs time
+SHOWN = 300  # characters of a line that are shown as evidence
+
+# What to ask the user when a fact decides and nobody knows it, with the commands that tell it.
+_DETECT = ("assistant detect",)
+_QUESTIONS = {
+    "os": (_("First find out which system this is: Windows, WSL, native Linux or macOS."), ("uname -a", "ver")),
+    "vendor": (_("First find out which GPU is in the computer."), _DETECT),
+    "gpu": (_("First find out which GPU is in the computer."), _DETECT),
+    "packages": (_("First find out which versions are installed."), ("python -m pip list",)),
+    "python": (_("First find out which Python runs the program."), ("python -VV",)),
+    "container": (_("First find out whether the program runs in a container."), ("cat /proc/1/cgroup",)),
+}
+_ANY_OTHER = (_("First let the assistant look at the machine."), _DETECT)
 
 
 class Match(NamedTuple):
-    """One cause that fits: its diagnosis, the index of the failing line in the log, and each remedy's rule, if any."""
+    """One cause that fits: its diagnosis and the index of the failing line in the log.
+
+    `origins` holds, for each of its remedies, the rule's remedy that it was made of; None for a question.
+    """
 
     diagnosis: Diagnosis
     line: int | None
-    ways: tuple[Way | None, ...]
+    origins: tuple[RuleRemedy | None, ...]
 
 
-class Fit(NamedTuple):
-    """How one sign of a rule fits: its confidence, the lines that show it, the facts that nobody knows."""
+class SignMatch(NamedTuple):
+    """How one sign of a rule fits: its confidence, the lines that show it, and which facts are unknown or known."""
 
     confidence: float
     lines: tuple[int, ...]
@@ -44,7 +57,7 @@ class Fit(NamedTuple):
 
 
 def diagnose(log: Log | bytes | str, machine: Machine | None = None) -> tuple[Diagnosis, ...]:
-    """Give the causes that a log and the facts of its machine point to, best first; none for a log without trouble.
+    """Return the causes that a log and the facts of its machine point to, best first; () for a log without trouble.
 
     Facts that the log itself states fill what `machine` leaves open. Remedies hold no plans yet (see `matches`).
     """
@@ -52,17 +65,32 @@ def diagnose(log: Log | bytes | str, machine: Machine | None = None) -> tuple[Di
     return tuple(match.diagnosis for match in matches(read, merged(machine or Machine(), read.facts)))
 
 
+def merged(first: Machine, second: Machine) -> Machine:
+    """Return the first machine's facts, and the second's where the first has none."""
+    names = ("os", "os_version", "arch", "wsl", "container", "python", "python_bits", "rosetta", "gpus")
+    changes: dict[str, Any] = {
+        name: getattr(second, name) for name in (*names, "nvidia_driver") if getattr(first, name) in {None, ()}
+    }
+    if first.os and second.wsl and first.os != "linux":
+        changes.pop("wsl", None)
+    return replace(first, **changes, packages={**second.packages, **first.packages}, env={**second.env, **first.env})
+
+
 def matches(log: Log, machine: Machine) -> tuple[Match, ...]:
-    """Do as `diagnose` does with all facts in `machine`; tell each failing line and what remedies wish for, too."""
+    """Return what `diagnose` finds, with the failing lines and the rules' remedies; `machine` holds all facts."""
     rules = load_rules()
     search = _Search(log, rules)
-    fitting = [(rule, fit) for rule in rules.rules if (fit := _best(rule, search, machine))]
+    fitting = []
+    for rule in rules.rules:
+        found = [match for sign in rule.sign if (match := _matched(sign, search, machine))]
+        if found:
+            fitting.append((rule, max(found, key=lambda match: match.confidence)))
     fitting.sort(key=lambda pair: -pair[1].confidence)
-    return tuple(_match(rule, fit, log, machine) for rule, fit in fitting)
+    return tuple(_explained(rule, match, log, machine) for rule, match in fitting)
 
 
 def nearest(log: Log | bytes | str, count: int = 3) -> tuple[Rule, ...]:
-    """Give the rules that come closest to a log that fits none: most of the words of one of their patterns."""
+    """Return the rules closest to a log that fits none: those of whose patterns it holds the most words."""
     read = log if isinstance(log, Log) else read_log(log)
     words = set(read.text.split())
     rules = load_rules()
@@ -84,7 +112,7 @@ class _Search:
         self._found: dict[str, int | None] = {}
 
     def line(self, pattern: str) -> int | None:
-        """Give the first line that a pattern matches in."""
+        """Return the index of the first line that a pattern matches in."""
         if pattern not in self._found:
             found = None
             if any(text in self._log.text for text in self._rules.literals[pattern]):
@@ -93,12 +121,7 @@ class _Search:
         return self._found[pattern]
 
 
-def _best(rule: Rule, search: _Search, machine: Machine) -> Fit | None:
-    fits = [fit for sign in rule.sign if (fit := _fit(sign, search, machine))]
-    return max(fits, key=lambda fit: fit.confidence, default=None)
-
-
-def _fit(sign: Sign, search: _Search, machine: Machine) -> Fit | None:
+def _matched(sign: Sign, search: _Search, machine: Machine) -> SignMatch | None:
     found = [line for text in sign.any if (line := search.line(text)) is not None]
     needed = [search.line(text) for text in sign.all]
     if (sign.any and not found) or None in needed or any(search.line(text) is not None for text in sign.none):
@@ -109,55 +132,69 @@ def _fit(sign: Sign, search: _Search, machine: Machine) -> Fit | None:
     unknown = tuple(name for name, verdict in likely.items() if verdict is None)
     known = (*facts, *(name for name, verdict in likely.items() if verdict))
     lines = (*found[:2], *(line for line in needed if line is not None))
-    return Fit(sign.confidence - UNKNOWN_COSTS * len(unknown), tuple(dict.fromkeys(lines)), unknown, known)
+    return SignMatch(sign.confidence - UNKNOWN_COSTS * len(unknown), tuple(dict.fromkeys(lines)), unknown, known)
 
 
-def _match(rule: Rule, fit: Fit, log: Log, machine: Machine) -> Match:
-    ways = ways_out(rule, machine)
-    asked = [question(name) for name in fit.unknown]
+def _explained(rule: Rule, match: SignMatch, log: Log, machine: Machine) -> Match:
+    remedies = remedies_for(rule, machine)
+    asked = (_QUESTIONS.get(name, _ANY_OTHER) for name in match.unknown)
+    questions = [Remedy(text=text, commands=commands) for text, commands in asked]
+    shown = (redact(log.lines[line][1].strip()[:READ])[:SHOWN] for line in match.lines)
     diagnosis = Diagnosis(
         key=rule.key,
         title=_(rule.title),
         cause=_(rule.cause),
-        evidence=(
-            *(redact(log.lines[line][1].strip()[:READ])[:SHOWN] for line in fit.lines),
-            *_facts_told(fit, machine),
-        ),
-        remedies=(*asked, *map(remedy, ways)),
-        confidence=round(fit.confidence, 2),
+        evidence=(*shown, *_facts_shown(match, machine)),
+        remedies=(*questions, *map(as_remedy, remedies)),
+        confidence=round(match.confidence, 2),
         sources=rule.sources,
         severity=rule.severity,
     )
-    return Match(diagnosis, fit.lines[0] if fit.lines else None, (*(None for _asked in asked), *ways))
+    return Match(diagnosis, match.lines[0] if match.lines else None, (*(None for _question in questions), *remedies))
 
 
-def ways_out(rule: Rule, machine: Machine) -> tuple[Way, ...]:
-    """Give the remedies of a rule that can work on a machine, each that does something with a check."""
+def _facts_shown(match: SignMatch, machine: Machine) -> tuple[str, ...]:
+    """List the facts of the machine that a cause rests on, as `os: windows`."""
+    values: dict[str, Any] = {
+        "os": " ".join(filter(None, (machine.os, "WSL" if machine.wsl else None))),
+        "gpu": ", ".join(gpu.name or gpu.gfx or gpu.vendor.value for gpu in machine.gpus),
+        "packages": ", ".join(f"{name} {version}" for name, version in sorted(machine.packages.items())[:8]),
+        "python": machine.python,
+    }
+    names = dict.fromkeys({"vendor": "gpu", "integrated": "gpu", "gpus": "gpu"}.get(name, name) for name in match.known)
+    return tuple(f"{name}: {values[name]}" for name in names if values.get(name))
+
+
+def remedies_for(rule: Rule, machine: Machine) -> tuple[RuleRemedy, ...]:
+    """Return the remedies of a rule that can work on a machine; each that does something has a check.
+
+    Where none can, the first is left as advice alone, without its commands.
+    """
     able = [
         replace(
-            way,
-            commands=tuple(command for command in way.commands if not _lacking(command, machine)),
-            check=tuple(check for check in way.check if _typed(check, machine)),
+            remedy,
+            commands=tuple(command for command in remedy.commands if not _absent(command, machine)),
+            check=tuple(check for check in remedy.check if _runs_on(check, machine)),
         )
-        for way in rule.remedy
-        if False not in ask(machine, way.facts).values()
-        and not any(ask(machine, way.unless).values())
-        and all(_typed(command, machine) for command in way.commands)
+        for remedy in rule.remedy
+        if False not in ask(machine, remedy.facts).values()
+        and not any(ask(machine, remedy.unless).values())
+        and all(_runs_on(command, machine) for command in remedy.commands)
     ]
-    usual = next((way.check for way in able if way.check), ())
-    told = tuple(replace(way, commands=(), check=()) for way in rule.remedy[:1])
-    return tuple(_checked(way, usual) for way in able) or told
+    usual = next((remedy.check for remedy in able if remedy.check), ())
+    advice = tuple(replace(remedy, commands=(), check=()) for remedy in rule.remedy[:1])
+    return tuple(_checked(remedy, usual) for remedy in able) or advice
 
 
-def _typed(command: str, machine: Machine) -> bool:
-    """Tell whether a command is of a system that this machine may be."""
+def _runs_on(command: str, machine: Machine) -> bool:
+    """Return whether a command is one of a system that this machine may have."""
     known = {program: systems for systems, row in _programs()["systems"].items() for program in row}
     systems = known.get(_program(command), "linux" if command.startswith("sudo ") else None)
     return systems is None or ask(machine, {"os": systems.split()})["os"] is not False
 
 
-def _lacking(command: str, machine: Machine) -> bool:
-    """Tell whether a command's program is known to be absent from this machine's distribution."""
+def _absent(command: str, machine: Machine) -> bool:
+    """Return whether this machine's distribution is known to lack a command's program."""
     rows = (row for row in _programs()["lacking"] if _program(command) in row["programs"])
     system = (machine.os_version or "").lower()
     return any(re.search("|".join(row["distributions"]), system) for row in rows)
@@ -172,26 +209,16 @@ def _programs() -> dict[str, Any]:
     return tomllib.loads(files("assistant.diagnose").joinpath("programs.toml").read_text("utf-8"))
 
 
-def _checked(way: Way, usual: tuple[str, ...]) -> Way:
-    """Give a way that does something a check: the usual one of its rule, or that its variables are set."""
-    if way.check or not (way.commands or way.env or way.plan or way.launch):
-        return way
-    told = (f"""python -c "import os; assert os.environ['{name}'] == '{value}'\"""" for name, value in way.env.items())
-    return replace(way, check=usual or tuple(told))
+def _checked(remedy: RuleRemedy, usual: tuple[str, ...]) -> RuleRemedy:
+    """Add a check to a remedy that does something: the usual one of its rule, or that its variables are set."""
+    if remedy.check or not (remedy.commands or remedy.env or remedy.plan or remedy.launch):
+        return remedy
+    are_set = (
+        f"""python -c "import os; assert os.environ['{name}'] == '{value}'\"""" for name, value in remedy.env.items()
+    )
+    return replace(remedy, check=usual or tuple(are_set))
 
 
-def remedy(way: Way) -> Remedy:
-    """Turn a rule's way out into a remedy, its plan still a wish."""
-    return Remedy(text=_(way.text), commands=way.commands, env=way.env, check=way.check)
-
-
-def _facts_told(fit: Fit, machine: Machine) -> tuple[str, ...]:
-    """Say which facts of the machine the cause rests on, as `os: windows`."""
-    told: dict[str, Any] = {
-        "os": " ".join(filter(None, (machine.os, "WSL" if machine.wsl else None))),
-        "gpu": ", ".join(gpu.name or gpu.gfx or gpu.vendor.value for gpu in machine.gpus),
-        "packages": ", ".join(f"{name} {version}" for name, version in sorted(machine.packages.items())[:8]),
-        "python": machine.python,
-    }
-    names = dict.fromkeys({"vendor": "gpu", "integrated": "gpu", "gpus": "gpu"}.get(name, name) for name in fit.known)
-    return tuple(f"{name}: {told[name]}" for name in names if told.get(name))
+def as_remedy(remedy: RuleRemedy) -> Remedy:
+    """Turn a rule's remedy into one to show; the plan that it asks for is still to be made."""
+    return Remedy(text=_(remedy.text), commands=remedy.commands, env=remedy.env, check=remedy.check)

@@ -1,4 +1,4 @@
-"""What the facts of a machine alone tell, good news too: checks as data, asked as the rules for logs are."""
+"""Judges a machine by its facts alone, before anything fails: checks as data, asked as the rules for logs are."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from assistant.model.record import Record, from_plain
 
 
 class Case(Record, frozen=True):
-    """One answer of a check: what must be known to hold, what must not, and the sentence that is then told.
+    """One answer of a check: what must be known to hold, what must not, and the sentence to show then.
 
     `live` needs the machine at hand: a recording may not know it. `gpu_plan` needs a plan that takes a GPU.
     """
@@ -41,22 +41,28 @@ class _File(Record, frozen=True):
     check: tuple[Check, ...]
 
 
+# Facts by which a check is known to be about packages.
+_ABOUT_PACKAGES = {"packages", "installed", "builds_differ"}
+
+
 def check_up(
-    machine: Machine, told: Collection[str] = (), *, live: bool = False, gpu_plan: bool = True
+    machine: Machine, known: Collection[str] = (), *, live: bool = False, gpu_plan: bool = True
 ) -> tuple[Finding, ...]:
-    """Judge a machine's facts: one finding for each check of which enough is known, unless its key is told already."""
-    found = (_judged(check, machine, live=live, gpu_plan=gpu_plan) for check in _checks() if check.key not in told)
+    """Judge a machine's facts: one finding for each check that can be answered, unless its key is `known` already."""
+    found = (_judged(check, machine, live=live, gpu_plan=gpu_plan) for check in _checks() if check.key not in known)
     return tuple(finding for finding in found if finding)
 
 
 def check_packages(machine: Machine, *, gpu_plan: bool = True) -> tuple[Finding, ...]:
-    """Judge which of a machine's packages do not go together with one another or with its GPUs."""
+    """Return which of a machine's packages do not go together with one another or with its GPUs."""
     asked = [check for check in _checks() if any(_ABOUT_PACKAGES & set(case.facts) for case in check.case)]
     found = (_judged(check, machine, live=False, gpu_plan=gpu_plan) for check in asked)
     return tuple(finding for finding in found if finding and finding.wrong)
 
 
-_ABOUT_PACKAGES = {"packages", "installed", "builds_differ"}
+def variables() -> tuple[str, ...]:
+    """Name the environment variables that checks ask for, which `Machine.env` should hold where they are set."""
+    return tuple(dict.fromkeys(name for check in _checks() for case in check.case for name in _variables(case)))
 
 
 def _judged(check: Check, machine: Machine, *, live: bool, gpu_plan: bool) -> Finding | None:
@@ -64,35 +70,35 @@ def _judged(check: Check, machine: Machine, *, live: bool, gpu_plan: bool) -> Fi
         if (case.live and not live) or (case.gpu_plan and not gpu_plan):
             continue
         if all(ask(machine, case.facts).values()) and not any(ask(machine, case.unless).values()):
-            values = _values(case, machine)
-            evidence = tuple(f"{name}=={machine.packages[name]}" for name in _installed(case, machine))
-            named = {name: value for name, value in values.items() if f"{{{name}}}" in case.text}
+            installed = _installed(case, machine)
+            values = _values(case, machine, installed)
+            wrong = case.severity in {Severity.WARNING, Severity.ERROR}
             return Finding(
                 key=check.key,
                 severity=case.severity,
-                text=_(case.text, **named),
-                evidence=evidence if case.severity in {Severity.WARNING, Severity.ERROR} else (),
+                text=_(case.text, **{name: value for name, value in values.items() if f"{{{name}}}" in case.text}),
+                evidence=tuple(f"{name}=={machine.packages[name]}" for name in installed) if wrong else (),
             )
     return None
 
 
-def _values(case: Case, machine: Machine) -> dict[str, object]:
-    """Give what a case's sentence may speak of."""
-    amd = {gpu.gfx for gpu in machine.gpus if gpu.vendor is Vendor.AMD and gpu.gfx}
-    set_ = [name for fact in ("env", "env_any") for name in _names(case.facts.get(fact)) if machine.env.get(name)]
+def _values(case: Case, machine: Machine, installed: list[str]) -> dict[str, object]:
+    """Return what a case's sentence may name, by its placeholders."""
+    targets = {gpu.gfx for gpu in machine.gpus if gpu.vendor is Vendor.AMD and gpu.gfx}
+    set_here = [name for name in _variables(case) if machine.env.get(name)]
     return {
         "python": machine.python,
         "torch": machine.packages.get("torch"),
         "numpy": machine.packages.get("numpy"),
         "driver": machine.nvidia_driver,
         "gpus": ", ".join(gpu.name or gpu.vendor.value for gpu in machine.gpus),
-        "targets": ", ".join(sorted(amd)),
+        "targets": ", ".join(sorted(targets)),
         "memory": machine.memory_gb,
         "disk": machine.disk_free_gb,
-        "names": ", ".join(_installed(case, machine)),
-        "packages": ", ".join(f"{name} {machine.packages[name]}" for name in _installed(case, machine)),
-        "variables": ", ".join(set_),
-        "value": machine.env.get(set_[0]) if set_ else None,
+        "names": ", ".join(installed),
+        "packages": ", ".join(f"{name} {machine.packages[name]}" for name in installed),
+        "variables": ", ".join(set_here),
+        "value": machine.env.get(set_here[0]) if set_here else None,
     }
 
 
@@ -101,6 +107,10 @@ def _installed(case: Case, machine: Machine) -> list[str]:
     wanted = case.facts.get("installed")
     asked = wanted.get("of") if isinstance(wanted, dict) else case.facts.get("builds_differ")
     return [name for name in _names(asked) if name in machine.packages]
+
+
+def _variables(case: Case) -> list[str]:
+    return [name for fact in ("env", "env_any") for name in _names(case.facts.get(fact))]
 
 
 def _names(value: object) -> list[str]:

@@ -13,35 +13,34 @@ from assistant.model.plan import Backend
 if TYPE_CHECKING:
     from assistant.diagnose.log import Log
 
-KEEPER = "stabilitymatrix"
+KEEPER = "stabilitymatrix"  # which keeps the arguments of the applications that it starts
+# What launchers print before they start their program, one sample of each:
+#   Launching Web UI with arguments: --skip-torch-cuda-test --precision full     (Stable Diffusion WebUI, its forks)
+#   Command line args: ['--use-directml', '--debug']                              (SD.Next)
+#   C:\ComfyUI> python_embeded\python.exe -s ComfyUI\main.py --directml           (the prompt itself)
 _ARGUMENTS = re.compile(
     r"(?:launching web ui with arguments|command.?line arg(?:ument)?s?) ?[:=] ?(.{1,600})|main\.py (-.{1,600})",
     re.IGNORECASE,
 )
-_TRIMMINGS = re.compile(r"[\[\]]|,(?=\s)")
+_LIST_SIGNS = re.compile(r"[\[\]]|,(?=\s)")  # of a list as Python prints it
 
 
 def launched(log: Log) -> tuple[Launcher | None, tuple[str, ...]]:
-    """Tell which application wrote a log, None for none that is known, and with which arguments it was started."""
+    """Return the application that wrote a log, None for none that is known, and the arguments it was started with."""
     known = {mark: launcher for launcher in launchers() for mark in launcher.marks if mark in log.text}
     # A folder's name says more than a sentence, and a long one more than a short one.
     launcher = known[max(known, key=lambda mark: (" " not in mark, len(mark)))] if known else None
     found = (_ARGUMENTS.search(line) for _number, line in log.lines)
-    told = next((match[1] or match[2] for match in found if match), "")
-    return launcher, _words(_TRIMMINGS.sub("", told))
-
-
-def _words(told: str) -> tuple[str, ...]:
-    """Read arguments as they were printed: quoted words stay one, a backslash is a backslash."""
+    printed = _LIST_SIGNS.sub("", next((match[1] or match[2] for match in found if match), ""))
     try:
-        words = shlex.split(told, posix=False)
+        words = shlex.split(printed, posix=False)  # quoted words stay one, and a backslash is a backslash
     except ValueError:  # a quote that is never closed
-        words = told.split()
-    return tuple(word.strip("'\"") for word in words)
+        words = printed.split()
+    return launcher, tuple(word.strip("'\"") for word in words)
 
 
 def relaunched(log: Log, backend: Backend, system: str) -> tuple[Launch, ...]:
-    """Tell what to change in the arguments of the application of a log, of every known one where it names none."""
+    """Return corrected launch arguments for the application that a log names, or for every known one."""
     launcher, arguments = launched(log)
     keeper = next((each for each in launchers() if each.key == KEEPER and each.marks[0] in log.text), None)
     changes = (
@@ -56,12 +55,12 @@ def _change(
     new = corrected(launcher, arguments, backend)
     if new is None or system not in launcher.lines:
         return None
-    told = arguments or tuple(word for word in launcher.choosing if word.startswith("-") and word in log.text)
-    kept = keeper or launcher  # StabilityMatrix keeps the arguments of what it starts
+    mentioned = tuple(word for word in launcher.choosing if word.startswith("-") and word in log.text)
+    kept = keeper or launcher
     return Launch(
         app=launcher.name,
         file=kept.files.get(system, ""),
-        drop=tuple(word for word in told if word in launcher.choosing and word not in new),
+        drop=tuple(word for word in arguments or mentioned if word in launcher.choosing and word not in new),
         add=tuple(word for word in new if word not in arguments),
         line=(written(kept, new, system) or "") if arguments else "",
     )

@@ -7,13 +7,14 @@ from collections.abc import Iterable, Iterator
 from functools import cached_property
 from itertools import accumulate
 
-from assistant.diagnose.plain import plain, sayings, unwrapped
+from assistant.diagnose.plain import plain, translations, unwrapped
 from assistant.diagnose.prefilter import Prefilter
 from assistant.diagnose.rules import load_rules
 from assistant.model.machine import Machine
 from assistant.parsers.decode import text_pieces, tidied
 from assistant.parsers.programs import mentioned
 
+# Chosen: a pasted log has a few kilobytes, and one of some days of training has tens of megabytes.
 SHORT = 10**6  # characters up to which a log is kept whole
 LONGEST_LINE = 2000
 AROUND = 3  # lines kept before and after one that matters
@@ -22,7 +23,7 @@ LONG = 400  # characters of a line above which its neighbours are not kept with 
 
 
 class Log:
-    """Lines with their numbers in the file, and as one text what rules read of them, broken lines whole at its end."""
+    """Lines with their numbers in the file; `text` is what rules search, with broken lines joined at its end."""
 
     def __init__(self, lines: Iterable[tuple[int, str]]) -> None:
         self.lines = tuple(lines)
@@ -35,20 +36,20 @@ class Log:
 
     @cached_property
     def facts(self) -> Machine:
-        """What the log mentions of its machine, read once."""
+        """What the log mentions of its machine."""
         return mentioned(self.text)
 
     def index_at(self, position: int) -> int:
-        """Tell which of `lines` a position of `text` lies in."""
+        """Return the index in `lines` of a position in `text`."""
         return int(self._origins[bisect_right(self._starts, position) - 1])
 
     def around(self, index: int, count: int = AROUND) -> tuple[tuple[int, str], ...]:
-        """Give a line with its neighbours."""
+        """Return a line with its neighbours, each with its number."""
         return self.lines[max(0, index - count) : index + count + 1]
 
 
 def read_log(data: bytes | str) -> Log:
-    """Make a log of what a program printed; raise `BadInput` for a binary file."""
+    """Read what a program printed; raise `BadInput` for a binary file."""
     pieces = iter([tidied(data)]) if isinstance(data, str) else text_pieces(data)
     if len(data) <= SHORT:
         return Log(enumerate(_wrapped("".join(pieces)), 1))
@@ -64,22 +65,19 @@ def _wrapped(text: str) -> Iterator[str]:
 
 
 def _thinned(pieces: Iterable[str]) -> list[tuple[int, str]]:
-    """Keep the two ends and what stands around lines that hold the words of a rule, each kind of line once."""
+    """Return both ends of a log, and the lines around those that hold a rule's literal, each kind of line once."""
     kept: dict[int, str] = {}
     last: list[tuple[int, str]] = []
-    prefilter = Prefilter([*sayings(), *(text for texts in load_rules().literals.values() for text in texts)])
+    prefilter = Prefilter([*translations(), *(text for texts in load_rules().literals.values() for text in texts)])
     number = 1
     for piece in pieces:
         lines = list(_wrapped(piece))
-        near = {i for index in prefilter.lines("\n".join(lines).lower()) for i in _neighbours(lines, index)}
-        near.update(range(min(ENDS, len(lines))) if number == 1 else ())
+        near = set(range(min(ENDS, len(lines)))) if number == 1 else set()
+        for index in prefilter.lines("\n".join(lines).lower()):
+            around = AROUND if len(lines[index]) <= LONG else 0
+            near.update(range(max(0, index - around), min(len(lines), index + around + 1)))
         kept.update((number + i, lines[i]) for i in near)
         first = max(0, len(lines) - ENDS)
         last = [*last, *enumerate(lines[first:], number + first)][-ENDS:]
         number += len(lines) - 1
     return sorted({**kept, **dict(last)}.items())
-
-
-def _neighbours(lines: list[str], index: int) -> range:
-    around = AROUND if len(lines[index]) <= LONG else 0
-    return range(max(0, index - around), min(len(lines), index + around + 1))

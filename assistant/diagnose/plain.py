@@ -1,4 +1,4 @@
-"""What rules read of a line: lower case, typewriter's marks, no frame around it, the words that the rules know."""
+"""Normalises a log for the rules: lower case, ASCII quotes, no frames around lines, translated messages in English."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from assistant.model.pasted import without_entities
 NARROWEST, WIDEST = 30, 160  # characters of a line that a terminal or an editor may have broken
 NEAR = 3  # lines around one among which the widest tells where lines were broken
 LONGEST = 2000
+# Typographic signs and those of Chinese input methods, which forums and chats put in place of ASCII.
 _MARKS = str.maketrans(
     {
         **dict.fromkeys("\u00a0\u2007\u202f\u3000", " "),
@@ -22,30 +23,36 @@ _MARKS = str.maketrans(
         **dict(zip("：，（）；", ":,();", strict=True)),
     }
 )
+# What stands around a line and is not the program's: rich's boxes, a quoting mail's ">", a container's name, a time.
+#   │   RuntimeError: HIP out of memory    │
+#   > RuntimeError: …
+#   comfyui-1  | RuntimeError: …
+#   2026-11-21T10:20:30.123Z RuntimeError: …
 _FRAME = re.compile(
     r"^(?:[ \t│┃|]+|[─━╭╰╮╯┌└]{3,}|>(?!>)|[\w.-]{1,40}-\d{1,3} {1,20}\|"
     r"|\d{4}-\d\d-\d\d[t ]\d\d:\d\d:\d\d[.,\d]{0,10}z?(?:[ \t]|$))+|(?<![ \t│┃|])[ \t│┃|]+$",
     re.MULTILINE,
 )
+# A line that begins so is not the rest of the one before it.
 _BEGINS = re.compile(
     r"(?:file \"|traceback|error:|warning:|info\b|debug\b|\[|\(|>>>|\$ |\d{2}:\d{2}|[-+*#=~^]{2}|[-+] )"
 )
 
 
 def plain(text: str) -> str:
-    """Give a text as the rules look for it, line for line the same: translated messages are in English."""
+    """Return a text as the rules search it, with the same number of lines."""
     low = text.lower()
     low = low if low.isascii() else low.translate(_MARKS)
     low = _FRAME.sub("", without_entities(low))
-    for said, known in sayings().items():
-        low = low.replace(said, known) if said in low else low
-    for pattern, known in _manners().items():
+    for translated, english in translations().items():
+        low = low.replace(translated, english) if translated in low else low
+    for pattern, known in _variants().items():
         low = pattern.sub(known, low)
     return low
 
 
 def unwrapped(lines: list[str]) -> Iterator[tuple[int, str]]:
-    """Give what a terminal's or an editor's width broke in one piece again, with the index of its first line."""
+    """Join lines that a terminal or an editor has broken; yield each with the index of its first line."""
     index = 0
     while index < len(lines):
         end = index
@@ -60,7 +67,7 @@ def unwrapped(lines: list[str]) -> Iterator[tuple[int, str]]:
 
 
 def _goes_on(lines: list[str], index: int) -> bool:
-    """Tell whether the next line's first word had no room in this one."""
+    """Return whether the next line goes on with this one: its first word had no room here."""
     line, following = lines[index], lines[index + 1].strip()
     if not NARROWEST <= len(line) <= WIDEST or not following or _BEGINS.match(following):
         return False
@@ -70,13 +77,13 @@ def _goes_on(lines: list[str], index: int) -> bool:
 
 
 @cache
-def sayings() -> dict[str, str]:
-    """Give what systems say in other languages, each with the English that the rules know."""
-    return {said: known for known, others in _data()["translated"].items() for said in others}
+def translations() -> dict[str, str]:
+    """Return messages of systems in other languages, each with the English that the rules know."""
+    return {other: known for known, others in _data()["translated"].items() for other in others}
 
 
 @cache
-def _manners() -> dict[re.Pattern[str], str]:
+def _variants() -> dict[re.Pattern[str], str]:
     return {re.compile(pattern): known for known, patterns in _data()["manners"].items() for pattern in patterns}
 
 

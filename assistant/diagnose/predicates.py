@@ -1,9 +1,9 @@
-"""The closed list of questions that a rule may ask of the facts; each answers yes, no, or None for unknown."""
+"""The questions that a rule may ask of a machine's facts; each answers yes, no, or None for unknown."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
@@ -51,9 +51,14 @@ def _integrated(machine: Machine, wanted: bool) -> Verdict:  # noqa: FBT001 - th
 
 
 def _packages(machine: Machine, wanted: dict[str, str]) -> Verdict:
-    """Each package fits: `*` any version, `>=2,<3` a range, `/regex/` of the whole version, `absent`."""
-    answers = [_package(machine, name, text) for name, text in wanted.items()]
-    return False if False in answers else None if None in answers else True
+    """Each package fits: `*` any version, `>=2,<3` a range, `/regex/` of the whole version."""
+    return _all(_package(machine, name, text) for name, text in wanted.items())
+
+
+def _all(verdicts: Iterable[Verdict]) -> Verdict:
+    """Return whether all hold: one that does not outweighs one that is unknown."""
+    known = list(verdicts)
+    return False if False in known else None if None in known else True
 
 
 def _package(machine: Machine, name: str, wanted: str) -> Verdict:
@@ -92,17 +97,13 @@ def _text(name: str) -> Callable[[Machine, str], Verdict]:
     return predicate
 
 
-def _driver(machine: Machine, wanted: str) -> Verdict:
-    return _within(machine.nvidia_driver, wanted) if machine.nvidia_driver else None
-
-
 def _installed(machine: Machine, wanted: dict[str, Any]) -> Verdict:
     """At least so many of these packages are there; a package that is not listed is taken for absent."""
     return sum(name in machine.packages for name in wanted["of"]) >= int(wanted["least"])
 
 
 def _builds_differ(machine: Machine, names: list[str]) -> Verdict:
-    """Say whether packages come from different indexes, by the local part of their versions, as `+cu130`."""
+    """Return whether packages come from different indexes, by the local parts of their versions (`2.9.1+cu130`)."""
     versions = [machine.packages[name] for name in names if name in machine.packages]
     tags = {re.split(r"\.git|\.lw", version.partition("+")[2])[0] for version in versions if "+" in version}
     return len(tags) > 1
@@ -114,7 +115,7 @@ def _targets(machine: Machine, least: int) -> Verdict:
     return len(known) >= least if known else None
 
 
-def _size(name: str) -> Callable[[Machine, str], Verdict]:
+def _range(name: str) -> Callable[[Machine, str], Verdict]:
     def predicate(machine: Machine, wanted: str) -> Verdict:
         value = getattr(machine, name)
         return None if value is None else _within(str(value), wanted)
@@ -123,17 +124,20 @@ def _size(name: str) -> Callable[[Machine, str], Verdict]:
 
 
 def _env_any(machine: Machine, wanted: dict[str, str]) -> Verdict:
-    """Ask of each variable whether it is set to what its pattern describes; one is enough."""
-    known = [bool(re.search(text, machine.env[name])) for name, text in wanted.items() if name in machine.env]
+    """One of these variables, at least, is set to what its pattern describes."""
+    known = [verdict for verdict in _variables(machine, wanted) if verdict is not None]
     return any(known) if known else None
 
 
 def _env(machine: Machine, wanted: dict[str, str]) -> Verdict:
-    """Each variable is set to what the pattern describes; a variable that is not listed is unknown."""
-    answers = [
-        bool(re.search(text, machine.env[name])) if name in machine.env else None for name, text in wanted.items()
-    ]
-    return False if False in answers else None if None in answers else True
+    """Each variable is set to what its pattern describes."""
+    return _all(_variables(machine, wanted))
+
+
+def _variables(machine: Machine, wanted: dict[str, str]) -> Iterator[Verdict]:
+    """Compare each variable with its pattern; one that is not listed is unknown."""
+    for name, pattern in wanted.items():
+        yield bool(re.search(pattern, machine.env[name])) if name in machine.env else None
 
 
 PREDICATES: dict[str, tuple[type, Callable[[Machine, Any], Verdict]]] = {
@@ -150,9 +154,9 @@ PREDICATES: dict[str, tuple[type, Callable[[Machine, Any], Verdict]]] = {
     "python_bits": (int, _equals("python_bits")),
     "rosetta": (bool, _equals("rosetta")),
     "container": (str, _text("container")),
-    "driver": (str, _driver),
-    "disk_free_gb": (str, _size("disk_free_gb")),
-    "memory_gb": (str, _size("memory_gb")),
+    "driver": (str, _range("nvidia_driver")),
+    "disk_free_gb": (str, _range("disk_free_gb")),
+    "memory_gb": (str, _range("memory_gb")),
     "installed": (dict, _installed),
     "builds_differ": (list, _builds_differ),
     "targets": (int, _targets),
@@ -162,25 +166,25 @@ PREDICATES: dict[str, tuple[type, Callable[[Machine, Any], Verdict]]] = {
 
 
 def ask(machine: Machine, facts: dict[str, Any]) -> dict[str, Verdict]:
-    """Answer each question of a rule about a machine."""
+    """Answer each of a rule's questions about a machine, by the question's name."""
     return {name: PREDICATES[name][1](machine, wanted) for name, wanted in facts.items()}
 
 
 def check_facts(facts: dict[str, Any], where: str) -> None:
-    """Raise `ValueError` for a question that is not in the list, `TypeError` for an argument of another kind."""
+    """Raise `ValueError` for a question or pattern that is wrong, `TypeError` for an argument of another kind."""
     for name, wanted in facts.items():
         if name not in PREDICATES:
             raise ValueError(f"{where}: there is no predicate {name!r}; there are {', '.join(PREDICATES)}")
         if not isinstance(wanted, PREDICATES[name][0]):
             raise TypeError(f"{where}: {name} wants a {PREDICATES[name][0].__name__}, not {wanted!r}")
         try:
-            ask(_outspoken(wanted), {name: wanted})
+            ask(_all_known(wanted), {name: wanted})
         except (InvalidSpecifier, re.error) as error:
             raise ValueError(f"{where}: {name}: {error}") from error
 
 
-def _outspoken(wanted: object) -> Machine:
-    """Make a machine that knows every fact, so that every argument of a predicate is really read."""
+def _all_known(wanted: object) -> Machine:
+    """Return a machine of which every fact is known, so that a predicate really reads its argument."""
     named = dict.fromkeys(wanted, "1") if isinstance(wanted, dict) else {}
     return Machine(
         os_version="1",

@@ -1,4 +1,4 @@
-"""Finds the few lines of a huge text that hold a literal of some rule, in one pass (Aho-Corasick)."""
+"""Finds, in one pass (Aho-Corasick), the few lines of a huge log that hold a literal of some rule."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from importlib.util import find_spec
 
+# All chosen; tests/benchmarks/diagnose_speed.py shows what they cost on logs that repeat a line for megabytes.
 MOST_LINES = 200  # with the same literal that are looked at in one piece
 ENOUGH = 60  # lines of different shapes after which a literal is no longer looked for
 NEAR = 150  # bytes before and after a literal that make the shape of its line
@@ -13,7 +14,7 @@ FIRST = 1 << 16  # bytes of a piece that show which literals stand in every othe
 
 
 class Prefilter:
-    """Knows the literals to look for, and how many lines of each were kept so far."""
+    """Looks for literals in one piece of a log after another, and remembers how many lines of each it has found."""
 
     def __init__(self, literals: Iterable[str]) -> None:
         self._left = {literal.encode(): ENOUGH for literal in sorted(set(literals))}

@@ -7,20 +7,25 @@ import tomllib
 from functools import cache
 from importlib.resources import files
 
-from assistant.diagnose.patterns import literals
 from assistant.diagnose.predicates import check_facts
 from assistant.model.finding import Severity
 from assistant.model.plan import Backend
 from assistant.model.record import Record, from_plain
 
 SHORTEST = 3  # characters of a literal that is looked for; two where they are Chinese
+# The parts of a pattern: `\.` (a character), `\d` or `[a-z]`, `(` `)` `|`, `?` `*` `{0,3}`, `+` `{2}` `.` `^`, `x`.
+_PARTS = re.compile(
+    r"\\([^A-Za-z0-9])|\\.|\[(?:\\.|[^\]\\]){1,200}\]|([()|])|([?*]|\{0(?:,\d*)?\})\??|[+^$.]\??|\{\d+(?:,\d*)?\}\??|(.)",
+    re.DOTALL,
+)
+_MARKED = re.compile("«([^»]{1,200})»")
 
 
 class Sign(Record, frozen=True):
-    """One picture of a cause: all that is named must hold.
+    """One way in which a cause shows: all that is named must hold.
 
-    `any`: patterns of which one stands in a line of the log; `all`: patterns that all do; `none`: that none may.
-    Patterns are lower-case regular expressions; «…» marks texts of which each match holds one (see `patterns.py`).
+    `any`: patterns of which one matches in the log; `all`: patterns that all do; `none`: patterns of which none may.
+    Patterns are lower-case regular expressions; «…» marks texts of which each match holds one (see `literals`).
     `facts` must be known to hold, `unless` must not be known to hold; `likely` must not be known to fail, and where
     it is unknown the user is asked.
     """
@@ -34,16 +39,16 @@ class Sign(Record, frozen=True):
     confidence: float = 0.8
 
 
-class Wish(Record, frozen=True):
-    """The plan that a remedy means: a backend, or none for whatever fits the machine; other pins, another Python."""
+class PlanRequest(Record, frozen=True):
+    """The plan that a remedy asks for: a backend, or whatever fits the machine for None; other pins, another Python."""
 
     backend: Backend | None = None
     python: str | None = None
     pins: tuple[str, ...] = ()
 
 
-class Way(Record, frozen=True):
-    """One remedy; `facts` and `unless` say where it can work. `plan` is a wish that the shell turns into a plan.
+class RuleRemedy(Record, frozen=True):
+    """One remedy of a rule; `facts` and `unless` say where it can work, as in `Sign`.
 
     `launch` is set where applications are to be started for the backend of the diagnosis' first plan.
     """
@@ -52,22 +57,27 @@ class Way(Record, frozen=True):
     commands: tuple[str, ...] = ()
     env: dict[str, str] = {}
     check: tuple[str, ...] = ()
-    plan: Wish | None = None
+    plan: PlanRequest | None = None
     launch: bool = False
     facts: dict[str, object] = {}
     unless: dict[str, object] = {}
 
 
 class Rule(Record, frozen=True):
-    """One cause: how it shows (`sign`, alternatives), why it happens, the ways out (`remedy`), who says so."""
+    """One cause: how it shows (`sign`, alternatives), why it happens, what helps (`remedy`), and who says so."""
 
     key: str
     title: str
     cause: str
     sign: tuple[Sign, ...]
-    remedy: tuple[Way, ...]
+    remedy: tuple[RuleRemedy, ...]
     sources: tuple[str, ...]
     severity: Severity = Severity.ERROR
+
+    @property
+    def patterns(self) -> tuple[str, ...]:
+        """All patterns of all signs."""
+        return tuple(text for sign in self.sign for group in (sign.any, sign.all, sign.none) for text in group)
 
 
 class _File(Record, frozen=True):
@@ -80,21 +90,51 @@ class Rules:
 
     def __init__(self, rules: tuple[Rule, ...]) -> None:
         self.rules = rules
-        self.literals = {text: literals(text) for rule in rules for text in _patterns(rule)}
+        self.literals = {text: literals(text) for rule in rules for text in rule.patterns}
+
+
+@cache
+def literals(pattern: str) -> frozenset[str]:
+    """Return texts of which every match holds at least one: those marked with «…», else one for each alternative.
+
+    Unmarked, it is the longest run of plain characters that stands outside all brackets; "" where there is none.
+    """
+    if marked := _MARKED.findall(pattern):
+        return frozenset(re.sub(r"\\(.)", r"\1", text) for text in marked)
+    alternatives, depth = [[""]], 0
+    for escaped, bracket, optional, plain in _PARTS.findall(pattern):
+        depth += {"(": 1, ")": -1}.get(bracket, 0)
+        runs = alternatives[-1]
+        if bracket == "|" and depth == 0:
+            alternatives.append([""])
+        elif depth == 0 and (escaped or plain):
+            runs[-1] += escaped or plain
+        else:
+            runs[-1] = runs[-1][:-1] if optional else runs[-1]
+            runs.append("")
+    return frozenset(max(runs, key=len) for runs in alternatives)
+
+
+@cache
+def compiled(pattern: str) -> re.Pattern[str]:
+    """Return the regular expression; texts are searched with plain quotes, so « and » can only be marks."""
+    return re.compile(pattern.replace("«", "").replace("»", ""))
 
 
 def read_rules(text: str, name: str) -> tuple[Rule, ...]:
-    """Read one file of rules; raise `BadInput` or `ValueError` naming what is wrong in it."""
+    """Read one file of rules; raise `BadInput`, `ValueError` or `TypeError` naming what is wrong in it."""
     rules = from_plain(tomllib.loads(text), _File, name).rule
     for rule in rules:
-        for pattern in _patterns(rule):
+        for pattern in rule.patterns:
             if re.search(r"(?<!\\)[A-Z]", pattern):
                 raise ValueError(f"{name}, {rule.key}: {pattern!r} has capitals, but logs are searched in lower case")
             if min(map(len, literals(pattern))) < (SHORTEST if pattern.isascii() else 2):
                 raise ValueError(
                     f"{name}, {rule.key}: {pattern!r} shows no literal text; mark one, as in «out of memory»"
                 )
-        for facts in (*(f for s in rule.sign for f in (s.facts, s.unless, s.likely)), *_remedy_facts(rule)):
+        of_signs = [facts for sign in rule.sign for facts in (sign.facts, sign.unless, sign.likely)]
+        of_remedies = [facts for remedy in rule.remedy for facts in (remedy.facts, remedy.unless)]
+        for facts in of_signs + of_remedies:
             check_facts(facts, f"{name}, {rule.key}")
     return rules
 
@@ -106,11 +146,3 @@ def load_rules() -> Rules:
     names = sorted(item.name for item in folder.iterdir() if item.name.endswith(".toml"))
     texts = {name: folder.joinpath(name).read_text("utf-8") for name in names}
     return Rules(tuple(rule for name, text in texts.items() for rule in read_rules(text, name)))
-
-
-def _patterns(rule: Rule) -> list[str]:
-    return [text for sign in rule.sign for group in (sign.any, sign.all, sign.none) for text in group]
-
-
-def _remedy_facts(rule: Rule) -> list[dict[str, object]]:
-    return [facts for way in rule.remedy for facts in (way.facts, way.unless)]

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from assistant.labs.grade import Grade, grade
-from assistant.labs.lab import Lab
+from assistant.labs.lab import Lab, Text, texts
 from assistant.labs.scene import environment_with_torch
-from assistant.labs.texts import Text, texts
 
 __all__ = ["Grade", "Lab", "Text", "environment_with_torch", "grade", "texts"]

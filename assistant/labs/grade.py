@@ -1,4 +1,4 @@
-"""Reads learners' notebooks: which lab each one played, whether it was mended, and the points."""
+"""Grades learners' notebooks: which labs each one holds, whether they are solved, and the points."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 
 from assistant.host.files import read_plain
 from assistant.i18n import _, say
-from assistant.labs.lab import MIME, Score
-from assistant.labs.texts import texts
+from assistant.labs.lab import MIME, Score, texts
 from assistant.model.errors import AssistantError, BadInput
 from assistant.model.record import Record, from_plain
 
@@ -32,7 +31,14 @@ class Grade(Record, frozen=True):
 
 def grade(folder: Path) -> list[Grade]:
     """Grade every notebook below a folder, by the last check of each lab; raise `BadInput` for no folder."""
-    return [found for path in notebooks(folder) for found in _grades(path, str(path.relative_to(folder)))]
+    found: list[Grade] = []
+    for path in notebooks(folder):
+        name = str(path.relative_to(folder))
+        try:
+            found += grades_of(name, read_plain(path, NOTEBOOK_BYTES, follow=True))
+        except OSError as error:
+            found.append(Grade(notebook=name, fault=say("It is not a notebook: {reason}.", reason=error.strerror)))
+    return found
 
 
 def notebooks(folder: Path) -> list[Path]:
@@ -44,14 +50,6 @@ def notebooks(folder: Path) -> list[Path]:
     return [path for path in sorted(folder.rglob("*.ipynb")) if ".ipynb_checkpoints" not in path.parts]
 
 
-def _grades(path: Path, name: str) -> list[Grade]:
-    try:
-        content = read_plain(path, NOTEBOOK_BYTES, follow=True)
-    except OSError as error:
-        return [Grade(notebook=name, fault=say("It is no notebook: {reason}.", reason=error.strerror))]
-    return grades_of(name, content)
-
-
 def grades_of(name: str, content: bytes) -> list[Grade]:
     """Grade one notebook by its content."""
     import nbformat  # noqa: PLC0415 - the list of labs needs none of the notebooks' libraries
@@ -59,19 +57,18 @@ def grades_of(name: str, content: bytes) -> list[Grade]:
     try:
         notebook = nbformat.reads(content.decode(), as_version=4)  # type: ignore[no-untyped-call]
     except Exception as error:  # noqa: BLE001 - one bad file must not cost the others' grades
-        return [Grade(notebook=name, fault=say("It is no notebook: {reason}.", reason=type(error).__name__))]
+        return [Grade(notebook=name, fault=say("It is not a notebook: {reason}.", reason=type(error).__name__))]
     last = {score.lab: score for score in _scores(notebook)}
     if not last:
-        return [Grade(notebook=name, fault=say("It holds no check of a lab."))]
+        return [Grade(notebook=name, fault=say("It contains no check of a lab."))]
     return [Grade(name, score.lab, score.solved, score.points) for score in last.values()]
 
 
 def _scores(notebook: NotebookNode) -> Iterator[Score]:
-    """Give what each check in a notebook told, in order; whatever has another form or names no lab is passed over."""
+    """Yield the score of each check in a notebook, in order; what has another form or names no lab is skipped."""
     for cell in notebook.cells:
         for output in cell.get("outputs", ()):
-            told = output.get("data", {}).get(MIME)
             with suppress(AssistantError):
-                score = from_plain(told, Score, MIME)
+                score = from_plain(output.get("data", {}).get(MIME), Score, MIME)
                 if score.lab in texts():
                     yield score

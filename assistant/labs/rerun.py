@@ -1,8 +1,8 @@
-"""Runs learners' notebooks anew, so that a grade rests on what their cells do: apart from one another and from us.
+"""Runs learners' notebooks anew, so that a grade rests on what their cells do, isolated from one another and from us.
 
 Each runs in a child with limits, in a throw-away copy of its folder, without its grader's variables and home; within
-bubblewrap unless the grader trusts every learner. What a cell displays is still believed: a learner who writes the
-output that a lab's check writes forges it, as both run in one process.
+bubblewrap unless the grader trusts every learner. What a cell displays is still believed: a learner can forge the
+output of a lab's check, as both run in one process.
 """
 
 from __future__ import annotations
@@ -46,10 +46,10 @@ def rerun(
     if not trusted and (reason := obstacle()):
         raise BadInput(
             _(
-                "The learners' notebooks are programs, and nothing here can shut them in: {reason}.",
+                "The learners' notebooks are programs, and nothing here can isolate them: {reason}.",
                 reason=reason,
             ),
-            hint=_("Install bubblewrap (Debian: apt install bubblewrap); or trust them all, with --i-trust-these."),
+            hint=_("Install bubblewrap (Debian: apt install bubblewrap), or trust them all with --i-trust-these."),
         )
     most = memory or share_of_memory(SHARE, LEAST_MEMORY)
     bounds = Limits(seconds or RUN_SECONDS, most, processes=PROCESSES, file_bytes=FILE_BYTES)
@@ -57,29 +57,19 @@ def rerun(
     torch = environment_with_torch() if any(map(_plays, found)) else ""
     for path in found:
         bubble = None if trusted else Bubble(places_of(torch) if torch else (), network)
-        yield from _run(path, str(path.relative_to(folder)), Apart(bubble, bounds, torch))
+        yield from _run(path, str(path.relative_to(folder)), torch, bounds, bubble)
 
 
-class Apart:
-    """How one notebook is run: what it sees, what it may use, and which Python has torch ("" for none)."""
-
-    def __init__(self, bubble: Bubble | None, limits: Limits, torch: str) -> None:
-        self.bubble, self.limits, self.torch = bubble, limits, torch
-
-    def run(self, folder: Path, name: str) -> Outcome:
-        """Run a notebook in the copy of its folder."""
-        task = to_json(Task(notebook=name, torch=self.torch))
-        work = folder / "work"
-        return confine("assistant.labs.runner", self.limits, folder, stdin=task, bubble=self.bubble, work=work)
-
-
-def _run(path: Path, name: str, apart: Apart) -> list[Grade]:
+def _run(path: Path, name: str, torch: str, limits: Limits, bubble: Bubble | None) -> list[Grade]:
+    """Run a notebook in a copy of its folder, in the sandbox `bubble` if there is one; grade the outcome."""
+    task = to_json(Task(notebook=path.name, torch=torch))
     with TemporaryDirectory(prefix="lab-", ignore_cleanup_errors=True) as place:
         folder = Path(place).resolve()
+        work = folder / "work"
         try:
-            _copy(path, folder / "work")
-            done = apart.run(folder, path.name)
-            fault = _fault(done, apart.limits)
+            _copy(path, work)
+            done = confine("assistant.labs.runner", limits, folder, stdin=task, bubble=bubble, work=work)
+            fault = _fault(done, limits)
             return [Grade(notebook=name, fault=fault)] if fault else grades_of(name, _result(folder))
         except OSError as error:
             reason = error.strerror or type(error).__name__
@@ -87,14 +77,14 @@ def _run(path: Path, name: str, apart: Apart) -> list[Grade]:
 
 
 def _result(folder: Path) -> bytes:
-    """Read what came of a run; a learner may have put a pipe or a link in its place."""
+    """Read the notebook that a run has left; a learner may have put a pipe or a link in its place."""
     if (folder / "work").is_symlink():
         raise OSError(0, say("it is not a plain file"))
     return read_plain(folder / "work" / DONE, NOTEBOOK_BYTES)
 
 
 def _fault(done: Outcome, limits: Limits) -> str:
-    """Say which limit ended a run, or what it died of."""
+    """Return which limit ended a run, or why it failed; "" where it succeeded."""
     if done.reached == "time":
         return say("It took longer than {limit:g} s.", limit=limits.seconds)
     if done.reached == "memory":
@@ -106,7 +96,7 @@ def _fault(done: Outcome, limits: Limits) -> str:
 
 
 def _plays(path: Path) -> bool:
-    """Tell whether a notebook seems to play a lab, for which torch may be needed."""
+    """Return whether a notebook seems to use a lab, for which torch may be needed."""
     try:
         return bool(_PLAYS.search(read_plain(path, NOTEBOOK_BYTES)))
     except OSError:
@@ -131,7 +121,7 @@ def _copy(path: Path, place: Path) -> None:
 
 
 def _belongings(folder: Path) -> Iterator[tuple[Path, int]]:
-    """Give the plain files of a folder and of those folders in it that are nobody else's, with their sizes."""
+    """Yield a folder's plain files with their sizes, also those of folders inside it that hold no notebook."""
     for one in sorted(folder.iterdir()):
         found = one.lstat()
         if stat.S_ISDIR(found.st_mode) and not any(one.rglob("*.ipynb")):

@@ -12,7 +12,7 @@ from assistant.host.folders import user_cache
 from assistant.model.record import Record, from_json
 
 DONE = ".done.ipynb"
-CELL_SECONDS = 300
+CELL_SECONDS = 300  # chosen: a lab's cell installs packages at most
 KERNEL = "python3"
 
 
@@ -24,7 +24,7 @@ class Task(Record, frozen=True):
 
 
 def main() -> None:
-    """Run the notebook; a cell that fails or takes too long is one that fails, and the rest runs."""
+    """Run the notebook to its end, also past cells that fail or take too long."""
     from jupyter_client.kernelspec import KernelSpecManager  # noqa: PLC0415 - the parent needs the names above only
     from nbclient import NotebookClient  # noqa: PLC0415 - likewise
 
@@ -41,7 +41,7 @@ def main() -> None:
 
 
 def _offer(torch: str) -> None:
-    """Show the labs the environment with torch where they look for their own."""
+    """Link the environment with torch into the cache folder, where labs look for one."""
     if torch:
         place = user_cache() / "torch-cpu"
         place.parent.mkdir(parents=True, exist_ok=True)

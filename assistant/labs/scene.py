@@ -21,26 +21,26 @@ from assistant.session.store import Store
 PROGRAMS = Path(__file__).with_name("programs")
 RUNTIME = Path(__file__).parents[1] / "runtime"
 MARKER = ".lab"  # only a folder that holds it is ever removed
-LIMIT_SECONDS = 180.0
+LIMIT_SECONDS = 180.0  # of one command; chosen: a few small wheels over a slow line
 # Jupyter's kernels force colours, which hide words; and a lab's own line takes `assistant`, however this was started.
 PLAIN = {"NO_COLOR": "1", "FORCE_COLOR": "", "CLICOLOR_FORCE": "0", STARTED_AS: ""}
 _PURELIB = "import sysconfig; print(sysconfig.get_path('purelib'))"
 
 
 class Outcome(NamedTuple):
-    """What a command ended with: its exit status and all that it printed."""
+    """The exit status of a command and all that it printed."""
 
     status: int
     text: str
 
     @property
     def last(self) -> str:
-        """The last line that says something."""
+        """The last line that is not blank."""
         return next((line for line in reversed(self.text.splitlines()) if line.strip()), "")
 
 
 def environment_with_torch() -> str:
-    """Find the Python of the last setup, else make a CPU environment in the assistant's cache folder; answer its path.
+    """Return the Python of the last setup, else of a CPU environment that is made in the assistant's cache folder.
 
     Raises `WorkFailed` with the installer's last words when it cannot be made.
     """
@@ -55,12 +55,12 @@ def environment_with_torch() -> str:
         command = [sys.executable, "-m", "assistant", "install", "--backend", "cpu", "--yes", "--target", str(target)]
         done = _run(command, places, 900.0)
         if done.status:
-            raise WorkFailed(verbatim(done.last), hint=_("Mend that and start the lab again."))
+            raise WorkFailed(verbatim(done.last), hint=_("Fix that, then start the lab again."))
     return str(python)
 
 
 class Scene:
-    """A folder in which one lab is played; `torch` is the Python of an environment with torch, made when needed."""
+    """The folder of one lab; `torch` is the Python of an environment with torch, made when needed."""
 
     def __init__(self, folder: Path, torch: str = "") -> None:
         self.folder = folder
@@ -77,7 +77,7 @@ class Scene:
         if self.folder.exists():
             if not (self.folder / MARKER).exists():
                 raise BadInput(
-                    _("{folder} holds something else than a lab.", folder=self.folder),
+                    _("{folder} holds something other than a lab.", folder=self.folder),
                     hint=_("Name another folder."),
                 )
             shutil.rmtree(self.folder)
@@ -99,11 +99,11 @@ class Scene:
         return path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
 
     def python(self, name: str = "env") -> Path:
-        """Name the interpreter of one of the scene's environments."""
+        """Return the interpreter of one of the scene's environments."""
         return interpreter(self.folder / name)
 
     def venv(self, name: str = "env", *, version: str = "", beside_torch: bool = False, seed: bool = False) -> None:
-        """Make an environment, on the Python of torch's one or of a `version`; `beside_torch` lets it see torch."""
+        """Make an environment, with another Python by `version`; `beside_torch` lets it see the packages of torch's."""
         base = version or (self.torch if beside_torch else sys.executable)
         self._need(self.uv("venv", *(["--seed"] if seed else []), "--python", base, str(self.folder / name)))
         if beside_torch:
@@ -123,7 +123,7 @@ class Scene:
         return self.call(python or self.python(), str(PROGRAMS / name), *arguments)
 
     def call(self, *argv: str | Path) -> Outcome:
-        """Run a program; it finds the scene's kernels and the files to take along, and this run's warnings stay out."""
+        """Run a program that finds the scene's kernels and the files of assistant/runtime; warnings are left out."""
         places = {"JUPYTER_PATH": str(self.folder), "PYTHONPATH": str(RUNTIME), "PYTHONWARNINGS": "ignore"}
         return _run([str(part) for part in argv], places)
 
@@ -141,35 +141,32 @@ class Scene:
         return outcome
 
     def _argv(self, program: str = "", *arguments: str) -> list[str]:
-        """Let the line work on the scene's environment by name: uv would take the one that this Python runs in."""
+        """Point a line at the scene's environment: uv would take the one that this Python runs in."""
         own, uv = str(self.python()), [sys.executable, "-m", "uv"]
         if program == "uv" and arguments[:1] == ("pip",):
             program, arguments = "uv pip", arguments[1:]
-        if program == "pip" and self._seeded:
+        seeded = any((self.folder / "env").glob("[Ll]ib*/**/site-packages/pip"))
+        if program == "pip" and seeded:
             return [own, "-m", "pip", *arguments, *(["--yes"] if arguments[:1] == ("uninstall",) else [])]
         tools = {"python": [own], "assistant": [sys.executable, "-m", "assistant"], "uv": uv}
         if program in {"pip", "uv pip"}:
             return [*uv, "pip", *arguments[:1], "--python", own, *arguments[1:]]
         if program not in tools:
             raise BadInput(
-                _("{program} is no program of the labs.", program=program or '""'),
+                _("{program} is not a program that labs can run.", program=program or '""'),
                 hint=_("A line begins with one of: {names}.", names="python, pip, uv, assistant"),
             )
         return [*tools[program], *arguments]
 
-    @property
-    def _seeded(self) -> bool:
-        return any((self.folder / "env").glob("[Ll]ib*/**/site-packages/pip"))
-
     def bare(self, text: str) -> str:
-        """Take the places of this machine out of what a program printed."""
+        """Replace this machine's paths in what a program printed by short names."""
         known = {self.folder: "lab", PROGRAMS: "programs", Path(self._torch or self.folder).parents[1]: "torch"}
         for path, name in known.items():
             text = text.replace(str(path), name)
         return text
 
     def _filled(self, text: str) -> str:
-        """Put the scene's own places into a text: its folder, the python of `work`, the address of `upstream`."""
+        """Fill in a text's placeholders: the scene's folder, the python of `work`, the address of `upstream`."""
         places = {
             "{lab}": str(self.folder),
             "{work}": str(self.python("work")),
@@ -182,14 +179,16 @@ class Scene:
     @staticmethod
     def _need(outcome: Outcome) -> None:
         if outcome.status:
-            raise WorkFailed(verbatim(outcome.last), hint=_("Mend that and start the lab again."))
+            raise WorkFailed(verbatim(outcome.last), hint=_("Fix that, then start the lab again."))
 
 
 def _run(argv: list[str], environment: Mapping[str, str] | None = None, limit: float = LIMIT_SECONDS) -> Outcome:
     lines: list[str] = []
-    told = {**PLAIN, "UV_LINK_MODE": "copy"} if sys.platform == "win32" else PLAIN
+    # Windows does not delete a file while a program has loaded another hard link to it, such as this very Python from
+    # uv's cache: https://github.com/astral-sh/uv/issues/7918
+    settings = {**PLAIN, "UV_LINK_MODE": "copy"} if sys.platform == "win32" else PLAIN
     try:
-        status = stream(argv, lines.append, environment={**told, **(environment or {})}, limit=limit)
+        status = stream(argv, lines.append, environment={**settings, **(environment or {})}, limit=limit)
     except TimeoutError:
-        return Outcome(124, "\n".join([*lines, say("No end after {seconds:.0f} s.", seconds=limit)]))
+        return Outcome(124, "\n".join([*lines, say("Not finished after {seconds:.0f} s.", seconds=limit)]))
     return Outcome(status, os.linesep.join(lines).replace(os.linesep, "\n"))

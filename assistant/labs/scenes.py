@@ -1,4 +1,4 @@
-"""What each lab breaks for real, how its symptom shows, and what counts as mended."""
+"""What each lab really breaks, how that shows, and what counts as fixed."""
 
 from __future__ import annotations
 
@@ -24,12 +24,19 @@ from assistant.model.record import from_json
 from assistant.plan import make_plans
 
 
-class Play(NamedTuple):
-    """One lab's deeds: `breaks` prepares the folder, `symptom` shows the failure, `fault` tells what is still wrong."""
+class Exercise(NamedTuple):
+    """One lab: `breaks` prepares the folder, `symptom` runs what fails, `fault` returns what is still wrong.
+
+    Without a `fault` of its own, a lab is solved when its symptom succeeds.
+    """
 
     breaks: Callable[[Scene], None]
     symptom: Callable[[Scene], Outcome]
-    fault: Callable[[Scene], Text]
+    fault: Callable[[Scene], Text] | None = None
+
+    def remaining(self, scene: Scene) -> Text:
+        """Return what is still wrong; "" when the lab is solved."""
+        return self.fault(scene) if self.fault else _fails(self.symptom(scene))
 
 
 def _fails(outcome: Outcome) -> str:
@@ -94,21 +101,13 @@ def _break_numpy(scene: Scene) -> None:
 
 
 def _import_runtime(scene: Scene) -> Outcome:
-    """Python goes on after the complaint with half a module, so any word but the program's own is a failure."""
+    """Import it: Python goes on after the complaint with half a module, so any other output is a failure."""
     done = scene.call(scene.python(), "-c", "import onnxruntime; print(len(onnxruntime.get_available_providers()) > 0)")
     return Outcome(0, "") if done.text.strip() == "True" else Outcome(1, done.text.strip().removesuffix("True"))
 
 
-def _break_build(scene: Scene) -> None:
-    scene.venv(beside_torch=True)
-
-
-def _ask_cuda(scene: Scene) -> Outcome:
-    return scene.call(scene.python(), "-c", "import torch; torch.ones(2, device='cuda')")
-
-
 class _Chosen(Struct):
-    """What decides of a plan that `assistant plan --json` printed."""
+    """What decides in a plan that `assistant plan --json` printed."""
 
     backend: Backend
     variant: str
@@ -134,7 +133,7 @@ def _plan_fault(scene: Scene, machine: str) -> Text:
         return say("The plan in answer.json does not use the GPU.")
     if (answer.variant, answer.torch) not in right:
         return say(
-            "torch {torch} with {variant} does not run on that machine as it stands.",
+            "torch {torch} with {variant} does not run on that machine as it is.",
             torch=answer.torch,
             variant=answer.variant,
         )
@@ -157,7 +156,7 @@ def _on_device(scene: Scene, device: str) -> Outcome:
 
 
 def _break_mirror(scene: Scene) -> None:
-    """Lay two indexes of one small package; the mirror's file is not the one that its page promises."""
+    """Make two indexes of one small package; the mirror's file is not the one that its page promises."""
     genuine, altered = _wheel(42), _wheel(666)
     for place, content in (("upstream", genuine), ("mirror", altered)):
         folder = scene.folder / place / "simple" / "lab-demo"
@@ -200,7 +199,7 @@ def _mirror_fault(scene: Scene) -> str:
 
 
 def _break_model(scene: Scene) -> None:
-    """Write a model whose inner values do not fit FP16, at an opset past DirectML's kernels, and a naive conversion."""
+    """Write a model whose inner values exceed FP16, with an opset newer than DirectML's kernels; and a naive copy."""
     import onnx  # noqa: PLC0415 - only this lab needs it
 
     for name, half in (("model.onnx", False), ("naive.onnx", True)):
@@ -235,24 +234,24 @@ _OLD_DRIVER = "linux-ubuntu2404-rtx5070ti-driver570"
 _CPU_BUILD = "linux-ubuntu2404-rtx2080ti"
 
 SCENES = {
-    "directml-on-linux": Play(_break_directml, _start_program, _directml_fault),
-    "wrong-kernel": Play(_break_kernel, _use_kernel, lambda scene: _fails(_use_kernel(scene))),
-    "two-onnxruntimes": Play(_break_runtimes, _ask_provider, _runtimes_fault),
-    "numpy-abi": Play(_break_numpy, _import_runtime, lambda scene: _fails(_import_runtime(scene))),
-    "cpu-build": Play(_break_build, _ask_cuda, lambda scene: _plan_fault(scene, _CPU_BUILD)),
-    "missing-solve": Play(
-        _break_solve, lambda scene: _on_device(scene, "lacking"), lambda scene: _fails(_on_device(scene, "lacking"))
+    "directml-on-linux": Exercise(_break_directml, _start_program, _directml_fault),
+    "wrong-kernel": Exercise(_break_kernel, _use_kernel),
+    "two-onnxruntimes": Exercise(_break_runtimes, _ask_provider, _runtimes_fault),
+    "numpy-abi": Exercise(_break_numpy, _import_runtime),
+    "cpu-build": Exercise(
+        lambda scene: scene.venv(beside_torch=True),
+        lambda scene: scene.call(scene.python(), "-c", "import torch; torch.ones(2, device='cuda')"),
+        lambda scene: _plan_fault(scene, _CPU_BUILD),
     ),
-    "silent-cpu": Play(
-        _break_silently, lambda scene: _on_device(scene, "silent"), lambda scene: _fails(_on_device(scene, "silent"))
-    ),
-    "onnx-overflow": Play(
+    "missing-solve": Exercise(_break_solve, lambda scene: _on_device(scene, "lacking")),
+    "silent-cpu": Exercise(_break_silently, lambda scene: _on_device(scene, "silent")),
+    "onnx-overflow": Exercise(
         _break_model,
         lambda scene: _run_model(scene, "naive.onnx"),
         lambda scene: _fails(_run_model(scene, "fixed.onnx")),
     ),
-    "wrong-hash": Play(_break_mirror, _install_demo, _mirror_fault),
-    "driver-too-old": Play(
+    "wrong-hash": Exercise(_break_mirror, _install_demo, _mirror_fault),
+    "driver-too-old": Exercise(
         lambda _scene: None,
         lambda scene: scene.program("old_driver.py", python=sys.executable),
         lambda scene: _plan_fault(scene, _OLD_DRIVER),

@@ -34,7 +34,7 @@ ORDER = ("cuda", "rocm", "xpu", "mps", "directml", "cpu")
 
 
 class DeviceError(RuntimeError):
-    """The device asked for cannot be had; the message says why and what to do."""
+    """The requested device is not available; the message says why and what to do."""
 
 
 class Choice(NamedTuple):
@@ -46,23 +46,23 @@ class Choice(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """What a backend says of itself: how many devices it has and, when none, why."""
+    """A backend's report on itself: how many devices it has and, when none, why."""
 
     devices: int
     why: str = ""
 
 
 def pick_device(wanted: str | None = None) -> torch.device:
-    """Give the best device that works, or the one that `wanted` or else `INFERENCE_DEVICE` names.
+    """Return the best device that works, or the one that `wanted` or else `INFERENCE_DEVICE` names.
 
     Names: cuda, rocm, xpu, mps, directml, cpu, auto; with an index where there are several, as in cuda:1.
-    Raises `DeviceError` when a device that was named cannot be had.
+    Raises `DeviceError` when a device that was named is not available.
     """
     return choose_device(wanted).device
 
 
 def choose_device(wanted: str | None = None) -> Choice:
-    """Do what `pick_device` does and tell the reason too."""
+    """Do what `pick_device` does; return the backend and the reason, too."""
     source = "the program" if wanted else f"{VARIABLE} in the environment"
     name = (wanted or os.environ.get(VARIABLE, "")).strip().lower()
     if name in {"", "auto"}:
@@ -93,7 +93,7 @@ def _forced(backend: str, index: int, source: str) -> Choice:
 
 
 def _best() -> Choice:
-    """Take the first backend in order that has a device on which one plus one is two."""
+    """Return the first backend in order that has a device on which one plus one is two."""
     passed_over: list[str] = []
     for backend in ORDER:
         answer = ask(backend)
@@ -106,7 +106,7 @@ def _best() -> Choice:
 
 
 def _trial(device: torch.device) -> str:
-    """Add two numbers on a device; tell in one line what went wrong, "" when nothing did."""
+    """Add two numbers on a device; return in one line what went wrong, "" when nothing did."""
     try:
         two = float((torch.ones(2, device=device) + 1)[1])
     except Exception as error:  # noqa: BLE001 - whatever a backend raises rules it out
@@ -115,15 +115,15 @@ def _trial(device: torch.device) -> str:
 
 
 def ask(backend: str) -> Answer:
-    """Ask one backend for its number of devices; what goes wrong becomes the reason for having none."""
-    with warnings.catch_warnings(record=True) as said:
+    """Return a backend's number of devices; what goes wrong becomes the reason for having none."""
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
             answer = _ASK[backend]()
         except Exception as error:  # noqa: BLE001 - a broken library is an answer too
             return Answer(0, _line(error))
-    if not answer.devices and said:
-        return Answer(0, _line(said[0].message))  # such as a driver that is too old
+    if not answer.devices and caught:
+        return Answer(0, _line(caught[0].message))  # such as a driver that is too old
     return answer
 
 
@@ -187,7 +187,7 @@ def _line(error: object) -> str:
 
 
 def supports(device: torch.device, dtype: torch.dtype) -> bool:
-    """Tell by trying whether a device computes in a type: MPS has no float64, many Intel GPUs have none either."""
+    """Return, by trying, whether a device can compute in a type: MPS and many Intel GPUs have no float64."""
     try:
         values = torch.ones(2, dtype=dtype).to(device)
         return bool((values + values).cpu()[0] == 2)  # noqa: PLR2004
@@ -196,7 +196,7 @@ def supports(device: torch.device, dtype: torch.dtype) -> bool:
 
 
 def best_dtype(device: torch.device) -> torch.dtype:
-    """Give the type in which inference is fastest while safe: bfloat16 or float16 on a GPU, float32 on a CPU."""
+    """Return the fastest type that is safe for inference: bfloat16 or float16 on a GPU, float32 on a CPU."""
     if device.type == "cpu":
         return torch.float32
     if device.type == "cuda" and not _native_bfloat16(device):
@@ -207,13 +207,13 @@ def best_dtype(device: torch.device) -> torch.dtype:
 
 
 def _native_bfloat16(device: torch.device) -> bool:
-    """Leave out GPUs before Ampere, on which CUDA computes bfloat16 slowly in software."""
+    """Return whether a GPU has bfloat16 in hardware; before Ampere, CUDA computes it slowly in software."""
     return bool(torch.version.hip) or torch.cuda.get_device_capability(device)[0] >= 8  # noqa: PLR2004
 
 
 @contextlib.contextmanager
 def autocast(device: torch.device, dtype: torch.dtype | None = None) -> Iterator[None]:
-    """Compute in mixed precision where the backend can; elsewhere (DirectML, float32) change nothing.
+    """Open a block in mixed precision where the backend can; elsewhere (DirectML, float32) change nothing.
 
     `dtype` is `best_dtype(device)` unless given.
     """

@@ -38,11 +38,15 @@ __all__ = ["CpuFallback", "Fallbacks", "cpu_fallback", "explain_fallbacks", "ins
 # What torch calls the devices and dispatch keys of these backends.
 DEVICES = {"directml": "privateuseone", "rocm": "cuda"}
 KEYS = {"mps": "MPS", "cuda": "CUDA", "xpu": "XPU", "privateuseone": "PrivateUse1"}
+# What torch says of an operator that a device lacks, and of one that a backend itself runs on the CPU:
+#   The operator 'aten::_linalg_solve_ex.result' is not currently implemented for the MPS device. …
+#   Could not run 'aten::nonzero' with arguments from the 'PrivateUse1' backend. …
+#   The operator 'aten::nonzero' is not currently supported on the DML backend and will fall back to run on the CPU. …
 MISSING = re.compile(r"operator '[\w:.]+' is not current(ly)? implemented for|Could not run '[\w:.]+' with arg")
 SILENT = re.compile(r"operator '([\w:.]+)' is not currently supported on the \w+ backend and will fall back")
 COMPOSITE = ("CompositeImplicitAutograd", "CompositeExplicitAutograd", "CompositeExplicitAutogradNonFunctional")
 LOOK_EVERY = 256  # operators between two looks at the device's memory
-HEAVY_SHARE, SMALL_BYTES, MANY_CALLS = 0.2, 1 << 16, 20
+HEAVY_SHARE, SMALL_BYTES, MANY_CALLS = 0.2, 1 << 16, 20  # from where on `advice` speaks; chosen
 MEGABYTE = 1 << 20
 Operator = Any  # torch's OpOverload
 Value = Any  # an argument or result of an operator
@@ -76,7 +80,7 @@ class Row:
     waiting: float = 0.0
 
     def cells(self) -> list[str]:
-        """Write the row for a table."""
+        """Return the row as the cells of a table."""
         sizes = [f"{size / MEGABYTE:.2f} MiB" for size in (self.to_cpu, self.back)]
         times = [f"{1e3 * seconds:.2f} ms" for seconds in (self.copying, self.computing)]
         return [self.operator, str(self.calls), *sizes, *times, self.where]
@@ -96,7 +100,7 @@ class Fallbacks:
 
     @property
     def rows(self) -> list[Row]:
-        """Give the rows, the longest time first."""
+        """Return the rows, the longest time first."""
         return sorted(self._rows.values(), key=lambda row: (-row.copying - row.computing, -row.calls))
 
     def remove(self) -> None:
@@ -112,7 +116,7 @@ class Fallbacks:
             setattr(row, name, getattr(row, name) + amount)
 
     def look(self, device: str) -> None:
-        """Look at the memory that torch holds on the device and at the most that it should hold."""
+        """Note the memory that torch holds on the device, and its limit."""
         module, held = _module(device), 0
         if hasattr(module, "driver_allocated_memory"):  # MPS
             held, self.limit_bytes = module.driver_allocated_memory(), getattr(module, "recommended_max_memory", int)()
@@ -121,7 +125,7 @@ class Fallbacks:
         self.peak_bytes = max(self.peak_bytes, held)
 
     def report(self) -> str:
-        """Write a table of all rows and the advice below it."""
+        """Return a table of all rows, with the advice below it."""
         titles = ["operator", "calls", "to CPU", "back", "copying", "computing", "from"]
         lines = [titles, *(row.cells() for row in self.rows)]
         widths = [max(len(line[column]) for line in lines) for column in range(len(titles))]
@@ -129,7 +133,7 @@ class Fallbacks:
         return "\n".join([*(table if self._rows else [f"Nothing fell back from {self.device}."]), *self.advice()])
 
     def advice(self) -> list[str]:
-        """Say what would help, most effective first."""
+        """Return what would help, most effective first."""
         return [*self._of_mps(), *self._of_costs()]
 
     def _of_mps(self) -> Iterator[str]:
@@ -169,7 +173,7 @@ class Fallbacks:
 
 
 def _module(device: str) -> Value:
-    """Give torch's module for a device that is there, else None."""
+    """Return torch's module for a device that is available, else None."""
     module = getattr(torch, device, None) if device in KEYS else None
     there: Value = torch.backends.mps if device == "mps" else module
     return module if there is not None and there.is_available() else None
@@ -189,11 +193,11 @@ class _Trip:
                 self.device = found
 
     def lives(self, value: Value) -> bool:
-        """Tell whether an argument is a tensor on the device."""
+        """Return whether an argument is a tensor on the device."""
         return isinstance(value, torch.Tensor) and value.device.type == self.kind
 
     def fetch(self, value: Value) -> Value:
-        """Copy a tensor of the device to the CPU, in its own type; other tensors stay."""
+        """Copy a tensor of the device to the CPU, in its own type; other values stay as they are."""
         if isinstance(value, torch.device):
             return torch.device("cpu") if value.type == self.kind else value
         if isinstance(value, torch.Generator) and value.device.type == self.kind:
@@ -222,7 +226,7 @@ class _Trip:
             self.returned += copy.nbytes
 
     def bring(self, value: Value) -> Value:
-        """Give the original of what was written, and move a new result to the device."""
+        """Map a CPU result back: return the original tensor for in-place outputs, else move it to the device."""
         if not isinstance(value, torch.Tensor) or value.device.type != "cpu":
             return value
         for original, copy in self.moved.values():
@@ -236,7 +240,7 @@ class _Trip:
 
 
 def _generator(original: torch.Generator) -> torch.Generator:
-    """Give the CPU's twin of a device's generator, which goes on counting from call to call."""
+    """Return the CPU's twin of a device's generator, which goes on from call to call."""
     twin = (id(original), original.initial_seed())
     if twin not in _GENERATORS:
         _GENERATORS[twin] = torch.Generator().manual_seed(twin[1])
@@ -248,7 +252,7 @@ def _is_view(func: Operator) -> bool:
 
 
 def _round_trip(func: Operator, args: Args, kwargs: Kwargs, trip: _Trip, seen: Fallbacks) -> Value:
-    """Run one operator on the CPU with copies of its arguments and note what it took."""
+    """Run one operator on the CPU with copies of its arguments, and note the time and the bytes that it took."""
     where, clock = user_line(), time.perf_counter
     begun = clock()
     getattr(_module(trip.kind), "synchronize", int)()  # else the time of queued work is taken for copying
@@ -269,7 +273,7 @@ def _name(func: Operator) -> str:
 
 
 def user_line() -> str:
-    """Name the nearest line that belongs neither to torch nor to this file."""
+    """Return the nearest line of the stack that belongs neither to torch nor to this file."""
     own = _name.__code__.co_filename
     frame: FrameType | None = sys._getframe(1)
     library = os.path.dirname(torch.__file__)  # noqa: PTH120 - quicker
@@ -319,23 +323,19 @@ class CpuFallback(TorchDispatchMode):  # type: ignore[misc]  # torch has no type
     def __torch_dispatch__(self, func: Operator, types: Value, args: Args = (), kwargs: Value = None) -> Value:
         """Run each operator as torch would; where the device lacks it, on the CPU."""
         self._operators += 1
-        if self._operators > LOOK_EVERY:
-            self._operators = 0
+        if self._operators % LOOK_EVERY == 0:
             self.seen.look(self.kind)
         begun = time.perf_counter()
         try:
             result = func(*args, **kwargs) if kwargs else func(*args)
         except self._caught as error:
             return self._catch(error, func, args, kwargs or {})
-        if self._heard:
-            self._settle(time.perf_counter() - begun, _Trip(self.kind, args, kwargs or {}), (args, kwargs))
+        if self._heard:  # the backend has just announced a fallback of its own
+            seconds, trip = time.perf_counter() - begun, _Trip(self.kind, args, kwargs or {})
+            sent = sum(value.nbytes for value in tree_leaves((args, kwargs)) if trip.lives(value))
+            while self._heard:
+                self.seen.note(self._heard.pop(), user_line(), computing=seconds, to_cpu=sent)
         return result
-
-    def _settle(self, seconds: float, trip: _Trip, arguments: Value) -> None:
-        """Give the fallback that the backend just told of its time, and the bytes of its arguments."""
-        sent = sum(value.nbytes for value in tree_leaves(arguments) if trip.lives(value))
-        while self._heard:
-            self.seen.note(self._heard.pop(), user_line(), computing=seconds, to_cpu=sent)
 
     def _catch(self, error: Exception, func: Operator, args: Args, kwargs: Kwargs) -> Value:
         trip = _Trip(self.kind, args, kwargs)
@@ -367,7 +367,7 @@ def explain_fallbacks(device: str = "directml") -> CpuFallback:
 
 
 def missing_operators(device: str = "mps") -> list[str]:
-    """Name, without running any, the operators that a CPU has and a device lacks (in the device's build of torch)."""
+    """Return, without running any, the operators that a CPU has and a device lacks (in the device's build of torch)."""
     has, key = torch._C._dispatch_has_kernel_for_dispatch_key, KEYS[DEVICES.get(device, device)]
     names = (name for name in torch._C._dispatch_get_all_op_names() if name.startswith("aten::"))
     return sorted(
@@ -380,7 +380,7 @@ def missing_operators(device: str = "mps") -> list[str]:
 def install(device: str = "mps", operators: Iterable[str] | None = None) -> Fallbacks:
     """Give the device a CPU kernel for each operator in `operators`, or for all that it lacks; views are left out.
 
-    The answer counts, and `remove` takes the kernels back. Names are the dispatcher's, as "aten::lgamma.out".
+    The result counts calls, and its `remove` takes the kernels back. Names are the dispatcher's: "aten::lgamma.out".
     """
     kind, seen = DEVICES.get(device, device), Fallbacks(device, library=torch.library.Library("aten", "IMPL"))
     for name in missing_operators(device) if operators is None else operators:

@@ -1,10 +1,9 @@
-"""What can happen to a guided setup: what the user does, and what its tasks tell."""
+"""What can happen to a guided setup: what the user does, and what its tasks report."""
 
 from __future__ import annotations
 
-from typing import Literal
-
 from assistant.i18n import Message
+from assistant.model.checks import Level
 from assistant.model.event import Event, JobFailed, Step
 from assistant.model.plan import Request
 from assistant.model.record import Record
@@ -18,7 +17,7 @@ class Begin(Record, frozen=True):
 
 
 class Told(Record, frozen=True):
-    """A running task spoke: its events since the last time."""
+    """A running task has reported something: its events since the last time."""
 
     events: tuple[Event, ...]
 
@@ -50,13 +49,13 @@ class Show(Record, frozen=True):
 
 
 class Choose(Record, frozen=True):
-    """Take another of the plans."""
+    """Take another of the plans, by its place."""
 
     index: int
 
 
 class Wish(Record, frozen=True):
-    """Ask for a backend, a Python or pins."""
+    """Set which backend, Python and pins to plan for."""
 
     request: Request
 
@@ -75,20 +74,21 @@ class SetFact(Record, frozen=True):
 
 
 class Fill(Record, frozen=True):
-    """Say how thoroughly to verify (`level`), into which folder to export ("" for the default), or what (`formats`)."""
+    """Set how thoroughly to verify, the folder to export to ("" for the default), or the formats; None leaves it."""
 
-    field: Literal["level", "folder", "formats"]
-    value: str | tuple[str, ...]
+    level: Level | None = None
+    folder: str | None = None
+    formats: tuple[str, ...] | None = None
 
 
 class Paste(Record, frozen=True):
-    """Give a log to be diagnosed."""
+    """Set the log to diagnose."""
 
     log: str
 
 
 class Mend(Record, frozen=True):
-    """Choose a way out, by its cause's key and its number as in "oom#1", for `Task.MEND` to carry out."""
+    """Choose a remedy, by its cause's key and its number as in "oom#1", for `Task.MEND` to apply."""
 
     way: str
 

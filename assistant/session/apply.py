@@ -1,4 +1,4 @@
-"""Rebuilds an exported setup, and compares it with what is there: how its lock, or a new plan, is chosen here."""
+"""Applies an exported setup to this machine, by its lock or by a new plan, and compares it with what is there."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ from assistant.plan import NIGHTLY, brings_cuda, make_plans
 
 
 class Course(Record, frozen=True, omit_defaults=False):
-    """How a configuration is applied here: its own `plan` to the letter, or (None) planned anew for `request`.
+    """How a configuration is applied here: its own `plan` exactly, or, where that is None, a new one for `request`.
 
-    `differs` is what changed on the machine.
+    `differs` is what has changed on the machine.
     """
 
     request: Request
@@ -42,9 +42,10 @@ class Course(Record, frozen=True, omit_defaults=False):
 
 
 def course(config: Config, here: Machine, catalog: Catalog, *, anew: bool = False) -> Course:
-    """Choose the way: to the letter on the same hardware where its plan still fits, else anew.
+    """Choose how to apply a configuration: exactly, on the same hardware where its plan still fits, else planned anew.
 
-    Who took another plan than the best then (a CPU build beside a GPU, say) gets its backend here, too, if it is there.
+    A plan that was not the best one then (a CPU build beside a GPU, say) was a deliberate choice: its backend is kept
+    where this machine has it.
     """
     plan, differs = config.plan, machine_drift(config.machine, here)
     pinned = Request(python=plan.python, pins=(f"torch=={plan.torch}",))
@@ -54,30 +55,30 @@ def course(config: Config, here: Machine, catalog: Catalog, *, anew: bool = Fals
         return Course(request=pinned, plan=_with_extras(config), differs=differs)
     then = _plans(config.machine, catalog, pinned)
     deliberate = bool(then) and not _alike(plan, then[0]) and any(plan.backend is other.backend for other in offered)
-    wished = Request(backend=plan.backend if deliberate else None)
-    best = next((other.backend for other in _plans(here, catalog, wished)), None)
-    tried = (replace(wished, python=pinned.python, pins=pinned.pins), replace(wished, python=pinned.python), wished)
+    free = Request(backend=plan.backend if deliberate else None)
+    best = next((other.backend for other in _plans(here, catalog, free)), None)
+    tried = (replace(free, python=pinned.python, pins=pinned.pins), replace(free, python=pinned.python), free)
     kept = (request for request in tried for other in _plans(here, catalog, request)[:1] if other.backend is best)
-    return Course(request=next(kept, wished), differs=differs)  # no pin is worth a GPU
+    return Course(request=next(kept, free), differs=differs)  # no pin is worth a GPU
 
 
 def unknown_requirements(plan: Plan, catalog: Catalog, trusted: Iterable[str] = ()) -> tuple[str, ...]:
-    """Name the packages, extras included, that a plan asks for and no plan of the catalogue's own would.
+    """Return the packages, with their extras, that a plan asks for and no plan of the catalogue's own would.
 
     A name that only looks like a known one is unknown: it is compared as installers read it, letter by letter.
     """
-    accepted = {_asked(Requirement(line)) for line in trusted}
-    found = dict.fromkeys(_asked(need) for line in plan.requirements if not _known(need := Requirement(line), catalog))
-    return tuple(name for name in found if name not in accepted)
+    accepted = {_name_with_extras(Requirement(line)) for line in trusted}
+    targets = {f"device-{gfx}" for gfx in catalog.amd_targets}
+    unknown = []
+    for need in map(Requirement, plan.requirements):
+        name = canonicalize_name(need.name)
+        extras = targets if name == "torch" else set()
+        if name not in catalog.packages or need.url or not need.extras <= extras:
+            unknown.append(_name_with_extras(need))
+    return tuple(name for name in dict.fromkeys(unknown) if name not in accepted)
 
 
-def _known(need: Requirement, catalog: Catalog) -> bool:
-    name = canonicalize_name(need.name)
-    targets = {f"device-{gfx}" for gfx in catalog.amd_targets} if name == "torch" else set()
-    return name in catalog.packages and need.extras <= targets and not need.url
-
-
-def _asked(need: Requirement) -> str:
+def _name_with_extras(need: Requirement) -> str:
     extras = f"[{','.join(sorted(need.extras))}]" if need.extras else ""
     return canonicalize_name(need.name) + extras
 
@@ -97,10 +98,10 @@ def check_lock(config: Config, resolution: Resolution) -> None:
 
 
 def environment_of(config: Config, target: str, last: str) -> Path | None:
-    """Find the environment that a configuration speaks of: `target`, else one that the assistant itself made here.
+    """Return the environment of a configuration: `target`, else one that the assistant itself made here.
 
-    The configuration's own word is only ever compared with names: no path in it is opened, nothing there is run.
-    Answers None where there is none any more. Raises `BadInput` for a folder that is none, and where several fit.
+    The path in the configuration is only ever compared with names: it is not opened, and nothing there is run.
+    Returns None where there is none any more. Raises `BadInput` for a folder that is none, and where several fit.
     """
     if target:
         folder = Path(target).expanduser().absolute()
@@ -130,9 +131,9 @@ def environment_of(config: Config, target: str, last: str) -> Path | None:
 
 
 def drifts(config: Config, here: Machine, target: Path | None, report: Report | None, host: Host) -> tuple[Drift, ...]:
-    """Name all that differs: driver, system and GPUs, the environment's packages, device and checks.
+    """Return all that differs: driver, system and GPUs, the environment's packages, device and checks.
 
-    Of a recorded machine only itself is compared.
+    Of a replayed recording only the machine is compared.
     """
     found = machine_drift(config.machine, here)
     if host.replayed:
@@ -144,13 +145,13 @@ def drifts(config: Config, here: Machine, target: Path | None, report: Report | 
 
 
 def changes(config: Config, plan: Plan, resolution: Resolution | None) -> tuple[Drift, ...]:
-    """Name what a new plan installs otherwise; packages only where they are known already."""
-    told = plan_drift(config.plan, plan)
-    return told + (package_drift(config.environment.packages, resolution.versions) if resolution else ())
+    """Return what a new plan installs that differs; packages only where they are resolved already."""
+    packages = package_drift(config.environment.packages, resolution.versions) if resolution else ()
+    return plan_drift(config.plan, plan) + packages
 
 
 def _plans(machine: Machine, catalog: Catalog, request: Request) -> tuple[Plan, ...]:
-    """Plan, best first; a wish that nothing fulfils gives none."""
+    """Return the plans for a request, best first; () where nothing fulfils it."""
     try:
         return make_plans(machine, catalog, request).plans
     except AssistantError:
@@ -163,7 +164,7 @@ def _alike(plan: Plan, other: Plan) -> bool:
 
 
 def _with_extras(config: Config) -> Plan:
-    """Ask also for what was installed beside the plan, later or by hand."""
+    """Return the configuration's plan, with requirements for what was installed beside it, later or by hand."""
     locked = config.hashes or config.environment.packages
     extras = [f"{name}=={version}" for name, version in config.environment.packages.items() if name not in locked]
     return replace(config.plan, requirements=(*config.plan.requirements, *extras))

@@ -1,7 +1,8 @@
-"""Exports a setup: with what is installed now, its lock as long as that still tells it, and nothing private."""
+"""Exports a setup: what is installed now, its lock as long as that still holds, and nothing private."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from assistant.export import Setup, export
@@ -12,23 +13,24 @@ from assistant.i18n import _
 from assistant.install import Resolution, Tools, look_at
 from assistant.model.errors import BadInput
 from assistant.model.event import Progress, Step
-from assistant.model.record import replace
+from assistant.model.record import Record, replace
 from assistant.model.report import Environment
 from assistant.session.nouns import Exported, State, known
 from assistant.verify import figures
 
 
 def exported(state: State, tools: Tools) -> Exported:
-    """Write the files; a lock of packages that have been replaced since is left behind."""
+    """Write the files; the lock is left out where packages have been replaced since."""
     made, report = known(state.environment), known(state.report)
     folder = Path(state.folder).expanduser().absolute() if state.folder else Path(made.path) / "assistant-export"
     tools.sink(Progress(step=Step.EXPORT, text=_("Writing the files")))
-    looking = Ahead(lambda: _installed(made, tools.host))  # its Python takes as long as the pictures
-    drawn = figures(report)
+    looking = Ahead(lambda: _installed(made, tools.host))  # its Python takes as long as the charts
+    charts = figures(report)
     environment = replace(made, packages=looking.result())
-    resolution = state.preview.resolution if state.preview else None
-    lock = resolution if resolution and _still(resolution, environment) else Resolution(lock="", packages=())
-    question = _("Files that the assistant did not write stand in {folder}: {names}. Replace them?")
+    lock = state.preview.resolution if state.preview else Resolution(lock="", packages=())
+    if not lock.versions.items() <= environment.packages.items():
+        lock = Resolution(lock="", packages=())
+    question = _("{folder} holds files that the assistant did not write: {names}. Replace them?")
     detection = known(state.detection)
     setup = Setup(
         machine=detection.machine,
@@ -43,7 +45,7 @@ def exported(state: State, tools: Tools) -> Exported:
         setup,
         folder,
         state.formats,
-        figures=drawn,
+        figures=charts,
         known=known_here(),
         overwrite=lambda paths: (
             state.overwrite or tools.ask(question.format(folder=folder, names=", ".join(path.name for path in paths)))
@@ -59,5 +61,19 @@ def _installed(environment: Environment, host: Host) -> dict[str, str]:
         return environment.packages
 
 
-def _still(resolution: Resolution, environment: Environment) -> bool:
-    return resolution.versions.items() <= environment.packages.items()
+class Download(Record, frozen=True):
+    """An exported file with its content, for a browser that cannot reach the disk; `fault` says why it has none."""
+
+    name: str
+    path: str
+    content: bytes = b""
+    fault: str = ""
+
+
+def downloads(paths: Iterable[str]) -> Iterator[Download]:
+    """Read each file that was exported; one that is gone is named with the reason."""
+    for path in map(Path, paths):
+        try:
+            yield Download(name=path.name, path=str(path), content=path.read_bytes())
+        except OSError as error:
+            yield Download(name=path.name, path=str(path), fault=error.strerror or str(error))

@@ -1,4 +1,4 @@
-"""Joins what the rooms know: the reports inside a log, the machine at hand, and real plans for the remedies."""
+"""Diagnoses with all that is known: the reports inside a log, the machine at hand, and real plans for the remedies."""
 
 from __future__ import annotations
 
@@ -9,16 +9,14 @@ from assistant.catalog import load_catalog
 from assistant.detect import read_report
 from assistant.diagnose import (
     Log,
-    Match,
-    Way,
-    Wish,
+    PlanRequest,
+    RuleRemedy,
+    as_remedy,
     load_rules,
     matches,
     merged,
-    read_log,
     relaunched,
-    remedy,
-    ways_out,
+    remedies_for,
 )
 from assistant.host.identity import known_here
 from assistant.model.errors import BadInput
@@ -29,6 +27,7 @@ from assistant.model.record import from_json, replace, to_json
 from assistant.plan import make_plans
 from assistant.privacy import redact
 
+# What shows that a plan has helped, where its remedy has no check of its own.
 CHECKS = {
     Backend.CUDA: 'python -c "import torch; assert torch.cuda.is_available()"',
     Backend.ROCM: 'python -c "import torch; assert torch.cuda.is_available()"',
@@ -38,31 +37,36 @@ CHECKS = {
     Backend.CPU: 'python -c "import torch; torch.ones(2).sum()"',
 }
 REPORTED = 80  # last lines of a log that go into a report
+# Words of the reports that people paste whole: collect_env, nvidia-smi, rocminfo, dxdiag, system_profiler.
 REPORTS = ("pytorch version:", "nvidia-smi", "hsa agents", "dxdiag", "spdisplaysdatatype", "graphics/displays")
 
 
 def diagnosed(log: Log, machine: Machine) -> tuple[Diagnosis, ...]:
-    """Give the causes of what a log shows, best first, each remedy with the plan that can be installed."""
+    """Return the causes of what a log shows, best first, each remedy with the plan that can be installed."""
     return tuple(diagnosis for diagnosis, _line in diagnosed_lines(log, machine))
 
 
 def diagnosed_lines(log: Log, machine: Machine) -> tuple[tuple[Diagnosis, int | None], ...]:
-    """Do as `diagnosed` does, each cause with the index in `log.lines` of the line that shows it."""
+    """Return what `diagnosed` does, each cause with the index in `log.lines` of the line that shows it."""
     known = merged(machine, _stated(log))
-    return tuple((_planned(match, known, log), match.line) for match in matches(log, known))
+    found = []
+    for match in matches(log, known):
+        remedies = _with_plans(zip(match.diagnosis.remedies, match.origins, strict=True), known, log)
+        found.append((replace(match.diagnosis, remedies=remedies), match.line))
+    return tuple(found)
 
 
 def machine_of_log(log: Log, here: Machine) -> Machine:
-    """Give the machine that a log without a description comes from: what it states, then the machine at hand.
+    """Return the machine that a log comes from: what the log states, then the facts of the machine at hand.
 
     A log of another system is not mixed with the machine at hand.
     """
-    told = _stated(log)
-    return told if told.os and here.os and told.os != here.os else merged(told, here)
+    stated = _stated(log)
+    return stated if stated.os and here.os and stated.os != here.os else merged(stated, here)
 
 
 def inquiry(log: Log, machine: Machine, found: Iterable[Diagnosis]) -> str:
-    """Write a report to paste into an issue: causes, machine, the log's last lines, private things out."""
+    """Return a report to paste into an issue: causes, machine and the log's last lines, without private things."""
     known = known_here()
     lines = "\n".join(line for _number, line in log.lines[-REPORTED:]).replace("```", "'''")
     keys = ", ".join(f"{diagnosis.key} ({diagnosis.confidence:g})" for diagnosis in found) or "none"
@@ -71,15 +75,18 @@ def inquiry(log: Log, machine: Machine, found: Iterable[Diagnosis]) -> str:
     return f"Causes found: {keys}\n\n## Machine\n\n```json\n{facts}\n```\n\n## Log\n\n```text\n{cleaned}\n```\n"
 
 
-def with_ways_out(findings: Iterable[Finding], machine: Machine) -> tuple[Finding, ...]:
-    """Give findings that name a known cause that cause's remedies, where they have no command of their own."""
+def with_remedies(findings: Iterable[Finding], machine: Machine) -> tuple[Finding, ...]:
+    """Add the remedies of a known cause to findings of its key that have no command of their own."""
     rules = {rule.key: rule for rule in load_rules().rules}
-    return tuple(
-        replace(finding, remedies=(*finding.remedies, *_filled(ways_out(rules[finding.key], machine), machine)))
-        if finding.key in rules and finding.wrong and not any(way.commands for way in finding.remedies)
-        else finding
-        for finding in findings
-    )
+
+    def helped(finding: Finding) -> Finding:
+        able = any(remedy.commands for remedy in finding.remedies)
+        if finding.key not in rules or not finding.wrong or able:
+            return finding
+        more = _with_plans(((as_remedy(each), each) for each in remedies_for(rules[finding.key], machine)), machine)
+        return replace(finding, remedies=(*finding.remedies, *more))
+
+    return tuple(map(helped, findings))
 
 
 @lru_cache(maxsize=1)  # the machine is asked for before the causes are: one reading serves both
@@ -93,42 +100,30 @@ def _stated(log: Log) -> Machine:
         return log.facts
 
 
-def _planned(match: Match, machine: Machine, log: Log) -> Diagnosis:
-    remedies = _kept(zip(match.diagnosis.remedies, match.ways, strict=True), machine, log)
-    return replace(match.diagnosis, remedies=remedies)
-
-
-def _filled(ways: Iterable[Way], machine: Machine) -> tuple[Remedy, ...]:
-    return _kept(((remedy(way), way) for way in ways), machine, read_log(""))
-
-
-def _kept(remedies: Iterable[tuple[Remedy, Way | None]], machine: Machine, log: Log) -> tuple[Remedy, ...]:
-    """Put plans and launch arguments in, and leave out a remedy that is only a plan which this machine cannot have."""
-    every = [(_with_plan(told, way, machine), way) for told, way in remedies]
-    plan = next((told.plan for told, _way in every if told.plan), None)
+def _with_plans(
+    remedies: Iterable[tuple[Remedy, RuleRemedy | None]], machine: Machine, log: Log | None = None
+) -> tuple[Remedy, ...]:
+    """Fill in plans, their checks and launch arguments; leave out a remedy whose plan this machine cannot have."""
+    facts = to_json(replace(machine, evidence=()))
+    filled: list[tuple[Remedy, RuleRemedy | None]] = []
+    for remedy, origin in remedies:
+        plan = _plan(facts, origin.plan) if machine.os and origin and origin.plan else None
+        check = remedy.check or ((CHECKS[plan.backend],) if plan else ())
+        filled.append((replace(remedy, plan=plan, check=check), origin))
+    first = next((remedy.plan for remedy, _origin in filled if remedy.plan), None)
     possible = tuple(
-        replace(told, launch=relaunched(log, plan.backend, machine.os or ""))
-        if way and way.launch and plan and log.text
-        else told
-        for told, way in every
-        if way is None or way.plan is None or told.plan or told.commands or told.env
+        replace(remedy, launch=relaunched(log, first.backend, machine.os or ""))
+        if origin and origin.launch and first and log and log.text
+        else remedy
+        for remedy, origin in filled
+        if origin is None or origin.plan is None or remedy.plan or remedy.commands or remedy.env
     )
-    return possible or tuple(told for told, _way in every)
+    return possible or tuple(remedy for remedy, _origin in filled)
 
 
-def _with_plan(told: Remedy, way: Way | None, machine: Machine) -> Remedy:
-    """Put in the plan that a way wishes for, with the check of its device where the way has none."""
-    plan = _plan(way.plan, machine) if way and way.plan else None
-    return replace(told, plan=plan, check=told.check or (CHECKS[plan.backend],)) if plan else told
-
-
-def _plan(wish: Wish | None, machine: Machine) -> Plan | None:
-    return _choice(to_json(replace(machine, evidence=())), wish) if wish and machine.os else None
-
-
-@cache
-def _choice(machine: str, wish: Wish) -> Plan | None:
-    request = Request(backend=wish.backend, python=wish.python, pins=wish.pins)
+@cache  # many remedies ask for the same plan; the machine as JSON, since a record with dicts has no hash
+def _plan(machine: str, wanted: PlanRequest) -> Plan | None:
+    request = Request(backend=wanted.backend, python=wanted.python, pins=wanted.pins)
     try:
         return make_plans(from_json(machine, Machine, "machine"), load_catalog(), request).choice
     except BadInput:

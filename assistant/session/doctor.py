@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from assistant.catalog import load_catalog
 from assistant.detect import detect
-from assistant.diagnose import check_packages, check_up
+from assistant.diagnose import check_packages, check_up, variables
 from assistant.host.base import Host
 from assistant.install import Site, conflicts, replaced_builds
 from assistant.model.errors import BadInput
@@ -15,10 +15,9 @@ from assistant.model.machine import Detection, Machine
 from assistant.model.plan import Backend, Planning, Rejection
 from assistant.model.record import replace
 from assistant.plan import make_plans
-from assistant.session.diagnosis import with_ways_out
+from assistant.session.diagnosis import with_remedies
 
-PROXIES = ("HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy")
-# What the user of a machine can mend, by the planner's keys; each state of NVIDIA's driver is one too.
+# What a user can change, by the planner's keys; each state of NVIDIA's driver is one too.
 MENDABLE = {
     "devices-hidden",
     "libc-musl",
@@ -29,31 +28,31 @@ MENDABLE = {
     "rocm-wsl-unsupported-gpu",
     "windows-too-old",
 }
-
-# What detection sees in WSL, and what then keeps NVIDIA's driver from answering: the cause is told, not its effect.
+# What detection sees in WSL and what keeps NVIDIA's driver from answering there: the cause is shown, not its effect.
 CAUSES_OF_DRIVER = {"wsl-host-too-old", "wsl-linux-driver-installed"}
 
 
 def examine(host: Host, site: Site | None = None) -> tuple[Finding, ...]:
-    """Detect a machine and judge it, with what became of our environments where it is the one at hand.
+    """Detect a machine and judge it; where it is the one at hand, judge the assistant's environments too.
 
-    With `site` it is that environment whose packages are judged, not those of the Python at hand.
+    With `site`, the packages of that environment are judged instead of those of the Python at hand.
     """
     found = detect(host)
     if host.replayed:
         return judged(found)
     if site:
         found = replace(found, machine=replace(found.machine, packages=site.versions, python=site.version))
-    proxies = {name: answer.text for name in PROXIES if (answer := host.variable(name))}
-    return (*judged(found, proxies, live=True), *(conflicts(site, {}) if site else ()), *replaced_builds(host))
+    settings = {name: answer.text for name in variables() if (answer := host.variable(name))}
+    found = replace(found, machine=replace(found.machine, env={**settings, **found.machine.env}))
+    return (*judged(found, live=True), *(conflicts(site, {}) if site else ()), *replaced_builds(host))
 
 
 def mixed_packages(
     packages: Mapping[str, str], python: str, machine: Machine, *, gpu_plan: bool = True
 ) -> tuple[Finding, ...]:
-    """Judge which packages (name to version) of an environment would not go together on a machine."""
+    """Return which packages (name to version) of an environment would not go together on a machine."""
     there = replace(machine, packages=dict(packages), python=python)
-    return with_ways_out(check_packages(there, gpu_plan=gpu_plan), there)
+    return with_remedies(check_packages(there, gpu_plan=gpu_plan), there)
 
 
 def findings_of(site: Site, machine: Machine, *, gpu_plan: bool = True) -> tuple[Finding, ...]:
@@ -61,10 +60,10 @@ def findings_of(site: Site, machine: Machine, *, gpu_plan: bool = True) -> tuple
     return (*mixed_packages(site.versions, site.version, machine, gpu_plan=gpu_plan), *conflicts(site, {}))
 
 
-def judged(found: Detection, proxies: dict[str, str] | None = None, *, live: bool = False) -> tuple[Finding, ...]:
-    """Give all that is to be said about a machine: nothing twice, and nothing that would not change its plan.
+def judged(found: Detection, *, live: bool = False) -> tuple[Finding, ...]:
+    """Return all findings about a machine: nothing twice, and nothing that would not change its plan.
 
-    `proxies` are the variables of that name; with `live` the machine is the one at hand.
+    With `live` the machine is the one at hand.
     """
     machine = found.machine
     try:
@@ -76,16 +75,17 @@ def judged(found: Detection, proxies: dict[str, str] | None = None, *, live: boo
     seen = {finding.key for finding in obstacles}
     observed = tuple(finding for finding in found.findings if finding.key not in seen)
     checked = check_up(
-        replace(machine, env={**(proxies or {}), **machine.env}),
+        machine,
         {finding.key for finding in (*obstacles, *observed)},
         live=live,
         gpu_plan=any(plan.backend is not Backend.CPU for plan in planning.plans),
     )
-    return with_ways_out((*checked, *obstacles, *observed), machine)
+    return with_remedies((*checked, *obstacles, *observed), machine)
 
 
 def _obstacles(planning: Planning) -> tuple[Finding, ...]:
-    """Turn what stands against a better plan into findings, one for each key."""
+    """Turn what rules out a better plan into findings, one for each key."""
+    order, choice = list(Backend), planning.choice
     found = {
         rejection.key: Finding(
             key=rejection.key,
@@ -94,21 +94,16 @@ def _obstacles(planning: Planning) -> tuple[Finding, ...]:
             remedies=(Remedy(text=rejection.would_help),) if rejection.would_help else (),
         )
         for rejection in reversed(planning.rejected)
-        if _would_be_better(rejection, planning)
+        # Backends are listed best first: only those at or before the choice would be taken instead of it.
+        if choice is None or order.index(rejection.backend) <= order.index(choice.backend)
     }
     return tuple(reversed(found.values()))
 
 
 def _severity(rejection: Rejection, planning: Planning) -> Severity:
-    """Call news what nobody can mend, or what would only open a newer release of what works already."""
+    """Return INFO for what the user cannot change, or what would only bring a newer release of what works already."""
     choice = planning.choice
     if choice is None:
         return Severity.WARNING
     mendable = rejection.key in MENDABLE or rejection.key.startswith("nvidia-")
     return Severity.WARNING if mendable and choice.backend is not rejection.backend else Severity.INFO
-
-
-def _would_be_better(rejection: Rejection, planning: Planning) -> bool:
-    """Tell whether the backend that is kept away would be taken, were it not: backends are listed best first."""
-    order = list(Backend)
-    return planning.choice is None or order.index(rejection.backend) <= order.index(planning.choice.backend)

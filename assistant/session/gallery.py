@@ -1,4 +1,4 @@
-"""Every recorded machine with what it is and what it would get, for choosing one and for asking what a change opens."""
+"""The recorded machines with their facts and plans, to choose one from and to try what a change would bring."""
 
 from __future__ import annotations
 
@@ -32,20 +32,18 @@ class Exhibit(Record, frozen=True):
 
 
 def exhibits() -> tuple[Exhibit, ...]:
-    """Look at every shipped machine and plan for it, by label."""
-    return tuple(sorted(map(_exhibit, shipped()), key=lambda exhibit: exhibit.label))
-
-
-def _exhibit(name: str) -> Exhibit:
-    machine = _machine(name)
-    recording = load(name)
-    return Exhibit(
-        name=name,
-        label=render(label(name)),
-        origin=recording.origin,
-        machine=machine,
-        planning=make_plans(machine, load_catalog()),
-    )
+    """Detect every shipped machine and plan for it; sorted by label."""
+    found = [
+        Exhibit(
+            name=name,
+            label=render(label(name)),
+            origin=load(name).origin,
+            machine=_machine(name),
+            planning=make_plans(_machine(name), load_catalog()),
+        )
+        for name in shipped()
+    ]
+    return tuple(sorted(found, key=lambda exhibit: exhibit.label))
 
 
 @cache
@@ -54,7 +52,7 @@ def _machine(name: str) -> Machine:
 
 
 def fitting(shown: Iterable[Exhibit], *, vendor: str = "", os: str = "", text: str = "") -> list[Exhibit]:
-    """Keep those of a maker ("none": without a GPU), an operating system ("wsl" apart) and a piece of the label."""
+    """Filter by the GPUs' maker ("none": without a GPU), the operating system ("wsl" is one) and words of the label."""
     return [
         exhibit
         for exhibit in shown
@@ -65,6 +63,6 @@ def fitting(shown: Iterable[Exhibit], *, vendor: str = "", os: str = "", text: s
 
 
 def changed(name: str, fact: str, value: str) -> tuple[Machine, Planning]:
-    """Set one fact of a shipped machine and plan anew; raise `BadInput` for a fact or a value that there is not."""
+    """Return a shipped machine with one fact changed, and its plans; raise `BadInput` for an unknown fact or value."""
     machine = detect(ReplayHost(load(name)), overrides={fact: value}).machine
     return machine, make_plans(machine, load_catalog())

@@ -1,4 +1,4 @@
-"""The machine with its interpreters: those of this kernel, of the server which shows it, and of the plan."""
+"""The Pythons of a setup: this kernel's, its Jupyter server's, the plan's, and one with ONNX Runtime."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from assistant.session.store import Store
 
 
 def detected(state: State, tools: Tools) -> Detected:
-    """Detect and judge a machine; at the one at hand, name its interpreters too."""
+    """Detect and judge a machine; find its interpreters too, where it is the one at hand."""
     if not state.machine:
         tools.sources.look_ahead()
     found = detect(ReplayHost(load(state.machine)) if state.machine else tools.host, overrides=state.overrides)
@@ -30,7 +30,7 @@ def detected(state: State, tools: Tools) -> Detected:
 
 
 def interpreters(host: Host) -> dict[str, str]:
-    """Name the interpreters of this kernel and of its Jupyter server ("" where none was found)."""
+    """Return the interpreters of this kernel and of its Jupyter server; "" where none was found."""
     own, server = host.facts("platform"), host.facts("server")
     return {
         "kernel": str(own.get("executable", "")),
@@ -40,7 +40,7 @@ def interpreters(host: Host) -> dict[str, str]:
 
 
 def target_python(state: State) -> str:
-    """Name the interpreter of the environment that the plan goes into; "" while there is no plan."""
+    """Return the interpreter of the environment that the plan goes into; "" while there is no plan."""
     if state.environment and state.preview is None:
         return state.environment.python
     if state.plan is None:
@@ -52,13 +52,13 @@ def target_python(state: State) -> str:
 
 
 def onnx_python() -> str:
-    """Choose a Python with ONNX Runtime: this one, else that of the last setup. Raises `BadInput` for none."""
+    """Return a Python with ONNX Runtime: this one, else that of the last setup; raise `BadInput` for none."""
     if find_spec("onnxruntime"):
         return sys.executable
     environment = Store().environment()
     if environment is None:
         raise BadInput(
-            _("The assistant's own Python holds no ONNX Runtime to run the model with."),
-            hint=_("Name a Python that does with --python, or run `assistant setup` first."),
+            _("The assistant's own Python has no ONNX Runtime to run the model with."),
+            hint=_("Name a Python that has it with --python, or run `assistant setup` first."),
         )
     return environment.python

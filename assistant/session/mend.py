@@ -1,4 +1,4 @@
-"""Carries out one way out of a diagnosis in the environment of this setup, and tells whether its check then holds."""
+"""Applies one remedy of a diagnosis to the environment of this setup, then runs the remedy's check."""
 
 from __future__ import annotations
 
@@ -16,76 +16,69 @@ from assistant.privacy import Lines, Policy
 from assistant.session.nouns import Mended, Outcome, State, known
 
 Words = tuple[str, ...]
-LIMIT = 3600.0  # seconds for one command: PyTorch over a slow line
-CHECK_LIMIT = 300.0
+LIMIT = 3600.0  # seconds for one command: 2 GB of PyTorch over a line of 5 Mbit/s
+CHECK_LIMIT = 300.0  # chosen: far more than `import torch` takes from a slow disk
 _SHELL = frozenset("();<>|&")  # a word of nothing but these was not quoted
-_FLAGS = {"-y": (), "--no-cache-dir": ("--no-cache",), "--force-reinstall": ("--reinstall",)}  # pip's word, uv's words
+# pip's options and uv's in place of them: https://docs.astral.sh/uv/pip/compatibility/
+_FLAGS = {"-y": (), "--no-cache-dir": ("--no-cache",), "--force-reinstall": ("--reinstall",)}
 
 
 def named(state: State) -> dict[str, Remedy]:
-    """Give every way out by the cause's key and its number among its ways, as in "oom#1"."""
+    """Return every remedy by its cause's key and its number among the cause's remedies, as in "oom#1"."""
     causes: list[Diagnosis | Finding] = [*state.diagnoses, *state.findings]
-    return {f"{cause.key}#{number}": way for cause in causes for number, way in enumerate(cause.remedies, 1)}
+    return {f"{cause.key}#{number}": remedy for cause in causes for number, remedy in enumerate(cause.remedies, 1)}
 
 
 def ways(state: State) -> dict[str, Remedy]:
-    """Give those of the `named` ways out that can be carried out here; one that is a plan is for the install step."""
+    """Return those of the `named` remedies that can be applied here; one with a plan is for the install step."""
     environment = state.environment
     if environment is None or state.machine or state.elsewhere:
         return {}
     return {
-        name: way for name, way in named(state).items() if not way.plan and commands_for(way, environment) is not None
+        name: remedy
+        for name, remedy in named(state).items()
+        if not remedy.plan and commands_for(remedy, environment) is not None
     }
 
 
-def way_chosen(state: State) -> Remedy:
-    """Give the way out that was chosen; raise `BadInput` when it cannot be carried out here."""
-    if state.elsewhere:
-        raise BadInput(
-            _("This log comes from another system."), hint=_("Do there what is said here: copy the commands.")
-        )
-    way = ways(state).get(state.way)
-    if way is None:
-        raise BadInput(_("This way out cannot be carried out here."), hint=_("Copy its commands into a terminal."))
-    return way
-
-
-def commands_for(way: Remedy, environment: Environment) -> tuple[Words, ...] | None:
-    """Give a way's commands as argument lists, its `python` the environment's; None when one cannot be run so.
+def commands_for(remedy: Remedy, environment: Environment) -> tuple[Words, ...] | None:
+    """Return a remedy's commands as argument lists, `python` being the environment's; None if one cannot be run so.
 
     No shell reads them: what needs one, another user's rights or another program is for the user to do.
     """
-    found = [_words(command, environment.python) for command in way.commands]
-    settable = bool(environment.kernel) and not any(value.startswith("/path/") for value in way.env.values())
-    if None in found or (way.env and not settable) or not (found or way.env):
+    found = [_words(command, environment.python) for command in remedy.commands]
+    settable = bool(environment.kernel) and not any(value.startswith("/path/") for value in remedy.env.values())
+    if None in found or (remedy.env and not settable) or not (found or remedy.env):
         return None
     return tuple(words for words in found if words)
 
 
 def mended(state: State, tools: Tools) -> Mended:
-    """Carry out the way out that the user chose, and tell whether its check then holds."""
-    settings = tools.sources.environment
-    outcome = carry_out(way_chosen(state), known(state.environment), tools.sink, tools.cancel, settings)
-    return Mended(way=state.way, outcome=outcome)
+    """Apply the remedy that the user chose; raise `BadInput` where it cannot be applied here."""
+    if state.elsewhere:
+        raise BadInput(_("This log comes from another system."), hint=_("Copy the commands and run them there."))
+    remedy = ways(state).get(state.way)
+    if remedy is None:
+        raise BadInput(_("This fix can't be applied here."), hint=_("Copy its commands into a terminal."))
+    return Mended(way=state.way, outcome=_apply(remedy, known(state.environment), tools))
 
 
-def carry_out(
-    way: Remedy, environment: Environment, sink: Sink, cancel: CancelToken, settings: Mapping[str, str]
-) -> Outcome:
-    """Run a way's commands, set its variables in the environment's kernel, then run its check.
+def _apply(remedy: Remedy, environment: Environment, tools: Tools) -> Outcome:
+    """Run a remedy's commands, set its variables in the environment's kernel, then run its check.
 
-    `settings` are variables that tell uv where packages come from. Raises `WorkFailed` when a command fails.
+    Raises `WorkFailed` when a command fails.
     """
-    variables = {**settings, **way.env}
-    for words in commands_for(way, environment) or ():
+    sink, cancel = tools.sink, tools.cancel
+    variables = {**tools.sources.environment, **remedy.env}  # uv reads from them where packages come from
+    for words in commands_for(remedy, environment) or ():
         sink(Progress(step=Step.DIAGNOSE, text=_("Running {command}", command=shlex.join(words))))
         code = _run(words, sink, cancel, variables, LIMIT)
         if code:
             message = _("{command} ended with exit code {code}.", command=shlex.join(words), code=code)
-            raise WorkFailed(message, hint=_("The log tells why; the other ways out are still open."))
-    if way.env and environment.kernel:
-        set_variables(environment.kernel, way.env)
-    checks = [_words(check, environment.python) for check in way.check]
+            raise WorkFailed(message, hint=_("See the log for the reason, or try another fix."))
+    if remedy.env and environment.kernel:
+        set_variables(environment.kernel, remedy.env)
+    checks = [_words(check, environment.python) for check in remedy.check]
     if not checks or None in checks:
         return Outcome.DONE
     sink(Progress(step=Step.DIAGNOSE, text=_("Checking")))
@@ -104,7 +97,10 @@ def _run(words: Words, sink: Sink, cancel: CancelToken, variables: Mapping[str, 
 
 
 def _words(command: str, python: str) -> Words | None:
-    """Read a command as a shell would that knows no variables, pipes or files; None where that does not do."""
+    """Split a command as a shell does; None where it needs a shell, or a program that is not run here.
+
+    python -m pip uninstall -y torch    becomes    uv pip uninstall --python /env/bin/python torch
+    """
     lexer = shlex.shlex(command, posix=True, punctuation_chars=True)
     lexer.whitespace_split, lexer.commenters = True, ""
     try:

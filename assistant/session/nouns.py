@@ -1,4 +1,4 @@
-"""What a guided setup knows, as one value; `session/state.py` tells how it changes."""
+"""What a guided setup knows, as one value; `session/state.py` says how it changes."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Literal, TypeVar
 
 from assistant.i18n import Message, Text, _
 from assistant.install import Prepared
+from assistant.model.checks import Level
 from assistant.model.errors import BadInput
 from assistant.model.event import Progress, Step
 from assistant.model.finding import Diagnosis, Finding
@@ -49,7 +50,7 @@ class Task(Enum):
 
 
 class Outcome(Enum):
-    """How a way out ended by its check; `done` where nothing can tell."""
+    """How applying a remedy ended, by its check; `done` where it has none that can be run."""
 
     FIXED = "fixed"
     NOT_FIXED = "not-fixed"
@@ -88,7 +89,7 @@ class Installed(Record, frozen=True):
 
 
 class Verified(Record, frozen=True):
-    """What the checks told."""
+    """What the checks found."""
 
     report: Report
 
@@ -104,7 +105,7 @@ class Diagnosed(Record, frozen=True):
 
 
 class Mended(Record, frozen=True):
-    """How the way out that was chosen ended."""
+    """How applying the chosen remedy ended."""
 
     way: str
     outcome: Outcome
@@ -150,8 +151,8 @@ class State(Record, frozen=True):
     `aside` is the real setup while a recorded machine is looked at; `stopping` is set from a request to stop until the
     task has taken back what it began. `pythons` names the interpreters of this kernel and of the server that shows it;
     `elsewhere` is set when the pasted log comes from another system; where no rule knows it, `near` holds the titles of
-    those that it resembles and `inquiry` a report to paste. `way` names the way out that was chosen, by the
-    cause's key and its number as in "oom#1"; `mended` tells how those that were carried out ended.
+    those that it resembles and `inquiry` a report to paste. `way` names the remedy that was chosen, by the
+    cause's key and its number as in "oom#1"; `mended` says how applying those that were chosen ended.
     `log_file` keeps every line of the log. `overwrite` lets the next export replace files that somebody else wrote.
     `onnx` is the model that is examined beside the steps, none of which rests on it.
     """
@@ -168,7 +169,7 @@ class State(Record, frozen=True):
     request: Request = Request()
     target: str = ""
     device: str = ""
-    level: Literal["quick", "full"] = "quick"
+    level: Level = "quick"
     keep: bool = False
     folder: str = ""
     formats: tuple[str, ...] = ()
@@ -217,7 +218,7 @@ T = TypeVar("T")
 
 
 def known(value: T | None) -> T:
-    """Unwrap what `blockers` has already promised; raise `BadInput` where an earlier step has no result."""
+    """Return a value that `blockers` has made sure of; raise `BadInput` where an earlier step has no result."""
     if value is None:
-        raise BadInput(_("An earlier step has no result yet."), hint=_("Go back and run it first."))
+        raise BadInput(_("An earlier step has no result yet."), hint=_("Go back and run that step first."))
     return value

@@ -1,4 +1,4 @@
-"""What each graphics card of a machine can run, and what another NVIDIA driver would open: asked of the planner."""
+"""What-if queries on the planner: each GPU alone, and each NVIDIA driver that matters."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from assistant.plan import make_plans
 
 
 class CardOutlook(Record, frozen=True):
-    """One card alone: the plans that use it, best first; where there is none, why not and what would help."""
+    """One GPU alone: the plans that use it, best first; where there is none, why not and what would help."""
 
     gpu: Gpu
     plans: tuple[Plan, ...] = ()
@@ -22,7 +22,7 @@ class CardOutlook(Record, frozen=True):
 
 
 class Opening(Record, frozen=True):
-    """What a driver from `driver` on opens: a build and the torch that comes with it; `reached` when it is there."""
+    """What a driver from version `driver` on can run; `reached` when the machine's driver is that new."""
 
     driver: str
     variant: str
@@ -31,30 +31,27 @@ class Opening(Record, frozen=True):
 
 
 class Outlook(Record, frozen=True):
-    """What a machine's cards can run, and what its NVIDIA driver opens."""
+    """What a machine's GPUs can run, and what each NVIDIA driver would let them run."""
 
     cards: tuple[CardOutlook, ...] = ()
     openings: tuple[Opening, ...] = ()
 
 
 def outlook(machine: Machine) -> Outlook:
-    """Ask both; the answer is remembered, as views ask again whenever they are drawn."""
+    """Return both for a machine; the answer is cached, as views ask whenever they are drawn."""
     return _asked(to_json(replace(machine, evidence=())))
 
 
 @lru_cache(maxsize=8)
 def _asked(text: str) -> Outlook:
     machine = from_json(text, Machine, "machine")
-    return Outlook(cards=card_outlooks(machine), openings=driver_openings(machine))
+    cards = tuple(_card_outlook(gpu, machine) for gpu in dict.fromkeys(machine.gpus))
+    return Outlook(cards=cards, openings=_openings(machine))
 
 
-def card_outlooks(machine: Machine) -> tuple[CardOutlook, ...]:
-    """Plan for each kind of card as if there were no other."""
-    return tuple(_outlook(gpu, replace(machine, gpus=(gpu,))) for gpu in dict.fromkeys(machine.gpus))
-
-
-def _outlook(gpu: Gpu, alone: Machine) -> CardOutlook:
-    planning = make_plans(alone, load_catalog(), Request())
+def _card_outlook(gpu: Gpu, machine: Machine) -> CardOutlook:
+    """Plan for one kind of GPU as if there were no other."""
+    planning = make_plans(replace(machine, gpus=(gpu,)), load_catalog(), Request())
     plans = tuple(plan for plan in planning.plans if plan.backend is not Backend.CPU)
     against = next((row for row in planning.rejected if not plans), None)
     return CardOutlook(
@@ -65,15 +62,19 @@ def _outlook(gpu: Gpu, alone: Machine) -> CardOutlook:
     )
 
 
-def driver_openings(machine: Machine) -> tuple[Opening, ...]:
-    """Ask for the best CUDA plan under each driver that matters, oldest first; () for a machine without such a card."""
+def _openings(machine: Machine) -> tuple[Opening, ...]:
+    """Return the best CUDA plan under each driver that matters, oldest first; () without an NVIDIA GPU."""
     cards = tuple(replace(gpu, driver=None) for gpu in machine.gpus if gpu.vendor is Vendor.NVIDIA)
     if not cards or machine.os not in {"linux", "windows"}:
         return ()
     bare = replace(machine, gpus=cards, nvidia_driver_state=None, nvidia_smi_output=None, cuda_driver_api=None)
     here = number(machine.nvidia_driver)
     openings: list[Opening] = []
-    for driver in _floors(machine):
+    # Every driver of the catalogue from which some build runs, or runs fully; WSL has the driver of Windows.
+    windows = machine.os == "windows" or machine.wsl
+    rows = load_catalog().cuda.drivers.rows
+    named = [(row.windows, row.full_windows) if windows else (row.linux, row.full_linux) for row in rows]
+    for driver in sorted({text for pair in named for text in pair if text}, key=number):
         choice = make_plans(replace(bare, nvidia_driver=driver), load_catalog(), Request()).choice
         if choice and choice.backend is Backend.CUDA:
             found = Opening(
@@ -83,11 +84,3 @@ def driver_openings(machine: Machine) -> tuple[Opening, ...]:
             if last is None or (last.variant, last.torch) != (found.variant, found.torch):
                 openings.append(found)
     return tuple(openings)
-
-
-def _floors(machine: Machine) -> list[str]:
-    """List every driver of the catalogue from which some build runs or runs fully; WSL borrows that of Windows."""
-    windows = machine.os == "windows" or machine.wsl
-    rows = load_catalog().cuda.drivers.rows
-    named = [(row.windows, row.full_windows) if windows else (row.linux, row.full_linux) for row in rows]
-    return sorted({text for pair in named for text in pair if text}, key=number)

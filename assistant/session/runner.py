@@ -1,4 +1,4 @@
-"""How a task runs: at once (tests, terminal), on a thread that gathers its events, or in the event loop (browser)."""
+"""Runs a task: at once (terminal, tests), on a thread that batches events (Jupyter), or in the event loop (Pyodide)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Protocol
 
 from assistant.model.event import Event, Sink
 
-PUMP_SECONDS = 0.1
+PUMP_SECONDS = 0.1  # between deliveries; chosen: smooth to the eye, and few messages for a remote browser
 YIELD_SECONDS = 0.005  # lets the callback that started the job return first; both would share one interpreter lock
 
 Job = Callable[[Sink], None]
@@ -36,12 +36,12 @@ class LoopRunner:
     """Runs the job in the next turn of the running event loop: for a page in the browser, which has no threads."""
 
     def start(self, job: Job, deliver: Deliver) -> None:
-        """Return first, so that what stands is shown before the job begins."""
+        """Return first, so that the page is drawn before the job begins."""
         asyncio.get_running_loop().call_soon(InlineRunner().start, job, deliver)
 
 
 class ThreadRunner:
-    """Runs the job on a daemon thread; a pump delivers what gathered: a chatty child cannot flood the front end."""
+    """Runs the job on a daemon thread; events are delivered in batches, so that they cannot flood the front end."""
 
     def start(self, job: Job, deliver: Deliver) -> None:
         """Start both threads and return."""

@@ -1,4 +1,4 @@
-"""The controller of one guided setup: actions in, new state out to whoever watches, tasks started and stopped."""
+"""The controller of one guided setup: takes actions, shows each new state to its watchers, starts and stops tasks."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ TAKE_BACK = {Task.INSTALL, Task.EXPORT, Task.MEND}  # what writes; any other tas
 class Session:
     """One setup; safe to call from any thread, because front ends run callbacks on threads of their choosing.
 
-    With `asks` somebody answers the questions of a task (`State.question`) by the action `Answer`; else all are denied.
+    With `asks`, somebody answers a task's questions (`State.question`) by the action `Answer`; else the answer is no.
     """
 
     def __init__(
@@ -61,11 +61,11 @@ class Session:
         self._watchers.append(watcher)
 
     def listen(self, sink: Sink) -> None:
-        """Hand every event of every task to `sink` as well."""
+        """Send every event of every task to `sink` as well."""
         self._sinks.append(sink)
 
     def dispatch(self, action: Action) -> None:
-        """Apply an action; a begin that is accepted starts its task."""
+        """Apply an action; a `Begin` that is accepted starts its task."""
         with self._lock:
             if isinstance(action, Answer) and self.state.question:
                 self._answers.put(action.yes)
@@ -81,11 +81,11 @@ class Session:
             self._start(action.task, self._cancel)
 
     def begin(self, task: Task) -> None:
-        """Start a task; raise nothing when it may not start now, `blockers` says why."""
+        """Start a task, if nothing blocks it now (see `blockers`)."""
         self.dispatch(Begin(task=task))
 
     def blockers(self, task: Task) -> tuple[Message, ...]:
-        """List why a task cannot begin now."""
+        """Return why a task cannot begin now; () when it can."""
         return blockers(self.state, task)
 
     def cancel(self) -> None:
@@ -102,20 +102,20 @@ class Session:
                     self.dispatch(_failed(task, error))
 
     def interrupt(self) -> None:
-        """Ask the running task to stop, from a signal's handler; it is told like any other end of the task."""
+        """Ask the running task to stop, from a signal's handler, which must not wait for a lock."""
         self._cancel.signal()
 
     def saved(self) -> Saved | None:
-        """Read the setup that was saved last, here or in another window."""
+        """Return the setup that was saved last, here or in another window."""
         return self._store.read() if self._store else None
 
     def drop(self) -> None:
-        """Forget the setup that was saved last."""
+        """Delete the setup that was saved last."""
         if self._store:
             self._store.drop()
 
     def aside(self, work: Callable[[], object]) -> None:
-        """Do something short beside the tasks, so that who asked for it need not wait."""
+        """Do some short work beside the tasks, without making the caller wait."""
 
         def job(_emit: Sink) -> None:
             work()
@@ -135,7 +135,7 @@ class Session:
         self._runner.start(job, lambda events: tell(Told(events=events)))
 
     def _save(self, task: Task) -> None:
-        """Keep the state, before a task for the case that it never ends; a saved setup outlives a mere look."""
+        """Save the state, also before a task in case it never ends; detection alone does not replace a saved setup."""
         if self._store and task is not Task.DETECT:
             self._store.save(self.state)
 
@@ -150,7 +150,7 @@ class Session:
                 cancel.check()
             return False
 
-        return Tools(self._host, self._sources, self._heard(emit), cancel, ask)
+        return Tools(self._host, self._sources, self._logged(emit), cancel, ask)
 
     def _outcome(self, task: Task, tools: Tools) -> Finished | JobFailed:
         """Run a task to its end; a failure of any kind becomes a sentence, never a lost exception."""
@@ -160,12 +160,14 @@ class Session:
         except AssistantError as error:
             return _failed(task, error)
         except Exception as error:  # noqa: BLE001 - the shells must hear of it, whatever it is
-            message = _("This step broke: {kind}: {reason}", kind=type(error).__name__, reason=error)
-            hint = _("Please report it together with the log file.")
+            message = _("This step failed unexpectedly: {kind}: {reason}", kind=type(error).__name__, reason=error)
+            hint = _("Please report this with the log file.")
             return JobFailed(step=task.step, message=message, hint=hint)
         return Finished(task=task, result=result, seconds=time.monotonic() - begun)
 
-    def _heard(self, emit: Sink) -> Sink:
+    def _logged(self, emit: Sink) -> Sink:
+        """Wrap a sink: lines go into the log too, and every event to whoever listens."""
+
         def sink(event: Event) -> None:
             if isinstance(event, LogLine):
                 text = without_colours(render(event.text))  # JupyterLab makes programs believe in colours

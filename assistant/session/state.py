@@ -1,4 +1,4 @@
-"""How a guided setup changes: the state after each action, as a pure function, and why a task cannot begin."""
+"""How a guided setup changes: the state after each action, as a pure function; and why a task cannot begin."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ from assistant.session.nouns import (
     Verified,
 )
 
-LOG_LINES = 200
+LOG_LINES = 200  # that the panels show; the file of `State.log_file` has every line
 
 
 STEPS = tuple(Step)
@@ -81,7 +81,7 @@ _NEED_PLAN = {Task.PREPARE, Task.INSTALL, Task.EXPORT}
 
 
 def reduce(state: State, action: Action) -> State:
-    """Answer the state after an action; an action that makes no sense now changes nothing."""
+    """Return the state after an action; an action that makes no sense now changes nothing."""
     wished = _WISHES.get(type(action))
     if wished:
         return state if state.running else wished(state, action)
@@ -145,8 +145,18 @@ def _finished(state: State, end: Finished) -> State:
     return done
 
 
+def _filled_in(state: State, fill: Fill) -> State:
+    new = replace(
+        state,
+        level=fill.level or state.level,
+        folder=state.folder if fill.folder is None else fill.folder,
+        formats=state.formats if fill.formats is None else fill.formats,
+    )
+    return _stale(new, Step.VERIFY if fill.level else Step.EXPORT, itself=True)
+
+
 def _filled(state: State, result: Result) -> State:  # noqa: PLR0911 - one for each kind of result
-    """Keep a task's result, and let go of what an earlier one told of the same."""
+    """Keep a task's result, and drop what rested on an earlier one."""
     match result:
         case Detected():
             found = result.detection
@@ -226,7 +236,5 @@ _WISHES: dict[type[Action], Change] = {
     ),
     Aim: lambda state, aim: _stale(replace(state, target=aim.target, preview=None), Step.PLAN),
     Choose: lambda state, choice: _chosen(state, choice.index),
-    Fill: lambda state, fill: _stale(
-        replace(state, **{fill.field: fill.value}), Step.VERIFY if fill.field == "level" else Step.EXPORT, itself=True
-    ),
+    Fill: _filled_in,
 }

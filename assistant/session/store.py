@@ -1,4 +1,4 @@
-"""A setup's state on disk: one JSON file, written whole or not at all, and a log per process."""
+"""Keeps a setup's state on disk: one JSON file, written whole or not at all, and a log for each process."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Saved(Record, frozen=True):
 
     @property
     def in_use(self) -> bool:
-        """Tell whether another process, still alive, is in the middle of a task."""
+        """Whether another process, still alive, is in the middle of a task."""
         known = 0 < self.process < _PIDS
         return self.running is not None and known and self.process != os.getpid() and alive(self.process)
 
@@ -53,7 +53,7 @@ class Store:
 
     @cached_property
     def log(self) -> Path:
-        """Name the file for every line that this process's setups tell."""
+        """The file for every line of output of this process's setups."""
         now = datetime.now(UTC).astimezone()
         return self.folder / "logs" / f"setup-{now:%Y%m%d-%H%M%S}-{os.getpid()}.log"
 
@@ -71,7 +71,7 @@ class Store:
             write_whole(self.path, to_json(saved), private=True)
 
     def read(self) -> Saved | None:
-        """Read what was saved, and when; None when nothing ever was. A pipe or a link is no file of ours."""
+        """Read what was saved, and when; None when nothing ever was. A pipe or a link is not read."""
         try:
             at = datetime.fromtimestamp(self.path.lstat().st_mtime).astimezone().strftime("%Y-%m-%d %H:%M")
         except OSError:
@@ -88,17 +88,17 @@ class Store:
         return saved.state if saved else None
 
     def environment(self) -> Environment | None:
-        """Give the environment of the last setup; None where there is none."""
+        """Return the environment of the last setup; None where there is none."""
         state = self.load()
         return state.environment if state else None
 
     def drop(self) -> None:
-        """Forget what was saved."""
+        """Delete what was saved."""
         with suppress(OSError):
             self.path.unlink(missing_ok=True)
 
     def keep_fault(self, text: str) -> Path:
-        """Write what broke to a file of its own, ready to be sent; answer its path."""
+        """Write an unexpected error to a file of its own, without private things; return its path."""
         path = self.folder / "fault.log"
         with suppress(OSError):
             private_folder(self.folder)
@@ -110,7 +110,7 @@ class Store:
         return Lines(known=known_here())
 
     def write_log(self, line: str) -> None:
-        """Append a line to the log, ready to be sent; a folder that cannot be written is no failure."""
+        """Append a line to the log, without private things; a folder that cannot be written is no failure."""
         with suppress(OSError):
             if not self.log.exists():
                 private_folder(self.folder)
@@ -124,7 +124,7 @@ class Store:
 
 
 def _at_rest(state: State) -> State:
-    """Let what was running when the state was written be ready to run again."""
+    """Return the state with steps that were running when it was saved ready to run again."""
     statuses = {
         step: StepStatus(phase=Phase.READY) if status.phase is Phase.RUNNING else status
         for step, status in state.statuses.items()

@@ -1,4 +1,4 @@
-"""The support matrix: for each family of GPUs on each system the best plan, and what is known of workloads on it."""
+"""The support matrix: the best plan for each family of GPUs on each system, and what is known of workloads on it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ WORKLOADS = ("llm", "tts", "vocoder", "fine-tuning")
 
 
 class Family(Record, frozen=True):
-    """GPUs that are served alike, stood for by one card; `vendor` is "" for a machine without a GPU."""
+    """GPUs that get the same builds, with one card as their example; `vendor` is "" for a machine without a GPU."""
 
     family: str
     vendor: str
@@ -37,11 +37,18 @@ class Family(Record, frozen=True):
 
     @property
     def gpus(self) -> tuple[Gpu, ...]:
-        """The card as a machine has it."""
+        """The example card as `Machine.gpus` has it."""
         if not self.vendor:
             return ()
-        facts = {name: getattr(self, name) for name in ("name", "compute_capability", "gfx", "pci_id", "integrated")}
-        return (Gpu(vendor=Vendor(self.vendor), **facts),)
+        card = Gpu(
+            vendor=Vendor(self.vendor),
+            name=self.name,
+            compute_capability=self.compute_capability,
+            gfx=self.gfx,
+            pci_id=self.pci_id,
+            integrated=self.integrated,
+        )
+        return (card,)
 
 
 class Known(Record, frozen=True):
@@ -55,7 +62,7 @@ class Known(Record, frozen=True):
 
 
 class SupportTables(Record, frozen=True):
-    """The families and what is known of workloads, as data."""
+    """The tables of catalog/data/support.json."""
 
     families: Table[Family]
     workloads: Table[Known]
@@ -75,22 +82,20 @@ def _tables() -> SupportTables:
 
 
 def matrix() -> tuple[Cell, ...]:
-    """Plan for every family on every system, drivers as new as can be; families in order, then systems."""
+    """Plan for every family on every system with a current driver; families in order, then systems."""
     return tuple(_cell(family, system) for family in _tables().families.rows for system in SYSTEMS)
 
 
 def _cell(family: Family, system: System) -> Cell:
     if system not in family.systems:
         return Cell(family=family, system=system)
-    base = SYSTEMS[system]
-    fields = {name: getattr(base, name) for name in base.__struct_fields__}
-    driver = "999.0" if family.vendor == Vendor.NVIDIA.value else None
-    machine = Machine(**{**fields, "gpus": family.gpus, "nvidia_driver": driver})
+    driver = "999.0" if family.vendor == Vendor.NVIDIA.value else None  # newer than any floor of the catalogue
+    machine = replace(SYSTEMS[system], gpus=family.gpus, nvidia_driver=driver)
     return Cell(family=family, system=system, plan=make_plans(machine, load_catalog()).choice)
 
 
 def workloads() -> dict[tuple[Backend, str], Known]:
-    """Tell what is known of each workload on each backend."""
+    """Return what is known of each workload on each backend."""
     rows = _tables().workloads.rows
     return {
         (row.backend, row.workload): replace(row, note=_(row.note) if isinstance(row.note, str) and row.note else "")
@@ -98,12 +103,14 @@ def workloads() -> dict[tuple[Backend, str], Known]:
     }
 
 
+_STATES = {
+    "verified": _("verified"),
+    "published": _("published"),
+    "gaps": _("with gaps"),
+    "experimental": _("experimental"),
+}
+
+
 def state_word(state: str) -> Message:
-    """Say a workload's state in a word."""
-    words = {
-        "verified": _("verified"),
-        "published": _("published"),
-        "gaps": _("with gaps"),
-        "experimental": _("experimental"),
-    }
-    return words[state]
+    """Return a workload's state as a word."""
+    return _STATES[state]

@@ -1,4 +1,4 @@
-"""The six steps' work: each task takes the state and the tools, and answers with its step's result."""
+"""The tasks of the six steps: each takes the state and the tools, and returns its step's result."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from assistant.model.event import FindingRaised, Progress, Step
 from assistant.model.plan import Backend
 from assistant.model.record import replace
 from assistant.session.carry import exported
-from assistant.session.diagnosis import diagnosed, inquiry, machine_of_log, with_ways_out
+from assistant.session.diagnosis import diagnosed, inquiry, machine_of_log, with_remedies
 from assistant.session.doctor import findings_of, mixed_packages
 from assistant.session.interpreters import detected
 from assistant.session.mend import mended
@@ -23,7 +23,7 @@ from assistant.session.verification import proved, verified
 
 
 def _prepare(state: State, tools: Tools) -> Prepared:
-    """Work out an installation, and judge the environment that it would leave."""
+    """Resolve the packages, and judge the environment as it would be after the installation."""
     plan = known(state.plan)
     prepared = prepare(plan, state.target, tools)
     if prepared.site is None:
@@ -38,12 +38,12 @@ def _prepare(state: State, tools: Tools) -> Prepared:
 
 def _install(state: State, tools: Tools) -> Installed:
     prepared, proofs = known(state.preview), []
-    made = run(prepared, lambda made, lock: proofs.append(proved(prepared, made, lock, state, tools)), tools)
+    made = run(prepared, lambda made, lock: proofs.append(proved(prepared, made, lock, tools, keep=state.keep)), tools)
     return Installed(environment=made, proof=(*proofs, None)[0])
 
 
 def _verify(state: State, tools: Tools) -> Verified:
-    """Verify an environment, and judge it anew where it stood before: what was wrong then may be gone or not."""
+    """Verify an environment; judge one that was there before anew, as its faults may be gone or not."""
     report, made, preview = verified(state, tools), known(state.environment), state.preview
     if state.detection and not (preview and preview.site is None):
         site, plan = look_at(Path(made.python), tools.host), state.plan
@@ -54,7 +54,7 @@ def _verify(state: State, tools: Tools) -> Verified:
 
 
 def _diagnose(state: State, tools: Tools) -> Diagnosed:
-    """Find the causes of what was pasted or of what failed last, and ways out of what was found."""
+    """Find the causes of a pasted log or of the last failure, and remedies for all findings."""
     tools.sink(Progress(step=Step.DIAGNOSE, text=_("Looking for causes")))
     machine = known(state.detection).machine
     told = state.pasted or "\n".join(map(render, state.failures))
@@ -65,7 +65,7 @@ def _diagnose(state: State, tools: Tools) -> Diagnosed:
     found = diagnosed(log, source)
     unknown = bool(told and not found)
     return Diagnosed(
-        findings=with_ways_out(state.findings, machine),
+        findings=with_remedies(state.findings, machine),
         diagnoses=found,
         elsewhere=source.os != machine.os,
         near=tuple(_(rule.title) for rule in nearest(log)) if unknown else (),

@@ -7,30 +7,50 @@ from assistant.host.parallel import Ahead
 from assistant.host.process import CancelToken
 from assistant.i18n import Message, _, map_texts
 from assistant.install import Prepared, Tools
-from assistant.model.checks import check_title
+from assistant.model.checks import Level, check_title
 from assistant.model.errors import WorkFailed
 from assistant.model.event import FindingRaised, LogLine, Step
+from assistant.model.plan import Plan
 from assistant.model.record import replace
 from assistant.model.report import RIGHT, Environment, Report, Status
 from assistant.session.nouns import State, known
 from assistant.verify import compile_ahead, raised, verify
 
 
-def proved(prepared: Prepared, made: Environment, lock: Lock, state: State, tools: Tools) -> Report:
-    """Verify what is being installed, before it is committed; raise `WorkFailed` where it is not to be kept."""
-    quick = replace(state, device="", level="quick")
-    report = _run(quick, made, tools, lock=lock, traceless=prepared.site is not None)
+def proved(prepared: Prepared, made: Environment, lock: Lock, tools: Tools, *, keep: bool) -> Report:
+    """Verify what is being installed, before it is committed; with `keep`, an environment that fails is kept, too.
+
+    Raises `WorkFailed` where it fails and nobody wants to keep it.
+    """
+    plan = prepared.plan
+    report = _run(made, plan.backend.value, "quick", plan, tools, lock=lock, traceless=prepared.site is not None)
     report = _as_placed(report, made.path, prepared.target)
-    _check(report, state, tools)
+    wrong = [check for check in report.checks if check.status not in {*RIGHT, Status.SKIPPED}]
+    for check in wrong:
+        line = Message("{check}: {detail}").format(check=check_title(check.key), detail=check.detail)
+        tools.sink(LogLine(step=Step.INSTALL, text=line))
+    names = tuple(Message("“{check}”").format(check=check_title(check.key)) for check in wrong)
+    question = _("The verification on {device} failed ({checks}). Keep the installation all the same?")
+    if not (report.usable or keep or tools.ask(question.format(device=report.device, checks=names))):
+        raise WorkFailed(
+            _(
+                "The verification on {device} failed, so the installation was rolled back: {checks}.",
+                device=report.device,
+                checks=names,
+            ),
+            hint=_("Choose another plan, or keep the installation all the same with --keep."),
+        )
     return report
 
 
 def verified(state: State, tools: Tools) -> Report:
     """Verify an environment; what its installation has just verified is not done twice."""
-    report = state.proof if state.level == "quick" and not state.device else None
-    for finding in raised(report) if report else ():
-        tools.sink(FindingRaised(step=Step.VERIFY, finding=finding))
-    return report or _run(state, known(state.environment), tools)
+    if state.proof and state.level == "quick" and not state.device:
+        for finding in raised(state.proof):
+            tools.sink(FindingRaised(step=Step.VERIFY, finding=finding))
+        return state.proof
+    device = state.device or known(state.plan).backend.value
+    return _run(known(state.environment), device, state.level, state.plan, tools)
 
 
 def _as_placed(report: Report, built: str, target: str) -> Report:
@@ -43,34 +63,21 @@ def _as_placed(report: Report, built: str, target: str) -> Report:
     return replace(report, checks=checks, facts={key: placed(text) for key, text in report.facts.items()})
 
 
-def _check(report: Report, state: State, tools: Tools) -> None:
-    """Raise `WorkFailed` for an environment that does not compute, unless the user wants to keep it as it is."""
-    wrong = [check for check in report.checks if check.status not in {*RIGHT, Status.SKIPPED}]
-    for check in wrong:
-        said = Message("{check}: {detail}").format(check=check_title(check.key), detail=check.detail)
-        tools.sink(LogLine(step=Step.INSTALL, text=said))
-    named = tuple(Message("“{check}”").format(check=check_title(check.key)) for check in wrong)
-    question = _("The verification on {device} failed ({checks}). Keep the installation all the same?")
-    if not (report.usable or state.keep or tools.ask(question.format(device=report.device, checks=named))):
-        raise WorkFailed(
-            _(
-                "The verification on {device} failed, so everything was taken back: {checks}.",
-                device=report.device,
-                checks=named,
-            ),
-            hint=_("Choose another plan, or keep the installation all the same with --keep."),
-        )
-
-
-def _run(state: State, made: Environment, tools: Tools, *, lock: Lock | None = None, traceless: bool = False) -> Report:
-    """Run the checks in another process, and meanwhile on another core what will be needed soon.
+def _run(
+    made: Environment,
+    device: str,
+    level: Level,
+    plan: Plan | None,
+    tools: Tools,
+    *,
+    lock: Lock | None = None,
+    traceless: bool = False,
+) -> Report:
+    """Run the checks in another process, and meanwhile compile on another core what will be needed soon.
 
     The processes hold `lock`, where they work in an installation.
     """
-    device = state.device or known(state.plan).backend.value
-    settings = state.plan.env if state.plan else {}
     over = CancelToken()
-
     ahead = None if traceless else Ahead(lambda: compile_ahead(made.python, over, lock))
     try:
         return verify(
@@ -78,12 +85,12 @@ def _run(state: State, made: Environment, tools: Tools, *, lock: Lock | None = N
             device,
             tools.sink,
             tools.cancel,
-            level=state.level,
-            environment=settings,
+            level=level,
+            environment=plan.env if plan else {},
             traceless=traceless,
             lock=lock,
         )
     finally:
         over.set()
         if ahead:
-            ahead.result()  # nothing may write there any more when all is taken back
+            ahead.result()  # nothing may write there any more when all is rolled back

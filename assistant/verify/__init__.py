@@ -1,7 +1,9 @@
 """Does an environment really compute? Checks that its own Python runs in a child process, each within a time limit."""
 
-from assistant.verify.ahead import compile_ahead
+from __future__ import annotations
+
 from assistant.verify.plots import figures
-from assistant.verify.run import raised, verify
+from assistant.verify.run import compile_ahead, verify
+from assistant.verify.sentences import raised
 
 __all__ = ["compile_ahead", "figures", "raised", "verify"]

@@ -134,7 +134,7 @@ def check_onnxruntime(target: Target) -> Result:
 
 
 def onnx_run(target: Target, ort: Any, provider: str) -> tuple[Result, list[Array], dict[str, str]]:  # noqa: ANN401 - onnxruntime is the target's
-    """Run twice on one provider and compare with NumPy; give the results and the provider that ran each node."""
+    """Run twice on one provider and compare with NumPy; return that, the results, and which provider ran each node."""
     inputs, weights = target.data(14, 16, 24), target.data(15, 24, 8)
     with tempfile.TemporaryDirectory() as folder:
         options = ort.SessionOptions()
@@ -152,7 +152,10 @@ def onnx_run(target: Target, ort: Any, provider: str) -> tuple[Result, list[Arra
 
 
 def onnx_places(path: str) -> dict[str, str]:
-    """Read in ONNX Runtime's own profile which provider ran each operator."""
+    """Read in ONNX Runtime's own profile which provider ran each operator.
+
+    {"cat": "Node", "name": "product_kernel_time", "args": {"op_name": "MatMul", "provider": "CPUExecutionProvider", …}}
+    """
     with open(path, encoding="utf-8") as file:  # noqa: PTH123 - as the rest of the child
         events = [event.get("args", {}) for event in json.load(file)]
     return {event["op_name"]: event["provider"] for event in events if event.get("provider")}

@@ -44,7 +44,7 @@ def check_device(target: Target) -> Result:
 
 
 def find_device(target: Target) -> Any:  # noqa: ANN401 - a torch.device of the target
-    """Turn the name asked for into torch's device; raise as torch does where there is none."""
+    """Return torch's device for the name asked for; raise as torch does where there is none."""
     torch = target.torch
     if target.kind == "directml":
         directml = importlib.import_module("torch_directml")
@@ -57,7 +57,7 @@ def find_device(target: Target) -> Any:  # noqa: ANN401 - a torch.device of the 
 
 
 def device_facts(target: Target) -> dict[str, object]:
-    """Tell the device's name, memory and architecture, as far as torch knows them."""
+    """Return the device's name, memory and architecture, as far as torch knows them."""
     facts: dict[str, object] = {"device": target.device}
     if target.kind == "directml":
         directml = importlib.import_module("torch_directml")

@@ -40,7 +40,7 @@ def check_qr(target: Target) -> Result:
 
 
 def positive(target: Target, seed: int) -> Array:
-    """Give a batch of symmetric matrices with positive eigenvalues."""
+    """Return a batch of symmetric matrices with positive eigenvalues."""
     half = target.data(seed, 3, 20, 20)
     return half @ half.transpose(0, 2, 1) + target.numpy.eye(20, dtype="float32")
 
@@ -223,7 +223,7 @@ def check_autocast(target: Target) -> Result:
 
 
 def check_compile(target: Target) -> Result:
-    """Compile a small function with `torch.compile`; say what is missing where it cannot work."""
+    """Compile a small function with `torch.compile`, or report what it lacks here."""
     missing = cannot_compile(target)
     if missing:
         return {"status": "unsupported", **missing}
@@ -236,12 +236,12 @@ def check_compile(target: Target) -> Result:
     except Exception as error:
         if target.kind != "cpu" or " " not in torch.__file__:
             raise
-        said = target.explain("space in path", path=os.path.dirname(torch.__file__), error=type(error).__name__)  # noqa: PTH120 - as the rest of the child
-        return {"status": "unsupported", **said}
+        reason = target.explain("space in path", path=os.path.dirname(torch.__file__), error=type(error).__name__)  # noqa: PTH120 - as the rest of the child
+        return {"status": "unsupported", **reason}
 
 
 def cannot_compile(target: Target) -> Result:
-    """Say what `torch.compile` lacks here; nothing when all is there."""
+    """Return what `torch.compile` lacks here; an empty result when all is there."""
     if not hasattr(target.torch, "compile"):
         return target.explain("no compile", torch=target.torch.__version__)
     if target.kind in ("directml", "mps"):

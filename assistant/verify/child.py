@@ -1,8 +1,8 @@
-"""Runs inside the target's own Python and tells on stdout, in JSON lines, what its torch really computes.
+"""Runs inside the target's own Python and writes to stdout, in JSON lines, what its torch really computes.
 
 Run as `python -I -X utf8 child.py '{"device": "cpu", "checks": ["import", "matmul"]}'`, or with that JSON on stdin.
 It needs the standard library, torch >= 1.13 and NumPy, runs on Python >= 3.8 and imports nothing of the assistant;
-the checks themselves lie in the files beside it that `FILES` names.
+the checks themselves are in the files beside it that `FILES` names.
 Lines: `{"facts": {…}}`, `{"start": key}` and `{"check": {"key": …, "status": …, "seconds": …, "detail": …, …},
 "reason": …, "values": {…}}`, whose fields are those of the parent's `Check` and the key and values of a sentence that
 the parent writes; everything else on stdout or stderr comes from the libraries.
@@ -36,10 +36,11 @@ Run = Callable[..., List[Any]]  # noqa: UP006 - likewise
 Checks = Dict[str, Tuple[Callable[["Target"], Result], Tuple[str, ...]]]  # noqa: UP006 - evaluated by Python 3.8
 
 FILES = ("checks_first.py", "checks.py", "checks_full.py", "limits.py", "workloads.py")
+# Chosen: enough runs for a median and its spread, and few enough for a quick verification to stay quick.
 REPEATS = 3
 LEAST, MOST = 5, 30  # repeats of a measured work
 MEGABYTE = 1 << 20
-MEMORY_EXIT = 75
+MEMORY_EXIT = 75  # what this process ends with when a check took too much memory; run.py knows it
 # The largest |got - expected| / (|expected| + mean |expected|) that a float32 element may show. Sums of a few hundred
 # terms stay below 1e-5; TF32 and half precision, above 3e-4, do not pass.
 TOLERANCE = 1e-4
@@ -52,26 +53,27 @@ CPU_FALLBACK = re.compile(r"operator '([^']+)'.*fall back to run on the CPU", re
 
 
 class Refused(Exception):
-    """The device asked for is not the one that did the work; `said` tells more."""
+    """The device asked for is not the one that did the work; `explanation` says why, as `explain` does."""
 
     def __init__(self, reason: str, **values: object) -> None:
         super().__init__(reason)
-        self.said = explain(reason, **values)
+        self.explanation = explain(reason, **values)
 
 
 def explain(reason: str, **values: object) -> Result:
-    """Give a sentence as its key and what it speaks of; the parent writes it in the reader's language."""
+    """Return a sentence as its key and the values of its placeholders; the parent has the words, in every language."""
     return {"reason": reason, "values": values}
 
 
 def statm(field: int) -> int:
-    """Give Linux's count of this process's bytes: of its address space (field 0) or in memory (1)."""
+    """Return the size of this process in bytes on Linux: of its address space (field 0) or in memory (field 1)."""
+    # /proc/self/statm reads like "112345 23456 4567 812 0 34567 0", in pages (proc_pid_statm(5)).
     with open("/proc/self/statm", encoding="ascii") as file:  # noqa: PTH123 - quicker
         return int(file.read().split()[field]) * int(os.sysconf("SC_PAGE_SIZE"))
 
 
 class Target:
-    """What is under test: the device as asked for and, once the first checks have passed, torch and torch's device."""
+    """The device under test: as it was asked for and, once the first checks have passed, as torch's own."""
 
     def __init__(self, asked: str) -> None:
         self.asked = asked
@@ -85,7 +87,7 @@ class Target:
         return importlib.import_module("numpy")
 
     def data(self, seed: int, *shape: int) -> Array:
-        """Give the same float32 numbers in [-1, 1) at every call, as a NumPy array."""
+        """Return random float32 numbers in [-1, 1) as a NumPy array: the same at every call for the same seed."""
         return self.numpy.random.default_rng(seed).uniform(-1.0, 1.0, shape).astype("float32")
 
     def put(self, array: Array) -> Tensor:
@@ -100,7 +102,7 @@ class Target:
 
     @staticmethod
     def tell_facts(**facts: object) -> None:
-        """Tell those facts that are known."""
+        """Report facts, without those that are unknown."""
         tell(facts={key: str(value).strip("\x00 ") for key, value in facts.items() if value})
 
     @staticmethod
@@ -109,7 +111,7 @@ class Target:
         return array.astype("float64")
 
     def measure(self, compute: Compute, expected: Sequence[Array], tolerance: float = TOLERANCE) -> Result:
-        """Run once with compilation and a few times more; judge the first and the last results."""
+        """Compute once, which may compile, and a few times more; judge the first and the last results."""
         first_seconds, first = self._timed(compute)
         runs = [self._timed(compute) for _ in range(REPEATS)]
         for tensor in [*first, *runs[-1][1]]:
@@ -119,12 +121,12 @@ class Target:
         return {**self.judge(fetched, expected, tolerance), "seconds": seconds, "first_seconds": first_seconds}
 
     def compare(self, arrays: Sequence[Array], there: Run, here: Run, tolerance: float = TOLERANCE) -> Result:
-        """Work with the arrays on the device; the results must be those of `here` with the same numbers in float64."""
+        """Compare `there` with the arrays on the device with `here` with the same numbers in float64 in NumPy."""
         mine = [self.put(array) for array in arrays]
         return self.measure(lambda: there(*mine), here(*map(self.wide, arrays)), tolerance)
 
     def judge(self, runs: Sequence[Sequence[Array]], expected: Sequence[Array], tolerance: float = TOLERANCE) -> Result:
-        """Compare each run's results with their references: "passed" or "wrong", and the largest error."""
+        """Compare each run's results with their references; return "passed" or "wrong", and the largest error."""
         pairs = [pair for run in runs for pair in zip(run, expected)]  # noqa: B905 - strict= came with Python 3.10
         found = [deviation(self.numpy, got, want, tolerance) for got, want in pairs]
         error, complaint = max(found, key=lambda pair: pair[0])
@@ -132,13 +134,13 @@ class Target:
         return {"status": "passed", **measured} if error <= tolerance else {"status": "wrong", **measured, **complaint}
 
     def require(self, tensor: Tensor) -> None:
-        """Refuse a tensor that does not live on the device asked for."""
+        """Raise `Refused` for a tensor that is not on the device asked for."""
         found = tensor.device
         if found.type != self.device.type or (self.index and found.index != int(self.index)):
             raise Refused("elsewhere", found=str(found), asked=self.asked)
 
     def accelerator(self) -> Module:
-        """Give torch's module for the device (`torch.cuda`, `torch.mps` …), or None."""
+        """Return torch's module for the device (`torch.cuda`, `torch.mps` …), or None."""
         return None if self.device.type == "cpu" else getattr(self.torch, self.device.type, None)
 
     def wait(self, results: Sequence[Tensor]) -> None:
@@ -151,13 +153,13 @@ class Target:
                 result.cpu()
 
     def on_cpu(self) -> Target:
-        """Give the same torch on this machine's CPU."""
+        """Return a target for the same torch on this machine's CPU."""
         other = Target("cpu")
         other.torch, other.device = self.torch, self.torch.device("cpu")
         return other
 
     def pace(self, compute: Compute, budget: float = 0.3) -> Result:
-        """Repeat some work for `budget` seconds; give the median, the spread of its middle half, and the count."""
+        """Repeat work for `budget` seconds; return the median, the relative spread of the middle half and the count."""
         self.require(self._timed(compute)[1][0])
         times: list[float] = []
         while len(times) < LEAST or (sum(times) < budget and len(times) < MOST):
@@ -168,9 +170,9 @@ class Target:
     def speed(
         self, make: Callable[[Target], Compute], amount: float, unit: str, cpu_amount: float = 0.0, **work: object
     ) -> Result:
-        """Measure work, of which one run does `amount` in `unit` x seconds, here and on this machine's CPU.
+        """Measure the rate of work, in `unit`, on the device and on this machine's CPU.
 
-        `make` may give the CPU less to do; one run then does `cpu_amount`.
+        One run does `amount`, as in GFLOP for GFLOP/s; where `make` gives the CPU less to do, it does `cpu_amount`.
         """
         self.clear_peak()
         found = self.pace(make(self))
@@ -185,30 +187,31 @@ class Target:
         return result
 
     def clear_peak(self) -> None:
-        """Forget the most memory that was taken so far, where torch or Linux counts it."""
+        """Reset the peak of memory, where torch or Linux counts it."""
         getattr(self.accelerator(), "reset_peak_memory_stats", str)(self.device)
+        # Writing 5 resets the peak of the resident set (proc_pid_clear_refs(5)).
         with contextlib.suppress(OSError), open("/proc/self/clear_refs", "w", encoding="ascii") as file:  # noqa: PTH123
             file.write("5")
 
     def peak(self) -> int | None:
-        """Give the most bytes taken on the device; on a CPU those of the whole process."""
+        """Return the peak of bytes taken on the device; for the CPU, that of the whole process."""
         if self.device.type == "cpu":
             return most_resident()
         most = getattr(self.accelerator(), "max_memory_allocated", None)
         return self.allocated() if most is None else int(most(self.device))
 
     def taken(self) -> int:
-        """Count the bytes that the process holds in the machine's memory and on the device."""
+        """Return the bytes that the process holds in the machine's memory and on the device."""
         there = self.device is not None and self.device.type != "cpu"
         return resident() + ((self.allocated() or 0) if there else 0)
 
     def held(self) -> int:
-        """Count the bytes that torch holds on the device, or the process where torch does not tell."""
+        """Return the bytes that torch holds on the device, or those of the process where torch does not count them."""
         taken = self.allocated()
         return resident() if taken is None else taken
 
     def allocated(self) -> int | None:
-        """Count the bytes that torch holds on the device; None where it does not tell."""
+        """Return the bytes that torch holds on the device; None where it does not count them."""
         names = ("memory_allocated", "current_allocated_memory")
         module = self.accelerator()
         counter = next((getattr(module, name) for name in names if hasattr(module, name)), None)
@@ -224,7 +227,7 @@ class Target:
 
 
 def deviation(np: Module, got: Array, want: Array, tolerance: float) -> tuple[float, Result]:
-    """Measure the largest error of any element, relative to its own and the mean size; say where it is."""
+    """Return the largest error of any element, relative to its own and the mean size, and where it is."""
     got, want = np.asarray(got), np.asarray(want, dtype="float64")
     if got.shape != want.shape:
         return float("inf"), explain("shape", shape=str(got.shape), expected=str(want.shape))
@@ -238,7 +241,7 @@ def deviation(np: Module, got: Array, want: Array, tolerance: float) -> tuple[fl
 
 
 def resident() -> int:
-    """Give this process's bytes in memory; outside Linux, where psutil is missing, the most so far."""
+    """Return this process's bytes in memory; outside Linux, where psutil is missing, their peak."""
     if os.path.exists("/proc/self/statm"):  # noqa: PTH110 - quicker
         return statm(1)
     if importlib.util.find_spec("psutil"):
@@ -247,10 +250,11 @@ def resident() -> int:
 
 
 def most_resident() -> int:
-    """Give the most bytes that this process has had in memory; 0 on Windows, which does not tell."""
+    """Return the peak of this process's bytes in memory; 0 on Windows, where Python does not know it."""
     if importlib.util.find_spec("resource") is None:
         return 0
     usage = importlib.import_module("resource")
+    # In kilobytes on Linux, in bytes on macOS (getrusage(2) of each).
     return int(usage.getrusage(usage.RUSAGE_SELF).ru_maxrss) * (1 if sys.platform == "darwin" else 1024)
 
 
@@ -267,7 +271,7 @@ def watch_memory(limit: int, running: list[str], target: Target) -> None:
 
 
 def known_checks() -> Checks:
-    """Give all checks: key to function and the keys of the checks that must have passed before."""
+    """Return all checks by key: the function, and the keys of the checks that must have passed before."""
     checks: Checks = {}
     for name in FILES:
         path = os.path.join(os.path.dirname(os.path.abspath(__file__)), name)  # noqa: PTH100, PTH118, PTH120 - quicker
@@ -299,7 +303,7 @@ def attempt(function: Callable[[Target], Result], target: Target) -> Result:
     try:
         return function(target)
     except Refused as reason:
-        return {"status": "failed", **reason.said}
+        return {"status": "failed", **reason.explanation}
     except Exception as error:  # noqa: BLE001 - any failure of the target is a finding
         lacking = isinstance(error, (NotImplementedError, RuntimeError, TypeError)) and MISSING_OPERATOR.search(
             str(error)
@@ -308,18 +312,18 @@ def attempt(function: Callable[[Target], Result], target: Target) -> Result:
 
 
 def own_work(target: Target, result: Result, warned: list[str]) -> Result:
-    """Take a pass back when torch warned that it ran an operator on the CPU instead; pass all warnings on."""
+    """Turn a pass into "unsupported" when torch warned that it ran an operator on the CPU; pass all warnings on."""
     fallbacks = [found.group(1) for found in map(CPU_FALLBACK.search, warned) if found]
     for text in warned:
         print(text, file=sys.stderr, flush=True)  # noqa: T201 - the parent reads it as a log line
     if fallbacks and target.kind != "cpu" and result["status"] == "passed":
-        said = explain("fallback", operators=", ".join(fallbacks), device=target.asked)
-        return {**result, "status": "unsupported", **said}
+        explanation = explain("fallback", operators=", ".join(fallbacks), device=target.asked)
+        return {**result, "status": "unsupported", **explanation}
     return result
 
 
 def chain(error: BaseException | None) -> str:
-    """Tell an exception and what it was raised from, the first cause last; 4,000 characters at most."""
+    """Return an exception and what it was raised from, the first cause last, in 4,000 characters at most."""
     parts: list[str] = []
     while error is not None and len(parts) < 8:  # noqa: PLR2004 - a chain that long repeats itself
         parts.append(f"{type(error).__name__}: {error}")
@@ -328,26 +332,26 @@ def chain(error: BaseException | None) -> str:
 
 
 def tell(**line: object) -> None:
-    """Write one line at once; the line feed before it ends what a library may have left unfinished."""
+    """Write one line at once; the line feed before it ends a line that a library may have left unfinished."""
     sys.stdout.flush()
     os.write(1, ("\n" + json.dumps(line) + "\n").encode())
 
 
 def tell_result(key: str, result: Result) -> None:
-    """Write a check's result; its sentence travels beside the fields of the parent's record."""
-    said = {name: result.pop(name) for name in ("reason", "values") if name in result}
-    tell(check={"key": key, **result}, **said)
+    """Write a check's result, with its sentence beside the fields of the parent's record."""
+    explanation = {name: result.pop(name) for name in ("reason", "values") if name in result}
+    tell(check={"key": key, **result}, **explanation)
 
 
 def watch_for_crashes() -> None:
-    """Have Python's stack written to stderr when a library crashes or the parent ends a check that hangs."""
+    """Write Python's stack to stderr when a library crashes or the parent ends a check that hangs."""
     faulthandler.enable()
     if hasattr(faulthandler, "register"):
         faulthandler.register(signal.SIGTERM, chain=True)
 
 
 def main() -> int:
-    """Read the request, run its checks in order, tell each start and result."""
+    """Read the request, run its checks in order, and report each start and result."""
     request = json.loads(sys.argv[1] if len(sys.argv) > 1 else sys.stdin.read())
     watch_for_crashes()
     target, checks = Target(request["device"]), known_checks()

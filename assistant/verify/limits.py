@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 TOO_MUCH = 1 << 50  # bytes; no device has them
 MEGABYTE = 1 << 20
+# Chosen: far beyond what allocators keep in reserve, and fast on a CPU.
 ROOM, BLOCK, BLOCKS = 256 * MEGABYTE, 16 * MEGABYTE, 64  # far more blocks than there is room for
 ROUNDS, ROUND_BYTES = 40, 8 * MEGABYTE
 KERNELS = 500
@@ -23,7 +24,7 @@ LONG_ENOUGH = 3e-3  # seconds of a multiplication that shows what a device can d
 
 
 def check_out_of_memory(target: Target) -> Result:
-    """Ask for more than there is, at once and bit by bit: refused, freed, and the device works on."""
+    """Check that an out-of-memory error is raised, memory is released and the device stays usable."""
     refusal = refused(target, target.torch.empty, 1, TOO_MUCH)
     before, limit = target.held(), memory_limiter(target)
     if limit is not None:
@@ -41,7 +42,7 @@ def check_out_of_memory(target: Target) -> Result:
 
 
 def refused(target: Target, make: Callable[..., Tensor], most: int, size: int) -> str:
-    """Ask for blocks until one is refused; give the refusal and keep nothing."""
+    """Allocate blocks until one is refused; return the error's first line and keep nothing."""
     blocks: list[Tensor] = []
     try:
         while len(blocks) < most:
@@ -52,7 +53,7 @@ def refused(target: Target, make: Callable[..., Tensor], most: int, size: int) -
 
 
 def memory_limiter(target: Target) -> Callable[[int | None], None] | None:
-    """Give what leaves the device so many bytes, or all of them for None; None where nothing limits it."""
+    """Return a function that lets torch take so many bytes more (None: no limit); None where nothing limits it."""
     module = target.accelerator()
     if target.device.type == "cpu":
         return partial(limit_process, target) if sys.platform == "linux" else None
@@ -78,7 +79,7 @@ def limit_process(target: Target, room: int | None) -> None:
 
 
 def check_memory(target: Target) -> Result:
-    """Compute and forget, many times: the memory must come back."""
+    """Check that the memory of results that nobody holds any more is released."""
     side = int((ROUND_BYTES / 4) ** 0.5)
     matrix = target.torch.ones(side, side, device=target.device)
 

@@ -1,4 +1,4 @@
-"""Pictures of a verification as SVG: the times of its checks, speeds beside the CPU, and the roofline."""
+"""Charts of a verification as SVG: the times of its checks, its speeds beside the CPU's, and the roofline."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ _COLOURS = {
     Status.FAILED: WRONG,
     Status.TIMEOUT: WRONG,
 }
-BARS, SMALL, LINE = 360.0, 11, 15.0  # the longest bar, a small font, and the room of a line of it
+BARS, SMALL, LINE = 360.0, 11, 15.0  # the longest bar, a small font, and the height of a line in it, in pixels
 SHORTEST, LONGEST = 1e-6, 100.0  # seconds at both ends of the scale of times
 Place = tuple[float, float]  # FLOP per byte and GFLOP/s
 Drawing = tuple[float, float, list[Markup]]  # width, height, parts
 
 
 def figures(report: Report) -> dict[str, str]:
-    """Draw every picture as an SVG element that fits light and dark pages, by file name."""
+    """Return every chart as an SVG element that fits light and dark pages, by file name."""
     checks = (f"{row.title}: {render(row.result)} {row.later}".strip() for row in check_rows(report))
     speeds = [" ".join(filter(None, map(render, row))) for row in speed_rows(report)]
     pale = _("Pale bars are first runs, which may compile; full bars are later runs; the scale is logarithmic.")
@@ -38,11 +38,11 @@ def figures(report: Report) -> dict[str, str]:
     }
     if speeds:
         rates = _("Each rate is the median of its runs.")
-        wanted["speed.svg"] = (_speeds, _("Speed of {device} beside the CPU"), rates, speeds)
+        wanted["speed.svg"] = (_speeds, _("Speed of {device} compared with the CPU"), rates, speeds)
         wanted["roofline.svg"] = (_roofline, _("Roofline of {device}"), solid, speeds)
     return {
-        name: document(*draw(report), render(title.format(device=report.device)), f"{render(said)} {'; '.join(rows)}.")
-        for name, (draw, title, said, rows) in wanted.items()
+        name: document(*draw(report), render(title.format(device=report.device)), f"{render(note)} {'; '.join(rows)}.")
+        for name, (draw, title, note, rows) in wanted.items()
     }
 
 
@@ -75,7 +75,7 @@ def _times(report: Report) -> Drawing:
 
 
 def _room(titles: Sequence[str]) -> float:
-    """Give the width of the column of titles."""
+    """Return the width of the column of titles."""
     return max(map(width_of, titles), default=0) + 16
 
 
@@ -111,6 +111,7 @@ def _speeds(report: Report) -> Drawing:
 def _roofline(report: Report) -> Drawing:
     """Place each work by its FLOP per byte, under what memory and each type's arithmetic can reach.
 
+    The model: Williams, Waterman, Patterson, "Roofline", CACM 52(4), 2009, https://doi.org/10.1145/1498765.1498785.
     All names stand in a column beside the field, each with a thin line to what it names, so that none hides another.
     """
     points = {key: _place(speed) for key, speed in report.speeds.items() if speed.flops and speed.bytes}
@@ -133,7 +134,7 @@ def _roofline(report: Report) -> Drawing:
     named = [at(place) for place in points.values()] + [at(end) for *_start, end in lines]
     column = left + width + 30
     order = sorted(range(len(names)), key=lambda number: (named[number][1], -named[number][0]))
-    for number, y in zip(order, _apart([named[number][1] for number in order], top, top + height), strict=True):
+    for number, y in zip(order, _spread([named[number][1] for number in order], top, top + height), strict=True):
         (x, at_y), dot = named[number], number < len(points)
         parts.append(tag("path", d=f"M{x:.1f} {at_y:.1f}L{column - 14:.1f} {y:.1f}H{column - 4:.1f}", **_THIN))
         parts += [tag("circle", cx=x, cy=at_y, r=4.5, fill=DEVICE)] * dot
@@ -149,13 +150,13 @@ def _place(speed: Speed) -> Place:
 
 
 def _decades(values: Sequence[float]) -> tuple[float, float]:
-    """Give the powers of ten around values."""
+    """Return the powers of ten around values."""
     low, high = math.floor(math.log10(min(values))), math.ceil(math.log10(max(values)))
     return 10.0**low, 10.0 ** max(high, low + 1)
 
 
 def _roofs(report: Report) -> Iterator[tuple[Message, Limit, Place, Place]]:
-    """Give the slope of the memory and, for the types, the level of their arithmetic: name, limit and both ends."""
+    """Yield the slope of the memory and the level of each type's arithmetic: name, limit and both ends."""
     memory = report.limits.get(BANDWIDTH)
     peaks = {name: limit for name, limit in report.limits.items() if name != BANDWIDTH}
     if memory is None or not peaks:
@@ -187,8 +188,8 @@ def _powers(first: float, last: float, most: int) -> list[float]:
     return [10.0**power for power in range(low, high + 1, math.ceil((high - low + 1) / most))]
 
 
-def _apart(wanted: Sequence[float], top: float, bottom: float) -> list[float]:
-    """Move heights, which ascend, as little as need be for a line of text each, between `top` and `bottom`."""
+def _spread(wanted: Sequence[float], top: float, bottom: float) -> list[float]:
+    """Move ascending heights as little as need be for a line of text each, between `top` and `bottom`."""
     found: list[float] = []
     for height in wanted:
         found.append(max(height, found[-1] + LINE if found else top))

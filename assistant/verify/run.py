@@ -1,34 +1,35 @@
-"""Runs the checks in the target's own Python, watches each one's time and turns what it tells into a report."""
+"""Runs the checks in the target's own Python, limits the time of each, and turns its output into a report."""
 
 from __future__ import annotations
 
 import json
 import re
-import signal
 import time
 from collections import deque
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
 
+from assistant.catalog.limits import limits_of
 from assistant.host.lock import Lock
 from assistant.host.process import CancelToken, stream
 from assistant.i18n import Message, Text, _, lines, render
 from assistant.model.checks import CHECKS, Level, check_title
-from assistant.model.errors import BadInput, Cancelled
+from assistant.model.errors import AssistantError, BadInput, Cancelled
 from assistant.model.event import FindingRaised, LogLine, Progress, Sink, Step
-from assistant.model.finding import Finding, Severity
 from assistant.model.plan import Backend
 from assistant.model.record import Record, replace
 from assistant.model.report import RIGHT, Check, Report, Status
+from assistant.model.speed import BANDWIDTH, Limit
 from assistant.privacy import Lines, Policy
-from assistant.verify.roofs import roofs
-from assistant.verify.sentences import sentence
+from assistant.verify.sentences import ending, finding_of, sentence
 
 CHILD = Path(__file__).with_name("child.py")
 FIRST = ("import", "device", "copy")  # a device that dies at these will not do better in another process
 MEMORY_EXIT = 75  # what child.py ends with when a check took too much memory
+# Chosen: a library's last words before a crash fit, and a flood of them does not fill the report.
 STRAY_LINES = 20
 LINE_LIMIT = 2000
 _DEVICE = re.compile(r"(?:{})(?::\d+)?".format("|".join(backend.value for backend in Backend)))
@@ -52,8 +53,8 @@ def verify(  # noqa: PLR0913 - what runs it, on what, who hears it; the rest are
     `level` is "quick" (seconds), "full" (a minute or two; measures speed too), or the keys of some checks.
     `environment` holds variables to set for the child, such as a plan's; `traceless` leaves no bytecode behind. The
     child holds `lock` until it ends. A check that takes more than `limit_per_check` seconds ends the run; the checks
-    after it are reported as skipped. After one
-    that makes the process grow by more than `memory_limit` bytes, or whose process dies, another process goes on.
+    after it are reported as skipped. After one that makes the process grow by more than `memory_limit` bytes, or
+    whose process dies, another process goes on.
     Raises `BadInput` for an unknown device, `WorkFailed` when the interpreter cannot be started, and `Cancelled`.
     """
     if not _DEVICE.fullmatch(device):
@@ -73,13 +74,54 @@ def verify(  # noqa: PLR0913 - what runs it, on what, who hears it; the rest are
             if not run.clock.expired:
                 raise
             run.stop(Status.TIMEOUT, _("It did not end within {seconds:g} seconds.", seconds=limit_per_check))
-    run.tell_end()
+    run.progress(_("Verification done"))
     report = Report(device=device, checks=run.checks(), facts=run.facts, seconds=time.monotonic() - started)
-    return replace(report, limits=roofs(report))
+    return replace(report, limits=device_limits(report))
+
+
+def device_limits(report: Report) -> dict[str, Limit]:
+    """Return the limits of a device's memory and of each type whose speed was measured, for `Report.limits`.
+
+    A limit is what the vendor publishes, or the best of this run where nothing is known.
+    """
+    seen: dict[str, float] = {}
+    for speed in report.speeds.values():
+        if speed.flops:
+            seen[speed.dtype] = max(seen.get(speed.dtype, 0.0), speed.flops / speed.best)
+    copying = report.speeds.get("speed.bandwidth")
+    if copying is not None:
+        seen[BANDWIDTH] = copying.bytes / copying.best
+    measured = {name: Limit(value=most / 1e9) for name, most in seen.items()}
+    size = report.facts.get("device memory", "").partition(" GiB")[0]
+    published = limits_of(report.facts.get("device name", ""), float(size) if size else None)
+    return measured | published if measured else {}
+
+
+# What `import torch` (2.13) reaches in its second half, in its own order; a name that a release lacks is passed over.
+_LATE_IN_TORCH = (
+    *("distributions", "jit", "fx", "optim", "ao/quantization", "masked", "export", "_subclasses", "_export"),
+    *("_higher_order_ops", "_prims_common", "_decomp", "_prims", "_refs", "_meta_registrations.py", "_native"),
+)
+_COMPILE = """
+import compileall, importlib.util, pathlib, sys
+site = pathlib.Path(importlib.util.find_spec("torch").origin).parents[1]
+for path in (site / name for name in sys.argv[1:]):
+    compileall.compile_dir(path, quiet=2) if path.is_dir() else compileall.compile_file(path, quiet=2)
+"""
+
+
+def compile_ahead(python: str | Path, cancel: CancelToken, lock: Lock | None = None) -> None:
+    """Compile, beside the checks of a fresh environment without bytecode, what `import torch` reaches last.
+
+    A failure is no matter, since the import compiles what it misses.
+    """
+    late = (*(f"torch/{name}" for name in _LATE_IN_TORCH), "onnxruntime/capi")
+    with suppress(AssistantError):
+        stream([python, "-I", "-c", _COMPILE, *late], lambda _line: None, cancel=cancel, lock=lock)
 
 
 class _Clock(CancelToken):
-    """A stop that is asked for by the user or by the limit of the check at hand; each start sets the limit anew."""
+    """Stops the child when the user asks for it, or when the check at hand has reached its time limit."""
 
     def __init__(self, cancel: CancelToken | None, limit: float) -> None:
         super().__init__()
@@ -98,7 +140,11 @@ class _Clock(CancelToken):
 
 
 class _Line(Record, frozen=True):
-    """One line of the child's own; what does not decode as one comes from a library."""
+    """One line that the child wrote; what does not decode as one comes from a library.
+
+    {"start": "matmul"}
+    {"check": {"key": "matmul", "status": "passed", "seconds": 0.0003, "error": 2.1e-07, "tolerance": 0.0001}}
+    """
 
     facts: dict[str, str] = {}
     start: str | None = None
@@ -108,7 +154,7 @@ class _Line(Record, frozen=True):
 
 
 class _Run:
-    """What has been heard from the child so far."""
+    """What the child has reported so far."""
 
     def __init__(self, device: str, keys: tuple[str, ...], sink: Sink, clock: _Clock) -> None:
         self.clock = clock
@@ -120,29 +166,30 @@ class _Run:
         self._stray: deque[str] = deque(maxlen=STRAY_LINES)
 
     def hear(self, text: str) -> None:
-        """Take one line of the child's output."""
+        """Read one line of the child's output."""
         try:
             line = msgspec.json.decode(text, type=_Line)
         except msgspec.DecodeError:
             return self._hear_stray(text)
         self.facts.update(line.facts)
         if line.start is not None:
-            self._start(line.start)
+            self.clock.restart()
+            self._stray.clear()
+            self.progress(check_title(line.start))
         if line.check is not None:
-            said = (sentence(line.reason, line.values), line.check.detail)
-            self._finish(replace(line.check, detail=lines(said)))
+            self._finish(replace(line.check, detail=lines((sentence(line.reason, line.values), line.check.detail))))
         return None
 
     def end(self, code: int) -> None:
-        """Give the check at which the child died its status; those after it go to another child."""
+        """Set the status of the check during which the child died; those after it are left to another child."""
         left, self._left = self._left, len(self.open_keys())
         if not self._left and code:
-            self.facts["ending"] = render(_ending(code))
+            self.facts["ending"] = render(ending(code))
         elif self._left and (code != MEMORY_EXIT or self._left == left):
-            self.stop(Status.FAILED, _ending(code), go_on=self._done.keys() >= set(FIRST))
+            self.stop(Status.FAILED, ending(code), go_on=self._done.keys() >= set(FIRST))
 
     def stop(self, status: Status, detail: Text, *, go_on: bool = False) -> None:
-        """Give the check at hand its status and, unless the rest can go on, call those after it skipped."""
+        """Set the status of the check at hand and, unless the rest can go on, skip those after it."""
         left = self.open_keys()
         for key in left[:1]:
             self._finish(Check(key=key, status=status, detail=lines((detail, *self._stray))))
@@ -150,20 +197,16 @@ class _Run:
             self._finish(Check(key=key, status=Status.SKIPPED, detail=_("The verification ended before this check.")))
         self._left = len(self.open_keys())
 
-    def tell_end(self) -> None:
-        """Say that all is done."""
-        self._progress(_("Verification done"))
-
     def open_keys(self) -> list[str]:
-        """Name the checks without a result, in order."""
+        """Return the checks without a result, in order."""
         return [key for key in self._keys if key not in self._done]
 
     def ready(self) -> list[str]:
-        """Name the checks that passed, on which others rest."""
+        """Return the checks that passed, on which others may rest."""
         return [key for key, check in self._done.items() if check.status in RIGHT]
 
     def checks(self) -> tuple[Check, ...]:
-        """Give all results in the order of the checks."""
+        """Return all results in the order of the checks."""
         return tuple(self._done[key] for key in self._keys)
 
     def _hear_stray(self, text: str) -> None:
@@ -172,61 +215,13 @@ class _Run:
             self._stray.append(line)
             self._sink(LogLine(step=Step.VERIFY, text=line))
 
-    def _start(self, key: str) -> None:
-        self.clock.restart()
-        self._stray.clear()
-        self._progress(check_title(key))
-
-    def _progress(self, text: Message) -> None:
+    def progress(self, text: Message) -> None:
+        """Report how many checks have ended, with what is done now."""
         self._sink(Progress(step=Step.VERIFY, text=text, done=len(self._done), total=len(self._keys), unit="checks"))
 
     def _finish(self, check: Check) -> None:
         if check.key not in self._keys or check.key in self._done:
             return
         self._done[check.key] = check
-        for finding in raised(Report(device=self._device, checks=(check,))):
+        if finding := finding_of(check, self._device):
             self._sink(FindingRaised(step=Step.VERIFY, finding=finding))
-
-
-def raised(report: Report) -> tuple[Finding, ...]:
-    """Give what a report's checks raise, as they did while they ran."""
-    known = (check for check in report.checks if check.status not in (Status.PASSED, Status.SKIPPED))
-    return tuple(_finding(check, report.device) for check in known)
-
-
-_SEVERITIES = {Status.UNSUPPORTED: Severity.WARNING, Status.SLOW: Severity.INFO}
-
-
-def _finding(check: Check, device: str) -> Finding:
-    sentences = {
-        Status.WRONG: _("“{check}” gave a wrong result on {device}."),
-        Status.UNSUPPORTED: _("“{check}” is not supported on {device}."),
-        Status.TIMEOUT: _("“{check}” hung on {device} and was stopped."),
-        Status.SLOW: _("“{check}” is slow on {device}."),
-    }
-    sentence = sentences.get(check.status, _("“{check}” failed on {device}."))
-    return Finding(
-        key=f"verify.{check.key}",
-        severity=_SEVERITIES.get(check.status, Severity.ERROR),
-        text=sentence.format(check=check_title(check.key), device=device),
-        evidence=(check.detail,) if check.detail else (),
-    )
-
-
-# What Windows answers in place of a signal.
-_WINDOWS_ENDINGS = {
-    0xC0000005: "STATUS_ACCESS_VIOLATION",
-    0xC000001D: "STATUS_ILLEGAL_INSTRUCTION",
-    0xC0000135: "STATUS_DLL_NOT_FOUND",
-    0xC0000409: "STATUS_STACK_BUFFER_OVERRUN",
-}
-
-
-def _ending(code: int) -> Message:
-    """Say how the child ended."""
-    if code < 0:
-        known = {number.value: number.name for number in signal.Signals}
-        return _("The process was ended by signal {name}.", name=known.get(-code, str(-code)))
-    if code in _WINDOWS_ENDINGS:
-        return _("The process was ended by Windows: {name}.", name=_WINDOWS_ENDINGS[code])
-    return _("The process ended with exit status {code} before it had answered.", code=code)

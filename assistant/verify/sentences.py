@@ -1,32 +1,37 @@
-"""What the checks have to say, in the user's language: the child sends a key and the values of its sentence."""
+"""What a verification tells people: why a check failed, how its process ended, and the findings that follow."""
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Mapping
 
-from assistant.i18n import Text, _
+from assistant.i18n import Message, Text, _
+from assistant.model.checks import check_title
+from assistant.model.finding import Finding, Severity
+from assistant.model.report import Check, Report, Status
 
+# By the keys that `child.explain` sends, with the values of their placeholders.
 SENTENCES = {
     "shape": _("The result has shape {shape}, not {expected}."),
-    "off": _("{off} of {size} elements are off; element [{place}] is {value}, not {expected}."),
-    "seed": _("The same seed gave other numbers."),
+    "off": _("{off} of {size} elements are wrong; element [{place}] is {value}, not {expected}."),
+    "seed": _("The same seed gave different numbers."),
     "constant": _("Another seed gave the same numbers."),
     "slower than the CPU": _(
         "At this size it is slower than this machine's CPU: {rate:.3g} against {cpu_rate:.3g} {unit}; "
         "larger work may favour the device."
     ),
-    "slower than sound": _("It is slower than the sound that it makes."),
+    "slower than sound": _("Generating the sound takes longer than playing it."),
     "slow kernels": _("A small operator takes {each:.0f} µs."),
-    "elsewhere": _("The result lives on {found}, not on {asked}."),
+    "elsewhere": _("The result is on {found}, not on {asked}."),
     "fallback": _("{operators} ran on the CPU instead of {device}."),
     "no memory taken": _("A tensor of {size} bytes took {taken} bytes on {device}."),
     "no rocm": _("This torch {torch} is not a ROCm build."),
     "unknown": _("There is no check called {check}."),
-    "needs": _("It needs the check {need} to pass."),
+    "needs": _("It needs the check {need} to pass first."),
     "too much": _("It took more than {size} MiB of memory and was stopped."),
-    "granted": _("{size} bytes were granted, which are not there."),
-    "kept": _("{size} MiB stayed taken after the refusal."),
-    "leak": _("{grown} MiB stayed taken after {rounds} results of {size} MiB."),
+    "granted": _("{size} bytes were granted, more than there are."),
+    "kept": _("{size} MiB were not released after the refused allocation."),
+    "leak": _("{grown} MiB were not released after {rounds} results of {size} MiB."),
     "not installed": _("{name} is not installed in this environment."),
     "no provider": _("onnxruntime {version} has no provider for {device}, only {there}."),
     "other provider": _("ONNX Runtime ran {nodes} on {found} instead of {provider}."),
@@ -36,13 +41,60 @@ SENTENCES = {
     "no backend": _("torch.compile has no finished backend for {device}."),
     "no triton": _("torch.compile needs triton here, which is not installed."),
     "no compiler": _("torch.compile needs a C++ compiler on the CPU, and none is found."),
-    "space in path": _("torch.compile cannot build here: the path {path} holds a space. {error}"),
+    "space in path": _("torch.compile cannot build here: the path {path} contains a space. {error}"),
 }
 
 
 def sentence(reason: str, values: Mapping[str, str | int | float]) -> Text:
-    """Write the sentence of a key of `child.explain`; "" for "" and the bare key and values for one that is unknown."""
+    """Return the sentence of a key of `child.explain`; "" for no key, the bare key and values for an unknown one."""
     if not reason:
         return ""
     known = SENTENCES.get(reason)
     return known.format(**values) if known else " ".join([reason, *(f"{key}={value}" for key, value in values.items())])
+
+
+_FINDINGS = {
+    Status.WRONG: (Severity.ERROR, _("“{check}” gave a wrong result on {device}.")),
+    Status.UNSUPPORTED: (Severity.WARNING, _("“{check}” is not supported on {device}.")),
+    Status.TIMEOUT: (Severity.ERROR, _("“{check}” hung on {device} and was stopped.")),
+    Status.SLOW: (Severity.INFO, _("“{check}” is slow on {device}.")),
+    Status.FAILED: (Severity.ERROR, _("“{check}” failed on {device}.")),
+}
+
+
+def finding_of(check: Check, device: str) -> Finding | None:
+    """Return the finding that a check raises; None where it passed or was skipped."""
+    if check.status not in _FINDINGS:
+        return None
+    severity, text = _FINDINGS[check.status]
+    return Finding(
+        key=f"verify.{check.key}",
+        severity=severity,
+        text=text.format(check=check_title(check.key), device=device),
+        evidence=(check.detail,) if check.detail else (),
+    )
+
+
+def raised(report: Report) -> tuple[Finding, ...]:
+    """Return the findings that a report's checks raise, as they did while they ran."""
+    return tuple(finding for check in report.checks if (finding := finding_of(check, report.device)))
+
+
+# What Windows answers in place of a signal:
+# https://learn.microsoft.com/openspecs/windows_protocols/ms-erref/596a1078-e883-4972-9bbc-49e60bebca55
+_WINDOWS_ENDINGS = {
+    0xC0000005: "STATUS_ACCESS_VIOLATION",
+    0xC000001D: "STATUS_ILLEGAL_INSTRUCTION",
+    0xC0000135: "STATUS_DLL_NOT_FOUND",
+    0xC0000409: "STATUS_STACK_BUFFER_OVERRUN",
+}
+
+
+def ending(code: int) -> Message:
+    """Return how a process ended, by its exit status; a negative one is a signal's number."""
+    if code < 0:
+        known = {number.value: number.name for number in signal.Signals}
+        return _("The process was ended by signal {name}.", name=known.get(-code, str(-code)))
+    if code in _WINDOWS_ENDINGS:
+        return _("The process was ended by Windows: {name}.", name=_WINDOWS_ENDINGS[code])
+    return _("The process ended with exit status {code} before it had answered.", code=code)

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from assistant.verify.child import Checks, Compute, Result, Target, Tensor
 
 Model = Any  # torch is known only once the target has imported it
-TOLERANCE = 5e-3  # of float32 through a whole model
+TOLERANCE = 5e-3  # of float32 through a whole model; chosen
 VOCABULARY, WIDTH, HEADS, LAYERS, PROMPT, TOKENS = 256, 128, 4, 3, 16, 32
 MELS, FRAMES_PER_LETTER, SECONDS_PER_FRAME = 80, 4, 256 / 22050
 LETTERS, FRAMES = 40, 24
@@ -40,7 +40,7 @@ def compare(target: Target, model: Model, run: Callable[..., list[Tensor]], amou
 
 
 def layers(torch: Any, **parts: Model) -> Model:  # noqa: ANN401 - the target's torch
-    """Put parts under names."""
+    """Return a module of named parts."""
     return torch.nn.ModuleDict(parts)
 
 
@@ -71,7 +71,7 @@ def workload_llm(target: Target) -> Result:
 
 
 def generate(torch: Any, model: Model, device: Any) -> list[Tensor]:  # noqa: ANN401 - the target's torch
-    """Read a prompt, then give the logits of each greedy step; only the newest token passes through the blocks."""
+    """Read a prompt, then return the logits of each greedy step; only the newest token passes through the blocks."""
     caches: list[Any] = [None] * LAYERS
     tokens, place, logits = torch.arange(PROMPT, device=device)[None] % VOCABULARY, 0, []
     with torch.no_grad():
@@ -114,7 +114,7 @@ def workload_tts(target: Target) -> Result:
 
 
 def speak(torch: Any, model: Model, device: Any) -> list[Tensor]:  # noqa: ANN401 - the target's torch
-    """Give the mel frames of a short text."""
+    """Return the mel frames of a short text."""
     with torch.no_grad():
         hidden = model["letters"](torch.arange(LETTERS, device=device)[None] % 64)
         hidden = model["norm"](torch.relu(model["encode"](hidden.transpose(1, 2))).transpose(1, 2))
@@ -142,7 +142,7 @@ def workload_vocoder(target: Target) -> Result:
 
 
 def sound(torch: Any, model: Model, device: Any) -> list[Tensor]:  # noqa: ANN401 - the target's torch
-    """Give the samples of a few frames."""
+    """Return the samples of a few frames."""
     weight = model["first"].weight
     frames = torch.linspace(-1.0, 1.0, MELS * FRAMES, device=device, dtype=weight.dtype).view(1, MELS, FRAMES)
     with torch.no_grad():
@@ -171,7 +171,7 @@ def workload_lora(target: Target) -> Result:
 
 
 def tune(torch: Any, model: Model, device: Any) -> list[Tensor]:  # noqa: ANN401 - the target's torch
-    """Give the losses of a few steps from the same start."""
+    """Return the losses of a few steps from the same start."""
     model = copy.deepcopy(model)
     weights = [weight for weight in model.parameters() if weight.requires_grad]
     optimizer = torch.optim.AdamW(weights, lr=1e-2)

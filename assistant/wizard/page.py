@@ -6,7 +6,7 @@ from assistant.host.identity import known_here
 from assistant.i18n import say
 from assistant.model.event import Step
 from assistant.privacy import redact
-from assistant.session.downloads import downloads
+from assistant.session.carry import downloads
 from assistant.session.nouns import Phase, State
 from assistant.svg import Markup, joined, tag
 from assistant.wizard import html

@@ -108,7 +108,7 @@ def play(page: Page, watch: Watch, ready: str) -> None:
     watch.stage("first lab broken and diagnosed")
     run(page, cells.nth(2), ANSWER)
     run(page, cells.nth(3))
-    notebook.get_by_text("Mended: 10 of 10 points.").wait_for(timeout=LONG_MS)
+    notebook.get_by_text("Fixed: 10 of 10 points.").wait_for(timeout=LONG_MS)
     watch.stage("first lab solved")
 
 

@@ -221,9 +221,9 @@ def test_a_pasted_report_is_read_in_any_encoding(run: Run, tmp_path: Path, encod
 def test_what_is_only_tried_is_no_setup(run: Run, tmp_path: Path) -> None:
     """A dry run and a Python that is no environment of ours leave nothing that an export would go on from."""
     run("install", "--dry-run", "--offline", "--target", tmp_path / "env")
-    refused(run("export", "--to", tmp_path / "files"), 2, "no setup", "assistant setup")
+    refused(run("export", "--to", tmp_path / "files"), 2, "no earlier setup", "assistant setup")
     run("verify", "--target", sys.executable, "--device", "nowhere")
-    refused(run("export", "--to", tmp_path / "files"), 2, "no setup", "assistant setup")
+    refused(run("export", "--to", tmp_path / "files"), 2, "no earlier setup", "assistant setup")
     assert not (tmp_path / "files").exists()
 
 

@@ -19,9 +19,8 @@ import tree_sitter_powershell
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assistant.diagnose import diagnose, load_rules, read_log, ways_out
-from assistant.diagnose.patterns import compiled, literals
-from assistant.diagnose.rules import read_rules
+from assistant.diagnose import diagnose, load_rules, read_log, remedies_for
+from assistant.diagnose.rules import compiled, literals, read_rules
 from assistant.model.errors import BadInput
 from assistant.model.machine import Gpu, Machine, Vendor
 
@@ -208,8 +207,8 @@ def test_no_text_and_no_bytes_are_too_strange(text: str, data: bytes) -> None:
 def test_every_command_for_linux_is_shell() -> None:
     """The shell reads each command to its end, quotes and all."""
     machine = Machine(os="linux", wsl=False)
-    ways = [way for rule in load_rules().rules for way in ways_out(rule, machine)]
-    text = "\n".join(command for way in ways for command in (*way.commands, *way.check) if ":\\" not in command)
+    remedies = [remedy for rule in load_rules().rules for remedy in remedies_for(rule, machine)]
+    text = "\n".join(command for each in remedies for command in (*each.commands, *each.check) if ":\\" not in command)
     done = subprocess.run(["sh", "-n"], input=text, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
 
@@ -226,7 +225,7 @@ def test_every_command_for_linux_is_shell() -> None:
 def test_no_command_belongs_to_another_system(machine: Machine, foreign: str) -> None:
     """Whatever rule fires on a system, it tells nobody to type another system's commands."""
     for rule in load_rules().rules:
-        for command in (command for way in ways_out(rule, machine) for command in (*way.commands, *way.check)):
+        for command in (command for each in remedies_for(rule, machine) for command in (*each.commands, *each.check)):
             assert not re.match(foreign, command), (rule.key, command)
 
 
@@ -234,8 +233,10 @@ def test_no_command_belongs_to_another_system(machine: Machine, foreign: str) ->
 def test_what_windows_is_told_reads_alike_in_both_of_its_shells(vendor: Vendor | None) -> None:
     """PowerShell's grammar takes every command, none escapes a quote or sets a variable as cmd alone knows it."""
     machine = Machine(os="windows", gpus=(Gpu(name="x", vendor=vendor),) if vendor else ())
-    ways = [way for rule in load_rules().rules for way in ways_out(rule, machine)]
-    commands = {command for way in ways for command in (*way.commands, *way.check) if not command.startswith("%")}
+    remedies = [remedy for rule in load_rules().rules for remedy in remedies_for(rule, machine)]
+    commands = {
+        command for each in remedies for command in (*each.commands, *each.check) if not command.startswith("%")
+    }
     parser = tree_sitter.Parser(tree_sitter.Language(tree_sitter_powershell.language()))
     assert {command for command in commands if parser.parse(command.encode()).root_node.has_error} == set()
     assert {command for command in commands if re.search(r'\\"|^set ', command)} == set()
@@ -246,8 +247,8 @@ def test_each_distribution_is_told_its_own_installer() -> None:
 
     def typed(version: str | None) -> str:
         machine = Machine(os="linux", wsl=False, os_version=version)
-        ways = [way for rule in load_rules().rules for way in ways_out(rule, machine)]
-        return " ".join(command for way in ways for command in way.commands)
+        remedies = [remedy for rule in load_rules().rules for remedy in remedies_for(rule, machine)]
+        return " ".join(command for remedy in remedies for command in remedy.commands)
 
     assert "apt install" not in typed("Fedora Linux 42")
     assert "dnf" not in typed("Ubuntu 24.04")
@@ -255,13 +256,13 @@ def test_each_distribution_is_told_its_own_installer() -> None:
     assert "dnf install" in typed(None)
 
 
-def test_every_way_that_does_something_has_a_check() -> None:
+def test_every_remedy_that_does_something_has_a_check() -> None:
     """What is set, installed or typed can be checked afterwards, or a plan brings its device's check."""
     unchecked = {
-        (rule.key, way.text)
+        (rule.key, remedy.text)
         for rule in load_rules().rules
-        for way in ways_out(rule, Machine())
-        if (way.commands or way.env) and not way.check and not way.plan
+        for remedy in remedies_for(rule, Machine())
+        if (remedy.commands or remedy.env) and not remedy.check and not remedy.plan
     }
     # These ask, or are for tools that have no exit code: which package has a file, which nodes a model has.
     asking = {

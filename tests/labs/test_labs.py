@@ -49,12 +49,12 @@ def lab(request, tmp_path, cpu_environment):
 def test_a_lab_is_broken_until_its_answer_mends_it(lab):
     """Broken at the start, still broken after a wrong fix, mended by the documented one, with the points to match."""
     assert lab.text.title in lab.start().text
-    assert lab.check().text.startswith("Not mended yet.")
+    assert lab.check().text.startswith("Not fixed yet.")
     WRONG[lab.text.key](lab)
-    assert lab.check().text.startswith("Not mended yet.")
+    assert lab.check().text.startswith("Not fixed yet.")
     lab.hint()
     mended = lab.solve()
-    assert mended.text.startswith("**Mended: 6 of 10 points.**"), mended.text
+    assert mended.text.startswith("**Fixed: 6 of 10 points.**"), mended.text
     assert (mended.score.hints, mended.score.misses, mended.score.solved) == (1, 2, True)
 
 
@@ -72,7 +72,7 @@ def test_a_reset_forgets_what_was_tried(lab):
     lab.solve()
     lab.reset()
     assert not lab.score.solved
-    assert lab.check().text.startswith("Not mended yet.")
+    assert lab.check().text.startswith("Not fixed yet.")
 
 
 @pytest.mark.process
@@ -82,12 +82,12 @@ def test_a_lab_reaches_nothing_but_its_folder(lab, tmp_path):
     lab.start()
     with pytest.raises(BadInput, match="not in the lab's folder"):
         lab.write("../elsewhere.txt", "")
-    with pytest.raises(BadInput, match="is no program"):
+    with pytest.raises(BadInput, match="is not a program"):
         lab.run("rm -rf /")
     kept = tmp_path / "mine" / "thesis.txt"
     kept.parent.mkdir()
     kept.write_text("years of work")
-    with pytest.raises(BadInput, match="something else than a lab"):
+    with pytest.raises(BadInput, match="something other than a lab"):
         Lab("driver-too-old", tmp_path / "mine").start()
     assert kept.read_text() == "years of work"
 
@@ -128,8 +128,8 @@ def test_notebooks_are_graded_by_their_last_check(tmp_path):
     (tmp_path / "eve.ipynb").write_text("{")
     found = {row.notebook: row for row in grade(tmp_path)}
     assert (found["ann.ipynb"].solved, found["ann.ipynb"].points) == (True, 7)
-    assert found["bob.ipynb"].fault == "It holds no check of a lab."
-    assert found["eve.ipynb"].fault.startswith("It is no notebook")
+    assert found["bob.ipynb"].fault == "It contains no check of a lab."
+    assert found["eve.ipynb"].fault.startswith("It is not a notebook")
 
 
 def assistant(*arguments):
@@ -145,7 +145,7 @@ def test_the_command_grades_and_runs_again(tmp_path):
     assert assistant("check", tmp_path).returncode == 0
     done = assistant("check", tmp_path, "--run", "--json")
     assert done.returncode == 1
-    assert [row["fault"] for row in json.loads(done.stdout)] == ["It holds no check of a lab."]
+    assert [row["fault"] for row in json.loads(done.stdout)] == ["It contains no check of a lab."]
     refused(assistant("check", tmp_path / "nowhere"), 2, "is not a folder")
 
 

@@ -185,7 +185,7 @@ def test_without_a_sandbox_it_is_refused(tmp_path: Path) -> None:
     """Where bubblewrap is not there, nothing is run unless the grader says that all are to be trusted."""
     learner(tmp_path, "ann", f"open({str(tmp_path / 'ran')!r}, 'w'); good = True")
     bare = {"PATH": str(tmp_path)}
-    refused(check(tmp_path, **bare), 2, "nothing here can shut them in", "--i-trust-these")
+    refused(check(tmp_path, **bare), 2, "nothing here can isolate them", "--i-trust-these")
     assert not (tmp_path / "ran").exists()
     assert graded(tmp_path, "--i-trust-these", **bare)["ann"]["solved"]
     assert shutil.which("bwrap")

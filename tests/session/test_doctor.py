@@ -230,8 +230,8 @@ def test_a_newer_driver_for_a_newer_release_is_news() -> None:
 
 def test_a_proxy_with_the_wrong_scheme_is_named() -> None:
     """The variable is named, never its value; a right one is good news."""
-    wrong = told_of(in_order(), proxies={"HTTPS_PROXY": "https://me:secret@proxy:3128"})["proxy-misconfigured"]
-    right = told_of(in_order(), proxies={"HTTPS_PROXY": "http://proxy:3128"})["proxy-misconfigured"]
+    wrong = told_of(in_order(env={"HTTPS_PROXY": "https://me:secret@proxy:3128"}))["proxy-misconfigured"]
+    right = told_of(in_order(env={"HTTPS_PROXY": "http://proxy:3128"}))["proxy-misconfigured"]
     assert (wrong.severity, right.severity) == (Severity.WARNING, Severity.OK)
     assert "HTTPS_PROXY" in render(wrong.text)
     assert "secret" not in str(wrong)

@@ -8,7 +8,7 @@ from pathlib import Path
 from assistant.host.live import LiveHost
 from assistant.model.plan import Backend, Plan, Planning
 from assistant.model.report import Environment
-from assistant.session.downloads import downloads
+from assistant.session.carry import downloads
 from assistant.session.interpreters import interpreters, target_python
 from assistant.session.nouns import State
 

@@ -1,4 +1,4 @@
-"""Ways out that are carried out for real, in a real environment, by the session's own job."""
+"""Remedies that are applied for real, in a real environment, by the session's own job."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ def real(tmp_path_factory: pytest.TempPathFactory) -> Environment:
 
 
 def state_with(remedy: Remedy, environment: Environment | None = ENVIRONMENT, **fields: object) -> State:
-    """Give a setup whose diagnosis has one way out."""
+    """Return a setup whose diagnosis has one remedy."""
     cause = Diagnosis(key="cause", title="A cause", cause="It is so.", remedies=(remedy,))
     known = {"detection": Detection(machine=Machine(os="linux")), "diagnoses": (cause,), "environment": environment}
     return State(**{**known, **fields})
 
 
 def mended(remedy: Remedy, environment: Environment, runner: Runner | None = None) -> Session:
-    """Choose the way out and begin."""
+    """Choose the remedy and begin."""
     session = Session(LiveHost(), runner or InlineRunner(), state=state_with(remedy, environment))
     session.dispatch(Mend(way="cause#1"))
     session.begin(Task.MEND)

@@ -86,7 +86,7 @@ def test_work_of_another_window_is_waited_for_and_a_crash_is_gone_on_after() -> 
     with other:
         assert "Another window" in str(obstacle(saved, MACHINE))
     assert obstacle(saved, MACHINE) == ""
-    assert "in the middle" in str(remarks(saved)[0])
+    assert "interrupted" in str(remarks(saved)[0])
 
 
 def test_a_look_or_a_simulation_is_nothing_to_go_on_with() -> None:

@@ -159,7 +159,7 @@ def test_colours_do_not_reach_the_log(tmp_path: Path) -> None:
     store = Store(tmp_path)
     heard: list[Event] = []
     session = Session(NoHost(), InlineRunner(), store)
-    session._heard(heard.append)(LogLine(step=Step.INSTALL, text="\x1b[32m+\x1b[39m torch"))
+    session._logged(heard.append)(LogLine(step=Step.INSTALL, text="\x1b[32m+\x1b[39m torch"))
     assert heard == [LogLine(step=Step.INSTALL, text="+ torch")]
     assert store.log.read_text(encoding="utf-8") == "+ torch\n"
     assert session.state.log_file == str(store.log)

@@ -117,12 +117,19 @@ def test_the_plan_that_is_chosen_already_is_not_chosen_again() -> None:
     assert reduce(state, Choose(index=0)) is state
 
 
-@pytest.mark.parametrize(("answer", "step"), [(("level", "full"), Step.VERIFY), (("folder", "/out"), Step.EXPORT)])
-def test_other_wishes_make_their_own_step_stale(answer: tuple[str, str], step: Step) -> None:
+@pytest.mark.parametrize(
+    ("answer", "step"),
+    [
+        ({"level": "full"}, Step.VERIFY),
+        ({"folder": "/out"}, Step.EXPORT),
+        ({"formats": ("markdown",)}, Step.EXPORT),
+    ],
+)
+def test_other_answers_make_their_own_step_stale(answer: dict[str, object], step: Step) -> None:
     """How thoroughly to verify and where to write do not touch what came before."""
     state = after(*INSTALLED, *done(Task.VERIFY, VERIFIED), *done(Task.EXPORT, Exported()))
-    state = after(Fill(field=answer[0], value=answer[1]), state=state)
-    assert getattr(state, answer[0]) == answer[1]
+    state = after(Fill(**answer), state=state)
+    assert {name: getattr(state, name) for name in answer} == answer
     assert state.status(step).phase is Phase.STALE
     assert state.status(Step.INSTALL).phase is Phase.DONE
 

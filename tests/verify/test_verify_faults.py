@@ -38,14 +38,14 @@ def test_a_sound_torch_passes(fake_python, device):
 
 
 FAULTS = [
-    ("element", "cpu", "matmul", Status.WRONG, "1 of 34000 elements are off; element [199, 3] is"),
-    ("later", "cpu", "matmul", Status.WRONG, "1 of 34000 elements are off"),
+    ("element", "cpu", "matmul", Status.WRONG, "1 of 34000 elements are wrong; element [199, 3] is"),
+    ("later", "cpu", "matmul", Status.WRONG, "1 of 34000 elements are wrong"),
     ("nan", "cpu", "matmul", Status.WRONG, "element [0, 0] is nan"),
-    ("half", "cpu", "matmul", Status.WRONG, "elements are off"),
-    ("broadcast", "cpu", "linalg.solve.broadcast", Status.WRONG, "192 of 240 elements are off"),
+    ("half", "cpu", "matmul", Status.WRONG, "elements are wrong"),
+    ("broadcast", "cpu", "linalg.solve.broadcast", Status.WRONG, "192 of 240 elements are wrong"),
     ("missing:linalg_solve", "cuda", "linalg.solve", Status.UNSUPPORTED, "'aten::linalg_solve' is not currently"),
     ("fallback:conv2d", "cuda", "conv2d", Status.UNSUPPORTED, "aten::conv2d ran on the CPU instead of cuda"),
-    ("secretcpu", "cuda", "matmul", Status.FAILED, "The result lives on cpu, not on cuda."),
+    ("secretcpu", "cuda", "matmul", Status.FAILED, "The result is on cpu, not on cuda."),
     ("nomemory", "cuda", "device", Status.FAILED, "A tensor of 1048576 bytes took 0 bytes on cuda."),
     ("abi", "cpu", "import", Status.FAILED, "OSError: libcudart.so.12: cannot open shared object file"),
     ("hang:import", "cpu", "import", Status.TIMEOUT, "within 3 seconds"),
@@ -77,7 +77,7 @@ def test_each_planted_fault_is_caught(fake_python, fault, device, key, status, d
     [
         ("", Status.PASSED, ""),
         ("slowcopy", Status.SLOW, "slower than this machine's CPU"),
-        ("secretcopy", Status.FAILED, "The result lives on cpu, not on cuda."),
+        ("secretcopy", Status.FAILED, "The result is on cpu, not on cuda."),
     ],
 )
 def test_a_device_is_measured_beside_the_cpu(fake_python, fault, status, detail):

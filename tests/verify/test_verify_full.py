@@ -40,16 +40,16 @@ def planted_python(cpu_environment, tmp_path_factory):
 
 
 FAULTS = {  # which check meets it, and what must be told of it
-    "attention": ("attention", Status.WRONG, "1 of 4224 elements are off"),
-    "transposed": ("conv_transposed", Status.WRONG, "elements are off"),
-    "cholesky": ("linalg.cholesky", Status.WRONG, "1 of 1200 elements are off"),
-    "complex": ("complex", Status.WRONG, "elements are off"),
-    "seed": ("random", Status.WRONG, "The same seed gave other numbers."),
+    "attention": ("attention", Status.WRONG, "1 of 4224 elements are wrong"),
+    "transposed": ("conv_transposed", Status.WRONG, "elements are wrong"),
+    "cholesky": ("linalg.cholesky", Status.WRONG, "1 of 1200 elements are wrong"),
+    "complex": ("complex", Status.WRONG, "elements are wrong"),
+    "seed": ("random", Status.WRONG, "The same seed gave different numbers."),
     "constant": ("random", Status.WRONG, "Another seed gave the same numbers."),
-    "leak": ("memory", Status.WRONG, "MiB stayed taken after 40 results of 8 MiB"),
+    "leak": ("memory", Status.WRONG, "MiB were not released after 40 results of 8 MiB"),
     "grow": ("linalg.svd", Status.FAILED, "took more than 1024 MiB of memory and was stopped"),
     "generous": ("out_of_memory", Status.FAILED, "bytes were granted"),
-    "hoard": ("out_of_memory", Status.WRONG, "MiB stayed taken after the refusal"),
+    "hoard": ("out_of_memory", Status.WRONG, "MiB were not released after the refused allocation"),
     "hollow": ("out_of_memory", Status.FAILED, "1073741824 bytes were granted"),
     "hang": ("linalg.qr", Status.TIMEOUT, "within 25 seconds"),
     "die": ("linalg.eigh", Status.FAILED, "SIGSEGV"),
@@ -128,8 +128,8 @@ def test_a_real_cpu_passes_in_full(cpu_environment):
     statuses = {check.key: check.status for check in report.checks}
     assert report.passed, report
     assert Status.SKIPPED not in statuses.values()
-    assert report.lacking == ("compile",)  # this environment's path holds a space
-    assert "holds a space" in render({check.key: check.detail for check in report.checks}["compile"])
+    assert report.lacking == ("compile",)  # this environment's path contains a space
+    assert "contains a space" in render({check.key: check.detail for check in report.checks}["compile"])
     assert all(check.detail for check in report.checks if check.key == "out_of_memory")
     assert tuple(statuses) == FULL
     progress = [event for event in events if isinstance(event, Progress)]

@@ -10,7 +10,7 @@ from assistant.model.record import from_json, replace, to_json
 from assistant.model.report import Check, Report, Status
 from assistant.model.speed import Limit, Speed
 from assistant.verify.plots import figures
-from assistant.verify.roofs import roofs
+from assistant.verify.run import device_limits
 from assistant.views import SPEED_HEADINGS, limit_rows, speed_rows
 
 PICTURES = ("verification", "speed", "roofline")
@@ -93,7 +93,7 @@ def test_speeds_survive_json():
 )
 def test_limits_are_published_or_else_measured(facts, source):
     """A card that is known by its exact name has its data sheet's limits; any other the best of the run."""
-    limits = roofs(replace(REPORT, facts=facts, limits={}))
+    limits = device_limits(replace(REPORT, facts=facts, limits={}))
     assert set(limits) >= {"bandwidth", "float32", "float16"}
     assert all(bool(limit.source) is source for limit in limits.values())
     if not source:
@@ -102,4 +102,4 @@ def test_limits_are_published_or_else_measured(facts, source):
 
 def test_without_measurements_there_are_no_limits():
     """A quick verification has no table and no limits."""
-    assert roofs(Report(device="cuda", facts={"device name": "NVIDIA GeForce RTX 4090"})) == {}
+    assert device_limits(Report(device="cuda", facts={"device name": "NVIDIA GeForce RTX 4090"})) == {}

@@ -10,7 +10,7 @@ import ipywidgets as widgets
 from assistant.export import FORMATS
 from assistant.i18n import say
 from assistant.session.actions import Fill
-from assistant.session.downloads import Download, downloads
+from assistant.session.carry import Download, downloads
 from assistant.session.nouns import State
 from assistant.svg import Markup, tag
 from assistant.wizard import html
@@ -29,10 +29,10 @@ class ExportPanel(Panel):
         self.folder = make(
             widgets.Text, description=say("Folder"), placeholder=say("beside the environment"), continuous_update=False
         )
-        self.on_value(self.folder, lambda folder: Fill(field="folder", value=folder.strip()))
+        self.on_value(self.folder, lambda folder: Fill(folder=folder.strip()))
         rows = [(kind.description, name) for name, kind in FORMATS.items()]
         self.formats = make(Choices, description=say("Formats"), options=rows)
-        self.on_value(self.formats, lambda names: Fill(field="formats", value=tuple(names)))
+        self.on_value(self.formats, lambda names: Fill(formats=tuple(names)))
         return [self.folder, self.formats]
 
     def draw(self, state: State) -> Markup:

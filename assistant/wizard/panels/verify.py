@@ -37,7 +37,7 @@ class VerifyPanel(Panel):
             (say("Everything, and speed (a minute)"), "full"),
         ]
         self.level = make(widgets.Dropdown, options=options, description=say("How much"))
-        self.on_value(self.level, lambda level: Fill(field="level", value=level))
+        self.on_value(self.level, lambda level: Fill(level=level))
         return [self.level]
 
     def views(self) -> Iterable[widgets.Widget]:
