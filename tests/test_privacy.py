@@ -225,7 +225,7 @@ EXEMPT = {
     "labs/scene.py:venv": "a lab's own environment",
     "labs/scene.py:write": "a lab's own texts",
     "labs/scenes.py:_break_mirror": "a lab's own wheel",
-    "onnx/conversion.py:_log": "`onnx try` obeys it: paths and operators of the user's own model, beside it",
+    "onnx/conversion.py:_write_log": "`onnx try` obeys it: paths and operators of the user's own model, beside it",
     "onnx/load.py:_write": "a model",
     "onnx/worker.py:main": "an answer to the parent process",
     "session/store.py:save": "private and obeyed: a setup goes on with the addresses that the user gave",

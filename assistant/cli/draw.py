@@ -44,7 +44,7 @@ from assistant.views import (
 
 if TYPE_CHECKING:
     from assistant.diagnose import Log, Rule
-    from assistant.export.drift import Drift
+    from assistant.export import Drift
     from assistant.install import Prepared
     from assistant.model.machine import Detection
     from assistant.model.plan import Plan, Planning

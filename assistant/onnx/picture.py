@@ -55,7 +55,7 @@ def draw(exam: Examination) -> str:
     if more:
         words = say("… and {count} more segments", count=more)
         parts.append(text(WIDTH / 2, height - MARGIN - 8, words, class_="soft", text_anchor="middle"))
-    return document(WIDTH, height, parts, title, description) + "\n"
+    return str(document(WIDTH, height, parts, title, description)) + "\n"
 
 
 def _lanes(provider: str, found: list[Segment]) -> Lanes:
