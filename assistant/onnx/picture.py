@@ -8,7 +8,7 @@ from pathlib import Path
 from assistant.i18n import render, say
 from assistant.onnx.findings import Examination, count_nodes, obstacle
 from assistant.onnx.partition import Segment, segments
-from assistant.svg import document, tag, text
+from assistant.svg import Markup, document, joined, tag, text
 
 Lanes = dict[str, tuple[float, float, str]]  # left edge, width and title, by device
 
@@ -47,7 +47,7 @@ def draw(exam: Examination) -> str:
     title = f"{Path(exam.file).name}: {render(count_nodes(sum(node.op != 'Constant' for node in exam.nodes)))}"
     counts = Counter(node.device for node in own)
     description = ", ".join(f"{name}: {counts[device]}" for device, (_left, _width, name) in lanes.items())
-    parts = [f"<style>{STYLE}</style>{TIP}", tag("rect", class_="card", width=WIDTH, height=height, rx=8)]
+    parts = [Markup(f"<style>{STYLE}</style>{TIP}"), tag("rect", class_="card", width=WIDTH, height=height, rx=8)]
     parts += [text(MARGIN, 30, title, class_="lane"), text(MARGIN, 50, render(stop), class_="soft")]
     for left, width, name in lanes.values():
         parts.append(text(left + width / 2, TOP - 12, name, class_="lane", text_anchor="middle"))
@@ -66,7 +66,7 @@ def _lanes(provider: str, found: list[Segment]) -> Lanes:
     return {device: (MARGIN + place * (width + GAP), width, names[device]) for place, device in enumerate(used)}
 
 
-def _box(segment: Segment, index: int, shown: list[Segment], lanes: Lanes) -> str:
+def _box(segment: Segment, index: int, shown: list[Segment], lanes: Lanes) -> Markup:
     left, width, _title = lanes[segment.device]
     top = TOP + STEP * index
     parts = []
@@ -81,10 +81,10 @@ def _box(segment: Segment, index: int, shown: list[Segment], lanes: Lanes) -> st
         most = int(width / LETTER)
         cut = words if len(words) <= most else words[: most - 1] + "…"
         parts.append(text(left + width / 2, top + 19 + 17 * line, cut, class_=kind, text_anchor="middle"))
-    return "\n".join(parts)
+    return joined(parts)
 
 
-def _arrow(before: Segment, after: Segment, top: float, lanes: Lanes) -> str:
+def _arrow(before: Segment, after: Segment, top: float, lanes: Lanes) -> Markup:
     start, end = (lanes[one.device][0] + lanes[one.device][1] / 2 for one in (before, after))
     floor = top - (STEP - BOX_HEIGHT)
     middle = floor + (STEP - BOX_HEIGHT) / 2
