@@ -9,7 +9,7 @@ from assistant.cli.inputs import host_of
 from assistant.cli.terminal import echo_json
 from assistant.host.base import Host
 from assistant.i18n import _, ngettext, render, say
-from assistant.install import Site, standing
+from assistant.install import Site, find_target
 from assistant.model.errors import BadInput
 from assistant.model.finding import Finding
 from assistant.session.doctor import examine
@@ -40,7 +40,7 @@ def doctor(replay: str | None, target: str | None, *, verbose: bool, as_json: bo
 
 def _site(target: str, host: Host) -> Site:
     """Look at an environment; raise `BadInput` where there is none."""
-    folder, site = standing(target, host)
+    folder, site = find_target(target, host)
     if site is None:
         raise BadInput(
             _("{path} is not an environment.", path=folder),

@@ -14,7 +14,7 @@ from assistant.cli.options import each, request_of, request_options, source_opti
 from assistant.cli.terminal import echo_json
 from assistant.host.live import LiveHost
 from assistant.i18n import _, sentences
-from assistant.install import Consent, Sources, check_requirement, standing
+from assistant.install import Consent, Sources, check_requirement, find_target
 from assistant.model.errors import BadInput, NothingFits
 from assistant.model.record import replace
 from assistant.plan.settle import brings_cuda
@@ -131,7 +131,7 @@ def _journey(
 def _python_of(target: str) -> str | None:
     """Give the Python of the environment that a target names, where it is another than ours."""
     host = LiveHost()
-    site = standing(target, host)[1] if target not in {"", "kernel"} else None
+    site = find_target(target, host)[1] if target not in {"", "kernel"} else None
     own = str(host.facts("platform").get("python", ""))
     return site.minor if site and not own.startswith(f"{site.minor}.") else None
 

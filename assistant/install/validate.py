@@ -1,4 +1,4 @@
-"""What a user may name, checked before it goes anywhere: index addresses and requirements. Text in, or one sentence."""
+"""Checks of what users and plans name before it reaches an installer: index addresses and requirements."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _ADDRESS = re.compile(r"(?P<scheme>https?|file)://(?P<server>[^/?#]*)(?P<rest>.*
 
 
 def check_index_url(text: str) -> str:
-    """Give the address of a package index back; raise `BadInput` for anything else, a file or a script say."""
+    """Return the address of a package index as it is; raise `BadInput` for anything else, such as a file."""
     reason = _index_fault(text)
     if reason:
         raise BadInput(
@@ -30,7 +30,7 @@ def check_index_url(text: str) -> str:
 
 
 def check_requirement(text: str) -> str:
-    """Give a requirement (PEP 508) back; raise `BadInput` for options, shell characters and anything else."""
+    """Return a requirement (PEP 508) as it is; raise `BadInput` for options, shell characters and anything else."""
     try:
         need = Requirement(text)
     except InvalidRequirement:
@@ -38,14 +38,15 @@ def check_requirement(text: str) -> str:
     if need is None or (need.url and not _ADDRESS.fullmatch(need.url)) or not text.isprintable():
         raise BadInput(
             _("'{text}' is not a requirement.", text=redact(ascii(text)[1:-1], Policy.USABLE)[:80]),
-            hint=_("Write a name, and a version where you care, such as torch==2.9.1."),
+            hint=_("Write a name, and a version if you need one, such as torch==2.9.1."),
         )
     return text
 
 
 def _index_fault(text: str) -> Text:
+    """Say why a text is not the address of an index; "" for one that may be."""
     if not text.isprintable() or any(sign in text for sign in " \"'`<>\\"):
-        return _("it holds a character that no address has")
+        return _("it contains a character that no address may have")
     parts = _ADDRESS.fullmatch(text)
     if parts is None:
         return _("it does not begin with https://, http:// or file://")

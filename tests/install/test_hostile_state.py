@@ -30,7 +30,7 @@ from assistant.install.kernel import KernelNote, kernel_folder
 from assistant.install.recovery import Outcome, recover
 from assistant.install.site import look_at
 from assistant.install.swap import Change
-from assistant.install.unpacked import contents, incomplete
+from assistant.install.unpack import contents, incomplete
 from assistant.install.wheels import places
 from assistant.install.work import WORK
 from assistant.model.errors import AssistantError, BadInput, WorkFailed

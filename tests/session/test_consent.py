@@ -17,7 +17,7 @@ from assistant.detect import detect
 from assistant.host.index import DIRECT
 from assistant.host.recording import ReplayHost
 from assistant.install import Consent, Package
-from assistant.install.pip import GUARD
+from assistant.install.backends import WHEELS_ONLY
 from assistant.install.shadows import findings, shadows, without_hash
 from assistant.machines import load, shipped
 from assistant.model.errors import AssistantError
@@ -214,7 +214,7 @@ def test_an_address_in_a_wheels_metadata_is_not_built(given, loopback_index, mar
 )
 def test_what_pip_may_start_is_told_from_builds(monkeypatch, capsys, started, refused) -> None:
     """On every system, however the line is handed over; pip's other helpers go on working."""
-    guard = runpy.run_path(str(GUARD))
+    guard = runpy.run_path(str(WHEELS_ONLY))
     ended: list[int] = []
     monkeypatch.setattr("os._exit", ended.append)
     guard["refuse"]("subprocess.Popen", (*started, None, None))
