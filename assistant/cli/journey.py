@@ -20,7 +20,7 @@ from assistant.cli.draw_diagnosis import draw_diagnoses
 from assistant.cli.terminal import ask
 from assistant.diagnose import read_log
 from assistant.host.live import LiveHost
-from assistant.host.process import heard_by
+from assistant.host.process import on_interrupt
 from assistant.i18n import _, as_typed, ngettext, render, say, sentences
 from assistant.install import Prepared, Sources, find_uv, read_marker
 from assistant.model.errors import AssistantError, BadInput, Cancelled, WorkFailed
@@ -99,7 +99,7 @@ class Journey:
 
     def _interruptible(self, task: Task) -> AbstractContextManager[None]:
         """Let Ctrl-C stop what changes files only where it can be taken back, and anything else at once."""
-        return heard_by(self._interrupt) if task in TAKE_BACK else nullcontext()
+        return on_interrupt(self._interrupt) if task in TAKE_BACK else nullcontext()
 
     def _interrupt(self) -> None:
         self._interrupted = True
@@ -141,7 +141,7 @@ class Journey:
             return
         self._bars.stop()
         try:
-            with heard_by(_raise_abort):
+            with on_interrupt(_raise_abort):
                 self.session.dispatch(Answer(yes=ask(new.question, default=False)))
         except click.Abort:
             self._interrupt()

@@ -31,7 +31,7 @@ class _Page(msgspec.Struct):
 
 
 def wheels_of_page(index_url: str, project: str, client: PyPIClient, where: str) -> tuple[Wheel, ...]:
-    """Read all wheels of a project that an index on a server holds, but those that were yanked; in its own order.
+    """Return all wheels of a project that an index on a server holds, except yanked ones, in its own order.
 
     unearth weighs each file, at 0.1 ms: a second for the ten thousand files of an environment's packages.
     """

@@ -29,7 +29,7 @@ def _values(winreg: Any, opened: Any) -> dict[str, Any]:  # noqa: ANN401 - winre
 
 
 def _plain(value: object) -> object:
-    """Make a number of four or eight raw bytes, as which some drivers store their memory size."""
+    """Return four or eight raw bytes, as which some drivers store their memory size, as a number."""
     return int.from_bytes(value, "little") if isinstance(value, bytes) and len(value) in {4, 8} else value
 
 
@@ -102,22 +102,22 @@ def dxgi_adapters() -> list[dict[str, object]]:
 
 
 def _described(adapter: ctypes.c_void_p) -> dict[str, object]:
-    told = _Description()
-    _call(adapter, _GET_DESC1, ctypes.pointer(told))
+    found = _Description()
+    _call(adapter, _GET_DESC1, ctypes.pointer(found))
     return {
-        "name": told.name,
-        "pci_id": f"{told.vendor:04x}:{told.device:04x}",
-        "revision": f"0x{told.revision:02x}",
-        "memory": told.video_memory,
-        "shared_memory": told.shared_memory,
-        "remote": bool(told.flags & 1),
-        "software": bool(told.flags & 2),
+        "name": found.name,
+        "pci_id": f"{found.vendor:04x}:{found.device:04x}",
+        "revision": f"0x{found.revision:02x}",
+        "memory": found.video_memory,
+        "shared_memory": found.shared_memory,
+        "remote": bool(found.flags & 1),  # DXGI_ADAPTER_FLAG_REMOTE
+        "software": bool(found.flags & 2),  # DXGI_ADAPTER_FLAG_SOFTWARE
         "d3d12": _d3d12_level(adapter),
     }
 
 
 def _d3d12_level(adapter: ctypes.c_void_p) -> str | None:
-    """Give the highest Direct3D 12 level that a device could be made with; None when Direct3D 12 refuses."""
+    """Return the highest Direct3D 12 level for which a device can be made; None when Direct3D 12 refuses."""
     try:
         create = _dll("d3d12").D3D12CreateDevice
     except OSError:

@@ -109,7 +109,7 @@ def set_variables(name: str, variables: Mapping[str, str]) -> None:
     except (OSError, ValueError) as error:
         raise WorkFailed(
             _("The kernel {name} cannot be read: {reason}.", name=name, reason=error),
-            hint=_("Install again, which registers it."),
+            hint=_("Install again to register it."),
         ) from error
     _write(name, spec)
 

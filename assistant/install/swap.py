@@ -206,7 +206,7 @@ def check_inside(prefix: Path, names: Iterable[str]) -> None:
         if not f"{real}/".startswith(f"{root}/"):
             raise WorkFailed(
                 _(
-                    "{path} leads out of the environment, to {real}, and nothing is moved through it.",
+                    "{path} leads out of the environment to {real}; nothing is moved through it.",
                     path=prefix / parent,
                     real=real,
                 ),

@@ -119,7 +119,7 @@ def check_target(target: Path, site: Site | None = None) -> None:
     parent = _nearest_parent(target)
     if not parent.is_dir():
         raise BadInput(
-            _("{path} is a file, so nothing can be made below it.", path=parent),
+            _("{path} is a file, so nothing can be created inside it.", path=parent),
             hint=_("Choose another folder with --target."),
         )
     if not os.access(parent, os.W_OK | os.X_OK):
@@ -148,15 +148,15 @@ def check_path(path: Path) -> None:
     text = str(path)
     reason: Text = ""
     if len(text) > LONGEST_PATH:
-        reason = _("it has {count} characters, and {limit} are the most", count=len(text), limit=LONGEST_PATH)
+        reason = _("it has {count} characters; the limit is {limit}", count=len(text), limit=LONGEST_PATH)
     elif not text.isprintable():
-        reason = _("it holds characters that cannot be seen")
+        reason = _("it contains invisible characters")
     else:
         try:
             path.resolve()
             path.exists()
         except (OSError, RuntimeError):  # Python before 3.13 raises RuntimeError for a loop
-            reason = _("its links lead in a circle, or a part of it is too long")
+            reason = _("its symbolic links form a loop, or a part of it is too long")
     if reason:
         raise BadInput(
             _("{path} cannot hold an environment: {reason}.", path=ascii(text)[1:-1][:80], reason=reason),

@@ -49,7 +49,7 @@ def _index_fault(text: str) -> Text:
         return _("it contains a character that no address may have")
     parts = _ADDRESS.fullmatch(text)
     if parts is None:
-        return _("it does not begin with https://, http:// or file://")
+        return _("it does not start with https://, http:// or file://")
     if parts["scheme"] != "file":
         return "" if parts["server"].rpartition("@")[2] else _("it names no server")
     folder = local_path(text)

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from assistant.host.files import write_whole
-from assistant.host.process import leave_running
+from assistant.host.process import start_detached
 from assistant.i18n import _
 from assistant.model.errors import BadInput, WorkFailed
 
@@ -161,7 +161,7 @@ def _remove_unmarked(work: Path) -> None:
 
 def delete_later(work: Path, notes: Sequence[Path]) -> None:
     """Let another process delete a work folder, then the notes that lead to it."""
-    leave_running([sys.executable, "-I", "-S", "-c", DELETE, work, *notes])
+    start_detached([sys.executable, "-I", "-S", "-c", DELETE, work, *notes])
 
 
 def refuse_unknown(target: Path) -> None:

@@ -212,7 +212,7 @@ def test_a_shadowed_name_is_in_the_preview(run, index, tmp_path) -> None:
         more = {"PIP_EXTRA_INDEX_URL": private.url}
         done = run("install", "--dry-run", *options, **more)
         assert done.returncode == 0, done.stderr
-        assert f"corplib 99.0 would be taken from {index.url}" in done.stdout
+        assert f"corplib 99.0 would come from {index.url}" in done.stdout
         told = json.loads(run("install", "--dry-run", "--json", *options, **more).stdout)
         assert [finding["key"] for finding in told["findings"]] == ["name-in-several-indexes"]
         done = run("install", "--yes", *options, **more)
@@ -241,7 +241,7 @@ def test_a_person_is_asked_about_a_build(run, index, tmp_path) -> None:
     index.add_archive("evilpkg", "1.0", mark)
     options = ("--backend", "cpu", "--index-url", index.url, "--pin", "evilpkg", "--target", tmp_path / "env")
     done = run("install", *options, typed="n\n")
-    said = "evilpkg 1.0 comes only as source; building it runs its author's code on this machine. Build it?"
+    said = "evilpkg 1.0 is available only as source; building it runs its author's code on this machine. Build it?"
     assert said in done.stdout
     assert done.returncode == 1
     assert not mark.exists()

@@ -597,7 +597,7 @@ def test_a_state_folder_of_somebody_else_is_not_used(ground: Ground) -> None:
     os.chown(user_state(), 12345, 12345)
     before = picture(ground.standing)
     with fault("owners"):
-        with pytest.raises(WorkFailed, match="belongs to somebody else"):
+        with pytest.raises(WorkFailed, match="belongs to another user"):
             ground.change(resolution)
         assert picture(ground.standing) == before
 
@@ -804,7 +804,7 @@ def test_a_home_without_room_or_right_to_write_changes_nothing(ground: Ground) -
     (ground.folder / "state").write_text("a file in the way")
     for work in (functools.partial(ground.change, resolution), functools.partial(ground.make, resolution)):
         with fault("owners"):
-            with pytest.raises(AssistantError, match="nothing was begun"):
+            with pytest.raises(AssistantError, match="nothing was started"):
                 work()
             assert picture(ground.standing) == before
             assert not ground.new.parent.exists()

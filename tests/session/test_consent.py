@@ -328,7 +328,7 @@ def test_an_index_on_the_users_own_disk_is_told_and_not_asked_about(
     heard = asked(session, yes=False)
     assert prepared(session).phase is not Phase.FAILED
     told = {finding.key: str(finding.text) for finding in session.state.preview.findings}
-    assert f"corplib 99.0 would be taken from {folder.parent.as_uri()}" in told["name-in-several-indexes"]
+    assert f"corplib 99.0 would come from {folder.parent.as_uri()}" in told["name-in-several-indexes"]
     assert heard == []
 
 
