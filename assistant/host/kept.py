@@ -89,7 +89,9 @@ def reduced(said: Said) -> Said | None:
             return replace(said, answer=replace(answer, text=_object(answer.text, keys) if answer else ""))
     for known, pattern, line in TEXTS:
         if kind == known and re.fullmatch(pattern, argument):
-            return replace(said, answer=replace(answer, text=_lines(answer.text, line)))
+            lines = answer.text.splitlines(keepends=True)
+            kept = [one for one in lines if _compiled(line).fullmatch(one.rstrip("\r\n"))]
+            return replace(said, answer=replace(answer, text="".join(kept)))
     return None
 
 
@@ -110,12 +112,6 @@ def _kept(value: object, keys: Keys | None) -> object:
         return None
     known = {name: name if name in keys else "*" for name in value}
     return {name: _kept(item, keys[known[name]]) for name, item in value.items() if known[name] in keys}
-
-
-def _lines(text: str, line: str) -> str:
-    """Return the lines that match a pattern whole."""
-    pattern = _compiled(line)
-    return "".join(one for one in text.splitlines(keepends=True) if pattern.fullmatch(one.rstrip("\r\n")))
 
 
 _compiled = cache(re.compile)

@@ -61,7 +61,7 @@ class Lock:
         before = read_holder(self.path)
         while before and _orphaned(before) and self._end_children(before):
             if time.monotonic() > deadline:
-                self.release(keep=True)
+                self._close()
                 return before
             time.sleep(0.05)
         self._write(self._holder)
@@ -81,22 +81,22 @@ class Lock:
             if self.fileno >= 0:
                 self._write(self._holder)
 
-    def release(self, *, keep: bool = False) -> None:
-        """Release the lock and delete its file, unless `keep`; harmless when it is not held."""
+    def release(self) -> None:
+        """Release the lock and delete its file; harmless when it is not held."""
         if self.fileno >= 0:
-            if keep:
-                os.close(self.fileno)
-                self.fileno = -1
-                return
             if sys.platform != "win32":
                 self.path.unlink(missing_ok=True)  # while it is held: `_try` of another notices (`same`)
-            os.close(self.fileno)
-            self.fileno = -1
+            self._close()
             if sys.platform == "win32":
                 with suppress(OSError):  # the next one has it open already
                     self.path.unlink()
 
+    def _close(self) -> None:
+        os.close(self.fileno)
+        self.fileno = -1
+
     def _try(self) -> bool:
+        """Try once to take the lock; False where another holds it, or deleted the file since it was opened."""
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)

@@ -13,7 +13,6 @@ from assistant.model.plan import Wheel
 from assistant.privacy import without_credentials
 
 if TYPE_CHECKING:
-    from unearth import Link
     from unearth.fetchers import PyPIClient
 
 
@@ -47,7 +46,12 @@ def wheels_of_page(index_url: str, project: str, client: PyPIClient, where: str)
         files = msgspec.json.decode(page.content, type=_Page).files
     else:
         files = [
-            _File(link.filename, link.url_without_fragment, _hashes(link), link.is_yanked)
+            _File(
+                link.filename,
+                link.url_without_fragment,
+                {kind: digests[0] for kind, digests in (link.hash_option or {}).items() if digests},
+                link.is_yanked,
+            )
             for link in parse_html_page(page)
         ]
     base = page.link.url_without_fragment
@@ -61,10 +65,6 @@ def wheels_of_page(index_url: str, project: str, client: PyPIClient, where: str)
         for file in files
         if not file.yanked and _is_wheel_of(file.filename, name)
     )
-
-
-def _hashes(link: Link) -> dict[str, str]:
-    return {kind: digests[0] for kind, digests in (link.hash_option or {}).items() if digests}
 
 
 def _is_wheel_of(filename: str, name: str) -> bool:

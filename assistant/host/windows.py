@@ -24,13 +24,14 @@ def read_registry(key: str) -> dict[str, Any]:
 
 def _values(winreg: Any, opened: Any) -> dict[str, Any]:  # noqa: ANN401 - winreg has no types outside Windows
     count = winreg.QueryInfoKey(opened)[1]
-    pairs = ((name, _plain(value)) for name, value, _type in (winreg.EnumValue(opened, i) for i in range(count)))
-    return {name: value for name, value in pairs if isinstance(value, str | int)}
-
-
-def _plain(value: object) -> object:
-    """Return four or eight raw bytes, as which some drivers store their memory size, as a number."""
-    return int.from_bytes(value, "little") if isinstance(value, bytes) and len(value) in {4, 8} else value
+    found: dict[str, Any] = {}
+    for index in range(count):
+        name, value, _type = winreg.EnumValue(opened, index)
+        if isinstance(value, bytes) and len(value) in {4, 8}:  # as which some drivers store their memory size
+            value = int.from_bytes(value, "little")
+        if isinstance(value, str | int):
+            found[name] = value
+    return found
 
 
 def _subkeys(winreg: Any, opened: Any) -> dict[str, Any]:  # noqa: ANN401

@@ -56,20 +56,17 @@ def install(
         if site:
             _swap(site, packages, work)
         work.settle_ahead()
-        verify(made if site else _as_built(made, work.layout.build), work.lock)
+        build = work.layout.build
+        built = Environment(path=str(build), python=str(interpreter(build)), kernel=name, packages=made.packages)
+        verify(made if site else built, work.lock)
         work.settle(installer.cancel.check)
         if not site and work.layout.top is None:
-            work.change(Change(comes=tuple(sorted(path.name for path in work.layout.build.iterdir()))))
+            work.change(Change(comes=tuple(sorted(path.name for path in build.iterdir()))))
         work.commit(note_kernel(name, python), lambda: register_kernel(plan, python, name))
     for path in work.kept:
         text = _("Files that were not part of the installation have been moved to {path}.", path=path)
         installer.report(Finding(key="files-set-aside", severity=Severity.INFO, text=text))
     return made
-
-
-def _as_built(made: Environment, build: Path) -> Environment:
-    """Describe a new environment at the place where it is built, before the rename that puts it in its own."""
-    return Environment(path=str(build), python=str(interpreter(build)), kernel=made.kernel, packages=made.packages)
 
 
 def _swap(site: Site, packages: Sequence[Package], work: Transaction) -> None:

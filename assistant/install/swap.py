@@ -122,19 +122,17 @@ class _Kept:
         self._folder: Path | None = None
 
     def take(self, source: Path, name: str) -> None:
+        """Move a file or a folder in, by its path below `source`."""
         if self._folder is None:
-            self._folder = _free(self._prefix / f"{KEPT}-{time.strftime('%Y%m%d-%H%M%S')}")
+            first = self._prefix / f"{KEPT}-{time.strftime('%Y%m%d-%H%M%S')}"
+            numbered = (first.with_name(f"{first.name}-{number}") for number in itertools.count(2))
+            self._folder = next(one for one in itertools.chain([first], numbered) if not os.path.lexists(one))
             self._folder.mkdir()
         _move(name, source, self._folder)
 
     @property
     def folders(self) -> tuple[Path, ...]:
         return (self._folder,) if self._folder else ()
-
-
-def _free(path: Path) -> Path:
-    numbered = (path.with_name(f"{path.name}-{number}") for number in itertools.count(2))
-    return next(one for one in itertools.chain([path], numbered) if not os.path.lexists(one))
 
 
 def identities(folder: Path) -> dict[str, Identity]:

@@ -203,9 +203,7 @@ def transaction(target: Path, *, stands: bool) -> Iterator[Transaction]:
 
 def _begin(entry: Entry, target: Path, lock: Lock, *, stands: bool) -> Transaction:
     """Clear what a killed run left, write the first journal, and make the work folder."""
-    before = entry.read()
-    kept = settle_journal(entry, before)[1] if before else ()
-    refuse_unknown(target)
+    kept = _clear(entry, target)
     token = uuid.uuid4().hex
     places = layout(target, token, stands=stands)
     inside = places.top is None
@@ -218,17 +216,31 @@ def _begin(entry: Entry, target: Path, lock: Lock, *, stands: bool) -> Transacti
         place=str(places.place or ""),
     )
     try:
-        entry.write(journal)
-        make(places.work, token)
-    except AssistantError:
-        entry.forget()  # somebody else's work folder
-        raise
+        _announce(entry, journal)
     except OSError as error:
         settle_journal(entry, journal)
         raise _no_folder(places.work.parent, error) from error
-    begun = Transaction(entry, lock, places, journal)
-    begun.kept = kept
-    return begun
+    opened = Transaction(entry, lock, places, journal)
+    opened.kept = kept
+    return opened
+
+
+def _clear(entry: Entry, target: Path) -> tuple[Path, ...]:
+    """Settle what a killed run left, and refuse a work folder of somebody else; return as `settle_journal` does."""
+    before = entry.read()
+    kept = settle_journal(entry, before)[1] if before else ()
+    refuse_unknown(target)
+    return kept
+
+
+def _announce(entry: Entry, journal: Journal) -> None:
+    """Write a journal, then make the work folder that it names."""
+    entry.write(journal)
+    try:
+        make(Path(journal.work), journal.token)
+    except AssistantError:
+        entry.forget()  # somebody else's work folder
+        raise
 
 
 def remove(target: Path) -> None:
@@ -236,20 +248,12 @@ def remove(target: Path) -> None:
     entry = entry_of(target)
     lock = _lock(entry, target)
     try:
-        before = entry.read()
-        if before:
-            settle_journal(entry, before)
-        refuse_unknown(target)
+        _clear(entry, target)
         token = uuid.uuid4().hex
         beside = os.access(target.parent, os.W_OK | os.X_OK) and not os.path.ismount(target)
         work = target.parent / f"{WORK}-{token}" if beside else target / WORK
         journal = Journal(kind="over", target=str(target), token=token, work=str(work))
-        entry.write(journal)
-        try:
-            make(work, token)
-        except AssistantError:
-            entry.forget()
-            raise
+        _announce(entry, journal)
         for name in [target] if beside else [path for path in target.iterdir() if path != work]:
             name.rename(work / f"{name.name}.gone")
         settle_journal(entry, journal)
