@@ -46,7 +46,10 @@ def file_name(url: str) -> str:
 
 
 class Patience(Record, frozen=True):
-    """How long to wait for a server that says nothing (seconds), how often to try, how long to pause at first."""
+    """How long to wait for a silent server (seconds), how often to try, how long to pause at first (seconds).
+
+    The timeout is uv's default (UV_HTTP_TIMEOUT), the number of tries is pip's (--retries).
+    """
 
     timeout: float = 30.0
     tries: int = 5

@@ -26,7 +26,7 @@ from assistant.privacy import Policy, redact, without_credentials
 
 if TYPE_CHECKING:
     import httpx2
-    from unearth import Link, TargetPython
+    from unearth import Link, PackageFinder, TargetPython
     from unearth.fetchers import PyPIClient
 
 NEWEST_GLIBC = 50  # in place of an unknown glibc 2.x: no wheel is left out for it (2.42 is of 2025)
@@ -113,14 +113,10 @@ def list_each(
 ) -> dict[tuple[str, str], Found]:
     """List the wheels of several projects in several indexes, by project and index, `timeout` seconds for all."""
     sources = [_Source(url, "configured") for url in index_urls]
-    asked = [(project, source) for project in projects for source in sources]
-    with _client(network, timeout, [source.url for source in sources if source.url]) as client:
-        answers = each_within(lambda one: one[1].look(one[0], None, client), asked, timeout)
-    late = _("it did not answer within {seconds:g} s", seconds=timeout)
-    results = {one: answers.get(one) or ((), one[1].asked("unreachable", late)) for one in asked}
+    looks = [(project, source) for project in projects for source in sources]
+    results = zip(looks, _look_within(looks, None, timeout, network), strict=True)
     return {
-        (project, source.url): Found(wheels=wheels, asked=(answer,))
-        for (project, source), (wheels, answer) in results.items()
+        (project, source.url): Found(wheels=wheels, asked=(answer,)) for (project, source), (wheels, answer) in results
     }
 
 
@@ -152,13 +148,20 @@ def find_archives(
 def _found(
     project: str, sources: list[_Source], target: TargetPython | None, timeout: float, network: Network
 ) -> Found:
-    with_indexes = [source.url for source in sources if source.url and source.where != "find-links"]
-    with _client(network, timeout, with_indexes) as client:
-        answers = each_within(lambda source: source.look(project, target, client), sources, timeout)
-    late = _("it did not answer within {seconds:g} s", seconds=timeout)
-    results = [answers.get(source) or ((), source.asked("unreachable", late)) for source in sources]
+    results = _look_within([(project, source) for source in sources], target, timeout, network)
     wheels = sorted((wheel for found, _asked in results for wheel in found), key=wheel_version, reverse=True)
     return Found(wheels=tuple(wheels), asked=tuple(asked for _found, asked in results))
+
+
+def _look_within(
+    looks: Sequence[tuple[str, _Source]], target: TargetPython | None, timeout: float, network: Network
+) -> list[tuple[tuple[Wheel, ...], Asked]]:
+    """Look for projects in sources, all at once; a source that is late counts as unreachable."""
+    indexes = dict.fromkeys(source.url for _project, source in looks if source.url and source.where != "find-links")
+    with _client(network, timeout, indexes) as client:
+        answers = each_within(lambda one: one[1].look(one[0], target, client), looks, timeout)
+    late = _("it did not answer within {seconds:g} s", seconds=timeout)
+    return [answers.get(one) or ((), one[1].asked("unreachable", late)) for one in looks]
 
 
 def wheel_version(wheel: Wheel) -> Version:
@@ -200,20 +203,10 @@ class _Source:
 
     def look(self, project: str, target: TargetPython | None, client: PyPIClient) -> tuple[tuple[Wheel, ...], Asked]:
         """Return the wheels that fit the target, best first; None for all, in the order of the source."""
-        from unearth import PackageFinder  # noqa: PLC0415 - a third of a second that only a look needs
-
-        links = self.where == "find-links"
         try:
             if (folder := local_path(self.url)) and not folder.exists():
-                raise _Unreachable(_("there is no such folder"))  # noqa: TRY301 - told as any other failure
-            finder = PackageFinder(
-                client,  # type: ignore[arg-type] # unearth's own client does not fit its own protocol
-                index_urls=[self.url] if self.url and not links else [],  # without any, unearth asks PyPI
-                find_links=[self.url] if links else [],
-                target_python=target,
-                ignore_compatibility=target is None,
-                only_binary=[project],
-            )
+                raise _Unreachable(_("there is no such folder"))  # noqa: TRY301 - reported as any other failure
+            finder = self._finder(client, target, only_binary=[project])
             if target is None and local_path(str(finder.sources[0]["url"])) is None:
                 wheels = wheels_of_page(str(finder.sources[0]["url"]), project, client, self.where)
             else:
@@ -228,16 +221,7 @@ class _Source:
 
     def archives(self, project: str, target: TargetPython, client: PyPIClient) -> tuple[Archive, ...]:
         """Return the source archives of a project; a source that cannot be asked has none to build."""
-        from unearth import PackageFinder  # noqa: PLC0415 - a third of a second that only a look needs
-
-        links = self.where == "find-links"
-        finder = PackageFinder(
-            client,  # type: ignore[arg-type] # as above
-            index_urls=[self.url] if self.url and not links else [],
-            find_links=[self.url] if links else [],
-            target_python=target,
-            no_binary=[project],
-        )
+        finder = self._finder(client, target, no_binary=[project])
         with suppress(Exception):
             packages = [one for one in finder.find_all_packages(project) if one.version and not one.link.is_wheel]
             return tuple(
@@ -250,6 +234,28 @@ class _Source:
                 for one in packages
             )
         return ()
+
+    def _finder(
+        self,
+        client: PyPIClient,
+        target: TargetPython | None,
+        *,
+        only_binary: Sequence[str] = (),
+        no_binary: Sequence[str] = (),
+    ) -> PackageFinder:
+        """Return unearth's finder for this source; None as the target takes wheels for any machine."""
+        from unearth import PackageFinder  # noqa: PLC0415 - a third of a second that only a look needs
+
+        links = self.where == "find-links"
+        return PackageFinder(
+            client,  # type: ignore[arg-type] # unearth's own client does not fit its own protocol
+            index_urls=[self.url] if self.url and not links else [],  # without any, unearth asks PyPI
+            find_links=[self.url] if links else [],
+            target_python=target,
+            ignore_compatibility=target is None,
+            only_binary=only_binary,
+            no_binary=no_binary,
+        )
 
     def _wheel(self, link: Link) -> Wheel:
         path = local_path(link.url_without_fragment)

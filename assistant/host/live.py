@@ -22,8 +22,9 @@ from assistant.model.machine import Answer
 
 IN_BROWSER = sys.platform == "emscripten"  # Pyodide: no processes, no threads, and no machine to look at
 
-FILE_LIMIT = 1 << 20
+FILE_LIMIT = 1 << 20  # bytes, as `Host.read` promises
 COMMAND_LIMIT_SECONDS = 8.0  # chosen
+# Distributions that have to do with PyTorch or ONNX Runtime, by their names in lower case.
 _FAMILY = re.compile(
     r"torch|torchvision|torchaudio|torchtext|torch-directml|(?:py)?torch-?\w*directml|tensorflow-directml.*|(?:pytorch-)?triton.*|"
     r"onnx|onnxruntime.*|ort-.*|numpy|intel-(?:extension-for-pytorch|sycl-rt|cmplr-lib-rt)|nvidia-.*|rocm.*|amd-torch-.*|"
@@ -34,10 +35,10 @@ _GRAPHICS = re.compile(r"^PCI_CLASS=(3|12)[0-9A-F]{4}$", re.MULTILINE)
 
 
 class LiveHost(Host):
-    """Answers by looking at this machine; an answer that could not be had says why and never raises."""
+    """Answers by looking at this machine; where that fails the answer says why, and nothing is raised."""
 
     def ask(self, kind: str, *arguments: str) -> Answer:
-        """Look; unknown kinds are "failed"."""
+        """Answer one question by looking; an unknown kind is "failed"."""
         look = _LOOKS.get(kind)
         if look is None:
             return Answer(status="failed", text=f"no such question: {kind}")

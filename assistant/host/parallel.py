@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from typing import Generic, TypeVar
 
-PARALLEL = 16
+PARALLEL = 16  # chosen: the look at an environment's packages is many small requests to few servers
 CHECK_SECONDS = 0.05
 
 Item = TypeVar("Item")

@@ -1,6 +1,6 @@
 """Turn a plan into an environment: `prepare` says what would happen, `run` does it or leaves everything as it was.
 
-This is the room's face: what other rooms import comes from here, never from the modules behind it.
+Other packages import from here only, never from the modules behind it.
 """
 
 from assistant.install.backends import find_uv

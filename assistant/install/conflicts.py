@@ -81,7 +81,7 @@ def _surroundings(site: Site) -> Iterator[Finding]:
     ]
     if site.user_site and in_user_site:
         text = _(
-            "{names} in {folder} is visible to every environment that uses that folder.",
+            "Every environment that shares {folder} sees {names} in it.",
             names=", ".join(in_user_site),
             folder=site.user_site,
         )

@@ -127,7 +127,7 @@ def _write(name: str, spec: Mapping[str, object]) -> None:
 
 
 def remove_kernel(name: str, python: Path) -> None:
-    """Take this user's kernelspec of a name out of JupyterLab's launcher, if it leads to this interpreter.
+    """Remove this user's kernelspec of a name from JupyterLab's launcher, if it leads to this interpreter.
 
     Only the kernelspec is deleted: a folder in which something else lies stays, and so does a link.
     """

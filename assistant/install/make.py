@@ -70,7 +70,7 @@ def install(
 
 
 def _swap(site: Site, packages: Sequence[Package], work: Transaction) -> None:
-    """Let what was unpacked take the place of what stands."""
+    """Replace what the environment holds by what was unpacked."""
     old = installed_files(site, [package.name for package in packages])
     change = change_for(work.target, work.layout.staged, old, OWN_FILES)
     check_movable(work.target, (*change.goes, *change.comes))

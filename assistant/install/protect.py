@@ -27,7 +27,7 @@ _BESIDE = ("onnxruntime", "torch-directml")  # the flavours of ONNX Runtime over
 def constraints(packages: Mapping[str, str]) -> str:
     """Write the constraints file: the versions of torch, its family and ONNX Runtime, which need the accelerator."""
     pins = (f"{name}=={version}" for name, version in sorted(packages.items()) if guarded(name))
-    note = _("Versions that the accelerator needs. To lift them, delete this file and its line in {file}.")
+    note = _("Versions that the accelerator needs. To remove the limits, delete this file and its line in {file}.")
     return "\n".join([f"# {note.format(file=PIP_FILE)}", *pins, ""])
 
 

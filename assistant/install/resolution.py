@@ -86,6 +86,7 @@ def resolve(
 def _solved(
     plan: Plan, installer: Installer, folder: Path, keep: Mapping[str, str], locked: Mapping[str, str]
 ) -> Resolution:
+    """Run the resolver in a folder, and again without its cache where that may be damaged."""
     constraints = folder / "locked.txt" if locked else None
     if constraints:
         write_whole(constraints, "".join(f"{name}=={version}\n" for name, version in locked.items()))
@@ -118,8 +119,9 @@ def _run_resolver(installer: Installer, argv: list[str], folder: Path) -> None:
         raise Unsolved(text, hint=hint, need=unmet("\n".join(output)), unreachable=lost)
 
 
-_UNREACHABLE = ("dns error", "error sending request", "failed to fetch", "connect")  # of uv's and pip's messages
-
+# uv: "error: Failed to fetch: `https://…`", "Caused by: error sending request for url (…)", "dns error: …"
+# and pip says "… Failed to establish a new connection: [Errno 111] Connection refused".
+_UNREACHABLE = ("dns error", "error sending request", "failed to fetch", "connect")
 
 # uv: "Because evil==1.0 has no usable wheels and …", "hint: Wheels are required for `evil` because building …"
 # pip, run by programs/wheels_only.py: "wheels only: evil comes only as source"

@@ -126,7 +126,7 @@ def _same(wheel: Wheel, package: Package) -> bool:
 
 
 def _alike(taken: str, held: Mapping[str, Sequence[Wheel]]) -> set[str]:
-    """Name the indexes that hold the same package as the one that is taken: its mirrors, and theirs.
+    """Return the indexes that hold the same package as the one that is taken: its mirrors, and theirs.
 
     Two mirrors that each hold a part have no file in common; the whole index beside them tells that they belong to it.
     """

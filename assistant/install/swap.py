@@ -45,8 +45,8 @@ def recorded_files(record: str) -> tuple[str, ...]:
 def change_for(prefix: Path, staged: Path, old: Iterable[str], ours: Iterable[str] = ()) -> Change:
     """List what has to move so that `staged` takes the place of the files `old` (paths relative to the environment).
 
-    Modules take their compiled twins along; a file that is nobody's but stands where a new one comes steps aside too,
-    and is spared unless it is one of `ours`. A folder of which nothing stays, or that is not there, moves as a whole.
+    Modules take their compiled twins along; a file of no package that stands where a new one comes steps aside too, and
+    is spared unless it is one of `ours`. A folder of which nothing stays, or that is not there, moves as a whole.
     """
     old = set(old)
     coming = [name for name, _entry in _files(staged) if name != INSTALLERS_LOCK]

@@ -50,7 +50,7 @@ def read_marker(target: Path) -> Marker | None:
 
 
 def is_ours(target: Path) -> bool:
-    """Tell whether the assistant made this environment and finished it."""
+    """Return whether the assistant made this environment and finished it."""
     return (target / MARKER).is_file()
 
 

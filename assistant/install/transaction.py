@@ -42,7 +42,10 @@ from assistant.model.record import replace
 
 
 class Transaction:
-    """One installation under way, whose lock is held: installers that run in it hold it as well."""
+    """One installation in progress. It holds the target's lock, and so do the installers that run in it.
+
+    `kept` are the folders into which files were moved that are not ours.
+    """
 
     def __init__(self, entry: Entry, lock: Lock, places: Layout, journal: Journal) -> None:
         self.target, self.lock, self.layout = Path(journal.target), lock, places
@@ -74,7 +77,7 @@ class Transaction:
             if self._settling:
                 self._settling.result(check)
             Ahead(self._sync).result(check)
-        except OSError as error:  # what was written was taken back meanwhile, or the disk fails
+        except OSError as error:  # the work folder has gone, or the disk fails
             raise WorkFailed(
                 _("The installation cannot be written to the disk: {reason}.", reason=error.strerror or str(error)),
                 hint=_("All changes were rolled back. Check the disk, or choose another one with --target."),
@@ -100,7 +103,7 @@ class Transaction:
             except BaseException:
                 end.unlink(missing_ok=True)
                 raise
-            with suppress(OSError):  # what follows cannot be taken back
+            with suppress(OSError):  # the commit is made: what follows cannot fail it
                 self._entry.put(end)
             self._journal = over
 
@@ -109,13 +112,13 @@ class Transaction:
         if not self.committed:
             self.kept = (*self.kept, *_undo(self._entry, self._journal))
             self._journal = replace(self._journal, kind="over")
-            with suppress(OSError):  # a full disk: the notes are deleted soon
+            with suppress(OSError):  # on a full disk; the journal is deleted soon
                 self._entry.write(self._journal)
 
     def close(self, *, later: bool = False) -> None:
         """Delete the work folder, or have it deleted `later`; what cannot be deleted now waits for the next start."""
         if not self.committed:
-            return  # the way back failed: the next start tries again
+            return  # the rollback failed: the next start tries again
         if later:
             with suppress(OSError):
                 self._delete_later()
@@ -132,7 +135,7 @@ class Transaction:
         delete_later(work, [notes.manifest, notes.where, notes.journal])
 
     def _place(self, top: Path) -> None:
-        """Make the one rename; where a parent of the target has come to be meanwhile, it takes the target alone."""
+        """Rename the new environment to its place; where a parent of it was made meanwhile, it alone is renamed."""
         place, build = Path(self._journal.place), self.layout.build
         try:
             if top != build and os.path.lexists(place) and not os.path.lexists(self.target):
@@ -155,6 +158,7 @@ class Transaction:
             settle(place.parent)
 
     def _note(self, journal: Journal) -> None:
+        """Write the journal, and keep it as the current one."""
         try:
             self._entry.write(journal)
         except OSError as error:
@@ -283,7 +287,7 @@ def settle_journal(entry: Entry, journal: Journal) -> tuple[bool, tuple[Path, ..
 
 
 def _is_placed(journal: Journal) -> bool:
-    """Tell whether the one rename was done that puts a new environment in place."""
+    """Return whether the rename that puts a new environment in place was done."""
     if journal.kind != "new" or not journal.inode:
         return False
     with suppress(OSError):
@@ -323,6 +327,7 @@ def busy(target: Path, holder: Holder) -> WorkFailed:
 
 
 def _lock(entry: Entry, target: Path) -> Lock:
+    """Take the lock of a target; raise `WorkFailed` where another holds it, or the state folder cannot be written."""
     try:
         private_folder(user_state())
         private_folder(notes_folder())

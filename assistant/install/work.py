@@ -85,7 +85,7 @@ def layout(target: Path, token: str = _PREVIEW, *, stands: bool) -> Layout:
 
 
 def _takes_a_rename(target: Path) -> bool:
-    """Tell whether a folder can be renamed to the target: nothing is there, or an empty folder like any other."""
+    """Return whether a folder can be renamed to the target: nothing is there, or a plain empty folder."""
     if not os.path.lexists(target):
         return True
     plain = target.is_dir() and not target.is_symlink() and not os.path.ismount(target)
@@ -102,7 +102,7 @@ def make(work: Path, token: str) -> None:
 
 
 def carries(work: Path, token: str) -> bool:
-    """Tell whether a folder carries the token, belongs to this user and is no link."""
+    """Return whether a folder holds the token, belongs to this user and is no link."""
     flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
     if os.name == "nt":
         with suppress(OSError, UnicodeDecodeError):

@@ -58,7 +58,7 @@ def site(*packages: str, requires: dict[str, tuple[str, ...]] | None = None, **f
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_a_conflict_is_found_with_its_way_out(here: Site, coming: dict[str, str], key: str) -> None:
+def test_a_conflict_is_found_with_its_fix(here: Site, coming: dict[str, str], key: str) -> None:
     """Each kind of conflict has its own key, one sentence, and a remedy."""
     found = conflicts(here, coming)
     assert [finding.key for finding in found] == [key]

@@ -108,7 +108,7 @@ def test_a_build_is_a_question_of_its_own(given, loopback_index, mark, installer
     session = given("evil", installer=installer, asks=True)
     heard = asked(session, yes=False)
     status = prepared(session)
-    assert ["evil 1.5 comes only as source" in str(question) for question in heard] == [True]
+    assert ["evil 1.5 is available only as source" in str(question) for question in heard] == [True]
     assert "runs its author's code" in str(heard[0])
     assert status.phase is Phase.FAILED
     assert not mark.exists()
