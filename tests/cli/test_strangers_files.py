@@ -180,7 +180,7 @@ def test_a_version_that_is_gone_is_told(run, written, index, tmp_path) -> None:
     index.add("numpy", "2.0")
     config = written(numpy="1.5", hashes={"numpy": "0" * 64})
     done = run("apply", config, "--dry-run", "--target", tmp_path / "env")
-    refused(done, 1, "The packages cannot be had as they were", "numpy")
+    refused(done, 1, "The locked packages are not available as they were", "numpy")
 
 
 @pytest.mark.parametrize("installer", ["uv", "pip"])
