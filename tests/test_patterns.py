@@ -18,7 +18,7 @@ import pytest
 
 from assistant.catalog import names
 from assistant.diagnose.rules import compiled, load_rules
-from assistant.host.kept import _TEXTS
+from assistant.host.kept import TEXTS
 from assistant.privacy.rules import RULES
 
 ROOT = Path(__file__).parents[1]
@@ -112,7 +112,7 @@ def of_privacy() -> Iterator[Used]:
 
 def of_recordings() -> Iterator[Used]:
     """Give what is kept of answers."""
-    for _kind, question, line in _TEXTS:
+    for _kind, question, line in TEXTS:
         yield from (Used("host/kept.py", re.compile(text), "fullmatch") for text in (question, line))
 
 

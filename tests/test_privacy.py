@@ -21,7 +21,7 @@ from assistant.export.bundle import clean
 from assistant.host.base import Host
 from assistant.host.recording import RecordingHost, write_recording
 from assistant.i18n import _
-from assistant.install.make import Marker
+from assistant.install.target import Marker
 from assistant.model.event import Step
 from assistant.model.finding import Finding, Severity
 from assistant.model.machine import Answer, Detection, Evidence, Machine
@@ -191,7 +191,7 @@ PRODUCERS: dict[str, Producer] = {
 # Of these only the secrets are taken out: names and paths in them are used on this machine.
 LOCAL: dict[str, Producer] = {
     "export/write.py:write_all, requirements": _lock,
-    "install/make.py:_unpack": _marker,
+    "install/target.py:write_marker": _marker,
     "verify/run.py:_hear_stray": _stray,
     "install/installer.py:call": _child,
 }
@@ -206,7 +206,8 @@ EXEMPT = {
     "export/write.py:_step_in": "it puts back what had been there",
     "host/files.py:write_named": "it is the writer",
     "host/files.py:write_whole": "it is the writer",
-    "install/build.py:_keep": "wheels",
+    "install/backends.py:resolve": "in the private work folder, obeyed by uv, then deleted",
+    "install/build.py:build_wheel": "wheels",
     "install/build.py:_obtained": "archives",
     "install/installer.py:install": "in the private work folder, obeyed by the installer, then deleted",
     "install/journal.py:draft": "private and obeyed",
@@ -215,10 +216,9 @@ EXEMPT = {
     "install/kernel.py:_write": "Jupyter obeys it: an interpreter and the plan's variables",
     "install/kernel.py:put_kernel_back": "it puts back what had been there",
     "install/protect.py:protect": "names and versions of packages",
-    "install/relocate.py:relocate": "the environment's own scripts",
     "install/transaction.py:commit": "private and obeyed",
     "install/resolution.py:_solved": "names and versions of packages",
-    "install/uv.py:resolve": "in the private work folder, obeyed by uv, then deleted",
+    "install/unpack.py:relocate": "the environment's own scripts",
     "install/work.py:make": "a token that only the private journal knows",
     "labs/rerun.py:_copy": "a learner's notebook, in a folder that is thrown away",
     "labs/runner.py:main": "a learner's notebook",
@@ -312,7 +312,7 @@ def test_every_line_of_a_child_is_cleaned():
         for function, call in _calls(ast.parse(path.read_text("utf-8")))
         if _name(call) == "LogLine"
     }
-    own = {"install/wheels.py:_set_damaged_aside", "install/make.py:_unpack", "session/verification.py:proved"}
+    own = {"install/installer.py:log", "session/verification.py:proved"}
     children = {"install/installer.py:each", "session/mend.py:tell", "verify/run.py:_hear_stray"}
     assert loggers == own | children
     for place in children:

@@ -8,7 +8,7 @@ from assistant.cli.inputs import host_of, replay_option
 from assistant.cli.terminal import echo, echo_json, json_option
 from assistant.host.base import Host
 from assistant.i18n import _, ngettext, say
-from assistant.install import Site, standing
+from assistant.install import Site, find_target
 from assistant.model.errors import BadInput
 from assistant.model.record import replace
 from assistant.session.doctor import examine
@@ -42,7 +42,7 @@ def doctor(replay: str | None, target: str | None, *, verbose: bool, as_json: bo
 
 def _site(target: str, host: Host) -> Site:
     """Look at an environment; raise `BadInput` where there is none."""
-    folder, site = standing(target, host)
+    folder, site = find_target(target, host)
     if site is None:
         raise BadInput(
             _("{path} is not an environment.", path=folder),

@@ -25,7 +25,7 @@ from assistant.cli.draw import (
 )
 from assistant.cli.terminal import ask
 from assistant.host.live import LiveHost
-from assistant.host.process import heard_by
+from assistant.host.process import on_interrupt
 from assistant.i18n import _, render, say, sentences
 from assistant.install import Sources, find_uv, read_marker
 from assistant.model.errors import AssistantError, BadInput, Cancelled, WorkFailed
@@ -92,7 +92,7 @@ class Journey:
                 raise BadInput(sentences(reasons), hint=_("Run `assistant setup` first."))
             try:
                 # Ctrl-C stops what changes files only where it can be taken back, and anything else at once.
-                heard = heard_by(self._interrupt) if task in TAKE_BACK else nullcontext()
+                heard = on_interrupt(self._interrupt) if task in TAKE_BACK else nullcontext()
                 with nullcontext() if self._bars.disable else self._bars, heard:
                     self.session.begin(task)
                 self._raise_for(task)
@@ -168,7 +168,7 @@ class Journey:
             return
         self._bars.stop()
         try:
-            with heard_by(_raise_abort):
+            with on_interrupt(_raise_abort):
                 self.session.dispatch(Answer(yes=ask(new.question, default=False)))
         except click.Abort:
             self._interrupt()

@@ -22,7 +22,7 @@ from assistant.cli.options import (
 from assistant.cli.terminal import echo_json, json_option, yes_option
 from assistant.host.live import LiveHost
 from assistant.i18n import _, sentences
-from assistant.install import Consent, Sources, check_requirement, standing
+from assistant.install import Consent, Sources, check_requirement, find_target
 from assistant.model.errors import BadInput, NothingFits
 from assistant.model.record import replace
 from assistant.plan import brings_cuda
@@ -123,7 +123,7 @@ def _prepared(
     host = LiveHost()
     request = request_of(options)
     if not request.python and target not in {"", "kernel"}:  # an environment that stands keeps its own Python
-        site, own = standing(target, host)[1], str(host.facts("platform").get("python", ""))
+        site, own = find_target(target, host)[1], str(host.facts("platform").get("python", ""))
         if site and not own.startswith(f"{site.minor}."):
             request = replace(request, python=site.minor)
     built, indexes = options.pop("build_from_source"), options.pop("trust_index")

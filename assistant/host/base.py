@@ -1,4 +1,4 @@
-"""Questions to a machine and their raw answers; whether the live machine or a recording answers is hidden."""
+"""Questions to a machine and their raw answers, whether the live machine answers or a recording."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Host(ABC):
         return self.ask("link", path)
 
     def access(self, path: str) -> Answer:
-        """Tell whether this user may open a path for reading and writing: "ok", "denied" or "missing"."""
+        """Return whether this user may open a path for reading and writing: "ok", "denied" or "missing"."""
         return self.ask("access", path)
 
     def which(self, name: str) -> Answer:
@@ -55,6 +55,6 @@ class Host(ABC):
         return self.ask("registry", key)
 
     def facts(self, kind: str, *arguments: str) -> dict[str, object]:
-        """Ask for a group of facts that the live machine gives as a JSON object; {} when it could not be had."""
+        """Return a group of facts, which the live machine gives as a JSON object; {} when it could not be had."""
         answer = self.ask(kind, *arguments)
         return msgspec.json.decode(answer.text, type=dict[str, object]) if answer else {}

@@ -1,4 +1,4 @@
-"""What a confined child does first: it takes its limits upon itself, before it reads what a stranger made.
+"""What a confined child does first: it limits itself, before it reads what a stranger made.
 
 Only the standard library is needed, as the child may be another Python than the assistant's own.
 """
@@ -10,7 +10,7 @@ import sys
 from collections.abc import Mapping
 from contextlib import suppress
 
-PR_SET_PDEATHSIG = 1  # linux/prctl.h
+PR_SET_PDEATHSIG = 1  # linux/prctl.h: the signal that this process gets when its parent ends
 
 
 def keep_to(limits: Mapping[str, int]) -> None:
@@ -30,11 +30,7 @@ def keep_to(limits: Mapping[str, int]) -> None:
             with suppress(ValueError, OSError):  # macOS refuses some of them
                 resource.setrlimit(number, (value, value))
     if sys.platform == "linux":
-        _die_with_parent()
+        import ctypes  # noqa: PLC0415 - only here
 
-
-def _die_with_parent() -> None:
-    import ctypes  # noqa: PLC0415 - only here
-
-    with suppress(OSError, AttributeError):
-        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
+        with suppress(OSError, AttributeError):
+            ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)

@@ -1,18 +1,16 @@
-"""Fetches files whose hashes are known: resumed where they broke off, retried with growing pauses, never half kept."""
+"""Downloads files whose hashes are known: resumed where they broke off, retried with growing pauses, kept whole."""
 
 from __future__ import annotations
 
 import collections
 import errno
 import hashlib
-import importlib
 import random
-import re
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
 from assistant.host.files import put_in_place, settle
@@ -22,14 +20,14 @@ from assistant.i18n import _
 from assistant.model.errors import AssistantError, WorkFailed
 from assistant.model.record import Record
 
-PARALLEL = 6
+if TYPE_CHECKING:
+    import httpx2
+
+PARALLEL = 6  # chosen: as many connections as browsers open to one server over HTTP/1.1
 CHUNK = 1 << 18
-AGAIN = {408, 425, 429, 500, 502, 503, 504}  # answers of a server that may do better in a moment
-GONE_PAST = 416  # what we have is longer than the file: begin anew
-PARTIAL = 206
-
-
-_HTTPX = re.compile(r"httpx")
+TRANSIENT = {408, 425, 429, 500, 502, 503, 504}  # statuses of a server that may do better in a moment
+RANGE_NOT_SATISFIABLE = 416  # what we have is longer than the file: start again from its beginning
+PARTIAL_CONTENT = 206
 
 
 class Fetch(Record, frozen=True):
@@ -42,13 +40,16 @@ class Fetch(Record, frozen=True):
 
 
 def file_name(url: str) -> str:
-    """Give the name of the file that an address leads to, "" for one that leads to none that could be kept."""
+    """Return the name of the file that a URL leads to, "" where it has none that is safe to use."""
     name = unquote(urlsplit(url).path).rpartition("/")[2]
     return "" if name.startswith(".") or "\\" in name or not name.isprintable() else name
 
 
 class Patience(Record, frozen=True):
-    """How long to wait for a server that says nothing (seconds), how often to try, how long to pause at first."""
+    """How long to wait for a silent server (seconds), how often to try, how long to pause at first (seconds).
+
+    The timeout is uv's default (UV_HTTP_TIMEOUT), the number of tries is pip's (--retries).
+    """
 
     timeout: float = 30.0
     tries: int = 5
@@ -67,11 +68,11 @@ def download(
     index_urls: Iterable[str] = (),
     patience: Patience | None = None,
 ) -> None:
-    """Fetch all files, several at once, the largest first; `on_bytes` hears of each piece, from any thread.
+    """Download all files, several at once, the largest first; `on_bytes` is called for each piece, from any thread.
 
-    What was fetched stays for the next time when another file fails. `index_urls` lend their user names and passwords
-    to the files of the same servers. Raises `WorkFailed` in one sentence without credentials, `Cancelled` within a
-    second of the request.
+    What was downloaded stays for the next time when another file fails. `index_urls` lend their user names and
+    passwords to the files of the same servers. Raises `WorkFailed` in one sentence without credentials, `Cancelled`
+    within a second of the request.
     """
     patience = patience or Patience()
     with web_client(network, patience.timeout, index_urls) as client:
@@ -95,23 +96,23 @@ class _Broken(Exception):
 
 
 class _Altered(_Broken):
-    """A whole file came that is not the one promised: once by chance, twice because that is what lies there."""
+    """A whole file came with another hash: once by chance, twice because that is what the server has."""
 
 
 class _Job:
-    """The files still to fetch, and the workers' common ground; a worker that hangs is left behind."""
+    """The files that are left, shared by the workers; a worker that hangs is left behind."""
 
-    def __init__(self, client: Any, on_bytes: OnBytes, patience: Patience, files: Sequence[Fetch]) -> None:  # noqa: ANN401 - httpx or httpx2
+    def __init__(self, client: httpx2.Client, on_bytes: OnBytes, patience: Patience, files: Sequence[Fetch]) -> None:
         self._client, self._on_bytes, self._patience = client, on_bytes, patience
-        self._todo = collections.deque(sorted(files, key=lambda file: -(file.size or 0)))
+        self._left = collections.deque(sorted(files, key=lambda file: -(file.size or 0)))
         self.stop = threading.Event()
         self.errors: list[Exception] = []
 
     def work(self) -> None:
-        """Fetch one file after another until none is left or one has failed."""
+        """Download one file after another until none is left or one has failed."""
         try:
             while not self.stop.is_set():
-                self.fetch(self._todo.popleft())
+                self.fetch(self._left.popleft())
         except IndexError:
             return
         except Exception as error:  # noqa: BLE001 - raised again in the thread that waits
@@ -119,7 +120,7 @@ class _Job:
             self.stop.set()
 
     def fetch(self, file: Fetch) -> None:
-        """Fetch one file, again and again while there is hope."""
+        """Download one file, in as many tries as the patience allows."""
         part = Path(f"{file.path}.part")
         part.parent.mkdir(parents=True, exist_ok=True)
         altered = 0
@@ -139,34 +140,43 @@ class _Job:
         raise _failed(file, reason)
 
     def _once(self, file: Fetch, part: Path) -> None:
-        digest, have = _begun(part)
+        """Download one file in one try, from where an earlier one broke off."""
+        import httpx2  # noqa: PLC0415 - the client's library, imported with it
+
+        digest, have = hashlib.sha256(), 0
+        if part.exists():
+            with part.open("rb") as earlier:
+                digest, have = hashlib.file_digest(earlier, "sha256"), earlier.tell()
         self._on_bytes(file, have)
         complete = have > 0 and have == file.size
         try:
             with part.open("ab") as out:
                 for piece in () if complete else self._pieces(file, have):
-                    if isinstance(piece, int):  # the server begins at the beginning
+                    if isinstance(piece, int):  # the server starts from the beginning
                         out.truncate(0)
                         digest = hashlib.sha256()
                     else:
                         digest.update(piece)
                         out.write(piece)
                     self._on_bytes(file, out.tell())
-        except self._client_errors() as error:
+        except httpx2.HTTPError as error:
             raise _Broken(str(error) or type(error).__name__) from error
         if file.sha256 and digest.hexdigest() != file.sha256:
             part.unlink()
-            raise _Altered(_("what arrived is not what the index promised (its hash differs)"))
+            raise _Altered(_("the file that arrived is not the one that the index describes (its hash differs)"))
         settle(part)
         put_in_place(part, Path(file.path))
 
     def _pieces(self, file: Fetch, have: int) -> Iterator[bytes | int]:
-        """Give the file from byte `have` on; a 0 first means that it comes from its beginning."""
+        """Yield the file from byte `have` on; a 0 first means that it comes from its beginning."""
         ask = {"Accept-Encoding": "identity"} | ({"Range": f"bytes={have}-"} if have else {})
         with self._client.stream("GET", file.url, headers=ask) as answer:
-            if have and (answer.status_code == GONE_PAST or (answer.is_success and answer.status_code != PARTIAL)):
+            if have and (
+                answer.status_code == RANGE_NOT_SATISFIABLE
+                or (answer.is_success and answer.status_code != PARTIAL_CONTENT)
+            ):
                 yield 0
-            if answer.status_code in {*AGAIN, GONE_PAST}:
+            if answer.status_code in {*TRANSIENT, RANGE_NOT_SATISFIABLE}:
                 raise _Broken(f"HTTP {answer.status_code}")
             if not answer.is_success:
                 raise _failed(file, f"HTTP {answer.status_code}")
@@ -175,35 +185,17 @@ class _Job:
                     raise _Broken(_("it was stopped"))
                 yield piece
 
-    def _client_errors(self) -> type[Exception]:
-        """Name the errors of the library that `unearth` brings: httpx, or httpx2 in newer ones."""
-        bases = (base.__module__.partition(".")[0] for base in type(self._client).__mro__)
-        errors: type[Exception] = importlib.import_module(next(filter(_HTTPX.match, bases))).HTTPError
-        return errors
-
-
-def _begun(part: Path) -> tuple[Any, int]:
-    """Hash what an earlier try left; answer the hash and its length."""
-    digest = hashlib.sha256()
-    if not part.exists():
-        return digest, 0
-    with part.open("rb") as file:
-        while piece := file.read(1 << 20):
-            digest.update(piece)
-        return digest, file.tell()
-
 
 def _failed(file: Fetch, reason: str) -> AssistantError:
     return WorkFailed(
         _("{file} cannot be fetched: {reason}.", file=Path(file.path).name, reason=reason),
-        hint=_("What arrived so far is kept. Check the network or the index, and start again."),
+        hint=_("What was downloaded so far is kept. Check the network or the index, and start again."),
     )
 
 
 def _unwritable(path: Path, error: OSError) -> AssistantError:
-    hint = (
-        _("Free some space and start again.") if error.errno == errno.ENOSPC else _("Check that you may write there.")
-    )
+    full = error.errno == errno.ENOSPC
+    hint = _("Free some space and start again.") if full else _("Check that you have permission to write there.")
     return WorkFailed(
         _("{path} cannot be written: {reason}.", path=path.parent, reason=error.strerror or error), hint=hint
     )

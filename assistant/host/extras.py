@@ -1,4 +1,4 @@
-"""The extras of this distribution: which package belongs to which, what is missing, and the command that gets it."""
+"""The extras of this distribution: which package belongs to which, what is missing, and how to install it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from assistant.model.errors import WorkFailed
 
 NAME = "torch-setup-assistant"
 SMALLEST_FIRST = ("onnx", "lab", "app")
-_MODULES = {"google": "protobuf"}  # where a module is named otherwise than what brings it
+_MODULES = {"google": "protobuf"}  # modules with another name than their package
 
 
 def require(extra: str) -> None:
@@ -35,14 +35,14 @@ def require(extra: str) -> None:
 
 
 def extra_of(module: str) -> tuple[str, str] | None:
-    """Name the package that brings a module, and the smallest of our extras that holds it; None where none does."""
+    """Return the package that brings a module and the smallest of our extras that holds it; None where none does."""
     top = module.partition(".")[0]
     package = canonicalize_name(_MODULES.get(top, top))
     return next(((package, extra) for extra in SMALLEST_FIRST if package in _packages(extra)), None)
 
 
 def lacking(package: str, extra: str) -> WorkFailed:
-    """Say that a package is missing, and what to type."""
+    """Return the failure for a missing package, with the command to type."""
     return WorkFailed(
         _(
             "This needs {package}, which is not installed here; install it with: {command}",
@@ -53,7 +53,7 @@ def lacking(package: str, extra: str) -> WorkFailed:
 
 
 def _packages(extra: str) -> Iterator[str]:
-    """Name what an extra brings, other extras of ours included; nothing where the assistant is not installed."""
+    """Yield what an extra brings, other extras of ours included; nothing where the assistant is not installed."""
     with suppress(PackageNotFoundError):
         for requirement in map(Requirement, distribution(NAME).requires or ()):
             if requirement.marker and requirement.marker.evaluate({"extra": extra}):
@@ -64,7 +64,7 @@ def _packages(extra: str) -> Iterator[str]:
 
 
 def _command(extra: str) -> str:
-    """Write the command that adds an extra to this environment, from where the assistant itself came from."""
+    """Return the command that adds an extra to this environment, from where the assistant itself was installed."""
     wanted = _wanted(extra, distribution(NAME))
     installer = ["pip", "install"] if find_spec("pip") else ["uv", "pip", "install", "--python", sys.executable]
     words = [sys.executable, "-m", *installer, *wanted]
@@ -74,7 +74,7 @@ def _command(extra: str) -> str:
 
 
 def _wanted(extra: str, installed: Distribution) -> list[str]:
-    """Name the assistant with an extra as an installer wants it; what came from a file or a folder comes from there.
+    """Return the requirement of an extra in an installer's words; what came from a file or a folder comes from there.
 
     The file `direct_url.json` (PEP 610): {"url": "file:///home/me/torch_setup_assistant-0.1.0-py3-none-any.whl", …}
     """

@@ -1,7 +1,7 @@
-"""The one way in which the assistant writes files, and reads back those that it obeys.
+"""The only writer of files, and the reader of those that the assistant obeys.
 
 A file is written whole or not at all: beside its name, on the disk itself, then renamed. What is read back must be a
-plain file of a sane size: a pipe would wait for ever, and a link leads to what somebody else chose.
+regular file of a sane size: a pipe would block for ever, and a link leads to what somebody else chose.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ STATE_LIMIT = 64 << 20  # bytes; the largest file of our own is the manifest of 
 _NO_WAIT = getattr(os, "O_NONBLOCK", 0)  # opening a pipe would wait for its writer
 _NO_LINK = getattr(os, "O_NOFOLLOW", 0)
 _BINARY = getattr(os, "O_BINARY", 0)
+# A draft, such as `.kernel.json.4711-0badcafe.part`.
 _PART = re.compile(r"\..+\.(?P<pid>\d+)-[0-9a-f]{8}\.part")
 
 
@@ -37,7 +38,7 @@ def write_whole(path: Path, data: str | bytes, *, private: bool = False) -> None
 
 
 def write_named(path: Path, data: str) -> None:
-    """Write a text where the user said: whole where a file is or will be, straight into a pipe, a device or a link.
+    """Write a text where the user said: atomically where a file is or will be, straight into a pipe, device or link.
 
     `/dev/stdout` is a link, and what it leads to must not be replaced by another file. Raises `OSError`.
     """
@@ -48,7 +49,7 @@ def write_named(path: Path, data: str) -> None:
 
 
 def append_private(path: Path, text: str) -> None:
-    """Add to a file that only this user can read; one that others could is closed to them. Raises `OSError`."""
+    """Append to a file that only this user can read; one that others could read is closed to them. Raises `OSError`."""
     flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | _NO_LINK | _NO_WAIT
     with os.fdopen(os.open(path, flags, 0o600), "a", encoding="utf-8") as file:
         if os.name != "nt" and os.fstat(file.fileno()).st_mode & 0o077:
@@ -57,7 +58,7 @@ def append_private(path: Path, text: str) -> None:
 
 
 def draft(path: Path, write: Callable[[IO[bytes]], object], *, private: bool = False) -> Path:
-    """Let `write` fill a file beside `path` and answer where it is, its bytes on the disk; raises `OSError`."""
+    """Let `write` fill a file beside `path`, and return that file, its bytes on the disk; raises `OSError`."""
     part = path.with_name(f".{path.name}.{os.getpid()}-{uuid.uuid4().hex[:8]}.part")
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _NO_LINK | _BINARY
     try:
@@ -73,7 +74,7 @@ def draft(path: Path, write: Callable[[IO[bytes]], object], *, private: bool = F
 
 
 def put_in_place(part: Path, path: Path) -> None:
-    """Give a draft its name, durably; raises `OSError` after taking the draft away."""
+    """Rename a draft to its name, durably; raises `OSError` after deleting the draft."""
     try:
         part.replace(path)
     except OSError:
@@ -84,7 +85,7 @@ def put_in_place(part: Path, path: Path) -> None:
 
 
 def settle(path: Path) -> None:
-    """Have a file, or the names in a folder, on the disk itself; Windows and some network file systems do no folders.
+    """Bring a file, or the names in a folder, to the disk itself; Windows and some network file systems skip folders.
 
     Raises `OSError`.
     """
@@ -100,10 +101,10 @@ def settle(path: Path) -> None:
 
 
 def settle_all(folder: Path) -> None:
-    """Have all of a folder's file system on the disk itself: the one way for 20,000 files that others have written.
+    """Bring all of a folder's file system to the disk itself: the only way for 20,000 files that others have written.
 
     syncfs(2) waits for the one file system; sync_volume_np(3) with FULLSYNC and WAIT does on macOS, where sync(2) does
-    not wait. Windows has nothing of the kind for somebody without administrator's rights.
+    not wait. Windows has nothing of the kind without administrator's rights.
     """
     if os.name == "nt":
         return
@@ -111,7 +112,7 @@ def settle_all(folder: Path) -> None:
 
     library = ctypes.CDLL(None, use_errno=True)
     if sys.platform == "darwin":
-        failed = library.sync_volume_np(os.fsencode(folder), 1 | 2)
+        failed = library.sync_volume_np(os.fsencode(folder), 1 | 2)  # SYNC_VOLUME_FULLSYNC | SYNC_VOLUME_WAIT
     else:
         handle = os.open(folder, os.O_RDONLY)
         try:
@@ -127,12 +128,12 @@ def open_plain(path: Path, *, follow: bool = False) -> IO[bytes]:
     handle = os.open(path, os.O_RDONLY | _NO_WAIT | _BINARY | (0 if follow else _NO_LINK))
     if not stat.S_ISREG(os.fstat(handle).st_mode):
         os.close(handle)
-        raise OSError(errno.EINVAL, _("it is not a plain file"), str(path))
+        raise OSError(errno.EINVAL, _("it is not a regular file"), str(path))
     return os.fdopen(handle, "rb")
 
 
 def read_plain(path: Path, limit: int = STATE_LIMIT, *, follow: bool = False) -> bytes:
-    """Read a whole plain file; raise `OSError` for anything else, and for one of more than `limit` bytes."""
+    """Read a whole regular file; raise `OSError` for anything else, and for one of more than `limit` bytes."""
     with open_plain(path, follow=follow) as file:
         data = file.read(limit + 1)
     if len(data) > limit:
@@ -141,22 +142,22 @@ def read_plain(path: Path, limit: int = STATE_LIMIT, *, follow: bool = False) ->
 
 
 def private_folder(path: Path) -> Path:
-    """Make a folder that only this user can open, and answer it; one that was open to others is closed to them.
+    """Make a folder that only this user can open, and return it; one that was open to others is closed to them.
 
-    Raises `OSError` where it cannot be made or belongs to somebody else.
+    Raises `OSError` where it cannot be made or belongs to another user.
     """
     path.mkdir(parents=True, exist_ok=True, mode=0o700)
     if os.name != "nt":
         found = path.stat()
         if found.st_uid != os.geteuid():
-            raise OSError(errno.EPERM, _("it belongs to somebody else"), str(path))
+            raise OSError(errno.EPERM, _("it belongs to another user"), str(path))
         if found.st_mode & 0o077:
             path.chmod(0o700)
     return path
 
 
 def sweep(folder: Path) -> None:
-    """Take away the drafts that killed processes left in a folder."""
+    """Delete the drafts that killed processes left in a folder."""
     for part in folder.glob(".*.part") if folder.is_dir() else ():
         found = _PART.fullmatch(part.name)
         if found and not alive(int(found["pid"])):

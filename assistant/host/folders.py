@@ -1,4 +1,4 @@
-"""The user's own folders, in which each system wants a program's data, state and downloads."""
+"""The folders in which each system wants a program's data, state and downloads."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ OWN_ENVIRONMENTS = ".assistant"  # beside start.py, which makes the assistant's 
 
 
 def user_data() -> Path:
-    """Name the folder of what the user keeps: environments."""
+    """Return the folder of what the user keeps: environments."""
     return _folder("user_data_path")
 
 
 def user_state() -> Path:
-    """Name the folder of what is under way: setups, their logs, installations that were begun."""
+    """Return the folder of work in progress: setups, their logs, installations that were started."""
     return _folder("user_state_path")
 
 
 def user_cache() -> Path:
-    """Name the folder of what can be had again: downloads, labs."""
+    """Return the folder of what can be downloaded or made again: wheels, labs."""
     return _folder("user_cache_path")
 
 

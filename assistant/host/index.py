@@ -1,4 +1,4 @@
-"""What the package sources really hold: wheels that fit a target, and their sizes, each look within a time limit."""
+"""Looks into package indexes: the wheels and source archives that they hold, and their sizes, within a time limit."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
@@ -25,11 +25,12 @@ from assistant.model.record import Record, replace
 from assistant.privacy import Policy, redact, without_credentials
 
 if TYPE_CHECKING:
-    from unearth import Link, TargetPython
+    import httpx2
+    from unearth import Link, PackageFinder, TargetPython
     from unearth.fetchers import PyPIClient
 
-NEWEST_GLIBC = 50  # stands for an unknown glibc: no wheel is left out for it
-NEWEST_MACOS = 26
+NEWEST_GLIBC = 50  # in place of an unknown glibc 2.x: no wheel is left out for it (2.42 is of 2025)
+NEWEST_MACOS = 26  # in place of the machine's own: whether that is new enough is the planner's to judge
 
 
 class Network(Record, frozen=True):
@@ -42,13 +43,13 @@ class Network(Record, frozen=True):
 
 
 DIRECT = Network()
-DEFAULT_INDEX = ""  # the one that every installer asks when nothing is configured: PyPI
+DEFAULT_INDEX = ""  # PyPI, which every installer asks when nothing is configured
 
 
 class Asked(Record, frozen=True):
-    """How one source answered: "nothing" was looked through and has none; "unreachable" was not, for `reason`.
+    """How one source answered: "nothing" is an answer without wheels; "unreachable" is none at all, for `reason`.
 
-    `foreign` are the servers ("https://host") other than the source's own that its wheels lie on.
+    `foreign` are the servers ("https://host") other than the source's own from which its wheels come.
     """
 
     source: str
@@ -66,7 +67,7 @@ class Found(Record, frozen=True):
 
 
 class Archive(Record, frozen=True):
-    """A source archive that a source holds; `sha256` "" where it does not tell it, no password in `url`."""
+    """A source archive in an index; `sha256` "" where the index gives none, no password in `url`."""
 
     filename: str
     version: str
@@ -85,7 +86,7 @@ def find_wheels(  # noqa: PLR0913 - what is looked for, where, and how
     where: str = "configured",
     network: Network = DIRECT,
 ) -> Found:
-    """Look for a project's wheels that run on a machine, in all sources at once, `timeout` seconds at most.
+    """Find a project's wheels that run on a machine, in all sources at once, in `timeout` seconds at most.
 
     `python` like "3.12" or "3.13t"; a machine of which nothing is known is taken for Linux on x86_64 with any glibc.
     `where` labels the indexes' wheels, those of find-links are labelled so; `DEFAULT_INDEX` stands for PyPI.
@@ -112,12 +113,11 @@ def list_each(
 ) -> dict[tuple[str, str], Found]:
     """List the wheels of several projects in several indexes, by project and index, `timeout` seconds for all."""
     sources = [_Source(url, "configured") for url in index_urls]
-    asked = [(project, source) for project in projects for source in sources]
-    with _client(network, timeout, [source.url for source in sources if source.url]) as client:
-        answers = each_within(lambda one: one[1].look(one[0], None, client), asked, timeout)
-    late = _("it did not answer within {seconds:g} s", seconds=timeout)
-    told = {one: answers.get(one) or ((), one[1].asked("unreachable", late)) for one in asked}
-    return {(project, source.url): Found(wheels=w, asked=(a,)) for (project, source), (w, a) in told.items()}
+    looks = [(project, source) for project in projects for source in sources]
+    results = zip(looks, _look_within(looks, None, timeout, network), strict=True)
+    return {
+        (project, source.url): Found(wheels=wheels, asked=(answer,)) for (project, source), (wheels, answer) in results
+    }
 
 
 def find_archives(
@@ -129,32 +129,39 @@ def find_archives(
     timeout: float,
     network: Network = DIRECT,
 ) -> tuple[Archive, ...]:
-    """Look for a project's source archives that allow a Python, newest first; else as `find_wheels`."""
+    """Find a project's source archives that allow a Python, newest first; else as `find_wheels`."""
     sources = [_Source(url, "configured") for url in index_urls] + [_Source(url, "find-links") for url in find_links]
     named = [source.url for source in sources if source.url and source.where != "find-links"]
     with _client(network, timeout, named) as client:
         found = each_within(lambda source: source.archives(project, _target(python, []), client), sources, timeout)
     unique = {one.url: one for archives in found.values() for one in archives}
-    return tuple(sorted(unique.values(), key=lambda one: _version(one.version), reverse=True))
 
+    def version(archive: Archive) -> Version:
+        try:
+            return Version(archive.version)
+        except InvalidVersion:
+            return Version("0")
 
-def _version(text: str) -> Version:
-    try:
-        return Version(text)
-    except InvalidVersion:
-        return Version("0")
+    return tuple(sorted(unique.values(), key=version, reverse=True))
 
 
 def _found(
     project: str, sources: list[_Source], target: TargetPython | None, timeout: float, network: Network
 ) -> Found:
-    with_indexes = [source.url for source in sources if source.url and source.where != "find-links"]
-    with _client(network, timeout, with_indexes) as client:
-        answers = each_within(lambda source: source.look(project, target, client), sources, timeout)
+    results = _look_within([(project, source) for source in sources], target, timeout, network)
+    wheels = sorted((wheel for found, _asked in results for wheel in found), key=wheel_version, reverse=True)
+    return Found(wheels=tuple(wheels), asked=tuple(asked for _found, asked in results))
+
+
+def _look_within(
+    looks: Sequence[tuple[str, _Source]], target: TargetPython | None, timeout: float, network: Network
+) -> list[tuple[tuple[Wheel, ...], Asked]]:
+    """Look for projects in sources, all at once; a source that is late counts as unreachable."""
+    indexes = dict.fromkeys(source.url for _project, source in looks if source.url and source.where != "find-links")
+    with _client(network, timeout, indexes) as client:
+        answers = each_within(lambda one: one[1].look(one[0], target, client), looks, timeout)
     late = _("it did not answer within {seconds:g} s", seconds=timeout)
-    told = [answers.get(source) or ((), source.asked("unreachable", late)) for source in sources]
-    wheels = sorted((wheel for found, asked in told for wheel in found), key=wheel_version, reverse=True)
-    return Found(wheels=tuple(wheels), asked=tuple(asked for found, asked in told))
+    return [answers.get(one) or ((), one[1].asked("unreachable", late)) for one in looks]
 
 
 def wheel_version(wheel: Wheel) -> Version:
@@ -165,7 +172,7 @@ def wheel_version(wheel: Wheel) -> Version:
 def wheel_sizes(
     urls: Sequence[str], *, timeout: float = 5.0, network: Network = DIRECT, index_urls: Iterable[str] = ()
 ) -> dict[str, int]:
-    """Give the sizes in bytes of files on servers (asked by HEAD) and on disk; what cannot be told is left out.
+    """Return the sizes in bytes of files on servers (by HEAD) and on disk; those that cannot be had are left out.
 
     `index_urls` lend their user names and passwords.
     """
@@ -190,45 +197,31 @@ class _Source:
         self.url, self.where = url, where
 
     def asked(self, status: Literal["ok", "nothing", "unreachable"], reason: Text = "") -> Asked:
-        """Tell how this source answered, its password left out."""
+        """Return how this source answered, without its password."""
         named = redact(self.url, Policy.USABLE) or "PyPI"
         return Asked(source=named, where=self.where, status=status, reason=reason)
 
     def look(self, project: str, target: TargetPython | None, client: PyPIClient) -> tuple[tuple[Wheel, ...], Asked]:
-        """Collect the wheels that fit the target, best first; None for all, in the order of the source."""
-        from unearth import PackageFinder  # noqa: PLC0415 - a third of a second that only a look needs
-
-        links = self.where == "find-links"
+        """Return the wheels that fit the target, best first; None for all, in the order of the source."""
         try:
-            self._check_folder()
-            finder = PackageFinder(
-                client,  # type: ignore[arg-type] # unearth's own client does not fit its own protocol
-                index_urls=[self.url] if self.url and not links else [],  # without any, unearth asks PyPI
-                find_links=[self.url] if links else [],
-                target_python=target,
-                ignore_compatibility=target is None,
-                only_binary=[project],
-            )
+            if (folder := local_path(self.url)) and not folder.exists():
+                raise _Unreachable(_("there is no such folder"))  # noqa: TRY301 - reported as any other failure
+            finder = self._finder(client, target, only_binary=[project])
             if target is None and local_path(str(finder.sources[0]["url"])) is None:
                 wheels = wheels_of_page(str(finder.sources[0]["url"]), project, client, self.where)
             else:
                 wheels = tuple(self._wheel(package.link) for package in finder.find_all_packages(project))
         except Exception as error:  # noqa: BLE001 - a source that cannot be asked is an answer, whatever the reason
-            return (), self.asked("unreachable", _told(error))
-        return wheels, replace(self.asked("ok" if wheels else "nothing"), foreign=self._foreign(wheels))
+            # Without the system's error number, as in "[Errno 111] Connection refused", and without passwords.
+            reason = re.sub(r"^\[Errno -?\d+\] ", "", str(error)) or type(error).__name__
+            return (), self.asked("unreachable", redact(reason, Policy.USABLE))
+        servers = {_server(wheel.url) for wheel in wheels} - {_server(without_credentials(self.url)), ""}
+        foreign = tuple(sorted(servers)) if self.url else ()  # a mirror whose page names upstream leaks to it
+        return wheels, replace(self.asked("ok" if wheels else "nothing"), foreign=foreign)
 
     def archives(self, project: str, target: TargetPython, client: PyPIClient) -> tuple[Archive, ...]:
-        """Collect the source archives of a project; a source that cannot be asked has none to build."""
-        from unearth import PackageFinder  # noqa: PLC0415 - a third of a second that only a look needs
-
-        links = self.where == "find-links"
-        finder = PackageFinder(
-            client,  # type: ignore[arg-type] # as above
-            index_urls=[self.url] if self.url and not links else [],
-            find_links=[self.url] if links else [],
-            target_python=target,
-            no_binary=[project],
-        )
+        """Return the source archives of a project; a source that cannot be asked has none to build."""
+        finder = self._finder(client, target, no_binary=[project])
         with suppress(Exception):
             packages = [one for one in finder.find_all_packages(project) if one.version and not one.link.is_wheel]
             return tuple(
@@ -242,15 +235,27 @@ class _Source:
             )
         return ()
 
-    def _foreign(self, wheels: tuple[Wheel, ...]) -> tuple[str, ...]:
-        """Name the other servers that wheels lie on: a mirror whose page names them leaks upstream."""
-        servers = {_server(wheel.url) for wheel in wheels} - {_server(without_credentials(self.url)), ""}
-        return tuple(sorted(servers)) if self.url else ()
+    def _finder(
+        self,
+        client: PyPIClient,
+        target: TargetPython | None,
+        *,
+        only_binary: Sequence[str] = (),
+        no_binary: Sequence[str] = (),
+    ) -> PackageFinder:
+        """Return unearth's finder for this source; None as the target takes wheels for any machine."""
+        from unearth import PackageFinder  # noqa: PLC0415 - a third of a second that only a look needs
 
-    def _check_folder(self) -> None:
-        folder = local_path(self.url)
-        if folder and not folder.exists():
-            raise _Unreachable(_("there is no such folder"))
+        links = self.where == "find-links"
+        return PackageFinder(
+            client,  # type: ignore[arg-type] # unearth's own client does not fit its own protocol
+            index_urls=[self.url] if self.url and not links else [],  # without any, unearth asks PyPI
+            find_links=[self.url] if links else [],
+            target_python=target,
+            ignore_compatibility=target is None,
+            only_binary=only_binary,
+            no_binary=no_binary,
+        )
 
     def _wheel(self, link: Link) -> Wheel:
         path = local_path(link.url_without_fragment)
@@ -263,24 +268,19 @@ class _Source:
         )
 
 
-def _told(error: Exception) -> str:
-    """Say what went wrong without the system's error number and without passwords."""
-    return redact(re.sub(r"^\[Errno -?\d+\] ", "", str(error)) or type(error).__name__, Policy.USABLE)
-
-
-_INDEX_TYPES = ("text/html", "application/vnd.pypi.simple.v1")
+_INDEX_TYPES = ("text/html", "application/vnd.pypi.simple.v1")  # PEP 503, PEP 691
 
 
 def _client(network: Network, timeout: float, index_urls: Iterable[str]) -> PyPIClient:
-    """Make a client for looks: what answers but is no index is refused."""
-    logging.getLogger("unearth").addHandler(logging.NullHandler())  # what it warns of is told in `Asked`
+    """Return a client for looks: what answers but is no index is refused."""
+    logging.getLogger("unearth").addHandler(logging.NullHandler())  # what it warns of stands in `Asked`
     client = web_client(network, timeout, index_urls)
     client.event_hooks = {"response": [_check_answer]}
     return client
 
 
 def web_client(network: Network, timeout: float, index_urls: Iterable[str]) -> PyPIClient:
-    """Make a client with the user's proxy, certificates and passwords; plain http is allowed, as uv allows it.
+    """Return a client with the user's proxy, certificates and passwords; plain http is allowed, as uv allows it.
 
     `timeout` in seconds; `index_urls` are those whose user names and passwords files need too.
     """
@@ -303,7 +303,7 @@ def web_client(network: Network, timeout: float, index_urls: Iterable[str]) -> P
 
 @cache  # 40 ms to read a system's certificates, and a setup makes half a dozen clients
 def _certificates(network: Network) -> ssl.SSLContext | bool:
-    """Give what a client must check servers by: the user's own certificates, or the usual ones (True)."""
+    """Return what a client checks servers with: the user's own certificates, or the usual ones (True)."""
     if not (network.cert or network.client_cert):
         return True
     context = ssl.create_default_context(cafile=network.cert or None)
@@ -312,8 +312,8 @@ def _certificates(network: Network) -> ssl.SSLContext | bool:
     return context
 
 
-def _check_answer(response: Any) -> None:  # noqa: ANN401 - of httpx or httpx2, as unearth's version has it
-    """Tell an index without the project (404) from a server that fails or is no index; unearth takes both for empty."""
+def _check_answer(response: httpx2.Response) -> None:
+    """Raise for a server that fails or is no index; unearth takes it for one without the project, which 404 says."""
     if response.request.method != "GET" or response.is_redirect or response.status_code in {404, 410}:
         return
     if response.status_code != 200:  # noqa: PLR2004 - OK
@@ -323,6 +323,7 @@ def _check_answer(response: Any) -> None:  # noqa: ANN401 - of httpx or httpx2, 
 
 
 def _size(client: PyPIClient, url: str) -> int | None:
+    """Return the size of a file in bytes, None where it cannot be had."""
     path = local_path(url)
     try:
         if path:
@@ -334,13 +335,13 @@ def _size(client: PyPIClient, url: str) -> int | None:
 
 
 def _server(url: str) -> str:
-    """Give scheme and host of an address; "" for a file."""
+    """Return scheme and host of a URL; "" for a file."""
     parts = urlsplit(url)
     return f"{parts.scheme}://{parts.netloc}" if parts.netloc else ""
 
 
 def local_path(url: str) -> Path | None:
-    """Give the path of a `file:` address or a plain path; None for an address on a server."""
+    """Return the path of a `file:` URL or a plain path; None for a URL on a server."""
     parts = urlsplit(url)
     if parts.scheme == "file":
         return Path(url2pathname(parts.path))
@@ -357,11 +358,14 @@ def _target(python: str, platforms: list[str]) -> TargetPython:
     )
 
 
-_LEGACY = {17: "manylinux2014", 12: "manylinux2010", 5: "manylinux1"}
+_LEGACY = {17: "manylinux2014", 12: "manylinux2010", 5: "manylinux1"}  # names before PEP 600, by glibc 2.x
 
 
 def _platforms(machine: Machine) -> list[str]:
-    """List the platform tags that a machine takes, best first (PEP 425, 600)."""
+    """List the platform tags that a machine takes, best first (PEP 425, 600).
+
+    `packaging.tags` lists those of the running Linux only, and unearth takes the tags of another machine as given.
+    """
     arch = (machine.arch or "x86_64").lower()
     arch = {"amd64": "x86_64", "x86": "i686"}.get(arch, arch)
     if machine.os == "windows":

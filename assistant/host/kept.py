@@ -13,88 +13,46 @@ from assistant.model.record import replace
 
 Keys = Mapping[str, "Keys | None"]  # of a JSON object, "*" for any; None keeps the value, a mapping goes on inside
 
-_ADAPTER: Keys = dict.fromkeys(
-    (
-        "DriverDate",
-        "DriverDesc",
-        "DriverVersion",
-        "HardwareInformation.qwMemorySize",
-        "MatchingDeviceId",
-        "ProviderName",
-    )
+
+def _keys(names: str) -> Keys:
+    """Keep the values under these names, a space between them."""
+    return dict.fromkeys(names.split())
+
+
+_ADAPTER = _keys("DriverDate DriverDesc DriverVersion HardwareInformation.qwMemorySize MatchingDeviceId ProviderName")
+_WINDOWS = _keys("CurrentBuild CurrentBuildNumber CurrentVersion DisplayVersion ProductName ReleaseId SystemRoot")
+_PLATFORM = _keys(
+    "system release version machine libc libc_version mac_version python implementation bits free_threaded"
+    " executable base_executable prefix base_prefix build"
 )
-_WINDOWS = (
-    "CurrentBuild", "CurrentBuildNumber", "CurrentVersion", "DisplayVersion", "ProductName", "ReleaseId", "SystemRoot",
-)  # fmt: skip
-_PLATFORM: Keys = dict.fromkeys(
-    [
-        "system",
-        "release",
-        "version",
-        "machine",
-        "libc",
-        "libc_version",
-        "mac_version",
-        "python",
-        "implementation",
-        "bits",
-        "free_threaded",
-        "executable",
-        "base_executable",
-        "prefix",
-        "base_prefix",
-        "build",
-    ]
-)
-_CLASS: Keys = {"values": {"Class": None}, "keys": {"*": _ADAPTER}}
-# Of answers that are JSON objects, by kind and the question's argument, which the pattern must match whole.
+_NVML = {
+    "driver": None,
+    "cuda": None,
+    "devices": _keys("name bus pci_id memory compute_capability"),
+}
+_DXGI = {"adapters": _keys("name pci_id revision memory shared_memory software remote d3d12")}
+_ENVIRONMENT = _keys("NUMBER_OF_PROCESSORS OS PROCESSOR_ARCHITECTURE")
+_RUNTIMES = _keys("Installed Major Minor Version")
+# Answers that are JSON objects: the kind of the question, the pattern that its argument matches whole, what is kept.
 _OBJECTS: tuple[tuple[str, str, Keys], ...] = (
-    (
-        "platform",
-        "",
-        _PLATFORM,
-    ),
-    ("server", "", {"executable": None}),
-    ("memory", "", {"total": None, "available": None}),
-    ("disk", ".*", {"free": None, "total": None}),
+    ("platform", "", _PLATFORM),
+    ("server", "", _keys("executable")),
+    ("memory", "", _keys("total available")),
+    ("disk", ".*", _keys("free total")),
     ("packages", "", {"*": None}),
-    ("kernels", "", {"*": {"program": None, "language": None, "works": None}}),
-    (
-        "nvml",
-        "",
-        {
-            "driver": None,
-            "cuda": None,
-            "devices": dict.fromkeys(("name", "bus", "pci_id", "memory", "compute_capability")),
-        },
-    ),
-    (
-        "dxgi",
-        "",
-        {
-            "adapters": dict.fromkeys(
-                ("name", "pci_id", "revision", "memory", "shared_memory", "software", "remote", "d3d12")
-            )
-        },
-    ),
-    ("registry", r".*\\Windows NT\\CurrentVersion", {"values": dict.fromkeys(_WINDOWS), "keys": {}}),
-    ("registry", r".*\\Control\\Class\\\{[\w-]+\}", _CLASS),
-    (
-        "registry",
-        r".*\\Session Manager\\Environment",
-        {"values": dict.fromkeys(("NUMBER_OF_PROCESSORS", "OS", "PROCESSOR_ARCHITECTURE")), "keys": {}},
-    ),
-    (
-        "registry",
-        r".*\\VC\\Runtimes",
-        {"values": {}, "keys": {"*": dict.fromkeys(("Installed", "Major", "Minor", "Version"))}},
-    ),
+    ("kernels", "", {"*": _keys("program language works")}),
+    ("nvml", "", _NVML),
+    ("dxgi", "", _DXGI),
+    ("registry", r".*\\Windows NT\\CurrentVersion", {"values": _WINDOWS, "keys": {}}),
+    ("registry", r".*\\Control\\Class\\\{[\w-]+\}", {"values": _keys("Class"), "keys": {"*": _ADAPTER}}),
+    ("registry", r".*\\Session Manager\\Environment", {"values": _ENVIRONMENT, "keys": {}}),
+    ("registry", r".*\\VC\\Runtimes", {"values": {}, "keys": {"*": _RUNTIMES}}),
 )
 _NUMBER = r"[\w.+:-]{1,80}"
 _PATH = r"[^\n]{1,400}"
-# Of answers that are text, by kind and argument: the lines that match whole. Reports of programs that are read as they
-# stand keep every line.
-_TEXTS: tuple[tuple[str, str, str], ...] = (
+# Answers that are text: the kind of the question, the pattern of its argument, and that of the lines that are kept.
+# Reports of programs that are read as they are keep every line; "(?!)" keeps none.
+TEXTS: tuple[tuple[str, str, str], ...] = (
     ("access", ".*", "(?!)"),
     ("link", ".*", _PATH),
     ("which", ".*", _PATH),
@@ -124,18 +82,21 @@ _TEXTS: tuple[tuple[str, str, str], ...] = (
 
 
 def reduced(said: Exchange) -> Exchange | None:
-    """Keep what is read of an answer; None for a question that no parser is known to ask."""
+    """Return an answer with only what is read of it; None for a question that no parser is known to ask."""
     kind, argument, answer = said.ask[0], " ".join(said.ask[1:]), said.answer
     for known, pattern, keys in _OBJECTS:
         if kind == known and re.fullmatch(pattern, argument):
             return replace(said, answer=replace(answer, text=_object(answer.text, keys) if answer else ""))
-    lines = [line for known, pattern, line in _TEXTS if kind == known and re.fullmatch(pattern, argument)]
-    if not lines:
-        return None
-    return replace(said, answer=replace(answer, text=_lines(answer.text, lines[0])))
+    for known, pattern, line in TEXTS:
+        if kind == known and re.fullmatch(pattern, argument):
+            lines = answer.text.splitlines(keepends=True)
+            kept = [one for one in lines if _compiled(line).fullmatch(one.rstrip("\r\n"))]
+            return replace(said, answer=replace(answer, text="".join(kept)))
+    return None
 
 
 def _object(text: str, keys: Keys) -> str:
+    """Return a JSON object with these keys alone; an empty one for another text."""
     try:
         return msgspec.json.encode(_kept(msgspec.json.decode(text), keys)).decode()
     except msgspec.DecodeError:
@@ -151,11 +112,6 @@ def _kept(value: object, keys: Keys | None) -> object:
         return None
     known = {name: name if name in keys else "*" for name in value}
     return {name: _kept(item, keys[known[name]]) for name, item in value.items() if known[name] in keys}
-
-
-def _lines(text: str, line: str) -> str:
-    pattern = _compiled(line)
-    return "".join(one for one in text.splitlines(keepends=True) if pattern.fullmatch(one.rstrip("\r\n")))
 
 
 _compiled = cache(re.compile)

@@ -22,21 +22,23 @@ from assistant.model.machine import Answer
 
 IN_BROWSER = sys.platform == "emscripten"  # Pyodide: no processes, no threads, and no machine to look at
 
-FILE_LIMIT = 1 << 20
-COMMAND_LIMIT_SECONDS = 8.0
+FILE_LIMIT = 1 << 20  # bytes, as `Host.read` promises
+COMMAND_LIMIT_SECONDS = 8.0  # chosen
+# Distributions that have to do with PyTorch or ONNX Runtime, by their names in lower case.
 _FAMILY = re.compile(
     r"torch|torchvision|torchaudio|torchtext|torch-directml|(?:py)?torch-?\w*directml|tensorflow-directml.*|(?:pytorch-)?triton.*|"
     r"onnx|onnxruntime.*|ort-.*|numpy|intel-(?:extension-for-pytorch|sycl-rt|cmplr-lib-rt)|nvidia-.*|rocm.*|amd-torch-.*|"
     r"xformers|bitsandbytes|flash-attn|transformers|accelerate|diffusers|safetensors|jax|tensorflow"
 )
+# A line of a device's `uevent`: classes 03 (display) and 12 (processing accelerator), such as PCI_CLASS=30000.
 _GRAPHICS = re.compile(r"^PCI_CLASS=(3|12)[0-9A-F]{4}$", re.MULTILINE)
 
 
 class LiveHost(Host):
-    """Answers by looking at this machine; an answer that could not be had says why and never raises."""
+    """Answers by looking at this machine; where that fails the answer says why, and nothing is raised."""
 
     def ask(self, kind: str, *arguments: str) -> Answer:
-        """Look; unknown kinds are "failed"."""
+        """Answer one question by looking; an unknown kind is "failed"."""
         look = _LOOKS.get(kind)
         if look is None:
             return Answer(status="failed", text=f"no such question: {kind}")
@@ -61,7 +63,7 @@ def _run(*argv: str) -> Answer:
         stdin=subprocess.DEVNULL,
         capture_output=True,
         timeout=COMMAND_LIMIT_SECONDS,
-        # `python -m pip` would run a `pip` that lies in the folder where we stand (Python 3.11 learnt how not to)
+        # `python -m pip` would run a `pip` that lies in the current folder (PYTHONSAFEPATH is new in Python 3.11)
         env=for_child({"LC_ALL": "C", "LANGUAGE": "en", "PYTHONSAFEPATH": "1"}),
         start_new_session=sys.platform != "win32",  # Ctrl-C is for us: a program that it ended would seem broken
         check=False,
@@ -119,7 +121,7 @@ def _file_version(path: str) -> Answer:
 
 @cache  # no process changes its interpreter
 def _platform() -> Answer:
-    """Describe this interpreter and its system in the words of `platform` and `sys`."""
+    """Describe this interpreter and its system with the values of `platform` and `sys`."""
     libc, libc_version = platform.libc_ver()
     return _json(
         {
@@ -144,7 +146,7 @@ def _platform() -> Answer:
 
 
 def _server() -> Answer:
-    """Name the interpreter of the Jupyter server that started this process; its link into an environment is kept."""
+    """Return the interpreter of the Jupyter server that started this process, without resolving links."""
     import psutil  # noqa: PLC0415 - 15 ms that `import assistant` need not pay
 
     for parent in psutil.Process().parents():
@@ -161,7 +163,7 @@ def _memory() -> Answer:
 
 
 def _disk(path: str) -> Answer:
-    """Bytes free on the file system that holds a path (`~` is the home folder), or would hold it once made."""
+    """Return the free bytes of the file system that holds a path (`~` is the home folder), or will hold it."""
     folder = Path(path).expanduser()
     while not folder.exists() and folder != folder.parent:
         folder = folder.parent
@@ -170,7 +172,7 @@ def _disk(path: str) -> Answer:
 
 
 def _packages() -> Answer:
-    """Name and version of each distribution of this interpreter that has to do with PyTorch; the rest is private.
+    """Return the versions of this interpreter's distributions that have to do with PyTorch; the rest is private.
 
     Read off the folder names, twenty times faster than opening each one's metadata; a name found twice keeps the
     first, as imports do.
@@ -187,7 +189,7 @@ def _packages() -> Answer:
 
 
 def _pci() -> Answer:
-    """Give the kernel's description (`uevent`) of each PCI display (03) or accelerator (12) device, in bus order.
+    """Return the kernel's description (`uevent`) of each PCI display or accelerator device, in bus order.
 
     A line `REVISION=0xNN` follows each, from the file beside it: cards that share an id differ in it.
     """
@@ -200,7 +202,7 @@ def _pci() -> Answer:
 
 
 def _kernels() -> Answer:
-    """Describe each Jupyter kernel on Jupyter's search path: its program, and whether that still exists."""
+    """Describe each Jupyter kernel on Jupyter's search path: its program, and whether that exists."""
     from jupyter_core.paths import jupyter_path  # noqa: PLC0415 - only when asked
 
     found: dict[str, object] = {}
@@ -224,7 +226,7 @@ _OWN_PYTHON = re.compile(r"python[\d.]*")  # Jupyter runs its own interpreter in
 
 
 def _groups() -> Answer:
-    """Name the groups of this process, one per line, sorted; "missing" where the system has none."""
+    """Return the names of this process's groups, one per line, sorted; "missing" where the system has none."""
     if sys.platform == "win32":
         return Answer(status="missing")
     import grp  # noqa: PLC0415 - not on Windows
@@ -241,7 +243,7 @@ def _nvml() -> Answer:
 
 
 def _identity() -> Answer:
-    """Tell what a recording must not contain, and today's date."""
+    """Return the names that a recording must not contain, and today's date."""
     variables = ("USER", "LOGNAME", "USERNAME", "SUDO_USER")
     users = {os.environ.get(name, "") for name in variables} | {Path.home().name}
     hosts = {platform.node(), os.environ.get("HOSTNAME", ""), os.environ.get("COMPUTERNAME", "")}

@@ -1,4 +1,4 @@
-"""One writer at a time: a lock file that says who holds it, and that the system frees when the holder is killed."""
+"""A lock file for one writer at a time: it names its holder, and the system frees it when the holder is killed."""
 
 from __future__ import annotations
 
@@ -14,14 +14,15 @@ from contextlib import suppress
 from pathlib import Path
 
 from assistant.host.files import read_plain
-from assistant.host.process import alive, end_left_behind
+from assistant.host.process import alive, end_orphans
 from assistant.i18n import _
 from assistant.model.errors import BadInput, WorkFailed
 from assistant.model.record import Record, from_json, replace, to_json
 
-# Not by filelock (4.2): on Windows it locks the first byte, and who holds the lock could not be read meanwhile.
-PLACE = 1 << 30  # the byte that Windows locks: far behind the text, which stays readable
-ORPHAN_SECONDS = 5.0
+# Not by filelock (4.2): on Windows it locks the first byte (`LockFileEx` at offset 0 in filelock/_windows.py), where
+# nobody could read who holds the lock meanwhile. Its `lock_descriptor` would only replace `_lock` below.
+LOCKED_BYTE = 1 << 30  # on Windows: far behind the text, which stays readable
+ORPHAN_SECONDS = 5.0  # chosen: how long to wait for the programs of a killed holder to end
 NO_LOCKS = {errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP}  # some network file systems
 
 
@@ -36,19 +37,19 @@ class Holder(Record, frozen=True):
 
 
 class Lock:
-    """A file that one process at a time may hold; children that inherit `fileno` hold it too until they end."""
+    """A file that one process at a time can hold; children that inherit `fileno` hold it too until they end."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.fileno = -1
         self._holder = Holder(pid=os.getpid(), where=_where(), user=_user(), since=time.time())
-        self._telling = threading.Lock()
+        self._recording = threading.Lock()
 
     def take(self) -> Holder | None:
-        """Take the lock; answer None when it is ours, else who holds it.
+        """Take the lock; return None when it is ours, else its holder.
 
-        Whatever a killed holder left running is ended first, and gone when this returns: it might still write. Raises
-        `WorkFailed` where it does not end, where the lock's file cannot be written, and where there are no locks.
+        What a killed holder left running is ended first, and gone when this returns: it might still write. Raises
+        `WorkFailed` where the lock's file cannot be written, and where the file system has no locks.
         """
         deadline = time.monotonic() + ORPHAN_SECONDS
         while not self._try():
@@ -60,42 +61,42 @@ class Lock:
         before = read_holder(self.path)
         while before and _orphaned(before) and self._end_children(before):
             if time.monotonic() > deadline:
-                self.release(keep=True)
+                self._close()
                 return before
             time.sleep(0.05)
         self._write(self._holder)
         return None
 
-    def tell_child(self, pid: int) -> None:
-        """Note a process group that works for us, so that whoever finds us dead can end it."""
-        with self._telling:
+    def add_child(self, pid: int) -> None:
+        """Record a process group that works for us, so that the next holder can end it where we are killed."""
+        with self._recording:
             self._holder = replace(self._holder, children=(*self._holder.children, pid))
             self._write(self._holder)
 
-    def tell_end(self, pid: int) -> None:
-        """Note that a process group has ended: its number will be another's one day."""
-        with self._telling:
+    def remove_child(self, pid: int) -> None:
+        """Remove a process group that has ended from the record: its number will be another's one day."""
+        with self._recording:
             left = tuple(child for child in self._holder.children if child != pid)
             self._holder = replace(self._holder, children=left)
             if self.fileno >= 0:
                 self._write(self._holder)
 
-    def release(self, *, keep: bool = False) -> None:
-        """Give the lock back and take its file away, unless it is to be kept; harmless when it is not held."""
+    def release(self) -> None:
+        """Release the lock and delete its file; harmless when it is not held."""
         if self.fileno >= 0:
-            if keep:
-                os.close(self.fileno)
-                self.fileno = -1
-                return
             if sys.platform != "win32":
-                self.path.unlink(missing_ok=True)  # while it is held: whoever opened it meanwhile notices
-            os.close(self.fileno)
-            self.fileno = -1
+                self.path.unlink(missing_ok=True)  # while it is held: `_try` of another notices (`same`)
+            self._close()
             if sys.platform == "win32":
                 with suppress(OSError):  # the next one has it open already
                     self.path.unlink()
 
+    def _close(self) -> None:
+        os.close(self.fileno)
+        self.fileno = -1
+
     def _try(self) -> bool:
+        """Try once to take the lock; False where another holds it, or deleted the file since it was opened."""
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
@@ -104,7 +105,7 @@ class Lock:
             raise _unusable(self.path, error) from error
         if not stat.S_ISREG(os.fstat(handle).st_mode):
             os.close(handle)
-            raise _unusable(self.path, OSError(errno.EINVAL, _("it is not a plain file")))
+            raise _unusable(self.path, OSError(errno.EINVAL, _("it is not a regular file")))
         try:
             _lock(handle)
             same = os.fstat(handle).st_ino == self.path.stat().st_ino
@@ -121,10 +122,10 @@ class Lock:
         return True
 
     def _end_children(self, holder: Holder) -> bool:
-        """End what a killed holder started; tell whether any of it is still there."""
+        """End what a killed holder started; return whether any of it was still there."""
         with suppress(OSError):
-            told = self.path.stat().st_mtime  # of the last child that was noted
-            ended = [end_left_behind(child, told) for child in holder.children]  # all of them, not the first alone
+            recorded = self.path.stat().st_mtime  # when the last child was recorded
+            ended = [end_orphans(child, recorded) for child in holder.children]  # all of them, not the first alone
             return any(ended)
         return False
 
@@ -136,7 +137,7 @@ class Lock:
 
 
 def read_holder(path: Path) -> Holder | None:
-    """Read who holds a lock; None where the file does not say."""
+    """Read the holder of a lock; None where the file does not name one."""
     try:
         return from_json(read_plain(path, 1 << 16), Holder, path.name)
     except (OSError, BadInput):
@@ -144,7 +145,7 @@ def read_holder(path: Path) -> Holder | None:
 
 
 def _orphaned(holder: Holder) -> bool:
-    """Tell whether the holder was killed and only its children are left (never said of another machine's processes)."""
+    """Return whether the holder was killed and only its children are left; False for other machines' processes."""
     return holder.where == _where() and not alive(holder.pid)
 
 
@@ -152,18 +153,22 @@ def _unusable(path: Path, error: OSError) -> WorkFailed:
     text = _("The lock file {path} cannot be used: {reason}.")
     return WorkFailed(
         text.format(path=path, reason=error.strerror or error),
-        hint=_("It must be a plain file in a folder that you may write to, on a disk of this machine."),
+        hint=_("It must be a regular file in a folder that you may write to, on a disk of this machine."),
     )
 
 
 def _where() -> str:
-    """Name this machine and, on Linux, the space in which process numbers count: containers share neither."""
+    """Return this machine's name and, on Linux, its PID namespace, such as "ada pid:[4026531836]".
+
+    A process number counts only within both.
+    """
     with suppress(OSError):
         return f"{platform.node()} {os.readlink('/proc/self/ns/pid')}"  # noqa: PTH115 - no path, a name
     return platform.node()
 
 
 def _user() -> str:
+    """Return the user's name, "" in a container that has none for this number."""
     try:
         return getpass.getuser()
     except (OSError, KeyError):
@@ -174,7 +179,7 @@ def _lock(handle: int) -> None:
     if sys.platform == "win32":
         import msvcrt  # noqa: PLC0415 - on Windows only
 
-        os.lseek(handle, PLACE, os.SEEK_SET)
+        os.lseek(handle, LOCKED_BYTE, os.SEEK_SET)
         msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)
     else:
         import fcntl  # noqa: PLC0415 - not on Windows

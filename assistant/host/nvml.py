@@ -1,4 +1,4 @@
-"""NVIDIA's management library, asked once; absent driver or library is an ordinary answer."""
+"""NVIDIA's management library (NVML), asked once; absence of the driver or the library is an ordinary answer."""
 
 from __future__ import annotations
 
@@ -12,14 +12,19 @@ from assistant.model.machine import Answer
 
 
 def look() -> Answer:
-    """Answer driver version, CUDA driver API and every device as a JSON object; "missing" when no driver is loaded."""
+    """Return driver version, CUDA driver API and every device as a JSON object; "missing" when no driver is loaded."""
     try:
         pynvml.nvmlInit()
     except pynvml.NVMLError as error:
         return Answer(status="missing" if error.value in _ABSENT else "failed", text=str(error))
     try:
         devices = [_device(index) for index in range(pynvml.nvmlDeviceGetCount())]
-        return Answer(text=msgspec.json.encode({**_driver(), "devices": devices}).decode())
+        api = pynvml.nvmlSystemGetCudaDriverVersion_v2()  # 13010 is 13.1
+        driver = {
+            "driver": _text(pynvml.nvmlSystemGetDriverVersion()),
+            "cuda": f"{api // 1000}.{api % 1000 // 10}",
+        }
+        return Answer(text=msgspec.json.encode({**driver, "devices": devices}).decode())
     except pynvml.NVMLError as error:
         return Answer(status="failed", text=str(error))
     finally:
@@ -33,18 +38,13 @@ _ABSENT = (
 )
 
 
-def _driver() -> dict[str, object]:
-    api = pynvml.nvmlSystemGetCudaDriverVersion_v2()
-    return {"driver": _text(pynvml.nvmlSystemGetDriverVersion()), "cuda": f"{api // 1000}.{api % 1000 // 10}"}
-
-
 def _device(index: int) -> dict[str, object]:
     """Describe one device; what it does not support (memory of a GPU that shares the host's) is None."""
     handle = pynvml.nvmlDeviceGetHandleByIndex(index)
-    pci = _told(pynvml.nvmlDeviceGetPciInfo, handle)
-    memory = _told(pynvml.nvmlDeviceGetMemoryInfo, handle)
-    capability = _told(pynvml.nvmlDeviceGetCudaComputeCapability, handle)
-    name = _told(pynvml.nvmlDeviceGetName, handle)
+    pci = _value(pynvml.nvmlDeviceGetPciInfo, handle)
+    memory = _value(pynvml.nvmlDeviceGetMemoryInfo, handle)
+    capability = _value(pynvml.nvmlDeviceGetCudaComputeCapability, handle)
+    name = _value(pynvml.nvmlDeviceGetName, handle)
     return {
         "name": _text(name) if name else None,
         "bus": _text(pci.busId) if pci else None,
@@ -54,7 +54,7 @@ def _device(index: int) -> dict[str, object]:
     }
 
 
-def _told(question: Callable[[Any], Any], handle: object) -> Any:  # noqa: ANN401 - as many types as questions
+def _value(question: Callable[[Any], Any], handle: object) -> Any:  # noqa: ANN401 - as many types as questions
     try:
         return question(handle)
     except pynvml.NVMLError:

@@ -13,7 +13,6 @@ from assistant.model.plan import Wheel
 from assistant.privacy import without_credentials
 
 if TYPE_CHECKING:
-    from unearth import Link
     from unearth.fetchers import PyPIClient
 
 
@@ -31,7 +30,7 @@ class _Page(msgspec.Struct):
 
 
 def wheels_of_page(index_url: str, project: str, client: PyPIClient, where: str) -> tuple[Wheel, ...]:
-    """Read all wheels of a project that an index on a server holds, but those that were yanked; in its own order.
+    """Return all wheels of a project that an index on a server holds, except yanked ones, in its own order.
 
     unearth weighs each file, at 0.1 ms: a second for the ten thousand files of an environment's packages.
     """
@@ -47,7 +46,12 @@ def wheels_of_page(index_url: str, project: str, client: PyPIClient, where: str)
         files = msgspec.json.decode(page.content, type=_Page).files
     else:
         files = [
-            _File(link.filename, link.url_without_fragment, _hashes(link), link.is_yanked)
+            _File(
+                link.filename,
+                link.url_without_fragment,
+                {kind: digests[0] for kind, digests in (link.hash_option or {}).items() if digests},
+                link.is_yanked,
+            )
             for link in parse_html_page(page)
         ]
     base = page.link.url_without_fragment
@@ -61,10 +65,6 @@ def wheels_of_page(index_url: str, project: str, client: PyPIClient, where: str)
         for file in files
         if not file.yanked and _is_wheel_of(file.filename, name)
     )
-
-
-def _hashes(link: Link) -> dict[str, str]:
-    return {kind: digests[0] for kind, digests in (link.hash_option or {}).items() if digests}
 
 
 def _is_wheel_of(filename: str, name: str) -> bool:

@@ -1,4 +1,4 @@
-"""Work on other threads: many small waits at once within one time limit, and what will be needed later."""
+"""Work on other threads: many waits at once within one time limit, and results that are needed later."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from typing import Generic, TypeVar
 
-PARALLEL = 16
+PARALLEL = 16  # chosen: the look at an environment's packages is many small requests to few servers
 CHECK_SECONDS = 0.05
 
 Item = TypeVar("Item")
@@ -17,16 +17,19 @@ Result = TypeVar("Result")
 
 
 def each_within(work: Callable[[Item], Result], items: Sequence[Item], seconds: float) -> dict[Item, Result]:
-    """Do the work for all items at once; answer what was done in time. A worker that hangs is left behind."""
-    todo: queue.SimpleQueue[Item] = queue.SimpleQueue()
+    """Do the work for all items at once; return the results that came in time. A worker that hangs is left behind.
+
+    `concurrent.futures` would wait for it at the end of the process (`threading._register_atexit` in CPython).
+    """
+    left: queue.SimpleQueue[Item] = queue.SimpleQueue()
     for item in items:
-        todo.put(item)
+        left.put(item)
     done: dict[Item, Result] = {}
 
     def worker() -> None:
-        while not todo.empty():
+        while not left.empty():
             try:
-                item = todo.get_nowait()
+                item = left.get_nowait()
             except queue.Empty:
                 return
             done[item] = work(item)

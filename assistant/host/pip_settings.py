@@ -1,6 +1,6 @@
-"""pip's settings as its user configured them, and the same settings in uv's words.
+"""pip's settings as the user configured them, and the same settings as variables of uv.
 
-uv does not read pip's configuration: a company index, proxy or certificate that pip knows of has to be told to uv.
+uv does not read pip's configuration: a company index, proxy or certificate that pip knows has to be handed to uv.
 Needs nothing but the standard library, because `start.py` uses it before anything is installed.
 """
 
@@ -34,13 +34,13 @@ class PipSettings:
 
     @property
     def index_urls(self) -> tuple[str, ...]:
-        """Name the configured indexes; pip's default index is not among them, as it needs no name."""
+        """The configured indexes; pip's default index is not among them, as it needs no address."""
         first = (self.index_url,) if self.index_url else ()
         return () if self.no_index else (*first, *self.extra_index_urls)
 
     @property
     def network(self) -> Network:
-        """Say how servers are reached."""
+        """How servers are reached."""
         from assistant.host.index import Network  # noqa: PLC0415 - needs more than the standard library
 
         return Network(proxy=self.proxy, cert=self.cert, client_cert=self.client_cert, trusted_hosts=self.trusted_hosts)
@@ -51,11 +51,11 @@ class PipSettings:
 _LINE = re.compile(r"^(?P<section>:env:|[\w-]+)\.(?P<name>[\w-]+)=(?P<value>.*)$")
 _SECTIONS = ("global", "install", ":env:")  # the later one wins, as for `pip install`
 _OTHER_NAMES = {"pypi-url": "index-url", "default-timeout": "timeout"}
-_YES = ("y", "yes", "t", "true", "on", "1")
+_YES = ("y", "yes", "t", "true", "on", "1")  # as `strtobool` in pip/_internal/utils/misc.py
 
 
 def read_pip_settings(config_list_text: str) -> PipSettings:
-    """Read the output of `pip config list`; a line of another shape is passed over, as is an empty value."""
+    """Read the output of `pip config list`; lines of another shape and empty values are skipped."""
     values: dict[str, str] = {}
     for section in _SECTIONS:
         values |= _section(config_list_text, section)
@@ -73,14 +73,14 @@ def read_pip_settings(config_list_text: str) -> PipSettings:
 
 
 def uv_arguments(settings: PipSettings) -> tuple[str, ...]:
-    """Give what uv takes only as arguments of `uv pip install`; the rest is in `uv_environment`."""
+    """Return the settings that uv takes only as arguments of `uv pip install`; the rest is in `uv_environment`."""
     return ("--no-index",) if settings.no_index else ()
 
 
 def uv_environment(settings: PipSettings, already: Mapping[str, str] | None = None) -> dict[str, str]:
-    """Give the environment variables that make uv look where pip would; add them to the child's environment.
+    """Return the environment variables that make uv look where pip would.
 
-    `already` is the environment as it stands: what the user told uv himself (UV_*) is left as it is.
+    `already` is the environment as it is: what the user has set for uv (UV_*) is left alone.
     pip's certificate and proxy go before the general SSL_CERT_FILE and *_PROXY, because pip would do the same.
     """
     proxy = settings.proxy if "://" in settings.proxy or not settings.proxy else f"http://{settings.proxy}"
@@ -97,42 +97,53 @@ def uv_environment(settings: PipSettings, already: Mapping[str, str] | None = No
         "HTTP_PROXY": proxy,
         "HTTPS_PROXY": proxy,
     }
-    kept = _told_to_uv(already or {})
-    return {name: value for name, value in wanted.items() if value and name not in kept}
+    newer = {
+        "UV_INDEX_URL": "UV_DEFAULT_INDEX",
+        "UV_EXTRA_INDEX_URL": "UV_INDEX",
+        "UV_REQUEST_TIMEOUT": "UV_HTTP_TIMEOUT",
+    }
+    users_own = {newer.get(name, name) for name in already or {} if name.startswith("UV_")}
+    return {name: value for name, value in wanted.items() if value and name not in users_own}
 
 
 def pip_environment(find_links: Iterable[str]) -> dict[str, str]:
-    """Give the variable that makes pip look into folders or pages: addresses, as a space would end a path."""
+    """Return the variable that makes pip look into folders or pages: as URLs, because a space would end a path."""
     named = " ".join(link if "://" in link else Path(link).absolute().as_uri() for link in find_links)
     return {"PIP_FIND_LINKS": named} if named else {}
 
 
 def uv_indexes(configuration: str, *, explicit: bool = True) -> tuple[str, ...]:
-    """Read the addresses of the indexes, passwords and all, in the text of a `uv.toml`; () for another text.
+    """Return the addresses of the indexes in the text of a `uv.toml`, with passwords; () for another text.
 
     Without `explicit` those are left out that serve only the packages that a project ties to them.
     """
-    told, tables = _uv_told(configuration)
+    settings, tables = _uv_tables(configuration)
     tables = [table for table in tables if explicit or not table.get("explicit")]
-    more = told.get("extra-index-url", ())
-    urls = [*(table.get("url") for table in tables), told.get("index-url"), *(more if isinstance(more, list) else ())]
+    more = settings.get("extra-index-url", ())
+    urls = [
+        *(table.get("url") for table in tables),
+        settings.get("index-url"),
+        *(more if isinstance(more, list) else ()),
+    ]
     return tuple(url for url in urls if isinstance(url, str))
 
 
 def uv_default(configuration: str) -> str:
-    """Read which index takes the place of uv's own default in the text of a `uv.toml`, "" where none does."""
-    told, tables = _uv_told(configuration)
+    """Return the index that replaces uv's own default in the text of a `uv.toml`, "" where none does."""
+    settings, tables = _uv_tables(configuration)
     named = [table.get("url") for table in tables if table.get("default")]
-    return next((url for url in (*named, told.get("index-url")) if isinstance(url, str)), "")
+    return next((url for url in (*named, settings.get("index-url")) if isinstance(url, str)), "")
 
 
-def _uv_told(configuration: str) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+# A uv.toml: `[[index]]`, `name = "corp"`, `url = "https://me:secret@pypi.example/simple"`, `default = true`
+def _uv_tables(configuration: str) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """Return all settings of a `uv.toml`, and its `[[index]]` tables."""
     try:
-        told = tomllib.loads(configuration)
+        settings = tomllib.loads(configuration)
     except tomllib.TOMLDecodeError:
         return {}, []
-    rows = told.get("index", ())
-    return told, [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
+    rows = settings.get("index", ())
+    return settings, [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
 
 
 def _section(text: str, section: str) -> dict[str, str]:
@@ -149,13 +160,3 @@ def _literal(text: str) -> str:
         return str(ast.literal_eval(text)).strip()
     except (ValueError, SyntaxError):
         return text.strip()
-
-
-def _told_to_uv(environment: Mapping[str, str]) -> set[str]:
-    """Name the UV_* variables in force, under the newer name where uv has two for one thing."""
-    newer = {
-        "UV_INDEX_URL": "UV_DEFAULT_INDEX",
-        "UV_EXTRA_INDEX_URL": "UV_INDEX",
-        "UV_REQUEST_TIMEOUT": "UV_HTTP_TIMEOUT",
-    }
-    return {newer.get(name, name) for name in environment if name.startswith("UV_")}

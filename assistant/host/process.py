@@ -1,4 +1,4 @@
-"""Long-running children: output line by line, cancellable as a whole process group."""
+"""Child processes: output line by line, cancellable as a whole process group."""
 
 from __future__ import annotations
 
@@ -20,43 +20,44 @@ from assistant.model.errors import Cancelled, WorkFailed
 if TYPE_CHECKING:
     from assistant.host.lock import Lock
 
-CLOCK_SECONDS = 2.0  # how far a process's start and a file's time may lie apart for one and the same moment
-GRACE_SECONDS = 0.2  # what our children were writing is thrown away, or done again by the next try
+CLOCK_SECONDS = 2.0  # chosen: by how much the start of a process and the time of a file may differ for one moment
+GRACE_SECONDS = 0.2  # chosen: little, as what our children were writing is thrown away or done again
+WATCH_SECONDS = 0.05  # between two looks at a request to stop
 
 
 class CancelToken:
-    """A request to stop that any thread may make; whoever runs a child registers how to stop it."""
+    """A request to stop that any thread may make."""
 
     def __init__(self) -> None:
         self._event = threading.Event()
         self._signalled = False
 
     def set(self) -> None:
-        """Ask for the stop; harmless when repeated."""
+        """Request the stop; harmless when repeated."""
         self._event.set()
 
     def signal(self) -> None:
-        """Ask for the stop from a signal's handler, which must not wait for a lock that its own thread may hold."""
+        """Request the stop from a signal handler, which must not wait for a lock that its own thread may hold."""
         self._signalled = True
 
     def __bool__(self) -> bool:
         return self._signalled or self._event.is_set()
 
     def wait(self, seconds: float) -> bool:
-        """Wait until the stop is asked for, `seconds` at most; tell whether it was."""
+        """Wait until the stop is requested, `seconds` at most; return whether it was."""
         return self._event.wait(seconds)
 
     def check(self) -> None:
-        """Raise `Cancelled` when a stop was asked for."""
+        """Raise `Cancelled` when a stop was requested."""
         if self:
             raise Cancelled(_("You cancelled the work."), hint=_("Start the step again when you are ready."))
 
 
-class Terms(NamedTuple):
+class Isolation(NamedTuple):
     """How a child is kept apart: its whole environment, its working folder, and who watches it.
 
     A line of over `longest` characters comes in parts; `enough`, asked several times a second for the child's process,
-    tells whether to end it.
+    returns whether to end it.
     """
 
     environment: Mapping[str, str]
@@ -74,24 +75,24 @@ def stream(  # noqa: PLR0913 - each is a condition of its own
     limit: float | None = None,
     stdin: str | None = None,
     lock: Lock | None = None,
-    terms: Terms | None = None,
+    isolation: Isolation | None = None,
 ) -> int:
-    """Run a child and hand each line of its merged output to `on_line`; answer its exit status (negative: a signal).
+    """Run a child, hand each line of its merged output to `on_line`, and return its exit status (negative: a signal).
 
     The child holds `lock` too, so that it stays held while a child outlives us. `environment` is added to ours, unless
-    `terms` give the whole of it.
+    `isolation` gives the whole of it.
 
     Raises `Cancelled` after the whole process group has ended on request, `TimeoutError` past `limit` seconds,
     and `WorkFailed` when the child cannot be started.
     """
     with contextlib.ExitStack() as stack:
         with uninterrupted():  # or Ctrl-C could leave a child that nobody ends
-            told = terms.environment if terms else for_child(environment)
-            child = _start(argv, told, stdin, lock, terms.folder if terms else None)
+            variables = isolation.environment if isolation else for_child(environment)
+            child = _start(argv, variables, stdin, lock, isolation.folder if isolation else None)
             if lock:
-                stack.callback(lock.tell_end, child.pid)
-            watch = stack.enter_context(_watched(child, CancelToken() if cancel is None else cancel, limit, terms))
-        while child.stdout and (line := child.stdout.readline(terms.longest if terms else -1)):
+                stack.callback(lock.remove_child, child.pid)
+            watch = stack.enter_context(_Watchdog(child, CancelToken() if cancel is None else cancel, limit, isolation))
+        while child.stdout and (line := child.stdout.readline(isolation.longest if isolation else -1)):
             on_line(line.rstrip("\r\n"))
         child.wait()
     if watch.reason == "cancelled" and cancel is not None:
@@ -130,25 +131,25 @@ def _start(
             hint=_("Check that the file exists and may be run."),
         ) from error
     if lock:
-        lock.tell_child(child.pid)
+        lock.add_child(child.pid)
     if stdin is not None and child.stdin is not None:
         with contextlib.suppress(BrokenPipeError), child.stdin as pipe:
             pipe.write(stdin)
     return child
 
 
-class _watched:  # noqa: N801 - used as a statement, like the context managers of contextlib
-    """Ends the child's whole group when a stop is asked for, the limit passes, or somebody had enough."""
+class _Watchdog:
+    """Ends the child's whole group when a stop is requested, the limit passes, or the isolation's watcher says so."""
 
     def __init__(
         self,
         child: subprocess.Popen[str],
         cancel: CancelToken,
         limit: float | None,
-        terms: Terms | None,
+        isolation: Isolation | None,
     ) -> None:
         self.reason = ""
-        self._child, self._cancel, self._terms = child, cancel, terms
+        self._child, self._cancel, self._isolation = child, cancel, isolation
         self._deadline = None if limit is None else time.monotonic() + limit
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._watch, daemon=True)
@@ -166,12 +167,12 @@ class _watched:  # noqa: N801 - used as a statement, like the context managers o
             self._child.stdout.close()
 
     def _watch(self) -> None:
-        while not self._over.wait(0.05):
+        while not self._over.wait(WATCH_SECONDS):
             if self._cancel:
                 self.reason = "cancelled"
             elif self._deadline is not None and time.monotonic() > self._deadline:
                 self.reason = "limit"
-            elif self._terms is not None and self._terms.enough(self._child.pid):
+            elif self._isolation is not None and self._isolation.enough(self._child.pid):
                 self.reason = "enough"
             if self.reason:
                 end_group(self._child)
@@ -187,18 +188,18 @@ def end_group(child: subprocess.Popen[str]) -> None:
     child.wait()
 
 
-def end_left_behind(group: int, told: float) -> bool:
-    """Kill a process group whose parent is gone; tell whether any process of it was still there.
+def end_orphans(group: int, recorded: float) -> bool:
+    """Kill a process group whose parent is gone; return whether any process of it was still there.
 
-    `told` is when the group's number was last written down (Unix time): a leader that started later has the number by
-    chance, as the system deals numbers out anew.
+    `recorded` is when the group's number was written down (Unix time): a leader that started later has the number by
+    chance, as the system reuses numbers.
     """
     import psutil  # noqa: PLC0415 - 15 ms that only this rare way pays
 
     members = [process for process in psutil.process_iter() if _belongs(process.pid, group)]
     leader = next((process for process in members if process.pid == group), None)
     with contextlib.suppress(psutil.Error):
-        if leader and leader.create_time() > told + CLOCK_SECONDS:
+        if leader and leader.create_time() > recorded + CLOCK_SECONDS:
             return False
     running = []
     for process in members:
@@ -210,6 +211,7 @@ def end_left_behind(group: int, told: float) -> bool:
 
 
 def _belongs(pid: int, group: int) -> bool:
+    """Return whether a process is in a group; Windows has none, and a child stands for its own there."""
     if sys.platform == "win32":
         return pid == group
     try:
@@ -228,7 +230,7 @@ def _signal(group: int, *, kill: bool) -> None:
 
 @contextlib.contextmanager
 def uninterrupted() -> Iterator[None]:
-    """Let Ctrl-C and a polite request to end wait until a short block is over; only the main thread hears of them."""
+    """Hold SIGINT and SIGTERM back until a short block is over; only the main thread receives them."""
     heard: list[int] = []
     old = {}
     if threading.current_thread() is threading.main_thread():
@@ -244,8 +246,8 @@ def uninterrupted() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def heard_by(handler: Callable[[], None]) -> Iterator[None]:
-    """Let Ctrl-C and a polite request to end call `handler`, and nothing else; only the main thread hears of them."""
+def on_interrupt(handler: Callable[[], None]) -> Iterator[None]:
+    """Let SIGINT and SIGTERM call `handler`, and nothing else; only the main thread receives them."""
     old = {}
     if threading.current_thread() is threading.main_thread():
         for number in (signal.SIGINT, signal.SIGTERM):
@@ -258,7 +260,7 @@ def heard_by(handler: Callable[[], None]) -> Iterator[None]:
 
 
 def alive(pid: int) -> bool:
-    """Tell whether a process of this machine is there; one that may not be asked is."""
+    """Return whether a process of this machine exists; one of another user counts."""
     if sys.platform == "win32":
         import psutil  # noqa: PLC0415 - os.kill would end the process there
 
@@ -272,8 +274,8 @@ def alive(pid: int) -> bool:
     return True
 
 
-def leave_running(argv: Sequence[str | Path]) -> None:
-    """Start a program that goes on by itself, also when this process ends; nobody hears what it says."""
+def start_detached(argv: Sequence[str | Path]) -> None:
+    """Start a program that goes on by itself when this process ends; its output is discarded."""
     child = subprocess.Popen(
         [str(part) for part in argv],
         stdin=subprocess.DEVNULL,
@@ -283,11 +285,11 @@ def leave_running(argv: Sequence[str | Path]) -> None:
         start_new_session=sys.platform != "win32",
         creationflags=getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0),
     )
-    threading.Thread(target=child.wait, daemon=True).start()  # or it would stay in the list of processes
+    threading.Thread(target=child.wait, daemon=True).start()  # or it would stay as a zombie
 
 
 def become(argv: Sequence[str | Path]) -> NoReturn:
-    """Go on as another program; where the system cannot do that, run it and end with its exit status."""
+    """Replace this process by another program; on Windows, run it and exit with its status."""
     words = [str(part) for part in argv]
     if sys.platform == "win32":
         sys.exit(subprocess.call(words, env=for_child()))
@@ -295,5 +297,5 @@ def become(argv: Sequence[str | Path]) -> NoReturn:
 
 
 def is_root() -> bool:
-    """Tell whether this process runs as the superuser."""
+    """Return whether this process runs as the superuser."""
     return hasattr(os, "geteuid") and os.geteuid() == 0

@@ -1,4 +1,4 @@
-"""Which variables keep the programs that are started from reporting on their user; the catalogue holds the table."""
+"""The variables that turn off telemetry in the programs that we start; the table is the catalogue's."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from pathlib import Path
 
 @cache
 def _switches() -> Mapping[str, str]:
-    """Read the table as it lies there: start.py needs it before any package is installed."""
+    """Read the catalogue's file directly: start.py needs it before any package is installed."""
     path = Path(__file__).parents[1] / "catalog" / "data" / "telemetry.json"
     table = json.loads(path.read_bytes())["switches"]
     return {row["name"]: row["value"] for row in table["rows"]}
 
 
 def quiet() -> dict[str, str]:
-    """Give the variables, for files and kernels that are made; sorted by name."""
+    """Return the variables, sorted by name, for files and kernels that we make."""
     return dict(sorted(_switches().items()))
 
 
 def for_child(more: Mapping[str, str] | None = None) -> dict[str, str]:
-    """Give the environment of a program to be started; what the user has set of the switches stays as it is."""
+    """Return the environment for a program that we start; what the user has set of the variables stays as it is."""
     return {**_switches(), **os.environ, **(more or {})}

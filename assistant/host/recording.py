@@ -1,4 +1,4 @@
-"""A machine on paper: every question with its raw answer, written once and replayed anywhere."""
+"""Recordings of a machine: every question with its raw answer, written once and replayed anywhere."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class RecordingHost(Host):
         return self._said[question]
 
     def said(self) -> tuple[Exchange, ...]:
-        """Give all questions and answers, in a stable order."""
+        """Return all questions and answers, in a stable order."""
         return tuple(Exchange(ask=question, answer=self._said[question]) for question in sorted(self._said))
 
 
@@ -60,7 +60,7 @@ def read_recording(text: str | bytes, what: str) -> Recording:
     recording = from_json(text, Recording, what)
     if not recording.said:
         raise BadInput(
-            _("{file} holds no recorded answers.", file=what),
+            _("{file} contains no recorded answers.", file=what),
             hint=_(
                 "`assistant detect --record FILE` makes a recording; `assistant plan --machine` takes a description."
             ),
@@ -69,7 +69,7 @@ def read_recording(text: str | bytes, what: str) -> Recording:
 
 
 def write_recording(host: RecordingHost, label: str) -> str:
-    """Give all that a host was asked as the text of a recording; names, serials, addresses and secrets taken out.
+    """Return all that a host was asked as the text of a recording; names, serials, addresses and secrets removed.
 
     Of each answer only what the parsers read is kept (`host/kept.py`); a question of an unknown kind is left out.
     """

@@ -1,7 +1,7 @@
-"""Runs programs of ours over what strangers made: with limits, a clean environment and a throw-away folder.
+"""Runs programs of ours on what strangers made: with limits, a clean environment and a throw-away folder.
 
-A model is only read, so limits are enough for it. Code of strangers runs in bubblewrap besides, where nothing of this
-machine is to be seen but the system's programs and the Pythons that it needs.
+A model is only read, so limits are enough for it. Code of strangers runs in bubblewrap as well, where it sees nothing
+of this machine but the system's programs and the Pythons that it needs.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import sys
 import sysconfig
 import time
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -22,18 +22,18 @@ from shutil import which
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
-from assistant.host.process import CancelToken, Terms, stream
+from assistant.host.process import CancelToken, Isolation, stream
 from assistant.host.quiet import quiet
 from assistant.i18n import Text, _
 
 BOOT = """import sys
 sys.path[:] = [place for place in sys.path if place]  # what lies in the working folder is not ours
 import json, runpy
-told = json.loads(sys.argv.pop(1))
-sys.path += [place for place in told["paths"] if place not in sys.path]
+job = json.loads(sys.argv.pop(1))
+sys.path += [place for place in job["paths"] if place not in sys.path]
 from assistant.host.confined import keep_to
-keep_to(told["limits"])
-runpy.run_module(told["module"], run_name="__main__", alter_sys=True)
+keep_to(job["limits"])
+runpy.run_module(job["module"], run_name="__main__", alter_sys=True)
 """
 # Where programs lie, which language is spoken, what Windows and the loader of libraries need: no variable of these
 # holds a secret. Whatever else is set stays behind.
@@ -79,15 +79,14 @@ class Limits(NamedTuple):
     file_bytes: int = 1 << 40
 
     def of_system(self) -> dict[str, int]:
-        """Give those that the system enforces, by its names.
+        """Return those that the system enforces, by the names of `resource` ("AS" for RLIMIT_AS).
 
         Each process counts its own seconds, so these end only what outlives its parent; threads reserve addresses that
-        they never fill, so memory itself is watched, too.
+        they never fill, so memory itself is watched too.
         """
         cores = os.cpu_count() or 1
-        room = self.memory + cores * THREAD_BYTES
         return {
-            "AS": room,
+            "AS": self.memory + cores * THREAD_BYTES,
             "CPU": int(self.seconds * cores) + 1,
             "CORE": 0,
             "NOFILE": self.files,
@@ -96,7 +95,7 @@ class Limits(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """How a child ended: its status, the last lines that it said, and the limit that ended it.
+    """How a child ended: its status, the last lines of its output, and the limit that ended it.
 
     `reached` is "time", "memory", "processes", or "" for a child that ended by itself.
     """
@@ -107,7 +106,7 @@ class Outcome(NamedTuple):
 
 
 class Bubble(NamedTuple):
-    """What code of strangers sees besides the system's programs: `places` to read, and the network or not."""
+    """What strangers' code may see besides the system's programs: `places` to read, and the network or not."""
 
     places: tuple[Path, ...] = ()
     network: bool = False
@@ -124,15 +123,15 @@ def confine(  # noqa: PLR0913 - each is a condition of its own
     work: Path | None = None,
     cancel: CancelToken | None = None,
 ) -> Outcome:
-    """Run a module of ours in a child that keeps to its limits, and answer how it ended.
+    """Run a module of ours in a child that keeps to its limits, and return how it ended.
 
     Its home is in the throw-away `folder`. It works in `work`, by default in `folder`. With a `bubble` it sees nothing
     else, which `obstacle` must have found possible. Raises `Cancelled` when asked to stop and `WorkFailed` when the
     Python cannot be started.
     """
     bounds = limits.of_system() | ({"NPROC": limits.processes * THREADS} if bubble else {})
-    told = {"paths": own_paths(python), "limits": bounds, "module": module}
-    argv = [python, "-X", "utf8", "-c", BOOT, json.dumps(told)]
+    job = {"paths": own_paths(python), "limits": bounds, "module": module}
+    argv = [python, "-X", "utf8", "-c", BOOT, json.dumps(job)]
     environment = _environment(folder, network=bubble is not None and bubble.network)
     watch, lines = _Watch(limits), deque[str](maxlen=KEPT_LINES)
     try:
@@ -142,7 +141,7 @@ def confine(  # noqa: PLR0913 - each is a condition of its own
             cancel=cancel,
             limit=limits.seconds,
             stdin=stdin,
-            terms=Terms(environment, work or folder, LONGEST_LINE, watch),
+            isolation=Isolation(environment, work or folder, LONGEST_LINE, watch),
         )
     except TimeoutError:
         return Outcome(-1, tuple(lines), "time")
@@ -153,14 +152,14 @@ def confine(  # noqa: PLR0913 - each is a condition of its own
 
 
 def own_paths(python: str = sys.executable) -> list[str]:
-    """Name where the assistant and what it needs lie; for another Python only what it cannot bring itself."""
+    """Return where the assistant and its dependencies lie; for another Python only what it cannot bring itself."""
     if python == sys.executable:
         return [place for place in sys.path if place]
     return list(dict.fromkeys([str(_package().parent), sysconfig.get_path("purelib")]))
 
 
 def share_of_memory(share: float, least: int) -> int:
-    """Give a share of this machine's memory in bytes, or of its container's, but not less than `least`."""
+    """Return a share of this machine's memory in bytes, or of its container's, but not less than `least`."""
     try:
         total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (AttributeError, ValueError, OSError):  # Windows
@@ -173,7 +172,7 @@ def share_of_memory(share: float, least: int) -> int:
 
 
 class _Watch:
-    """Looks at a child and all that it started; remembers which limit was passed."""
+    """Watches a child and all that it started, and remembers which limit was exceeded."""
 
     def __init__(self, limits: Limits) -> None:
         self.reached = ""
@@ -182,7 +181,7 @@ class _Watch:
         self._next = time.monotonic() + FIRST_LOOK_SECONDS
 
     def __call__(self, pid: int) -> bool:
-        """Tell whether the child has to end; on a machine with many processes it looks less often."""
+        """Return whether the child has to end; on a machine with many processes it looks less often."""
         began = time.monotonic()
         if began >= self._next:
             self._look(pid)
@@ -213,17 +212,17 @@ class _Watch:
 
 
 def _environment(folder: Path, *, network: bool) -> dict[str, str]:
-    """Give a child all that it may know, and a home and a place for temporary files in `folder`."""
+    """Return all variables that a child may see, with a home and a place for temporary files in `folder`."""
     home, short = folder / "home", folder / "tmp"
     for place in (home, short):
         place.mkdir(exist_ok=True)
-    told = {name: value for name, value in os.environ.items() if name.upper() in PASSED or name.startswith("LC_")}
+    passed = {name: value for name, value in os.environ.items() if name.upper() in PASSED or name.startswith("LC_")}
     if network:
-        named = {name: value for name, value in os.environ.items() if name.upper() in INDEXES}
-        told |= {name: value for name, value in named.items() if "@" not in value}
+        indexes = {name: value for name, value in os.environ.items() if name.upper() in INDEXES}
+        passed |= {name: value for name, value in indexes.items() if "@" not in value}
     homes = dict.fromkeys(("HOME", "USERPROFILE", "APPDATA", "LOCALAPPDATA"), str(home))
-    told |= homes | dict.fromkeys(("TMPDIR", "TMP", "TEMP"), str(short))
-    return told | {"PYTHONUSERBASE": site.getuserbase(), **quiet()}
+    passed |= homes | dict.fromkeys(("TMPDIR", "TMP", "TEMP"), str(short))
+    return passed | {"PYTHONUSERBASE": site.getuserbase(), **quiet()}
 
 
 def _package() -> Path:
@@ -232,9 +231,9 @@ def _package() -> Path:
 
 @cache
 def obstacle() -> Text:
-    """Say why no sandbox for code of strangers works here; "" where one does."""
+    """Return why no sandbox for strangers' code works here; "" where one does."""
     if which("bwrap") is None:
-        return _("bubblewrap is not installed") if sys.platform == "linux" else _("there is bubblewrap on Linux only")
+        return _("bubblewrap is not installed") if sys.platform == "linux" else _("bubblewrap exists only on Linux")
     with TemporaryDirectory(prefix="sandbox-") as name:
         folder = Path(name).resolve()
         command = [*_bubblewrap(Bubble(), folder, None), sys.executable, "-c", ""]
@@ -254,9 +253,9 @@ def obstacle() -> Text:
 
 
 def _bubblewrap(bubble: Bubble, folder: Path, work: Path | None) -> list[str]:
-    """Give the command that shuts a program in; only `folder` can be written to.
+    """Return the command that shuts a program in; only `folder` can be written to.
 
-    No file system in memory stays writable, as what lies in one counts for no process.
+    No file system in memory stays writable: what lies in one counts for no process, so no limit would hold for it.
     """
     argv = [which("bwrap") or "bwrap", "--unshare-all", "--unshare-user", "--die-with-parent", "--new-session"]
     argv += ["--cap-drop", "ALL", "--proc", "/proc", "--dev", "/dev"]
@@ -266,19 +265,15 @@ def _bubblewrap(bubble: Bubble, folder: Path, work: Path | None) -> list[str]:
         argv += ["--bind", str(place), inside]
     names = (*SETTINGS, *(NETWORK if bubble.network else ()))
     seen = [*SYSTEM, *(f"/etc/{name}" for name in names)]
-    for place in _outermost([*map(Path, seen), *_own_places(), *bubble.places]):
+    visible = {*map(Path, seen), *_own_places(), *bubble.places}
+    for place in sorted(one for one in visible if not visible.intersection(one.parents)):
         argv += ["--ro-bind-try", str(place), str(place)]
     argv += ["--bind", str(folder), str(folder), "--remount-ro", "/dev", "--remount-ro", "/"]
     return [*argv, "--chdir", str(work or folder), "--"]
 
 
-def _outermost(places: Iterable[Path]) -> list[Path]:
-    """Leave out what is seen with the folder around it."""
-    every = set(places)
-    return sorted(place for place in every if not every.intersection(place.parents))
-
-
 def _own_places() -> Iterator[Path]:
+    """Yield where the assistant, its Python and its dependencies lie."""
     yield _package()
     yield from places_of(sys.executable)
     for place in (sys.prefix, sys.base_prefix, *site.getsitepackages()):
@@ -286,7 +281,7 @@ def _own_places() -> Iterator[Path]:
 
 
 def places_of(python: str | Path) -> tuple[Path, ...]:
-    """Name what a Python needs to run: its environment, the one that this was made from, and the links between them."""
+    """Return what a Python needs to run: its environment, the one that this was made from, and links between them."""
     found, hop = list[Path](), Path(python)
     root = hop.parent.parent
     with suppress(OSError):
@@ -301,7 +296,7 @@ def places_of(python: str | Path) -> tuple[Path, ...]:
 
 
 def _decent(place: Path) -> Iterator[Path]:
-    """Give a place and what it really is, unless the user's home or more would be seen with it."""
+    """Yield a place and what it resolves to, unless the user's home folder would be visible with it."""
     for one in {place, place.resolve()}:
         if not any(private.is_relative_to(one) for private in (Path.home(), Path.home().resolve())):
             yield one

@@ -24,13 +24,14 @@ def read_registry(key: str) -> dict[str, Any]:
 
 def _values(winreg: Any, opened: Any) -> dict[str, Any]:  # noqa: ANN401 - winreg has no types outside Windows
     count = winreg.QueryInfoKey(opened)[1]
-    pairs = ((name, _plain(value)) for name, value, _type in (winreg.EnumValue(opened, i) for i in range(count)))
-    return {name: value for name, value in pairs if isinstance(value, str | int)}
-
-
-def _plain(value: object) -> object:
-    """Make a number of four or eight raw bytes, as which some drivers store their memory size."""
-    return int.from_bytes(value, "little") if isinstance(value, bytes) and len(value) in {4, 8} else value
+    found: dict[str, Any] = {}
+    for index in range(count):
+        name, value, _type = winreg.EnumValue(opened, index)
+        if isinstance(value, bytes) and len(value) in {4, 8}:  # as which some drivers store their memory size
+            value = int.from_bytes(value, "little")
+        if isinstance(value, str | int):
+            found[name] = value
+    return found
 
 
 def _subkeys(winreg: Any, opened: Any) -> dict[str, Any]:  # noqa: ANN401
@@ -102,22 +103,22 @@ def dxgi_adapters() -> list[dict[str, object]]:
 
 
 def _described(adapter: ctypes.c_void_p) -> dict[str, object]:
-    told = _Description()
-    _call(adapter, _GET_DESC1, ctypes.pointer(told))
+    found = _Description()
+    _call(adapter, _GET_DESC1, ctypes.pointer(found))
     return {
-        "name": told.name,
-        "pci_id": f"{told.vendor:04x}:{told.device:04x}",
-        "revision": f"0x{told.revision:02x}",
-        "memory": told.video_memory,
-        "shared_memory": told.shared_memory,
-        "remote": bool(told.flags & 1),
-        "software": bool(told.flags & 2),
+        "name": found.name,
+        "pci_id": f"{found.vendor:04x}:{found.device:04x}",
+        "revision": f"0x{found.revision:02x}",
+        "memory": found.video_memory,
+        "shared_memory": found.shared_memory,
+        "remote": bool(found.flags & 1),  # DXGI_ADAPTER_FLAG_REMOTE
+        "software": bool(found.flags & 2),  # DXGI_ADAPTER_FLAG_SOFTWARE
         "d3d12": _d3d12_level(adapter),
     }
 
 
 def _d3d12_level(adapter: ctypes.c_void_p) -> str | None:
-    """Give the highest Direct3D 12 level that a device could be made with; None when Direct3D 12 refuses."""
+    """Return the highest Direct3D 12 level for which a device can be made; None when Direct3D 12 refuses."""
     try:
         create = _dll("d3d12").D3D12CreateDevice
     except OSError:

@@ -1,8 +1,9 @@
 """Turn a plan into an environment: `prepare` says what would happen, `run` does it or leaves everything as it was.
 
-This is the room's face: what other rooms import comes from here, never from the modules behind it.
+Other packages import from here only, never from the modules behind it.
 """
 
+from assistant.install.backends import find_uv
 from assistant.install.conflicts import conflicts
 from assistant.install.kernel import set_variables
 from assistant.install.made import (
@@ -13,14 +14,13 @@ from assistant.install.made import (
     remove_environment,
     replaced_builds,
 )
-from assistant.install.make import Marker, read_marker, standing
 from assistant.install.packages import Package, Resolution
-from assistant.install.prepared import Prepared, Tools, prepare, run
+from assistant.install.prepared import Prepared, prepare, run
 from assistant.install.recovery import Outcome, Recovered, give_up, recover
 from assistant.install.site import Site, interpreter, is_environment, look_at, python_of
 from assistant.install.sources import Consent, Sources, known_index
-from assistant.install.target import default_target
-from assistant.install.uv import find_uv
+from assistant.install.target import Marker, default_target, find_target, read_marker
+from assistant.install.tools import Tools
 from assistant.install.validate import check_index_url, check_requirement
 
 __all__ = [
@@ -39,6 +39,7 @@ __all__ = [
     "check_requirement",
     "conflicts",
     "default_target",
+    "find_target",
     "find_uv",
     "give_up",
     "interpreter",
@@ -56,5 +57,4 @@ __all__ = [
     "replaced_builds",
     "run",
     "set_variables",
-    "standing",
 ]

@@ -1,4 +1,4 @@
-"""What is asked before packages are taken: to build one from source, and to take a name that several indexes hold."""
+"""What the user is asked before anything is installed: builds from source, indexes that are not known."""
 
 from __future__ import annotations
 
@@ -24,73 +24,80 @@ from assistant.model.finding import Finding
 from assistant.model.plan import Plan
 
 Ask = Callable[[Message], bool]
-MOST = 20  # packages built for one plan; a chain without an end is somebody's joke
+MOST_BUILDS = 20  # chosen: a package whose source needs another source, and so on without end, is an attack
 
 
 def resolved(
     plan: Plan, installer: Installer, sources: Sources, ask: Ask, keep: Mapping[str, str] | None = None
 ) -> Resolution:
-    """Solve a plan by wheels alone; a package that comes only as source is built where the user agrees to it by name.
+    """Resolve a plan to wheels alone; a package that comes only as source is built where the user agrees to it by name.
 
     Raises as `resolve` does, `OnlySource` where nobody agreed.
     """
     built: list[Path] = []
     while True:
         try:
-            return resolve(plan, _looking_into(built, installer, sources), keep, sources.locked)
+            return resolve(plan, _with_built(built, installer, sources), keep, sources.locked)
         except (OnlySource, Unsolved) as refusal:
             found = _to_build(refusal, plan, sources, ask)
         folders = [build_wheel(need.name, one, installer, plan.index_url) for need, one in found.items()]
-        if set(folders) <= set(built) or len(built) > MOST:  # built, and it does not fit all the same
+        if set(folders) <= set(built) or len(built) > MOST_BUILDS:  # built already, and it does not fit
             raise OnlySource(tuple(map(str, found)))
         built += folders
 
 
 def _to_build(refusal: OnlySource | Unsolved, plan: Plan, sources: Sources, ask: Ask) -> dict[Requirement, Archive]:
-    """Find the source of what has no wheel, where the user agrees to its build; raise the refusal where not."""
-    needs = _needs(refusal)
+    """Find the sources of what has no wheel, where the user agrees to the build; raise the refusal where not."""
+    if isinstance(refusal, OnlySource):
+        needs = tuple(map(Requirement, refusal.needs))
+    else:
+        needs = (refusal.need,) if refusal.need else ()
     found = {need: archive for need in needs if (archive := _archive(need, plan, sources))}
     if isinstance(refusal, Unsolved) and found:
         refusal = OnlySource(tuple(map(str, needs)))
     if isinstance(refusal, Unsolved) and sources.locked:
-        raise _unlocked(refusal) from refusal
+        raise WorkFailed(
+            _("The locked packages are not available as they were: {differences}.", differences=refusal.message),
+            hint=_("Restore the source that they came from, or make a new plan with --anew."),
+        ) from refusal
     if not (found and _agreed(found, sources, ask)):
         raise refusal
     return found
 
 
-def told_of_indexes(plan: Plan, resolution: Resolution, sources: Sources, ask: Ask) -> tuple[Finding, ...]:
-    """Tell of names that several indexes hold, and of files without a hash.
+def index_findings(plan: Plan, resolution: Resolution, sources: Sources, ask: Ask) -> tuple[Finding, ...]:
+    """Find names that several indexes hold, and files without a hash.
 
-    Raises `WorkFailed` where an index that nobody vouches for is among them and the user does not agree.
+    Raises `WorkFailed` where an index that neither the catalogue nor the user names is among them and the user does not
+    agree.
     """
     own, catalog = plan.index_url, load_catalog()
-    found = shadows(resolution.packages, sources.in_play(own), own, sources.settings.network)
+    found = shadows(resolution.packages, sources.consulted(own), own, sources.settings.network)
 
-    def vouched(url: str) -> bool:
+    def well_known(url: str) -> bool:
         mirrors = (mirror.url.rstrip("/") for mirror in catalog.mirrors if mirror.serves == "pypi")
         return url == "PyPI" or url.rstrip("/") in mirrors or known_index(url, catalog)
 
     trusted = {url.rstrip("/") for url in sources.consent.indexes}
-    open_to_doubt = [
+    doubtful = [
         one
         for one in found.found
         if not one.taken.startswith("file:")  # on this disk already, as a folder of wheels would be
         and one.taken.rstrip("/") not in trusted
-        and not all(map(vouched, (one.taken, *one.others)))
+        and not all(map(well_known, (one.taken, *one.others)))
     ]
-    if open_to_doubt and sources.consent.asks and not ask(_question(open_to_doubt)):
-        one = open_to_doubt[0]
+    if doubtful and sources.consent.asks and not ask(_question(doubtful)):
+        one = doubtful[0]
         raise WorkFailed(
             _(
-                "{name} {version} would come from {taken}, and {others} holds other files under that name.",
+                "{name} {version} would come from {taken}, but {others} has different files under that name.",
                 name=one.name,
                 version=one.version,
                 taken=one.taken,
                 others=", ".join(one.others),
             ),
             hint=_(
-                "If that is right, add --trust-index {taken}; if not, pin the other's version: {pins}.",
+                "If that is what you want, add --trust-index {taken}; if not, pin the other index's version: {pins}.",
                 taken=one.taken,
                 pins=" ".join(f"--pin {one.name}=={version}" for version in one.others.values()),
             ),
@@ -109,31 +116,18 @@ def _question(found: list[Shadow]) -> Message:
         )
         for one in found
     )
-    return _("Other indexes hold other files under the same names. Take {names}?", names=names)
-
-
-def _unlocked(refusal: Unsolved) -> WorkFailed:
-    return WorkFailed(
-        _("The packages cannot be had as they were: {differences}.", differences=refusal.message),
-        hint=_("Restore the source that they came from, or plan anew with --anew."),
-    )
-
-
-def _needs(refusal: OnlySource | Unsolved) -> tuple[Requirement, ...]:
-    if isinstance(refusal, OnlySource):
-        return tuple(map(Requirement, refusal.needs))
-    return (refusal.need,) if refusal.need else ()
+    return _("Several indexes have different files under the same name. Install {names}?", names=names)
 
 
 def _archive(need: Requirement, plan: Plan, sources: Sources) -> Archive | None:
-    """Find the newest source archive that meets a need and the plan's own pins."""
+    """Find the newest source archive that meets a requirement and the plan's own pins."""
     name = canonicalize_name(need.name)
     pins = [pin for line in plan.requirements if canonicalize_name((pin := Requirement(line)).name) == name]
     specifier = need.specifier
     for pin in pins:
         specifier &= pin.specifier
     network = sources.settings.network
-    indexes = sources.in_play(plan.index_url)
+    indexes = sources.consulted(plan.index_url)
     links = sources.settings.find_links
     found = find_archives(name, plan.python, index_urls=indexes, find_links=links, timeout=10.0, network=network)
     fitting = set(specifier.filter(one.version for one in found))
@@ -141,10 +135,12 @@ def _archive(need: Requirement, plan: Plan, sources: Sources) -> Archive | None:
 
 
 def _agreed(found: Mapping[Requirement, Archive], sources: Sources, ask: Ask) -> bool:
-    """Ask for each package by name and version; what an option named beforehand is not asked again."""
+    """Ask for each package by name and version, unless an option named it beforehand."""
     if not sources.consent.builds:
         return False
-    question = _("{name} {version} comes only as source; building it runs its author's code on this machine. Build it?")
+    question = _(
+        "{name} {version} is available only as source; building it runs its author's code on this machine. Build it?"
+    )
     return all(
         canonicalize_name(need.name) in set(map(canonicalize_name, sources.consent.built))
         or ask(question.format(name=need.name, version=archive.version))
@@ -152,8 +148,8 @@ def _agreed(found: Mapping[Requirement, Archive], sources: Sources, ask: Ask) ->
     )
 
 
-def _looking_into(folders: list[Path], installer: Installer, sources: Sources) -> Installer:
-    """Let the installer find what was built, beside where it looks anyway."""
+def _with_built(folders: list[Path], installer: Installer, sources: Sources) -> Installer:
+    """Let the installer also look into the folders of wheels that were built."""
     if not folders:
         return installer
     links = [*sources.settings.find_links, *map(str, folders)]

@@ -1,4 +1,4 @@
-"""What is written down before an installation changes anything, in the user's private state folder.
+"""The journal that is written before an installation changes anything, in the user's private state folder.
 
 For each target there is at most one journal; its name is made from the target's path. Nothing that lies in a target is
 obeyed: it holds a work folder with a token, and the journal says which. What a journal names is checked even so.
@@ -47,18 +47,18 @@ class Journal(Record, frozen=True, kw_only=True):
 
 
 class Entry(NamedTuple):
-    """The files about one target: the journal, the identities of what comes into it, where it is in plain words."""
+    """The files about one target: the journal, the lock, the manifest, and where the target is, in plain words."""
 
     journal: Path
 
     @property
     def known(self) -> bool:
-        """Tell whether there is any file about the target."""
+        """Whether there is any file about the target."""
         return any(os.path.lexists(path) for path in (self.journal, self.lock, self.manifest, self.where))
 
     @property
     def lock(self) -> Path:
-        """One writer at a time."""
+        """The lock file: one writer at a time."""
         return self.journal.with_suffix(".lock")
 
     @property
@@ -91,12 +91,12 @@ class Entry(NamedTuple):
         write_whole(self.journal, to_json(journal), private=True)
 
     def draft(self, journal: Journal) -> Path:
-        """Write a journal that is to replace this one later by a mere rename, which a full disk allows, too."""
+        """Write a journal beside this one, to replace it later by a mere rename, which a full disk allows too."""
         content = to_json(journal).encode()
         return draft(self.journal, lambda file: file.write(content), private=True)
 
     def put(self, part: Path) -> None:
-        """Let a draft be the journal."""
+        """Replace the journal by a draft."""
         put_in_place(part, self.journal)
 
     def read_manifest(self) -> Mapping[str, Identity]:
@@ -123,13 +123,13 @@ class Entry(NamedTuple):
         return other
 
     def forget(self) -> None:
-        """Take all notes away, the journal last."""
+        """Delete all files but the lock, the journal last."""
         for path in (self.manifest, self.where, self.journal):
             with suppress(OSError):
                 path.unlink(missing_ok=True)
 
     def places(self) -> tuple[str, ...]:
-        """Say where the installation was at work; () where that cannot be read either."""
+        """Return the target and the work folder as written in plain words; () where that cannot be read either."""
         with suppress(OSError, UnicodeDecodeError):
             lines = read_plain(self.where, 1 << 16).decode().splitlines()
             return tuple(line for line in lines if line and os.path.isabs(line))  # noqa: PTH117 - a line, no path yet
@@ -137,26 +137,26 @@ class Entry(NamedTuple):
 
     def _damaged(self, reason: Text) -> WorkFailed:
         where = (*self.places(), self.journal)[0]
-        text = _("The installation begun in {path} cannot be taken back because its journal is damaged: {reason}.")
+        text = _("The installation started in {path} cannot be rolled back because its journal is damaged: {reason}.")
         return WorkFailed(
             text.format(path=where, reason=reason),
-            hint=_("`assistant recover --give-up` forgets it, and says what stays where."),
+            hint=_("`assistant recover --give-up` forgets it, and lists what is left where."),
         )
 
 
 def notes_folder() -> Path:
-    """Name the folder of the journals."""
+    """Return the folder of the journals."""
     return user_state() / "installs"
 
 
 def entry_of(target: Path) -> Entry:
-    """Give the entry of a target, whichever links its path goes through."""
+    """Return the entry of a target, whichever links its path goes through."""
     name = hashlib.sha256(os.path.realpath(target).encode("utf-8", "surrogateescape")).hexdigest()[:16]
     return Entry(notes_folder() / f"{name}.json")
 
 
 def entries() -> Iterator[Entry]:
-    """Give the entry of each target of which there is any file, whatever state that is in."""
+    """Yield the entry of each target that has any file, whatever state that is in."""
     folder = notes_folder()
     sweep(folder)
     found = [path for path in folder.iterdir() if path.suffix in _SUFFIXES] if folder.is_dir() else []
@@ -164,7 +164,7 @@ def entries() -> Iterator[Entry]:
 
 
 def _fault(journal: Journal) -> str:
-    """Say what a journal of ours never holds; "" for one that may be obeyed."""
+    """Name the fields with values that no journal of ours has; "" for one that may be obeyed."""
     target, work = Path(journal.target), Path(journal.work)
     beside = f"{WORK}-{journal.token}"
     above = (target, *target.parents)
@@ -182,4 +182,5 @@ def _fault(journal: Journal) -> str:
 
 
 def _is_plain(path: str) -> bool:
+    """Return whether a path is absolute and normal, so that no `..` leads elsewhere."""
     return os.path.isabs(path) and os.path.normpath(path) == path and "\0" not in path  # noqa: PTH117 - text, as written

@@ -1,7 +1,8 @@
-"""Kernelspecs: how an environment shows in JupyterLab's launcher."""
+"""Kernelspecs: how an environment appears in JupyterLab's launcher."""
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import re
@@ -18,11 +19,12 @@ from assistant.model.plan import Plan
 from assistant.model.record import Record
 
 FILE = "kernel.json"
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,119}")  # Jupyter's own rule, and no name that leads out of a folder
+# Jupyter's own rule (`_kernel_name_pat` in jupyter_client/kernelspec.py), and no name that leads out of a folder.
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,119}")
 
 
 class KernelNote(Record, frozen=True):
-    """A kernelspec that is about to be written: its name, the interpreter it leads to, what stood there before."""
+    """A kernelspec that is about to be written: its name, its interpreter, and the text that stood there before."""
 
     name: str
     python: str
@@ -30,19 +32,19 @@ class KernelNote(Record, frozen=True):
 
 
 def is_kernel_name(name: str) -> bool:
-    """Tell whether a text can be the name of a kernel, and of nothing else."""
+    """Return whether a text can be the name of a kernel, and of nothing else."""
     return _NAME.fullmatch(name) is not None
 
 
 def note_kernel(name: str, python: Path) -> KernelNote:
-    """Note what a kernelspec holds now, so that it can be put back."""
+    """Record what a kernelspec holds now, so that it can be put back."""
     with suppress(OSError, UnicodeDecodeError):
-        return KernelNote(name=name, python=str(python), before=read_plain(kernel_folder(name) / FILE).decode())
+        return KernelNote(name=name, python=str(python), before=read_plain(kernel_file(name)).decode())
     return KernelNote(name=name, python=str(python))
 
 
 def put_kernel_back(note: KernelNote) -> None:
-    """Let a kernelspec be as it was noted; one that leads to another interpreter by now is left to it."""
+    """Restore a kernelspec as it was recorded; one that leads to another interpreter by now is left alone."""
     folder = kernel_folder(note.name)
     if folder.is_symlink():
         return
@@ -55,27 +57,36 @@ def put_kernel_back(note: KernelNote) -> None:
             write_whole(folder / FILE, note.before)
 
 
-def kernel_name(plan: Plan, python: Path) -> tuple[str, bool]:
-    """Choose a name made of variant and version, and tell whether it is free.
+def kernel_name(plan: Plan, python: Path) -> str:
+    """Return a name made of variant and version, such as "torch-cu126-2.9.1".
 
-    A name that leads to another interpreter is left to it; one that leads to this one is taken again.
+    One that leads to another interpreter is left to it, and a number added; one that leads to this one is used again.
     """
     known = _known()
     wanted = re.sub(r"[^a-z0-9._-]+", "-", f"torch-{plan.variant}-{plan.torch}".lower())
-    name = _free_name(known, wanted, python)
-    return name, name not in known
+    numbered = (f"{wanted}-{number}" for number in itertools.count(2))
+    return next(
+        name
+        for name in itertools.chain([wanted], numbered)
+        if not _is_taken(known.get(name, kernel_folder(name)), python)
+    )
 
 
 def kernel_folder(name: str) -> Path:
-    """Name the folder of this user's kernelspec of a name; raise `WorkFailed` for what is no kernel's name."""
+    """Return the folder of this user's kernelspec of a name; raise `WorkFailed` for what is no kernel's name."""
     if not is_kernel_name(name):
         raise WorkFailed(
-            _("'{name}' is not a kernel's name.", name=ascii(name)[1:-1][:80]),
+            _("'{name}' cannot be the name of a kernel.", name=ascii(name)[1:-1][:80]),
             hint=_("Use letters, digits, dots, dashes and underscores."),
         )
     from jupyter_core.paths import jupyter_data_dir  # noqa: PLC0415 - see `_known`
 
     return Path(jupyter_data_dir()) / "kernels" / name
+
+
+def kernel_file(name: str) -> Path:
+    """Return the file of this user's kernelspec of a name."""
+    return kernel_folder(name) / FILE
 
 
 def register_kernel(plan: Plan, python: Path, name: str) -> None:
@@ -93,12 +104,12 @@ def register_kernel(plan: Plan, python: Path, name: str) -> None:
 def set_variables(name: str, variables: Mapping[str, str]) -> None:
     """Set variables in a registered kernel, beside those that it has; raise `WorkFailed` when that cannot be done."""
     try:
-        spec = json.loads(read_plain(kernel_folder(name) / FILE))
+        spec = json.loads(read_plain(kernel_file(name)))
         spec["env"] = {**spec.get("env", {}), **variables}
     except (OSError, ValueError) as error:
         raise WorkFailed(
             _("The kernel {name} cannot be read: {reason}.", name=name, reason=error),
-            hint=_("Install again, which registers it."),
+            hint=_("Install again to register it."),
         ) from error
     _write(name, spec)
 
@@ -111,12 +122,12 @@ def _write(name: str, spec: Mapping[str, object]) -> None:
     except OSError as error:
         raise WorkFailed(
             _("The kernel cannot be registered: {reason}.", reason=error),
-            hint=_("Check that you may write in Jupyter's data folder (`jupyter --paths` names it)."),
+            hint=_("Check that you may write to Jupyter's data folder (`jupyter --paths` names it)."),
         ) from error
 
 
 def remove_kernel(name: str, python: Path) -> None:
-    """Take this user's kernelspec of a name out of JupyterLab's launcher, if it leads to this interpreter.
+    """Remove this user's kernelspec of a name from JupyterLab's launcher, if it leads to this interpreter.
 
     Only the kernelspec is deleted: a folder in which something else lies stays, and so does a link.
     """
@@ -134,7 +145,7 @@ def _leads_to(name: str, python: Path) -> bool:
 
 
 def environments_with_kernels() -> dict[Path, list[str]]:
-    """Give the names of the registered kernels by the folder of the environment that each leads to."""
+    """Return the names of the registered kernels by the folder of the environment that each leads to."""
     found: dict[Path, list[str]] = {}
     for name, folder in sorted(_known().items()):
         if program := _interpreter(folder):
@@ -147,7 +158,7 @@ def _known() -> dict[str, Path]:
 
     IPython's old folder is left out: asking for that makes it, or warns that it cannot.
     """
-    from jupyter_core.paths import jupyter_path  # noqa: PLC0415 - only this room and detection pay for it
+    from jupyter_core.paths import jupyter_path  # noqa: PLC0415 - only installing and detection pay for it
 
     found: dict[str, Path] = {}
     for folder in jupyter_path("kernels"):
@@ -156,16 +167,8 @@ def _known() -> dict[str, Path]:
     return found
 
 
-def _free_name(known: dict[str, Path], wanted: str, python: Path) -> str:
-    name, number = wanted, 1
-    while _is_anothers(known.get(name, kernel_folder(name)), python):
-        number += 1
-        name = f"{wanted}-{number}"
-    return name
-
-
-def _is_anothers(folder: Path, python: Path) -> bool:
-    """Tell whether something stands where a kernelspec would go that does not lead to this interpreter."""
+def _is_taken(folder: Path, python: Path) -> bool:
+    """Return whether something stands where a kernelspec would go that does not lead to this interpreter."""
     return os.path.lexists(folder) and (folder.is_symlink() or _interpreter(folder) != str(python))
 
 

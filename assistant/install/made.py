@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Literal
@@ -13,12 +13,10 @@ from assistant.host.base import Host
 from assistant.host.lock import Lock
 from assistant.host.process import uninterrupted
 from assistant.i18n import _
-from assistant.install.kernel import environments_with_kernels as _with_kernels
-from assistant.install.kernel import remove_kernel
-from assistant.install.make import Marker, read_marker
+from assistant.install.kernel import environments_with_kernels, remove_kernel
 from assistant.install.protect import guards, replaced
 from assistant.install.site import interpreter, look_at
-from assistant.install.target import MARKER, environments
+from assistant.install.target import MARKER, Marker, environments_folder, read_marker
 from assistant.install.transaction import remove
 from assistant.install.wheels import cache_folder
 from assistant.model.errors import BadInput, WorkFailed
@@ -46,17 +44,19 @@ class Made(Record, frozen=True, omit_defaults=False):
 
 
 def made_environments(host: Host) -> tuple[Made, ...]:
-    """List what was made, found in the assistant's own folder and behind Jupyter's kernels."""
-    return tuple(_made(folder, marker, host) for folder, marker in marked_environments())
+    """List what the assistant made, found in its own folder and behind Jupyter's kernels."""
+    kernels = environments_with_kernels()
+    return tuple(_made(folder, marker, kernels.get(folder, ()), host) for folder, marker in marked_environments())
 
 
 def replaced_builds(host: Host) -> tuple[Finding, ...]:
-    """Find environments whose builds were replaced since: those that the assistant made, and those that it changed."""
+    """Find environments that the assistant made or changed, and whose builds were replaced since."""
     here = Path(str(host.facts("platform").get("prefix", "")))
+    made = [folder for folder, _marker in marked_environments()]
     found = []
-    for folder in dict.fromkeys([here, *(folder for folder, _marker in marked_environments()), *_with_kernels()]):
+    for folder in dict.fromkeys([here, *made, *environments_with_kernels()]):
         pins = host.read(str(guards(folder)[0]))
-        with suppress(BadInput):  # a Python that does not answer is another matter
+        with suppress(BadInput):  # a Python that does not answer is another finding
             found.append(replaced(folder, pins.text, look_at(folder, host).versions) if pins else None)
     return tuple(filter(None, found))
 
@@ -66,16 +66,18 @@ def remove_environment(name: str) -> Path:
 
     Raises `BadInput` for one that is not ours, and for a name that several have.
     """
-    kernels, path = _with_kernels(), Path(name).expanduser().absolute()
+    kernels, path = environments_with_kernels(), Path(name).expanduser().absolute()
     ours = dict(marked_environments())
     named = [folder for folder in ours if name in {folder.name, *kernels.get(folder, ())}]
     found = [path] if read_marker(path) else named
     if len(found) != 1:
         text = (
-            _("{count} environments are called '{name}'.") if found else _("'{name}' is none that the assistant made.")
+            _("{count} environments are called '{name}'.")
+            if found
+            else _("'{name}' is not an environment that the assistant made.")
         )
         raise BadInput(
-            text.format(name=name, count=len(found)), hint=_("Name it by its folder; `assistant envs` lists them.")
+            text.format(name=name, count=len(found)), hint=_("Name it by its folder; `assistant envs` lists them all.")
         )
     with uninterrupted():
         remove(found[0])
@@ -85,20 +87,20 @@ def remove_environment(name: str) -> Path:
 
 
 def marked_environments() -> Iterator[tuple[Path, Marker]]:
-    """Give the folder and the marker of each environment that was made."""
-    folders = sorted(path.parent for path in environments().glob(f"*/{MARKER}"))
-    for folder in dict.fromkeys([*folders, *_with_kernels()]):
+    """Yield the folder and the marker of each environment that the assistant made."""
+    folders = sorted(path.parent for path in environments_folder().glob(f"*/{MARKER}"))
+    for folder in dict.fromkeys([*folders, *environments_with_kernels()]):
         if marker := read_marker(folder):
             yield folder, marker
 
 
-def _made(folder: Path, marker: Marker, host: Host) -> Made:
+def _made(folder: Path, marker: Marker, kernels: Sequence[str], host: Host) -> Made:
     differs: tuple[str, ...] = ()
     try:
         now = look_at(folder, host).versions
-        told = marker.environment.packages
+        before = marker.environment.packages
         differs = tuple(
-            f"{name} {now.get(name, '')}".strip() for name, version in told.items() if now.get(name) != version
+            f"{name} {now.get(name, '')}".strip() for name, version in before.items() if now.get(name) != version
         )
         health: Health = "changed" if differs else "good"
     except BadInput:
@@ -112,25 +114,25 @@ def _made(folder: Path, marker: Marker, host: Host) -> Made:
         size=size_of(folder),
         health=health,
         differs=differs,
-        kernels=tuple(_with_kernels().get(folder, ())),
+        kernels=tuple(kernels),
     )
 
 
 def size_of(folder: Path) -> int:
-    """Sum the files; one with several names below the folder counts once."""
-    seen: dict[int, int] = {}
+    """Return the bytes of all files below a folder; one with several names (hard links) counts once."""
+    sizes: dict[int, int] = {}
     for root, _folders, files in os.walk(folder):
         for name in files:
-            told = (Path(root) / name).lstat()
-            seen[told.st_ino] = told.st_size
-    return sum(seen.values())
+            found = (Path(root) / name).lstat()
+            sizes[found.st_ino] = found.st_size
+    return sum(sizes.values())
 
 
 def prune() -> int:
-    """Delete the downloaded files that are kept for another time; answer how many bytes they took."""
+    """Delete the cached downloads, and return how many bytes they took."""
     folder, lock = cache_folder(), Lock(cache_folder() / "lock")
     if lock.take():
-        raise WorkFailed(_("A download is under way."), hint=_("Wait until it has ended, and start again."))
+        raise WorkFailed(_("A download is running."), hint=_("Wait until it has finished, and start again."))
     try:
         size = sum(map(size_of, folder.iterdir()))
         for entry in folder.iterdir():

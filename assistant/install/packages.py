@@ -1,8 +1,9 @@
-"""What a plan comes to: every package with version, address, size and hash, and how a lock file tells it."""
+"""A resolved plan: every package with version, address, size and hash; and how it is read from a lock file."""
 
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Mapping
 from pathlib import Path
 
 from packaging.pylock import Pylock
@@ -12,7 +13,7 @@ from assistant.privacy import without_credentials
 
 
 class Package(Record, frozen=True):
-    """One package; `size` in bytes, None where no source tells it; `sha256` "" likewise; no password in `url`."""
+    """One package; `size` in bytes, None where no source gives it; `sha256` "" likewise; no password in `url`."""
 
     name: str
     version: str
@@ -22,23 +23,27 @@ class Package(Record, frozen=True):
 
 
 class Resolution(Record, frozen=True):
-    """A solved plan: the lock file's text (PEP 751; "" from pip) and the packages in it."""
+    """A resolved plan: the lock file's text (PEP 751; "" from pip) and the packages in it."""
 
     lock: str
     packages: tuple[Package, ...]
 
     @property
     def download(self) -> int:
-        """Sum the known sizes, in bytes."""
+        """The sum of the known sizes, in bytes."""
         return sum(package.size or 0 for package in self.packages)
 
     @property
     def versions(self) -> dict[str, str]:
-        """Give the version of each package."""
+        """The version of each package."""
         return {package.name: package.version for package in self.packages}
 
+    def changes(self, installed: Mapping[str, str]) -> list[Package]:
+        """List the packages that are not installed in the resolved version; `installed` maps names to versions."""
+        return [package for package in self.packages if installed.get(package.name) != package.version]
 
-# `uv pip compile --format pylock.toml` tells of each package (PEP 751), beside its name and version:
+
+# `uv pip compile --format pylock.toml` writes for each package (PEP 751), beside its name and version:
 # wheels = [{ url = "https://…/numpy-2.4.6-cp311-….whl", size = 16000000, hashes = { sha256 = "…" } }]
 def read_lock(text: str) -> Resolution:
     """Read a `pylock.toml`; the first wheel stands for the package, else its source archive; no password is kept."""

@@ -1,51 +1,32 @@
-"""What an installation would do, to be agreed to, and its carrying out: the two halves of the install step."""
+"""The two halves of the install step: `prepare` says what an installation would do, `run` does it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+import os
 from pathlib import Path
 
-from assistant.host.base import Host
-from assistant.host.process import CancelToken
-from assistant.i18n import Message, _
-from assistant.install.conflicts import conflicts
-from assistant.install.consent import resolved, told_of_indexes
-from assistant.install.installer import Installer
-from assistant.install.make import Verify, aimed_at, check_site, delta, install, reusable, writes
-from assistant.install.packages import Resolution
-from assistant.install.project import kept_by, undone
-from assistant.install.site import Site, still
-from assistant.install.sources import Sources
-from assistant.install.target import check_target
-from assistant.install.wheels import missing
-from assistant.install.work import rooms
-from assistant.model.event import FindingRaised, Progress, Sink, Step
+from assistant.i18n import _
+from assistant.install.conflicts import conflicts, undone_by_project
+from assistant.install.consent import index_findings, resolved
+from assistant.install.kernel import kernel_file, kernel_name
+from assistant.install.make import Verify, install
+from assistant.install.packages import Package, Resolution
+from assistant.install.protect import guards
+from assistant.install.site import Site, interpreter, still
+from assistant.install.target import check_target, read_marker, target_for
+from assistant.install.tools import Tools
+from assistant.install.wheels import places, to_download
 from assistant.model.finding import Finding
 from assistant.model.plan import Plan
 from assistant.model.record import Record
 from assistant.model.report import Environment
 
 
-@dataclass(frozen=True)
-class Tools:
-    """What a step works with: the machine at hand, its package sources, a place to tell events, a request to stop.
-
-    `ask` puts a question to the user and waits for the answer; False where nobody is there to ask.
-    """
-
-    host: Host
-    sources: Sources
-    sink: Sink
-    cancel: CancelToken
-    ask: Callable[[Message], bool] = lambda _question: False
-
-
 class Prepared(Record, frozen=True):
     """What an installation would do: where, by which commands, how much; `ready` when it is there already.
 
     `site` is the environment that stands there, as it was when this was worked out. `writes` are the files and folders
-    that it writes, `download` the bytes that it fetches, as far as known, `findings` what is to be known before.
+    that it writes, `download` the bytes that it fetches, as far as known, `findings` what the user should know first.
     """
 
     plan: Plan
@@ -59,64 +40,61 @@ class Prepared(Record, frozen=True):
     site: Site | None = None
 
 
-def prepare(plan: Plan, aim: str, tools: Tools) -> Prepared:
-    """Work out every package of a plan for a target ("" or "new", "kernel", or a path), and change nothing.
+def prepare(plan: Plan, where: str, tools: Tools) -> Prepared:
+    """Resolve every package of a plan for a target ("" or "new", "kernel", or a path), and change nothing.
 
-    What is to be known before is told as findings. Raises `BadInput` or `WorkFailed` for a target that cannot be used,
-    for packages that cannot be had, and where the user does not agree to what must be asked.
+    What the user should know before is reported as findings. Raises `BadInput` or `WorkFailed` for a target that cannot
+    be used, for packages that cannot be had, and where the user does not agree to what must be asked.
     """
-    target, site = aimed_at(aim, plan, tools.host)
-    check_site(site) if site else check_target(target)
-    installer = _installer(plan, tools, site)
-    tools.sink(Progress(step=Step.INSTALL, text=_("Working out every package that is needed")))
+    target, site = target_for(plan, where, tools.host)
+    check_target(target, site)
+    installer = tools.installer(plan, site)
+    installer.progress(_("Resolving the packages"))
     keep = {**(site.versions if site else {}), **tools.sources.keep}
     resolution = resolved(plan, installer, tools.sources, tools.ask, keep)
     if ready := reusable(target, site, resolution):
         return Prepared(plan=plan, target=str(target), resolution=resolution, ready=ready)
-    keeper = kept_by(target)
     findings = (
-        *told_of_indexes(plan, resolution, tools.sources, tools.ask),
+        *index_findings(plan, resolution, tools.sources, tools.ask),
         *(conflicts(site, resolution.versions) if site else ()),
-        *((undone(keeper, plan, resolution.versions),) if keeper else ()),
+        *undone_by_project(target, plan, resolution.versions),
     )
     for finding in findings:
-        tools.sink(FindingRaised(step=Step.INSTALL, finding=finding))
+        installer.report(finding)
+    packages = resolution.changes(site.versions if site else {})
     return Prepared(
         plan=plan,
         target=str(target),
         resolution=resolution,
-        commands=installer.commands(rooms(target, stands=site is not None), Path(site.python) if site else None),
-        writes=writes(plan, target, site, resolution),
-        download=sum(package.size or 0 for package in missing(delta(site, resolution))),
+        commands=installer.commands(target, Path(site.python) if site else None),
+        writes=_writes(plan, target, site, packages),
+        download=sum(package.size or 0 for package in to_download(packages)),
         findings=findings,
         site=site,
     )
 
 
+def reusable(target: Path, site: Site | None, resolution: Resolution) -> Environment | None:
+    """Return an environment of ours that was made with what the resolution names and still holds it, else None."""
+    marker = read_marker(target) if site and not resolution.changes(site.versions) else None
+    return marker.environment if marker and marker.environment.packages == resolution.versions else None
+
+
+def _writes(plan: Plan, target: Path, site: Site | None, packages: list[Package]) -> tuple[str, ...]:
+    """List the files, and the folders ("/" at the end), that an installation writes."""
+    python = Path(site.python) if site else interpreter(target)
+    inside = [f"{site.purelib}{os.sep}", *map(str, guards(target))] if site else [f"{target}{os.sep}"]
+    downloads = places(to_download(packages)).values()
+    return (*map(str, downloads), *inside, str(kernel_file(kernel_name(plan, python))))
+
+
 def run(prepared: Prepared, prove: Verify, tools: Tools) -> Environment:
-    """Install what was prepared; `prove` may refuse the result by raising. Answers what is there already as it is.
+    """Install what was prepared; `prove` may refuse the result by raising. What is there already is returned as it is.
 
     Raises as `make.install` does, with everything as it was.
     """
     if prepared.ready:
         return prepared.ready
     site = still(prepared.site, tools.host) if prepared.site else None
-    installer = _installer(prepared.plan, tools, site)
+    installer = tools.installer(prepared.plan, site)
     return install(prepared.plan, prepared.resolution, Path(prepared.target), site, tools.host, installer, prove)
-
-
-def _installer(plan: Plan, tools: Tools, site: Site | None) -> Installer:
-    """Use the Python of what stands, or the one underneath the assistant when it is the plan's, else a found one."""
-    facts, sources = tools.host.facts("platform"), tools.sources
-    base, found = str(facts["base_executable"]), plan.python if sources.installer == "uv" else f"python{plan.python}"
-    own = base if str(facts.get("python", "")).startswith(f"{plan.python}.") else found
-    return Installer(
-        python=site.python if site else own,
-        pip=base if site and "pip" not in site.versions else "",
-        program=sources.installer,
-        environment=sources.environment,
-        settings=sources.settings,
-        uv_indexes=sources.uv_indexes,
-        sink=tools.sink,
-        cancel=tools.cancel,
-    )

@@ -1,4 +1,4 @@
-"""Environments that a project's tool keeps (uv, pixi): whose they are, and what keeps it from undoing our work."""
+"""Environments that a project tool manages (uv, pixi): which project, and how to keep it from undoing our work."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from assistant.i18n import _
+from assistant.install.backends import KERNEL
 from assistant.install.protect import guarded
-from assistant.install.uv import KERNEL
 from assistant.model.finding import Finding, Remedy, Severity
 from assistant.model.plan import Plan, of_torch_family
 from assistant.model.record import Record
@@ -23,22 +23,22 @@ PIXI_ENVIRONMENT = Path(".pixi", "envs", "default")
 
 
 class Project(Record, frozen=True):
-    """A project whose tool makes its environment anew from what `file` says."""
+    """A project whose tool makes its environment from what `file` says, again and again."""
 
     tool: Literal["uv", "pixi"]
     file: str
 
 
 def environment_of(folder: Path) -> Path:
-    """Give the environment of the project in a folder; the folder itself where there is no project."""
+    """Return the environment of the project in a folder; the folder itself where there is no project."""
     for inside in (Path(".venv"), PIXI_ENVIRONMENT):
-        if kept_by(folder / inside):
+        if project_of(folder / inside):
             return folder / inside
     return folder
 
 
-def kept_by(environment: Path) -> Project | None:
-    """Tell which project's tool keeps an environment; None for one that is nobody's but its user's."""
+def project_of(environment: Path) -> Project | None:
+    """Return the project whose tool manages an environment; None for an environment of its own."""
     if environment.name == ".venv":
         file = environment.parent / "pyproject.toml"
         if "uv" in _tools(file) or (file.is_file() and (file.parent / "uv.lock").is_file()):
@@ -52,13 +52,13 @@ def kept_by(environment: Path) -> Project | None:
 
 
 def undone(project: Project, plan: Plan, coming: Mapping[str, str]) -> Finding:
-    """Say that the tool's next run would undo an installation, and what to write so that it does not."""
+    """Return the finding that the tool's next run would undo an installation, with the lines that prevent it."""
     command = {"uv": "uv sync", "pixi": "pixi install"}[project.tool]
     lines = snippet(project, plan, coming)
     remedies = [
         Remedy(
             text=_(
-                "Put these lines into {file}; where it has such a table already, its lines go below that heading.",
+                "Add these lines to {file}; where it already has one of these tables, add them below its heading.",
                 file=project.file,
             ),
             commands=(lines,),
@@ -68,8 +68,8 @@ def undone(project: Project, plan: Plan, coming: Mapping[str, str]) -> Finding:
         asked = [canonicalize_name(Requirement(line).name) for line in (*plan.requirements, KERNEL)]
         wanted = [f"{name}=={coming[name]}" if guarded(name) and name in coming else name for name in asked]
         again = shlex.join(["uv", "add", "--project", str(Path(project.file).parent), *wanted])
-        remedies.append(Remedy(text=_("Then make them a part of the project."), commands=(again,)))
-    text = _("{tool} makes this environment from {file}, so the next `{command}` would undo what is installed here.")
+        remedies.append(Remedy(text=_("Then add the packages to the project."), commands=(again,)))
+    text = _("{tool} manages this environment from {file}: the next `{command}` would undo the installation.")
     return Finding(
         key="kept-by-project",
         severity=Severity.WARNING,
@@ -79,10 +79,13 @@ def undone(project: Project, plan: Plan, coming: Mapping[str, str]) -> Finding:
 
 
 def snippet(project: Project, plan: Plan, packages: Mapping[str, str]) -> str:
-    """Write the lines (TOML) that tie torch's family to its index and versions, in the words of the project's tool."""
+    """Write the TOML lines that tie torch's family to its index and versions, for the project's tool.
+
+    By hand, as users put them below headings that their file has already: tomli_w gives each package its own heading.
+    """
     pins = {name: version for name, version in packages.items() if guarded(name)}
     own = [name for name in pins if plan.index_url and of_torch_family(name)]
-    url = json.dumps(plan.index_url)  # what JSON writes as a string, TOML reads as the same
+    url = json.dumps(plan.index_url)  # a JSON string is a TOML string too
     if project.tool == "pixi":
         heading = "pypi-dependencies" if project.file.endswith("pixi.toml") else "tool.pixi.pypi-dependencies"
         index = dict.fromkeys(own, f", index = {url}")
@@ -97,6 +100,7 @@ def snippet(project: Project, plan: Plan, packages: Mapping[str, str]) -> str:
 
 
 def _tools(file: Path) -> Mapping[str, object]:
+    """Return the `[tool.…]` tables of a `pyproject.toml`; {} where there are none."""
     try:
         tools = tomllib.loads(file.read_text(encoding="utf-8")).get("tool", {})
     except (OSError, ValueError):

@@ -1,4 +1,4 @@
-"""Keeps an environment as it was made: a later `pip install` or `uv pip install` cannot replace torch's build unseen.
+"""Constraints that keep a later `pip install` or `uv pip install` from silently replacing torch's build.
 
 The environment gets a constraints file, and pip's own configuration inside the environment (`pip.conf` in its prefix)
 names it, so every pip that runs there reads it. uv reads no such file: the kernelspec sets `UV_CONSTRAINT`.
@@ -21,18 +21,18 @@ from assistant.model.plan import of_torch_family
 
 CONSTRAINTS = "assistant-constraints.txt"
 PIP_FILE = "pip.ini" if os.name == "nt" else "pip.conf"
-_BESIDE = ("onnxruntime", "torch-directml")
+_BESIDE = ("onnxruntime", "torch-directml")  # the flavours of ONNX Runtime overwrite one another's files
 
 
 def constraints(packages: Mapping[str, str]) -> str:
-    """Write the pins (constraints file) of what carries the accelerator: torch, its family, ONNX Runtime."""
+    """Write the constraints file: the versions of torch, its family and ONNX Runtime, which need the accelerator."""
     pins = (f"{name}=={version}" for name, version in sorted(packages.items()) if guarded(name))
-    note = _("What the accelerator needs; delete this file and its line in {file} to let go of it.")
+    note = _("Versions that the accelerator needs. To remove the limits, delete this file and its line in {file}.")
     return "\n".join([f"# {note.format(file=PIP_FILE)}", *pins, ""])
 
 
 def pip_settings(already: str, file: Path) -> str:
-    """Add the constraints file to the text of an environment's pip configuration; what is there stays."""
+    """Add the constraints file to the text of an environment's pip configuration; what it says already stays."""
     parser = configparser.RawConfigParser()
     parser.read_string(already)
     if not parser.has_section("install"):
@@ -45,44 +45,43 @@ def pip_settings(already: str, file: Path) -> str:
 
 
 def guards(prefix: Path) -> tuple[Path, Path]:
-    """Name the two files that guard an environment: the constraints, and pip's configuration that names them."""
+    """Return the two files that guard an environment: the constraints, and pip's configuration that names them."""
     return prefix / CONSTRAINTS, prefix / PIP_FILE
 
 
-def protect(prefix: Path, packages: Mapping[str, str], folder: Path | None = None) -> None:
-    """Write both files into an environment, or into `folder` for the environment to take over."""
-    into = folder or prefix
-    write_whole(into / CONSTRAINTS, constraints(packages))
+def protect(prefix: Path, packages: Mapping[str, str], folder: Path) -> None:
+    """Write both files of an environment into `folder`, whose content is to be moved into it."""
+    write_whole(folder / CONSTRAINTS, constraints(packages))
     settings = guards(prefix)[1]
     already = settings.read_text(encoding="utf-8") if settings.is_file() else ""
     try:
         text = pip_settings(already, prefix / CONSTRAINTS)
     except configparser.Error:
-        return  # pip could not read it either; it is not ours to mend
-    write_whole(into / PIP_FILE, text)
+        return  # pip cannot read it either; it is not ours to fix
+    write_whole(folder / PIP_FILE, text)
 
 
 def replaced(prefix: Path, pins: str, now: Mapping[str, str]) -> Finding | None:
-    """Tell from an environment's constraints whether other builds stand there now; None where all is as it was made."""
+    """Return a finding where an environment holds other builds than its constraints (`pins`) name, else None."""
     wanted = dict(line.split("==", 1) for line in pins.splitlines() if re.match(r"[\w.-]+==", line))
     others = [f"{name} {now.get(name, '–')} ({was})" for name, was in wanted.items() if now.get(name) != was]
     if not others:
         return None
-    text = _("In {path} other builds stand where the assistant installed these (in brackets): {changes}.")
+    text = _("Packages in {path} were replaced after the installation (original in brackets): {changes}.")
     again = ("assistant install --target " + shlex.quote(str(prefix)),)
     return Finding(
         key="build-replaced",
         severity=Severity.ERROR,
         text=text.format(path=prefix, changes=", ".join(others)),
-        remedies=(Remedy(text=_("Install again what was chosen."), commands=again),),
+        remedies=(Remedy(text=_("Install the original packages again."), commands=again),),
     )
 
 
 def constraint_variables(prefix: Path) -> dict[str, str]:
-    """Give the variable that makes uv keep to the constraints: an address, as a space would end a path."""
+    """Return the variable that makes uv keep to the constraints: a file URL, as a space would end a path."""
     return {"UV_CONSTRAINT": (prefix / CONSTRAINTS).as_uri()}
 
 
 def guarded(name: str) -> bool:
-    """Tell whether a package carries the accelerator, or is one of which one flavour shadows another."""
+    """Return whether a package uses the accelerator, or is one of which one flavour shadows another."""
     return of_torch_family(name) or name.startswith(_BESIDE)

@@ -1,4 +1,4 @@
-"""Takes back what killed installations left, each target by itself, and says of each what came of it."""
+"""Rolls back what killed installations left, each target by itself, and reports the outcome of each."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from assistant.i18n import Text
 from assistant.install.journal import Entry, entries, entry_of
 from assistant.install.scratch import sweep_scratch
 from assistant.install.transaction import busy, settle_journal
-from assistant.install.work import refuse_unknown, strangers
+from assistant.install.work import refuse_unknown, work_folders
 from assistant.model.errors import AssistantError
 from assistant.model.record import Record
 
 
 class Outcome(StrEnum):
-    """What came of one target."""
+    """Outcome for one target."""
 
     TAKEN_BACK = "taken-back"
-    STANDS = "stands"  # it had been committed; only the work folder was left
+    STANDS = "stands"  # it had been committed; only the work folder was left to delete
     FAILED = "failed"  # `error` says why; nothing was removed
 
 
 class Recovered(Record, frozen=True):
-    """One target; `kept` are folders into which things were moved that the assistant did not make."""
+    """One target; `kept` are the folders into which files were moved that the assistant did not make."""
 
     target: str
     outcome: Outcome
@@ -39,15 +39,16 @@ class Recovered(Record, frozen=True):
 
 
 def recover(only: Path | None = None) -> tuple[Recovered, ...]:
-    """Take back what killed installations left, in one target or in all; harmless when repeated."""
+    """Roll back what killed installations left, in one target or in all; harmless when repeated."""
     with suppress(OSError):
         private_folder(user_state())
     sweep_scratch()
     found = [entry_of(only)] if only else list(entries())
-    return tuple(told for entry in found if (told := _recovered(entry, only)))
+    return tuple(outcome for entry in found if (outcome := _recovered(entry, only)))
 
 
 def _recovered(entry: Entry, only: Path | None) -> Recovered | None:
+    """Roll back or finish one target; None where there was nothing to do."""
     target = str(only or (*entry.places(), entry.journal)[0])
     lock = Lock(entry.lock)
     try:
@@ -75,8 +76,8 @@ def _recovered(entry: Entry, only: Path | None) -> Recovered | None:
 
 
 def give_up(only: Path | None = None) -> dict[str, tuple[str, ...]]:
-    """Forget what cannot be taken back; answer, by target, the work folders that stay and whatever they hold."""
-    told: dict[str, tuple[str, ...]] = {}
+    """Forget what cannot be rolled back; return, by target, the work folders that stay with whatever they hold."""
+    left: dict[str, tuple[str, ...]] = {}
     for one in recover(only):
         if one.outcome is not Outcome.FAILED:
             continue
@@ -84,13 +85,13 @@ def give_up(only: Path | None = None) -> dict[str, tuple[str, ...]]:
             places = entry.places()
             if one.target in {str(only), *places, str(entry.journal)}:
                 _forget(entry)
-                stays = [*places[1:], *(map(str, strangers(Path(one.target))) if places or only else ())]
-                told[one.target] = tuple(path for path in dict.fromkeys(stays) if os.path.lexists(path))
-    return told
+                stays = [*places[1:], *(map(str, work_folders(Path(one.target))) if places or only else ())]
+                left[one.target] = tuple(path for path in dict.fromkeys(stays) if os.path.lexists(path))
+    return left
 
 
 def _forget(entry: Entry) -> None:
-    """Take the notes away; a folder that stands in place of one is moved aside, as it may be anybody's."""
+    """Delete the files about a target; a folder that stands in place of one is moved aside: it may be anybody's."""
     for path in (entry.journal, entry.manifest, entry.where, entry.lock):
         with suppress(OSError):
             if path.is_dir() and not path.is_symlink():

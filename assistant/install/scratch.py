@@ -1,4 +1,7 @@
-"""A folder for a while, in the user's private state folder, with a lock that the programs at work in it hold."""
+"""Temporary folders in the user's private state folder, with a lock that the programs running in them hold.
+
+`tempfile` would leave both behind where we are killed: folders of many MB, and installers that go on writing into them.
+"""
 
 from __future__ import annotations
 
@@ -19,13 +22,13 @@ from assistant.install.journal import notes_folder
 from assistant.model.errors import WorkFailed
 
 LOCK = "lock"
-TRIES = 20
+TRIES = 20  # with the pause two seconds: what a killed program still writes may come between two tries
 PAUSE_SECONDS = 0.1
 
 
 @contextmanager
 def scratch() -> Iterator[tuple[Path, Lock]]:
-    """Give a folder for a while, and its lock; where the process is killed, the next start takes it away."""
+    """Yield a temporary folder and its lock; the next start removes the folder if this process is killed."""
     try:
         private_folder(user_state())
         folder = private_folder(notes_folder()) / f"{uuid.uuid4().hex[:8]}.{os.getpid()}.part"
@@ -42,20 +45,20 @@ def scratch() -> Iterator[tuple[Path, Lock]]:
 
 
 def sweep_scratch() -> None:
-    """Take away the folders that killed processes had for a while, once what they left running there is ended."""
+    """Remove the temporary folders of killed processes, once what they left running there is ended."""
     for folder in notes_folder().glob("*.part"):
         writer = folder.suffixes[-2].removeprefix(".") if len(folder.suffixes) > 1 else ""
         if folder.is_dir() and not folder.is_symlink() and writer.isdecimal() and not alive(int(writer)):
-            _end(folder)
+            _remove(folder)
 
 
-def _end(folder: Path) -> None:
+def _remove(folder: Path) -> None:
     lock = Lock(folder / LOCK)
     try:
         if lock.take():
             return
     except WorkFailed:
-        pass  # something else stands in the lock's place
+        pass  # something else stands where the lock should be
     for _try in range(TRIES):
         shutil.rmtree(folder, ignore_errors=True)
         if not folder.exists():

@@ -1,4 +1,4 @@
-"""Names that several indexes hold with different files: whose the installer takes, told before it is installed.
+"""Finds package names that several indexes hold with different files, and which of them the installer would take.
 
 Installers take the best version of all indexes, so whoever may publish a name in one of them can stand in for another's
 package of that name ("dependency confusion"). A mirror holds the same files and is no rival; nor is one that lags
@@ -9,8 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from packaging.version import Version
-
 from assistant.host.download import file_name
 from assistant.host.index import Found, Network, list_each, wheel_version
 from assistant.i18n import Message, Text, _, ngettext
@@ -20,7 +18,7 @@ from assistant.model.plan import Wheel, of_torch_family
 from assistant.model.record import Record
 from assistant.privacy import Policy, redact
 
-SECONDS = 10.0
+SECONDS = 10.0  # chosen: the most that a user waits for the look at all indexes
 
 Listing = Mapping[tuple[str, str], Found]
 
@@ -38,7 +36,7 @@ class Shadow(Record, frozen=True):
 
 
 class Shadows(Record, frozen=True):
-    """What a look at all indexes gave: shadowed names, and the indexes that could not be asked, with the reason."""
+    """The result of a look at all indexes: shadowed names, and the indexes that did not answer, with the reason."""
 
     found: tuple[Shadow, ...] = ()
     silent: dict[str, Text] = {}
@@ -59,35 +57,35 @@ def shadows(
     rivals = sorted({name for (name, _url), found in more.items() if found.wheels})
     first = list_each(rivals, index_urls=index_urls[:1], timeout=seconds, network=network)
     both = {**first, **more}
-    told = (_shadow(package, index_urls, both, own) for package in packages if package.name in rivals)
-    silent = {one.source: one.reason for found in both.values() for one in found.asked if one.status == "unreachable"}
-    return Shadows(found=tuple(filter(None, told)), silent=silent)
+    found = (_shadow(package, index_urls, both, own) for package in packages if package.name in rivals)
+    silent = {one.source: one.reason for looks in both.values() for one in looks.asked if one.status == "unreachable"}
+    return Shadows(found=tuple(filter(None, found)), silent=silent)
 
 
 def findings(found: Shadows) -> tuple[Finding, ...]:
-    """Say which names stand in several indexes, and which indexes could not be asked."""
-    told = [_shadowed(one) for one in found.found]
+    """Return findings for the names that several indexes hold, and for the indexes that did not answer."""
+    result = [_shadowed(one) for one in found.found]
     if found.silent:
         text = _(
-            "Whether another index holds the same names is not known: {reasons}.",
+            "Could not check whether another index has the same package names: {reasons}.",
             reasons=tuple(
                 Message("{source}: {reason}").format(source=source, reason=reason)
                 for source, reason in sorted(found.silent.items())
             ),
         )
-        out = Remedy(text=_("Restore the index, or take it out of pip's and uv's settings."))
-        told.append(Finding(key="index-not-asked", severity=Severity.WARNING, text=text, remedies=(out,)))
-    return tuple(told)
+        fix = Remedy(text=_("Restore the index, or remove it from pip's and uv's settings."))
+        result.append(Finding(key="index-not-asked", severity=Severity.WARNING, text=text, remedies=(fix,)))
+    return tuple(result)
 
 
 def without_hash(packages: Iterable[Package]) -> tuple[Finding, ...]:
-    """Name the packages whose index tells no hash: what arrives cannot be compared with what was meant."""
+    """Return a finding for the packages whose index gives no hash: what arrives cannot be compared with anything."""
     names = [package.name for package in packages if not package.sha256 and "://" in package.url]
     if not names:
         return ()
     text = ngettext(
-        "The index gives no hash for {names}, so its file cannot be checked.",
-        "The index gives no hash for {names}, so their files cannot be checked.",
+        "The index gives no hash for {names}, so its file cannot be verified.",
+        "The index gives no hash for {names}, so their files cannot be verified.",
         len(names),
         names=", ".join(names),
     )
@@ -95,6 +93,7 @@ def without_hash(packages: Iterable[Package]) -> tuple[Finding, ...]:
 
 
 def _shadow(package: Package, index_urls: Sequence[str], listing: Listing, own: str | None) -> Shadow | None:
+    """Return the indexes with other files under a package's name; None where there are none, or on purpose."""
     held = {url: listing[package.name, url].wheels for url in index_urls if listing[package.name, url].wheels}
     taken = _taken(package, held)
     if taken is None and package.url.startswith("file:"):
@@ -103,7 +102,7 @@ def _shadow(package: Package, index_urls: Sequence[str], listing: Listing, own: 
         return None
     alike = {taken} if taken is None else _alike(taken, held)
     others = {
-        _named(url): str(_newest(wheels))
+        _named(url): str(max(map(wheel_version, wheels)))
         for url, wheels in held.items()
         if url not in alike and not any(_same(one, package) for one in wheels)
     }
@@ -113,25 +112,21 @@ def _shadow(package: Package, index_urls: Sequence[str], listing: Listing, own: 
 
 def _taken(package: Package, held: Mapping[str, Sequence[Wheel]]) -> str | None:
     """Find the index that a file comes from: by its address, else by its content, else by its name."""
-    tests: tuple[Callable[[Wheel, Package], bool], ...] = (_same_address, _same, _same_name)
-    told = (url for test in tests for url, wheels in held.items() if any(test(one, package) for one in wheels))
-    return next(told, None)
-
-
-def _same_address(wheel: Wheel, package: Package) -> bool:
-    return wheel.url == package.url
+    name = file_name(package.url)
+    tests: tuple[Callable[[Wheel], bool], ...] = (
+        lambda wheel: wheel.url == package.url,
+        lambda wheel: _same(wheel, package),
+        lambda wheel: wheel.filename == name and not (wheel.sha256 and package.sha256),
+    )
+    return next((url for test in tests for url, wheels in held.items() if any(map(test, wheels))), None)
 
 
 def _same(wheel: Wheel, package: Package) -> bool:
     return bool(package.sha256) and (wheel.filename, wheel.sha256) == (file_name(package.url), package.sha256)
 
 
-def _same_name(wheel: Wheel, package: Package) -> bool:
-    return wheel.filename == file_name(package.url) and not (wheel.sha256 and package.sha256)
-
-
 def _alike(taken: str, held: Mapping[str, Sequence[Wheel]]) -> set[str]:
-    """Name the indexes that hold the same package as the one that is taken: its mirrors, and theirs.
+    """Return the indexes that hold the same package as the one that is taken: its mirrors, and theirs.
 
     Two mirrors that each hold a part have no file in common; the whole index beside them tells that they belong to it.
     """
@@ -143,14 +138,10 @@ def _alike(taken: str, held: Mapping[str, Sequence[Wheel]]) -> set[str]:
 
 
 def _mirrors(wheels: Sequence[Wheel], others: Sequence[Wheel]) -> bool:
-    """Tell whether two indexes hold the same package: files in common, and none of one name with another content."""
+    """Return whether two indexes hold the same package: files in common, and none of one name with another content."""
     known = {one.filename: one.sha256 for one in wheels}
     common = [one for one in others if one.filename in known]
     return bool(common) and all(one.sha256 and one.sha256 == known[one.filename] for one in common)
-
-
-def _newest(wheels: Sequence[Wheel]) -> Version:
-    return max(map(wheel_version, wheels))
 
 
 def _named(url: str) -> str:
@@ -160,7 +151,7 @@ def _named(url: str) -> str:
 def _shadowed(one: Shadow) -> Finding:
     others = ", ".join(f"{url} ({version})" for url, version in one.others.items())
     text = _(
-        "{name} {version} would be taken from {taken}; other files under the same name are in {others}.",
+        "{name} {version} would come from {taken}; other indexes have different files under that name: {others}.",
         name=one.name,
         version=one.version,
         taken=one.taken,
@@ -169,7 +160,7 @@ def _shadowed(one: Shadow) -> Finding:
     remedies = [
         Remedy(
             text=_(
-                "If it is to come from {index}, ask for its version: --pin {name}=={version}.",
+                "If you want the one from {index}, pin its version: --pin {name}=={version}.",
                 index=url,
                 name=one.name,
                 version=version,
@@ -177,5 +168,5 @@ def _shadowed(one: Shadow) -> Finding:
         )
         for url, version in one.others.items()
     ]
-    out = Remedy(text=_("Or take the index out of pip's and uv's settings that this name is not to come from."))
-    return Finding(key="name-in-several-indexes", severity=Severity.WARNING, text=text, remedies=(*remedies, out))
+    fix = Remedy(text=_("Or remove the index that you do not trust from pip's and uv's settings."))
+    return Finding(key="name-in-several-indexes", severity=Severity.WARNING, text=text, remedies=(*remedies, fix))

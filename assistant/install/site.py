@@ -1,4 +1,4 @@
-"""What stands in an environment before we touch it, asked of its own Python, and read into a value."""
+"""What an environment holds, asked of its own Python."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Distribution(Record, frozen=True):
 class Site(Record, frozen=True):
     """An interpreter with what is installed for it; `path` is its `sys.path`, `pip` the Python that `pip` serves.
 
-    `stamp` tells when its folders of packages last changed.
+    `stamp` is when its folders of packages last changed.
     """
 
     prefix: str
@@ -50,21 +50,21 @@ class Site(Record, frozen=True):
 
     @property
     def minor(self) -> str:
-        """Give the Python as plans name it, such as "3.12", or "3.13t" where it runs threads freely."""
+        """The Python as plans name it, such as "3.12", or "3.13t" for a free-threaded one."""
         return ".".join(self.version.split(".")[:2]) + ("t" if self.version.endswith("t") else "")
 
     @property
     def versions(self) -> dict[str, str]:
-        """Give what is installed in the environment itself, by canonical name."""
+        """The versions of what is installed in the environment itself, by canonical name."""
         return {canonicalize_name(one.name): one.version for one in self.own}
 
     @property
     def own(self) -> tuple[Distribution, ...]:
-        """Give the distributions below the prefix: not those of the user site, of PYTHONPATH or of the base."""
+        """The distributions below the prefix: not those of the user site, of PYTHONPATH or of the base Python."""
         return tuple(one for one in self.distributions if Path(one.place).is_relative_to(self.prefix))
 
 
-# Runs in the environment's own Python, whichever version that is; says one JSON object.
+# Runs in the environment's own Python, whichever version that is; prints one JSON object.
 PROBE = r"""
 import json, os, shutil, site, sys, sysconfig
 from importlib import metadata
@@ -99,7 +99,7 @@ print(json.dumps({"prefix": sys.prefix, "base_prefix": sys.base_prefix, "python"
 
 
 def interpreter(target: Path) -> Path:
-    """Give the path of an environment's Python."""
+    """Return the path of an environment's Python."""
     if os.name == "nt":
         script = target / "Scripts" / "python.exe"
         return script if script.exists() or not (target / "python.exe").exists() else target / "python.exe"  # conda
@@ -107,7 +107,7 @@ def interpreter(target: Path) -> Path:
 
 
 def python_of(target: Path) -> Path:
-    """Give the interpreter of a target: of an environment's folder, or the target itself where it is a program."""
+    """Return the interpreter of a target: an environment's, or the target itself where it is a program."""
     return target if target.is_file() else interpreter(target)
 
 
@@ -118,14 +118,14 @@ def package_folders(prefix: Path) -> list[Path]:
 
 
 def is_environment(target: Path) -> bool:
-    """Tell whether a target is an environment that stands: made by venv, virtualenv, uv, conda, or a Python named."""
+    """Return whether a target is an environment of venv, virtualenv, uv or conda, or a Python."""
     if target.is_file():
         return os.access(target, os.X_OK)
     return python_of(target).is_file() and ((target / "pyvenv.cfg").is_file() or (target / "conda-meta").is_dir())
 
 
 def look_at(target: Path, host: Host) -> Site:
-    """Ask an environment's Python what stands there; raise `BadInput` when it does not answer."""
+    """Ask an environment's Python what it holds; raise `BadInput` when it does not answer."""
     python = python_of(target)
     before = _stamp(python)
     answer = host.run(str(python), "-B", "-c", PROBE)  # -B: looking leaves no trace
@@ -140,7 +140,7 @@ def look_at(target: Path, host: Host) -> Site:
 
 
 def still(site: Site, host: Host) -> Site:
-    """Give what stands in an environment now: the same, unless anything was installed or removed since the last look.
+    """Return what an environment holds now: `site` itself, unless anything was installed or removed since.
 
     Raises `BadInput` when its Python does not answer any more.
     """
@@ -148,7 +148,7 @@ def still(site: Site, host: Host) -> Site:
 
 
 def _stamp(python: Path) -> tuple[int, ...]:
-    """Every installer makes or removes a folder `*.dist-info`, which changes the time of the folder around it."""
+    """Return times that change with every installation: it adds or removes a folder `*.dist-info`."""
     folders = [folder for place in (python.parent.parent, python.parent) for folder in package_folders(place)]
     with suppress(OSError):
         return tuple(path.stat().st_mtime_ns for path in (python, *folders)) if folders else ()
@@ -160,9 +160,9 @@ def installed_files(site: Site, names: Iterable[str]) -> list[str]:
 
     Raises `BadInput` for a distribution that does not say which files are its own.
     """
-    gone = set(names)
-    going = [one for one in site.own if canonicalize_name(one.name) in gone]
-    return [_inside(site, one, name) for one in going for name in _record(one)]
+    wanted = set(names)
+    distributions = [one for one in site.own if canonicalize_name(one.name) in wanted]
+    return [_inside(site, one, name) for one in distributions for name in _record(one)]
 
 
 def _record(one: Distribution) -> tuple[str, ...]:
@@ -170,7 +170,7 @@ def _record(one: Distribution) -> tuple[str, ...]:
     if not found:
         raise BadInput(
             _(
-                "{name} {version} does not say which files are its own, so it cannot be replaced safely.",
+                "{name} {version} does not list its files, so it cannot be replaced safely.",
                 name=one.name,
                 version=one.version,
             ),
@@ -183,7 +183,7 @@ def _inside(site: Site, one: Distribution, name: str) -> str:
     path = os.path.normpath(os.path.join(one.place, name))  # noqa: PTH118 - ten times faster for 20,000 files
     if not path.startswith(site.prefix + os.sep):
         raise BadInput(
-            _("{name} has a file outside of its environment: {path}.", name=one.name, path=path),
+            _("{name} has a file outside its environment: {path}.", name=one.name, path=path),
             hint=_("Remove it with the tool that installed it, or choose a new environment."),
         )
     return path[len(site.prefix) + 1 :].replace(os.sep, "/")

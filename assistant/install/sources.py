@@ -1,4 +1,4 @@
-"""Where packages come from on this machine, as the user's pip, uv and options say, and what the user agreed to."""
+"""Where packages come from, by the settings of pip and uv and by options; and what the user agreed to."""
 
 from __future__ import annotations
 
@@ -24,8 +24,9 @@ from assistant.model.machine import Machine
 from assistant.model.plan import Planning
 from assistant.model.record import Record
 
-LOOK_SECONDS = 5.0
-SIZE_SECONDS = 2.0
+LOOK_SECONDS = 5.0  # chosen: what a user waits for a plan while an index is down
+SIZE_SECONDS = 2.0  # chosen: sizes are nice to have
+# The variables of uv that decide where packages come from (docs.astral.sh/uv/reference/environment).
 UV_NAMES = (
     "UV_DEFAULT_INDEX",
     "UV_EXTRA_INDEX_URL",
@@ -39,15 +40,15 @@ UV_NAMES = (
 )
 
 
-# Also for the ways out that a diagnosis carries out: no line that we start builds a package that nobody agreed to.
+# Also for the fixes that a diagnosis applies: no command that we start builds a package without the user's consent.
 ONLY_WHEELS = {"UV_NO_BUILD": "1", "PIP_ONLY_BINARY": ":all:"}
 
 
 class Consent(Record, frozen=True):
     """What the user agreed to beforehand, and whether anything may be asked.
 
-    `built` names packages whose source may be built; without `builds` none is, and nobody is asked. `indexes` may win a
-    name that others hold, too; without `asks` such a name is told and nothing more, for a look that installs nothing.
+    `built` names packages whose source may be built; without `builds` none is, and nobody is asked. `indexes` may be
+    taken from where others hold the same name; without `asks` such a name is only reported, as nothing is installed.
     """
 
     built: tuple[str, ...] = ()
@@ -57,7 +58,7 @@ class Consent(Record, frozen=True):
 
 
 class Sources:
-    """The package sources of this user; pip is asked for its settings once.
+    """The package sources of this user; pip is asked for its settings only once.
 
     `index_url` replaces the index of every plan, `find_links` adds folders of wheels, `offline` stays off the network,
     `installer` is the program that installs. `seconds` is the most that a look at all sources may take. `keep` and
@@ -86,14 +87,14 @@ class Sources:
         self._find_links = tuple(find_links)
         self._asking = threading.Lock()
 
-    def look_ahead(self) -> None:
-        """Get ready on another thread, while a machine is detected, for the plan's look at the indexes."""
-        Ahead(lambda: self.settings)  # pip needs a third of a second to tell its settings
+    def warm_up(self) -> None:
+        """Prepare the look at the indexes on other threads, while the machine is being detected."""
+        Ahead(lambda: self.settings)  # pip needs a third of a second to print its settings
         Ahead(warm_up)
 
     @property
     def settings(self) -> PipSettings:
-        """Give pip's settings, asked for once, whichever thread wants them first."""
+        """Pip's settings, asked for once, whichever thread wants them first."""
         with self._asking:
             return self._settings
 
@@ -107,44 +108,41 @@ class Sources:
 
     @cached_property
     def environment(self) -> dict[str, str]:
-        """Give the variables that make uv look where pip would, and pip where the user's options say."""
-        said = {name: self._host.variable(name) for name in UV_NAMES}
-        known = {name: answer.text for name, answer in said.items() if answer}
-        told = uv_environment(self.settings, known) | pip_environment(self._find_links and self.settings.find_links)
-        told |= self._uv_configuration | ONLY_WHEELS
-        told["PYTHONSAFEPATH"] = "1"  # `python -m pip` would take a `pip` that lies in the folder where we stand
-        return told | ({"UV_OFFLINE": "1", "PIP_NO_INDEX": "1"} if self.offline else {})
+        """The variables that make uv look where pip would, and pip where the user's options say."""
+        answers = {name: self._host.variable(name) for name in UV_NAMES}
+        known = {name: answer.text for name, answer in answers.items() if answer}
+        variables = uv_environment(self.settings, known)
+        variables |= pip_environment(self._find_links and self.settings.find_links)
+        variables |= self._uv_configuration | ONLY_WHEELS
+        variables["PYTHONSAFEPATH"] = "1"  # `python -m pip` would take a `pip` that lies in the current folder
+        return variables | ({"UV_OFFLINE": "1", "PIP_NO_INDEX": "1"} if self.offline else {})
 
     @cached_property
     def _uv_configuration(self) -> dict[str, str]:
-        """Keep uv to the user's own configuration: a `uv.toml` of the folder that we stand in may be a stranger's."""
+        """The variable that keeps uv to the user's own configuration: one in the current folder may be a stranger's."""
         if self._host.variable("UV_CONFIG_FILE").text or self._host.variable("UV_NO_CONFIG").text:
             return {}
-        found = next((path for path in self._uv_files if self._host.read(path)), None)
-        return {"UV_CONFIG_FILE": found} if found else {"UV_NO_CONFIG": "1"}
-
-    @property
-    def _uv_files(self) -> tuple[str, ...]:
-        """Name where uv looks for its user's configuration, and then for the system's."""
-        home = self._host.variable("APPDATA").text or self._host.variable("XDG_CONFIG_HOME").text
+        # Where uv looks: the user's file, then the system's (docs.astral.sh/uv/concepts/configuration-files).
+        user = self._host.variable("APPDATA").text or self._host.variable("XDG_CONFIG_HOME").text
+        user = user or f"{self._host.variable('HOME').text}/.config"
         system = self._host.variable("PROGRAMDATA").text or "/etc"
-        return tuple(
-            f"{folder}/uv/uv.toml" for folder in (home or f"{self._host.variable('HOME').text}/.config", system)
-        )
+        files = (f"{folder}/uv/uv.toml" for folder in (user, system))
+        found = next((path for path in files if self._host.read(path)), None)
+        return {"UV_CONFIG_FILE": found} if found else {"UV_NO_CONFIG": "1"}
 
     @cached_property
     def uv_indexes(self) -> tuple[str, ...]:
-        """Name the indexes of uv's own configuration: their files need the passwords that stand there."""
-        return uv_indexes(self._uv_told)
+        """The indexes of uv's own configuration: their files need the passwords that stand there."""
+        return uv_indexes(self._uv_toml)
 
     @cached_property
-    def _uv_told(self) -> str:
-        """Read uv's own configuration."""
-        told = self._host.variable("UV_CONFIG_FILE").text or self._uv_configuration.get("UV_CONFIG_FILE")
-        return self._host.read(told).text if told else ""
+    def _uv_toml(self) -> str:
+        """The text of uv's own configuration, "" where there is none."""
+        file = self._host.variable("UV_CONFIG_FILE").text or self._uv_configuration.get("UV_CONFIG_FILE")
+        return self._host.read(file).text if file else ""
 
-    def in_play(self, own: str | None) -> tuple[str, ...]:
-        """Name the indexes that the installer asks for any package, the first one first; `own` is that of the plan.
+    def consulted(self, own: str | None) -> tuple[str, ...]:
+        """Return the indexes that the installer asks for any package, in order of priority; `own` is the plan's.
 
         uv asks the plan's index for torch's family alone, pip for everything.
         """
@@ -152,15 +150,17 @@ class Sources:
             return tuple(filter(self.may_ask, self.indexes()))
         if self.installer == "pip":
             return tuple(dict.fromkeys((*self.indexes(), *filter(None, [own]))))
-        said = {name: self._host.variable(name).text for name in UV_NAMES}
-        default, others = uv_default(self._uv_told), uv_indexes(self._uv_told, explicit=False)
-        first = said["UV_DEFAULT_INDEX"] or said["UV_INDEX_URL"] or self.settings.index_url or default or DEFAULT_INDEX
-        told = said["UV_INDEX"] or said["UV_EXTRA_INDEX_URL"]
-        more = told.split() if told else self.settings.extra_index_urls
-        named = (url.rpartition("=")[2] if "=" in url.partition("://")[0] else url for url in (first, *more))
-        return (
-            () if self.settings.no_index else tuple(dict.fromkeys((*named, *(url for url in others if url != default))))
-        )
+        if self.settings.no_index:
+            return ()
+        variables = {name: self._host.variable(name).text for name in UV_NAMES}
+        default, others = uv_default(self._uv_toml), uv_indexes(self._uv_toml, explicit=False)
+        configured = self.settings.index_url or default or DEFAULT_INDEX
+        first = variables["UV_DEFAULT_INDEX"] or variables["UV_INDEX_URL"] or configured
+        extra = variables["UV_INDEX"] or variables["UV_EXTRA_INDEX_URL"]
+        more = extra.split() if extra else self.settings.extra_index_urls
+        # uv allows names before addresses: UV_INDEX="torch=https://download.pytorch.org/whl/cpu"
+        urls = (url.rpartition("=")[2] if "=" in url.partition("://")[0] else url for url in (first, *more))
+        return tuple(dict.fromkeys((*urls, *(url for url in others if url != default))))
 
     def find(self, index_url: str | None, python: str, machine: Machine) -> Found:
         """Find torch wheels that fit a machine and a Python in one index, or in pip's own sources (None)."""
@@ -186,16 +186,16 @@ class Sources:
         return wheel_sizes([wheel.url for wheel in wheels], timeout=SIZE_SECONDS, network=self.settings.network)
 
     def variable(self, name: str) -> str:
-        """Give the value of an environment variable, "" where it is not set."""
+        """Return the value of an environment variable, "" where it is not set."""
         return self._host.variable(name).text
 
     @property
     def own_indexes(self) -> tuple[str, ...]:
-        """Name the indexes that the user's pip or command line names."""
+        """The indexes that the user's pip or command line names."""
         return (self.index_url, *self.settings.index_urls)
 
     def indexes(self, own: str | None = None) -> tuple[str, ...]:
-        """Name one index, or those that pip asks: where none is configured as the first, that is its default."""
+        """Return one index (`own`), or those that pip asks; its default is among them unless another is configured."""
         if own is not None:
             return (own,)
         named = self.settings.index_urls
@@ -203,21 +203,17 @@ class Sources:
         return (DEFAULT_INDEX, *named) if default else named
 
     def may_ask(self, source: str) -> bool:
-        """Tell whether a source may be asked: only folders when offline."""
+        """Return whether a source may be asked: only folders when offline."""
         on_disk = source.startswith("file:") or ("://" not in source and source != DEFAULT_INDEX)
         return on_disk or not self.offline
 
 
 def known_index(url: str, catalog: Catalog, own: Iterable[str] = ()) -> bool:
-    """Tell whether an index is in the catalogue, or one that the user's own pip or command line names."""
+    """Return whether an index is in the catalogue, or one that the user's own pip or command line names (`own`)."""
     if url.rstrip("/") in {address.rstrip("/") for address in own if address}:
         return True
     listed = [catalog.index_url(variant) or "" for variant in ("cpu", "nightly/cpu", "amd-index")]
     listed += [mirror.url.replace("{variant}", "cpu") for mirror in catalog.mirrors if mirror.serves != "pypi"]
-    return any(_below(url, known) for known in listed)
-
-
-def _below(url: str, known: str) -> bool:
-    """Compare with the folder above a variant's own, scheme and server included."""
-    folder = known.rstrip("/").removesuffix("/cpu").removesuffix("/nightly") + "/"
-    return f"{url}/".startswith(folder) and ".." not in url and "%" not in url
+    # The folder above a variant's own, with scheme and server: https://download.pytorch.org/whl/
+    folders = (index.rstrip("/").removesuffix("/cpu").removesuffix("/nightly") + "/" for index in listed)
+    return f"{url}/".startswith(tuple(folders)) and ".." not in url and "%" not in url

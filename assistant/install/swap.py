@@ -1,4 +1,4 @@
-"""Changes an environment by renames alone, each of which can be taken back: old files step aside, new ones step in.
+"""Changes an environment by renames alone, each of which can be undone: old files step aside, new ones step in.
 
 Nothing is copied and nothing is written into a file that was there, so it costs the same for any size, the old files
 come back as the very same files, and a kill between two renames leaves nothing that the next start cannot undo.
@@ -22,8 +22,8 @@ from assistant.model.record import Record
 
 CACHE = "__pycache__"
 KEPT = "assistant-set-aside"
-INSTALLERS_LOCK = ".lock"  # uv leaves it in a folder that it installs into
-Identity = tuple[int, int, int]
+INSTALLERS_LOCK = ".lock"  # `uv pip install --prefix` leaves it in that folder (uv 0.13)
+Identity = tuple[int, int, int]  # st_ino, st_size, st_mtime_ns
 
 
 class Change(Record, frozen=True):
@@ -45,8 +45,8 @@ def recorded_files(record: str) -> tuple[str, ...]:
 def change_for(prefix: Path, staged: Path, old: Iterable[str], ours: Iterable[str] = ()) -> Change:
     """List what has to move so that `staged` takes the place of the files `old` (paths relative to the environment).
 
-    Modules take their compiled twins along; a file that is nobody's but stands where a new one comes steps aside too,
-    and is spared unless it is one of `ours`. A folder of which nothing stays, or that is not there, moves as a whole.
+    Modules take their compiled twins along; a file of no package that stands where a new one comes steps aside too, and
+    is spared unless it is one of `ours`. A folder of which nothing stays, or that is not there, moves as a whole.
     """
     old = set(old)
     coming = [name for name, _entry in _files(staged) if name != INSTALLERS_LOCK]
@@ -71,10 +71,10 @@ def swap(change: Change, prefix: Path, staged: Path, aside: Path) -> None:
 def put_back(
     change: Change, prefix: Path, staged: Path, aside: Path, known: Mapping[str, Identity]
 ) -> tuple[Path, ...]:
-    """Take the change back, however far it came; done twice, the second time finds nothing to do.
+    """Undo the change, however far it came; done twice, the second time finds nothing to do.
 
     What stands in the way or among the new files and is not in `known` was made by somebody else since: it is moved
-    into a folder of the target, whose path is answered, and never deleted. Raises `WorkFailed` where a folder has
+    into a folder of the target, whose path is returned, and never deleted. Raises `WorkFailed` where a folder has
     become a link that leads out of the environment.
     """
     if change == Change():
@@ -88,7 +88,7 @@ def put_back(
         kept.take(staged, name)
     for name in change.goes:
         if os.path.lexists(aside / name):
-            _clear(prefix, name, kept)
+            _make_way(prefix, name, kept)
             _move(name, aside, prefix)
     for twin in _twins(prefix, set(change.comes)):
         if not {twin, *_parents(twin)} & {*change.goes}:
@@ -98,7 +98,7 @@ def put_back(
 
 
 def spare(change: Change, prefix: Path, aside: Path) -> tuple[Path, ...]:
-    """Move the user's own files from among what went into a folder of the target, whose path is answered."""
+    """Move the user's own files from among what went into a folder of the target, whose path is returned."""
     kept = _Kept(prefix)
     for name in change.spared:
         if os.path.lexists(aside / name):
@@ -106,8 +106,8 @@ def spare(change: Change, prefix: Path, aside: Path) -> tuple[Path, ...]:
     return kept.folders
 
 
-def _clear(prefix: Path, name: str, kept: _Kept) -> None:
-    """Make room for what comes back: what Python compiled since can go, all else is kept."""
+def _make_way(prefix: Path, name: str, kept: _Kept) -> None:
+    """Clear the place of what comes back: what Python compiled since can go, all else is kept."""
     if _is_only_compiled(prefix / name):
         shutil.rmtree(prefix / name)
     elif os.path.lexists(prefix / name):
@@ -122,8 +122,11 @@ class _Kept:
         self._folder: Path | None = None
 
     def take(self, source: Path, name: str) -> None:
+        """Move a file or a folder in, by its path below `source`."""
         if self._folder is None:
-            self._folder = _free(self._prefix / f"{KEPT}-{time.strftime('%Y%m%d-%H%M%S')}")
+            first = self._prefix / f"{KEPT}-{time.strftime('%Y%m%d-%H%M%S')}"
+            numbered = (first.with_name(f"{first.name}-{number}") for number in itertools.count(2))
+            self._folder = next(one for one in itertools.chain([first], numbered) if not os.path.lexists(one))
             self._folder.mkdir()
         _move(name, source, self._folder)
 
@@ -132,18 +135,13 @@ class _Kept:
         return (self._folder,) if self._folder else ()
 
 
-def _free(path: Path) -> Path:
-    numbered = (path.with_name(f"{path.name}-{number}") for number in itertools.count(2))
-    return next(one for one in itertools.chain([path], numbered) if not os.path.lexists(one))
-
-
 def identities(folder: Path) -> dict[str, Identity]:
-    """Give the identity of each file and link below a folder, by its path there: number, size, time of change in ns."""
+    """Return the identity of each file and link below a folder, by its path there: inode, size, mtime in ns."""
     return {name: _identity(entry) for name, entry in _files(folder)}
 
 
 def _foreign(staged: Path, known: Mapping[str, Identity]) -> list[str]:
-    """List what lies below a folder and is not what we put there; of a folder that we did not make, the folder alone.
+    """List what lies below a folder and was not put there by us; of a folder that we did not make, the folder alone.
 
     Compiled modules are nobody's work: Python makes them whenever it pleases.
     """
@@ -182,14 +180,14 @@ def _files(folder: Path) -> Iterator[tuple[str, os.DirEntry[str]]]:
 
 
 def _is_only_compiled(path: Path) -> bool:
-    """Tell whether a folder holds nothing but compiled modules."""
+    """Return whether a folder holds nothing but compiled modules."""
     if path.is_symlink() or not path.is_dir():
         return False
     return all(name.endswith(".pyc") and CACHE in (path.name, *name.split("/")[:-1]) for name, _entry in _files(path))
 
 
 def is_below(name: str) -> bool:
-    """Tell whether a name is relative and normal, so that it can only mean something below the target."""
+    """Return whether a name is relative and normal, so that it can only mean something below the target."""
     parts = name.split("/")
     odd = "\\" in name or ":" in parts[0] if os.name == "nt" else False
     return not (odd or "\0" in name or any(part in {"", ".", ".."} for part in parts))
@@ -206,7 +204,7 @@ def check_inside(prefix: Path, names: Iterable[str]) -> None:
         if not f"{real}/".startswith(f"{root}/"):
             raise WorkFailed(
                 _(
-                    "{path} leads out of the environment, to {real}, and nothing is moved through it.",
+                    "{path} leads out of the environment to {real}; nothing is moved through it.",
                     path=prefix / parent,
                     real=real,
                 ),
@@ -214,8 +212,32 @@ def check_inside(prefix: Path, names: Iterable[str]) -> None:
             )
 
 
+def check_movable(prefix: Path, names: Iterable[str]) -> None:
+    """Raise `WorkFailed` when a folder that holds one of the names cannot be written, or no rename reaches it.
+
+    Renames do not leave a file system, and none is made through a link that leads out of the environment.
+    """
+    names = tuple(names)
+    check_inside(prefix, names)
+    device = prefix.stat().st_dev
+    for folder in {prefix, *((prefix / name).parent for name in names)}:
+        if folder.is_dir() and not os.access(folder, os.W_OK | os.X_OK):
+            raise WorkFailed(
+                _("You don't have permission to write to {path}.", path=folder),
+                hint=_("Leave --target out to get a new environment."),
+            )
+        if folder.is_dir() and folder.stat().st_dev != device:
+            raise WorkFailed(
+                _(
+                    "{path} is on another file system than the environment, so nothing can be moved into it safely.",
+                    path=folder,
+                ),
+                hint=_("Leave --target out to get a new environment."),
+            )
+
+
 def _gathered(prefix: Path, folder: str, going: set[str], parents: set[str]) -> tuple[list[str], bool]:
-    """List what goes from a folder, and tell whether nothing stays in it: such a folder goes as one."""
+    """List what goes from a folder, and whether nothing stays in it: such a folder goes as one."""
     found: list[str] = []
     nothing_stays = bool(folder)
     with os.scandir(prefix / folder) as entries:

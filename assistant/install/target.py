@@ -1,59 +1,146 @@
-"""Where an environment goes, and whether it may go there."""
+"""Where an environment goes, what stands there already, and whether it may be made or changed there."""
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Literal
 
 from assistant.host.base import Host
+from assistant.host.files import read_plain, write_whole
 from assistant.host.folders import user_data
-from assistant.i18n import Message, Text, _
+from assistant.i18n import Text, _
 from assistant.install.journal import entry_of
+from assistant.install.project import environment_of
+from assistant.install.protect import CONSTRAINTS, PIP_FILE
+from assistant.install.site import Site, interpreter, is_environment, look_at
+from assistant.install.swap import check_movable
 from assistant.install.work import refuse_unknown
 from assistant.model.errors import BadInput, WorkFailed
 from assistant.model.plan import DISK_FACTOR, Plan
+from assistant.model.record import Record, from_json, to_json
+from assistant.model.report import Environment
+from assistant.privacy import Policy, redact
 
 MARKER = "assistant-environment.json"  # stands in every environment that was made here and finished
-LONGEST_PATH = 240  # Windows ends at 260, and packages need some of it
+OWN_FILES = (CONSTRAINTS, PIP_FILE, MARKER)  # what an installation adds to the files of packages
+LONGEST_PATH = 240  # Windows ends at 260 (MAX_PATH), and packages need some of it
 
 
-def environments() -> Path:
-    """Name the folder of the environments that the assistant makes."""
+class Marker(Record, frozen=True, kw_only=True):
+    """The content of an environment's marker file: the plan that it was made for, and what it holds."""
+
+    schema: Literal[1] = 1
+    plan: Plan
+    environment: Environment
+
+
+def write_marker(folder: Path, plan: Plan, environment: Environment) -> None:
+    """Mark the environment that is being made in a folder as ours."""
+    write_whole(folder / MARKER, to_json(redact(Marker(plan=plan, environment=environment), Policy.USABLE), indent=1))
+
+
+def read_marker(target: Path) -> Marker | None:
+    """Read the marker of an environment; None for any other folder, and for an environment whose Python is gone."""
+    try:
+        marker = from_json(read_plain(target / MARKER), Marker, MARKER)
+    except (OSError, BadInput):
+        return None
+    return marker if interpreter(target).exists() and marker.environment.path == str(target) else None
+
+
+def is_ours(target: Path) -> bool:
+    """Return whether the assistant made this environment and finished it."""
+    return (target / MARKER).is_file()
+
+
+def environments_folder() -> Path:
+    """Return the folder of the environments that the assistant makes."""
     return user_data() / "envs"
 
 
 def default_target(plan: Plan) -> Path:
-    """Name the plan's own folder among them."""
-    return environments() / f"{plan.backend.value}-torch{plan.torch}-py{plan.python}".replace("/", "-")
+    """Return the folder for a plan's environment where the user names none."""
+    return environments_folder() / f"{plan.backend.value}-torch{plan.torch}-py{plan.python}".replace("/", "-")
 
 
-def is_ours(target: Path) -> bool:
-    """Tell whether the assistant made this environment and finished it."""
-    return (target / MARKER).is_file()
+def find_target(text: str, host: Host) -> tuple[Path, Site | None]:
+    """Return the folder that a target names, and what stands there when it is an environment.
 
-
-def check_target(target: Path) -> None:
-    """Refuse a target that a new environment must not or cannot use.
-
-    Raises `BadInput` when something else is there, `WorkFailed` when the folder cannot be written.
+    A target is "kernel" (this Python's environment), or the path of an environment, of its Python, or of the project of
+    uv or pixi that keeps it.
     """
+    own = Path(str(host.facts("platform").get("executable", "")))
+    target = own if text == "kernel" else Path(text).expanduser().absolute()
+    check_path(target)
+    target = environment_of(target)
+    return target, look_at(target, host) if is_environment(target) else None
+
+
+def target_for(plan: Plan, text: str, host: Host) -> tuple[Path, Site | None]:
+    """Return where a plan's environment goes, as `find_target` does; "" and "new" stand for the plan's own folder.
+
+    Raises `BadInput` for an environment of another Python than the plan's.
+    """
+    target, site = find_target(str(default_target(plan)) if text in {"", "new"} else text, host)
+    if site and site.minor != plan.python:
+        raise BadInput(
+            _(
+                "The plan is for Python {plan}, and {path} has Python {version}.",
+                plan=plan.python,
+                path=target,
+                version=site.version,
+            ),
+            hint=_("Plan with --python {version}.", version=site.minor),
+        )
+    return Path(site.prefix) if site else target, site
+
+
+def check_target(target: Path, site: Site | None = None) -> None:
+    """Refuse a target that must not or cannot hold a new environment; with `site`, one that must not be changed.
+
+    Raises `BadInput` when it is not the assistant's to use, `WorkFailed` when it cannot be written.
+    """
+    if site:
+        _check_site(site)
+        return
     check_path(target)
     begun = entry_of(target).read() is not None
     if target.is_dir() and not begun:
         refuse_unknown(target)
-    if os.path.lexists(target) and not _is_free(target, begun=begun):
-        raise BadInput(_refusal(target), hint=_("Choose another folder with --target, or one that does not exist yet."))
+    # What a killed run of this user began there is taken back first, and leaves an empty folder.
+    free = target.is_dir() and (begun or not any(target.iterdir()))
+    if os.path.lexists(target) and not free:
+        if (target / "pyvenv.cfg").is_file():
+            refusal = _("{path} already holds an environment, and it is left as it is.", path=target)
+        else:
+            refusal = _("{path} exists and is not an environment.", path=target)
+        raise BadInput(refusal, hint=_("Choose another folder with --target, or one that does not exist yet."))
     parent = _nearest_parent(target)
     if not parent.is_dir():
         raise BadInput(
-            _("{path} is a file, so nothing can be made below it.", path=parent),
+            _("{path} is a file, so nothing can be created inside it.", path=parent),
             hint=_("Choose another folder with --target."),
         )
     if not os.access(parent, os.W_OK | os.X_OK):
         raise WorkFailed(
-            _("You may not write in {path}.", path=parent),
+            _("You don't have permission to write to {path}.", path=parent),
             hint=_("Choose a folder of your own with --target."),
         )
+
+
+def _check_site(site: Site) -> None:
+    """Refuse an environment that must not or cannot be changed, before anything is downloaded."""
+    prefix = Path(site.prefix)
+    check_path(prefix)
+    if not entry_of(prefix).read():
+        refuse_unknown(prefix)
+    if site.managed:
+        raise BadInput(
+            _("{python} belongs to the system, which forbids installing into it.", python=site.python),
+            hint=_("Leave --target out to get a new environment."),
+        )
+    check_movable(prefix, [str(Path(site.purelib).relative_to(prefix) / "any")])
 
 
 def check_path(path: Path) -> None:
@@ -61,15 +148,15 @@ def check_path(path: Path) -> None:
     text = str(path)
     reason: Text = ""
     if len(text) > LONGEST_PATH:
-        reason = _("it has {count} characters, and {limit} are the most", count=len(text), limit=LONGEST_PATH)
+        reason = _("it has {count} characters; the limit is {limit}", count=len(text), limit=LONGEST_PATH)
     elif not text.isprintable():
-        reason = _("it holds characters that cannot be seen")
+        reason = _("it contains invisible characters")
     else:
         try:
             path.resolve()
             path.exists()
         except (OSError, RuntimeError):  # Python before 3.13 raises RuntimeError for a loop
-            reason = _("its links lead in a circle, or a part of it is too long")
+            reason = _("its symbolic links form a loop, or a part of it is too long")
     if reason:
         raise BadInput(
             _("{path} cannot hold an environment: {reason}.", path=ascii(text)[1:-1][:80], reason=reason),
@@ -91,17 +178,6 @@ def check_disk(host: Host, target: Path, download: int) -> None:
             ),
             hint=_("Free some space, or choose a folder on another disk with --target."),
         )
-
-
-def _is_free(target: Path, *, begun: bool) -> bool:
-    """Tell whether the folder is empty, or will be once what a killed run of this user began there is taken back."""
-    return target.is_dir() and (begun or not any(target.iterdir()))
-
-
-def _refusal(target: Path) -> Message:
-    if (target / "pyvenv.cfg").is_file():
-        return _("{path} already holds an environment, and it is left as it is.", path=target)
-    return _("{path} exists and is not an environment.", path=target)
 
 
 def _nearest_parent(target: Path) -> Path:

@@ -3,7 +3,7 @@
 Before the first change a journal lies in the user's private state folder; what is to come is made in a work folder, so
 that each change is a rename. A new environment is put in place by one rename, which is the commit; of one that stands,
 the commit is the journal's end, by a rename as well, which needs no room on a full disk. All data is on the disk itself
-before that. Who cancels does not wait for files to be deleted: another process does that.
+before that. Somebody who cancels does not wait for files to be deleted: another process does that.
 """
 
 from __future__ import annotations
@@ -20,38 +20,71 @@ from pathlib import Path
 from assistant.host.files import private_folder, settle, settle_all
 from assistant.host.folders import user_state
 from assistant.host.lock import Holder, Lock
+from assistant.host.parallel import Ahead
 from assistant.host.process import uninterrupted
 from assistant.i18n import _, sentences
 from assistant.install.journal import Entry, Journal, entry_of, notes_folder
 from assistant.install.kernel import KernelNote, put_kernel_back
 from assistant.install.swap import Change, identities, put_back, spare, swap
-from assistant.install.work import WORK, Rooms, carries, delete, delete_later, make, refuse_unknown, rooms
+from assistant.install.work import (
+    WORK,
+    Layout,
+    carries,
+    delete,
+    delete_later,
+    layout,
+    make,
+    not_removed,
+    refuse_unknown,
+)
 from assistant.model.errors import AssistantError, Cancelled, WorkFailed
 from assistant.model.record import replace
 
 
 class Transaction:
-    """One installation under way, whose lock is held: installers that run in it hold it as well."""
+    """One installation in progress. It holds the target's lock, and so do the installers that run in it.
 
-    def __init__(self, entry: Entry, lock: Lock, places: Rooms, journal: Journal) -> None:
-        self.target, self.lock, self.rooms = Path(journal.target), lock, places
+    `kept` are the folders into which files were moved that are not ours.
+    """
+
+    def __init__(self, entry: Entry, lock: Lock, places: Layout, journal: Journal) -> None:
+        self.target, self.lock, self.layout = Path(journal.target), lock, places
         self.kept: tuple[Path, ...] = ()
         self._entry, self._journal = entry, journal
+        self._settling: Ahead[None] | None = None
 
     @property
     def committed(self) -> bool:
-        """Tell whether all stands as it was meant to, or was taken back: only the work folder is left."""
+        """Whether all stands as it was meant to, or was rolled back: only the work folder is left."""
         return self._journal.kind == "over"
 
     def change(self, change: Change) -> None:
         """Carry out a change in a target that stands, once it is written down with the identity of each file."""
-        self._entry.write_manifest(identities(self.rooms.staged))
+        self._entry.write_manifest(identities(self.layout.staged))
         self._note(replace(self._journal, change=change))
-        swap(change, self.target, self.rooms.staged, self.rooms.aside)
+        swap(change, self.target, self.layout.staged, self.layout.aside)
 
-    def settle(self) -> None:
-        """Have on the disk itself what was written so far; it may take seconds, and can be done ahead."""
-        settle_all(self.rooms.work)
+    def settle_ahead(self) -> None:
+        """Start to bring to the disk itself what was written so far, on another thread: it may take seconds."""
+        self._settling = Ahead(self._sync)
+
+    def settle(self, check: Callable[[], None]) -> None:
+        """Wait until all is on the disk itself; `check` is called meanwhile and may raise.
+
+        Raises `WorkFailed` when it cannot be written.
+        """
+        try:
+            if self._settling:
+                self._settling.result(check)
+            Ahead(self._sync).result(check)
+        except OSError as error:  # the work folder has gone, or the disk fails
+            raise WorkFailed(
+                _("The installation cannot be written to the disk: {reason}.", reason=error.strerror or str(error)),
+                hint=_("All changes were rolled back. Check the disk, or choose another one with --target."),
+            ) from error
+
+    def _sync(self) -> None:
+        settle_all(self.layout.work)
 
     def commit(self, kernel: KernelNote, register: Callable[[], None]) -> None:
         """Put a new environment in place, or let the change stand; `register` writes the kernel.
@@ -59,7 +92,7 @@ class Transaction:
         Call `settle` before. Raises `WorkFailed` when something has come to stand where the environment goes.
         """
         with uninterrupted():
-            top = self.rooms.top
+            top = self.layout.top
             self._note(replace(self._journal, kernel=kernel, inode=top.stat().st_ino if top else 0))
             over = replace(self._journal, kind="over")
             end = self._entry.draft(over)
@@ -70,7 +103,7 @@ class Transaction:
             except BaseException:
                 end.unlink(missing_ok=True)
                 raise
-            with suppress(OSError):  # what follows cannot be taken back
+            with suppress(OSError):  # the commit is made: what follows cannot fail it
                 self._entry.put(end)
             self._journal = over
 
@@ -79,13 +112,13 @@ class Transaction:
         if not self.committed:
             self.kept = (*self.kept, *_undo(self._entry, self._journal))
             self._journal = replace(self._journal, kind="over")
-            with suppress(OSError):  # a full disk: the notes are deleted soon
+            with suppress(OSError):  # on a full disk; the journal is deleted soon
                 self._entry.write(self._journal)
 
     def close(self, *, later: bool = False) -> None:
         """Delete the work folder, or have it deleted `later`; what cannot be deleted now waits for the next start."""
         if not self.committed:
-            return  # the way back failed: the next start tries again
+            return  # the rollback failed: the next start tries again
         if later:
             with suppress(OSError):
                 self._delete_later()
@@ -95,15 +128,15 @@ class Transaction:
 
     def _delete_later(self) -> None:
         """Move the work folder out of the target, the notes away from its name, and let another process delete them."""
-        work, token = self.rooms.work, self._journal.token
-        if self.rooms.top is None and carries(work, token):
+        work, token = self.layout.work, self._journal.token
+        if self.layout.top is None and carries(work, token):
             work = work.rename(self._journal.gone)
         notes = self._entry.apart(token)
         delete_later(work, [notes.manifest, notes.where, notes.journal])
 
     def _place(self, top: Path) -> None:
-        """Make the one rename; where a parent of the target has come to be meanwhile, it takes the target alone."""
-        place, build = Path(self._journal.place), self.rooms.build
+        """Rename the new environment to its place; where a parent of it was made meanwhile, it alone is renamed."""
+        place, build = Path(self._journal.place), self.layout.build
         try:
             if top != build and os.path.lexists(place) and not os.path.lexists(self.target):
                 self.target.parent.mkdir(parents=True, exist_ok=True)
@@ -125,6 +158,7 @@ class Transaction:
             settle(place.parent)
 
     def _note(self, journal: Journal) -> None:
+        """Write the journal, and keep it as the current one."""
         try:
             self._entry.write(journal)
         except OSError as error:
@@ -134,17 +168,17 @@ class Transaction:
                     path=self._entry.journal.parent,
                     reason=error.strerror or error,
                 ),
-                hint=_("Everything was taken back. Free some space there and start again."),
+                hint=_("All changes were rolled back. Free some space there and start again."),
             ) from error
         self._journal = journal
 
 
 @contextmanager
 def transaction(target: Path, *, stands: bool) -> Iterator[Transaction]:
-    """Hold a target for one installation; whoever leaves without a commit has everything taken back.
+    """Hold a target for one installation; leaving the block without a commit rolls everything back.
 
     `stands` says that an environment is there. Raises `WorkFailed` naming who works there already, when the target or
-    the user's state folder cannot be written, or what a killed run left cannot be taken back.
+    the user's state folder cannot be written, or what a killed run left cannot be rolled back.
     """
     entry, opened, lock = entry_of(target), None, None
     shield: Callable[[], AbstractContextManager[None]] = nullcontext
@@ -157,11 +191,11 @@ def transaction(target: Path, *, stands: bool) -> Iterator[Transaction]:
         opened.undo()
     except BaseException as error:
         if isinstance(error, Cancelled | KeyboardInterrupt):
-            shield, later = uninterrupted, True  # who is impatient asks twice
+            shield, later = uninterrupted, True  # somebody impatient presses Ctrl-C twice
         with shield():
             if opened:
                 opened.undo()
-                _tell_undone(error, opened)
+                _explain_undo(error, opened)
         raise
     finally:
         with shield() if later else uninterrupted():
@@ -172,33 +206,45 @@ def transaction(target: Path, *, stands: bool) -> Iterator[Transaction]:
 
 
 def _begin(entry: Entry, target: Path, lock: Lock, *, stands: bool) -> Transaction:
-    """Clear what a killed run left, write the journal's first words, and make the work folder."""
-    before = entry.read()
-    kept = settle_journal(entry, before)[1] if before else ()
-    refuse_unknown(target)
+    """Clear what a killed run left, write the first journal, and make the work folder."""
+    kept = _clear(entry, target)
     token = uuid.uuid4().hex
-    places = rooms(target, token, stands=stands)
+    places = layout(target, token, stands=stands)
     inside = places.top is None
     journal = Journal(
         kind="existing" if inside else "new",
         target=str(target),
         token=token,
         work=str(places.work),
-        gone=_way_out(target, token) if inside else "",
+        gone=_exit_path(target, token) if inside else "",
         place=str(places.place or ""),
     )
     try:
-        entry.write(journal)
-        make(places.work, token)
-    except AssistantError:
-        entry.forget()  # somebody else's work folder
-        raise
+        _announce(entry, journal)
     except OSError as error:
         settle_journal(entry, journal)
         raise _no_folder(places.work.parent, error) from error
-    begun = Transaction(entry, lock, places, journal)
-    begun.kept = kept
-    return begun
+    opened = Transaction(entry, lock, places, journal)
+    opened.kept = kept
+    return opened
+
+
+def _clear(entry: Entry, target: Path) -> tuple[Path, ...]:
+    """Settle what a killed run left, and refuse a work folder of somebody else; return as `settle_journal` does."""
+    before = entry.read()
+    kept = settle_journal(entry, before)[1] if before else ()
+    refuse_unknown(target)
+    return kept
+
+
+def _announce(entry: Entry, journal: Journal) -> None:
+    """Write a journal, then make the work folder that it names."""
+    entry.write(journal)
+    try:
+        make(Path(journal.work), journal.token)
+    except AssistantError:
+        entry.forget()  # somebody else's work folder
+        raise
 
 
 def remove(target: Path) -> None:
@@ -206,36 +252,25 @@ def remove(target: Path) -> None:
     entry = entry_of(target)
     lock = _lock(entry, target)
     try:
-        before = entry.read()
-        if before:
-            settle_journal(entry, before)
-        refuse_unknown(target)
+        _clear(entry, target)
         token = uuid.uuid4().hex
         beside = os.access(target.parent, os.W_OK | os.X_OK) and not os.path.ismount(target)
         work = target.parent / f"{WORK}-{token}" if beside else target / WORK
         journal = Journal(kind="over", target=str(target), token=token, work=str(work))
-        entry.write(journal)
-        try:
-            make(work, token)
-        except AssistantError:
-            entry.forget()
-            raise
+        _announce(entry, journal)
         for name in [target] if beside else [path for path in target.iterdir() if path != work]:
             name.rename(work / f"{name.name}.gone")
         settle_journal(entry, journal)
     except OSError as error:
-        raise WorkFailed(
-            _("{path} cannot be removed: {reason}.", path=target, reason=error.strerror or error),
-            hint=_("Close what uses it, then run `assistant recover`."),
-        ) from error
+        raise not_removed(target, error) from error
     finally:
         lock.release()
 
 
 def settle_journal(entry: Entry, journal: Journal) -> tuple[bool, tuple[Path, ...]]:
-    """Take back what a journal tells of, or finish it where the commit was made; then delete the work folder.
+    """Roll back what a journal records, or finish it where the commit was made; then delete the work folder.
 
-    Answers whether the installation stands, and the folders into which things were moved that are not ours. Raises
+    Returns whether the installation stands, and the folders into which things were moved that are not ours. Raises
     `WorkFailed` or `BadInput` where that cannot be done; the journal stays then.
     """
     kept: tuple[Path, ...] = ()
@@ -252,7 +287,7 @@ def settle_journal(entry: Entry, journal: Journal) -> tuple[bool, tuple[Path, ..
 
 
 def _is_placed(journal: Journal) -> bool:
-    """Tell whether the one rename was done that puts a new environment in place."""
+    """Return whether the rename that puts a new environment in place was done."""
     if journal.kind != "new" or not journal.inode:
         return False
     with suppress(OSError):
@@ -261,7 +296,7 @@ def _is_placed(journal: Journal) -> bool:
 
 
 def _undo(entry: Entry, journal: Journal) -> tuple[Path, ...]:
-    """Put a kernel and a standing environment back as they were; answer where things are that are not ours.
+    """Put a kernel and a standing environment back as they were; return where things are that are not ours.
 
     A new environment is not in place yet: it goes with the work folder.
     """
@@ -276,22 +311,23 @@ def _undo(entry: Entry, journal: Journal) -> tuple[Path, ...]:
 
 
 def busy(target: Path, holder: Holder) -> WorkFailed:
-    """Say who works in a target."""
+    """Return the failure that names who works in a target."""
     since = datetime.fromtimestamp(holder.since, tz=UTC).astimezone().strftime("%H:%M")
     return WorkFailed(
         _(
-            "Another installation is at work in {path}: process {pid} of {user} on {where}, since {since}.",
+            "Another installation is running in {path}: process {pid} of {user} on {where}, since {since}.",
             path=target,
             pid=holder.pid,
             user=holder.user,
             where=holder.where.partition(" ")[0],
             since=since,
         ),
-        hint=_("Wait until it has ended, or end it, and start again."),
+        hint=_("Wait until it has finished, or end it, and start again."),
     )
 
 
 def _lock(entry: Entry, target: Path) -> Lock:
+    """Take the lock of a target; raise `WorkFailed` where another holds it, or the state folder cannot be written."""
     try:
         private_folder(user_state())
         private_folder(notes_folder())
@@ -303,15 +339,15 @@ def _lock(entry: Entry, target: Path) -> Lock:
     return lock
 
 
-def _way_out(target: Path, token: str) -> str:
-    """Name the folder beside a target to which its work folder can be moved, "" where no rename leads out of it."""
+def _exit_path(target: Path, token: str) -> str:
+    """Return the folder beside a target to which its work folder can be moved, "" where no rename leads out of it."""
     parent = target.parent
     outside = not os.path.ismount(target) and not target.is_symlink() and os.access(parent, os.W_OK | os.X_OK)
     return str(parent / f"{WORK}-{token}") if outside else ""
 
 
-def _tell_undone(error: BaseException, work: Transaction) -> None:
-    """Say in a failure what stands now, and where things are that somebody else put among ours meanwhile."""
+def _explain_undo(error: BaseException, work: Transaction) -> None:
+    """Add to a failure what stands now, and where files are that somebody else put among ours meanwhile."""
     if not isinstance(error, AssistantError):
         return
     if isinstance(error, Cancelled):
@@ -324,17 +360,17 @@ def _tell_undone(error: BaseException, work: Transaction) -> None:
 
 def _no_folder(path: Path, error: OSError) -> WorkFailed:
     return WorkFailed(
-        _("{path} cannot be written to, so nothing was begun: {reason}.", path=path, reason=error.strerror or error),
-        hint=_("Free some space there, or check that you may write in it, and start again."),
+        _("{path} cannot be written to, so nothing was started: {reason}.", path=path, reason=error.strerror or error),
+        hint=_("Free some space there, or check that you may write to it, and start again."),
     )
 
 
 def _gone(target: Path, work: Path) -> WorkFailed:
     return WorkFailed(
         _(
-            "An installation was changing {path}, but {work}, which held the previous files, is another folder now.",
+            "An installation was changing {path}, but {work}, which held the previous files, has been replaced.",
             path=target,
             work=work,
         ),
-        hint=_("Put the original folder back, or run `assistant recover --give-up`, which says what stays where."),
+        hint=_("Put the original folder back, or run `assistant recover --give-up`, which lists what is left where."),
     )

@@ -1,4 +1,4 @@
-"""What a user may name, checked before it goes anywhere: index addresses and requirements. Text in, or one sentence."""
+"""Checks of what users and plans name before it reaches an installer: index addresses and requirements."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from assistant.privacy import Policy, redact
 
 
 def check_index_url(text: str) -> str:
-    """Return the address of a package index as it is; raise `BadInput` for anything else, a file or a script say."""
+    """Return the address of a package index as it is; raise `BadInput` for anything else, such as a file."""
     reason = index_fault(text) or _folder_fault(text)
     if reason:
         raise BadInput(
@@ -40,6 +40,6 @@ def check_requirement(text: str) -> str:
     if need is None or (need.url and not need.url.startswith(SCHEMES)) or not text.isprintable():
         raise BadInput(
             _("'{text}' is not a requirement.", text=redact(ascii(text)[1:-1], Policy.USABLE)[:80]),
-            hint=_("Write a name, and a version where you care, such as torch==2.9.1."),
+            hint=_("Write a name, and a version if you need one, such as torch==2.9.1."),
         )
     return text

@@ -1,4 +1,4 @@
-"""Every file of a resolution on this disk before anything changes: what is here already, the rest downloaded."""
+"""Brings every file of a resolution to this disk before anything changes; what is in the cache is checked."""
 
 from __future__ import annotations
 
@@ -21,48 +21,53 @@ from assistant.i18n import _
 from assistant.install.installer import Installer
 from assistant.install.packages import Package
 from assistant.model.errors import BadInput, WorkFailed
-from assistant.model.event import LogLine, Progress, Step
 
-TELL_SECONDS = 0.1
+REPORT_SECONDS = 0.1  # between two events of progress
 
 
 def cache_folder() -> Path:
-    """Name the folder of downloaded wheels; each lies in a folder named after its hash."""
+    """Return the folder of downloaded wheels; each lies in a folder named after its hash."""
     return user_cache() / "wheels"
 
 
 def fetch(packages: Sequence[Package], installer: Installer, index_url: str | None = None) -> dict[str, Path]:
-    """Have the file of every package on this disk, and give their paths by package name.
+    """Download every package that is not on this disk, and return all paths by package name.
 
     Size and hash are checked as files arrive, and of those that were here already: one that is not what it should be is
-    set aside and fetched again. `index_url` is torch's own index, whose password its files need too. Raises
+    set aside and downloaded again. `index_url` is torch's own index, whose password its files need too. Raises
     `WorkFailed` when one cannot be had.
     """
     wanted = places(packages)
     lock = Lock(cache_folder() / "lock")
-    _wait_for(lock, installer)
+    waiting = False
+    while lock.take():  # one download at a time: two would fetch the same files twice
+        if not waiting:
+            installer.progress(_("Waiting for another download to finish"))
+        waiting = True
+        installer.cancel.wait(0.5)
+        installer.cancel.check()
     try:
         _set_damaged_aside([one for one in packages if os.path.lexists(wanted[one.name])], wanted, installer)
-        _download(missing(packages), wanted, installer, (index_url,) if index_url else ())
+        _download(to_download(packages), wanted, installer, (index_url,) if index_url else ())
     finally:
         lock.release()
     return wanted
 
 
 def places(packages: Sequence[Package]) -> dict[str, Path]:
-    """Say where the file of each package lies or will lie, by package name."""
+    """Return where the file of each package lies or will lie, by package name."""
     return {package.name: _place(package) for package in packages}
 
 
-def missing(packages: Sequence[Package]) -> list[Package]:
-    """List the packages whose files have yet to be downloaded."""
+def to_download(packages: Sequence[Package]) -> list[Package]:
+    """List the packages whose files are not on this disk yet."""
     return [package for package in packages if not _place(package).is_file()]
 
 
 def requirement_lines(packages: Sequence[Package], files: dict[str, Path]) -> str:
     """Write the requirements file that uv and pip read alike: exact versions, their hashes, the folders they lie in.
 
-    Where an index tells no hash, that of the file which was fetched stands for it: nothing else is taken.
+    Where an index gives no hash, that of the file which was downloaded stands for it: nothing else is accepted.
     """
     folders = dict.fromkeys(file.parent.as_uri() for file in files.values())
     lines = ["--no-index", "--require-hashes", *(f"--find-links {folder}" for folder in folders)]
@@ -79,16 +84,15 @@ def _set_damaged_aside(packages: Sequence[Package], wanted: dict[str, Path], ins
         file = wanted[package.name]
         if package.url.startswith("file:"):
             raise WorkFailed(
-                _("{file} is not the file that its index promises: its size or hash differs.", file=file),
+                _("{file} is not the file that its index describes: its size or hash differs.", file=file),
                 hint=_("Get that file again."),
             )
         file.rename(file.with_name(f"{file.name}.{uuid.uuid4().hex[:8]}.damaged"))
-        text = _("The copy of {file} on this disk is damaged; it is set aside and fetched again.", file=file.name)
-        installer.sink(LogLine(step=Step.INSTALL, text=text))
+        installer.log(_("The copy of {file} on this disk is damaged; it is downloaded again.", file=file.name))
 
 
 def _is_sound(package: Package, file: Path, cancel: CancelToken) -> bool:
-    """Tell whether a file is what its index promised, as far as that told."""
+    """Return whether a file has the size and the hash that its index gives, as far as it gives them."""
     try:
         if package.size is not None and file.stat().st_size != package.size:
             return False
@@ -108,13 +112,13 @@ def _digest(file: Path, cancel: CancelToken | None = None) -> str:
 
 
 def _place(package: Package) -> Path:
-    """Say where a package's file lies: where it is, for a folder of wheels, else in the cache."""
+    """Return where a package's file lies: where it is, for a folder of wheels, else in the cache."""
     path, name = local_path(package.url), file_name(package.url)
     if path:
         return path
     if not name:
         raise BadInput(
-            _("{url} does not name a file.", url=package.url), hint=_("The index is broken; choose another.")
+            _("{url} does not name a file.", url=package.url), hint=_("The index is broken; choose another one.")
         )
     return cache_folder() / (package.sha256[:20] or f"{package.name}-{package.version}") / name
 
@@ -136,7 +140,7 @@ def _download(
     if files:
         download(
             files,
-            meter.hear,
+            meter.update,
             installer.cancel,
             network=installer.settings.network,
             index_urls=(*index_urls, *installer.index_urls),
@@ -145,43 +149,29 @@ def _download(
 
 
 class _Meter:
-    """Adds up what the workers fetch, and tells it ten times a second."""
+    """Adds up what the workers download, and reports it ten times a second."""
 
     def __init__(self, files: Sequence[Fetch], installer: Installer) -> None:
-        self._sink = installer.sink
+        self._installer = installer
         self._total = sum(file.size or 0 for file in files) if all(file.size for file in files) else None
         self._have: dict[str, int] = {}
         self._lock = threading.Lock()
-        self._begun, self._told, self._kept = time.monotonic(), 0.0, 0
+        self._began, self._reported, self._resumed = time.monotonic(), 0.0, 0
 
-    def hear(self, file: Fetch, have: int) -> None:
-        """Take note that `have` bytes of a file are here."""
+    def update(self, file: Fetch, have: int) -> None:
+        """Note that `have` bytes of a file are here."""
         with self._lock:
             if file.path not in self._have:
-                self._kept += have  # of an earlier try: no speed of ours
+                self._resumed += have  # of an earlier try, and no part of our speed
             self._have[file.path] = have
             now, done = time.monotonic(), sum(self._have.values())
-            if now - self._told < TELL_SECONDS and done != self._total:
+            if now - self._reported < REPORT_SECONDS and done != self._total:
                 return
-            self._told = now
-        self._sink(
-            Progress(
-                step=Step.INSTALL,
-                text=_("Downloading {file}", file=Path(file.path).name),
-                done=done,
-                total=self._total,
-                unit="bytes",
-                rate=(done - self._kept) / max(now - self._begun, 1e-3),
-            )
+            self._reported = now
+        self._installer.progress(
+            _("Downloading {file}", file=Path(file.path).name),
+            done=done,
+            total=self._total,
+            unit="bytes",
+            rate=(done - self._resumed) / max(now - self._began, 1e-3),
         )
-
-
-def _wait_for(lock: Lock, installer: Installer) -> None:
-    """Download one at a time: two would fetch the same files twice."""
-    told = False
-    while lock.take():
-        if not told:
-            installer.sink(Progress(step=Step.INSTALL, text=_("Waiting for another download to end")))
-        told = True
-        installer.cancel.wait(0.5)
-        installer.cancel.check()

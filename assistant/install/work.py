@@ -1,4 +1,4 @@
-"""The work folder of an installation: where it is, how it is known as ours, how it is deleted.
+"""The work folder of an installation: where it lies, how it is recognised as ours, how it is deleted.
 
 A new environment is built below a work folder beside its place and put there by one rename. Where an environment
 stands, or nothing can be renamed to the place (a mounted folder), the work folder lies inside: each change is a rename
@@ -20,16 +20,17 @@ from pathlib import Path
 from typing import NamedTuple
 
 from assistant.host.files import write_whole
-from assistant.host.process import leave_running
+from assistant.host.process import start_detached
 from assistant.i18n import _
 from assistant.model.errors import BadInput, WorkFailed
 
 WORK = ".assistant-install"
 TOKEN = "token"  # noqa: S105 - a file's name
-PATIENCE_SECONDS = 2.0  # for what the system does not let go at once
+PATIENCE_SECONDS = 2.0  # chosen: Windows keeps a file that a scanner or a process that just ended still has open
 PAUSE_SECONDS = 0.1
-_SHOWN = "*"  # in place of the token, in what is shown beforehand
-# The token goes last: a folder without it would no longer be known as ours.
+_PREVIEW = "*"  # in place of the token, in what is shown beforehand
+# What another process runs after a cancellation, so that nobody waits while 20,000 files are deleted. The token goes
+# last: a folder without it would no longer be recognised as ours.
 DELETE = """
 import os, shutil, sys
 work, *notes = sys.argv[1:]
@@ -42,8 +43,8 @@ for note in notes:
 """
 
 
-class Rooms(NamedTuple):
-    """Where an installation works: `build` is the new environment, or what is to come into one that stands.
+class Layout(NamedTuple):
+    """The folders of an installation: `build` is the new environment, or what is to come into one that stands.
 
     One rename of `top` to `place` puts a new environment where it belongs, its missing parents with it; both are None
     where the work folder lies inside the target.
@@ -66,25 +67,25 @@ class Rooms(NamedTuple):
 
     @property
     def infix(self) -> str:
-        """What the path of `build` has more than the target's, "/" between parts."""
+        """What the path of `build` has beyond the target's, "/" between its parts."""
         return self.work.name if self.top else f"{self.work.name}/{self.build.name}"
 
 
-def rooms(target: Path, token: str = _SHOWN, *, stands: bool) -> Rooms:
-    """Say where an installation in a target works; `stands` for an environment that is there already."""
+def layout(target: Path, token: str = _PREVIEW, *, stands: bool) -> Layout:
+    """Return the folders of an installation in a target; `stands` for an environment that is there already."""
     if stands or not _takes_a_rename(target):
         work = target / WORK
-        return Rooms(work=work, build=work / "staged")
+        return Layout(work=work, build=work / "staged")
     base = target.parent
     while not base.exists() and base != base.parent:
         base = base.parent
     below = target.relative_to(base)
     work = base / f"{WORK}-{token}"
-    return Rooms(work=work, build=work / below, top=work / below.parts[0], place=base / below.parts[0])
+    return Layout(work=work, build=work / below, top=work / below.parts[0], place=base / below.parts[0])
 
 
 def _takes_a_rename(target: Path) -> bool:
-    """Tell whether a folder can be renamed to the target: nothing is there, or an empty folder like any other."""
+    """Return whether a folder can be renamed to the target: nothing is there, or a plain empty folder."""
     if not os.path.lexists(target):
         return True
     plain = target.is_dir() and not target.is_symlink() and not os.path.ismount(target)
@@ -101,10 +102,12 @@ def make(work: Path, token: str) -> None:
 
 
 def carries(work: Path, token: str) -> bool:
-    """Tell whether a folder carries the token, belongs to this user and is no link."""
+    """Return whether a folder holds the token, belongs to this user and is no link."""
     flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
     if os.name == "nt":
-        return not work.is_symlink() and _content(work / TOKEN) == token
+        with suppress(OSError, UnicodeDecodeError):
+            return not work.is_symlink() and (work / TOKEN).read_text(encoding="utf-8") == token
+        return False
     try:
         folder = os.open(work, flags | os.O_DIRECTORY)
     except OSError:
@@ -122,12 +125,6 @@ def carries(work: Path, token: str) -> bool:
         return plain and opened.read(len(token) + 1) == token.encode()
 
 
-def _content(path: Path) -> str:
-    with suppress(OSError, UnicodeDecodeError):
-        return path.read_text(encoding="utf-8")
-    return ""
-
-
 def delete(work: Path, token: str) -> None:
     """Delete a work folder that is ours; raise `BadInput` for any other, `WorkFailed` where the system does not let go.
 
@@ -139,19 +136,15 @@ def delete(work: Path, token: str) -> None:
             _remove_unmarked(work)
             return
         try:
-            _empty(work)
+            for entry in [entry for entry in work.iterdir() if entry.name != TOKEN]:
+                shutil.rmtree(entry) if entry.is_dir() and not entry.is_symlink() else entry.unlink()
             (work / TOKEN).unlink()
             work.rmdir()
         except OSError as error:
             if time.monotonic() > deadline:
-                raise _stuck(work, error) from error
+                raise not_removed(work, error) from error
             if not isinstance(error, FileNotFoundError):  # the process that deletes after a cancel is at it, too
                 time.sleep(PAUSE_SECONDS)
-
-
-def _empty(work: Path) -> None:
-    for entry in [entry for entry in work.iterdir() if entry.name != TOKEN]:
-        shutil.rmtree(entry) if entry.is_dir() and not entry.is_symlink() else entry.unlink()
 
 
 def _remove_unmarked(work: Path) -> None:
@@ -168,7 +161,7 @@ def _remove_unmarked(work: Path) -> None:
 
 def delete_later(work: Path, notes: Sequence[Path]) -> None:
     """Let another process delete a work folder, then the notes that lead to it."""
-    leave_running([sys.executable, "-I", "-S", "-c", DELETE, work, *notes])
+    start_detached([sys.executable, "-I", "-S", "-c", DELETE, work, *notes])
 
 
 def refuse_unknown(target: Path) -> None:
@@ -177,7 +170,7 @@ def refuse_unknown(target: Path) -> None:
         raise _unknown(target / WORK)
 
 
-def strangers(target: Path) -> list[Path]:
+def work_folders(target: Path) -> list[Path]:
     """List the work folders in and beside a target, whoever made them."""
     beside = list(target.parent.glob(f"{WORK}-*")) if target.parent.is_dir() else []
     return [path for path in (target / WORK, *sorted(beside)) if os.path.lexists(path)]
@@ -190,7 +183,8 @@ def _unknown(work: Path) -> BadInput:
     )
 
 
-def _stuck(path: Path, error: OSError) -> WorkFailed:
+def not_removed(path: Path, error: OSError) -> WorkFailed:
+    """Return the failure for a folder that the system does not let go."""
     return WorkFailed(
         _("{path} cannot be removed: {reason}.", path=path, reason=error.strerror or error),
         hint=_("Close what uses it, then run `assistant recover`."),

@@ -23,7 +23,7 @@ from assistant.session.store import Store
 def detected(state: State, tools: Tools) -> Detected:
     """Detect and judge a machine; find its interpreters too, where it is the one at hand."""
     if not state.machine:
-        tools.sources.look_ahead()
+        tools.sources.warm_up()
     found = detect(ReplayHost(load(state.machine)) if state.machine else tools.host, overrides=state.overrides)
     found = replace(found, findings=tuple(each for each in judged(found) if each.severity is not Severity.OK))
     return Detected(detection=found, pythons={} if state.machine else interpreters(tools.host))

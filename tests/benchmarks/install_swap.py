@@ -45,9 +45,9 @@ def timed(prefix: Path, old: list[str], *, fails: bool) -> tuple[float, float]:
     ends = 0.0
     try:
         with transaction(prefix, stands=True) as work:
-            fill(work.rooms.staged)
+            fill(work.layout.staged)
             begun = time.perf_counter()
-            work.change(change_for(prefix, work.rooms.staged, old))
+            work.change(change_for(prefix, work.layout.staged, old))
             ends = time.perf_counter()
             end(fails=fails)
     except Refused:

@@ -175,7 +175,7 @@ def test_a_version_that_is_gone_is_told(run, written, index, tmp_path) -> None:
     index.add("numpy", "2.0")
     config = written(numpy="1.5", hashes={"numpy": "0" * 64})
     done = run("apply", config, "--dry-run", "--target", tmp_path / "env")
-    refused(done, 1, "The packages cannot be had as they were", "numpy")
+    refused(done, 1, "The locked packages are not available as they were", "numpy")
 
 
 @pytest.mark.parametrize("installer", ["uv", "pip"])
@@ -207,7 +207,7 @@ def test_a_shadowed_name_is_in_the_preview(run, index, tmp_path) -> None:
         more = {"PIP_EXTRA_INDEX_URL": private.url}
         done = run("install", "--dry-run", *options, **more)
         assert done.returncode == 0, done.stderr
-        assert f"corplib 99.0 would be taken from {index.url}" in done.stdout
+        assert f"corplib 99.0 would come from {index.url}" in done.stdout
         told = json.loads(run("install", "--dry-run", "--json", *options, **more).stdout)
         assert [finding["key"] for finding in told["findings"]] == ["name-in-several-indexes"]
         done = run("install", "--yes", *options, **more)
@@ -236,7 +236,7 @@ def test_a_person_is_asked_about_a_build(run, index, tmp_path) -> None:
     index.add_archive("evilpkg", "1.0", mark)
     options = ("--backend", "cpu", "--index-url", index.url, "--pin", "evilpkg", "--target", tmp_path / "env")
     done = run("install", *options, typed="n\n")
-    said = "evilpkg 1.0 comes only as source; building it runs its author's code on this machine. Build it?"
+    said = "evilpkg 1.0 is available only as source; building it runs its author's code on this machine. Build it?"
     assert said in done.stdout
     assert done.returncode == 1
     assert not mark.exists()

@@ -17,7 +17,7 @@ from onnx import TensorProto, helper
 from assistant.export import Setup, texts
 from assistant.export.config import config_text, read_config
 from assistant.host.live import LiveHost
-from assistant.host.process import leave_running, stream
+from assistant.host.process import start_detached, stream
 from assistant.host.quiet import quiet
 from assistant.model.errors import BadInput
 from assistant.model.record import replace
@@ -82,7 +82,7 @@ def test_onnx_runtime_leaves_no_number_behind(tmp_path: Path):
 def test_a_program_that_goes_on_is_quiet(tmp_path: Path):
     """JupyterLab, which this process becomes, and a kernel that it leaves running."""
     told, part = tmp_path / "told", tmp_path / "part"
-    leave_running([sys.executable, "-c", STORE, str(part), str(told)])
+    start_detached([sys.executable, "-c", STORE, str(part), str(told)])
     while not told.exists():
         time.sleep(0.02)
     assert json.loads(told.read_text()) == quiet()

@@ -30,9 +30,9 @@ FILES = 500
 def leave_half_made(target: Path, reason: BaseException) -> None:
     """Make a folder of many files in an installation that then ends for a reason."""
     with suppress(type(reason)), transaction(target, stands=False) as work:
-        (work.rooms.build / "lib").mkdir(parents=True)
+        (work.layout.build / "lib").mkdir(parents=True)
         for number in range(FILES):
-            (work.rooms.build / "lib" / f"{number}.py").touch()
+            (work.layout.build / "lib" / f"{number}.py").touch()
         raise reason
 
 

@@ -23,15 +23,13 @@ from assistant.install.conflicts import conflicts
 from assistant.install.installer import Installer
 from assistant.install.kernel import remove_kernel
 from assistant.install.made import made_environments, prune, remove_environment, replaced_builds
-from assistant.install.make import aimed_at, delta, standing
 from assistant.install.project import Project, snippet
 from assistant.install.protect import pip_settings, replaced
 from assistant.install.resolution import resolve
 from assistant.install.site import Distribution, Site, interpreter, is_environment, look_at
-from assistant.install.target import check_path
+from assistant.install.target import check_path, find_target, target_for
 from assistant.install.validate import check_index_url, check_requirement
-from assistant.install.wheels import missing
-from assistant.install.work import rooms
+from assistant.install.wheels import to_download
 from assistant.model.errors import BadInput, WorkFailed
 from assistant.model.event import Progress, Step
 from assistant.model.record import replace
@@ -60,7 +58,7 @@ def site(*packages: str, requires: dict[str, tuple[str, ...]] | None = None, **f
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_a_conflict_is_found_with_its_way_out(here: Site, coming: dict[str, str], key: str) -> None:
+def test_a_conflict_is_found_with_its_fix(here: Site, coming: dict[str, str], key: str) -> None:
     """Each kind of conflict has its own key, one sentence, and a remedy."""
     found = conflicts(here, coming)
     assert [finding.key for finding in found] == [key]
@@ -250,7 +248,7 @@ def test_pip_does_the_same_where_uv_is_refused(bench: Bench) -> None:
     assert {name: versions[name] for name in resolution.versions} == resolution.versions
     last = [event for event in bench.events if isinstance(event, Progress)][-1]
     assert (last.done, last.total) == (3, 3)
-    shown = installer.commands(rooms(bench.target, stands=False), None)
+    shown = installer.commands(bench.target, None)
     assert not any(Path(command[0]).stem == "uv" for command in shown)
 
 
@@ -341,7 +339,7 @@ def test_what_stands_is_kept_where_it_fits(bench: Bench) -> None:
     assert resolve(bench.plan, bench.installer()).versions["numpy"] == "2.0"
     resolution = resolve(bench.plan, bench.installer(), {"numpy": "1.0", "torch": "8.0"})
     assert resolution.versions == {"ipykernel": "7.0", "numpy": "1.0", "torch": "9.0"}
-    assert [package.name for package in delta(site("numpy==1.0"), resolution)] == ["ipykernel", "torch"]
+    assert [package.name for package in resolution.changes(site("numpy==1.0").versions)] == ["ipykernel", "torch"]
 
 
 def test_a_target_that_no_folder_can_have_is_refused_before_it_is_looked_at(bench: Bench, tmp_path: Path) -> None:
@@ -349,26 +347,26 @@ def test_a_target_that_no_folder_can_have_is_refused_before_it_is_looked_at(benc
     (tmp_path / "loop").symlink_to(tmp_path / "loop")
     for name in ("x" * 300, "loop/env", "a\nb"):
         with pytest.raises(BadInput, match="cannot hold an environment"):
-            aimed_at(str(tmp_path / name), bench.plan, LiveHost())
+            target_for(bench.plan, str(tmp_path / name), LiveHost())
     (tmp_path / "thesis.tex").touch()
-    assert aimed_at(str(tmp_path / "thesis.tex"), bench.plan, LiveHost())[1] is None
+    assert target_for(bench.plan, str(tmp_path / "thesis.tex"), LiveHost())[1] is None
 
 
 @pytest.mark.process
 def test_a_target_is_read_as_it_is_meant(bench: Bench) -> None:
     """The plan's own folder, a path, an environment, the kernel's own environment; another Python is refused."""
     host = LiveHost()
-    assert aimed_at("", bench.plan, host)[1] is None
-    here, stands = aimed_at("kernel", bench.plan, host)
+    assert target_for(bench.plan, "", host)[1] is None
+    here, stands = target_for(bench.plan, "kernel", host)
     assert stands is not None
     assert str(here) == sys.prefix
     made = bench.make(bench.resolution())
     assert is_environment(Path(made.path))
-    assert aimed_at(made.path, bench.plan, host)[1].versions["torch"] == "9.0"
-    assert standing(made.path, host)[1].minor == PYTHON
+    assert target_for(bench.plan, made.path, host)[1].versions["torch"] == "9.0"
+    assert find_target(made.path, host)[1].minor == PYTHON
     assert site(version="3.13.2t").minor == "3.13t"
     with pytest.raises(BadInput, match=r"The plan is for Python 2\.7"):
-        aimed_at(made.path, replace(bench.plan, python="2.7"), host)
+        target_for(replace(bench.plan, python="2.7"), made.path, host)
 
 
 @pytest.mark.process
@@ -384,7 +382,7 @@ def test_made_environments_are_listed_and_removed(bench: Bench) -> None:
     remove_environment(made.path)
     assert not bench.target.exists()
     assert made_environments(LiveHost()) == ()
-    with pytest.raises(BadInput, match="is none that the assistant made"):
+    with pytest.raises(BadInput, match="is not an environment that the assistant made"):
         remove_environment(made.path)
 
 
@@ -408,7 +406,7 @@ def test_only_what_the_assistant_made_is_removed(bench: Bench, tmp_path: Path, m
     resolution, folder = bench.resolution(), tmp_path / "work"
     (folder / "thesis").mkdir(parents=True)
     monkeypatch.chdir(folder)
-    with pytest.raises(BadInput, match="none that the assistant made"):
+    with pytest.raises(BadInput, match="not an environment that the assistant made"):
         remove_environment("thesis")
     assert (folder / "thesis").is_dir()
     for parent in ("one", "two"):
@@ -448,9 +446,9 @@ def test_downloads_that_are_kept_can_be_deleted(bench: Bench) -> None:
     """All bytes are counted and gone, and the next installation fetches them anew."""
     resolution = bench.resolution()
     bench.make(resolution)
-    assert missing(resolution.packages) == []
+    assert to_download(resolution.packages) == []
     assert prune() == resolution.download
-    assert len(missing(resolution.packages)) == 3
+    assert len(to_download(resolution.packages)) == 3
     assert prune() == 0
 
 

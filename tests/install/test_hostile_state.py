@@ -30,7 +30,7 @@ from assistant.install.kernel import KernelNote, kernel_folder
 from assistant.install.recovery import Outcome, recover
 from assistant.install.site import look_at
 from assistant.install.swap import Change
-from assistant.install.unpacked import contents, incomplete
+from assistant.install.unpack import contents, incomplete
 from assistant.install.wheels import places
 from assistant.install.work import WORK
 from assistant.model.errors import AssistantError, BadInput, WorkFailed
@@ -600,7 +600,7 @@ def test_a_state_folder_of_somebody_else_is_not_used(ground: Ground) -> None:
     os.chown(user_state(), 12345, 12345)
     before = picture(ground.standing)
     with fault("owners"):
-        with pytest.raises(WorkFailed, match="belongs to somebody else"):
+        with pytest.raises(WorkFailed, match="belongs to another user"):
             ground.change(resolution)
         assert picture(ground.standing) == before
 
@@ -807,7 +807,7 @@ def test_a_home_without_room_or_right_to_write_changes_nothing(ground: Ground) -
     (ground.folder / "state").write_text("a file in the way")
     for work in (functools.partial(ground.change, resolution), functools.partial(ground.make, resolution)):
         with fault("owners"):
-            with pytest.raises(AssistantError, match="nothing was begun"):
+            with pytest.raises(AssistantError, match="nothing was started"):
                 work()
             assert picture(ground.standing) == before
             assert not ground.new.parent.exists()

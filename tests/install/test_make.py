@@ -11,10 +11,10 @@ from install.workbench import PYTHON, Bench
 
 from assistant.host.live import LiveHost
 from assistant.host.process import stream
-from assistant.install.make import reusable
+from assistant.install.prepared import reusable
 from assistant.install.site import interpreter, look_at, still
 from assistant.install.target import check_disk, check_target, default_target, is_ours
-from assistant.install.work import WORK, rooms
+from assistant.install.work import WORK
 from assistant.model.errors import BadInput, Cancelled, WorkFailed
 from assistant.model.event import LogLine, Progress
 from assistant.model.record import replace
@@ -157,7 +157,7 @@ def test_a_target_that_cannot_be_made_says_so(bench: Bench) -> None:
 
 def test_the_commands_are_shown_as_they_are_typed(bench: Bench, tmp_path: Path) -> None:
     """The user sees uv's own command lines, with the target in them."""
-    shown = bench.installer().commands(rooms(tmp_path / "env", stands=False), None)
+    shown = bench.installer().commands(tmp_path / "env", None)
     assert [(Path(command[0]).stem, command[1]) for command in shown[:2]] == [("uv", "venv"), ("uv", "pip")]
     work = tmp_path / f"{WORK}-*"
     assert shown[2] == ("mv", str(work / "env"), str(tmp_path / "env"))

@@ -19,10 +19,11 @@ from loopback import LoopbackIndex
 
 from assistant.host.live import LiveHost
 from assistant.install.conflicts import conflicts
-from assistant.install.make import aimed_at, install
-from assistant.install.project import environment_of, kept_by, snippet, undone
+from assistant.install.make import install
+from assistant.install.project import environment_of, project_of, snippet, undone
 from assistant.install.resolution import resolve
 from assistant.install.site import look_at
+from assistant.install.target import target_for
 from assistant.model.record import replace
 
 pytestmark = pytest.mark.process
@@ -68,7 +69,7 @@ class Project:
     def install(self) -> dict[str, str]:
         """Install the plan into the environment of the project, which is named by its folder."""
         host = LiveHost()
-        target, site = aimed_at(str(self.folder), self.bench.plan, host)
+        target, site = target_for(self.bench.plan, str(self.folder), host)
         assert target == self.folder / ".venv"
         assert site is not None
         installer = self.bench.installer()
@@ -97,7 +98,7 @@ def test_uv_undoes_what_its_project_does_not_name(project: Project) -> None:
 
 def test_the_lines_that_are_offered_keep_the_build(project: Project) -> None:
     """With them neither `uv sync` nor an upgrade nor `uv pip install` brings another build."""
-    finding = undone(kept_by(project.folder / ".venv"), project.bench.plan, project.install())
+    finding = undone(project_of(project.folder / ".venv"), project.bench.plan, project.install())
     lines, again = finding.remedies[0].commands[0], finding.remedies[1].commands[0]
     with project.file.open("a", encoding="utf-8") as file:
         file.write(f"\n{lines}")
@@ -110,7 +111,7 @@ def test_the_lines_that_are_offered_keep_the_build(project: Project) -> None:
 
 def test_the_offered_command_can_be_typed(project: Project) -> None:
     """A folder with a space is quoted, so a shell reads the command as it is meant."""
-    finding = undone(kept_by(project.folder / ".venv"), project.bench.plan, project.install())
+    finding = undone(project_of(project.folder / ".venv"), project.bench.plan, project.install())
     project.file.write_text(PYPROJECT + "\n" + finding.remedies[0].commands[0], encoding="utf-8")
     command = f'PATH="{UV.parent}:$PATH" {finding.remedies[1].commands[0]}'
     subprocess.run(["sh", "-c", command], env=project.told, check=True, capture_output=True)  # as a user types it
@@ -124,7 +125,7 @@ def test_a_project_of_pixi_is_known(bench: Bench, tmp_path: Path) -> None:
     assert environment_of(tmp_path) == tmp_path
     (tmp_path / "pixi.toml").write_text("[workspace]\n", encoding="utf-8")
     assert environment_of(tmp_path) == inside
-    project = kept_by(inside)
+    project = project_of(inside)
     assert (project.tool, project.file) == ("pixi", str(tmp_path / "pixi.toml"))
     told = tomllib.loads(snippet(project, bench.plan, {"torch": BUILD, "numpy": "1.0"}))
     assert told == {"pypi-dependencies": {"torch": {"version": f"=={BUILD}", "index": bench.index.url}}}
@@ -135,7 +136,7 @@ def test_an_environment_of_its_user_is_no_projects(tmp_path: Path) -> None:
     """A folder with a pyproject.toml of another tool, or with none, stands for itself."""
     assert environment_of(tmp_path) == tmp_path
     (tmp_path / "pyproject.toml").write_text("[tool.poetry]\n", encoding="utf-8")
-    assert kept_by(tmp_path / ".venv") is None
+    assert project_of(tmp_path / ".venv") is None
     (tmp_path / "pyproject.toml").write_text("not toml [", encoding="utf-8")
     assert environment_of(tmp_path) == tmp_path
     (tmp_path / "uv.lock").touch()
@@ -161,7 +162,7 @@ def conda_environment(folder: Path) -> Path:
 def test_a_conda_environment_is_a_target_and_its_packages_are_told(bench: Bench, tmp_path: Path) -> None:
     """What conda owns and the plan keeps stays; what it would replace is named with conda's own way out."""
     folder = conda_environment(tmp_path / "conda env")
-    target, site = aimed_at(str(folder), bench.plan, LiveHost())
+    target, site = target_for(bench.plan, str(folder), LiveHost())
     assert {one.name: one.installer for one in site.own}["numpy"] == "conda"
     assert "conda-owned" not in [finding.key for finding in conflicts(site, {"torch": "9.0"})]
     found = next(finding for finding in conflicts(site, bench.resolution().versions) if finding.key == "conda-owned")

@@ -6,8 +6,8 @@ import tomllib
 
 import pytest
 
-from assistant.install.installer import placed
-from assistant.install.uv import project_file
+from assistant.install.backends import project_file
+from assistant.install.installer import installed_packages
 from assistant.model.plan import Backend, Plan
 
 
@@ -25,7 +25,7 @@ from assistant.model.plan import Backend, Plan
 )
 def test_a_line_of_uv_or_pip_is_read(line: str, meaning: object) -> None:
     """Only lines that tell of packages in place mean something."""
-    assert placed(line) == meaning
+    assert installed_packages(line) == meaning
 
 
 def plan(**changes: object) -> Plan:

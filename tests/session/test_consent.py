@@ -17,7 +17,7 @@ from assistant.detect import detect
 from assistant.host.index import DIRECT
 from assistant.host.recording import ReplayHost
 from assistant.install import Consent, Package
-from assistant.install.pip import GUARD
+from assistant.install.backends import WHEELS_ONLY
 from assistant.install.shadows import findings, shadows, without_hash
 from assistant.machines import load, shipped
 from assistant.model.errors import AssistantError
@@ -110,7 +110,7 @@ def test_a_build_is_a_question_of_its_own(given, loopback_index, mark, installer
     session = given("evil", installer=installer, asks=True)
     heard = asked(session, yes=False)
     status = prepared(session)
-    assert ["evil 1.5 comes only as source" in str(question) for question in heard] == [True]
+    assert ["evil 1.5 is available only as source" in str(question) for question in heard] == [True]
     assert "runs its author's code" in str(heard[0])
     assert status.phase is Phase.FAILED
     assert not mark.exists()
@@ -216,7 +216,7 @@ def test_an_address_in_a_wheels_metadata_is_not_built(given, loopback_index, mar
 )
 def test_what_pip_may_start_is_told_from_builds(monkeypatch, capsys, started, refused) -> None:
     """On every system, however the line is handed over; pip's other helpers go on working."""
-    guard = runpy.run_path(str(GUARD))
+    guard = runpy.run_path(str(WHEELS_ONLY))
     ended: list[int] = []
     monkeypatch.setattr("os._exit", ended.append)
     guard["refuse"]("subprocess.Popen", (*started, None, None))
@@ -330,7 +330,7 @@ def test_an_index_on_the_users_own_disk_is_told_and_not_asked_about(
     heard = asked(session, yes=False)
     assert prepared(session).phase is not Phase.FAILED
     told = {finding.key: str(finding.text) for finding in session.state.preview.findings}
-    assert f"corplib 99.0 would be taken from {folder.parent.as_uri()}" in told["name-in-several-indexes"]
+    assert f"corplib 99.0 would come from {folder.parent.as_uri()}" in told["name-in-several-indexes"]
     assert heard == []
 
 

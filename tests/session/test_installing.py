@@ -17,7 +17,7 @@ from loopback import LoopbackIndex
 
 from assistant.host.live import LiveHost
 from assistant.install import Sources
-from assistant.install.work import rooms
+from assistant.install.work import layout
 from assistant.model.event import Event, FindingRaised, Progress, Step
 from assistant.model.machine import Detection, Machine
 from assistant.model.plan import Backend, Plan, Planning
@@ -215,7 +215,7 @@ def test_a_preview_tells_files_and_bytes_and_writes_nothing(make: Make, tmp_path
     assert f"{target}{os.sep}" in preview.writes
     assert str(tmp_path / "JUPYTER_DATA_DIR" / "kernels" / "torch-cpu-9.0" / "kernel.json") in preview.writes
     assert len([path for path in preview.writes if path.endswith(".whl")]) == 3
-    assert preview.commands[1][-1] == str(rooms(target, stands=False).work / "requirements.txt")
+    assert preview.commands[1][-1] == str(layout(target, stands=False).work / "requirements.txt")
     assert not target.parent.exists()
     assert not list((tmp_path / "XDG_STATE_HOME").rglob("*.part"))
 

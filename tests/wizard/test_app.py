@@ -350,7 +350,9 @@ def test_another_language_draws_again_and_does_nothing_again(tmp_path: Path, *, 
         session.begin(task)
     session.dispatch(Paste(log="OSError: libd3d12.so: cannot open shared object file: No such file or directory"))
     session.begin(Task.DIAGNOSE)
-    session.dispatch(JobFailed(step=Step.INSTALL, message=_("You may not write in {path}.", path="/elsewhere")))
+    session.dispatch(
+        JobFailed(step=Step.INSTALL, message=_("You don't have permission to write to {path}.", path="/elsewhere"))
+    )
     state = session.state
     if restarted:
         store.save(state)
@@ -364,7 +366,7 @@ def test_another_language_draws_again_and_does_nothing_again(tmp_path: Path, *, 
             shown.session.dispatch(Show(step=step))
             drawn = html_of(shown)
             assert words in drawn
-            assert not re.search(r"holds code for|You may not write|cannot open", drawn.replace(state.pasted, ""))
+            assert not re.search(r"holds code for|permission to write|cannot open", drawn.replace(state.pasted, ""))
     finally:
         shown.speak("en")
         shown.close()

@@ -22,7 +22,7 @@ FETCHES = re.compile(r'"?(?:[^"]*[/\\\\])?(?:git|hg|svn|bzr)(?:\.(?:exe|cmd|bat)
 
 
 def refuse(event, arguments):
-    """End pip where it is about to start a build, or a program that fetches sources."""
+    """End pip before it starts a build, or a program that fetches sources."""
     if event not in STARTS:
         return
     words = [str(word) for part in arguments[:2] for word in (part if isinstance(part, (list, tuple)) else [part])]
@@ -51,7 +51,7 @@ class Borrowed:
         self.folder = folder
 
     def find_spec(self, fullname, _path=None, target=None):
-        """Answer where pip is."""
+        """Return where pip is."""
         return importlib.machinery.PathFinder.find_spec(fullname, [self.folder], target) if fullname == "pip" else None
 
 

@@ -1,0 +1,198 @@
+"""The two programs that can install packages, behind one protocol: uv, and pip where uv may not be used."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+import tomli_w
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+from assistant.host.files import write_whole
+from assistant.install.packages import Package, Resolution, read_lock
+from assistant.model.plan import Plan, of_torch_family
+from assistant.privacy import without_credentials
+
+KERNEL = "ipykernel"  # without it an environment cannot be a kernel, and JupyterLab could not offer it
+LOCK = "pylock.toml"  # uv accepts only `pylock.toml` and `pylock.NAME.toml`, as PEP 751 says
+REPORT = "report.json"
+WHEELS_ONLY = Path(__file__).with_name("programs") / "wheels_only.py"
+QUIETLY = ("--no-input", "--disable-pip-version-check")
+ONLY_BINARY = ("--only-binary", ":all:")
+
+
+class Backend(Protocol):
+    """A program that installs packages: its command lines, and how it reports what it resolved."""
+
+    def venv(self, python: str, target: Path) -> list[str]:
+        """Return the command that makes an environment."""
+
+    def install(self, python: Path, file: Path, staged: Path | None = None) -> list[str]:
+        """Return the command that installs exactly what a requirements file names, hashes checked.
+
+        It installs into the folder `staged` where one is given.
+        """
+
+    def build(self, python: str, archive: Path, folder: Path) -> list[str]:
+        """Return the command that builds the wheel of one source archive; what the build needs comes as wheels only."""
+
+    def resolve(
+        self, python: str, plan: Plan, folder: Path, keep: Mapping[str, str], constraints: Path | None
+    ) -> list[str]:
+        """Return the command that resolves a plan to wheels, and writes the result into a folder.
+
+        The versions in `keep` are kept where they fit; those in the file `constraints` must hold.
+        """
+
+    def resolution(self, folder: Path) -> Resolution:
+        """Read what the command of `resolve` wrote."""
+
+    def own_cache(self, folder: Path) -> dict[str, str]:
+        """Return the variables that make it work without its cache, which may be damaged; {} where it needs none."""
+
+
+@dataclass(frozen=True)
+class Uv:
+    """uv; `arguments` are what it needs beside its variables."""
+
+    arguments: tuple[str, ...] = ()
+
+    def venv(self, python: str, target: Path) -> list[str]:
+        """Return the command that makes an empty environment."""
+        return [find_uv(), "venv", "--no-progress", "--no-project", "--allow-existing", "--python", python, str(target)]
+
+    def install(self, python: Path, file: Path, staged: Path | None = None) -> list[str]:
+        """Return the command that installs a requirements file."""
+        where = ["--prefix", str(staged)] if staged else []
+        words = ["--python", str(python), *where, "--no-deps", "--requirements", str(file)]
+        return [*self._pip("install"), *words, *self.arguments]
+
+    def build(self, python: str, archive: Path, folder: Path) -> list[str]:
+        """Return the command that builds a wheel; `--no-build` holds for what the build needs."""
+        words = ["--no-progress", "--no-build", "--no-sources", "--python", python, "--out-dir", str(folder)]
+        return [find_uv(), "build", "--wheel", *words, str(archive), *self.arguments]
+
+    def resolve(
+        self, python: str, plan: Plan, folder: Path, keep: Mapping[str, str], constraints: Path | None
+    ) -> list[str]:
+        """Return the command that resolves a plan into a `pylock.toml` (PEP 751)."""
+        project, lock = folder / "pyproject.toml", folder / LOCK
+        write_whole(project, project_file(plan))
+        if keep:
+            # uv keeps the versions of a lock file that is there already, where they fit.
+            rows = [{"name": name, "version": version} for name, version in keep.items()]
+            write_whole(lock, tomli_w.dumps({"lock-version": "1.0", "created-by": "assistant", "packages": rows}))
+        words = ["--no-header", "--quiet", "--format", "pylock.toml", "-o", str(lock)]
+        words += ["--constraints", str(constraints)] if constraints else []
+        return [*self._pip("compile"), str(project), "--python", python, *words, *self.arguments]
+
+    def resolution(self, folder: Path) -> Resolution:
+        """Read the lock file."""
+        return read_lock((folder / LOCK).read_text(encoding="utf-8"))
+
+    def own_cache(self, folder: Path) -> dict[str, str]:
+        """Return the variable that names another cache."""
+        return {"UV_CACHE_DIR": str(folder / "cache")}
+
+    def _pip(self, verb: str) -> list[str]:
+        return [find_uv(), "pip", verb, "--no-progress", "--no-build"]  # no code of a package runs
+
+
+def find_uv() -> str:
+    """Return the path of the uv that was installed with the assistant."""
+    from uv import find_uv_bin  # noqa: PLC0415 - looks through the environment's folders only when needed
+
+    return str(find_uv_bin())
+
+
+def project_file(plan: Plan) -> str:
+    """Write the project that uv resolves: the plan's requirements, with torch's family tied to its own index."""
+    minor = ".".join(re.findall(r"\d+", plan.python)[:2])  # "3.13t" is 3.13 here
+    project = {
+        "name": "environment",
+        "version": "0",
+        "requires-python": f"=={minor}.*",
+        "dependencies": [*plan.requirements, KERNEL],
+    }
+    # A workspace of its own: a project in a folder above could send its members to other indexes.
+    tables: dict[str, object] = {"workspace": {}}
+    if plan.index_url:
+        names = [canonicalize_name(Requirement(line).name) for line in plan.requirements]
+        tables["index"] = [{"name": "torch", "url": plan.index_url, "explicit": True}]
+        tables["sources"] = {name: {"index": "torch"} for name in names if of_torch_family(name)}
+    return tomli_w.dumps({"project": project, "tool": {"uv": tables}})
+
+
+@dataclass(frozen=True)
+class Pip:
+    """pip; `by` is the Python whose pip works for one that has none, "" where it has its own."""
+
+    by: str = ""
+
+    def venv(self, python: str, target: Path) -> list[str]:
+        """Return the command of the standard library that makes an environment, with pip in it."""
+        return [python, "-m", "venv", str(target)]
+
+    def install(self, python: Path, file: Path, staged: Path | None = None) -> list[str]:
+        """Return the command that installs a requirements file."""
+        where = ["--ignore-installed", "--prefix", str(staged)] if staged else []
+        words = ["--no-compile", "--no-deps", "--no-warn-script-location", "-r", str(file)]
+        return [*self._pip(str(python)), "install", *ONLY_BINARY, *where, *words]
+
+    def build(self, python: str, archive: Path, folder: Path) -> list[str]:
+        """Return the command that builds a wheel; an archive that is named is built in spite of `--only-binary`."""
+        return [*self._pip(python), "wheel", *ONLY_BINARY, "--no-deps", "--wheel-dir", str(folder), str(archive)]
+
+    def resolve(
+        self, python: str, plan: Plan, folder: Path, keep: Mapping[str, str], constraints: Path | None
+    ) -> list[str]:
+        """Return the command that resolves a plan into a report (JSON) and installs nothing.
+
+        Only wheels are looked at, whatever a package asks for. pip cannot tie a package to an index; torch's builds win
+        all the same, as their versions carry a local part ("+cu126"). It knows no mere preferences, so what an
+        environment holds is kept only by the user's own pins.
+        """
+        del keep
+        index = ["--extra-index-url", plan.index_url] if plan.index_url else []
+        index += ["--constraint", str(constraints)] if constraints else []
+        start = [self.by or python, str(WHEELS_ONLY), *(["--for", python] if self.by else []), *QUIETLY, "install"]
+        start += [*ONLY_BINARY, "--dry-run", "--ignore-installed", "--quiet", "--report", str(folder / REPORT)]
+        return [*start, *index, "--", *plan.requirements, KERNEL]
+
+    def resolution(self, folder: Path) -> Resolution:
+        """Read the report."""
+        return read_report((folder / REPORT).read_text(encoding="utf-8"))
+
+    def own_cache(self, folder: Path) -> dict[str, str]:
+        """Return nothing: pip's cache holds whole wheels, whose hashes it checks."""
+        del folder
+        return {}
+
+    def _pip(self, python: str) -> list[str]:
+        """Return the words that start a Python's own pip, or another Python's pip for it."""
+        for_it = ["--python", python] if self.by else []
+        return [self.by or python, "-m", "pip", *for_it, *QUIETLY]
+
+
+# pip install --report: {"install": [{"metadata": {"name": "six", "version": "1.17.0"}, "download_info":
+#   {"url": "https://…/six-1.17.0-py2.py3-none-any.whl", "archive_info": {"hashes": {"sha256": "…"}}}}]}
+def read_report(text: str) -> Resolution:
+    """Read the packages of a report of `pip install --report`, sorted by name; none from another text."""
+    try:
+        packages = [
+            Package(
+                name=canonicalize_name(item["metadata"]["name"]),
+                version=item["metadata"]["version"],
+                url=without_credentials(item["download_info"]["url"]),
+                sha256=item["download_info"].get("archive_info", {}).get("hashes", {}).get("sha256", ""),
+            )
+            for item in json.loads(text)["install"]
+        ]
+    except (ValueError, LookupError, TypeError, AttributeError):
+        packages = []
+    return Resolution(lock="", packages=tuple(sorted(packages, key=lambda package: package.name)))
