@@ -18,7 +18,7 @@ import pytest
 
 from assistant.catalog import names
 from assistant.diagnose.rules import compiled, load_rules
-from assistant.host.kept import TEXTS
+from assistant.host.recording_filter import TEXTS
 from assistant.privacy.rules import RULES
 
 ROOT = Path(__file__).parents[1]
@@ -97,8 +97,8 @@ def of_rules() -> Iterator[Used]:
     for text in load_rules().literals:
         name = next((name for name, told in texts.items() if text in told), "rule")
         yield Used(f"rules/{name}", compiled(text), "search")
-    for rows in tomllib.loads((folder / "sayings.toml").read_text(encoding="utf-8"))["manners"].values():
-        yield from (Used("sayings.toml", re.compile(text), "search") for text in rows)
+    for rows in tomllib.loads((folder / "localized_messages.toml").read_text(encoding="utf-8"))["manners"].values():
+        yield from (Used("localized_messages.toml", re.compile(text), "search") for text in rows)
     for row in tomllib.loads((folder / "programs.toml").read_text(encoding="utf-8"))["lacking"]:
         yield Used("programs.toml", re.compile("|".join(row["distributions"])), "search")
     for table in ("vendors", "mentions", "systems", "hints", "architectures", "idle_names"):
@@ -113,7 +113,7 @@ def of_privacy() -> Iterator[Used]:
 def of_recordings() -> Iterator[Used]:
     """Give what is kept of answers."""
     for _kind, question, line in TEXTS:
-        yield from (Used("host/kept.py", re.compile(text), "fullmatch") for text in (question, line))
+        yield from (Used("host/recording_filter.py", re.compile(text), "fullmatch") for text in (question, line))
 
 
 def _constant(node: ast.AST) -> str | None:

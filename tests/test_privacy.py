@@ -14,10 +14,10 @@ import pytest
 from secrets_corpus import CONTEXTS, HOST, KEPT, KINDS, USER, VARIABLES, every
 
 import assistant.start
-from assistant.detect.notes import Notes
+from assistant.detect.observations import Notes
 from assistant.diagnose import read_log
 from assistant.export import Setup, texts
-from assistant.export.bundle import clean
+from assistant.export.setup import clean
 from assistant.host.base import Host
 from assistant.host.recording import RecordingHost, write_recording
 from assistant.i18n import _
@@ -31,7 +31,7 @@ from assistant.model.report import Check, Environment, Report, Status
 from assistant.privacy import Known, Lines, Policy, redact, secret_values
 from assistant.privacy.rules import RULES
 from assistant.session.diagnosis import inquiry
-from assistant.session.nouns import Phase, State, StepStatus
+from assistant.session.state import Phase, State, StepStatus
 from assistant.session.store import Store
 from assistant.verify.run import _Clock, _Run
 from assistant.wizard.page import page
@@ -215,16 +215,16 @@ EXEMPT = {
     "install/journal.py:write_manifest": "private and obeyed",
     "install/kernel.py:_write": "Jupyter obeys it: an interpreter and the plan's variables",
     "install/kernel.py:put_kernel_back": "it puts back what had been there",
-    "install/protect.py:protect": "names and versions of packages",
+    "install/constraints.py:protect": "names and versions of packages",
     "install/transaction.py:commit": "private and obeyed",
     "install/resolution.py:_solved": "names and versions of packages",
     "install/unpack.py:relocate": "the environment's own scripts",
-    "install/work.py:make": "a token that only the private journal knows",
+    "install/work_folder.py:make": "a token that only the private journal knows",
     "labs/rerun.py:_copy": "a learner's notebook, in a folder that is thrown away",
     "labs/runner.py:main": "a learner's notebook",
     "labs/scene.py:venv": "a lab's own environment",
     "labs/scene.py:write": "a lab's own texts",
-    "labs/scenes.py:_break_mirror": "a lab's own wheel",
+    "labs/exercises.py:_break_mirror": "a lab's own wheel",
     "onnx/conversion.py:_write_log": "`onnx try` obeys it: paths and operators of the user's own model, beside it",
     "onnx/load.py:_write": "a model",
     "onnx/worker.py:main": "an answer to the parent process",
@@ -313,7 +313,7 @@ def test_every_line_of_a_child_is_cleaned():
         if _name(call) == "LogLine"
     }
     own = {"install/installer.py:log", "session/verification.py:proved"}
-    children = {"install/installer.py:each", "session/mend.py:tell", "verify/run.py:_hear_stray"}
+    children = {"install/installer.py:each", "session/remediation.py:tell", "verify/run.py:_hear_stray"}
     assert loggers == own | children
     for place in children:
         file, function = place.split(":")

@@ -24,15 +24,15 @@ from rich.text import Text
 from assistant.cli.console import Terminal
 from assistant.export import Config, Setup, read_config, texts
 from assistant.export.config import config_text
+from assistant.markup import plain
 from assistant.model.event import Step
 from assistant.model.finding import Finding, Severity
 from assistant.model.machine import Detection
 from assistant.model.plan import Planning
 from assistant.model.record import from_json, replace, to_json
 from assistant.model.visible import one_line, spelled, visible
-from assistant.session.nouns import Phase, State, StepStatus
+from assistant.session.state import Phase, State, StepStatus
 from assistant.session.store import Saved, Store
-from assistant.svg import plain
 
 STEERS = "\x1b]0;owned\x07\x1b[2J\x1b[7;35m\x9b7m\r\x08\x7f"
 EVIL = f"{STEERS}\u202e\u2066\u200b\ufeff\u061c\u2028\u200e\u2069\xad\U000e0041Evil"

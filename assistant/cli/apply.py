@@ -30,7 +30,7 @@ from assistant.host.live import LiveHost
 from assistant.install import Consent, Sources, check_requirement
 from assistant.model.plan import Request
 from assistant.session.apply import changes, check_lock, course
-from assistant.session.nouns import State, Task, known
+from assistant.session.state import State, Task, known
 
 CONFIG_LIMIT = 10**7  # chosen: bytes
 

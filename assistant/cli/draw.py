@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from assistant.model.plan import Plan, Planning
     from assistant.model.report import Report
     from assistant.session.apply import Course
-    from assistant.session.nouns import State
+    from assistant.session.state import State
 
 SIGNS = {
     Severity.OK: ("✓", "green"),

@@ -11,8 +11,8 @@ from assistant.cli.terminal import echo_json, json_option
 from assistant.export import FORMATS
 from assistant.i18n import as_typed
 from assistant.model.record import replace
-from assistant.session.nouns import Task
 from assistant.session.resume import last_setup
+from assistant.session.state import Task
 
 
 @click.command()

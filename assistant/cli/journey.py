@@ -33,9 +33,9 @@ from assistant.model.event import Event, Progress, Step
 from assistant.model.plan import Plan, Planning, Request
 from assistant.model.record import replace
 from assistant.session.actions import Answer, Resume, Wish
-from assistant.session.nouns import Phase, State, Task
 from assistant.session.runner import InlineRunner
 from assistant.session.session import TAKE_BACK, Session
+from assistant.session.state import Phase, State, Task
 from assistant.session.store import Store
 
 DRAW: dict[Task, Callable[[State], None]] = {

@@ -47,10 +47,10 @@ def onnx() -> None:
 @json_option
 def check(model: str, svg: str | None, limit: float, *, as_json: bool, **options: Any) -> None:  # noqa: ANN401 - as above
     """Show which nodes of a model run on the device, which on the CPU, and why."""
-    from assistant.onnx import apart  # noqa: PLC0415 - `--help` needs no child
+    from assistant.onnx import isolated  # noqa: PLC0415 - `--help` needs no child
 
     request = _request("check", model, picture=bool(svg), language=language(), **options)
-    answer, picture = apart.check(request, apart.limits(limit))
+    answer, picture = isolated.check(request, isolated.limits(limit))
     if svg:
         write_file(svg, picture)
     if as_json:
@@ -81,9 +81,9 @@ def check(model: str, svg: str | None, limit: float, *, as_json: bool, **options
 @json_option
 def convert(model: str, limit: float, *, fp16_io: bool, as_json: bool, **options: Any) -> None:  # noqa: ANN401 - as above
     """Convert a model to what DirectML runs well; writes the result and a log of every change beside it."""
-    from assistant.onnx import apart  # noqa: PLC0415 - `--help` needs no child
+    from assistant.onnx import isolated  # noqa: PLC0415 - `--help` needs no child
 
-    done = apart.convert(_request("convert", model, keep_io_types=not fp16_io, **options), apart.limits(limit))
+    done = isolated.convert(_request("convert", model, keep_io_types=not fp16_io, **options), isolated.limits(limit))
     if as_json:
         echo_json(done)
     else:
@@ -107,11 +107,11 @@ def convert(model: str, limit: float, *, fp16_io: bool, as_json: bool, **options
 @json_option
 def try_(model: str, limit: float, *, python: str | None, as_json: bool, **options: Any) -> None:  # noqa: ANN401 - as above
     """Run a model and compare its results with FP32 on the CPU."""
-    from assistant.onnx import apart  # noqa: PLC0415 - `--help` needs no child
+    from assistant.onnx import isolated  # noqa: PLC0415 - `--help` needs no child
     from assistant.session.interpreters import onnx_python  # noqa: PLC0415 - likewise
 
     request = _request("try", model, python=python or onnx_python(), **options)
-    answer = apart.try_model(request, apart.limits(limit))
+    answer = isolated.try_model(request, isolated.limits(limit))
     if as_json:
         echo_json(answer)
     else:

@@ -27,8 +27,8 @@ from assistant.model.errors import BadInput, NothingFits
 from assistant.model.record import replace
 from assistant.plan import brings_cuda
 from assistant.session.actions import Choose
-from assistant.session.nouns import State, Task
 from assistant.session.resume import last_setup, setup_of
+from assistant.session.state import State, Task
 
 agreement_options = together(
     yes_option(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from assistant.catalog.names import idle_adapter, patterns, vendor_of
-from assistant.detect.notes import Notes
+from assistant.detect.observations import Notes
 from assistant.i18n import Text, _
 from assistant.model.finding import Severity
 from assistant.model.machine import Gpu, Vendor

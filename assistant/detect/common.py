@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from assistant.detect.notes import Notes
+from assistant.detect.observations import Notes
 from assistant.host.base import Host
 from assistant.host.folders import OWN_ENVIRONMENTS
 from assistant.i18n import _

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from assistant.catalog.identity import identify, identify_name
-from assistant.detect.notes import Notes, Sighting
+from assistant.detect.observations import Notes, Sighting
 from assistant.model.machine import Evidence, Gpu, Vendor
 
 FIELDS = tuple(name for name in Gpu.__struct_fields__ if name != "vendor")

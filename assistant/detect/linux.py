@@ -7,7 +7,7 @@ import re
 from assistant.catalog.identity import identify
 from assistant.catalog.names import idle_adapter
 from assistant.detect.adapters import note_adapter
-from assistant.detect.notes import Notes
+from assistant.detect.observations import Notes
 from assistant.host.base import Host
 from assistant.i18n import _
 from assistant.model.finding import Remedy, Severity

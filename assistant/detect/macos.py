@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from assistant.detect.adapters import not_a_gpu
-from assistant.detect.notes import Notes
+from assistant.detect.observations import Notes
 from assistant.host.base import Host
 from assistant.model.machine import Gpu, Vendor
 from assistant.parsers.apple import profiler_json

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from assistant.detect.notes import Notes
+from assistant.detect.observations import Notes
 from assistant.host.base import Host
 from assistant.model.machine import Gpu, Vendor
 from assistant.parsers import nvidia, system

@@ -9,8 +9,8 @@ from functools import partial
 import msgspec
 
 from assistant.detect.adapters import note_adapter
-from assistant.detect.notes import Notes
 from assistant.detect.nvidia import note_report
+from assistant.detect.observations import Notes
 from assistant.detect.run import united
 from assistant.i18n import Text, _
 from assistant.model.errors import BadInput
@@ -19,11 +19,11 @@ from assistant.model.machine import Detection, Vendor
 from assistant.model.pasted import without_entities
 from assistant.parsers import nvidia
 from assistant.parsers.amd import rocminfo
+from assistant.parsers.app_reports import program_report
 from assistant.parsers.apple import overview, profiler_json, profiler_text
 from assistant.parsers.collect_env import collect_env
+from assistant.parsers.device_lists import LAYOUTS, device_blocks, lspci, smi_lines
 from assistant.parsers.dxdiag import dxdiag
-from assistant.parsers.listed import LAYOUTS, device_blocks, lspci, smi_lines
-from assistant.parsers.programs import program_report
 
 
 def read_report(text: str) -> Detection:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 
 from assistant.detect import amd, common, linux, macos, nvidia, windows, wsl
 from assistant.detect.gpus import merge
-from assistant.detect.notes import Notes
+from assistant.detect.observations import Notes
 from assistant.detect.overrides import overridden
 from assistant.host.base import Host
 from assistant.host.recording import RecordingHost

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from assistant.catalog.names import vendor_of
 from assistant.detect.adapters import not_a_gpu, note_adapter
-from assistant.detect.notes import Notes
+from assistant.detect.observations import Notes
 from assistant.host.base import Host
 from assistant.i18n import _
 from assistant.model.finding import Remedy, Severity

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from assistant.detect.adapters import not_a_gpu, note_adapter
 from assistant.detect.linux import kernel_release
-from assistant.detect.notes import Notes
+from assistant.detect.observations import Notes
 from assistant.detect.windows import DISPLAY, REGISTRY, VERSION
 from assistant.host.base import Host
 from assistant.i18n import _

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from assistant.export.bundle import MARKER, Setup, Unsuited, clean
 from assistant.export.config import Config, read_config
 from assistant.export.drift import (
     Drift,
@@ -20,6 +19,7 @@ from assistant.export.drift import (
     same_hardware,
 )
 from assistant.export.formats import FORMATS, NEEDS
+from assistant.export.setup import MARKER, Setup, Unsuited, clean
 from assistant.export.write import write_all
 from assistant.i18n import _
 from assistant.model.errors import BadInput

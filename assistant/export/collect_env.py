@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from assistant.export.bundle import Setup
+from assistant.export.setup import Setup
 from assistant.model.machine import Machine, Vendor
 from assistant.model.plan import Backend, of_torch_family
 from assistant.model.visible import printable

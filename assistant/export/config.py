@@ -6,8 +6,8 @@ import hashlib
 import tomllib
 from typing import Literal
 
-from assistant.export.bundle import MARKER, Setup, without_path
 from assistant.export.pins import lock_text
+from assistant.export.setup import MARKER, Setup, without_path
 from assistant.export.templates import toml_text
 from assistant.export.trust import check_values
 from assistant.i18n import _, say

@@ -7,7 +7,7 @@ import shlex
 from functools import cache
 
 from assistant.catalog.tables import Table, read_tables
-from assistant.export.bundle import Setup, Unsuited
+from assistant.export.setup import Setup, Unsuited
 from assistant.export.shells import variables
 from assistant.export.templates import filled
 from assistant.i18n import _

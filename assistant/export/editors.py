@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 import assistant.runtime
-from assistant.export.bundle import MARKER, Setup, without_path
+from assistant.export.setup import MARKER, Setup, without_path
 from assistant.export.shells import variables
 from assistant.export.templates import filled, json_text
 from assistant.privacy import at_home

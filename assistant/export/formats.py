@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from assistant.export.bundle import Setup
 from assistant.export.config import config_text
 from assistant.export.containers import devcontainer_text, dockerfile_text
 from assistant.export.editors import kernelspec_text, runtime_text, verify_text, vscode_text
 from assistant.export.launch import launch_files
-from assistant.export.markdown import report_text
 from assistant.export.pins import constraints_text, lock_text, requirements_text
 from assistant.export.projects import conda_text, pixi_text, pyproject_text
+from assistant.export.report import report_text
+from assistant.export.setup import Setup
 from assistant.export.shells import dotenv_text, fish_text, powershell_text
 from assistant.export.workflow import workflow_text
 from assistant.i18n import Message, _, render

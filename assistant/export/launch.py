@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 
 from assistant.catalog.launchers import Launcher, launchers, written
-from assistant.export.bundle import MARKER, Setup, Unsuited
 from assistant.export.pins import asked
+from assistant.export.setup import MARKER, Setup, Unsuited
 from assistant.export.shells import variables
 from assistant.export.templates import filled, json_text
 from assistant.i18n import _

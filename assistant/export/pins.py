@@ -11,7 +11,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from assistant.catalog import load_catalog
-from assistant.export.bundle import MARKER, Setup, Unsuited
+from assistant.export.setup import MARKER, Setup, Unsuited
 from assistant.i18n import _, say
 from assistant.model.plan import of_torch_family
 from assistant.model.visible import spelled

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from assistant.export.bundle import MARKER, Setup, Unsuited
 from assistant.export.pins import asked, pages, pins
+from assistant.export.setup import MARKER, Setup, Unsuited
 from assistant.export.shells import variables
 from assistant.export.templates import filled, toml_text
 from assistant.i18n import _

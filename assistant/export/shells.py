@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from assistant.export.bundle import MARKER, Setup
-from assistant.host.quiet import quiet
+from assistant.export.setup import MARKER, Setup
+from assistant.host.telemetry import quiet
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _PLAIN = re.compile(r"[\w.,:/+@%=-]*", re.ASCII)

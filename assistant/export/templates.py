@@ -8,7 +8,7 @@ from pathlib import Path
 
 import tomli_w
 
-from assistant.export.bundle import MARKER
+from assistant.export.setup import MARKER
 from assistant.i18n import say
 from assistant.model.visible import spelled
 

@@ -11,7 +11,7 @@ from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
 
-from assistant.host.quiet import quiet
+from assistant.host.telemetry import quiet
 from assistant.i18n import Text, _
 from assistant.model.address import foreign_index_fault
 from assistant.model.errors import BadInput

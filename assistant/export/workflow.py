@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from assistant.export.bundle import Setup
+from assistant.export.setup import Setup
 from assistant.export.shells import variables
 from assistant.export.templates import filled
 from assistant.model.plan import Backend

@@ -7,7 +7,7 @@ from contextlib import contextmanager, suppress
 from operator import methodcaller
 from pathlib import Path
 
-from assistant.export.bundle import MARKER
+from assistant.export.setup import MARKER
 from assistant.host.files import draft, put_in_place, write_whole
 from assistant.i18n import _
 from assistant.model.errors import WorkFailed

@@ -16,7 +16,7 @@ from urllib.request import url2pathname
 from packaging.utils import parse_wheel_filename
 from packaging.version import InvalidVersion, Version
 
-from assistant.host.page import wheels_of_page
+from assistant.host.index_page import wheels_of_page
 from assistant.host.parallel import each_within
 from assistant.i18n import Text, _
 from assistant.model.machine import Machine

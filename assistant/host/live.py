@@ -17,7 +17,7 @@ from pathlib import Path
 import msgspec
 
 from assistant.host.base import Host
-from assistant.host.quiet import for_child
+from assistant.host.telemetry import for_child
 from assistant.model.machine import Answer
 
 IN_BROWSER = sys.platform == "emscripten"  # Pyodide: no processes, no threads, and no machine to look at

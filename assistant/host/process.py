@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, NoReturn, Self
 
-from assistant.host.quiet import for_child
+from assistant.host.telemetry import for_child
 from assistant.i18n import _
 from assistant.model.errors import Cancelled, WorkFailed
 

@@ -6,7 +6,7 @@ import threading
 
 from assistant.host.base import Host
 from assistant.host.identity import known_of
-from assistant.host.kept import reduced
+from assistant.host.recording_filter import reduced
 from assistant.i18n import _
 from assistant.model.errors import BadInput
 from assistant.model.machine import Answer, Exchange, Recording
@@ -71,7 +71,7 @@ def read_recording(text: str | bytes, what: str) -> Recording:
 def write_recording(host: RecordingHost, label: str) -> str:
     """Return all that a host was asked as the text of a recording; names, serials, addresses and secrets removed.
 
-    Of each answer only what the parsers read is kept (`host/kept.py`); a question of an unknown kind is left out.
+    Of each answer only what the parsers read is kept (`host/recording_filter.py`); an unknown question is left out.
     """
     who = host.aside("identity")
     kept = tuple(one for said in host.said() if (one := reduced(said)) is not None)

@@ -23,7 +23,7 @@ from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 from assistant.host.process import CancelToken, Isolation, stream
-from assistant.host.quiet import quiet
+from assistant.host.telemetry import quiet
 from assistant.i18n import Text, _
 
 BOOT = """import sys

@@ -5,8 +5,7 @@ Other packages import from here only, never from the modules behind it.
 
 from assistant.install.backends import find_uv
 from assistant.install.conflicts import conflicts
-from assistant.install.kernel import set_variables
-from assistant.install.made import (
+from assistant.install.environments import (
     Made,
     made_environments,
     marked_environments,
@@ -14,10 +13,11 @@ from assistant.install.made import (
     remove_environment,
     replaced_builds,
 )
+from assistant.install.inspect_env import Site, interpreter, is_environment, look_at, python_of
+from assistant.install.kernel import set_variables
 from assistant.install.packages import Package, Resolution
 from assistant.install.prepared import Prepared, prepare, run
 from assistant.install.recovery import Outcome, Recovered, give_up, recover
-from assistant.install.site import Site, interpreter, is_environment, look_at, python_of
 from assistant.install.sources import Consent, Sources, known_index
 from assistant.install.target import Marker, default_target, find_target, read_marker
 from assistant.install.tools import Tools

@@ -15,7 +15,7 @@ from assistant.host.folders import user_cache
 from assistant.host.index import Archive, local_path
 from assistant.i18n import _
 from assistant.install.installer import Installer, last_words
-from assistant.install.scratch import scratch
+from assistant.install.temporary import scratch
 from assistant.model.errors import WorkFailed, unreadable, unwritable
 
 LIMIT = 4 << 30  # bytes; larger than any source archive or wheel that PyPI takes

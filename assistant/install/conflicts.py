@@ -11,8 +11,8 @@ from packaging.version import InvalidVersion, Version
 
 from assistant.host.folders import OWN_ENVIRONMENTS
 from assistant.i18n import Message, _
+from assistant.install.inspect_env import Site
 from assistant.install.project import project_of, undone
-from assistant.install.site import Site
 from assistant.model.finding import Finding, Remedy, Severity
 from assistant.model.plan import Plan, of_torch_family
 

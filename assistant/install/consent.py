@@ -14,10 +14,10 @@ from assistant.host.index import Archive, find_archives
 from assistant.host.pip_settings import pip_environment
 from assistant.i18n import Message, _
 from assistant.install.build import build_wheel
+from assistant.install.index_conflicts import Shadow, findings, shadows, without_hash
 from assistant.install.installer import Installer
 from assistant.install.packages import Resolution
 from assistant.install.resolution import OnlySource, Unsolved, resolve
-from assistant.install.shadows import Shadow, findings, shadows, without_hash
 from assistant.install.sources import Sources, known_index
 from assistant.model.errors import WorkFailed
 from assistant.model.finding import Finding

@@ -18,8 +18,8 @@ from assistant.host.pip_settings import PipSettings, uv_arguments
 from assistant.host.process import CancelToken, stream
 from assistant.i18n import Message, _
 from assistant.install.backends import Backend, Pip, Uv
-from assistant.install.site import interpreter
-from assistant.install.work import layout
+from assistant.install.inspect_env import interpreter
+from assistant.install.work_folder import layout
 from assistant.model.errors import WorkFailed
 from assistant.model.event import FindingRaised, LogLine, Progress, Sink, Step
 from assistant.model.finding import Finding

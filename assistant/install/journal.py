@@ -19,7 +19,7 @@ from assistant.host.folders import user_state
 from assistant.i18n import Text, _
 from assistant.install.kernel import KernelNote, is_kernel_name
 from assistant.install.swap import Change, Identity, is_below
-from assistant.install.work import WORK
+from assistant.install.work_folder import WORK
 from assistant.model.errors import BadInput, WorkFailed
 from assistant.model.record import Record, from_json, to_json
 

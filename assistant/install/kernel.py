@@ -11,9 +11,9 @@ from contextlib import suppress
 from pathlib import Path
 
 from assistant.host.files import read_plain, sweep, write_whole
-from assistant.host.quiet import quiet
+from assistant.host.telemetry import quiet
 from assistant.i18n import _
-from assistant.install.protect import constraint_variables
+from assistant.install.constraints import constraint_variables
 from assistant.model.errors import WorkFailed
 from assistant.model.plan import Plan
 from assistant.model.record import Record

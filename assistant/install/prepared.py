@@ -8,11 +8,11 @@ from pathlib import Path
 from assistant.i18n import _
 from assistant.install.conflicts import conflicts, undone_by_project
 from assistant.install.consent import index_findings, resolved
+from assistant.install.constraints import guards
+from assistant.install.inspect_env import Site, interpreter, still
+from assistant.install.installation import Verify, install
 from assistant.install.kernel import kernel_file, kernel_name
-from assistant.install.make import Verify, install
 from assistant.install.packages import Package, Resolution
-from assistant.install.protect import guards
-from assistant.install.site import Site, interpreter, still
 from assistant.install.target import check_target, read_marker, target_for
 from assistant.install.tools import Tools
 from assistant.install.wheels import places, to_download

@@ -14,7 +14,7 @@ from packaging.utils import canonicalize_name
 
 from assistant.i18n import _
 from assistant.install.backends import KERNEL
-from assistant.install.protect import guarded
+from assistant.install.constraints import guarded
 from assistant.model.finding import Finding, Remedy, Severity
 from assistant.model.plan import Plan, of_torch_family
 from assistant.model.record import Record

@@ -13,9 +13,9 @@ from assistant.host.folders import user_state
 from assistant.host.lock import Lock
 from assistant.i18n import Text
 from assistant.install.journal import Entry, entries, entry_of
-from assistant.install.scratch import sweep_scratch
+from assistant.install.temporary import sweep_scratch
 from assistant.install.transaction import busy, settle_journal
-from assistant.install.work import refuse_unknown, work_folders
+from assistant.install.work_folder import refuse_unknown, work_folders
 from assistant.model.errors import AssistantError
 from assistant.model.record import Record
 

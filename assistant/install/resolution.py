@@ -15,7 +15,7 @@ from assistant.host.index import wheel_sizes
 from assistant.i18n import Message, _
 from assistant.install.installer import Installer
 from assistant.install.packages import Resolution
-from assistant.install.scratch import scratch
+from assistant.install.temporary import scratch
 from assistant.install.validate import check_index_url, check_requirement
 from assistant.model.errors import WorkFailed
 from assistant.model.plan import Plan

@@ -10,12 +10,12 @@ from assistant.host.base import Host
 from assistant.host.files import read_plain, write_whole
 from assistant.host.folders import user_data
 from assistant.i18n import Text, _
+from assistant.install.constraints import CONSTRAINTS, PIP_FILE
+from assistant.install.inspect_env import Site, interpreter, is_environment, look_at
 from assistant.install.journal import entry_of
 from assistant.install.project import environment_of
-from assistant.install.protect import CONSTRAINTS, PIP_FILE
-from assistant.install.site import Site, interpreter, is_environment, look_at
 from assistant.install.swap import check_movable
-from assistant.install.work import refuse_unknown
+from assistant.install.work_folder import refuse_unknown
 from assistant.model.errors import BadInput, WorkFailed
 from assistant.model.plan import DISK_FACTOR, Plan
 from assistant.model.record import Record, from_json, to_json

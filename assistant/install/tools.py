@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from assistant.host.base import Host
 from assistant.host.process import CancelToken
 from assistant.i18n import Message
+from assistant.install.inspect_env import Site
 from assistant.install.installer import Installer
-from assistant.install.site import Site
 from assistant.install.sources import Sources
 from assistant.model.event import Sink
 from assistant.model.plan import Plan

@@ -26,7 +26,7 @@ from assistant.i18n import _, sentences
 from assistant.install.journal import Entry, Journal, entry_of, notes_folder
 from assistant.install.kernel import KernelNote, put_kernel_back
 from assistant.install.swap import Change, identities, put_back, spare, swap
-from assistant.install.work import (
+from assistant.install.work_folder import (
     WORK,
     Layout,
     carries,

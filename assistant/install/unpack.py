@@ -19,9 +19,9 @@ from pathlib import Path
 from assistant.host.files import write_whole
 from assistant.host.parallel import Ahead
 from assistant.i18n import _
+from assistant.install.inspect_env import Site, interpreter, package_folders
 from assistant.install.installer import Installer, disk_obstacle
 from assistant.install.packages import Package
-from assistant.install.site import Site, interpreter, package_folders
 from assistant.install.transaction import Transaction
 from assistant.install.wheels import fetch, requirement_lines
 from assistant.model.errors import WorkFailed

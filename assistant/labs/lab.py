@@ -11,8 +11,8 @@ from pathlib import Path
 from assistant.diagnose import read_log
 from assistant.host.folders import user_cache
 from assistant.i18n import _, render, say, use_language
+from assistant.labs.exercises import SCENES
 from assistant.labs.scene import Scene
-from assistant.labs.scenes import SCENES
 from assistant.model.errors import BadInput
 from assistant.model.machine import Machine
 from assistant.model.record import Record, from_json, from_plain, replace, to_json, to_plain

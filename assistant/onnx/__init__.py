@@ -9,10 +9,10 @@ import importlib
 from typing import Any
 
 MODULES = {
-    "check_model": "examine",
+    "check_model": "check",
     "load_model": "load",
     "save_model": "load",
-    "try_model": "attempt",
+    "try_model": "compare",
     "convert": "conversion",
     "lowered": "opset",
     "rewritten": "rewrites",

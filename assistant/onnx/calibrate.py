@@ -14,10 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 from onnx import ModelProto, TensorProto, TypeProto, helper
 
+from assistant.onnx.fp16_policy import OPERATORS
 from assistant.onnx.graph import KNOWN_IR, given_inputs
-from assistant.onnx.halves import OPERATORS
-from assistant.onnx.ranges import LARGEST, ROUNDED_AWAY
-from assistant.onnx.values import FLOAT, Program, Step, Value, attribute, constant_input, size_of
+from assistant.onnx.program import FLOAT, Program, Step, Value, attribute, constant_input, size_of
+from assistant.onnx.value_ranges import LARGEST, ROUNDED_AWAY
 
 Feeds = dict[str, Any]  # an array per input, or a list of arrays for a sequence
 

@@ -117,7 +117,7 @@ def _given(request: dict[str, Any], session: Any) -> dict[str, Any]:  # noqa: AN
 def _accepted(model: str, session: Any, wanted: set[str]) -> dict[str, Any]:  # noqa: ANN401
     """Return made-up inputs that the session runs on; raise its last error where it runs on none."""
     from assistant.onnx.calibrate import SIZES, feeds  # noqa: PLC0415 - likewise
-    from assistant.onnx.values import program  # noqa: PLC0415 - likewise
+    from assistant.onnx.program import program  # noqa: PLC0415 - likewise
 
     source = program(_read(model))
     failure: Exception = ValueError()

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 
 from assistant.i18n import Message, Text, _
 from assistant.onnx.operators import Kernel
-from assistant.onnx.values import Step, Value, attribute
+from assistant.onnx.program import Step, Value, attribute
 
 Rule = tuple[Callable[[Step], bool], Message]  # what refuses a node, and the sentence that says so
 

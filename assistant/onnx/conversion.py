@@ -27,8 +27,8 @@ from assistant.onnx.fp16 import convert_program
 from assistant.onnx.graph import KNOWN_IR, opsets
 from assistant.onnx.load import load_model, save_model
 from assistant.onnx.opset import CannotLower, best_opsets, lower
+from assistant.onnx.program import Program, program
 from assistant.onnx.rewrites import ALWAYS, rewrite
-from assistant.onnx.values import Program, program
 
 # Of those that ONNX Runtime guarantees to run: https://onnxruntime.ai/docs/reference/compatibility.html
 FIRST_OPSET = 7

@@ -11,11 +11,11 @@ from onnx import ModelProto, TensorProto
 
 from assistant.onnx.answers import Fp16Summary, Kept
 from assistant.onnx.calibrate import Feeds, is_small, measure
-from assistant.onnx.casts import Writer
-from assistant.onnx.halves import OPERATORS, Slots, reason_to_keep, slots
-from assistant.onnx.ranges import LARGEST, Constants, bound, outside
-from assistant.onnx.rehearse import rehearse
-from assistant.onnx.values import FLOAT, Program, Step, Value, attribute, program
+from assistant.onnx.fp16_policy import OPERATORS, Slots, reason_to_keep, slots
+from assistant.onnx.insert_casts import Writer
+from assistant.onnx.parity import rehearse
+from assistant.onnx.program import FLOAT, Program, Step, Value, attribute, program
+from assistant.onnx.value_ranges import LARGEST, Constants, bound, outside
 
 Calibrate = Literal["auto", "always", "never"]
 

@@ -15,7 +15,8 @@ from onnx.external_data_helper import set_external_data, uses_external_data
 from assistant.host.files import draft, open_plain, put_in_place, write_whole
 from assistant.i18n import _
 from assistant.model.errors import BadInput, unreadable, unwritable
-from assistant.onnx.bounds import (
+from assistant.onnx.graph import tensors
+from assistant.onnx.refusals import (
     LIMIT,
     damaged,
     not_onnx,
@@ -28,7 +29,6 @@ from assistant.onnx.bounds import (
     refuse_shapes,
     refuse_unknown,
 )
-from assistant.onnx.graph import tensors
 
 MARGIN = 2**27  # of the 2 GB, for everything in a model but its weights (chosen)
 KEPT_BYTES = 2**20  # a smaller tensor is always read: its values may decide where a node runs

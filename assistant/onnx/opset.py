@@ -11,7 +11,7 @@ from assistant.i18n import Message, verbatim
 from assistant.model.errors import WorkFailed
 from assistant.onnx.graph import KNOWN_IR, opsets
 from assistant.onnx.operators import definition, described, make_call, tensor_type
-from assistant.onnx.values import Program, Step, attribute, constant_input, program
+from assistant.onnx.program import Program, Step, attribute, constant_input, program
 
 # The newest rows of data/dml.json are for opset 21; those of ScatterElements and ScatterND match up to opset 17.
 LAST_MATCHED = 21

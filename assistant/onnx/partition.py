@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from graphlib import TopologicalSorter
 
 from assistant.onnx.placement import Node
-from assistant.onnx.values import Step, Value
+from assistant.onnx.program import Step, Value
 
 
 @dataclass(slots=True)

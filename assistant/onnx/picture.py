@@ -6,9 +6,9 @@ from collections import Counter
 from pathlib import Path
 
 from assistant.i18n import render, say
-from assistant.onnx.findings import Examination, count_nodes, obstacle
+from assistant.markup import Markup, document, joined, tag, text
+from assistant.onnx.advice import Examination, count_nodes, obstacle
 from assistant.onnx.partition import Segment, segments
-from assistant.svg import Markup, document, joined, tag, text
 
 Lanes = dict[str, tuple[float, float, str]]  # left edge, width and title, by device
 

@@ -29,7 +29,7 @@ from assistant.onnx.operators import (
     table,
     tensor_type,
 )
-from assistant.onnx.values import NO_TENSOR, UNKNOWN, Program, Step, Value, program, skeleton
+from assistant.onnx.program import NO_TENSOR, UNKNOWN, Program, Step, Value, program, skeleton
 
 OPENED = "assistant.opened"  # the domain of a function that is to be replaced by what it consists of
 # An initializer of so many numbers does not keep a node on the device, nor does a type of 16 or 8 bits let it go: both

@@ -9,7 +9,7 @@ import numpy as np
 from onnx import ModelProto, NodeProto, helper, numpy_helper
 
 from assistant.onnx.graph import bodies, unique_name
-from assistant.onnx.values import FLOAT, Program, Scope, Step, attribute, constant_input, program, replace_nodes
+from assistant.onnx.program import FLOAT, Program, Scope, Step, attribute, constant_input, program, replace_nodes
 
 ALWAYS = ("Max", "Mean", "Min", "Pad", "Sum")  # wrong, or unfused, on every device
 FLAT_OPS = ("AveragePool", "Conv", "ConvTranspose", "MaxPool")  # 1-D: NPUs take 2-D alone, GPUs need no change

@@ -94,7 +94,7 @@ def _invalid(file: str) -> BadInput | None:
 
 
 def _check(request: Request) -> Answer:
-    from assistant.onnx.examine import checked, examine  # noqa: PLC0415 - imports onnx and NumPy
+    from assistant.onnx.check import checked, examine  # noqa: PLC0415 - imports onnx and NumPy
     from assistant.onnx.picture import draw  # noqa: PLC0415 - likewise
 
     exam = examine(request.model, request.provider)
@@ -119,7 +119,7 @@ def _convert(request: Request) -> Answer:
 
 
 def _try(request: Request) -> Answer:
-    from assistant.onnx.attempt import try_model  # noqa: PLC0415 - imports onnx and NumPy
+    from assistant.onnx.compare import try_model  # noqa: PLC0415 - imports onnx and NumPy
     from assistant.onnx.conversion import read_samples  # noqa: PLC0415 - likewise
 
     samples = read_samples(request.inputs) if request.inputs else []

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from assistant.plan.availability import Lookup, PlanInputs, brings_cuda, settle, with_sizes
 from assistant.plan.explain import explain, nothing_fits
 from assistant.plan.nightly import NIGHTLY
 from assistant.plan.planner import make_plans
-from assistant.plan.settle import Lookup, PlanInputs, brings_cuda, settle, with_sizes
 
 __all__ = [
     "NIGHTLY",

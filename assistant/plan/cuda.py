@@ -11,8 +11,8 @@ from assistant.catalog.rows import Family
 from assistant.i18n import Message, _
 from assistant.model.machine import Vendor
 from assistant.model.plan import Backend, Rejection
-from assistant.plan.cards import Card
-from assistant.plan.options import Candidate, Context, Offers, reject, reject_hidden, reject_pins, reject_system
+from assistant.plan.candidates import Candidate, Context, Offers, reject, reject_hidden, reject_pins, reject_system
+from assistant.plan.gpus import Card
 from assistant.plan.target import USUAL_PYTHON
 
 

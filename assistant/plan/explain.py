@@ -8,7 +8,7 @@ from assistant.i18n import Message, _
 from assistant.model.errors import NothingFits
 from assistant.model.machine import Machine
 from assistant.model.plan import Planning
-from assistant.plan.cards import cards_of
+from assistant.plan.gpus import cards_of
 from assistant.views import plan_title, rejected_name
 
 

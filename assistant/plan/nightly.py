@@ -9,7 +9,7 @@ from assistant.i18n import Message, _
 from assistant.model.errors import BadInput
 from assistant.model.plan import Backend, Plan, Planning, Request, of_torch_family
 from assistant.model.record import replace
-from assistant.plan.options import reject
+from assistant.plan.candidates import reject
 
 NIGHTLY = "nightly/"
 

@@ -10,21 +10,21 @@ from assistant.model.errors import NothingFits
 from assistant.model.machine import Machine
 from assistant.model.plan import Backend, Plan, Planning, Rejection, Request
 from assistant.model.record import replace
-from assistant.plan import cuda, others, rocm
-from assistant.plan.cards import cards_of, driver_of
+from assistant.plan import cuda, other_backends, rocm
+from assistant.plan.candidates import NAMES, Candidate, Context, reject
+from assistant.plan.gpus import cards_of, driver_of
 from assistant.plan.nightly import with_nightly
-from assistant.plan.options import NAMES, Candidate, Context, reject
+from assistant.plan.pins import read_pins
 from assistant.plan.requirements import download_mb, requirements
 from assistant.plan.target import USUAL_PYTHON, Refusal, target_of
-from assistant.plan.wishes import read_pins
 
-_BACKENDS = (cuda.offers, rocm.offers, others.xpu, others.mps, others.directml)
+_BACKENDS = (cuda.offers, rocm.offers, other_backends.xpu, other_backends.mps, other_backends.directml)
 _ORDER = {backend: place for place, backend in enumerate(Backend)}
 _ANYTHING = Request()
 
 
 def make_plans(machine: Machine, catalog: Catalog, request: Request = _ANYTHING) -> Planning:
-    """Return what to install on a machine: plans best first with the CPU last, and why not the others.
+    """Return what to install on a machine: plans best first with the CPU last, and why not the other_backends.
 
     The first plan uses the machine's own Python; plans with another `python` follow where that opens more. `choice` is
     None when nothing fits, with the reason in `rejected`. Raises `BadInput` for a pin or version that cannot be read.
@@ -59,7 +59,7 @@ def _candidates(context: Context) -> tuple[list[Candidate], list[Rejection]]:
     found = [one for offer in offers for one in offer.candidates if asked in (None, one.backend)]
     rejected = [rejection for offer in offers for rejection in offer.rejected if asked in (None, rejection.backend)]
     if found or asked in (None, Backend.CPU):
-        last = others.cpu(context)
+        last = other_backends.cpu(context)
         found.extend(last.candidates)
         rejected.extend(last.rejected)
     found.sort(key=_worth)

@@ -11,8 +11,8 @@ from assistant.catalog import Catalog, number
 from assistant.i18n import _
 from assistant.model.errors import NothingFits
 from assistant.model.plan import Backend
-from assistant.plan.options import Candidate, Context
-from assistant.plan.wishes import companion
+from assistant.plan.candidates import Candidate, Context
+from assistant.plan.pins import companion
 
 # Built against NumPy 1: torch up to this minor (NumPy 2 is supported from 2.3 on:
 # https://github.com/pytorch/pytorch/issues/132179), and the onnxruntime-gpu releases for CUDA 11.

@@ -6,8 +6,8 @@ from assistant.catalog import AMD_INDEX, TorchWheel, number, python_range
 from assistant.i18n import Message, _
 from assistant.model.machine import Vendor
 from assistant.model.plan import Backend, Rejection
-from assistant.plan.cards import Card
-from assistant.plan.options import Candidate, Context, Offers, reject, reject_hidden, reject_pins, reject_system
+from assistant.plan.candidates import Candidate, Context, Offers, reject, reject_hidden, reject_pins, reject_system
+from assistant.plan.gpus import Card
 
 OVERRIDE = "HSA_OVERRIDE_GFX_VERSION"
 # AMD's own index holds wheels for these platforms alone: its release notes (ROCm/TheRock, RELEASES.md).

@@ -7,7 +7,7 @@ from assistant.model.checks import Level
 from assistant.model.event import Event, JobFailed, Step
 from assistant.model.plan import Request
 from assistant.model.record import Record
-from assistant.session.nouns import Result, State, Task
+from assistant.session.state import Result, State, Task
 
 
 class Begin(Record, frozen=True):

@@ -90,10 +90,10 @@ def check_lock(config: Config, resolution: Resolution) -> None:
     if found:
         raise WorkFailed(
             _(
-                "The packages cannot be had as they were: {differences}.",
+                "The locked packages are not available as they were: {differences}.",
                 differences="; ".join(drift.text for drift in found[:5]),
             ),
-            hint=_("Restore the source that they came from, or plan anew with --anew."),
+            hint=_("Restore the source that they came from, or make a new plan with --anew."),
         )
 
 

@@ -16,7 +16,7 @@ from assistant.model.errors import BadInput
 from assistant.model.finding import Severity
 from assistant.model.record import replace
 from assistant.session.doctor import judged
-from assistant.session.nouns import Detected, State
+from assistant.session.state import Detected, State
 from assistant.session.store import Store
 
 

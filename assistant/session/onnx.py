@@ -9,11 +9,11 @@ from assistant.install import Tools
 from assistant.model.errors import BadInput
 from assistant.model.event import Progress, Step
 from assistant.model.record import replace
-from assistant.onnx import apart
+from assistant.onnx import isolated
 from assistant.onnx.answers import CHECK_SECONDS, CONVERT_SECONDS, TRY_SECONDS
 from assistant.onnx.worker import Request
 from assistant.session.interpreters import onnx_python
-from assistant.session.nouns import Examined, State, known
+from assistant.session.state import Examined, State, known
 
 
 def examined(state: State, tools: Tools) -> Examined:
@@ -27,12 +27,13 @@ def examined(state: State, tools: Tools) -> Examined:
     request = Request(work="check", model=found.model, here=str(Path.cwd()), picture=True, language=language())
     if found.checked is None:
         tools.sink(Progress(step=Step.DIAGNOSE, text=_("Checking the model")))
-        checked, picture = apart.check(request, apart.limits(CHECK_SECONDS), cancel=tools.cancel)
+        checked, picture = isolated.check(request, isolated.limits(CHECK_SECONDS), cancel=tools.cancel)
         return replace(found, checked=checked, picture=picture)
     if found.conversion is None:
         tools.sink(Progress(step=Step.DIAGNOSE, text=_("Converting the model")))
         request = replace(request, work="convert", output=found.output, force=True)
-        return replace(found, conversion=apart.convert(request, apart.limits(CONVERT_SECONDS), cancel=tools.cancel))
+        converted = isolated.convert(request, isolated.limits(CONVERT_SECONDS), cancel=tools.cancel)
+        return replace(found, conversion=converted)
     tools.sink(Progress(step=Step.DIAGNOSE, text=_("Trying the converted model")))
     request = replace(request, work="try", model=found.output, reference=found.model, python=onnx_python())
-    return replace(found, attempt=apart.try_model(request, apart.limits(TRY_SECONDS), cancel=tools.cancel))
+    return replace(found, attempt=isolated.try_model(request, isolated.limits(TRY_SECONDS), cancel=tools.cancel))

@@ -14,7 +14,7 @@ from assistant.model.event import Step
 from assistant.model.machine import Detection, Machine
 from assistant.model.plan import Planning
 from assistant.model.report import Environment
-from assistant.session.nouns import Phase, State
+from assistant.session.state import Phase, State
 from assistant.session.store import Saved, Store
 
 

@@ -17,9 +17,9 @@ from assistant.model.event import Event, JobFailed, LogLine, Sink
 from assistant.model.record import replace
 from assistant.parsers.decode import without_colours
 from assistant.session.actions import Action, Answer, Asked, Begin, Finished, Stop, Told
-from assistant.session.nouns import State, Task
+from assistant.session.reducer import blockers, reduce
 from assistant.session.runner import Runner
-from assistant.session.state import blockers, reduce
+from assistant.session.state import State, Task
 from assistant.session.store import Saved, Store
 from assistant.session.tasks import TASKS
 

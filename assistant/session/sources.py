@@ -14,7 +14,7 @@ from assistant.model.machine import Machine
 from assistant.model.plan import Planning, Wheel
 from assistant.model.record import replace
 from assistant.plan import Lookup, PlanInputs, make_plans, nothing_fits, settle, with_sizes
-from assistant.session.nouns import Planned, State, known
+from assistant.session.state import Planned, State, known
 
 # The build of "torch-2.9.1+cu130-cp312-cp312-manylinux_2_28_x86_64.whl" is cu130.
 _BUILD = re.compile(r"-[^-+]+\+(cpu|xpu|cu\d+|rocm\d+(?:\.\d+)+)-")

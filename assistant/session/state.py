@@ -1,240 +1,224 @@
-"""How a guided setup changes: the state after each action, as a pure function; and why a task cannot begin."""
+"""What a guided setup knows, as one value; `session/reducer.py` says how it changes."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from enum import Enum
+from typing import Literal, TypeVar
 
-from assistant.i18n import Message, _
+from assistant.i18n import Message, Text, _
 from assistant.install import Prepared
-from assistant.model.event import Event, FindingRaised, JobFailed, LogLine, Progress, Step
-from assistant.model.record import replace
-from assistant.session.actions import (
-    Action,
-    Aim,
-    Answer,
-    Asked,
-    Begin,
-    Choose,
-    Examine,
-    Fill,
-    Finished,
-    Mend,
-    Paste,
-    Resume,
-    SetFact,
-    Show,
-    Simulate,
-    Stop,
-    Told,
-    Wish,
-)
-from assistant.session.nouns import (
-    Detected,
-    Diagnosed,
-    Examined,
-    Exported,
-    Installed,
-    Mended,
-    Phase,
-    Planned,
-    Result,
-    State,
-    StepStatus,
-    Task,
-    Verified,
-)
-
-LOG_LINES = 200  # that the panels show; the file of `State.log_file` has every line
+from assistant.model.checks import Level
+from assistant.model.errors import BadInput
+from assistant.model.event import Progress, Step
+from assistant.model.finding import Diagnosis, Finding
+from assistant.model.machine import Detection
+from assistant.model.plan import Plan, Planning, Request
+from assistant.model.record import Record
+from assistant.model.report import Environment, Report, Status
+from assistant.onnx.answers import Attempt, Checked, Conversion
 
 
-STEPS = tuple(Step)
+class Phase(Enum):
+    """Where a step stands; a stale result is kept but must be confirmed again, because an earlier answer changed."""
+
+    LOCKED = "locked"
+    READY = "ready"
+    RUNNING = "running"
+    DONE = "done"
+    FAILED = "failed"
+    STALE = "stale"
 
 
-def blockers(state: State, task: Task) -> tuple[Message, ...]:
-    """List, why a task cannot begin now; empty when it can."""
-    reasons = [_("Something is still running; wait for it or cancel it.")] if state.running else []
-    if task is not Task.DETECT and state.detection is None:
-        reasons.append(_("The hardware has not been detected yet."))
-    if task in {Task.PLAN, *_NEED_PLAN} and state.status(Step.DETECT).phase is Phase.STALE:
-        reasons.append(_("A fact has changed, so the hardware has to be looked at again."))
-    elif task in _NEED_PLAN and state.status(Step.PLAN).phase is Phase.STALE:
-        reasons.append(_("An earlier answer has changed, so the plan has to be made again."))
-    if task in _NEED_PLAN and state.plan is None:
-        reasons.append(_("There is no plan for this machine yet."))
-    if task in _WRITE and state.machine:
-        reasons.append(_("This is a simulation of another machine, so nothing can be installed."))
-    if task is Task.INSTALL and state.preview is None:
-        reasons.append(_("The packages have not been resolved yet."))
-    if task in {Task.VERIFY, Task.EXPORT, Task.MEND} and state.environment is None:
-        reasons.append(_("There is no installed environment yet."))
-    if task is Task.EXPORT and state.report is None:
-        reasons.append(_("The environment has not been verified yet."))
-    if task is Task.ONNX and state.onnx is None:
-        reasons.append(_("No model was given."))
-    return tuple(reasons)
+class Task(Enum):
+    """The jobs of a setup; `prepare` belongs to the install step and only reads, `mend` and `onnx` to diagnose."""
+
+    DETECT = "detect"
+    PLAN = "plan"
+    PREPARE = "prepare"
+    INSTALL = "install"
+    VERIFY = "verify"
+    DIAGNOSE = "diagnose"
+    MEND = "mend"
+    EXPORT = "export"
+    ONNX = "onnx"
+
+    @property
+    def step(self) -> Step:
+        """Name the step that shows this task."""
+        steps = {Task.PREPARE: Step.INSTALL, Task.MEND: Step.DIAGNOSE, Task.ONNX: Step.DIAGNOSE}
+        return steps.get(self) or Step(self.value)
 
 
-_WRITE = {Task.PREPARE, Task.INSTALL, Task.VERIFY, Task.EXPORT, Task.MEND}
-_RAISE = {Task.PREPARE, Task.VERIFY}  # what they raised the last time no longer counts
-_NEED_PLAN = {Task.PREPARE, Task.INSTALL, Task.EXPORT}
+class Outcome(Enum):
+    """How applying a remedy ended, by its check; `done` where it has none that can be run."""
+
+    FIXED = "fixed"
+    NOT_FIXED = "not-fixed"
+    DONE = "done"
 
 
-def reduce(state: State, action: Action) -> State:
-    """Return the state after an action; an action that makes no sense now changes nothing."""
-    wished = _WISHES.get(type(action))
-    if wished:
-        return state if state.running else wished(state, action)
-    return _EVENTS[type(action)](state, action)
+class StepStatus(Record, frozen=True):
+    """One step's phase, its latest progress, and one sentence with a next step when it failed."""
+
+    phase: Phase = Phase.LOCKED
+    progress: Progress | None = None
+    message: Text = ""
+    hint: Text = ""
+    exit_code: int = 0
+    seconds: float = 0.0
 
 
-def _chosen(state: State, index: int) -> State:
-    known = state.planning is not None and 0 <= index < len(state.planning.plans)
-    return _stale(replace(state, chosen=index, preview=None), Step.PLAN) if known and index != state.chosen else state
+class Detected(Record, frozen=True):
+    """What detection found, and the interpreters by their roles."""
+
+    detection: Detection
+    pythons: dict[str, str] = {}
 
 
-def _other_machine(state: State, machine: str) -> State:
-    """Look at a recorded machine with the real setup laid aside, or go back to that."""
-    real = state if not state.machine else state.aside or State()
-    return State(machine=machine, aside=real) if machine else replace(real, current=Step.DETECT)
+class Planned(Record, frozen=True):
+    """The plans, best first."""
+
+    planning: Planning
 
 
-def _with_fact(state: State, answer: SetFact) -> State:
-    """Set a fact of the machine by hand, or take the setting back."""
-    kept = {fact: value for fact, value in state.overrides.items() if fact != answer.fact}
-    return replace(state, overrides=kept | ({answer.fact: answer.value} if answer.value else {}), preview=None)
+class Installed(Record, frozen=True):
+    """The environment that was made, and what its installation verified; None where it was there already."""
+
+    environment: Environment
+    proof: Report | None = None
 
 
-def _begun(state: State, task: Task) -> State:
-    if task is Task.ONNX:  # what the step itself told stays, and so does what a failed step said
-        return replace(state, running=task, stopping=False, current=task.step)
-    new = _with(state, task.step, StepStatus(phase=Phase.RUNNING))
-    if task in _RAISE and state.detection:
-        new = replace(new, findings=state.detection.findings)
-    log = state.log if task is Task.DIAGNOSE else ()  # what the failed task said is what there is to diagnose
-    return replace(new, running=task, stopping=False, current=task.step, log=log)
+class Verified(Record, frozen=True):
+    """What the checks found."""
+
+    report: Report
 
 
-def _told(state: State, events: tuple[Event, ...]) -> State:
-    lines = [event.text for event in events if isinstance(event, LogLine)]
-    progress = [event for event in events if isinstance(event, Progress)]
-    findings = [event.finding for event in events if isinstance(event, FindingRaised)]
-    new = state
-    if lines:
-        new = replace(new, log=(*new.log, *lines)[-LOG_LINES:])
-    if findings:
-        new = replace(new, findings=(*new.findings, *findings))
-    if progress and state.running:
-        step = state.running.step
-        new = _with(new, step, replace(new.status(step), progress=progress[-1]))
-    return new
+class Diagnosed(Record, frozen=True):
+    """The causes of what was pasted or failed; the fields of `State` of the same names tell more."""
+
+    findings: tuple[Finding, ...] = ()
+    diagnoses: tuple[Diagnosis, ...] = ()
+    elsewhere: bool = False
+    near: tuple[Message, ...] = ()
+    inquiry: str = ""
 
 
-def _finished(state: State, end: Finished) -> State:
-    task, seconds = end.task, end.seconds
-    done = _filled(replace(state, running=None, stopping=False, question=""), end.result)
-    if task is Task.ONNX:
-        return _with(done, task.step, replace(done.status(task.step), progress=None))
-    if task is Task.PREPARE:
-        return _with(done, Step.INSTALL, StepStatus(phase=Phase.READY, seconds=seconds))
-    done = _with(_stale(done, task.step), task.step, StepStatus(phase=Phase.DONE, seconds=seconds))
-    following = STEPS[STEPS.index(task.step) + 1 :][:1]
-    for step in (*following, Step.DIAGNOSE):  # a log can be pasted at any time
-        if done.status(step).phase is Phase.LOCKED:
-            done = _with(done, step, StepStatus(phase=Phase.READY))
-    return done
+class Mended(Record, frozen=True):
+    """How applying the chosen remedy ended."""
+
+    way: str
+    outcome: Outcome
 
 
-def _filled_in(state: State, fill: Fill) -> State:
-    new = replace(
-        state,
-        level=fill.level or state.level,
-        folder=state.folder if fill.folder is None else fill.folder,
-        formats=state.formats if fill.formats is None else fill.formats,
-    )
-    return _stale(new, Step.VERIFY if fill.level else Step.EXPORT, itself=True)
+class Exported(Record, frozen=True):
+    """The files that were written."""
+
+    files: tuple[str, ...] = ()
 
 
-def _filled(state: State, result: Result) -> State:  # noqa: PLR0911 - one for each kind of result
-    """Keep a task's result, and drop what rested on an earlier one."""
-    match result:
-        case Detected():
-            found = result.detection
-            return replace(state, detection=found, findings=found.findings, pythons=result.pythons, preview=None)
-        case Planned():
-            return replace(state, planning=result.planning, chosen=0, preview=None)
-        case Prepared():
-            return replace(state, preview=result)
-        case Installed():
-            return replace(state, environment=result.environment, proof=result.proof, report=None, exported=())
-        case Verified():
-            return replace(state, report=result.report, proof=None)
-        case Diagnosed():
-            return replace(
-                state,
-                findings=result.findings,
-                diagnoses=result.diagnoses,
-                mended={},
-                elsewhere=result.elsewhere,
-                near=result.near,
-                inquiry=result.inquiry,
-            )
-        case Mended():
-            return replace(state, mended={**state.mended, result.way: result.outcome})
-        case Exported():
-            return replace(state, exported=result.files, overwrite=False)
-        case Examined():
-            return replace(state, onnx=result)
+class Examined(Record, frozen=True):
+    """How far the examination of an ONNX model is: checked, then converted to `output`, then tried.
+
+    `picture` is an SVG of what runs where; `message` and `hint` say why the examination ended early.
+    """
+
+    model: str
+    output: str
+    checked: Checked | None = None
+    picture: str = ""
+    conversion: Conversion | None = None
+    attempt: Attempt | None = None
+    message: Text = ""
+    hint: Text = ""
+    exit_code: int = 0
+
+    @property
+    def unfinished(self) -> bool:
+        """Whether a part is still to do, and none has failed."""
+        return self.attempt is None and not self.message
 
 
-def _failed(state: State, failure: JobFailed) -> State:
-    if state.running is Task.ONNX and state.onnx:
-        why = {"message": failure.message, "hint": failure.hint, "exit_code": failure.exit_code}
-        end = Finished(task=Task.ONNX, result=replace(state.onnx, **why))
-        return _finished(state, end)
-    status = StepStatus(phase=Phase.FAILED, message=failure.message, hint=failure.hint, exit_code=failure.exit_code)
-    return replace(_with(state, failure.step, status), running=None, stopping=False, question="")
+Result = Detected | Planned | Prepared | Installed | Verified | Diagnosed | Mended | Exported | Examined
 
 
-def _stale(state: State, changed: Step, *, itself: bool = False) -> State:
-    """Mark what rests on a changed step as stale; its results are kept until they are made anew."""
-    for step in STEPS[STEPS.index(changed) + (not itself) :]:
-        status = state.status(step)
-        if status.phase in {Phase.DONE, Phase.FAILED}:
-            state = _with(state, step, replace(status, phase=Phase.STALE))
-    return state
+class State(Record, frozen=True):
+    """Everything that a setup knows; `machine` names a replayed recording ("" is the machine at hand).
+
+    `overrides` are facts that the user set; `target`, `device` and `folder` are the user's own choices, "" where the
+    plan decides. `pasted` is a log that the user gave to be diagnosed. `keep` lets an installation stand whose
+    verification failed; `question` waits for the user's answer; `proof` is what the installation itself verified.
+    `aside` is the real setup while a recorded machine is looked at; `stopping` is set from a request to stop until the
+    task has taken back what it began. `pythons` names the interpreters of this kernel and of the server that shows it;
+    `elsewhere` is set when the pasted log comes from another system; where no rule knows it, `near` holds the titles of
+    those that it resembles and `inquiry` a report to paste. `way` names the remedy that was chosen, by the
+    cause's key and its number as in "oom#1"; `mended` says how applying those that were chosen ended.
+    `log_file` keeps every line of the log. `overwrite` lets the next export replace files that somebody else wrote.
+    `onnx` is the model that is examined beside the steps, none of which rests on it.
+    """
+
+    schema: Literal[1] = 1
+    current: Step = Step.DETECT
+    statuses: dict[Step, StepStatus] = {}
+    running: Task | None = None
+    stopping: bool = False
+    machine: str = ""
+    aside: State | None = None
+    pythons: dict[str, str] = {}
+    overrides: dict[str, str] = {}
+    request: Request = Request()
+    target: str = ""
+    device: str = ""
+    level: Level = "quick"
+    keep: bool = False
+    folder: str = ""
+    formats: tuple[str, ...] = ()
+    overwrite: bool = False
+    chosen: int = 0
+    detection: Detection | None = None
+    planning: Planning | None = None
+    preview: Prepared | None = None
+    environment: Environment | None = None
+    question: Text = ""
+    proof: Report | None = None
+    report: Report | None = None
+    findings: tuple[Finding, ...] = ()
+    pasted: str = ""
+    elsewhere: bool = False
+    near: tuple[Message, ...] = ()
+    inquiry: str = ""
+    diagnoses: tuple[Diagnosis, ...] = ()
+    way: str = ""
+    mended: dict[str, Outcome] = {}
+    exported: tuple[str, ...] = ()
+    log: tuple[str, ...] = ()
+    log_file: str = ""
+    onnx: Examined | None = None
+
+    def status(self, step: Step) -> StepStatus:
+        """Give a step's status; the first is ready from the start, any other that was never reached is locked."""
+        return self.statuses.get(step, StepStatus(phase=Phase.READY if step is Step.DETECT else Phase.LOCKED))
+
+    @property
+    def plan(self) -> Plan | None:
+        """The plan that the user chose, the first one unless said otherwise."""
+        plans = self.planning.plans if self.planning else ()
+        return plans[self.chosen] if 0 <= self.chosen < len(plans) else None
+
+    @property
+    def failures(self) -> list[Text]:
+        """What there is to diagnose: the sentences of failed steps, their log, and what failed checks said."""
+        messages = [status.message for status in self.statuses.values() if status.phase is Phase.FAILED]
+        checks = self.report.checks if self.report else ()
+        details = [check.detail for check in checks if check.status not in {Status.PASSED, Status.SKIPPED}]
+        return [*messages, *(self.log if messages else ()), *details]
 
 
-def _with(state: State, step: Step, status: StepStatus) -> State:
-    return replace(state, statuses={**state.statuses, step: status})
+T = TypeVar("T")
 
 
-Change = Callable[[State, Any], State]  # each takes the action that stands beside it in its table
-
-_EVENTS: dict[type[Action], Change] = {
-    Begin: lambda state, begin: state if blockers(state, begin.task) else _begun(state, begin.task),
-    Told: lambda state, told: _told(state, told.events),
-    Asked: lambda state, asked: replace(state, question=asked.question) if state.running else state,
-    Answer: lambda state, _: replace(state, question=""),
-    Finished: lambda state, end: _finished(state, end) if state.running is end.task else state,
-    JobFailed: _failed,
-    Show: lambda state, show: (
-        state if state.status(show.step).phase is Phase.LOCKED else replace(state, current=show.step)
-    ),
-    Stop: lambda state, _: replace(state, stopping=True) if state.running and not state.stopping else state,
-}
-# What the user may answer while nothing runs; what rested on the old answer turns stale.
-_WISHES: dict[type[Action], Change] = {
-    Paste: lambda state, paste: replace(state, pasted=paste.log),
-    Mend: lambda state, mend: replace(state, way=mend.way),
-    Examine: lambda state, wish: replace(state, onnx=Examined(model=wish.model, output=wish.output)),
-    Resume: lambda _, resume: resume.state,
-    Simulate: lambda state, wish: state if wish.machine == state.machine else _other_machine(state, wish.machine),
-    SetFact: lambda state, fact: _stale(_with_fact(state, fact), Step.DETECT, itself=True),
-    Wish: lambda state, wish: _stale(
-        replace(state, request=wish.request, chosen=0, preview=None), Step.PLAN, itself=True
-    ),
-    Aim: lambda state, aim: _stale(replace(state, target=aim.target, preview=None), Step.PLAN),
-    Choose: lambda state, choice: _chosen(state, choice.index),
-    Fill: _filled_in,
-}
+def known(value: T | None) -> T:
+    """Return a value that `blockers` has made sure of; raise `BadInput` where an earlier step has no result."""
+    if value is None:
+        raise BadInput(_("An earlier step has no result yet."), hint=_("Go back and run that step first."))
+    return value

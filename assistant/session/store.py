@@ -18,7 +18,7 @@ from assistant.model.errors import AssistantError
 from assistant.model.record import Record, from_json, replace, to_json
 from assistant.model.report import Environment
 from assistant.privacy import Lines, redact
-from assistant.session.nouns import Phase, State, StepStatus, Task
+from assistant.session.state import Phase, State, StepStatus, Task
 
 _PIDS = 1 << 31  # no system has a greater one; a damaged file may hold anything
 LOGS = 10  # logs of earlier setups that are kept

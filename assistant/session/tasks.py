@@ -11,14 +11,14 @@ from assistant.install import Prepared, Tools, look_at, prepare, run
 from assistant.model.event import FindingRaised, Progress, Step
 from assistant.model.plan import Backend
 from assistant.model.record import replace
-from assistant.session.carry import exported
 from assistant.session.diagnosis import diagnosed, inquiry, machine_of_log, with_remedies
 from assistant.session.doctor import findings_of, mixed_packages
+from assistant.session.exporting import exported
 from assistant.session.interpreters import detected
-from assistant.session.mend import mended
-from assistant.session.nouns import Diagnosed, Installed, Result, State, Task, Verified, known
 from assistant.session.onnx import examined
+from assistant.session.remediation import mended
 from assistant.session.sources import planned
+from assistant.session.state import Diagnosed, Installed, Result, State, Task, Verified, known
 from assistant.session.verification import proved, verified
 
 

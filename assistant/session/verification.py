@@ -13,7 +13,7 @@ from assistant.model.event import FindingRaised, LogLine, Step
 from assistant.model.plan import Plan
 from assistant.model.record import replace
 from assistant.model.report import RIGHT, Environment, Report, Status
-from assistant.session.nouns import State, known
+from assistant.session.state import State, known
 from assistant.verify import compile_ahead, raised, verify
 
 

@@ -6,10 +6,10 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from assistant.i18n import Message, _, render
+from assistant.markup import Markup, document, tag, text, width_of
 from assistant.model.checks import check_title
 from assistant.model.report import Check, Report, Status, duration, status_word
 from assistant.model.speed import BANDWIDTH, Limit, Speed, figure
-from assistant.svg import Markup, document, tag, text, width_of
 from assistant.views import check_rows, speed_rows
 
 DEVICE, CPU, WRONG = "#2a8f82", "#c27a00", "#d1495b"

@@ -24,7 +24,7 @@ from assistant.model.record import Record, replace
 from assistant.model.report import RIGHT, Check, Report, Status
 from assistant.model.speed import BANDWIDTH, Limit
 from assistant.privacy import Lines, Policy
-from assistant.verify.sentences import ending, finding_of, sentence
+from assistant.verify.messages import ending, finding_of, sentence
 
 CHILD = Path(__file__).with_name("child.py")
 FIRST = ("import", "device", "copy")  # a device that dies at these will not do better in another process

@@ -13,15 +13,15 @@ from assistant.host.live import IN_BROWSER, LiveHost
 from assistant.i18n import LANGUAGES, language, say, use_language
 from assistant.model.event import Step
 from assistant.session.actions import Show, Simulate
-from assistant.session.nouns import Phase, State, Task
 from assistant.session.runner import LoopRunner, ThreadRunner
 from assistant.session.session import Session
+from assistant.session.state import Phase, State, Task
 from assistant.session.store import Store
 from assistant.wizard import head, html
-from assistant.wizard.flow import footer, press
+from assistant.wizard.footer import footer, press
 from assistant.wizard.page import file_of
 from assistant.wizard.panels import PANELS, Panel
-from assistant.wizard.parts import Buttons, Drawing, Stepper, make
+from assistant.wizard.shared_widgets import Buttons, Drawing, Stepper, make
 
 DEMO = "linux-arch-rx6700xt-directml"  # what is looked at where there is no machine at hand
 

@@ -7,14 +7,14 @@ from collections.abc import Callable
 import ipywidgets as widgets
 
 from assistant.i18n import Text, say, use_language
+from assistant.markup import Markup, joined
 from assistant.model.errors import AssistantError
 from assistant.model.finding import Severity
 from assistant.model.plan import Plan, Planning
 from assistant.session.gallery import Exhibit, changed, exhibits, fitting
-from assistant.svg import Markup, joined
 from assistant.views import machine_rows, plan_title, rejection_reason
 from assistant.wizard import html, open_wizard
-from assistant.wizard.parts import STATIC, Drawing
+from assistant.wizard.shared_widgets import STATIC, Drawing
 
 OSES = {"linux": "Linux", "windows": "Windows", "macos": "macOS", "wsl": "WSL"}
 VENDORS = {"nvidia": "NVIDIA", "amd": "AMD", "intel": "Intel", "apple": "Apple"}

@@ -7,18 +7,18 @@ import ipywidgets as widgets
 from assistant.host.live import IN_BROWSER
 from assistant.i18n import render, say, sentences
 from assistant.machines import label, load
+from assistant.markup import Markup, joined, tag
 from assistant.model.event import Step
 from assistant.model.finding import Severity
 from assistant.model.record import replace
 from assistant.model.visible import visible
 from assistant.session.actions import Resume
-from assistant.session.nouns import State
 from assistant.session.resume import furthest, obstacle, remarks, worth_telling
 from assistant.session.session import Session
-from assistant.svg import Markup, joined, tag
+from assistant.session.state import State
 from assistant.wizard import html
-from assistant.wizard.flow import SIGNS, about, titles, word
-from assistant.wizard.parts import Drawing, Stepper, make, show
+from assistant.wizard.footer import SIGNS, about, titles, word
+from assistant.wizard.shared_widgets import Drawing, Stepper, make, show
 
 COMMAND = "python -m pip install ipywidgets anywidget"
 # Where Jupyter's server has its front end in an environment of its own, that may lack a widget library. The kernel

@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from itertools import groupby
 
 from assistant.i18n import Text, as_typed, language, say
+from assistant.markup import Markup, joined, tag
 from assistant.model.finding import Finding, Remedy, Severity
-from assistant.svg import Markup, joined, tag
 from assistant.views import remedy_lines
 
 # Drawn on a square of 16 by 16; they take the colour of the text beside them.

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from assistant.host.identity import known_here
 from assistant.i18n import say
+from assistant.markup import Markup, joined, tag
 from assistant.model.event import Step
 from assistant.privacy import redact
-from assistant.session.carry import downloads
-from assistant.session.nouns import Phase, State
-from assistant.svg import Markup, joined, tag
+from assistant.session.exporting import downloads
+from assistant.session.state import Phase, State
 from assistant.wizard import html
-from assistant.wizard.flow import about, titles, word
+from assistant.wizard.footer import about, titles, word
 from assistant.wizard.head import simulation
 from assistant.wizard.panels import PANELS, Panel
 from assistant.wizard.panels.base import log_view
 from assistant.wizard.panels.export import PAGE
 from assistant.wizard.panels.verify import plots
-from assistant.wizard.parts import STATIC
+from assistant.wizard.shared_widgets import STATIC
 
 SIGNS = {Phase.DONE: "ok", Phase.FAILED: "error", Phase.STALE: "stale"}  # of steps that were reached
 # A browser that opens the page loads nothing and runs nothing, whatever a text might hold.

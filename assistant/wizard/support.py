@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from itertools import groupby
 
 from assistant.i18n import Text, say, use_language
+from assistant.markup import Markup, tag
 from assistant.model.plan import Backend, Plan
 from assistant.session.support import SYSTEMS, WORKLOADS, Known, matrix, state_word, workloads
-from assistant.svg import Markup, tag
 
 # Dark enough for white words; the words tell the backend, the colour only repeats it.
 COLOURS = {

@@ -29,8 +29,8 @@ from assistant.model.machine import Machine
 from assistant.model.plan import Request
 from assistant.model.record import from_plain
 from assistant.plan import make_plans
+from assistant.plan.pins import read_pins
 from assistant.plan.target import Refusal, Target, target_of
-from assistant.plan.wishes import read_pins
 
 CATALOG = load_catalog()
 GROUPS = {"10de": "NVIDIA", "1002": "AMD", "8086": "Intel", "apple": "Apple", "nvidia": "NVIDIA", "amd": "AMD"}

@@ -24,7 +24,7 @@ from assistant.session.support import SupportTables
 
 
 class Switch(Record, frozen=True):
-    """A variable that keeps a library from reporting; `assistant/host/quiet.py` reads the table without this schema."""
+    """A variable that keeps a library from reporting; `host/telemetry.py` reads the table without this schema."""
 
     name: str
     value: str

@@ -19,8 +19,8 @@ from refused import refused
 
 from assistant.catalog import load_catalog
 from assistant.detect import detect
-from assistant.export.bundle import Setup
 from assistant.export.config import config_text
+from assistant.export.setup import Setup
 from assistant.host.live import LiveHost
 from assistant.model.plan import Backend, Plan, Request
 from assistant.model.record import replace

@@ -17,9 +17,9 @@ from packaging.utils import canonicalize_name
 
 from assistant.host.live import LiveHost
 from assistant.session.actions import Simulate
-from assistant.session.nouns import Task
 from assistant.session.runner import LoopRunner
 from assistant.session.session import Session
+from assistant.session.state import Task
 
 LITE = Path(__file__).parents[2] / "docs" / "lite"
 LOADED = """

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from assistant.export import FORMATS, MARKER, export
 from assistant.export.formats import NEEDS
-from assistant.export.markdown import code, escaped
+from assistant.export.report import code, escaped
 from assistant.export.write import _step_in
 from assistant.model.errors import BadInput, WorkFailed
 

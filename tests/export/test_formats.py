@@ -21,14 +21,14 @@ from hypothesis import strategies as st
 from loopback import LoopbackIndex
 
 from assistant.export import read_config
-from assistant.export.bundle import clean
 from assistant.export.collect_env import collect_env_text
 from assistant.export.config import config_text
 from assistant.export.pins import constraints_text, requirements_text
 from assistant.export.projects import pyproject_text
+from assistant.export.setup import clean
 from assistant.export.shells import dotenv_text, fish_text, powershell_text
 from assistant.export.workflow import workflow_text
-from assistant.host.quiet import quiet
+from assistant.host.telemetry import quiet
 from assistant.model.errors import BadInput
 from assistant.model.plan import Backend
 

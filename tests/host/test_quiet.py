@@ -18,7 +18,7 @@ from assistant.export import Setup, texts
 from assistant.export.config import config_text, read_config
 from assistant.host.live import LiveHost
 from assistant.host.process import start_detached, stream
-from assistant.host.quiet import quiet
+from assistant.host.telemetry import quiet
 from assistant.model.errors import BadInput
 from assistant.model.record import replace
 

@@ -28,11 +28,11 @@ from assistant.host.download import Patience
 from assistant.host.live import LiveHost
 from assistant.host.lock import Lock
 from assistant.host.process import CancelToken
+from assistant.install.inspect_env import look_at
+from assistant.install.installation import Verify, install
 from assistant.install.installer import Installer
-from assistant.install.make import Verify, install
 from assistant.install.packages import Resolution
 from assistant.install.resolution import resolve
-from assistant.install.site import look_at
 from assistant.model.errors import Cancelled
 from assistant.model.event import Event
 from assistant.model.plan import Backend, Plan

@@ -25,14 +25,14 @@ from install.faults import Ground, Nursery, picture
 from assistant import cli
 from assistant.host.folders import user_state
 from assistant.host.live import LiveHost
+from assistant.install.inspect_env import look_at
 from assistant.install.journal import Journal, entry_of
 from assistant.install.kernel import KernelNote, kernel_folder
 from assistant.install.recovery import Outcome, recover
-from assistant.install.site import look_at
 from assistant.install.swap import Change
 from assistant.install.unpack import contents, incomplete
 from assistant.install.wheels import places
-from assistant.install.work import WORK
+from assistant.install.work_folder import WORK
 from assistant.model.errors import AssistantError, BadInput, WorkFailed
 from assistant.model.event import LogLine
 from assistant.model.record import replace, to_json

@@ -11,10 +11,10 @@ from install.workbench import PYTHON, Bench
 
 from assistant.host.live import LiveHost
 from assistant.host.process import stream
+from assistant.install.inspect_env import interpreter, look_at, still
 from assistant.install.prepared import reusable
-from assistant.install.site import interpreter, look_at, still
 from assistant.install.target import check_disk, check_target, default_target, is_ours
-from assistant.install.work import WORK
+from assistant.install.work_folder import WORK
 from assistant.model.errors import BadInput, Cancelled, WorkFailed
 from assistant.model.event import LogLine, Progress
 from assistant.model.record import replace

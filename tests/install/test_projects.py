@@ -19,10 +19,10 @@ from loopback import LoopbackIndex
 
 from assistant.host.live import LiveHost
 from assistant.install.conflicts import conflicts
-from assistant.install.make import install
+from assistant.install.inspect_env import look_at
+from assistant.install.installation import install
 from assistant.install.project import environment_of, project_of, snippet, undone
 from assistant.install.resolution import resolve
-from assistant.install.site import look_at
 from assistant.install.target import target_for
 from assistant.model.record import replace
 

@@ -12,8 +12,8 @@ from assistant.host.download import Patience
 from assistant.host.live import LiveHost
 from assistant.host.lock import Lock
 from assistant.host.process import CancelToken
+from assistant.install.installation import install
 from assistant.install.installer import Installer
-from assistant.install.make import install
 from assistant.install.packages import Resolution
 from assistant.install.resolution import resolve
 from assistant.model.event import Event

@@ -11,8 +11,8 @@ import pytest
 from refused import refused
 
 from assistant.labs import Lab, grade, texts
+from assistant.labs.exercises import SCENES
 from assistant.labs.lab import MIME
-from assistant.labs.scenes import SCENES
 from assistant.model.errors import BadInput
 
 PLAN = "assistant plan --replay linux-ubuntu2404-rtx2080ti --json {wish} > answer.json"

@@ -17,8 +17,8 @@ from refused import refused
 from assistant.model.finding import Severity
 from assistant.onnx import check_model, operators
 from assistant.onnx.answers import Checked, operator_rows
+from assistant.onnx.check import examine
 from assistant.onnx.conditions import CONDITIONS
-from assistant.onnx.examine import examine
 from assistant.onnx.operators import Kernel, match, runtimes, since, table
 from assistant.onnx.partition import segments
 from assistant.onnx.picture import draw

@@ -14,7 +14,7 @@ from onnx_traps import trap
 
 from assistant.cli.onnx import onnx as command
 from assistant.model.errors import BadInput, WorkFailed
-from assistant.onnx import values
+from assistant.onnx import program
 from assistant.onnx.conversion import Options, convert
 
 
@@ -86,8 +86,8 @@ def test_a_model_is_analysed_once_and_again_where_it_was_changed(
 ) -> None:
     """The steps of a conversion hand one program on: types are inferred anew only after nodes were changed."""
     runs: list[None] = []
-    infer = values.shape_inference.infer_shapes
-    monkeypatch.setattr(values.shape_inference, "infer_shapes", lambda model: runs.append(None) or infer(model))
+    infer = program.shape_inference.infer_shapes
+    monkeypatch.setattr(program.shape_inference, "infer_shapes", lambda model: runs.append(None) or infer(model))
     convert(source)
     assert len(runs) == 1
     model = trap("weight beyond the range")

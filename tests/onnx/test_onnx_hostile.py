@@ -18,7 +18,7 @@ from onnx_hostile import HOSTILE
 from refused import refused
 
 from assistant.model.errors import BadInput, WorkFailed
-from assistant.onnx import apart, load_model
+from assistant.onnx import isolated, load_model
 from assistant.onnx.worker import Request
 
 pytestmark = pytest.mark.process
@@ -101,7 +101,7 @@ def test_too_much_memory_is_told(tmp_path: Path) -> None:
     onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
     asked = Request(work="check", model=str(path), here=str(tmp_path))
     with pytest.raises(WorkFailed, match=r"more than 1\.0 GB of memory"):
-        apart.check(asked, apart.limits(60)._replace(memory=1 << 30))
+        isolated.check(asked, isolated.limits(60)._replace(memory=1 << 30))
 
 
 def test_an_input_of_minus_one_is_open(tmp_path: Path) -> None:
@@ -131,9 +131,9 @@ def test_a_model_that_kills_its_reader_is_refused(tmp_path: Path, monkeypatch: p
     """A crash within a library, as fuzzing finds them, costs a child only."""
     (tmp_path / "crash.py").write_text("import os, signal; os.kill(os.getpid(), signal.SIGSEGV)")
     monkeypatch.syspath_prepend(str(tmp_path))
-    monkeypatch.setattr(apart, "WORKER", "crash")
+    monkeypatch.setattr(isolated, "WORKER", "crash")
     with pytest.raises(BadInput, match=r"crashed the process that did it \(code -11\)"):
-        apart.check(Request(work="check", model="model.onnx", here=str(tmp_path)), apart.limits(60))
+        isolated.check(Request(work="check", model="model.onnx", here=str(tmp_path)), isolated.limits(60))
 
 
 GIANT = {

@@ -14,7 +14,7 @@ from onnx_traps import trap
 
 from assistant.model.errors import BadInput
 from assistant.onnx import convert, try_model
-from assistant.onnx.attempt import source_of
+from assistant.onnx.compare import source_of
 
 pytestmark = pytest.mark.process
 

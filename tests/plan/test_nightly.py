@@ -9,7 +9,7 @@ from assistant.model.errors import BadInput
 from assistant.model.machine import Gpu, Machine, Vendor
 from assistant.model.plan import Backend, Request, Wheel
 from assistant.plan import make_plans
-from assistant.plan.settle import Lookup, PlanInputs, settle
+from assistant.plan.availability import Lookup, PlanInputs, settle
 
 CATALOG = load_catalog()
 NIGHTLY = Request(nightly=True)

@@ -18,7 +18,7 @@ from assistant.host.index import DIRECT
 from assistant.host.recording import ReplayHost
 from assistant.install import Consent, Package
 from assistant.install.backends import WHEELS_ONLY
-from assistant.install.shadows import findings, shadows, without_hash
+from assistant.install.index_conflicts import findings, shadows, without_hash
 from assistant.machines import load, shipped
 from assistant.model.errors import AssistantError
 from assistant.model.event import Step
@@ -28,8 +28,8 @@ from assistant.model.record import replace
 from assistant.plan import make_plans
 from assistant.session.actions import Answer
 from assistant.session.apply import unknown_requirements
-from assistant.session.nouns import Phase, State, StepStatus, Task
 from assistant.session.session import Session
+from assistant.session.state import Phase, State, StepStatus, Task
 
 pytestmark = pytest.mark.process
 

@@ -17,14 +17,14 @@ from loopback import LoopbackIndex
 
 from assistant.host.live import LiveHost
 from assistant.install import Sources
-from assistant.install.work import layout
+from assistant.install.work_folder import layout
 from assistant.model.event import Event, FindingRaised, Progress, Step
 from assistant.model.machine import Detection, Machine
 from assistant.model.plan import Backend, Plan, Planning
 from assistant.session.actions import Answer
-from assistant.session.nouns import Phase, State, Task
 from assistant.session.runner import InlineRunner, ThreadRunner
 from assistant.session.session import Session
+from assistant.session.state import Phase, State, Task
 
 pytestmark = pytest.mark.process
 

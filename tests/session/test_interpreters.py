@@ -8,9 +8,9 @@ from pathlib import Path
 from assistant.host.live import LiveHost
 from assistant.model.plan import Backend, Plan, Planning
 from assistant.model.report import Environment
-from assistant.session.carry import downloads
+from assistant.session.exporting import downloads
 from assistant.session.interpreters import interpreters, target_python
-from assistant.session.nouns import State
+from assistant.session.state import State
 
 PLAN = Plan(backend=Backend.CPU, variant="cpu", torch="2.13.0", python="3.12")
 PLANNED = {"planning": Planning(choice=PLAN, plans=(PLAN,))}

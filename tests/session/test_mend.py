@@ -16,10 +16,10 @@ from assistant.model.finding import Diagnosis, Remedy
 from assistant.model.machine import Detection, Machine
 from assistant.model.report import Environment
 from assistant.session.actions import Mend
-from assistant.session.mend import commands_for, ways
-from assistant.session.nouns import Outcome, Phase, State, Task
+from assistant.session.remediation import commands_for, ways
 from assistant.session.runner import InlineRunner, Runner, ThreadRunner
 from assistant.session.session import Session
+from assistant.session.state import Outcome, Phase, State, Task
 
 pytestmark = pytest.mark.process
 

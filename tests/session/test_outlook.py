@@ -10,7 +10,7 @@ from assistant.i18n import use_language
 from assistant.machines import load, shipped
 from assistant.model.machine import Gpu, Machine, Vendor
 from assistant.model.plan import Backend
-from assistant.session.outlook import outlook
+from assistant.session.what_if import outlook
 
 
 def machine(name: str) -> Machine:

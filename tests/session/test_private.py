@@ -17,7 +17,7 @@ from assistant.cli.inputs import write_file
 from assistant.host.files import STATE_LIMIT
 from assistant.model.errors import WorkFailed
 from assistant.model.record import to_json
-from assistant.session.nouns import State, Task
+from assistant.session.state import State, Task
 from assistant.session.store import Saved, Store
 
 pytestmark = pytest.mark.process

@@ -15,9 +15,9 @@ from assistant.model.plan import Backend, Plan, Planning
 from assistant.model.record import replace
 from assistant.model.report import Environment
 from assistant.session.actions import Resume
-from assistant.session.nouns import Phase, State, StepStatus, Task
+from assistant.session.reducer import reduce
 from assistant.session.resume import furthest, obstacle, remarks, worth_telling
-from assistant.session.state import reduce
+from assistant.session.state import Phase, State, StepStatus, Task
 from assistant.session.store import Saved
 
 MACHINE = Machine(os="linux", arch="x86_64", python="3.12.4")

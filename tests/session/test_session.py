@@ -15,9 +15,9 @@ from assistant.machines import load
 from assistant.model.event import Event, LogLine, Step
 from assistant.model.plan import Backend, Request
 from assistant.session.actions import Simulate, Wish
-from assistant.session.nouns import Phase, State, Task
 from assistant.session.runner import InlineRunner, Runner, ThreadRunner
 from assistant.session.session import Session
+from assistant.session.state import Phase, State, Task
 from assistant.session.store import Store
 
 MACHINE = "linux-arch-rx6700xt-directml"

@@ -15,7 +15,7 @@ from assistant.install import Sources
 from assistant.model.machine import Answer, Exchange, Gpu, Machine, Recording, Vendor
 from assistant.model.plan import Backend, Planning, Request
 from assistant.plan import make_plans
-from assistant.plan.settle import PlanInputs
+from assistant.plan.availability import PlanInputs
 from assistant.session.sources import settled
 
 NOWHERE = "http://127.0.0.1:9/simple"

@@ -12,7 +12,8 @@ from assistant.model.plan import Backend, Plan, Planning, Request
 from assistant.model.record import from_json, replace, to_json
 from assistant.model.report import Environment, Report
 from assistant.session.actions import Aim, Begin, Choose, Fill, Finished, SetFact, Show, Simulate, Stop, Told, Wish
-from assistant.session.nouns import (
+from assistant.session.reducer import LOG_LINES, blockers, reduce
+from assistant.session.state import (
     Detected,
     Diagnosed,
     Exported,
@@ -26,7 +27,6 @@ from assistant.session.nouns import (
     Task,
     Verified,
 )
-from assistant.session.state import LOG_LINES, blockers, reduce
 
 PLANS = tuple(Plan(backend=Backend.CPU, variant="cpu", torch=version, python="3.12") for version in ("2.14", "2.13"))
 PLANNING = Planning(choice=PLANS[0], plans=PLANS)

@@ -13,8 +13,8 @@ from assistant import __version__
 from assistant.model.event import Step
 from assistant.model.record import replace, to_json
 from assistant.session.actions import Begin
-from assistant.session.nouns import Phase, State, Task
-from assistant.session.state import reduce
+from assistant.session.reducer import reduce
+from assistant.session.state import Phase, State, Task
 from assistant.session.store import LOGS, Saved, Store
 
 

@@ -13,9 +13,9 @@ import pytest
 from assistant.i18n import render, verbatim
 from assistant.model.checks import ESSENTIAL, FULL, QUICK, SPARE, check_kind, check_title
 from assistant.verify import run
+from assistant.verify.checks_limits import memory_limiter
 from assistant.verify.child import FILES, Target, known_checks
-from assistant.verify.limits import memory_limiter
-from assistant.verify.sentences import SENTENCES, sentence
+from assistant.verify.messages import SENTENCES, sentence
 
 FOLDER = Path(run.__file__).parent
 

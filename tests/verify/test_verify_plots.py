@@ -8,11 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assistant.i18n import render, use_language
+from assistant.markup import width_of
 from assistant.model.checks import check_title
 from assistant.model.report import Check, Report, Status, status_word
 from assistant.model.speed import Limit, Speed
 from assistant.model.visible import visible
-from assistant.svg import width_of
 from assistant.verify.plots import figures
 
 REPORT = Report(

@@ -23,9 +23,9 @@ from assistant.model.plan import Backend, Plan, Planning, Rejection, Request
 from assistant.model.record import replace
 from assistant.model.report import Check, Environment, Report, Status
 from assistant.session.actions import Paste, Show, Simulate, Told, Wish
-from assistant.session.nouns import Phase, State, StepStatus, Task
 from assistant.session.runner import InlineRunner
 from assistant.session.session import Session
+from assistant.session.state import Phase, State, StepStatus, Task
 from assistant.session.store import Store
 from assistant.wizard.app import SetupWizard
 from assistant.wizard.page import file_of

@@ -10,16 +10,16 @@ from pathlib import Path
 import pytest
 
 from assistant.host.live import LiveHost
+from assistant.markup import plain
 from assistant.model.event import Step
 from assistant.model.finding import Diagnosis, Remedy
 from assistant.model.machine import Detection, Gpu, Machine, Vendor
 from assistant.model.plan import Backend, Plan
 from assistant.model.report import Environment
 from assistant.session.actions import Action, Begin, Paste, Wish
-from assistant.session.nouns import Outcome, State, Task
 from assistant.session.runner import InlineRunner
 from assistant.session.session import Session
-from assistant.svg import plain
+from assistant.session.state import Outcome, State, Task
 from assistant.wizard.panels.diagnose import DiagnosePanel
 
 pytestmark = pytest.mark.process

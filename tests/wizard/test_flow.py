@@ -9,9 +9,9 @@ from assistant.model.machine import Detection, Machine
 from assistant.model.plan import Backend, Plan, Planning
 from assistant.model.record import replace
 from assistant.session.actions import Answer, Asked, Begin, Finished, Show
-from assistant.session.nouns import Detected, Planned, Result, State, Task
-from assistant.session.state import reduce
-from assistant.wizard.flow import footer, press
+from assistant.session.reducer import reduce
+from assistant.session.state import Detected, Planned, Result, State, Task
+from assistant.wizard.footer import footer, press
 
 PLAN = Plan(backend=Backend.CPU, variant="cpu", torch="2.13.0", python="3.12")
 FOUND = Detected(detection=Detection(machine=Machine(os="linux")))

@@ -14,9 +14,9 @@ from assistant.install import Sources
 from assistant.machines import load
 from assistant.model.event import Step
 from assistant.session.actions import Show
-from assistant.session.nouns import Phase, State, Task
 from assistant.session.runner import InlineRunner, Runner, ThreadRunner
 from assistant.session.session import Session
+from assistant.session.state import Phase, State, Task
 from assistant.wizard.app import SetupWizard
 from assistant.wizard.panels.onnx import OnnxPage
 

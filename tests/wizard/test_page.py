@@ -12,10 +12,10 @@ from assistant.model.event import JobFailed, Step
 from assistant.model.finding import Diagnosis, Finding, Remedy, Severity
 from assistant.model.machine import Gpu
 from assistant.model.record import replace
-from assistant.session.nouns import Phase, State, StepStatus, Task
+from assistant.session.reducer import reduce
 from assistant.session.runner import InlineRunner
 from assistant.session.session import Session
-from assistant.session.state import reduce
+from assistant.session.state import Phase, State, StepStatus, Task
 from assistant.wizard.page import page
 
 EVIL = '<img src=x onerror="alert(1)"><script>alert(2)</script>'

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from assistant.markup import joined, tag
 from assistant.model.finding import Remedy, Severity
-from assistant.svg import joined, tag
 from assistant.wizard import html
-from assistant.wizard.parts import Drawing
+from assistant.wizard.shared_widgets import Drawing
 
 WIZARD = Path(__file__).parents[2] / "assistant" / "wizard"
 # Headers without a role, groups without a name, a choice that only a colour tells, progress without a value,

@@ -8,14 +8,14 @@ from typing import Any
 import ipywidgets as widgets
 
 from assistant.i18n import say
+from assistant.markup import Markup, tag
 from assistant.model.errors import Cancelled
 from assistant.model.event import Step
 from assistant.model.finding import Severity
 from assistant.session.actions import Action
-from assistant.session.nouns import Phase, State
-from assistant.svg import Markup, tag
+from assistant.session.state import Phase, State
 from assistant.wizard import html
-from assistant.wizard.parts import Drawing, make
+from assistant.wizard.shared_widgets import Drawing, make
 
 Dispatch = Callable[[Action], None]
 

@@ -9,16 +9,16 @@ import ipywidgets as widgets
 from assistant.host.live import IN_BROWSER
 from assistant.i18n import render, say
 from assistant.machines import label, shipped
+from assistant.markup import Markup, joined, tag
 from assistant.model.finding import Severity
 from assistant.session.actions import Begin, SetFact, Simulate
-from assistant.session.nouns import State, Task
-from assistant.session.outlook import CardOutlook, outlook
-from assistant.svg import Markup, joined, tag
+from assistant.session.state import State, Task
+from assistant.session.what_if import CardOutlook, outlook
 from assistant.views import machine_rows
 from assistant.wizard import html
+from assistant.wizard.driver_scale import driver_ruler
 from assistant.wizard.panels.base import Panel
-from assistant.wizard.parts import make
-from assistant.wizard.ruler import driver_ruler
+from assistant.wizard.shared_widgets import make
 
 
 class DetectPanel(Panel):

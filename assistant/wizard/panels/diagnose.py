@@ -8,18 +8,18 @@ from collections.abc import Iterable
 import ipywidgets as widgets
 
 from assistant.i18n import render, say, sentences
+from assistant.markup import Markup, joined
 from assistant.model.event import Step
 from assistant.model.finding import Diagnosis, Remedy, Severity
 from assistant.model.record import replace
 from assistant.model.visible import visible
 from assistant.session.actions import Begin, Mend, Paste, Wish
-from assistant.session.mend import commands_for, named, ways
-from assistant.session.nouns import Outcome, Phase, State, Task
-from assistant.svg import Markup, joined
+from assistant.session.remediation import commands_for, named, ways
+from assistant.session.state import Outcome, Phase, State, Task
 from assistant.wizard import html
 from assistant.wizard.panels.base import Panel, log_view
 from assistant.wizard.panels.onnx import OnnxPage
-from assistant.wizard.parts import Drawing, make, show
+from assistant.wizard.shared_widgets import Drawing, make, show
 
 LABEL = 100  # chosen: characters of a fix that a list shows
 

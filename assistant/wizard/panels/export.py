@@ -9,13 +9,13 @@ import ipywidgets as widgets
 
 from assistant.export import FORMATS
 from assistant.i18n import say
+from assistant.markup import Markup, tag
 from assistant.session.actions import Fill
-from assistant.session.carry import Download, downloads
-from assistant.session.nouns import State
-from assistant.svg import Markup, tag
+from assistant.session.exporting import Download, downloads
+from assistant.session.state import State
 from assistant.wizard import html
 from assistant.wizard.panels.base import Panel
-from assistant.wizard.parts import Choices, make
+from assistant.wizard.shared_widgets import Choices, make
 
 PAGE = "setup.html"
 SHOWN_BYTES = 60_000  # chosen: of a file that can be read in the panel; it is sent when somebody opens it

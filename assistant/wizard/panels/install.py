@@ -10,13 +10,13 @@ import ipywidgets as widgets
 
 from assistant.i18n import say
 from assistant.install import Prepared
+from assistant.markup import Markup, joined
 from assistant.model.finding import Severity
 from assistant.session.actions import Aim
-from assistant.session.nouns import Phase, State
-from assistant.svg import Markup, joined
+from assistant.session.state import Phase, State
 from assistant.wizard import html
 from assistant.wizard.panels.base import Panel, log_view
-from assistant.wizard.parts import Drawing, make
+from assistant.wizard.shared_widgets import Drawing, make
 
 KERNEL = "kernel"  # the target's word for the environment that this kernel runs in
 

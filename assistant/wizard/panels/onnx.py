@@ -10,6 +10,7 @@ import ipywidgets as widgets
 
 from assistant.host.files import write_whole
 from assistant.i18n import say
+from assistant.markup import Markup, joined, tag
 from assistant.model.errors import Cancelled
 from assistant.model.finding import Severity
 from assistant.onnx.answers import (
@@ -25,11 +26,10 @@ from assistant.onnx.answers import (
     rows_of_runs,
 )
 from assistant.session.actions import Begin, Examine
-from assistant.session.nouns import Examined, Task
-from assistant.svg import Markup, joined, tag
+from assistant.session.state import Examined, Task
 from assistant.wizard import html
 from assistant.wizard.panels.base import Dispatch
-from assistant.wizard.parts import Drawing, make
+from assistant.wizard.shared_widgets import Drawing, make
 
 DOWNLOAD_BYTES = 30 * 10**6  # chosen: a larger result is named, not sent through the browser
 

@@ -8,17 +8,17 @@ from typing import Any
 import ipywidgets as widgets
 
 from assistant.i18n import render, say
+from assistant.markup import Markup, joined
 from assistant.model.finding import Severity
 from assistant.model.plan import Backend, Plan, Planning
 from assistant.model.record import replace
 from assistant.session.actions import Choose, Wish
 from assistant.session.interpreters import target_python
-from assistant.session.nouns import State
-from assistant.svg import Markup, joined
+from assistant.session.state import State
 from assistant.views import plan_rows, plan_title, rejected_name
 from assistant.wizard import html
 from assistant.wizard.panels.base import Panel
-from assistant.wizard.parts import make
+from assistant.wizard.shared_widgets import make
 
 TITLED = {"backend", "variant", "torch", "python"}  # what the card says of a plan already
 

@@ -9,18 +9,18 @@ from functools import lru_cache
 import ipywidgets as widgets
 
 from assistant.i18n import Text, language, render, say
+from assistant.markup import Markup, joined, tag
 from assistant.model.checks import check_kind, check_title
 from assistant.model.finding import Severity
 from assistant.model.record import from_json, to_json
 from assistant.model.report import Check, Report, Status, duration, status_word, verdict
 from assistant.session.actions import Fill
-from assistant.session.nouns import State
-from assistant.svg import Markup, joined, tag
+from assistant.session.state import State
 from assistant.verify import figures
 from assistant.views import CHECK_HEADINGS, SPEED_HEADINGS, CheckRow, check_rows, limit_rows, speed_rows
 from assistant.wizard import html
 from assistant.wizard.panels.base import Panel, log_view
-from assistant.wizard.parts import Drawing, make
+from assistant.wizard.shared_widgets import Drawing, make
 
 SIGNS = {Status.PASSED: "✓", Status.SLOW: "!", Status.SKIPPED: "–"}
 ICONS = {Status.PASSED: "ok", Status.SLOW: "warning", Status.SKIPPED: "info", Status.UNSUPPORTED: "no"}

@@ -9,8 +9,8 @@ from onnx import ModelProto
 
 from assistant.i18n import Message, Text, _
 from assistant.model.finding import Finding
+from assistant.onnx.advice import Examination, count_nodes, find, obstacle
 from assistant.onnx.answers import Checked, Placed
-from assistant.onnx.findings import Examination, count_nodes, find, obstacle
 from assistant.onnx.load import load_model
 from assistant.onnx.operators import provider_name, runtime
 from assistant.onnx.placement import place

@@ -6,8 +6,8 @@ from assistant.catalog import number, python_range
 from assistant.i18n import Message, _
 from assistant.model.machine import Vendor
 from assistant.model.plan import Backend, Rejection
-from assistant.plan.cards import Card
-from assistant.plan.options import Candidate, Context, Offers, floor, reject, reject_hidden, reject_system
+from assistant.plan.candidates import Candidate, Context, Offers, floor, reject, reject_hidden, reject_system
+from assistant.plan.gpus import Card
 
 
 def xpu(context: Context) -> Offers:

@@ -9,9 +9,9 @@ from assistant.catalog import Catalog, Number, TorchWheel
 from assistant.i18n import Message, Text, _
 from assistant.model.machine import Machine, Vendor
 from assistant.model.plan import Backend, Rejection
-from assistant.plan.cards import Card, Driver
+from assistant.plan.gpus import Card, Driver
+from assistant.plan.pins import Pins
 from assistant.plan.target import Target
-from assistant.plan.wishes import Pins
 
 NAMES = {
     Backend.CUDA: "CUDA",

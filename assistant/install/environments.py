@@ -13,9 +13,9 @@ from assistant.host.base import Host
 from assistant.host.lock import Lock
 from assistant.host.process import uninterrupted
 from assistant.i18n import _
+from assistant.install.constraints import guards, replaced
+from assistant.install.inspect_env import interpreter, look_at
 from assistant.install.kernel import environments_with_kernels, remove_kernel
-from assistant.install.protect import guards, replaced
-from assistant.install.site import interpreter, look_at
 from assistant.install.target import MARKER, Marker, environments_folder, read_marker
 from assistant.install.transaction import remove
 from assistant.install.wheels import cache_folder

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 from onnx import TensorProto, numpy_helper
 
-from assistant.onnx.halves import OPERATORS
-from assistant.onnx.values import FLOAT, Program, Step, Value, attribute
+from assistant.onnx.fp16_policy import OPERATORS
+from assistant.onnx.program import FLOAT, Program, Step, Value, attribute
 
 LARGEST = 65504.0  # of FP16
 ROUNDED_AWAY = 6e-7  # below, rounding to FP16 changes a number by more than 5 %

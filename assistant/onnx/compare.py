@@ -18,11 +18,11 @@ from assistant.host.process import CancelToken
 from assistant.host.sandbox import confine
 from assistant.i18n import Message, _, render
 from assistant.onnx.answers import TRY_SECONDS, Agreement, Attempt, Run
-from assistant.onnx.apart import limits
 from assistant.onnx.calibrate import Feeds, is_small
+from assistant.onnx.isolated import limits
 from assistant.onnx.load import load_model
-from assistant.onnx.rehearse import distance
-from assistant.onnx.values import program
+from assistant.onnx.parity import distance
+from assistant.onnx.program import program
 
 TOLERANCE = 1e-2  # of the largest number, as the rounding of FP16 makes it in deep networks (chosen)
 SMALLEST_SCALE = 1e-3  # outputs that are all smaller count as this large: their last digits are noise

@@ -11,10 +11,10 @@ import numpy as np
 from onnx import ModelProto
 
 from assistant.onnx.calibrate import Feeds, evaluate, evaluate_on_runtime, feeds
-from assistant.onnx.casts import Writer
-from assistant.onnx.halves import Slots
-from assistant.onnx.ranges import Constants
-from assistant.onnx.values import Program, Step, Value
+from assistant.onnx.fp16_policy import Slots
+from assistant.onnx.insert_casts import Writer
+from assistant.onnx.program import Program, Step, Value
+from assistant.onnx.value_ranges import Constants
 
 # All of these were chosen on the models of tests/onnx_traps.py and on onnx's own test models.
 CLOSE = 4e-3  # of the largest number: what an output may differ by

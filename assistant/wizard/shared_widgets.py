@@ -11,7 +11,7 @@ import anywidget
 import ipywidgets as widgets
 import traitlets
 
-from assistant.svg import Markup
+from assistant.markup import Markup
 
 STATIC = Path(__file__).with_name("static")
 

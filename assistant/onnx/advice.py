@@ -17,7 +17,7 @@ from assistant.onnx.graph import given_inputs, opsets, plain_domain, tensors
 from assistant.onnx.operators import Release, Types, match, runtimes, since, tensor_type
 from assistant.onnx.partition import copies
 from assistant.onnx.placement import Node
-from assistant.onnx.values import Program, Value, attribute, constant_input
+from assistant.onnx.program import Program, Value, attribute, constant_input
 
 MOST_NAMES = 5  # of nodes, sizes or operators in one sentence
 ORDER = (Severity.ERROR, Severity.WARNING, Severity.INFO)

@@ -89,4 +89,4 @@ def _variants() -> dict[re.Pattern[str], str]:
 
 @cache
 def _data() -> dict[str, dict[str, list[str]]]:
-    return tomllib.loads(files("assistant.diagnose").joinpath("sayings.toml").read_text("utf-8"))
+    return tomllib.loads(files("assistant.diagnose").joinpath("localized_messages.toml").read_text("utf-8"))

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from assistant.export.bundle import Setup
 from assistant.export.collect_env import collect_env_text
+from assistant.export.setup import Setup
 from assistant.export.templates import filled
 from assistant.i18n import Message, Text, render, say
 from assistant.model.report import verdict

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto, helper, numpy_helper
 
+from assistant.onnx.fp16_policy import OPERATORS, Slots
 from assistant.onnx.graph import given_inputs, opsets, subgraphs, unique_name
-from assistant.onnx.halves import OPERATORS, Slots
-from assistant.onnx.ranges import Constants
-from assistant.onnx.values import FLOAT, HALF, Program, Scope, Step, Value, attribute
+from assistant.onnx.program import FLOAT, HALF, Program, Scope, Step, Value, attribute
+from assistant.onnx.value_ranges import Constants
 
 # From here on a weight need not be listed among the inputs: https://github.com/onnx/onnx/blob/main/docs/IR.md
 FIRST_FREE_IR = 4

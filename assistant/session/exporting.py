@@ -15,7 +15,7 @@ from assistant.model.errors import BadInput
 from assistant.model.event import Progress, Step
 from assistant.model.record import Record, replace
 from assistant.model.report import Environment
-from assistant.session.nouns import Exported, State, known
+from assistant.session.state import Exported, State, known
 from assistant.verify import figures
 
 

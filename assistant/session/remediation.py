@@ -13,7 +13,7 @@ from assistant.model.event import LogLine, Progress, Sink, Step
 from assistant.model.finding import Diagnosis, Finding, Remedy
 from assistant.model.report import Environment
 from assistant.privacy import Lines, Policy
-from assistant.session.nouns import Mended, Outcome, State, known
+from assistant.session.state import Mended, Outcome, State, known
 
 Words = tuple[str, ...]
 LIMIT = 3600.0  # seconds for one command: 2 GB of PyTorch over a line of 5 Mbit/s

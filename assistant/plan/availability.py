@@ -13,8 +13,8 @@ from assistant.i18n import Message, Text, _
 from assistant.model.machine import Machine
 from assistant.model.plan import Backend, Plan, Planning, Rejection, Request, Wheel
 from assistant.model.record import Record, replace
+from assistant.plan.candidates import reject
 from assistant.plan.nightly import NIGHTLY
-from assistant.plan.options import reject
 from assistant.plan.planner import make_plans
 from assistant.plan.requirements import beside_mb
 from assistant.plan.target import Target, target_of

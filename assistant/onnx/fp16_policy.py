@@ -6,7 +6,7 @@ import tomllib
 from importlib.resources import files
 
 from assistant.model.record import Record, from_plain
-from assistant.onnx.values import FLOAT, NO_TENSOR, UNKNOWN, Step, Value, attribute
+from assistant.onnx.program import FLOAT, NO_TENSOR, UNKNOWN, Step, Value, attribute
 
 Names = frozenset[str]
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 
 from assistant.catalog import number
 from assistant.i18n import say
-from assistant.session.outlook import Opening
-from assistant.svg import Markup, tag, text
+from assistant.markup import Markup, tag, text
+from assistant.session.what_if import Opening
 from assistant.wizard import html
 
 TOP, LINE, BELOW, HEIGHT = 16, 30, 54, 76  # heights of the drivers' names, the line, what is opened, the picture

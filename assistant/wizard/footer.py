@@ -7,8 +7,8 @@ from assistant.model.errors import Cancelled
 from assistant.model.event import Step
 from assistant.model.record import Record
 from assistant.session.actions import Action, Answer, Begin, Show
-from assistant.session.nouns import Phase, State, StepStatus, Task
-from assistant.session.state import blockers
+from assistant.session.reducer import blockers
+from assistant.session.state import Phase, State, StepStatus, Task
 from assistant.wizard.html import ICONS
 
 STEPS = tuple(Step)

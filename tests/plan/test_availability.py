@@ -6,7 +6,7 @@ from assistant.catalog import load_catalog
 from assistant.model.machine import Gpu, Machine, Vendor
 from assistant.model.plan import Backend, Planning, Request, Wheel
 from assistant.plan import make_plans
-from assistant.plan.settle import Lookup, PlanInputs, brings_cuda, settle, with_sizes
+from assistant.plan.availability import Lookup, PlanInputs, brings_cuda, settle, with_sizes
 
 CPU_INDEX = "https://download.pytorch.org/whl/cpu"
 LINUX = Machine(os="linux", arch="x86_64", glibc="2.39", python="3.12")

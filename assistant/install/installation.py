@@ -8,11 +8,11 @@ from pathlib import Path
 from assistant.host.base import Host
 from assistant.host.lock import Lock
 from assistant.i18n import _
+from assistant.install.constraints import protect
+from assistant.install.inspect_env import Site, installed_files, interpreter
 from assistant.install.installer import Installer
 from assistant.install.kernel import kernel_name, note_kernel, register_kernel
 from assistant.install.packages import Package, Resolution
-from assistant.install.protect import protect
-from assistant.install.site import Site, installed_files, interpreter
 from assistant.install.swap import Change, change_for, check_movable
 from assistant.install.target import OWN_FILES, check_disk, check_target, is_ours, write_marker
 from assistant.install.transaction import Transaction, transaction

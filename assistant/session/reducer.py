@@ -1,0 +1,240 @@
+"""How a guided setup changes: the state after each action, as a pure function; and why a task cannot begin."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from assistant.i18n import Message, _
+from assistant.install import Prepared
+from assistant.model.event import Event, FindingRaised, JobFailed, LogLine, Progress, Step
+from assistant.model.record import replace
+from assistant.session.actions import (
+    Action,
+    Aim,
+    Answer,
+    Asked,
+    Begin,
+    Choose,
+    Examine,
+    Fill,
+    Finished,
+    Mend,
+    Paste,
+    Resume,
+    SetFact,
+    Show,
+    Simulate,
+    Stop,
+    Told,
+    Wish,
+)
+from assistant.session.state import (
+    Detected,
+    Diagnosed,
+    Examined,
+    Exported,
+    Installed,
+    Mended,
+    Phase,
+    Planned,
+    Result,
+    State,
+    StepStatus,
+    Task,
+    Verified,
+)
+
+LOG_LINES = 200  # that the panels show; the file of `State.log_file` has every line
+
+
+STEPS = tuple(Step)
+
+
+def blockers(state: State, task: Task) -> tuple[Message, ...]:
+    """List, why a task cannot begin now; empty when it can."""
+    reasons = [_("Something is still running; wait for it or cancel it.")] if state.running else []
+    if task is not Task.DETECT and state.detection is None:
+        reasons.append(_("The hardware has not been detected yet."))
+    if task in {Task.PLAN, *_NEED_PLAN} and state.status(Step.DETECT).phase is Phase.STALE:
+        reasons.append(_("A fact has changed, so the hardware has to be looked at again."))
+    elif task in _NEED_PLAN and state.status(Step.PLAN).phase is Phase.STALE:
+        reasons.append(_("An earlier answer has changed, so the plan has to be made again."))
+    if task in _NEED_PLAN and state.plan is None:
+        reasons.append(_("There is no plan for this machine yet."))
+    if task in _WRITE and state.machine:
+        reasons.append(_("This is a simulation of another machine, so nothing can be installed."))
+    if task is Task.INSTALL and state.preview is None:
+        reasons.append(_("The packages have not been resolved yet."))
+    if task in {Task.VERIFY, Task.EXPORT, Task.MEND} and state.environment is None:
+        reasons.append(_("There is no installed environment yet."))
+    if task is Task.EXPORT and state.report is None:
+        reasons.append(_("The environment has not been verified yet."))
+    if task is Task.ONNX and state.onnx is None:
+        reasons.append(_("No model was given."))
+    return tuple(reasons)
+
+
+_WRITE = {Task.PREPARE, Task.INSTALL, Task.VERIFY, Task.EXPORT, Task.MEND}
+_RAISE = {Task.PREPARE, Task.VERIFY}  # what they raised the last time no longer counts
+_NEED_PLAN = {Task.PREPARE, Task.INSTALL, Task.EXPORT}
+
+
+def reduce(state: State, action: Action) -> State:
+    """Return the state after an action; an action that makes no sense now changes nothing."""
+    wished = _WISHES.get(type(action))
+    if wished:
+        return state if state.running else wished(state, action)
+    return _EVENTS[type(action)](state, action)
+
+
+def _chosen(state: State, index: int) -> State:
+    known = state.planning is not None and 0 <= index < len(state.planning.plans)
+    return _stale(replace(state, chosen=index, preview=None), Step.PLAN) if known and index != state.chosen else state
+
+
+def _other_machine(state: State, machine: str) -> State:
+    """Look at a recorded machine with the real setup laid aside, or go back to that."""
+    real = state if not state.machine else state.aside or State()
+    return State(machine=machine, aside=real) if machine else replace(real, current=Step.DETECT)
+
+
+def _with_fact(state: State, answer: SetFact) -> State:
+    """Set a fact of the machine by hand, or take the setting back."""
+    kept = {fact: value for fact, value in state.overrides.items() if fact != answer.fact}
+    return replace(state, overrides=kept | ({answer.fact: answer.value} if answer.value else {}), preview=None)
+
+
+def _begun(state: State, task: Task) -> State:
+    if task is Task.ONNX:  # what the step itself told stays, and so does what a failed step said
+        return replace(state, running=task, stopping=False, current=task.step)
+    new = _with(state, task.step, StepStatus(phase=Phase.RUNNING))
+    if task in _RAISE and state.detection:
+        new = replace(new, findings=state.detection.findings)
+    log = state.log if task is Task.DIAGNOSE else ()  # what the failed task said is what there is to diagnose
+    return replace(new, running=task, stopping=False, current=task.step, log=log)
+
+
+def _told(state: State, events: tuple[Event, ...]) -> State:
+    lines = [event.text for event in events if isinstance(event, LogLine)]
+    progress = [event for event in events if isinstance(event, Progress)]
+    findings = [event.finding for event in events if isinstance(event, FindingRaised)]
+    new = state
+    if lines:
+        new = replace(new, log=(*new.log, *lines)[-LOG_LINES:])
+    if findings:
+        new = replace(new, findings=(*new.findings, *findings))
+    if progress and state.running:
+        step = state.running.step
+        new = _with(new, step, replace(new.status(step), progress=progress[-1]))
+    return new
+
+
+def _finished(state: State, end: Finished) -> State:
+    task, seconds = end.task, end.seconds
+    done = _filled(replace(state, running=None, stopping=False, question=""), end.result)
+    if task is Task.ONNX:
+        return _with(done, task.step, replace(done.status(task.step), progress=None))
+    if task is Task.PREPARE:
+        return _with(done, Step.INSTALL, StepStatus(phase=Phase.READY, seconds=seconds))
+    done = _with(_stale(done, task.step), task.step, StepStatus(phase=Phase.DONE, seconds=seconds))
+    following = STEPS[STEPS.index(task.step) + 1 :][:1]
+    for step in (*following, Step.DIAGNOSE):  # a log can be pasted at any time
+        if done.status(step).phase is Phase.LOCKED:
+            done = _with(done, step, StepStatus(phase=Phase.READY))
+    return done
+
+
+def _filled_in(state: State, fill: Fill) -> State:
+    new = replace(
+        state,
+        level=fill.level or state.level,
+        folder=state.folder if fill.folder is None else fill.folder,
+        formats=state.formats if fill.formats is None else fill.formats,
+    )
+    return _stale(new, Step.VERIFY if fill.level else Step.EXPORT, itself=True)
+
+
+def _filled(state: State, result: Result) -> State:  # noqa: PLR0911 - one for each kind of result
+    """Keep a task's result, and drop what rested on an earlier one."""
+    match result:
+        case Detected():
+            found = result.detection
+            return replace(state, detection=found, findings=found.findings, pythons=result.pythons, preview=None)
+        case Planned():
+            return replace(state, planning=result.planning, chosen=0, preview=None)
+        case Prepared():
+            return replace(state, preview=result)
+        case Installed():
+            return replace(state, environment=result.environment, proof=result.proof, report=None, exported=())
+        case Verified():
+            return replace(state, report=result.report, proof=None)
+        case Diagnosed():
+            return replace(
+                state,
+                findings=result.findings,
+                diagnoses=result.diagnoses,
+                mended={},
+                elsewhere=result.elsewhere,
+                near=result.near,
+                inquiry=result.inquiry,
+            )
+        case Mended():
+            return replace(state, mended={**state.mended, result.way: result.outcome})
+        case Exported():
+            return replace(state, exported=result.files, overwrite=False)
+        case Examined():
+            return replace(state, onnx=result)
+
+
+def _failed(state: State, failure: JobFailed) -> State:
+    if state.running is Task.ONNX and state.onnx:
+        why = {"message": failure.message, "hint": failure.hint, "exit_code": failure.exit_code}
+        end = Finished(task=Task.ONNX, result=replace(state.onnx, **why))
+        return _finished(state, end)
+    status = StepStatus(phase=Phase.FAILED, message=failure.message, hint=failure.hint, exit_code=failure.exit_code)
+    return replace(_with(state, failure.step, status), running=None, stopping=False, question="")
+
+
+def _stale(state: State, changed: Step, *, itself: bool = False) -> State:
+    """Mark what rests on a changed step as stale; its results are kept until they are made anew."""
+    for step in STEPS[STEPS.index(changed) + (not itself) :]:
+        status = state.status(step)
+        if status.phase in {Phase.DONE, Phase.FAILED}:
+            state = _with(state, step, replace(status, phase=Phase.STALE))
+    return state
+
+
+def _with(state: State, step: Step, status: StepStatus) -> State:
+    return replace(state, statuses={**state.statuses, step: status})
+
+
+Change = Callable[[State, Any], State]  # each takes the action that stands beside it in its table
+
+_EVENTS: dict[type[Action], Change] = {
+    Begin: lambda state, begin: state if blockers(state, begin.task) else _begun(state, begin.task),
+    Told: lambda state, told: _told(state, told.events),
+    Asked: lambda state, asked: replace(state, question=asked.question) if state.running else state,
+    Answer: lambda state, _: replace(state, question=""),
+    Finished: lambda state, end: _finished(state, end) if state.running is end.task else state,
+    JobFailed: _failed,
+    Show: lambda state, show: (
+        state if state.status(show.step).phase is Phase.LOCKED else replace(state, current=show.step)
+    ),
+    Stop: lambda state, _: replace(state, stopping=True) if state.running and not state.stopping else state,
+}
+# What the user may answer while nothing runs; what rested on the old answer turns stale.
+_WISHES: dict[type[Action], Change] = {
+    Paste: lambda state, paste: replace(state, pasted=paste.log),
+    Mend: lambda state, mend: replace(state, way=mend.way),
+    Examine: lambda state, wish: replace(state, onnx=Examined(model=wish.model, output=wish.output)),
+    Resume: lambda _, resume: resume.state,
+    Simulate: lambda state, wish: state if wish.machine == state.machine else _other_machine(state, wish.machine),
+    SetFact: lambda state, fact: _stale(_with_fact(state, fact), Step.DETECT, itself=True),
+    Wish: lambda state, wish: _stale(
+        replace(state, request=wish.request, chosen=0, preview=None), Step.PLAN, itself=True
+    ),
+    Aim: lambda state, aim: _stale(replace(state, target=aim.target, preview=None), Step.PLAN),
+    Choose: lambda state, choice: _chosen(state, choice.index),
+    Fill: _filled_in,
+}
