@@ -166,7 +166,7 @@ def chained(count: int) -> tuple[FunctionProto, ...]:
     return (function("f0"), *(function(f"f{number}", f"f{number - 1}") for number in range(1, count)))
 
 
-LARGER, SHAPE, LONG, PLAIN = "larger than any network", "an impossible shape", "not as long as", "not a plain file"
+LARGER, SHAPE, LONG, PLAIN = "larger than any network", "an impossible shape", "not as long as", "not a regular file"
 # What each is, how it is made in a folder, and what the refusal says.
 HOSTILE: dict[str, tuple[Callable[[Path], ModelProto | bytes | None], str]] = {
     "functions that double": (lambda _: model(call("f25"), functions=doubling(26)), LARGER),
