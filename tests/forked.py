@@ -23,9 +23,7 @@ from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 
-APART = ("assistant.wizard", "assistant.runtime", "assistant.verify.c", "assistant.labs")  # need Jupyter or torch
-
-
+APART = ("assistant.wizard", "assistant.runtime", "assistant.verify.ch", "assistant.labs")  # need Jupyter or torch
 TURN = threading.Lock()  # for tests that run commands from several threads
 
 
@@ -37,6 +35,7 @@ def run(
     terminal: str | None = None,
 ) -> subprocess.CompletedProcess[str]:
     """Run `assistant ARGUMENTS` to its end; `env` replaces all variables, `terminal` is a device to ask at."""
+    sys.audit("os.fork")  # for the watch over what tests start, which does not see the parent's
     words, environment = list(map(str, arguments)), dict(os.environ if env is None else env)
     if not hasattr(os, "fork"):
         command = [sys.executable, "-m", "assistant", *words]

@@ -91,7 +91,7 @@ def _writes(plan: Plan, target: Path, site: Site | None, packages: list[Package]
 def run(prepared: Prepared, prove: Verify, tools: Tools) -> Environment:
     """Install what was prepared; `prove` may refuse the result by raising. What is there already is returned as it is.
 
-    Raises as `make.install` does, with everything as it was.
+    Raises as `installation.install` does, with everything as it was.
     """
     if prepared.ready:
         return prepared.ready

@@ -79,7 +79,7 @@ def _run(path: Path, name: str, torch: str, limits: Limits, bubble: Bubble | Non
 def _result(folder: Path) -> bytes:
     """Read the notebook that a run has left; a learner may have put a pipe or a link in its place."""
     if (folder / "work").is_symlink():
-        raise OSError(0, say("it is not a plain file"))
+        raise OSError(0, say("it is not a regular file"))
     return read_plain(folder / "work" / DONE, NOTEBOOK_BYTES)
 
 
@@ -106,7 +106,7 @@ def _plays(path: Path) -> bool:
 def _copy(path: Path, place: Path) -> None:
     """Copy a notebook with its folder, but nothing of others: no other notebook, no folder with one, no link.
 
-    Raises `OSError` for more than `COPY_BYTES`, and for a notebook that is no plain file.
+    Raises `OSError` for more than `COPY_BYTES`, and for a notebook that is not a regular file.
     """
     place.mkdir()
     write_whole(place / path.name, read_plain(path, NOTEBOOK_BYTES))

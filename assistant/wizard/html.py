@@ -1,4 +1,4 @@
-"""The pieces that the wizard's HTML is built of; `svg.tag` writes and escapes all of them."""
+"""The pieces that the wizard's HTML is built of; `markup.tag` writes and escapes all of them."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ def _only_markup(_widget: widgets.Widget, proposal: dict[str, Any]) -> str:
 
 
 class Drawing(widgets.HTML):  # type: ignore[misc]  # the library has no types
-    """Shows HTML, and takes none but what `svg.tag` has written and so has escaped.
+    """Shows HTML, and takes none but what `markup.tag` has written and so has escaped.
 
     The browser takes it as it stands: `innerHTML`, unsanitised (jupyter-widgets/ipywidgets#2636).
     """

@@ -46,7 +46,7 @@ RAW = {"wizard/html.py:style", "wizard/html.py:document", "wizard/html.py:NOTHIN
 
 
 def test_markup_is_written_and_escaped_in_one_place() -> None:
-    """No module of the wizard writes a tag itself or calls a text markup: `svg.tag` does, and it escapes."""
+    """No module of the wizard writes a tag itself or calls a text markup: `markup.tag` does, and it escapes."""
     calls, texts = set(), set()
     for path in WIZARD.rglob("*.py"):
         place = path.relative_to(WIZARD.parent).as_posix()

@@ -41,16 +41,27 @@ class DiagnosePanel(Panel):
         self.on_value(self.fix, lambda way: Mend(way=way or ""))
         self.preview, self.apply = make(Drawing), make(widgets.Button)
         self.apply.on_click(lambda _button: self._apply())
-        self.model = OnnxPage(self.dispatch)
-        show(self.model, visible=False)
-        self.open = make(widgets.Button, description=say("Examine an ONNX model"))
-        self.open.on_click(lambda _button: show(self.model, visible=True))
-        return [self.log, self.find, self.fix, self.preview, self.apply, self.open, self.model]
+        self.open, self.page = make(widgets.Button, description=say("Examine an ONNX model")), make(widgets.VBox)
+        self.open.on_click(lambda _button: self._onnx_page())
+        return [self.log, self.find, self.fix, self.preview, self.apply, self.open, self.page]
 
     def views(self) -> Iterable[widgets.Widget]:
         """Show the log of the fix that is applied."""
         self.lines = make(Drawing)
         return [self.lines]
+
+    def close(self) -> None:
+        """Free the panel's models, those of the page for an ONNX model among them."""
+        for page in self.page.children:
+            page.close()
+        super().close()
+
+    def _onnx_page(self) -> OnnxPage:
+        """Return the page for an ONNX model, made when it is first asked for."""
+        if not self.page.children:
+            self.page.children = (OnnxPage(self.dispatch),)
+        page: OnnxPage = self.page.children[0]
+        return page
 
     def _find(self) -> None:
         self.dispatch(Paste(log=self.log.value))
@@ -96,9 +107,8 @@ class DiagnosePanel(Panel):
             show(widget, visible=bool(chosen))
         shown = state.running is Task.MEND or state.mended
         self.lines.value = log_view(state.log, state.log_file) if shown else html.NOTHING
-        self.model.update(state.onnx)
         if state.onnx:
-            show(self.model, visible=True)
+            self._onnx_page().update(state.onnx)
 
 
 def _offered(state: State) -> dict[str, Remedy]:
