@@ -96,7 +96,7 @@ def save_model(
 
 
 def _content(path: Path) -> bytes:
-    """Read a model's own file whole; raise `OSError` where it is not a regular file and `BadInput` where it is over 2 GB.
+    """Read a model's own file whole; raise `OSError` where it is no regular file and `BadInput` where it is over 2 GB.
 
     It may be a link, as caches of models are full of them.
     """
