@@ -6,6 +6,7 @@ import atexit
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -28,6 +29,10 @@ def pytest_configure() -> None:
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # hundreds of processes would compile the same modules again
     os.environ.update(XDG_DATA_HOME=folder, XDG_STATE_HOME=folder, LANGUAGE="en")
     use_language("en")
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        signal.signal(
+            signal.SIGINT, signal.default_int_handler
+        )  # execnet ignores it, and so would all children
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -6,7 +6,7 @@ from collections import Counter
 from pathlib import Path
 
 from assistant.i18n import render, say
-from assistant.markup import Markup, document, joined, tag, text
+from assistant.markup import Markup, document, tag, text
 from assistant.onnx.advice import Examination, count_nodes, obstacle
 from assistant.onnx.partition import Segment, segments
 
@@ -81,7 +81,7 @@ def _box(segment: Segment, index: int, shown: list[Segment], lanes: Lanes) -> Ma
         most = int(width / LETTER)
         cut = words if len(words) <= most else words[: most - 1] + "…"
         parts.append(text(left + width / 2, top + 19 + 17 * line, cut, class_=kind, text_anchor="middle"))
-    return joined(parts)
+    return Markup("\n".join(parts))
 
 
 def _arrow(before: Segment, after: Segment, top: float, lanes: Lanes) -> Markup:

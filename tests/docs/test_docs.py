@@ -33,6 +33,8 @@ TEXTS = [ROOT / "README.md", ROOT / "CHANGELOG.md", *PAGES]
 ELSEWHERE = {
     "python3 start.py": "tests/browser/test_lab_opens.py",
     "python3 start.py test": ".ci/run",
+    "python3 start.py test --quick": "tests/conftest.py",
+    "python3 start.py bench detect_speed": "tests/start/test_bench.py",
     "uv run docs/lite/build.py site": "tests/browser/test_lite.py",
     "python3 start.py setup --yes --target ~/torch": "tests/test_journey.py",
     "assistant detect --record linux-mine.json": "tests/cli/test_cli_commands.py",
