@@ -30,9 +30,7 @@ def pytest_configure() -> None:
     os.environ.update(XDG_DATA_HOME=folder, XDG_STATE_HOME=folder, LANGUAGE="en")
     use_language("en")
     if "PYTEST_XDIST_WORKER" in os.environ:
-        signal.signal(
-            signal.SIGINT, signal.default_int_handler
-        )  # execnet ignores it, and so would all children
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # execnet ignores it, and so would all children
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
