@@ -15,8 +15,6 @@ from assistant.model.record import Record, from_json
 from assistant.session.diagnosis import diagnosed, diagnosed_lines, inquiry, machine_of_log
 from assistant.session.doctor import judged
 
-MOST = 3  # chosen: causes that are drawn
-
 
 class Case(Record, frozen=True):
     """A line of a batch: a log and the machine that it comes from."""
@@ -63,7 +61,7 @@ def diagnose(
     from assistant.cli.draw import draw_diagnoses, draw_findings, draw_unknown  # noqa: PLC0415 - --json needs no drawing
 
     if causes:
-        draw_diagnoses(causes[:MOST], read)
+        draw_diagnoses(causes, read)
     elif read.text.strip():
         draw_unknown(nearest(read))
     else:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 from collections.abc import Iterable
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -59,7 +60,7 @@ SIGNS = {
     Severity.ERROR: ("✗", "red"),
 }
 STYLES = {Status.PASSED: "green", Status.SKIPPED: "dim"}
-CAUSES = 3  # chosen: of a failure, best first
+CAUSES = 3  # chosen: that are drawn of one log or failure, best first
 LOG_WIDTH = 160  # chosen: characters of a log's line, of which some hold thousands
 
 
@@ -170,7 +171,7 @@ def draw_rows(headings: Iterable[str | Message], rows: Iterable[Iterable[str | M
 
 def draw_diagnoses(found: Iterable[tuple[Diagnosis, int | None]], log: Log | None = None) -> None:
     """Print causes, best first: the line of the log that shows it, why, the fixes, how to tell that one worked."""
-    for diagnosis, line in found:
+    for diagnosis, line in islice(found, CAUSES):
         sign = ("✗ ", "red") if diagnosis.sure else ("? ", "yellow")
         console.print(Text.assemble(sign, (render(diagnosis.title), "bold"), (f"  {diagnosis.confidence:.0%}", "dim")))
         if log and line is not None:
@@ -309,7 +310,7 @@ def draw_diagnosed(state: State) -> None:
 
 def draw_causes(state: State) -> None:
     """Print the causes of what failed, best first."""
-    draw_diagnoses((diagnosis, None) for diagnosis in state.diagnoses[:CAUSES])
+    draw_diagnoses((diagnosis, None) for diagnosis in state.diagnoses)
 
 
 def draw_exported(state: State) -> None:
