@@ -8,8 +8,7 @@ from assistant.cli.inputs import host_of, replay_option
 from assistant.cli.terminal import echo, echo_json, json_option
 from assistant.host.base import Host
 from assistant.i18n import _, ngettext, say
-from assistant.install import Site, find_target
-from assistant.model.errors import BadInput
+from assistant.install import Site, find_target, not_an_environment
 from assistant.model.record import replace
 from assistant.session.doctor import examine
 
@@ -44,8 +43,5 @@ def _site(target: str, host: Host) -> Site:
     """Look at an environment; raise `BadInput` where there is none."""
     folder, site = find_target(target, host)
     if site is None:
-        raise BadInput(
-            _("{path} is not an environment.", path=folder),
-            hint=_("Give the folder of a virtual environment, or its Python."),
-        )
+        raise not_an_environment(folder)
     return site

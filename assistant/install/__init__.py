@@ -19,7 +19,7 @@ from assistant.install.packages import Package, Resolution
 from assistant.install.prepared import Prepared, prepare, run
 from assistant.install.recovery import Outcome, Recovered, give_up, recover
 from assistant.install.sources import Consent, Sources, known_index
-from assistant.install.target import Marker, default_target, find_target, read_marker
+from assistant.install.target import Marker, default_target, find_target, not_an_environment, read_marker
 from assistant.install.tools import Tools
 from assistant.install.validate import check_index_url, check_requirement
 
@@ -48,6 +48,7 @@ __all__ = [
     "look_at",
     "made_environments",
     "marked_environments",
+    "not_an_environment",
     "prepare",
     "prune",
     "python_of",

@@ -77,6 +77,14 @@ def find_target(text: str, host: Host) -> tuple[Path, Site | None]:
     return target, look_at(target, host) if is_environment(target) else None
 
 
+def not_an_environment(path: str | Path) -> BadInput:
+    """Return the error for a path that was named as an environment and is none."""
+    return BadInput(
+        _("{path} is not an environment.", path=path),
+        hint=_("Give the folder of a virtual environment, or its Python."),
+    )
+
+
 def target_for(plan: Plan, text: str, host: Host) -> tuple[Path, Site | None]:
     """Return where a plan's environment goes, as `find_target` does; "" and "new" stand for the plan's own folder.
 

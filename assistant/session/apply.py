@@ -21,7 +21,7 @@ from assistant.export import (
 )
 from assistant.host.base import Host
 from assistant.i18n import _
-from assistant.install import Resolution, is_environment, look_at, marked_environments
+from assistant.install import Resolution, is_environment, look_at, marked_environments, not_an_environment
 from assistant.model.errors import AssistantError, BadInput, WorkFailed
 from assistant.model.machine import Machine
 from assistant.model.plan import Plan, Request
@@ -106,10 +106,7 @@ def environment_of(config: Config, target: str, last: str) -> Path | None:
     if target:
         folder = Path(target).expanduser().absolute()
         if folder.exists() and not is_environment(folder):
-            raise BadInput(
-                _("{path} is not an environment.", path=folder),
-                hint=_("Give the folder of a virtual environment, or its Python."),
-            )
+            raise not_an_environment(folder)
         return folder if folder.exists() else None
     plan = config.plan
     wanted = (plan.backend, plan.torch, plan.python)

@@ -8,7 +8,7 @@ from assistant import __version__
 from assistant.detect import detect
 from assistant.host.base import Host
 from assistant.i18n import Message, Text, _
-from assistant.install import python_of, read_marker
+from assistant.install import not_an_environment, python_of, read_marker
 from assistant.model.errors import BadInput
 from assistant.model.event import Step
 from assistant.model.machine import Detection, Machine
@@ -81,10 +81,7 @@ def setup_of(target: Path, host: Host) -> State:
         return State(detection=detect(host), planning=planning, environment=marker.environment)
     python = python_of(target)
     if not python.exists():
-        raise BadInput(
-            _("{path} is not an environment.", path=target),
-            hint=_("Give the folder of a virtual environment, or its Python."),
-        )
+        raise not_an_environment(target)
     environment = Environment(path=str(python.parent.parent), python=str(python))
     return State(detection=Detection(machine=Machine()), environment=environment)
 
