@@ -13,7 +13,6 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 INSTALL_MS = 300_000
-ANSWER_SECONDS = 0.2
 IMAGES = Path(__file__).parents[2] / "notebooks" / "images"
 # Pictures tell nothing of the machine that they were taken on: of each path they keep the last part.
 HIDE_PATHS = r"""root => {
@@ -134,11 +133,10 @@ def test_another_cell_answers_while_something_installs(wizard: Locator, page: Pa
     cell.locator(".cm-content").fill("import time; print('answered at', time.time())")
     main_button(wizard, "Install").click()
     expect(wizard.get_by_role("button", name="Cancel")).to_be_enabled()
-    begun = time.time()
     cell.locator(".cm-content").press("Control+Enter")
     cell.get_by_text(re.compile(r"answered at \d+\.\d+")).last.wait_for()
-    answered = float(cell.locator(".jp-OutputArea-output").inner_text().split()[-1])
-    assert answered - begun < ANSWER_SECONDS
+    # A busy kernel would answer after the installation. How soon it answers, benchmarks/wizard.py measures.
+    expect(wizard.get_by_role("button", name="Cancel")).to_be_enabled(timeout=1)
 
     wizard.get_by_role("button", name="Cancel").click()
     expect(wizard.get_by_text("You cancelled the work.")).to_be_visible(timeout=15_000)

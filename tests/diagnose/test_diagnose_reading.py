@@ -98,10 +98,18 @@ def test_every_text_of_a_rule_is_seen_in_a_long_log(fast: bool, monkeypatch: pyt
     """Whatever a pattern holds literally, alone in its line or inside a word, keeps its line, library or none."""
     if not fast:
         monkeypatch.setattr(prefilter, "find_spec", lambda _name: None)
-    texts = sorted({text for texts in load_rules().literals.values() for text in texts}, key=len)
+    texts = sorted(
+        {text for texts in load_rules().literals.values() for text in texts}, key=lambda text: (len(text), text)
+    )
     planted = [f"<{'a' * (number % 40)}{text}{'z' * (number // 40)}>" for number, text in enumerate(texts)]
     lines = [line for text in planted for line in (*[f"{len(text):050}"] * 25, text)]
     assert set(planted) <= {line for _number, line in read_log("\n".join(lines).encode()).lines}
+
+
+def test_error_numbers_are_told_apart_in_a_long_log() -> None:
+    """Other digits do not make a line new, those of the text that is looked for do."""
+    prefiltered = prefilter.Prefilter(["0x80070057", "0x80004005"])
+    assert prefiltered.lines("at 1: 0x80070057\nat 2: 0x80070057\nat 3: 0x80004005") == {0, 2}
 
 
 def test_the_cause_is_found_among_many_other_errors() -> None:
