@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from assistant.i18n import Message
 from assistant.model.checks import Level
-from assistant.model.event import Event, JobFailed, Step
+from assistant.model.event import Event, JobFailed
 from assistant.model.plan import Request
 from assistant.model.record import Record
-from assistant.session.state import Result, State, Task
+from assistant.session.state import Page, Result, State, Task
 
 
 class Begin(Record, frozen=True):
@@ -42,10 +42,14 @@ class Finished(Record, frozen=True):
     seconds: float = 0.0
 
 
-class Show(Record, frozen=True):
-    """Look at a step; nothing is lost by going back."""
+class Abandoned(Record, frozen=True):
+    """A task that only reads was given up, because an answer that it rests on has changed."""
 
-    step: Step
+
+class Show(Record, frozen=True):
+    """Look at a page; nothing is lost by going back."""
+
+    page: Page
 
 
 class Choose(Record, frozen=True):
@@ -117,4 +121,4 @@ class Stop(Record, frozen=True):
 
 
 Wished = Choose | Wish | Aim | Examine | Fill | Mend | Paste | Resume | SetFact | Simulate
-Action = Begin | Told | Asked | Answer | Finished | JobFailed | Show | Stop | Wished
+Action = Abandoned | Begin | Told | Asked | Answer | Finished | JobFailed | Show | Stop | Wished

@@ -10,6 +10,7 @@ from assistant.install import Prepared
 from assistant.model.event import Event, FindingRaised, JobFailed, LogLine, Progress, Step
 from assistant.model.record import replace
 from assistant.session.actions import (
+    Abandoned,
     Action,
     Aim,
     Answer,
@@ -36,6 +37,7 @@ from assistant.session.state import (
     Exported,
     Installed,
     Mended,
+    Page,
     Phase,
     Planned,
     Result,
@@ -75,6 +77,21 @@ def blockers(state: State, task: Task) -> tuple[Message, ...]:
     return tuple(reasons)
 
 
+def following(state: State) -> Task | None:
+    """Return the task that goes on by itself: up to the user's agreement, and from the installation to its proof."""
+    if state.running:
+        return None
+    for task in (Task.DETECT, Task.PLAN):
+        phase = state.status(task.step).phase
+        if phase is not Phase.DONE:
+            return None if phase is Phase.FAILED else task
+    installed = state.status(Step.INSTALL).phase
+    if installed is Phase.DONE:
+        return Task.VERIFY if state.status(Step.VERIFY).phase in {Phase.LOCKED, Phase.READY} else None
+    prepares = state.preview is None and state.plan and not state.machine and installed is not Phase.FAILED
+    return Task.PREPARE if prepares else None
+
+
 _WRITE = {Task.PREPARE, Task.INSTALL, Task.VERIFY, Task.EXPORT, Task.MEND}
 _RAISE = {Task.PREPARE, Task.VERIFY}  # what they raised the last time no longer counts
 _NEED_PLAN = {Task.PREPARE, Task.INSTALL, Task.EXPORT}
@@ -96,7 +113,7 @@ def _chosen(state: State, index: int) -> State:
 def _other_machine(state: State, machine: str) -> State:
     """Look at a recorded machine with the real setup laid aside, or go back to that."""
     real = state if not state.machine else state.aside or State()
-    return State(machine=machine, aside=real) if machine else replace(real, current=Step.DETECT)
+    return State(machine=machine, aside=real) if machine else replace(real, page=Page.SETUP)
 
 
 def _with_fact(state: State, answer: SetFact) -> State:
@@ -107,12 +124,12 @@ def _with_fact(state: State, answer: SetFact) -> State:
 
 def _begun(state: State, task: Task) -> State:
     if task is Task.ONNX:  # what the step itself told stays, and so does what a failed step said
-        return replace(state, running=task, stopping=False, current=task.step)
+        return replace(state, running=task, stopping=False, page=Page.WRONG)
     new = _with(state, task.step, StepStatus(phase=Phase.RUNNING))
     if task in _RAISE and state.detection:
         new = replace(new, findings=state.detection.findings)
     log = state.log if task is Task.DIAGNOSE else ()  # what the failed task said is what there is to diagnose
-    return replace(new, running=task, stopping=False, current=task.step, log=log)
+    return replace(new, running=task, stopping=False, page=task.page or state.page, log=log)
 
 
 def _told(state: State, events: tuple[Event, ...]) -> State:
@@ -196,6 +213,14 @@ def _failed(state: State, failure: JobFailed) -> State:
     return replace(_with(state, failure.step, status), running=None, stopping=False, question="")
 
 
+def _abandoned(state: State) -> State:
+    if state.running is None:
+        return state
+    return replace(
+        _with(state, state.running.step, StepStatus(phase=Phase.READY)), running=None, stopping=False, question=""
+    )
+
+
 def _stale(state: State, changed: Step, *, itself: bool = False) -> State:
     """Mark what rests on a changed step as stale; its results are kept until they are made anew."""
     for step in STEPS[STEPS.index(changed) + (not itself) :]:
@@ -212,15 +237,14 @@ def _with(state: State, step: Step, status: StepStatus) -> State:
 Change = Callable[[State, Any], State]  # each takes the action that stands beside it in its table
 
 _EVENTS: dict[type[Action], Change] = {
+    Abandoned: lambda state, _: _abandoned(state),
     Begin: lambda state, begin: state if blockers(state, begin.task) else _begun(state, begin.task),
     Told: lambda state, told: _told(state, told.events),
     Asked: lambda state, asked: replace(state, question=asked.question) if state.running else state,
     Answer: lambda state, _: replace(state, question=""),
     Finished: lambda state, end: _finished(state, end) if state.running is end.task else state,
     JobFailed: _failed,
-    Show: lambda state, show: (
-        state if state.status(show.step).phase is Phase.LOCKED else replace(state, current=show.step)
-    ),
+    Show: lambda state, show: replace(state, page=show.page),
     Stop: lambda state, _: replace(state, stopping=True) if state.running and not state.stopping else state,
 }
 # What the user may answer while nothing runs; what rested on the old answer turns stale.

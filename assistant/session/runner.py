@@ -13,7 +13,7 @@ from assistant.model.event import Event, Sink
 PUMP_SECONDS = 0.1  # between deliveries; chosen: smooth to the eye, and few messages for a remote browser
 YIELD_SECONDS = 0.005  # lets the callback that started the job return first; both would share one interpreter lock
 
-Job = Callable[[Sink], None]
+Job = Callable[[Sink], Callable[[], None]]  # answers what is to be done once all of its events are delivered
 Deliver = Callable[[tuple[Event, ...]], None]
 
 
@@ -29,7 +29,7 @@ class InlineRunner:
 
     def start(self, job: Job, deliver: Deliver) -> None:
         """Run the job to its end."""
-        job(lambda event: deliver((event,)))
+        job(lambda event: deliver((event,)))()
 
 
 class LoopRunner:
@@ -52,9 +52,10 @@ class ThreadRunner:
         pump = _Pump(deliver)
         pump.start()
         try:
-            job(pump.take)
+            end = job(pump.take)
         finally:
             pump.stop()
+        end()
 
 
 class _Pump(threading.Thread):

@@ -16,8 +16,8 @@ from assistant.model.errors import AssistantError, Cancelled
 from assistant.model.event import Event, JobFailed, LogLine, Sink
 from assistant.model.record import replace
 from assistant.parsers.decode import without_colours
-from assistant.session.actions import Action, Answer, Asked, Begin, Finished, Stop, Told
-from assistant.session.reducer import blockers, reduce
+from assistant.session.actions import Abandoned, Action, Answer, Asked, Begin, Finished, Stop, Told, Wished
+from assistant.session.reducer import blockers, following, reduce
 from assistant.session.runner import Runner
 from assistant.session.state import State, Task
 from assistant.session.store import Saved, Store
@@ -32,6 +32,7 @@ class Session:
     """One setup; safe to call from any thread, because front ends run callbacks on threads of their choosing.
 
     With `asks`, somebody answers a task's questions (`State.question`) by the action `Answer`; else the answer is no.
+    With `guided`, tasks that only read follow one another by themselves, up to what the user must agree to.
     """
 
     def __init__(
@@ -43,6 +44,7 @@ class Session:
         *,
         sources: Sources | None = None,
         asks: bool = False,
+        guided: bool = False,
     ) -> None:
         self.state = replace(state or State(), log_file=str(store.log) if store else "")
         self._host = host
@@ -51,6 +53,7 @@ class Session:
         self._store = store
         self._cancel = CancelToken()
         self._asks = asks
+        self._guided = guided
         self._answers: queue.SimpleQueue[bool] = queue.SimpleQueue()
         self._lock = threading.RLock()
         self._watchers: list[Watcher] = []
@@ -65,12 +68,15 @@ class Session:
         self._sinks.append(sink)
 
     def dispatch(self, action: Action) -> None:
-        """Apply an action; a `Begin` that is accepted starts its task."""
+        """Apply an action; a `Begin` that is accepted starts its task, and a wish gives up one that only reads."""
         with self._lock:
-            if isinstance(action, Answer) and self.state.question:
+            old = new = self.state
+            if isinstance(action, Wished) and old.running and old.running.only_reads:
+                self._leave()
+                new = reduce(new, Abandoned())
+            if isinstance(action, Answer) and old.question:
                 self._answers.put(action.yes)
-            old, self.state = self.state, reduce(self.state, action)
-            new = self.state
+            self.state = new = reduce(new, action)
             started = isinstance(action, Begin) and new.running is action.task and old.running is None
             if started:
                 self._cancel = CancelToken()
@@ -79,6 +85,8 @@ class Session:
                     watcher(old, new)
         if started and isinstance(action, Begin):
             self._start(action.task, self._cancel)
+        elif self._guided and new is not old and (task := following(new)):
+            self.begin(task)
 
     def begin(self, task: Task) -> None:
         """Start a task, if nothing blocks it now (see `blockers`)."""
@@ -95,11 +103,16 @@ class Session:
             cancel.set()
             self.dispatch(Stop())
             if task and task not in TAKE_BACK:
-                self._cancel = CancelToken()  # nobody listens any more to what the task still tells
+                self._leave()
                 try:
                     cancel.check()
                 except Cancelled as error:
                     self.dispatch(_failed(task, error))
+
+    def _leave(self) -> None:
+        """Stop the running task, and listen no more to what it still reports."""
+        self._cancel.set()
+        self._cancel = CancelToken()
 
     def interrupt(self) -> None:
         """Ask the running task to stop, from a signal's handler, which must not wait for a lock."""
@@ -117,8 +130,9 @@ class Session:
     def aside(self, work: Callable[[], object]) -> None:
         """Do some short work beside the tasks, without making the caller wait."""
 
-        def job(_emit: Sink) -> None:
+        def job(_emit: Sink) -> Callable[[], None]:
             work()
+            return lambda: None
 
         self._runner.start(job, lambda _events: None)
 
@@ -127,10 +141,15 @@ class Session:
             if cancel is self._cancel:
                 self.dispatch(action)
 
-        def job(emit: Sink) -> None:
+        def job(emit: Sink) -> Callable[[], None]:
             self._save(task)
-            tell(self._outcome(task, self._tools(emit, cancel)))
-            self._save(task)
+            outcome = self._outcome(task, self._tools(emit, cancel))
+
+            def end() -> None:
+                tell(outcome)
+                self._save(task)
+
+            return end
 
         self._runner.start(job, lambda events: tell(Told(events=events)))
 

@@ -29,6 +29,15 @@ class Phase(Enum):
     STALE = "stale"
 
 
+class Page(Enum):
+    """What the guided setup shows: the setup itself, saving it, what stands on this machine, and what is wrong."""
+
+    SETUP = "setup"
+    EXPORT = "export"
+    ENVIRONMENTS = "environments"
+    WRONG = "wrong"
+
+
 class Task(Enum):
     """The jobs of a setup; `prepare` belongs to the install step and only reads, `mend` and `onnx` to diagnose."""
 
@@ -47,6 +56,17 @@ class Task(Enum):
         """Name the step that shows this task."""
         steps = {Task.PREPARE: Step.INSTALL, Task.MEND: Step.DIAGNOSE, Task.ONNX: Step.DIAGNOSE}
         return steps.get(self) or Step(self.value)
+
+    @property
+    def page(self) -> Page | None:
+        """Name the page on which this task is followed; None where it goes on behind any page."""
+        wrong = dict.fromkeys((Task.DIAGNOSE, Task.MEND, Task.ONNX), Page.WRONG)
+        return {Task.INSTALL: Page.SETUP, Task.EXPORT: Page.EXPORT, **wrong}.get(self)
+
+    @property
+    def only_reads(self) -> bool:
+        """Whether the task is over as soon as its result is no longer wanted, since it changes nothing."""
+        return self in {Task.DETECT, Task.PLAN, Task.PREPARE}
 
 
 class Outcome(Enum):
@@ -158,7 +178,7 @@ class State(Record, frozen=True):
     """
 
     schema: Literal[1] = 1
-    current: Step = Step.DETECT
+    page: Page = Page.SETUP
     statuses: dict[Step, StepStatus] = {}
     running: Task | None = None
     stopping: bool = False

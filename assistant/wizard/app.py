@@ -1,4 +1,4 @@
-"""The composition: head, one panel, one footer, all following one session."""
+"""The composition: head, one page, one footer, all following one session."""
 
 from __future__ import annotations
 
@@ -11,17 +11,18 @@ import ipywidgets as widgets
 from assistant.host.base import Host
 from assistant.host.live import IN_BROWSER, LiveHost
 from assistant.i18n import LANGUAGES, language, say, use_language
-from assistant.model.event import Step
 from assistant.session.actions import Show, Simulate
 from assistant.session.runner import LoopRunner, ThreadRunner
 from assistant.session.session import Session
-from assistant.session.state import Phase, State, Task
+from assistant.session.state import Page, State, Task
 from assistant.session.store import Store
-from assistant.wizard import head, html
-from assistant.wizard.footer import footer, press
+from assistant.wizard import html
+from assistant.wizard.footer import Footer, OpenNotebook
+from assistant.wizard.head import banner, draw_head, draw_progress, instead_of_wizard
 from assistant.wizard.page import file_of
-from assistant.wizard.panels import PANELS, Panel
-from assistant.wizard.shared_widgets import Buttons, Drawing, Stepper, make
+from assistant.wizard.panels import PAGES, PageView
+from assistant.wizard.panels.base import working
+from assistant.wizard.shared_widgets import Drawing, Foot, Head, make
 
 DEMO = "linux-arch-rx6700xt-directml"  # what is looked at where there is no machine at hand
 
@@ -32,24 +33,20 @@ class SetupWizard(widgets.VBox):  # type: ignore[misc]  # the library has no typ
     def __init__(self, session: Session) -> None:
         super().__init__()
         self.add_class("ptsa-wizard")
+        self.add_class("ptsa-guide")
         self.session = session
         self._lock = threading.RLock()
-        self._panels: dict[Step, Panel] = {}
-        self._replaced: dict[Step, Panel] = {}  # those of another language, until their step is shown again
+        self._pages: dict[Page, PageView] = {}
+        self._replaced: dict[Page, PageView] = {}  # those of another language, until their page is shown again
         self._since = time.time()  # when the running task began
         self._offered: tuple[object, ...] = ()
-        self.stepper = Stepper()
-        self.stepper.on_msg(self._on_stepper)
-        languages = [(name, code) for code, name in LANGUAGES.items()]
-        self.language = make(widgets.Dropdown, options=languages, value=language())
-        self.language.add_class("ptsa-language")
-        self.language.observe(lambda change: session.aside(lambda: self.speak(change["new"])), "value")
-        self.banner, self.offers = make(Drawing), head.Offer(session)
-        self.notice, self.heading = make(Drawing), make(Drawing)  # of whichever panel is shown
-        self.panel = make(widgets.VBox)
-        self.buttons = make(Buttons)
-        self.buttons.on_msg(self._on_button)
-        self.children = (self.stepper, self.language, self.banner, self.offers, self.panel, self.buttons)
+        self.head = Head(languages=list(LANGUAGES.items()))
+        self.head.on_msg(self._on_head)
+        self.banner, self.middle = make(Drawing), make(widgets.VBox)
+        self.middle.add_class("ptsa-middle")
+        self.foot = Foot()
+        self.foot.on_msg(self._on_foot)
+        self.children = (self.head, self.middle, self.foot)
         session.watch(self._follow)
         self._draw(session.state)
 
@@ -58,102 +55,108 @@ class SetupWizard(widgets.VBox):  # type: ignore[misc]  # the library has no typ
         return "SetupWizard()"
 
     def _repr_mimebundle_(self, **options: Any) -> dict[str, Any]:  # noqa: ANN401 - the library's own signature
-        return {**super()._repr_mimebundle_(**options), "text/plain": head.instead_of_wizard()}
+        return {**super()._repr_mimebundle_(**options), "text/plain": instead_of_wizard()}
 
     def close(self) -> None:
         """Free every model; closing the root alone would leave the others."""
-        for part in (*self._panels.values(), *self._replaced.values(), *self.children, self.notice, self.heading):
+        for part in (*self._pages.values(), *self._replaced.values(), *self.children, self.banner):
             part.close()
         super().close()
 
     def speak(self, code: str) -> None:
         """Go on in another language: every word is drawn anew; nothing is done again."""
-        if code == language() and self.language.value == code:
+        if code == language() or code not in LANGUAGES:
             return
         with self._lock:
             use_language(code)
-            self.language.value = code
-            self._replaced, self._panels = {**self._replaced, **self._panels}, {}
+            self._replaced, self._pages = {**self._replaced, **self._pages}, {}
             self._draw(self.session.state)
 
-    def press(self, name: str, offer: object = None) -> None:
-        """Do what a button says (back, main or stop); of many quick presses those that saw older words do nothing."""
-        with self._lock:
-            state, stale = self.session.state, offer not in (None, self.buttons.offer)
-            back = footer(state).back
-        actions = {"back": (Show(step=back),) if back else (), "main": () if stale else press(state)}
-        for action in actions.get(name, ()):
-            self.session.dispatch(action)
+    def press(self, name: str, offer: object = None, view: object = None) -> None:
+        """Do what a button says; of many quick presses those that saw older words do nothing."""
         if name == "stop":
             self.session.cancel()
+            return
+        with self._lock:
+            shown = self._footer(self.session.state)
+            if offer not in (None, self.foot.offer):
+                return
+        offered = {"main": shown.actions if shown.able else ()}
+        offered |= {f"other{number}": other.actions for number, other in enumerate(shown.others)}
+        for action in offered.get(name, ()):
+            if isinstance(action, OpenNotebook):
+                self._open_notebook(view)
+            else:
+                self.session.dispatch(action)
+
+    def _open_notebook(self, view: object) -> None:
+        """Let JupyterLab open a first notebook on the kernel of the environment that was made."""
 
     def _follow(self, old: State, new: State) -> None:
-        if old.running is None and new.running:
+        if old.running is not new.running:
             self._since = time.time()
         self._draw(new)
-        looked_at = (new.machine, new.overrides)
-        if (old.machine, old.overrides) != looked_at and new.status(Step.DETECT).phase is not Phase.DONE:
-            self.session.begin(Task.DETECT)
         if old.running is Task.ONNX and new.running is None and new.onnx and new.onnx.unfinished:
             self.session.begin(Task.ONNX)
 
     def _draw(self, state: State) -> None:
         with self._lock, self.hold_sync():
-            with self.stepper.hold_sync():
-                head.draw_steps(self.stepper, state, self._since)
-            self.banner.value = head.banner(state)
-            self.language.description = say("Language")
-            self.offers.draw(state)
-            self._draw_panel(state)
-            with self.buttons.hold_sync():
-                self._draw_footer(state)
+            with self.head.hold_sync():
+                draw_head(self.head, state)
+            self.banner.value = banner(state)
+            self._draw_page(state)
+            with self.foot.hold_sync():
+                self._draw_foot(state)
 
-    def _draw_panel(self, state: State) -> None:
-        step = state.current
-        old = self._replaced.pop(step, None)
-        if step not in self._panels:
-            self._panels[step] = PANELS[step](self.session.dispatch)
+    def _draw_page(self, state: State) -> None:
+        page = state.page
+        old = self._replaced.pop(page, None)
+        if page not in self._pages:
+            self._pages[page] = PAGES[page](self.session)
             if old:
-                self._panels[step].adopt(old)
-        panel = self._panels[step]
-        panel.update(state)
-        self.notice.value = panel.failure(state)
-        self.heading.value = html.controls_heading()
-        parts = (panel.body, self.notice, *panel.pictures, self.heading, *panel.handles)
-        if self.panel.children != parts:
-            self.panel.children = parts
+                self._pages[page].adopt(old)
+        self._pages[page].update(state)
+        parts = (self.banner, *self._pages[page].parts)
+        if self.middle.children != parts:
+            self.middle.children = parts
         if old:
             old.close()
 
-    def _draw_footer(self, state: State) -> None:
-        offered = footer(state)
-        offer = (offered.label, offered.actions, state.running)
-        if offer != self._offered:
-            self._offered, self.buttons.offer = offer, self.buttons.offer + 1
-        self.buttons.buttons = [
-            ("back", say("Back"), offered.back is not None),
-            ("main", offered.label, not offered.why),
-            ("stop", say("Cancel"), offered.cancel),
-        ]
-        self.buttons.why = html.reasons(offered.why if state.running is None else ())
+    def _footer(self, state: State) -> Footer:
+        if state.running and not (state.page is Page.SETUP and state.running.only_reads):
+            return working(state)
+        return self._pages[state.page].footer(state)
 
-    def _on_stepper(self, _widget: object, content: object, _buffers: object) -> None:
+    def _draw_foot(self, state: State) -> None:
+        shown = self._footer(state)
+        offer = (*shown.offer, state.running)
+        if offer != self._offered:
+            self._offered, self.foot.offer = offer, self.foot.offer + 1
+        others = [(f"other{number}", other.label, True) for number, other in enumerate(shown.others)]
+        stop = [("stop", say("Cancel"), shown.cancel)] if state.running else []
+        self.foot.buttons = [("main", shown.label, shown.able), *others, *stop]
+        self.foot.note = html.inline(shown.note)
+        draw_progress(self.foot, state, self._since)
+
+    def _on_head(self, _widget: object, content: object, _buffers: object) -> None:
         message = content if isinstance(content, dict) else {}
-        key = message.get("file")
+        key, code = message.get("file"), message.get("language")
         if isinstance(key, str):
             self.session.aside(lambda: self._send_file(key, message))
-        for step in Step:
-            if step.value == message.get("show"):
-                self.session.dispatch(Show(step=step))
+        if isinstance(code, str):
+            self.session.aside(lambda: self.speak(code))
+        for page in PAGES:
+            if page.value == message.get("page"):
+                self.session.dispatch(Show(page=page))
 
     def _send_file(self, key: str, message: dict[str, object]) -> None:
         """Send the file that a link or a fold stands for to the page in which it was pressed."""
         if file := file_of(self.session.state, key):
-            self.stepper.send({**message, "name": file[0]}, buffers=[file[1]])
+            self.head.send({**message, "name": file[0]}, buffers=[file[1]])
 
-    def _on_button(self, _widget: object, content: object, _buffers: object) -> None:
+    def _on_foot(self, _widget: object, content: object, _buffers: object) -> None:
         message = content if isinstance(content, dict) else {}
-        self.press(str(message.get("press")), message.get("offer"))
+        self.press(str(message.get("press")), message.get("offer"), message.get("view"))
 
 
 def open_here(machine: str = "", host: Host | None = None) -> SetupWizard:
@@ -162,7 +165,9 @@ def open_here(machine: str = "", host: Host | None = None) -> SetupWizard:
         return _current[-1]
     if _current:
         _current.pop().close()
-    session = Session(host or LiveHost(), LoopRunner() if IN_BROWSER else ThreadRunner(), Store(), asks=True)
+    session = Session(
+        host or LiveHost(), LoopRunner() if IN_BROWSER else ThreadRunner(), Store(), asks=True, guided=True
+    )
     if machine or IN_BROWSER:
         session.dispatch(Simulate(machine=machine or DEMO))
     wizard = SetupWizard(session)

@@ -1,11 +1,11 @@
-"""What stands above the panel: the steps with their progress, whose machine is looked at, the setup that was saved."""
+"""What stands around the pages: head and progress, whose machine is looked at, the setup that was saved."""
 
 from __future__ import annotations
 
 import ipywidgets as widgets
 
 from assistant.host.live import IN_BROWSER
-from assistant.i18n import render, say, sentences
+from assistant.i18n import language, render, say, sentences
 from assistant.machines import label, load
 from assistant.markup import Markup, joined, tag
 from assistant.model.event import Step
@@ -15,10 +15,11 @@ from assistant.model.visible import visible
 from assistant.session.actions import Resume
 from assistant.session.resume import furthest, obstacle, remarks, worth_telling
 from assistant.session.session import Session
-from assistant.session.state import State
+from assistant.session.state import Page, Phase, State
 from assistant.wizard import html
-from assistant.wizard.footer import SIGNS, about, titles, word
-from assistant.wizard.shared_widgets import Drawing, Stepper, make, show
+from assistant.wizard.footer import about, titles, word
+from assistant.wizard.shared_widgets import Drawing, Foot, Head, make, show
+from assistant.wizard.stage import stage
 
 COMMAND = "python -m pip install ipywidgets anywidget"
 # Where Jupyter's server has its front end in an environment of its own, that may lack a widget library. The kernel
@@ -70,34 +71,50 @@ def simulation(machine: str) -> Markup:
     return html.note(Severity.WARNING, text, joined(map(html.lead_line, lines)))
 
 
-def draw_steps(stepper: Stepper, state: State, since: float) -> None:
-    """Bring the stepper up to date; `since` is when the running task began, in seconds since 1970."""
-    names, progress = titles(), state.status(state.current).progress
-    text = visible(render(progress.text)) if progress else ""
-    statuses = {step: state.status(step) for step in Step}
-    # What the browser fills in by itself.
-    stepper.words = {
-        "signs": {phase.value: sign for phase, sign in SIGNS.items()},
+def draw_head(head: Head, state: State) -> None:
+    """Bring the head up to date."""
+    names = {
+        Page.SETUP: say("The setup"),
+        Page.ENVIRONMENTS: say("My environments"),
+        Page.WRONG: say("Something is wrong?"),
+    }
+    head.words = {
         "title": say("Set up PyTorch"),
-        "steps": say("Steps of the setup"),
-        "progress": say("Progress"),
-        "elapsed": say("{time} so far"),
+        "language": say("Language"),
+        "copied": say("copied"),
+        "not_copied": say("could not be copied"),
         "gone": say("The kernel was restarted or has ended, so nothing here works any more. Run the cell above again."),
     }
-    stepper.language = html.html_language()
-    stepper.steps = [(step.value, names[step]) for step in Step]
-    stepper.phases = [(status.phase.value, word(status)) for status in statuses.values()]
+    head.links = [(page.value, name) for page, name in names.items()]
+    head.language, head.page = language(), state.page.value
+    head.held = bool(state.running and not state.running.only_reads)
+    head.view = f"{state.page.value} {stage(state).value}" if state.page is Page.SETUP else state.page.value
+    head.status = _status(state)
+
+
+def _status(state: State) -> str:
+    """Say in one line what is going on, or how the last task ended."""
+    if state.running:
+        progress = state.status(state.running.step).progress
+        text = visible(render(progress.text)) if progress else ""
+        stopping = say("Stopping; changes made so far are being rolled back.") if state.stopping else ""
+        return about(state.running.step, stopping or text or word(state.status(state.running.step)))
+    reached = [step for step in Step if state.status(step).phase not in {Phase.LOCKED, Phase.READY}]
+    return about(reached[-1], word(state.status(reached[-1]))) if reached else ""
+
+
+def draw_progress(foot: Foot, state: State, since: float) -> None:
+    """Bring the bar up to date; `since` is when the running task began, in seconds since 1970."""
+    foot.words = {"progress": say("Progress"), "elapsed": say("{time} so far")}
+    progress = state.status(state.running.step).progress if state.running else None
     shown = {
-        "running": state.running is not None,
+        "running": bool(state.running and not (state.page is Page.SETUP and state.running.only_reads)),
         "share": min(100, int(100 * progress.done / progress.total)) if progress and progress.total else 0,
-        "text": text,
+        "known": bool(progress and progress.total),
+        "text": visible(render(progress.text)) if progress else "",
         "since": since,
-        "total": bool(progress and progress.total),
     }
-    stepper.send_progress(shown, render(progress.figures) if progress else "")
-    stopping = say("Stopping; changes made so far are being rolled back.") if state.stopping else ""
-    stepper.status = about(state.current, stopping or text or word(statuses[state.current]))
-    stepper.current = state.current.value
+    foot.send_progress(shown, render(progress.figures) if progress else "")
 
 
 class Offer(widgets.HBox):  # type: ignore[misc]  # the library has no types
@@ -115,7 +132,7 @@ class Offer(widgets.HBox):  # type: ignore[misc]  # the library has no types
         """Say where the saved setup stood, or why it cannot be gone on with here."""
         saved, found = self._saved, state.detection
         worth = saved and (saved.state is None or worth_telling(saved.state))
-        offered = bool(worth and found and not state.machine and state.planning is None and state.running is None)
+        offered = bool(worth and found and not state.machine and state.environment is None)
         show(self, visible=offered)
         if not (offered and saved and found):
             return
@@ -124,7 +141,7 @@ class Offer(widgets.HBox):  # type: ignore[misc]  # the library has no types
         text = say("A setup of {when} got as far as {step}.") if saved.state else say("A setup was saved on {when}.")
         lines = [text.format(when=saved.at, step=step), *([reason] if reason else remarks(saved))]
         self.text.value = html.note(Severity.WARNING if reason else Severity.INFO, sentences(lines))
-        self.resume.description, self.drop.description = say("Continue from there"), say("Discard it")
+        self.resume.description, self.drop.description = say("Continue from there"), say("Start over")
         show(self.resume, visible=not reason)
         show(self.drop, visible=not saved.in_use)
 
@@ -137,8 +154,8 @@ class Offer(widgets.HBox):  # type: ignore[misc]  # the library has no types
     def _resume(self) -> None:
         if self._saved and self._saved.state:
             state, found = self._saved.state, self._session.state
-            known = {"pythons": found.pythons, "log_file": found.log_file}
-            self._session.dispatch(Resume(state=replace(state, current=furthest(state), **known)))
+            known = {"pythons": found.pythons, "log_file": found.log_file, "page": Page.SETUP}
+            self._session.dispatch(Resume(state=replace(state, **known)))
 
     def _drop(self) -> None:
         self._session.drop()

@@ -157,14 +157,9 @@ def code(text: str) -> Markup:
     return tag("pre", text, class_="ptsa-code")
 
 
-def reasons(lines: Iterable[Text]) -> Markup:
-    """Say why the main button cannot be pressed."""
-    return joined(tag("p", _signed("info", line), class_="ptsa-why") for line in lines)
-
-
-def controls_heading() -> Markup:
-    """Head the part of a panel in which the user changes something."""
-    return tag("h3", say("What you can change"), class_="ptsa-changes")
+def inline(line: Text) -> Markup:
+    """Write a short text for the inside of a line; nothing for none."""
+    return tag("span", line) if line else NOTHING
 
 
 def bullets(lines: Iterable[Text], sign: str = "") -> Markup:

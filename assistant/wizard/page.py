@@ -6,16 +6,20 @@ from assistant.host.identity import known_here
 from assistant.i18n import say
 from assistant.markup import Markup, joined, tag
 from assistant.model.event import Step
+from assistant.model.finding import Severity
 from assistant.privacy import redact
 from assistant.session.exporting import downloads
 from assistant.session.state import Phase, State
 from assistant.wizard import html
 from assistant.wizard.footer import about, titles, word
 from assistant.wizard.head import simulation
-from assistant.wizard.panels import PANELS, Panel
-from assistant.wizard.panels.base import log_view
+from assistant.wizard.panels.base import failure, log_view
+from assistant.wizard.panels.choice import draw_why, headline
+from assistant.wizard.panels.diagnose import draw_causes
 from assistant.wizard.panels.export import PAGE
-from assistant.wizard.panels.verify import plots
+from assistant.wizard.panels.install import draw_commands, draw_ready
+from assistant.wizard.panels.machine import draw_machine
+from assistant.wizard.panels.verify import draw_checks, plots
 from assistant.wizard.shared_widgets import STATIC
 
 SIGNS = {Phase.DONE: "ok", Phase.FAILED: "error", Phase.STALE: "stale"}  # of steps that were reached
@@ -25,24 +29,38 @@ OUTSIDE = "body { margin: 1.5rem; background: #fff; } .ptsa-wizard { margin: aut
 
 
 def page(state: State) -> str:
-    """Write a setup as HTML, step by step as the panels draw it, in the language in force."""
+    """Write a setup as HTML, step by step, in the language in force."""
     shown = redact(state, known=known_here())
-    steps = [_step(shown, step, PANELS[step]) for step in Step if shown.status(step).phase in SIGNS]
+    steps = [_step(shown, step) for step in Step if shown.status(step).phase in SIGNS]
     banner = simulation(state.machine) if state.machine else ""
     sheet = (STATIC / "wizard.css").read_text(encoding="utf-8") + OUTSIDE
     return html.document(say("Set up PyTorch"), POLICY, sheet, joined([banner, *steps]))
 
 
-def _step(state: State, step: Step, kind: type[Panel]) -> Markup:
-    panel = kind.__new__(kind)  # without its widgets: to draw, a panel needs to know its step only
-    panel.step = step
+def _step(state: State, step: Step) -> Markup:
     status = state.status(step)
     stands = html.paragraph(about(step, word(status)), SIGNS[status.phase])
-    if step is Step.EXPORT:
-        return tag("section", html.heading(titles()[step]), stands, html.bullets(state.exported))
-    log = html.details(say("Log"), log_view(state.log))
-    more = {Step.VERIFY: plots(state), Step.DIAGNOSE: log}.get(step, "")
-    return tag("section", panel.draw(state), panel.failure(state), stands, more)
+    return tag("section", html.heading(titles()[step]), _result(state, step), failure(state, step), stands)
+
+
+def _result(state: State, step: Step) -> Markup:  # noqa: PLR0911 - one for each step
+    plan, found, report = state.plan, state.detection, state.report
+    match step:
+        case Step.DETECT:
+            return draw_machine(state) + joined(map(html.finding, found.findings if found else ()))
+        case Step.PLAN if plan and found and state.planning:
+            warnings = joined(html.note(Severity.WARNING, line) for line in plan.warnings)
+            return html.paragraph(headline(plan, found.machine)) + warnings + draw_why(state.planning, plan)
+        case Step.INSTALL if state.preview:
+            return draw_commands(state) + draw_ready(state)
+        case Step.VERIFY if report:
+            return draw_checks(report) + plots(state)
+        case Step.DIAGNOSE:
+            return draw_causes(state) + html.details(say("Log"), log_view(state.log))
+        case Step.EXPORT:
+            return html.bullets(state.exported)
+        case _:
+            return html.NOTHING
 
 
 def file_of(state: State, key: str) -> tuple[str, bytes] | None:

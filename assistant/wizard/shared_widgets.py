@@ -55,25 +55,44 @@ class Drawing(widgets.HTML):  # type: ignore[misc]  # the library has no types
     _checked = traitlets.validate("value")(_only_markup)
 
 
-class Stepper(anywidget.AnyWidget):
-    """The six steps, a live status line and a progress bar that screen readers understand.
+class Head(anywidget.AnyWidget):
+    """The title, the ways to the other pages, the language, and the line that screen readers read out.
 
-    It draws what it is given; a click on a step arrives as the message `{"show": key}`.
-    `steps` are (key, title) and `phases`, in the same order, (phase, word); `words` are all other texts of its own.
-    While `progress` says that something runs, no control of a panel can be changed.
+    A press arrives as `{"page": key}` or `{"language": code}`; `links` are (key, words), `languages` (code, name).
+    `view` changes with what is shown: its heading then takes the focus. While `held`, no control can be changed.
     `{"file": key, "view": id}` asks for a file, which is sent to that view alone, with what else the message said.
     """
 
-    _esm = STATIC / "stepper.js"
+    _esm = STATIC / "head.js"
     _css = STATIC / "wizard.css"
 
-    steps: traitlets.List[tuple[str, str]] = traitlets.List().tag(sync=True)
-    phases: traitlets.List[tuple[str, str]] = traitlets.List().tag(sync=True)
-    current = traitlets.Unicode().tag(sync=True)
-    status = traitlets.Unicode().tag(sync=True)
-    progress = traitlets.Dict().tag(sync=True)
-    words: traitlets.Dict[str, str | dict[str, str]] = traitlets.Dict().tag(sync=True)
+    links: traitlets.List[tuple[str, str]] = traitlets.List().tag(sync=True)
+    languages: traitlets.List[tuple[str, str]] = traitlets.List().tag(sync=True)
     language = traitlets.Unicode().tag(sync=True)
+    page = traitlets.Unicode().tag(sync=True)
+    view = traitlets.Unicode().tag(sync=True)
+    status = traitlets.Unicode().tag(sync=True)
+    words: traitlets.Dict[str, str] = traitlets.Dict().tag(sync=True)
+    held = traitlets.Bool().tag(sync=True)
+
+
+class Foot(anywidget.AnyWidget):
+    """The buttons, always in sight; while something works, a bar that screen readers understand and the time.
+
+    `buttons` are (name, words, whether it can be pressed). A press arrives as `{"press": name, "offer": n, "view":
+    id}`; `offer` counts what was offered: a press that meant something else by now is recognised by it. `note` is HTML,
+    as in a `Drawing`. A message `{"event": name, "detail": …, "view": id}` is dispatched as an event of that page's
+    document; where nobody there takes it, `{"refused": name, "detail": …}` comes back.
+    """
+
+    _esm = STATIC / "foot.js"
+
+    buttons: traitlets.List[tuple[str, str, bool]] = traitlets.List().tag(sync=True)
+    offer = traitlets.Int().tag(sync=True)
+    note = traitlets.Unicode().tag(sync=True)
+    words: traitlets.Dict[str, str] = traitlets.Dict().tag(sync=True)
+    progress = traitlets.Dict().tag(sync=True)
+    _checked = traitlets.validate("note")(_only_markup)
     _sent_at = 0.0
 
     def send_progress(self, progress: dict[str, object], figures: str) -> None:
@@ -84,19 +103,27 @@ class Stepper(anywidget.AnyWidget):
             self.progress = {**progress, "figures": figures}
 
 
-class Buttons(anywidget.AnyWidget):
-    """The three below a panel. A press arrives as `{"press": name, "offer": n}`.
+class Chips(anywidget.AnyWidget):
+    """Small cards in a group: one is chosen (`value`), or, with `pressed`, each is a button, told by `{"press": key}`.
 
-    `buttons` are (name, words, whether it can be pressed); `offer` counts what the main one has offered: a press that
-    meant something else by now is recognised by it. `why` is HTML, as in a `Drawing`.
+    `options` are {"key", "title", "lead"}; a button with "copy" puts that text on the clipboard instead.
     """
 
-    _esm = STATIC / "buttons.js"
+    _esm = STATIC / "chips.js"
 
-    buttons: traitlets.List[tuple[str, str, bool]] = traitlets.List().tag(sync=True)
-    offer = traitlets.Int().tag(sync=True)
-    why = traitlets.Unicode().tag(sync=True)
-    _checked = traitlets.validate("why")(_only_markup)
+    description = traitlets.Unicode().tag(sync=True)
+    options: traitlets.List[dict[str, str]] = traitlets.List().tag(sync=True)
+    value = traitlets.Unicode().tag(sync=True)
+    pressed = traitlets.Bool().tag(sync=True)
+
+
+class Fold(anywidget.AnyWidget):
+    """A line that shows and hides the widget after it."""
+
+    _esm = STATIC / "fold.js"
+
+    title = traitlets.Unicode().tag(sync=True)
+    unfolded = traitlets.Bool().tag(sync=True)
 
 
 class Choices(anywidget.AnyWidget):

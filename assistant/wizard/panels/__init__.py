@@ -1,25 +1,17 @@
-"""One panel per step: made once, then only told what changed."""
+"""One view per page: made once for a language, then only told what changed."""
 
 from __future__ import annotations
 
-from assistant.model.event import Step
-from assistant.wizard.panels.base import Panel
-from assistant.wizard.panels.detect import DetectPanel
-from assistant.wizard.panels.diagnose import DiagnosePanel
-from assistant.wizard.panels.export import ExportPanel
-from assistant.wizard.panels.install import InstallPanel
-from assistant.wizard.panels.plan import PlanPanel
-from assistant.wizard.panels.verify import VerifyPanel
+from assistant.session.state import Page
+from assistant.wizard.panels.base import PageView
+from assistant.wizard.panels.diagnose import WrongPage
+from assistant.wizard.panels.export import ExportPage
+from assistant.wizard.panels.setup import SetupPage
 
-__all__ = ["PANELS", "Panel"]
+__all__ = ["PAGES", "PageView"]
 
-PANELS: dict[Step, type[Panel]] = {
-    Step.DETECT: DetectPanel,
-    Step.PLAN: PlanPanel,
-    Step.INSTALL: InstallPanel,
-    Step.VERIFY: VerifyPanel,
-    Step.DIAGNOSE: DiagnosePanel,
-    Step.EXPORT: ExportPanel,
+PAGES: dict[Page, type[PageView]] = {
+    Page.SETUP: SetupPage,
+    Page.EXPORT: ExportPage,
+    Page.WRONG: WrongPage,
 }
-for _step, _kind in PANELS.items():
-    _kind.step = _step

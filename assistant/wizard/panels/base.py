@@ -1,4 +1,4 @@
-"""What every panel shares: an HTML part drawn from the state, controls that post actions, the log."""
+"""What every page shares: widgets that follow the state, what the footer offers there, failures and logs."""
 
 from __future__ import annotations
 
@@ -12,86 +12,91 @@ from assistant.markup import Markup, tag
 from assistant.model.errors import Cancelled
 from assistant.model.event import Step
 from assistant.model.finding import Severity
-from assistant.session.actions import Action
+from assistant.session.actions import Action, Answer
+from assistant.session.session import Session
 from assistant.session.state import Phase, State
 from assistant.wizard import html
-from assistant.wizard.shared_widgets import Drawing, make
-
-Dispatch = Callable[[Action], None]
+from assistant.wizard.footer import Footer
 
 
-class Panel:
-    """A step's view in three parts: what was found and what will happen (`draw`), what can be changed (`controls`).
+class PageView:
+    """One page below the head: made once for a language, then only told what has changed.
 
-    `views` come between: pictures and logs, which are sent on their own. `follow` brings controls and views up to date.
+    `parts` stand in the middle from top to bottom; they may change with the state.
     """
 
-    step: Step
-
-    def __init__(self, dispatch: Dispatch) -> None:
-        self.dispatch = dispatch
-        self.body = make(Drawing)
+    def __init__(self, session: Session) -> None:
+        self.session = session
+        self.parts: tuple[widgets.Widget, ...] = ()
         self._quiet = False
-        self.handles, self.pictures = tuple(self.controls()), tuple(self.views())
-
-    def controls(self) -> Iterable[widgets.Widget]:
-        """Make the panel's own controls, once."""
-        return ()
-
-    def views(self) -> Iterable[widgets.Widget]:
-        """Make the panel's further pictures, once."""
-        return ()
-
-    def draw(self, state: State) -> Markup:
-        """Write the panel's HTML."""
-        raise NotImplementedError
 
     def follow(self, state: State) -> None:
-        """Bring controls and views up to date with the state."""
+        """Bring the parts up to date with the state."""
+        raise NotImplementedError
+
+    def footer(self, state: State) -> Footer:
+        """Return what the footer offers on this page while nothing is changed."""
+        raise NotImplementedError
+
+    def fields(self) -> Iterable[widgets.Widget]:
+        """Return the widgets into which somebody may have typed what no state knows yet."""
+        return ()
 
     def update(self, state: State) -> None:
         """Show a state; values that the state sets do not come back as actions of the user."""
-        self.body.value = self.draw(state)
         self._quiet = True
         try:
             self.follow(state)
         finally:
             self._quiet = False
 
-    def adopt(self, other: Panel) -> None:
-        """Take over what was typed into a panel that this one replaces."""
+    def adopt(self, other: PageView) -> None:
+        """Take over what was typed into a page that this one replaces."""
         self._quiet = True
-        for name, old in vars(other).items():
-            if isinstance(old, widgets.Text | widgets.Textarea):
-                getattr(self, name).value = old.value
+        for new, old in zip(self.fields(), other.fields(), strict=True):
+            new.value = old.value
         self._quiet = False
 
     def close(self) -> None:
-        """Free the panel's models."""
-        for widget in (self.body, *self.handles, *self.pictures):
-            widget.close()
-
-    def failure(self, state: State) -> Markup:
-        """Write the sentence and the next step of a failed or outdated step, or the question of a running one."""
-        status = state.status(self.step)
-        if state.question and status.phase is Phase.RUNNING:
-            no = say("Press Yes to go on, or Cancel to roll everything back.")
-            return html.note(Severity.WARNING, state.question, html.bullets([no]))
-        if status.phase is Phase.FAILED:
-            severity = Severity.INFO if status.exit_code == Cancelled.exit_code else Severity.ERROR
-            return html.failure(status.message, status.hint, severity)
-        if status.phase is Phase.STALE:
-            return html.note(Severity.WARNING, say("An earlier answer has changed, so this step should be repeated."))
-        return html.NOTHING
+        """Free every model of this page."""
+        for widget in self.parts:
+            close_all(widget)
 
     def on_value(self, widget: widgets.Widget, action: Callable[[Any], Action]) -> None:
         """Post an action when the user changes a control."""
 
         def changed(change: dict[str, Any]) -> None:
             if not self._quiet:
-                self.dispatch(action(change["new"]))
+                self.session.dispatch(action(change["new"]))
 
         widget.observe(changed, "value")
+
+
+def close_all(widget: widgets.Widget) -> None:
+    """Free a widget's model and those of all that it holds."""
+    for child in getattr(widget, "children", ()):
+        close_all(child)
+    widget.close()
+
+
+def working(state: State) -> Footer:
+    """Return the footer while something runs: its question, or that it can be cancelled."""
+    if state.question and not state.stopping:
+        note = say("Press Yes to go on, or Cancel to roll everything back.")
+        return Footer(label=say("Yes"), actions=(Answer(yes=True),), note=note, cancel=True)
+    label = say("Stopping…") if state.stopping else say("Working…")
+    return Footer(label=label, able=False, cancel=not state.stopping)
+
+
+def failure(state: State, step: Step) -> Markup:
+    """Write the sentence and the next step of a step that failed, or the question of a running one."""
+    status = state.status(step)
+    if state.question and status.phase is Phase.RUNNING:
+        return html.note(Severity.WARNING, state.question)
+    if status.phase is Phase.FAILED:
+        severity = Severity.INFO if status.exit_code == Cancelled.exit_code else Severity.ERROR
+        return html.failure(status.message, status.hint, severity)
+    return html.NOTHING
 
 
 def log_view(lines: Iterable[str], file: str = "") -> Markup:

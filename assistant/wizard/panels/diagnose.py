@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable
 
 import ipywidgets as widgets
 
@@ -13,87 +12,74 @@ from assistant.model.event import Step
 from assistant.model.finding import Diagnosis, Remedy, Severity
 from assistant.model.record import replace
 from assistant.model.visible import visible
-from assistant.session.actions import Begin, Mend, Paste, Wish
+from assistant.session.actions import Begin, Mend, Paste, Show, Wish
+from assistant.session.reducer import blockers
 from assistant.session.remediation import commands_for, named, ways
-from assistant.session.state import Outcome, Phase, State, Task
+from assistant.session.session import Session
+from assistant.session.state import Outcome, Page, Phase, State, Task
 from assistant.wizard import html
-from assistant.wizard.panels.base import Panel, log_view
+from assistant.wizard.footer import Footer, Other
+from assistant.wizard.panels.base import PageView, failure, log_view
 from assistant.wizard.panels.onnx import OnnxPage
 from assistant.wizard.shared_widgets import Drawing, make, show
 
 LABEL = 100  # chosen: characters of a fix that a list shows
 
 
-class DiagnosePanel(Panel):
+class WrongPage(PageView):
     """Causes with their fixes, findings, a place to paste a log from anywhere, and a button that applies a fix."""
 
-    def controls(self) -> Iterable[widgets.Widget]:
-        """Let the user paste a log and choose a fix; show what applying it will do, and the button that does."""
+    def __init__(self, session: Session) -> None:
+        super().__init__(session)
+        self.body, self.lines = make(Drawing), make(Drawing)
         self.log = make(
             widgets.Textarea,
             description=say("A log"),
             placeholder=say("Paste an error message or a whole log."),
+            continuous_update=False,
             rows=6,
         )
-        self.find = make(widgets.Button, description=say("Find the cause"))
-        self.find.on_click(lambda _button: self._find())
+        self.on_value(self.log, lambda text: Paste(log=text))
         self.fix = make(widgets.Dropdown, description=say("Fix"))
         self.on_value(self.fix, lambda way: Mend(way=way or ""))
         self.preview, self.apply = make(Drawing), make(widgets.Button)
         self.apply.on_click(lambda _button: self._apply())
         self.open, self.page = make(widgets.Button, description=say("Examine an ONNX model")), make(widgets.VBox)
         self.open.on_click(lambda _button: self._onnx_page())
-        return [self.log, self.find, self.fix, self.preview, self.apply, self.open, self.page]
+        self.parts = (self.log, self.body, self.fix, self.preview, self.apply, self.lines, self.open, self.page)
 
-    def views(self) -> Iterable[widgets.Widget]:
-        """Show the log of the fix that is applied."""
-        self.lines = make(Drawing)
-        return [self.lines]
+    def fields(self) -> tuple[widgets.Widget, ...]:
+        """Return the box for a log."""
+        return (self.log,)
 
-    def close(self) -> None:
-        """Free the panel's models, those of the page for an ONNX model among them."""
-        for page in self.page.children:
-            page.close()
-        super().close()
+    def footer(self, state: State) -> Footer:
+        """Offer to look for causes."""
+        reasons = blockers(state, Task.DIAGNOSE)
+        back = Other(label=say("Back"), actions=(Show(page=Page.SETUP),))
+        actions = () if reasons else (Begin(task=Task.DIAGNOSE),)
+        return Footer(label=say("Find the cause"), actions=actions, able=not reasons, others=(back,))
 
     def _onnx_page(self) -> OnnxPage:
         """Return the page for an ONNX model, made when it is first asked for."""
         if not self.page.children:
-            self.page.children = (OnnxPage(self.dispatch),)
+            self.page.children = (OnnxPage(self.session.dispatch),)
         page: OnnxPage = self.page.children[0]
         return page
-
-    def _find(self) -> None:
-        self.dispatch(Paste(log=self.log.value))
-        self.dispatch(Begin(task=Task.DIAGNOSE))
 
     def _apply(self) -> None:
         """Apply the chosen fix; one that is a plan becomes the request that the plan step works on."""
         fix = self.offered.get(self.fix.value)
         if fix and fix.plan:
-            self.dispatch(Wish(request=replace(self.request, backend=fix.plan.backend, python=fix.plan.python)))
-            self.dispatch(Begin(task=Task.PLAN))
+            self.session.dispatch(Wish(request=replace(self.request, backend=fix.plan.backend, python=fix.plan.python)))
+            self.session.dispatch(Begin(task=Task.PLAN))
         elif fix:
-            self.dispatch(Mend(way=self.fix.value))
-            self.dispatch(Begin(task=Task.MEND))
-
-    def draw(self, state: State) -> Markup:
-        """Show causes and findings, or that there is none, and how the fixes that were tried ended."""
-        top = html.heading(say("Is anything wrong?"), say("What detection and verification noticed, and what failed."))
-        worth = [finding for finding in state.findings if finding.severity in {Severity.WARNING, Severity.ERROR}]
-        found = joined([*map(_cause, state.diagnoses), *map(html.finding, worth)])
-        following = say("What you paste is read here, in this kernel, and sent nowhere.")
-        if _offered(state):
-            following += " " + say("A fix is applied only when you press its button.")
-        return (
-            top
-            + html.section(say("What was tried"), _tried(state))
-            + html.section(say("What was found"), found or _nothing(state))
-            + html.section(say("What will happen"), html.paragraph(following))
-        )
+            self.session.dispatch(Mend(way=self.fix.value))
+            self.session.dispatch(Begin(task=Task.MEND))
 
     def follow(self, state: State) -> None:
         """Offer the fixes that can be applied here, and show how far the examination of a model is."""
+        self.body.value = draw_causes(state)
+        self.log.value = state.pasted
         self.offered, self.request = _offered(state), state.request
         options = [(_label(fix), name) for name, fix in self.offered.items()]
         if list(self.fix.options) != options:
@@ -109,6 +95,23 @@ class DiagnosePanel(Panel):
         self.lines.value = log_view(state.log, state.log_file) if shown else html.NOTHING
         if state.onnx:
             self._onnx_page().update(state.onnx)
+
+
+def draw_causes(state: State) -> Markup:
+    """Show causes and findings, or that there is none, and how the fixes that were tried ended."""
+    top = html.heading(say("Is anything wrong?"), say("What detection and verification noticed, and what failed."))
+    worth = [finding for finding in state.findings if finding.severity in {Severity.WARNING, Severity.ERROR}]
+    found = joined([*map(_cause, state.diagnoses), *map(html.finding, worth)])
+    following = say("What you paste is read here, in this kernel, and sent nowhere.")
+    if _offered(state):
+        following += " " + say("A fix is applied only when you press its button.")
+    return (
+        top
+        + failure(state, Step.DIAGNOSE)
+        + html.section(say("What was tried"), _tried(state))
+        + html.section(say("What was found"), found or _nothing(state))
+        + html.section(say("What will happen"), html.paragraph(following))
+    )
 
 
 def _offered(state: State) -> dict[str, Remedy]:

@@ -1,31 +1,36 @@
-"""Export: the files of a working configuration, to keep and to download."""
+"""Saving the configuration: which files, and where they are."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from pathlib import Path
 
 import ipywidgets as widgets
 
 from assistant.export import FORMATS
 from assistant.i18n import say
-from assistant.markup import Markup, tag
-from assistant.session.actions import Fill
+from assistant.markup import Markup, joined, tag
+from assistant.model.event import Step
+from assistant.session.actions import Begin, Fill, Show
 from assistant.session.exporting import Download, downloads
-from assistant.session.state import State
+from assistant.session.reducer import blockers
+from assistant.session.session import Session
+from assistant.session.state import Page, Phase, State, Task
 from assistant.wizard import html
-from assistant.wizard.panels.base import Panel
-from assistant.wizard.shared_widgets import Choices, make
+from assistant.wizard.footer import Footer, Other
+from assistant.wizard.panels.base import PageView, failure
+from assistant.wizard.shared_widgets import Choices, Drawing, Fold, make
 
 PAGE = "setup.html"
 SHOWN_BYTES = 60_000  # chosen: of a file that can be read in the panel; it is sent when somebody opens it
 
 
-class ExportPanel(Panel):
+class ExportPage(PageView):
     """The list of files, each to be read here or downloaded."""
 
-    def controls(self) -> Iterable[widgets.Widget]:
-        """Let the user choose another folder, and some of the formats."""
+    def __init__(self, session: Session) -> None:
+        super().__init__(session)
+        self.lead = make(Drawing)
+        self.fold = make(Fold, title=say("Choose the files and the folder"))
         self.folder = make(
             widgets.Text, description=say("Folder"), placeholder=say("beside the environment"), continuous_update=False
         )
@@ -33,30 +38,43 @@ class ExportPanel(Panel):
         rows = [(kind.description, name) for name, kind in FORMATS.items()]
         self.formats = make(Choices, description=say("Formats"), options=rows)
         self.on_value(self.formats, lambda names: Fill(formats=tuple(names)))
-        return [self.folder, self.formats]
-
-    def draw(self, state: State) -> Markup:
-        """Show the files once they are written, and before that where they will be."""
-        top = html.heading(
-            say("Take it with you"), say("The configuration as files: for you, for your project, for a bug report.")
-        )
-        folder = min((str(Path(path).parent) for path in state.exported), key=len, default="")
-        files = [_file(file, str(key), folder) for key, file in enumerate(downloads(state.exported))]
-        found = html.NOTHING
-        if files:
-            whole = Download(name=PAGE, path=PAGE, content=b"")
-            files.append(_file(whole, PAGE, "", say("the whole setup as a page to read, without scripts")))
-            found = html.table([(say("Folder"), folder)]) + tag("ul", *files, class_="ptsa-files")
-        following = say("Every format that suits this setup is written, or those that you choose.")
-        return (
-            top
-            + html.section(say("What was found"), found)
-            + html.section(say("What will happen"), html.NOTHING if files else html.paragraph(following))
-        )
+        self.parts = (self.lead, self.fold, make(widgets.VBox, children=(self.folder, self.formats)))
 
     def follow(self, state: State) -> None:
-        """Show the choices."""
+        """Show the files, and the choices."""
+        self.lead.value = draw_files(state)
         self.folder.value, self.formats.value = state.folder, list(state.formats)
+
+    def footer(self, state: State) -> Footer:
+        """Offer to write the files."""
+        done = state.status(Step.EXPORT).phase is Phase.DONE
+        reasons = blockers(state, Task.EXPORT)
+        return Footer(
+            label=say("Write the files again") if done else say("Write the files"),
+            actions=() if reasons else (Begin(task=Task.EXPORT),),
+            able=not reasons,
+            note=next(iter(reasons), ""),
+            others=(Other(label=say("Back"), actions=(Show(page=Page.SETUP),)),),
+        )
+
+
+def draw_files(state: State) -> Markup:
+    """Show the files once they are written, and before that what will be."""
+    top = html.heading(
+        say("Save the configuration"), say("As files: for you, for a colleague, for your project, for a bug report.")
+    )
+    wrong = failure(state, Step.EXPORT)
+    folder = min((str(Path(path).parent) for path in state.exported), key=len, default="")
+    files = [_file(file, str(key), folder) for key, file in enumerate(downloads(state.exported))]
+    if not files:
+        return (
+            top
+            + wrong
+            + html.paragraph(say("Every format that suits this setup is written, or those that you choose."))
+        )
+    whole = Download(name=PAGE, path=PAGE, content=b"")
+    files.append(_file(whole, PAGE, "", say("the whole setup as a page to read, without scripts")))
+    return joined([top, wrong, html.table([(say("Folder"), folder)]), tag("ul", *files, class_="ptsa-files")])
 
 
 def _file(file: Download, key: str, folder: str, lead: str = "") -> Markup:

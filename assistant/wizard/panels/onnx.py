@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Callable
 from functools import cached_property
 from pathlib import Path
 
@@ -25,10 +26,9 @@ from assistant.onnx.answers import (
     rows_of_changes,
     rows_of_runs,
 )
-from assistant.session.actions import Begin, Examine
+from assistant.session.actions import Action, Begin, Examine
 from assistant.session.state import Examined, Task
 from assistant.wizard import html
-from assistant.wizard.panels.base import Dispatch
 from assistant.wizard.shared_widgets import Drawing, make
 
 DOWNLOAD_BYTES = 30 * 10**6  # chosen: a larger result is named, not sent through the browser
@@ -37,7 +37,7 @@ DOWNLOAD_BYTES = 30 * 10**6  # chosen: a larger result is named, not sent throug
 class OnnxPage(widgets.VBox):  # type: ignore[misc]  # the library has no types
     """A place to give a model, one button, and what came out."""
 
-    def __init__(self, dispatch: Dispatch) -> None:
+    def __init__(self, dispatch: Callable[[Action], None]) -> None:
         self._dispatch = dispatch
         self.head, self.result = make(Drawing), make(Drawing)
         lead = say(

@@ -1,12 +1,9 @@
-"""Verify: every check with its result, and a picture of the times."""
+"""The verification: every check with its result, and a picture of the times."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 from functools import lru_cache
-
-import ipywidgets as widgets
 
 from assistant.i18n import Text, language, render, say
 from assistant.markup import Markup, joined, tag
@@ -14,63 +11,26 @@ from assistant.model.checks import check_kind, check_title
 from assistant.model.finding import Severity
 from assistant.model.record import from_json, to_json
 from assistant.model.report import Check, Report, Status, duration, status_word, verdict
-from assistant.session.actions import Fill
 from assistant.session.state import State
 from assistant.verify import figures
 from assistant.views import CHECK_HEADINGS, SPEED_HEADINGS, CheckRow, check_rows, limit_rows, speed_rows
 from assistant.wizard import html
-from assistant.wizard.panels.base import Panel, log_view
-from assistant.wizard.shared_widgets import Drawing, make
 
 SIGNS = {Status.PASSED: "✓", Status.SLOW: "!", Status.SKIPPED: "–"}
 ICONS = {Status.PASSED: "ok", Status.SLOW: "warning", Status.SKIPPED: "info", Status.UNSUPPORTED: "no"}
 TIMES = "verification.svg"  # a picture for files; in the panel the same is drawn as bars
 
 
-class VerifyPanel(Panel):
-    """The results as a table and a plot."""
-
-    def controls(self) -> Iterable[widgets.Widget]:
-        """Let the user choose how thoroughly to look."""
-        options = [
-            (say("The most important operations (seconds)"), "quick"),
-            (say("Everything, and speed (a minute)"), "full"),
-        ]
-        self.level = make(widgets.Dropdown, options=options, description=say("How much"))
-        self.on_value(self.level, lambda level: Fill(level=level))
-        return [self.level]
-
-    def views(self) -> Iterable[widgets.Widget]:
-        """Keep the plot apart: it is drawn once per report."""
-        self.plot = make(Drawing)
-        self.log = make(Drawing)
-        return [self.plot, self.log]
-
-    def draw(self, state: State) -> Markup:
-        """Show the table."""
-        top = html.heading(
-            say("Does it compute correctly?"),
-            say("Each check runs in the new environment and is compared with NumPy in double precision."),
-        )
-        report = state.report
-        following = say("The checks run in a process of their own, each with a time limit. Nothing is changed.")
-        if report is None:
-            return top + html.section(say("What will happen"), html.paragraph(following))
-        severity = Severity.OK if report.passed else Severity.WARNING if report.usable else Severity.ERROR
-        signed = (
-            row._replace(result=f"{SIGNS.get(check.status, '✗')} {render(row.result)}")
-            for check, row in zip(report.checks, check_rows(report), strict=True)
-        )
-        every = html.table(map(_cells, signed), _cells(CHECK_HEADINGS))
-        found = html.note(severity, verdict(report)) + _matrix(report) + _times(report)
-        found += html.details(say("Times and errors"), every)
-        return top + html.section(say("What was found"), found) + _speeds(report)
-
-    def follow(self, state: State) -> None:
-        """Show the plot and the log."""
-        self.level.value = state.level
-        self.log.value = log_view(state.log, state.log_file)
-        self.plot.value = plots(state)
+def draw_checks(report: Report) -> Markup:
+    """Show the verdict, each check with its result and times, and the speeds that were measured."""
+    severity = Severity.OK if report.passed else Severity.WARNING if report.usable else Severity.ERROR
+    signed = (
+        row._replace(result=f"{SIGNS.get(check.status, '✗')} {render(row.result)}")
+        for check, row in zip(report.checks, check_rows(report), strict=True)
+    )
+    every = html.table(map(_cells, signed), _cells(CHECK_HEADINGS))
+    found = html.note(severity, verdict(report)) + _matrix(report) + _times(report)
+    return found + html.details(say("Times and errors"), every) + _speeds(report)
 
 
 def plots(state: State) -> Markup:

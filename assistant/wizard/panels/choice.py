@@ -1,0 +1,93 @@
+"""The choice: in one sentence, with its reasons, and what else there is."""
+
+from __future__ import annotations
+
+from assistant.i18n import Text, say, sentences
+from assistant.markup import Markup, joined, tag
+from assistant.model.machine import Gpu, Machine, Vendor
+from assistant.model.plan import Backend, Plan, Planning
+from assistant.session.state import State
+from assistant.views import plan_rows, plan_title, rejected_name
+from assistant.wizard import html
+
+MAKERS = {
+    Backend.CUDA: Vendor.NVIDIA,
+    Backend.ROCM: Vendor.AMD,
+    Backend.XPU: Vendor.INTEL,
+    Backend.MPS: Vendor.APPLE,
+}
+
+
+def card_of(plan: Plan, machine: Machine) -> Gpu | None:
+    """Return the graphics card that a plan computes on; None for a plan that has none."""
+    if plan.backend is Backend.CPU:
+        return None
+    fitting = [gpu for gpu in machine.gpus if MAKERS.get(plan.backend) in {gpu.vendor, None}]
+    return max(fitting, key=lambda gpu: (not gpu.integrated, gpu.vram_gb or 0), default=None)
+
+
+def headline(plan: Plan, machine: Machine) -> str:
+    """Say which PyTorch is for what, in a few words."""
+    card = card_of(plan, machine)
+    if card is None:
+        return say("PyTorch {torch} for your processor", torch=plan.torch)
+    return say("PyTorch {torch} for your {card}", torch=plan.torch, card=card.label)
+
+
+def promise(state: State, plan: Plan) -> Text:
+    """Say on what it will compute, how much it downloads and how much of the disk it takes."""
+    through = {
+        Backend.CUDA: say("It will compute on the graphics card, through NVIDIA's CUDA."),
+        Backend.ROCM: say("It will compute on the graphics card, through AMD's ROCm."),
+        Backend.XPU: say("It will compute on the graphics processor, through Intel's XPU."),
+        Backend.MPS: say("It will compute on your Mac's graphics processor, through Metal (MPS)."),
+        Backend.DIRECTML: say("It will compute on the graphics card, through DirectML."),
+        Backend.CPU: say("It will compute on the processor; large models are slow there."),
+    }[plan.backend]
+    return sentences([through, *_space(state, plan)])
+
+
+def _space(state: State, plan: Plan) -> list[Text]:
+    """Say what has to be downloaded and what the disk needs: exactly once the packages are resolved."""
+    if state.preview and state.preview.ready:
+        return [say("It is installed here already.")]
+    free = state.detection.machine.disk_free_gb if state.detection else None
+    megabytes = state.preview.download / 1e6 if state.preview else plan.download_mb
+    lines: list[Text] = []
+    if megabytes == 0:
+        lines.append(say("Everything has been downloaded already."))
+    elif megabytes:
+        lines.append(say("{size} to download.", size=amount(megabytes)))
+    if plan.disk_gb and free:
+        lines.append(say("About {need:.1f} GB of disk needed, {free:.0f} GB free.", need=plan.disk_gb, free=free))
+    return lines
+
+
+def amount(megabytes: float) -> str:
+    """Write an amount of data: in MB, from 1000 MB on in GB."""
+    return f"{megabytes:.0f} MB" if megabytes < 1000 else f"{megabytes / 1000:.1f} GB"  # noqa: PLR2004 - see above
+
+
+def draw_choice(state: State, plan: Plan, machine: Machine) -> Markup:
+    """Show the choice as a heading with its sentence."""
+    return html.heading(headline(plan, machine)) + tag("p", promise(state, plan), class_="ptsa-promise")
+
+
+def draw_why(planning: Planning, plan: Plan) -> Markup:
+    """Show the reasons for a plan, what it brings from where, and what could be had instead or cannot."""
+    return joined(
+        [
+            html.bullets(plan.reasons, "next"),
+            html.section(say("What is installed"), html.table(plan_rows(plan))),
+            html.section(say("The alternatives"), _alternatives(planning, plan)),
+        ]
+    )
+
+
+def _alternatives(planning: Planning, chosen: Plan) -> Markup:
+    """List what could be had instead, then what cannot, each with its reason and what would help."""
+    others = [(plan_title(plan), next(iter(plan.reasons), "")) for plan in planning.plans if plan != chosen]
+    against = [(rejected_name(row), row.why, row.would_help) for row in planning.rejected]
+    possible = html.table(others, (say("Also possible"), say("Why")))
+    rejected = html.table(against, (say("Not chosen"), say("Why not"), say("What would help")))
+    return joined([possible if others else "", rejected if against else ""])

@@ -1,0 +1,281 @@
+"""The setup on one page: the choice and one button, then the work, then what can be done with it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ipywidgets as widgets
+
+from assistant.host.live import IN_BROWSER
+from assistant.i18n import render, say
+from assistant.machines import label, shipped
+from assistant.markup import Markup, joined, tag
+from assistant.model.event import Step
+from assistant.model.finding import Severity
+from assistant.model.plan import Backend
+from assistant.model.record import replace
+from assistant.model.report import verdict
+from assistant.session.actions import Action, Aim, Begin, Choose, Fill, SetFact, Show, Simulate, Wish
+from assistant.session.reducer import blockers
+from assistant.session.session import Session
+from assistant.session.state import Page, State, Task
+from assistant.views import plan_title
+from assistant.wizard import html
+from assistant.wizard.footer import Footer, OpenNotebook, Other
+from assistant.wizard.head import Offer
+from assistant.wizard.panels.base import PageView, close_all, failure, log_view
+from assistant.wizard.panels.choice import card_of, draw_choice, draw_why
+from assistant.wizard.panels.install import draw_commands, draw_ready, draw_work
+from assistant.wizard.panels.machine import draw_machine, draw_machine_line
+from assistant.wizard.panels.verify import draw_checks, plots
+from assistant.wizard.shared_widgets import Chips, Drawing, Fold, make
+from assistant.wizard.stage import Stage, failed_step, repeated, stage
+
+SAVE = "save"
+
+
+class SetupPage(PageView):
+    """What the machine gets, one button, and all else folded away."""
+
+    def __init__(self, session: Session) -> None:
+        super().__init__(session)
+        self.lead, self.offer = make(Drawing), Offer(session)
+        self.why, self.commands, self.log, self.checks = (make(Drawing) for _number in range(4))
+        self.change = make(widgets.VBox, children=self._controls())
+        self.next = make(Chips, pressed=True, description=say("What next?"))
+        self.next.on_msg(self._on_next)
+        self.measure = make(widgets.Button, description=say("Check everything, and measure its speed (a minute)"))
+        self.measure.on_click(lambda _button: self._measure())
+        self.folds = {
+            "why": make(Fold, title=say("Why this one, and what else would work")),
+            "commands": make(Fold, title=say("The exact commands and the folder")),
+            "change": make(Fold, title=say("Change something: machine, version, Python, folder, nightly builds")),
+            "log": make(Fold, title=say("What is being done (log)")),
+            "checks": make(Fold, title=say("The checks, one by one, with times")),
+        }
+        self._views = {
+            Stage.LOOKING: (self.lead, self.folds["change"], self.change),
+            Stage.READY: (
+                self.lead,
+                self.offer,
+                self.folds["why"],
+                self.why,
+                self.folds["commands"],
+                self.commands,
+                self.folds["change"],
+                self.change,
+            ),
+            Stage.WORKING: (self.lead, self.folds["log"], self.log),
+            Stage.FAILED: (self.lead, self.folds["log"], self.log, self.folds["change"], self.change),
+            Stage.DONE: (
+                self.lead,
+                self.next,
+                self.folds["checks"],
+                self.checks,
+                self.measure,
+                self.folds["log"],
+                self.log,
+            ),
+        }
+        self.parts = self._views[Stage.LOOKING]
+
+    def _controls(self) -> list[widgets.Widget]:
+        """Make the controls of what can be changed."""
+        recorded = sorted((render(label(name)), name) for name in shipped())
+        here = [] if IN_BROWSER else [(say("This machine"), "")]
+        self.machine = make(widgets.Dropdown, options=[*here, *recorded], description=say("Machine"))
+        self.on_value(self.machine, lambda name: Simulate(machine=name))
+        self.fact = make(
+            widgets.Text, description=say("Set a fact"), placeholder="nvidia_driver=580.95.05", continuous_update=False
+        )
+        self.on_value(self.fact, _fact)
+        self.choice = make(widgets.Dropdown, description=say("Build"))
+        self.on_value(self.choice, lambda index: Choose(index=index or 0))
+        backends = [(say("Choose for me"), ""), *((backend.value.upper(), backend.value) for backend in Backend)]
+        self.backend = make(widgets.Dropdown, options=backends, description=say("Backend"))
+        self.on_value(self.backend, lambda name: self._wish(backend=Backend(name) if name else None))
+        builds = [(say("Releases"), False), (say("Nightly, little tested"), True)]
+        self.builds = make(widgets.Dropdown, options=builds, description=say("Builds"))
+        self.on_value(self.builds, lambda nightly: self._wish(nightly=nightly))
+        self.python = make(
+            widgets.Text, description=say("Python"), placeholder=say("chosen for you"), continuous_update=False
+        )
+        self.on_value(self.python, lambda version: self._wish(python=version.strip() or None))
+        self.target = make(
+            widgets.Text,
+            description=say("Folder"),
+            placeholder=say("a folder of its own, chosen for you"),
+            continuous_update=False,
+        )
+        self.on_value(self.target, lambda target: Aim(target=target.strip()))
+        self.again = make(widgets.Button, description=say("Look at the machine again"))
+        self.again.on_click(lambda _button: self.session.begin(Task.DETECT))
+        return [
+            self.choice,
+            self.backend,
+            self.builds,
+            self.python,
+            self.target,
+            self.machine,
+            self.fact,
+            self.again,
+        ]
+
+    def _wish(self, **changed: Any) -> Wish:  # noqa: ANN401 - fields of the request
+        return Wish(request=replace(self.session.state.request, **changed))
+
+    def _measure(self) -> None:
+        self.session.dispatch(Fill(level="full"))
+        self.session.begin(Task.VERIFY)
+
+    def _on_next(self, _widget: object, content: object, _buffers: object) -> None:
+        if isinstance(content, dict) and content.get("press") == SAVE:
+            self.session.dispatch(Show(page=Page.EXPORT))
+
+    def follow(self, state: State) -> None:
+        """Show the view of this state, and the controls' values."""
+        now = stage(state)
+        self.parts = self._views[now]
+        self.lead.value = DRAWN[now](state)
+        self.offer.draw(state)
+        if state.planning and state.plan:
+            self.why.value = draw_why(state.planning, state.plan) + html.section(
+                say("The machine"), draw_machine(state)
+            )
+            self.commands.value = draw_commands(state)
+        self.log.value = log_view(state.log, state.log_file)
+        if now is Stage.DONE and state.report:
+            self.checks.value = draw_checks(state.report) + plots(state)
+            self.next.options = _next(state)
+        self._follow_controls(state)
+
+    def _follow_controls(self, state: State) -> None:
+        plans = state.planning.plans if state.planning else ()
+        options = [(render(plan_title(plan)), index) for index, plan in enumerate(plans)]
+        if list(self.choice.options) != options:
+            self.choice.options = options
+        if options:
+            self.choice.value = state.chosen
+        request = state.request
+        self.backend.value = request.backend.value if request.backend else ""
+        self.builds.value, self.python.value = request.nightly, request.python or ""
+        self.machine.value, self.target.value = state.machine, state.target
+
+    def footer(self, state: State) -> Footer:
+        """Offer to install, to try again, or to open a notebook."""
+        now = stage(state)
+        if now is Stage.DONE:
+            other = Other(label=say("Set up another"), actions=(Begin(task=Task.DETECT),))
+            return Footer(
+                label=say("Open a notebook with it"), actions=(OpenNotebook(),), note=_opens(state), others=(other,)
+            )
+        if now is Stage.FAILED:
+            wrong = Other(label=say("Find the cause"), actions=(Show(page=Page.WRONG), Begin(task=Task.DIAGNOSE)))
+            return Footer(label=say("Try again"), actions=(Begin(task=repeated(state)),), others=(wrong,))
+        if state.machine and state.plan:
+            note = say("This is a simulation of another machine, so nothing can be installed.")
+            return Footer(label=say("Install"), able=False, note=note)
+        reasons = blockers(state, Task.INSTALL)
+        nothing = say(
+            "Nothing is changed before you press. It goes into an environment of its own, which can be removed."
+        )
+        into = say("The environment in this folder is changed; if anything fails, it is restored.")
+        site = state.preview and state.preview.site
+        waits = (
+            say("Working out every package …") if state.running is Task.PREPARE else say("Looking at this machine …")
+        )
+        note = waits if reasons else into if site else nothing
+        actions: tuple[Action, ...] = () if reasons else (Begin(task=Task.INSTALL),)
+        return Footer(label=say("Install"), actions=actions, able=not reasons, note=note)
+
+    def close(self) -> None:
+        """Free every model, those that are not shown now among them."""
+        for widget in dict.fromkeys(part for parts in self._views.values() for part in parts):
+            close_all(widget)
+
+
+def _fact(text: str) -> SetFact:
+    """Read `fact=value`; an empty value takes the setting back."""
+    fact, _sign, value = text.partition("=")
+    return SetFact(fact=fact.strip(), value=value.strip())
+
+
+def _draw_looking(_state: State) -> Markup:
+    return html.heading(say("Looking at this machine …"), say("This takes a few seconds and changes nothing."))
+
+
+def _draw_choice(state: State) -> Markup:
+    plan, found = state.plan, state.detection
+    if plan is None or found is None:
+        return _draw_looking(state)
+    wrong = [finding for finding in state.findings if finding.severity in {Severity.WARNING, Severity.ERROR}]
+    return joined(
+        [
+            draw_machine_line(found.machine),
+            draw_choice(state, plan, found.machine),
+            failure(state, Step.INSTALL),
+            *(html.note(Severity.WARNING, line) for line in plan.warnings),
+            *map(html.finding, wrong),
+        ]
+    )
+
+
+def _draw_working(state: State) -> Markup:
+    title = say("Installing") if state.running is Task.INSTALL else say("Checking that it computes correctly")
+    step = state.running.step if state.running else Step.INSTALL
+    return html.heading(title) + failure(state, step) + draw_work(state)
+
+
+def _draw_failed(state: State) -> Markup:
+    step = failed_step(state) or Step.DETECT
+    titles = {
+        Step.DETECT: say("The machine could not be looked at"),
+        Step.PLAN: say("No PyTorch was found for this machine"),
+        Step.INSTALL: say("Nothing was installed"),
+        Step.VERIFY: say("The verification did not finish"),
+    }
+    return html.heading(titles[step]) + failure(state, step)
+
+
+def _draw_done(state: State) -> Markup:
+    report, plan, found = state.report, state.plan, state.detection
+    if report is None or plan is None or found is None:
+        return html.NOTHING
+    card = card_of(plan, found.machine)
+    works = say("PyTorch works on your {card}", card=card.label) if card else say("PyTorch works on your processor")
+    title = works if report.usable else say("PyTorch is installed, but some checks failed")
+    line = tag("p", plan_title(plan), class_="ptsa-machine")
+    return (
+        line
+        + html.heading(title)
+        + html.paragraph(verdict(report), "ok" if report.passed else "warning")
+        + draw_ready(state)
+    )
+
+
+DRAWN = {
+    Stage.LOOKING: _draw_looking,
+    Stage.READY: _draw_choice,
+    Stage.WORKING: _draw_working,
+    Stage.FAILED: _draw_failed,
+    Stage.DONE: _draw_done,
+}
+
+
+def _next(state: State) -> list[dict[str, str]]:
+    made = state.environment
+    python = made.python if made else ""
+    return [
+        {
+            "key": "vscode",
+            "title": say("Use it in VS Code"),
+            "lead": say("copies the interpreter's path"),
+            "copy": python,
+        },
+        {"key": SAVE, "title": say("Save the configuration"), "lead": say("colleague, project, container, bug report")},
+    ]
+
+
+def _opens(state: State) -> str:
+    made = state.environment
+    return say("A first notebook on the kernel {name}.", name=made.kernel) if made and made.kernel else ""

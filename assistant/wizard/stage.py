@@ -1,0 +1,43 @@
+"""How far the setup is: which of five views its page shows, read off the state."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+from assistant.model.event import Step
+from assistant.session.state import Phase, State, Task
+
+
+class Stage(Enum):
+    """The five views of the setup's page."""
+
+    LOOKING = "looking"
+    READY = "ready"
+    WORKING = "working"
+    DONE = "done"
+    FAILED = "failed"
+
+
+def stage(state: State) -> Stage:
+    """Return what the setup's page shows."""
+    if state.running in {Task.INSTALL, Task.VERIFY}:
+        return Stage.WORKING
+    if failed_step(state):
+        return Stage.FAILED
+    if state.status(Step.INSTALL).phase is Phase.DONE and state.report:
+        return Stage.DONE
+    return Stage.LOOKING if state.plan is None or state.detection is None else Stage.READY
+
+
+def failed_step(state: State) -> Step | None:
+    """Return the step that failed and that the setup cannot go on without."""
+    steps = (Step.DETECT, Step.PLAN, Step.INSTALL, Step.VERIFY)
+    return next((step for step in steps if state.status(step).phase is Phase.FAILED), None)
+
+
+def repeated(state: State) -> Task:
+    """Return the task to try again after a step failed; packages are resolved before they are installed."""
+    step = failed_step(state)
+    if step is Step.INSTALL and state.preview is None:
+        return Task.PREPARE
+    return Task((step or Step.DETECT).value)

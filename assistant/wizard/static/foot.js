@@ -1,0 +1,96 @@
+// The main action, what is to be known of it, other actions; while something works, one bar, the time and Cancel.
+const SETTLE_MS = 400; // chosen: a second click of a double click does not press what the button says by then
+const SLOW_SECONDS = 10; // chosen: from then on the time is shown
+
+function element(tag, name, attributes = {}) {
+  const node = document.createElement(tag);
+  node.className = name;
+  for (const [key, value] of Object.entries(attributes)) node.setAttribute(key, value);
+  return node;
+}
+
+function clock(seconds) {
+  const whole = Math.max(0, Math.round(seconds));
+  return `${Math.floor(whole / 60)}:${String(whole % 60).padStart(2, "0")}`;
+}
+
+function draw_bar(bar, model) {
+  const { running, share, known, text, figures } = model.get("progress");
+  bar.hidden = !running;
+  bar.classList.toggle("ptsa-progress-unknown", !known);
+  bar.firstChild.style.width = known ? `${share}%` : "";
+  if (known) bar.setAttribute("aria-valuenow", String(share));
+  else bar.removeAttribute("aria-valuenow");
+  bar.setAttribute("aria-valuetext", [text, figures].filter(Boolean).join(" · "));
+}
+
+// Ticks in the browser, so that it costs no message; said to nobody's screen reader, which would be told every second.
+function draw_time(line, model) {
+  const { running, since, text, figures } = model.get("progress");
+  const { elapsed = "" } = model.get("words");
+  const seconds = Date.now() / 1000 - since;
+  const slow = seconds >= SLOW_SECONDS ? elapsed.replace("{time}", clock(seconds)) : "";
+  line.hidden = !running;
+  line.textContent = [text, figures, slow].filter(Boolean).join(" · ");
+}
+
+// An extension of JupyterLab takes such an event, or nobody does.
+function hand_on(model, { event, detail }) {
+  const asked = new CustomEvent(event, { detail, bubbles: true, cancelable: true });
+  if (document.dispatchEvent(asked)) model.send({ refused: event, detail });
+}
+
+function render({ model, el }) {
+  const view = Math.random().toString(36).slice(2);
+  const foot = element("footer", "ptsa-foot");
+  const row = element("div", "ptsa-buttons");
+  const note = element("div", "ptsa-note-line");
+  const work = element("div", "ptsa-work");
+  const time = element("div", "ptsa-time", { "aria-hidden": "true" });
+  const bar = element("div", "ptsa-progress", { role: "progressbar", "aria-valuemin": "0", "aria-valuemax": "100" });
+  bar.append(element("div", "ptsa-progress-fill"));
+  work.append(time, bar);
+  foot.append(work, row, note);
+  el.append(foot);
+  const nodes = {};
+  const added = (name) => {
+    const button = element("button", `jupyter-button widget-button ptsa-${name}`, { type: "button" });
+    button.classList.toggle("mod-primary", name === "main");
+    button.addEventListener("click", () => model.send({ press: name, offer: model.get("offer"), view }));
+    button.addEventListener("keydown", (event) => event.repeat && event.key !== "Tab" && event.preventDefault());
+    row.append(button);
+    return button;
+  };
+  // The nodes stay while their words change, and so does the focus.
+  const draw = () => {
+    const shown = new Set(model.get("buttons").map(([name]) => name));
+    for (const [name, node] of Object.entries(nodes)) node.hidden = !shown.has(name);
+    for (const [name, words, able] of model.get("buttons")) {
+      nodes[name] ??= added(name);
+      nodes[name].textContent = words;
+      nodes[name].disabled = !able;
+    }
+    note.innerHTML = model.get("note");
+  };
+  const progress = () => {
+    bar.setAttribute("aria-label", model.get("words").progress ?? "");
+    work.hidden = !model.get("progress").running;
+    draw_bar(bar, model);
+    draw_time(time, model);
+  };
+  let timer = 0;
+  model.on("change:buttons change:note", draw);
+  model.on("change:progress change:words", progress);
+  model.on("msg:custom", (message) => message.view === view && hand_on(model, message));
+  model.on("change:offer", () => {
+    foot.classList.add("ptsa-settling");
+    clearTimeout(timer);
+    timer = setTimeout(() => foot.classList.remove("ptsa-settling"), SETTLE_MS);
+  });
+  draw();
+  progress();
+  const ticking = setInterval(() => draw_time(time, model), 1000);
+  return () => clearInterval(ticking);
+}
+
+export default { render };
