@@ -19,6 +19,7 @@ from assistant.export.drift import (
     same_hardware,
 )
 from assistant.export.formats import FORMATS, NEEDS
+from assistant.export.purposes import PURPOSES, Purpose
 from assistant.export.setup import MARKER, Setup, Unsuited, clean
 from assistant.export.write import write_all
 from assistant.i18n import _
@@ -30,8 +31,10 @@ from assistant.privacy import NOBODY, Known
 __all__ = [
     "FORMATS",
     "MARKER",
+    "PURPOSES",
     "Config",
     "Drift",
+    "Purpose",
     "Setup",
     "export",
     "file_drift",
@@ -50,11 +53,12 @@ def export(
     folder: Path,
     formats: Sequence[str] = (),
     *,
+    purpose: str = "",
     figures: Mapping[str, str] | None = None,
     known: Known = NOBODY,
     overwrite: Callable[[tuple[Path, ...]], bool] = lambda _foreign: False,
 ) -> tuple[Path, ...]:
-    """Write the chosen formats (by default all that suit) into `folder`, all or none, and return the paths written.
+    """Write the chosen formats, else those of a purpose that suit, into `folder`, all or none; return their paths.
 
     `figures` maps file names to the SVG texts that the report shows; `known` is what only this machine knows. Raises
     `BadInput` for an unknown format or one that this setup cannot have, and `WorkFailed` if files of somebody else are
@@ -62,20 +66,21 @@ def export(
     """
     pictures = figures or {}
     cleaned = clean(replace(setup, figures=tuple(pictures)), known)
-    written = texts(cleaned, [_named(name) for name in formats])
+    written = texts(cleaned, [_named(name) for name in formats], purpose)
     if "report.md" in written:
         written |= {name: f"<!-- {MARKER} -->\n{visible(picture)}" for name, picture in pictures.items()}
     return write_all(folder, written, overwrite)
 
 
-def texts(setup: Setup, formats: Sequence[str] = ()) -> dict[str, str]:
-    """Return the texts of the chosen formats by path, with those of the files that they need; by default all that suit.
+def texts(setup: Setup, formats: Sequence[str] = (), purpose: str = "") -> dict[str, str]:
+    """Return the texts of the chosen formats, else of a purpose's that suit, by path, with the files that they need.
 
     No text holds a hidden character, whatever the machine or the plan hold. Raises `Unsuited` for a chosen format that
     this setup cannot have.
     """
     written: dict[str, str] = {}
-    wanted = [needed for name in formats for needed in (name, *NEEDS.get(name, ()))]
+    chosen = formats or PURPOSES[purpose].formats
+    wanted = [needed for name in chosen for needed in (name, *NEEDS.get(name, ()))]
     for name in dict.fromkeys(wanted or FORMATS):
         try:
             written |= {path: visible(text) for path, text in FORMATS[name].files(setup).items()}

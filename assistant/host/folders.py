@@ -23,6 +23,11 @@ def user_cache() -> Path:
     return _folder("user_cache_path")
 
 
+def here() -> Path:
+    """Return the folder in which this program works; for a notebook's kernel that is the notebook's."""
+    return Path.cwd()
+
+
 def _folder(kind: str) -> Path:
     import platformdirs  # noqa: PLC0415 - 3 ms that `detect` need not pay
 

@@ -78,11 +78,12 @@ class SetFact(Record, frozen=True):
 
 
 class Fill(Record, frozen=True):
-    """Set how thoroughly to verify, the folder to export to ("" for the default), or the formats; None leaves it."""
+    """Set how thoroughly to verify, the folder to export to ("" for the default), the formats or a purpose; None leaves it."""
 
     level: Level | None = None
     folder: str | None = None
     formats: tuple[str, ...] | None = None
+    purpose: str | None = None
 
 
 class Paste(Record, frozen=True):

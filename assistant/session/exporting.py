@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import io
+import os
+import zipfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -45,6 +48,7 @@ def exported(state: State, tools: Tools) -> Exported:
         setup,
         folder,
         state.formats,
+        purpose=state.purpose,
         figures=charts,
         known=known_here(),
         overwrite=lambda paths: (
@@ -68,6 +72,17 @@ class Download(Record, frozen=True):
     path: str
     content: bytes = b""
     fault: str = ""
+
+
+def packed(paths: Iterable[str]) -> bytes:
+    """Put exported files into one zip, by their places in the folder that holds them all; one that is gone is left out."""
+    files = [file for file in downloads(paths) if not file.fault]
+    root = Path(os.path.commonpath([Path(file.path).parent for file in files])) if files else Path()
+    written = io.BytesIO()
+    with zipfile.ZipFile(written, "w", zipfile.ZIP_DEFLATED) as pack:
+        for file in files:
+            pack.writestr(Path(file.path).relative_to(root).as_posix(), file.content)
+    return written.getvalue()
 
 
 def downloads(paths: Iterable[str]) -> Iterator[Download]:

@@ -168,6 +168,7 @@ def _filled_in(state: State, fill: Fill) -> State:
         level=fill.level or state.level,
         folder=state.folder if fill.folder is None else fill.folder,
         formats=state.formats if fill.formats is None else fill.formats,
+        purpose=state.purpose if fill.purpose is None else fill.purpose,
     )
     return _stale(new, Step.VERIFY if fill.level else Step.EXPORT, itself=True)
 

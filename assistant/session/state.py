@@ -193,6 +193,7 @@ class State(Record, frozen=True):
     keep: bool = False
     folder: str = ""
     formats: tuple[str, ...] = ()
+    purpose: str = ""
     overwrite: bool = False
     chosen: int = 0
     detection: Detection | None = None

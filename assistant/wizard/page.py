@@ -8,7 +8,7 @@ from assistant.markup import Markup, joined, tag
 from assistant.model.event import Step
 from assistant.model.finding import Severity
 from assistant.privacy import redact
-from assistant.session.exporting import downloads
+from assistant.session.exporting import downloads, packed
 from assistant.session.state import Phase, State
 from assistant.wizard import html
 from assistant.wizard.footer import about, titles, word
@@ -16,7 +16,7 @@ from assistant.wizard.head import simulation
 from assistant.wizard.panels.base import failure, log_view
 from assistant.wizard.panels.choice import draw_why, headline
 from assistant.wizard.panels.diagnose import draw_causes
-from assistant.wizard.panels.export import PAGE
+from assistant.wizard.panels.export import PACK, PAGE
 from assistant.wizard.panels.install import draw_commands, draw_ready
 from assistant.wizard.panels.machine import draw_machine
 from assistant.wizard.panels.verify import draw_checks, plots
@@ -67,5 +67,7 @@ def file_of(state: State, key: str) -> tuple[str, bytes] | None:
     """Return name and content of the file that a link of the export panel stands for; None for any other key."""
     if key == PAGE and state.exported:
         return PAGE, page(state).encode()
+    if key == PACK and state.exported:
+        return PACK, packed(state.exported)
     wanted = [path for number, path in enumerate(state.exported) if str(number) == key]
     return next(((file.name, file.content) for file in downloads(wanted) if not file.fault), None)

@@ -6,10 +6,12 @@ from pathlib import Path
 
 import ipywidgets as widgets
 
-from assistant.export import FORMATS
-from assistant.i18n import say
-from assistant.markup import Markup, joined, tag
+from assistant.export import FORMATS, PURPOSES
+from assistant.host.folders import here
+from assistant.i18n import render, say
+from assistant.markup import Markup, tag
 from assistant.model.event import Step
+from assistant.model.finding import Severity
 from assistant.session.actions import Begin, Fill, Show
 from assistant.session.exporting import Download, downloads
 from assistant.session.reducer import blockers
@@ -18,63 +20,77 @@ from assistant.session.state import Page, Phase, State, Task
 from assistant.wizard import html
 from assistant.wizard.footer import Footer, Other
 from assistant.wizard.panels.base import PageView, failure
-from assistant.wizard.shared_widgets import Choices, Drawing, Fold, make
+from assistant.wizard.shared_widgets import Chips, Choices, Drawing, Fold, make
 
-PAGE = "setup.html"
+PAGE, PACK = "setup.html", "configuration.zip"
 SHOWN_BYTES = 60_000  # chosen: of a file that can be read in the panel; it is sent when somebody opens it
 
 
 class ExportPage(PageView):
-    """The list of files, each to be read here or downloaded."""
+    """What the files are for, and then the files, each to be read here or downloaded."""
 
     def __init__(self, session: Session) -> None:
         super().__init__(session)
-        self.lead = make(Drawing)
-        self.fold = make(Fold, title=say("Choose the files and the folder"))
-        self.folder = make(
-            widgets.Text, description=say("Folder"), placeholder=say("beside the environment"), continuous_update=False
-        )
+        self.lead, self.files = make(Drawing), make(Drawing)
+        options = [
+            {"key": key, "title": render(purpose.title), "lead": render(purpose.lead)}
+            for key, purpose in PURPOSES.items()
+        ]
+        self.purpose = make(Chips, description=say("What for?"), options=options)
+        self.on_value(self.purpose, lambda key: Fill(purpose=key, formats=()))
+        self.fold = make(Fold, title=say("Choose single files, or another folder"))
+        self.folder = make(widgets.Text, description=say("Folder"), continuous_update=False)
         self.on_value(self.folder, lambda folder: Fill(folder=folder.strip()))
         rows = [(kind.description, name) for name, kind in FORMATS.items()]
         self.formats = make(Choices, description=say("Formats"), options=rows)
         self.on_value(self.formats, lambda names: Fill(formats=tuple(names)))
-        self.parts = (self.lead, self.fold, make(widgets.VBox, children=(self.folder, self.formats)))
+        controls = make(widgets.VBox, children=(self.folder, self.formats))
+        self.parts = (self.lead, self.purpose, self.files, self.fold, controls)
 
     def follow(self, state: State) -> None:
         """Show the files, and the choices."""
-        self.lead.value = draw_files(state)
+        self.lead.value = _lead(state)
+        self.files.value = draw_files(state)
+        self.purpose.value = state.purpose
+        self.folder.placeholder = _folder(state)
         self.folder.value, self.formats.value = state.folder, list(state.formats)
 
     def footer(self, state: State) -> Footer:
         """Offer to write the files."""
         done = state.status(Step.EXPORT).phase is Phase.DONE
         reasons = blockers(state, Task.EXPORT)
+        write = (*(() if state.folder else (Fill(folder=_folder(state)),)), Begin(task=Task.EXPORT))
         return Footer(
             label=say("Write the files again") if done else say("Write the files"),
-            actions=() if reasons else (Begin(task=Task.EXPORT),),
+            actions=() if reasons else write,
             able=not reasons,
             note=next(iter(reasons), ""),
             others=(Other(label=say("Back"), actions=(Show(page=Page.SETUP),)),),
         )
 
 
+def _folder(state: State) -> str:
+    """Return the folder to write to by default: beside the notebook, where JupyterLab's file browser shows it."""
+    name = Path(state.environment.path).name if state.environment else "pytorch"
+    return str(here() / f"{name}-configuration")
+
+
+def _lead(state: State) -> Markup:
+    lead = say("As files: for you, for a colleague, for your project, for a bug report.")
+    return html.heading(say("Save the configuration"), lead) + failure(state, Step.EXPORT)
+
+
 def draw_files(state: State) -> Markup:
-    """Show the files once they are written, and before that what will be."""
-    top = html.heading(
-        say("Save the configuration"), say("As files: for you, for a colleague, for your project, for a bug report.")
-    )
-    wrong = failure(state, Step.EXPORT)
+    """Show the files once they are written: all in one to download, then each."""
     folder = min((str(Path(path).parent) for path in state.exported), key=len, default="")
     files = [_file(file, str(key), folder) for key, file in enumerate(downloads(state.exported))]
     if not files:
-        return (
-            top
-            + wrong
-            + html.paragraph(say("Every format that suits this setup is written, or those that you choose."))
-        )
+        return html.NOTHING
     whole = Download(name=PAGE, path=PAGE, content=b"")
     files.append(_file(whole, PAGE, "", say("the whole setup as a page to read, without scripts")))
-    return joined([top, wrong, html.table([(say("Folder"), folder)]), tag("ul", *files, class_="ptsa-files")])
+    pack = tag("p", html.fetch(PACK, PACK), " ", say("All files in one."))
+    written = html.note(Severity.OK, say("The files are in {folder}.", folder=folder), pack)
+    return written + html.details(say("Each file"), tag("ul", *files, class_="ptsa-files"))
 
 
 def _file(file: Download, key: str, folder: str, lead: str = "") -> Markup:
