@@ -78,7 +78,10 @@ class SetFact(Record, frozen=True):
 
 
 class Fill(Record, frozen=True):
-    """Set how thoroughly to verify, the folder to export to ("" for the default), the formats or a purpose; None leaves it."""
+    """Set how thoroughly to verify, and to which folder ("" for the default), which formats or what for to export.
+
+    What is None stays as it is.
+    """
 
     level: Level | None = None
     folder: str | None = None

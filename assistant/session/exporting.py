@@ -75,7 +75,7 @@ class Download(Record, frozen=True):
 
 
 def packed(paths: Iterable[str]) -> bytes:
-    """Put exported files into one zip, by their places in the folder that holds them all; one that is gone is left out."""
+    """Put exported files into one zip, by their places in the folder of all; one that is gone is left out."""
     files = [file for file in downloads(paths) if not file.fault]
     root = Path(os.path.commonpath([Path(file.path).parent for file in files])) if files else Path()
     written = io.BytesIO()

@@ -13,46 +13,52 @@ from assistant.model.event import Event, Sink
 PUMP_SECONDS = 0.1  # between deliveries; chosen: smooth to the eye, and few messages for a remote browser
 YIELD_SECONDS = 0.005  # lets the callback that started the job return first; both would share one interpreter lock
 
-Job = Callable[[Sink], Callable[[], None]]  # answers what is to be done once all of its events are delivered
+Job = Callable[[Sink], None]
+End = Callable[[], None]
 Deliver = Callable[[tuple[Event, ...]], None]
 
 
-class Runner(Protocol):
-    """Runs one job; `deliver` receives the events that the job emits, in order."""
+def nothing() -> None:
+    """Do nothing when a job is over."""
 
-    def start(self, job: Job, deliver: Deliver) -> None:
+
+class Runner(Protocol):
+    """Runs one job; `deliver` receives the events that the job emits, in order, and `end` is called after the last."""
+
+    def start(self, job: Job, deliver: Deliver, end: End = nothing) -> None:
         """Start the job and return, at once or after it."""
 
 
 class InlineRunner:
     """Runs the job in the caller's thread and delivers each event as it comes."""
 
-    def start(self, job: Job, deliver: Deliver) -> None:
+    def start(self, job: Job, deliver: Deliver, end: End = nothing) -> None:
         """Run the job to its end."""
-        job(lambda event: deliver((event,)))()
+        job(lambda event: deliver((event,)))
+        end()
 
 
 class LoopRunner:
     """Runs the job in the next turn of the running event loop: for a page in the browser, which has no threads."""
 
-    def start(self, job: Job, deliver: Deliver) -> None:
+    def start(self, job: Job, deliver: Deliver, end: End = nothing) -> None:
         """Return first, so that the page is drawn before the job begins."""
-        asyncio.get_running_loop().call_soon(InlineRunner().start, job, deliver)
+        asyncio.get_running_loop().call_soon(InlineRunner().start, job, deliver, end)
 
 
 class ThreadRunner:
     """Runs the job on a daemon thread; events are delivered in batches, so that they cannot flood the front end."""
 
-    def start(self, job: Job, deliver: Deliver) -> None:
+    def start(self, job: Job, deliver: Deliver, end: End = nothing) -> None:
         """Start both threads and return."""
-        threading.Thread(target=self._work, args=(job, deliver), daemon=True, name="assistant-job").start()
+        threading.Thread(target=self._work, args=(job, deliver, end), daemon=True, name="assistant-job").start()
 
-    def _work(self, job: Job, deliver: Deliver) -> None:
+    def _work(self, job: Job, deliver: Deliver, end: End) -> None:
         time.sleep(YIELD_SECONDS)
         pump = _Pump(deliver)
         pump.start()
         try:
-            end = job(pump.take)
+            job(pump.take)
         finally:
             pump.stop()
         end()

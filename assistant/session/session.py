@@ -130,9 +130,8 @@ class Session:
     def aside(self, work: Callable[[], object]) -> None:
         """Do some short work beside the tasks, without making the caller wait."""
 
-        def job(_emit: Sink) -> Callable[[], None]:
+        def job(_emit: Sink) -> None:
             work()
-            return lambda: None
 
         self._runner.start(job, lambda _events: None)
 
@@ -141,17 +140,17 @@ class Session:
             if cancel is self._cancel:
                 self.dispatch(action)
 
-        def job(emit: Sink) -> Callable[[], None]:
+        outcomes: list[Finished | JobFailed] = []
+
+        def job(emit: Sink) -> None:
             self._save(task)
-            outcome = self._outcome(task, self._tools(emit, cancel))
+            outcomes.append(self._outcome(task, self._tools(emit, cancel)))
 
-            def end() -> None:
-                tell(outcome)
-                self._save(task)
+        def end() -> None:
+            tell(outcomes[0])
+            self._save(task)
 
-            return end
-
-        self._runner.start(job, lambda events: tell(Told(events=events)))
+        self._runner.start(job, lambda events: tell(Told(events=events)), end)
 
     def _save(self, task: Task) -> None:
         """Save the state, also before a task in case it never ends; detection alone does not replace a saved setup."""

@@ -20,6 +20,7 @@ from assistant.session.state import (
     Installed,
     Mended,
     Outcome,
+    Page,
     Phase,
     Planned,
     Result,
@@ -57,7 +58,7 @@ INSTALLED = (*PREPARED, *done(Task.INSTALL, Installed(environment=MADE)))
 def test_a_task_that_begins_takes_the_stage() -> None:
     """Beginning a task shows its step as running, with an empty log."""
     state = after(Begin(task=Task.DETECT))
-    assert (state.running, state.current, state.status(Step.DETECT).phase) == (Task.DETECT, Step.DETECT, Phase.RUNNING)
+    assert (state.running, state.page, state.status(Step.DETECT).phase) == (Task.DETECT, Page.SETUP, Phase.RUNNING)
 
 
 def test_a_second_press_is_harmless() -> None:
@@ -107,7 +108,7 @@ def test_a_simulation_lays_the_real_setup_aside() -> None:
     real = after(*INSTALLED)
     state = after(Simulate(machine="one"), *DETECTED, Simulate(machine="two"), state=real)
     assert (state.machine, state.detection, state.environment) == ("two", None, None)
-    assert after(Simulate(machine=""), state=state) == replace(real, current=Step.DETECT)
+    assert after(Simulate(machine=""), state=state) == replace(real, page=Page.SETUP)
     assert after(Simulate(machine=""), state=State(machine="one")) == State()
 
 
@@ -156,11 +157,11 @@ def test_a_plan_that_does_not_exist_is_not_chosen() -> None:
     assert reduce(state, Choose(index=9)) is state
 
 
-def test_a_locked_step_is_not_shown() -> None:
-    """Nobody gets ahead of the setup; going back is always possible."""
-    state = after(*PLANNED)
-    assert reduce(state, Show(step=Step.EXPORT)) is state
-    assert reduce(state, Show(step=Step.DETECT)).current is Step.DETECT
+def test_every_page_can_be_shown_at_any_time() -> None:
+    """Looking at another page changes nothing else, whatever runs."""
+    state = replace(after(*PLANNED), running=Task.PREPARE)
+    for page in Page:
+        assert reduce(state, Show(page=page)) == replace(state, page=page)
 
 
 def test_a_failure_is_told_and_may_be_tried_again() -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import re
+import zipfile
 from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
@@ -19,16 +21,18 @@ from assistant.machines import load
 from assistant.model.event import JobFailed, LogLine, Progress, Step
 from assistant.model.finding import Diagnosis, Finding, Remedy, Severity
 from assistant.model.machine import Detection, Evidence, Gpu, Machine, Vendor
-from assistant.model.plan import Backend, Plan, Planning, Rejection, Request
+from assistant.model.plan import Backend, Plan, Planning, Rejection
 from assistant.model.record import replace
 from assistant.model.report import Check, Environment, Report, Status
-from assistant.session.actions import Paste, Show, Simulate, Told, Wish
+from assistant.session.actions import Paste, Show, Simulate, Told
 from assistant.session.runner import InlineRunner
 from assistant.session.session import Session
-from assistant.session.state import Phase, State, StepStatus, Task
+from assistant.session.state import Page, Phase, State, StepStatus, Task
 from assistant.session.store import Store
 from assistant.wizard.app import SetupWizard
+from assistant.wizard.head import Offer
 from assistant.wizard.page import file_of
+from assistant.wizard.panels import PAGES
 
 HOSTILE = '<img src=x onerror="alert(1)"><script>alert(2)</script>'
 MACHINE = "linux-arch-rx6700xt-directml"
@@ -44,8 +48,9 @@ class NoHost(Host):
 
 @pytest.fixture
 def wizard() -> Iterator[SetupWizard]:
-    """Give a wizard on a recorded machine."""
-    shown = SetupWizard(Session(NoHost(), InlineRunner(), state=State(machine=MACHINE)))
+    """Give a wizard on a recorded machine, which was looked at and planned for."""
+    shown = SetupWizard(Session(NoHost(), InlineRunner(), state=State(machine=MACHINE), guided=True))
+    shown.session.begin(Task.DETECT)
     yield shown
     shown.close()
 
@@ -56,26 +61,27 @@ def html_of(widget: widgets.Widget) -> str:
     return own + "".join(html_of(child) for child in getattr(widget, "children", ()))
 
 
+def offer_of(shown: SetupWizard) -> Offer:
+    """Find the offer to go on with a saved setup."""
+    return shown._pages[Page.SETUP].offer
+
+
 def test_the_wizard_says_the_same_in_every_run(wizard: SetupWizard) -> None:
     """A notebook that shows it compares equal to its last execution."""
     assert repr(wizard) == "SetupWizard()"
 
 
-def test_a_recorded_machine_is_detected_and_planned_for(wizard: SetupWizard) -> None:
-    """Two presses lead from the recording to a ROCm plan, and a third is refused with a reason."""
-    wizard.session.begin(Task.DETECT)
+def test_a_recorded_machine_is_looked_at_and_planned_for_by_itself(wizard: SetupWizard) -> None:
+    """The recording leads to a ROCm plan without a press; installing is refused with a reason."""
     assert "RX 6700 XT" in html_of(wizard)
-    wizard.press("main")
-    assert wizard.stepper.current == "plan"
-    assert "ROCM" in html_of(wizard)
-    assert ("main", "Continue", False) in wizard.buttons.buttons
-    assert "nothing can be installed" in str(wizard.buttons.why)
+    assert wizard.session.state.plan.backend is Backend.ROCM
+    assert wizard.foot.buttons[0] == ("main", "Install", False)
+    assert "nothing can be installed" in str(wizard.foot.note)
 
 
 def test_a_fact_can_be_set_and_taken_back(wizard: SetupWizard) -> None:
     """What the user sets replaces what was found, is marked as his, and can be taken back."""
-    wizard.session.begin(Task.DETECT)
-    fact = wizard._panels[Step.DETECT].fact
+    fact = wizard._pages[Page.SETUP].fact
     fact.value = "gpus[0].gfx=gfx1100"
     assert "set by you" in html_of(wizard)
     assert wizard.session.state.detection.machine.gpus[0].gfx == "gfx1100"
@@ -84,42 +90,29 @@ def test_a_fact_can_be_set_and_taken_back(wizard: SetupWizard) -> None:
 
 
 def test_a_fact_that_does_not_exist_is_named(wizard: SetupWizard) -> None:
-    """A slip of the pen becomes a sentence in the panel."""
-    wizard.session.begin(Task.DETECT)
-    wizard._panels[Step.DETECT].fact.value = "nvidia_drivr=580"
+    """A slip of the pen becomes a sentence on the page."""
+    wizard._pages[Page.SETUP].fact.value = "nvidia_drivr=580"
     assert "nvidia_drivr" in html_of(wizard)
 
 
-def test_a_click_on_a_step_shows_it(wizard: SetupWizard) -> None:
-    """The stepper's message leads back, and nothing is lost."""
-    wizard.session.begin(Task.DETECT)
-    wizard.press("main")
-    wizard.stepper._handle_custom_msg({"show": "detect"}, [])
-    assert wizard.stepper.current == "detect"
-    assert wizard.session.state.planning is not None
-
-
-def test_a_message_that_names_no_step_changes_nothing(wizard: SetupWizard) -> None:
-    """A front end of another version cannot break the wizard."""
+def test_a_click_in_the_head_shows_another_page(wizard: SetupWizard) -> None:
+    """Going there and back loses nothing."""
     before = wizard.session.state
-    for message in ({}, {"show": "nowhere"}, {"show": 3}, {"press": "nothing"}, {"press": 3, "offer": []}, "text"):
-        wizard.stepper._handle_custom_msg(message, [])
-        wizard.buttons._handle_custom_msg(message, [])
+    wizard.head._handle_custom_msg({"page": "wrong"}, [])
+    assert wizard.head.page == "wrong"
+    assert wizard.foot.buttons[0] == ("main", "Find the cause", True)
+    wizard.head._handle_custom_msg({"page": "setup"}, [])
     assert wizard.session.state == before
 
 
-def test_a_pasted_log_is_diagnosed(wizard: SetupWizard) -> None:
-    """A log pasted at any time after detection gets its cause and a way out; an unknown one says so."""
-    wizard.session.begin(Task.DETECT)
-    wizard.session.dispatch(Show(step=Step.DIAGNOSE))
-    panel = wizard._panels[Step.DIAGNOSE]
-    panel.log.value = "OSError: libd3d12.so: cannot open shared object file: No such file or directory"
-    panel.find.click()
-    assert wizard.session.state.diagnoses[0].key == "directml-on-native-linux"
-    assert "ptsa-way" in html_of(wizard)
-    panel.log.value = "all is well"
-    panel.find.click()
-    assert wizard.session.state.diagnoses == ()
+def test_a_message_that_means_nothing_changes_nothing(wizard: SetupWizard) -> None:
+    """A front end of another version cannot break the wizard."""
+    before = wizard.session.state
+    for message in ({}, {"page": "nowhere"}, {"page": 3}, {"press": "nothing"}, {"press": 3, "offer": []}, "text"):
+        wizard.head._handle_custom_msg(message, [])
+        wizard.foot._handle_custom_msg(message, [])
+    wizard.head._handle_custom_msg({"language": "xx"}, [])
+    assert wizard.session.state == before
 
 
 def hostile_state(folder: Path) -> State:
@@ -195,19 +188,17 @@ class Tags(HTMLParser):
             self.found.append(tag)
 
 
-@pytest.mark.parametrize("environment", [True, False], ids=["installed", "agreed"])
-def test_hostile_text_is_shown_as_text(tmp_path: Path, *, environment: bool) -> None:
+@pytest.mark.parametrize("phase", [Phase.DONE, Phase.FAILED, Phase.READY])
+def test_hostile_text_is_shown_as_text(tmp_path: Path, phase: Phase) -> None:
     """Whatever comes from outside is escaped wherever it is shown, in cards, pictures and links too."""
     state = hostile_state(tmp_path)
-    phase = StepStatus(phase=Phase.DONE) if environment else state.status(Step.INSTALL)
-    shown = SetupWizard(
-        Session(NoHost(), InlineRunner(), state=replace(state, statuses={**state.statuses, Step.INSTALL: phase}))
-    )
-    for step in Step:
-        shown.session.dispatch(Show(step=step))
+    statuses = {step: replace(status, phase=phase) for step, status in state.statuses.items()}
+    shown = SetupWizard(Session(NoHost(), InlineRunner(), state=replace(state, statuses=statuses)))
+    for page in PAGES:
+        shown.session.dispatch(Show(page=page))
         text = html_of(shown)
-        assert "&lt;img" in text
         assert Tags(text).found == []
+        assert "&lt;img" in text or phase is not Phase.DONE
     shown.close()
 
 
@@ -218,8 +209,8 @@ def test_hostile_text_of_a_saved_setup_is_shown_as_text(tmp_path: Path) -> None:
     host = ReplayHost(load(MACHINE))
     shown = SetupWizard(Session(host, InlineRunner(), store, sources=Sources(host, offline=True)))
     shown.session.begin(Task.DETECT)
-    assert "another machine" in shown.offers.text.value
-    assert "&lt;img" in shown.offers.text.value
+    assert "another machine" in offer_of(shown).text.value
+    assert "&lt;img" in offer_of(shown).text.value
     assert Tags(html_of(shown)).found == []
     shown.close()
 
@@ -232,13 +223,24 @@ def test_the_sign_of_hostile_text_would_be_seen() -> None:
 
 def test_a_finished_installation_names_its_kernel() -> None:
     """The user learns where the environment is and under which name JupyterLab offers it."""
-    done = StepStatus(phase=Phase.DONE)
-    environment = Environment(path="/somewhere/env", python="/somewhere/env/bin/python", kernel="torch-cpu-2.13.0")
-    state = State(current=Step.INSTALL, environment=environment, statuses={Step.INSTALL: done})
-    shown = SetupWizard(Session(NoHost(), InlineRunner(), state=state))
+    shown = SetupWizard(Session(NoHost(), InlineRunner(), state=finished()))
     assert "/somewhere/env" in html_of(shown)
     assert "torch-cpu-2.13.0" in html_of(shown)
+    assert shown.foot.buttons[0] == ("main", "Open a notebook with it", True)
     shown.close()
+
+
+def finished() -> State:
+    """Give the state of a setup that was gone through to its end."""
+    plan = Plan(backend=Backend.CPU, variant="cpu", torch="2.13.0", python="3.12")
+    report = Report(device="cpu", checks=(Check(key="matmul", status=Status.PASSED, seconds=0.1, error=0.0),))
+    return State(
+        detection=Detection(machine=Machine(os="linux")),
+        planning=Planning(choice=plan, plans=(plan,)),
+        environment=Environment(path="/somewhere/env", python="/somewhere/env/bin/python", kernel="torch-cpu-2.13.0"),
+        report=report,
+        statuses={step: StepStatus(phase=Phase.DONE) for step in Step if step is not Step.EXPORT},
+    )
 
 
 def test_exported_files_are_offered_as_downloads(tmp_path: Path) -> None:
@@ -246,7 +248,7 @@ def test_exported_files_are_offered_as_downloads(tmp_path: Path) -> None:
     (tmp_path / "report.md").write_text("# Report & more")
     (tmp_path / "plot.png").write_bytes(b"PNG\0")
     state = State(
-        current=Step.EXPORT,
+        page=Page.EXPORT,
         exported=(str(tmp_path / "report.md"), str(tmp_path / "gone.md"), str(tmp_path / "plot.png")),
         statuses={Step.EXPORT: StepStatus(phase=Phase.DONE)},
     )
@@ -261,6 +263,11 @@ def test_exported_files_are_offered_as_downloads(tmp_path: Path) -> None:
     page = file_of(state, "setup.html")
     assert page is not None
     assert page[1].startswith(b"<!doctype html>")
+    pack = file_of(state, "configuration.zip")
+    assert pack is not None
+    with zipfile.ZipFile(io.BytesIO(pack[1])) as opened:
+        assert opened.read("report.md") == b"# Report & more"
+        assert sorted(opened.namelist()) == ["plot.png", "report.md"]
     for key in ("1", "3", "-1", str(tmp_path / "report.md"), "../report.md"):
         assert file_of(state, key) is None
     shown.close()
@@ -274,8 +281,8 @@ def test_no_recorded_machine_can_be_installed_for(name: str) -> None:
     shown.session.watch(lambda _old, new: begun.append(new.running))
     shown.session.begin(Task.DETECT)
     for task in Task:
-        for step in Step:
-            shown.session.dispatch(Show(step=step))
+        for page in PAGES:
+            shown.session.dispatch(Show(page=page))
             shown.press("main")
             shown.session.begin(task)
     assert set(begun) <= {None, Task.DETECT, Task.PLAN, Task.DIAGNOSE}
@@ -287,45 +294,43 @@ def test_coming_back_from_a_simulation_finds_the_setup_as_it_was() -> None:
     """The machine at hand is neither looked at nor planned for again."""
     host = ReplayHost(load(MACHINE))
     shown = SetupWizard(Session(host, InlineRunner(), sources=Sources(host, offline=True)))
-    shown.session.begin(Task.DETECT)
-    shown.press("main")
+    for task in (Task.DETECT, Task.PLAN):
+        shown.session.begin(task)
     real = shown.session.state
     shown.session.dispatch(Simulate(machine="macos14-m1"))
     shown.session.dispatch(Simulate(machine=""))
-    assert shown.session.state == replace(real, current=Step.DETECT)
+    assert shown.session.state == real
     shown.close()
 
 
-def test_a_press_that_saw_other_words_does_nothing(wizard: SetupWizard) -> None:
+def test_a_press_that_saw_other_words_does_nothing() -> None:
     """Of twenty quick clicks only the first counts: the others meant a button that says another thing by now."""
-    wizard.session.begin(Task.DETECT)
-    seen = wizard.buttons.offer
+    shown = SetupWizard(Session(NoHost(), InlineRunner(), state=replace(finished(), page=Page.WRONG)))
+    begun: list[Task | None] = []
+    shown.session.watch(lambda _old, new: begun.append(new.running))
+    shown.head._handle_custom_msg({"page": "setup"}, [])
+    shown.head._handle_custom_msg({"page": "wrong"}, [])
+    seen = shown.foot.offer
+    shown.head._handle_custom_msg({"page": "export"}, [])
+    assert shown.foot.offer != seen
     for _click in range(20):
-        wizard.buttons._handle_custom_msg({"press": "main", "offer": seen}, [])
-    assert wizard.stepper.current == "plan"
-    assert wizard.buttons.offer != seen
+        shown.foot._handle_custom_msg({"press": "main", "offer": seen}, [])
+    assert set(begun) == {None}
+    shown.close()
 
 
 def test_the_language_is_switched_without_losing_anything(wizard: SetupWizard) -> None:
-    """Results, what was typed and the place in the setup stay; every word is Chinese, and English again after."""
-    wizard.session.begin(Task.DETECT)
-    wizard.press("main")
-    wizard.session.dispatch(Show(step=Step.DIAGNOSE))
-    wizard._panels[Step.DIAGNOSE].log.value = "typed"
-    wizard.session.dispatch(Show(step=Step.PLAN))
+    """Results and the page stay; every word is Chinese, and English again after."""
     before, english = wizard.session.state, html_of(wizard)
     try:
-        wizard.language.value = "zh_CN"
+        wizard.head._handle_custom_msg({"language": "zh_CN"}, [])
         chinese, state = html_of(wizard), wizard.session.state
-        assert wizard.stepper.language == "zh-CN"
-        assert wizard.buttons.buttons[0] == ("back", "上一步", True)
+        assert wizard.head.language == "zh_CN"
+        assert wizard.foot.buttons[0][1] == "安装"
         assert "包含适用于" in chinese
-        assert (state.current, state.statuses, state.chosen) == (before.current, before.statuses, before.chosen)
-        wizard.session.dispatch(Show(step=Step.DIAGNOSE))
-        assert wizard._panels[Step.DIAGNOSE].log.value == "typed"
-        wizard.session.dispatch(Show(step=Step.PLAN))
+        assert state == before
     finally:
-        wizard.language.value = "en"
+        wizard.head._handle_custom_msg({"language": "en"}, [])
     assert html_of(wizard) == english
     assert wizard.session.state == before
 
@@ -362,8 +367,8 @@ def test_another_language_draws_again_and_does_nothing_again(tmp_path: Path, *, 
     shown.session.listen(events.append)
     try:
         shown.speak("zh_CN")
-        for step, words in ((Step.PLAN, "包含适用于"), (Step.INSTALL, "/elsewhere"), (Step.DIAGNOSE, "DirectML")):
-            shown.session.dispatch(Show(step=step))
+        for page, words in ((Page.SETUP, "/elsewhere"), (Page.WRONG, "DirectML")):
+            shown.session.dispatch(Show(page=page))
             drawn = html_of(shown)
             assert words in drawn
             assert not re.search(r"holds code for|permission to write|cannot open", drawn.replace(state.pasted, ""))
@@ -371,7 +376,7 @@ def test_another_language_draws_again_and_does_nothing_again(tmp_path: Path, *, 
         shown.speak("en")
         shown.close()
     assert (host.asked, events) == (asked, [])
-    assert replace(shown.session.state, current=state.current, log_file=state.log_file) == state
+    assert replace(shown.session.state, page=state.page, log_file=state.log_file) == state
 
 
 def test_a_saved_setup_of_another_machine_is_told_and_can_be_dropped(tmp_path: Path) -> None:
@@ -383,11 +388,11 @@ def test_a_saved_setup_of_another_machine_is_told_and_can_be_dropped(tmp_path: P
     session.begin(Task.PLAN)
     shown = SetupWizard(Session(second, InlineRunner(), store, sources=Sources(second, offline=True)))
     shown.session.begin(Task.DETECT)
-    assert "another machine" in shown.offers.text.value
-    assert "RTX 4090" in shown.offers.text.value
-    assert "ptsa-hidden" in shown.offers.resume._dom_classes
-    shown.offers.drop.click()
-    assert "ptsa-hidden" in shown.offers._dom_classes
+    assert "another machine" in offer_of(shown).text.value
+    assert "RTX 4090" in offer_of(shown).text.value
+    assert "ptsa-hidden" in offer_of(shown).resume._dom_classes
+    offer_of(shown).drop.click()
+    assert "ptsa-hidden" in offer_of(shown)._dom_classes
     assert store.read() is None
     shown.close()
 
@@ -400,60 +405,43 @@ def test_a_saved_setup_of_this_machine_is_gone_on_with(tmp_path: Path) -> None:
     session.begin(Task.PLAN)
     shown = SetupWizard(Session(host, InlineRunner(), store, sources=Sources(host, offline=True)))
     shown.session.begin(Task.DETECT)
-    assert "got as far as Install" in shown.offers.text.value
-    shown.offers.resume.click()
-    assert shown.session.state.current is Step.INSTALL
+    shown.session.begin(Task.PLAN)
+    assert "got as far as Install" in offer_of(shown).text.value
+    offer_of(shown).resume.click()
     assert shown.session.state.plan == session.state.plan
-    assert "ptsa-hidden" in shown.offers._dom_classes
+    assert "ptsa-hidden" in offer_of(shown)._dom_classes
     shown.close()
 
 
-def test_stale_steps_are_told_by_word_and_sign(wizard: SetupWizard) -> None:
-    """Another answer marks what rested on it, in the stepper and in the panel; the old plan stays in sight."""
-    wizard.session.begin(Task.DETECT)
-    wizard.press("main")
-    wizard.session.dispatch(Wish(request=Request(backend=Backend.CPU)))
-    assert wizard.stepper.phases[1] == ("stale", "to repeat")
-    assert wizard.stepper.words["signs"]["stale"]
-    assert "should be repeated" in html_of(wizard)
-    assert "PyTorch" in html_of(wizard)
+def test_another_answer_makes_another_plan_by_itself(wizard: SetupWizard) -> None:
+    """What rested on the old answer is made anew without a press."""
+    assert wizard.session.state.plan.backend is Backend.ROCM
+    wizard._pages[Page.SETUP].backend.value = "cpu"
+    assert wizard.session.state.plan.backend is Backend.CPU
+    assert "for your processor" in html_of(wizard)
 
 
-def test_nightly_builds_are_asked_for_in_the_plan_step(tmp_path: Path) -> None:
+def test_nightly_builds_are_asked_for_on_the_page(tmp_path: Path) -> None:
     """The choice becomes a wish; the plan that follows is last night's build, and says what that is."""
     host = ReplayHost(load("macos15-m3max"))
     session = Session(host, InlineRunner(), Store(tmp_path), sources=Sources(host, offline=True))
     shown = SetupWizard(session)
     session.begin(Task.DETECT)
     session.begin(Task.PLAN)
-    panel = shown._panels[Step.PLAN]
-    panel.builds.value = True
+    shown._pages[Page.SETUP].builds.value = True
     session.begin(Task.PLAN)
     assert session.state.plan.variant == "nightly/cpu"
-    session.dispatch(Show(step=Step.PLAN))
     assert "A nightly build is made each night" in html_of(shown)
-    shown.close()
-
-
-def test_every_step_says_what_was_found_what_will_happen_and_what_can_be_changed(tmp_path: Path) -> None:
-    """The three questions are answered under headings of their own."""
-    shown = SetupWizard(Session(NoHost(), InlineRunner(), state=replace(hostile_state(tmp_path), report=None)))
-    for step in Step:
-        shown.session.dispatch(Show(step=step))
-        text = html_of(shown)
-        assert "What you can change" in text
-        assert "What w" in text or "What fits" in text
     shown.close()
 
 
 def test_a_closed_wizard_leaves_nothing_behind(wizard: SetupWizard) -> None:
     """Running the cell again does not pile up models in the kernel; what widgets share stays."""
     before = set(_instances)
-    shown = SetupWizard(Session(NoHost(), InlineRunner(), state=State(machine=MACHINE)))
+    shown = SetupWizard(Session(NoHost(), InlineRunner(), state=State(machine=MACHINE), guided=True))
     shown.session.begin(Task.DETECT)
-    shown.press("main")
-    shown.language.value = "zh_CN"
-    shown.language.value = "en"
+    shown.speak("zh_CN")
+    shown.speak("en")
     assert len(set(_instances) - before) < 60
     shown.close()
     left = {type(_instances[key]).__name__ for key in set(_instances) - before}
@@ -463,11 +451,11 @@ def test_a_closed_wizard_leaves_nothing_behind(wizard: SetupWizard) -> None:
 
 def test_a_lively_download_sends_a_message_per_percent() -> None:
     """A thousand steps of progress become a hundred for the browser, and the last one is told."""
-    shown = SetupWizard(Session(NoHost(), InlineRunner(), state=State(running=Task.DETECT)))
+    shown = SetupWizard(Session(NoHost(), InlineRunner(), state=State(running=Task.INSTALL)))
     told: list[object] = []
-    shown.stepper.observe(lambda change: told.append(change["new"]["share"]), "progress")
+    shown.foot.observe(lambda change: told.append(change["new"]["share"]), "progress")
     for number in range(1001):
-        progress = Progress(step=Step.DETECT, text="", done=number, total=1000, unit="packages")
+        progress = Progress(step=Step.INSTALL, text="", done=number, total=1000, unit="packages")
         shown.session.dispatch(Told(events=(progress,)))
     assert 100 <= len(told) < 400
     assert told[-1] == 100

@@ -23,15 +23,18 @@ from assistant.model.report import Check, Environment, Report, Status
 from assistant.session.actions import Paste, SetFact, Show, Told
 from assistant.session.runner import InlineRunner
 from assistant.session.session import Session
-from assistant.session.state import Phase, State, StepStatus, Task
+from assistant.session.state import Page, Phase, State, StepStatus, Task
 from assistant.session.store import Store
 from assistant.wizard.app import SetupWizard
+from assistant.wizard.panels import PAGES
+from assistant.wizard.shared_widgets import Fold
 
 ASSISTANT = Path(__file__).parents[2] / "assistant"
 MACHINES = ["linux-mint22-laptop-780m-rtx4070", "windows11-rx7800xt", "macos14-m1", "linux-debian12-cpu-container"]
 # Names that are the same in every language, and what stands in a hint as an example to type.
 NAMES = {"PyTorch", "Python", "ROCm", "GB", "MB", "NVIDIA", "English", "SetupWizard", "torch", "CPU", "CUDA", "ROCM"}
 NAMES |= {"ms", "XPU", "MPS", "DIRECTML", "PyPI", "nvidia", "driver", "model"}
+NAMES |= {*LATIN_WORD.findall(str(Path.cwd())), "pytorch", "configuration"}  # the folder for the files
 DONE = StepStatus(phase=Phase.DONE)
 
 
@@ -76,29 +79,33 @@ def texts_of(widget: widgets.Widget) -> Iterator[str]:
     if isinstance(widget, widgets.HTML):
         yield from Texts(widget.value).found
     yield from (getattr(widget, name, "") for name in ("description", "placeholder"))
-    yield from (str(option[0]) for option in getattr(widget, "options", ()))
+    if isinstance(widget, Fold):
+        yield widget.title
+    for option in getattr(widget, "options", ()):
+        yield from (option["title"], option["lead"]) if isinstance(option, dict) else [str(option[0])]
     for child in getattr(widget, "children", ()):
         yield from texts_of(child)
 
 
 def said_by(shown: SetupWizard) -> list[str]:
-    """Give every text in sight, the stepper's included."""
-    stepper = shown.stepper
+    """Give every text in sight, those of head and foot included."""
+    head, foot = shown.head, shown.foot
     own = [
-        stepper.status,
-        *(words for words in stepper.words.values() if isinstance(words, str)),
-        *(words for _key, words in (*stepper.steps, *stepper.phases)),
-        *(words for _name, words, _able in shown.buttons.buttons),
-        *Texts(shown.buttons.why).found,
+        head.status,
+        *head.words.values(),
+        *foot.words.values(),
+        *(words for _key, words in head.links),
+        *(words for _name, words, _able in foot.buttons),
+        *Texts(foot.note).found,
     ]
-    return [*own, stepper.progress["text"], stepper.progress["figures"], *texts_of(shown)]
+    return [*own, foot.progress["text"], foot.progress["figures"], *texts_of(shown)]
 
 
 def walked(shown: SetupWizard) -> set[str]:
-    """Show every step and gather what is said."""
+    """Show every page and gather what is said."""
     found: set[str] = set()
-    for step in Step:
-        shown.session.dispatch(Show(step=step))
+    for page in PAGES:
+        shown.session.dispatch(Show(page=page))
         found |= set(said_by(shown))
     return found
 
@@ -183,7 +190,7 @@ def test_no_word_of_work_and_failure_escapes(tmp_path: Path) -> None:
     for seen in (host, ReplayHost(load("macos14-m1"))):
         shown = SetupWizard(Session(seen, InlineRunner(), store, sources=Sources(seen, offline=True)))
         shown.session.begin(Task.DETECT)
-        assert "ptsa-hidden" not in shown.offers._dom_classes
+        assert "ptsa-hidden" not in shown._pages[Page.SETUP].offer._dom_classes
         known = replace(shown.session.state, log=(to_json(whole(session.state)),))
         assert strange(told | set(said_by(shown)), known) == set()
         shown.close()

@@ -1,0 +1,130 @@
+"""A guided setup goes on by itself as far as it only reads, and anew where an answer changes."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+import pytest
+
+from assistant.host.recording import ReplayHost
+from assistant.install import Sources
+from assistant.machines import load
+from assistant.model.event import JobFailed, Sink, Step
+from assistant.model.machine import Detection, Machine
+from assistant.model.plan import Backend, Plan, Planning, Request
+from assistant.model.record import replace
+from assistant.model.report import Environment
+from assistant.session.actions import Finished, Simulate, Wish
+from assistant.session.reducer import following, reduce
+from assistant.session.runner import End, InlineRunner, Job
+from assistant.session.session import Session
+from assistant.session.state import Detected, Installed, Phase, Planned, State, StepStatus, Task
+
+MACHINE = "linux-arch-rx6700xt-directml"
+PLAN = Plan(backend=Backend.CPU, variant="cpu", torch="2.13.0", python="3.12")
+FOUND = Detected(detection=Detection(machine=Machine(os="linux")))
+PLANNED = Planned(planning=Planning(choice=PLAN, plans=(PLAN,)))
+MADE = Installed(environment=Environment(path="/env", python="/env/bin/python"))
+
+
+def ended(state: State, task: Task, result: object) -> State:
+    """Give the state after a task that ended well."""
+    return reduce(replace(state, running=task), Finished(task=task, result=result))
+
+
+def test_looking_choosing_and_resolving_follow_one_another() -> None:
+    """What only reads needs no press; the installation does, and its proof follows it."""
+    state = State()
+    assert following(state) is Task.DETECT
+    state = ended(state, Task.DETECT, FOUND)
+    assert following(state) is Task.PLAN
+    state = ended(state, Task.PLAN, PLANNED)
+    assert following(state) is Task.PREPARE
+    assert following(replace(state, running=Task.PREPARE)) is None
+    state = ended(state, Task.INSTALL, MADE)
+    assert following(state) is Task.VERIFY
+
+
+@pytest.mark.parametrize("step", [Step.DETECT, Step.PLAN, Step.INSTALL, Step.VERIFY])
+def test_nothing_goes_on_after_a_failure(step: Step) -> None:
+    """It would fail again and again: the user decides."""
+    state = ended(ended(ended(State(), Task.DETECT, FOUND), Task.PLAN, PLANNED), Task.INSTALL, MADE)
+    assert following(reduce(state, JobFailed(step=step, message="No."))) is None
+
+
+def test_a_verification_that_was_asked_for_again_is_not_begun_by_itself() -> None:
+    """To measure everything takes a minute and is somebody's decision."""
+    state = ended(ended(ended(State(), Task.DETECT, FOUND), Task.PLAN, PLANNED), Task.INSTALL, MADE)
+    stale = {**state.statuses, Step.VERIFY: StepStatus(phase=Phase.STALE)}
+    assert following(replace(state, statuses=stale)) is None
+
+
+def test_a_simulation_is_planned_for_and_nothing_more() -> None:
+    """No package is resolved for a machine that is not there."""
+    state = ended(ended(State(machine=MACHINE), Task.DETECT, FOUND), Task.PLAN, PLANNED)
+    assert following(state) is None
+
+
+def test_one_look_leads_to_a_plan() -> None:
+    """A guided session that is begun ends with its plan, and one that is not stops after the task."""
+    host = ReplayHost(load(MACHINE))
+    for guided in (True, False):
+        session = Session(host, InlineRunner(), sources=Sources(host, offline=True), guided=guided)
+        session.dispatch(Simulate(machine=MACHINE))
+        if not guided:
+            session.begin(Task.DETECT)
+        assert (session.state.plan is not None) is guided
+        assert session.state.detection is not None
+
+
+class Held:
+    """Runs jobs on threads that wait until they are let go."""
+
+    def __init__(self) -> None:
+        self.jobs: list[tuple[Job, Callable[..., None], End]] = []
+
+    def start(self, job: Job, deliver: Callable[..., None], end: End) -> None:
+        """Keep the job for later."""
+        self.jobs.append((job, deliver, end))
+
+    def let_go(self, number: int) -> None:
+        """Run a job to its end on a thread of its own."""
+
+        def work() -> None:
+            def sink(event: object) -> None:
+                self.jobs[number][1]((event,))
+
+            emit: Sink = sink
+            self.jobs[number][0](emit)
+            self.jobs[number][2]()
+
+        thread = threading.Thread(target=work)
+        thread.start()
+        thread.join()
+
+
+def test_a_wish_gives_up_what_only_reads_and_counts_at_once() -> None:
+    """What the task given up still reports is heard by nobody; the setup is looked through anew."""
+    host, runner = ReplayHost(load(MACHINE)), Held()
+    session = Session(host, runner, sources=Sources(host, offline=True), guided=True)
+    session.begin(Task.DETECT)
+    runner.let_go(0)
+    assert session.state.running is Task.PLAN
+    session.dispatch(Wish(request=Request(backend=Backend.CPU)))
+    assert session.state.running is Task.PLAN
+    assert session.state.request.backend is Backend.CPU
+    runner.let_go(1)
+    assert session.state.planning is None
+    runner.let_go(2)
+    assert session.state.plan is not None
+    assert session.state.plan.backend is Backend.CPU
+
+
+def test_a_wish_waits_for_nothing_that_writes() -> None:
+    """While something is installed an answer changes nothing."""
+    state = replace(ended(State(), Task.DETECT, FOUND), running=Task.INSTALL)
+    session = Session(ReplayHost(load(MACHINE)), Held(), state=state, guided=True)
+    session.dispatch(Wish(request=Request(backend=Backend.CPU)))
+    assert session.state.request.backend is None
+    assert session.state.running is Task.INSTALL

@@ -1,0 +1,118 @@
+"""What the setup's page shows and its footer offers in each state."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from assistant.host.recording import ReplayHost
+from assistant.i18n import render
+from assistant.machines import load
+from assistant.model.event import JobFailed, Step
+from assistant.model.machine import Detection, Machine
+from assistant.model.plan import Backend, Plan, Planning
+from assistant.model.record import replace
+from assistant.model.report import Check, Environment, Report, Status
+from assistant.session.actions import Answer, Asked, Begin, Finished, Show
+from assistant.session.reducer import reduce
+from assistant.session.runner import InlineRunner
+from assistant.session.session import Session
+from assistant.session.state import Detected, Installed, Page, Phase, Planned, Result, State, StepStatus, Task, Verified
+from assistant.wizard.footer import OpenNotebook
+from assistant.wizard.panels.base import working
+from assistant.wizard.panels.setup import SetupPage
+from assistant.wizard.stage import Stage, repeated, stage
+
+PLAN = Plan(backend=Backend.CPU, variant="cpu", torch="2.13.0", python="3.12")
+FOUND = Detected(detection=Detection(machine=Machine(os="linux")))
+PLANNED = Planned(planning=Planning(choice=PLAN, plans=(PLAN,)))
+MADE = Installed(environment=Environment(path="/env", python="/env/bin/python"))
+PROVED = Verified(report=Report(device="cpu", checks=(Check(key="matmul", status=Status.PASSED, error=0.0),)))
+PREPARED = "linux-ubuntu2404-rtx4090"
+
+
+@pytest.fixture
+def page() -> Iterator[SetupPage]:
+    """Give the setup's page; it is asked what it would offer, and nothing is drawn."""
+    host = ReplayHost(load(PREPARED))
+    made = SetupPage(Session(host, InlineRunner()))
+    yield made
+    made.close()
+
+
+def after(*tasks: tuple[Task, Result], machine: str = "") -> State:
+    """Give the state after tasks that ended well."""
+    state = State(machine=machine)
+    for task, result in tasks:
+        begun = replace(state, running=task)
+        state = reduce(begun, Finished(task=task, result=result))
+    return state
+
+
+PLANNED_FOR = ((Task.DETECT, FOUND), (Task.PLAN, PLANNED))
+WHOLE = (*PLANNED_FOR, (Task.INSTALL, MADE), (Task.VERIFY, PROVED))
+
+
+def test_the_five_views_follow_from_the_state() -> None:
+    """Looking until there is a plan, ready to agree, working, done with a report, failed with a way to try again."""
+    assert stage(State()) is Stage.LOOKING
+    assert stage(after((Task.DETECT, FOUND))) is Stage.LOOKING
+    assert stage(after(*PLANNED_FOR)) is Stage.READY
+    assert stage(replace(after(*PLANNED_FOR), running=Task.PREPARE)) is Stage.READY
+    assert stage(replace(after(*PLANNED_FOR), running=Task.INSTALL)) is Stage.WORKING
+    assert stage(after(*WHOLE[:3])) is Stage.READY  # the verification begins at once
+    assert stage(after(*WHOLE)) is Stage.DONE
+    assert stage(replace(after(*WHOLE), running=Task.VERIFY)) is Stage.WORKING
+
+
+@pytest.mark.parametrize("step", [Step.DETECT, Step.PLAN, Step.INSTALL, Step.VERIFY])
+def test_what_failed_can_be_tried_again(step: Step, page: SetupPage) -> None:
+    """The main button says so and does it; beside it the cause can be looked for."""
+    state = reduce(after(*WHOLE), JobFailed(step=step, message="No."))
+    assert stage(state) is Stage.FAILED
+    offered = page.footer(state)
+    assert offered.label == "Try again"
+    assert offered.actions == (Begin(task=repeated(state)),)
+    assert repeated(state) is (Task.PREPARE if step is Step.INSTALL else Task(step.value))
+    assert offered.others[0].actions == (Show(page=Page.WRONG), Begin(task=Task.DIAGNOSE))
+
+
+def test_nothing_is_installed_before_the_packages_are_resolved(page: SetupPage) -> None:
+    """The button waits, and says for what."""
+    offered = page.footer(replace(after(*PLANNED_FOR), running=Task.PREPARE))
+    assert (offered.label, offered.able, offered.actions) == ("Install", False, ())
+    assert "package" in render(offered.note)
+
+
+def test_a_simulation_stops_before_the_installation(page: SetupPage) -> None:
+    """The reason stands beside the button."""
+    offered = page.footer(after(*PLANNED_FOR, machine="some"))
+    assert not offered.able
+    assert "simulation" in render(offered.note)
+
+
+def test_the_end_is_a_beginning(page: SetupPage) -> None:
+    """The main button opens a notebook on the new kernel."""
+    assert page.footer(after(*WHOLE)).actions == (OpenNotebook(),)
+
+
+def test_a_stale_installation_is_offered_again() -> None:
+    """After another answer the page is that of the choice, whatever stands from before."""
+    state = after(*WHOLE)
+    statuses = {**state.statuses, Step.INSTALL: StepStatus(phase=Phase.STALE)}
+    assert stage(replace(state, statuses=statuses)) is Stage.READY
+
+
+def test_while_something_runs_only_cancel_is_offered() -> None:
+    """The main button waits, and a press on it does nothing."""
+    offered = working(reduce(State(), Begin(task=Task.DETECT)))
+    assert (offered.cancel, offered.able, offered.actions) == (True, False, ())
+
+
+def test_a_question_of_a_running_task_is_answered_by_the_main_button() -> None:
+    """Yes goes on, Cancel takes back; the question is gone with the answer."""
+    state = reduce(reduce(State(), Begin(task=Task.DETECT)), Asked(question="Keep it?"))
+    assert working(state).cancel
+    assert working(state).actions == (Answer(yes=True),)
+    assert str(reduce(state, Answer(yes=True)).question) == ""
