@@ -155,6 +155,7 @@ class Offer(widgets.HBox):  # type: ignore[misc]  # the library has no types
         if self._saved and self._saved.state:
             state, found = self._saved.state, self._session.state
             known = {"pythons": found.pythons, "log_file": found.log_file, "page": Page.SETUP}
+            self._saved = None
             self._session.dispatch(Resume(state=replace(state, **known)))
 
     def _drop(self) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import sys
 
 from assistant.i18n import Text, say
 from assistant.install import Prepared
@@ -81,4 +82,15 @@ def draw_ready(state: State) -> Markup:
     if made is None or state.status(Step.INSTALL).phase is not Phase.DONE:
         return html.NOTHING
     kernel = say("JupyterLab's launcher offers it as the kernel {name}.", name=made.kernel) if made.kernel else ""
-    return joined([html.paragraph(say("The environment is ready in {path}.", path=made.path)), html.paragraph(kernel)])
+    restart = say(
+        "This kernel had already imported torch, so it still runs the old one: restart it (menu Kernel), run the cell "
+        "above again and continue from where you are."
+    )
+    old = state.target == "kernel" and "torch" in sys.modules
+    return joined(
+        [
+            html.paragraph(say("The environment is ready in {path}.", path=made.path)),
+            html.paragraph(kernel),
+            html.note(Severity.WARNING, restart) if old else "",
+        ]
+    )

@@ -32,6 +32,7 @@ from assistant.wizard.shared_widgets import Chips, Drawing, Fold, make
 from assistant.wizard.stage import Stage, failed_step, repeated, stage
 
 SAVE = "save"
+KERNEL = "kernel"  # the target's word for the environment that this kernel runs in
 
 
 class SetupPage(PageView):
@@ -101,6 +102,9 @@ class SetupPage(PageView):
             widgets.Text, description=say("Python"), placeholder=say("chosen for you"), continuous_update=False
         )
         self.on_value(self.python, lambda version: self._wish(python=version.strip() or None))
+        places = [(say("A new environment"), ""), (say("The environment of this kernel"), KERNEL)]
+        self.where = make(widgets.Dropdown, options=places, description=say("Where"))
+        self.on_value(self.where, lambda where: Aim(target=where))
         self.target = make(
             widgets.Text,
             description=say("Folder"),
@@ -115,6 +119,7 @@ class SetupPage(PageView):
             self.backend,
             self.builds,
             self.python,
+            self.where,
             self.target,
             self.machine,
             self.fact,
@@ -159,7 +164,10 @@ class SetupPage(PageView):
         request = state.request
         self.backend.value = request.backend.value if request.backend else ""
         self.builds.value, self.python.value = request.nightly, request.python or ""
-        self.machine.value, self.target.value = state.machine, state.target
+        self.machine.value = state.machine
+        kernel = state.target == KERNEL
+        self.where.value, self.target.value = (KERNEL, "") if kernel else ("", state.target)
+        self.target.disabled = kernel
 
     def footer(self, state: State) -> Footer:
         """Offer to install, to try again, or to open a notebook."""
