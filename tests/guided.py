@@ -19,10 +19,11 @@ ROOT = Path(__file__).parents[1]
 
 
 def run_first_cell(page: Page) -> Locator:
-    """Run the notebook's first cell; give the wizard that appears."""
-    page.locator(".jp-CodeCell").first.locator(".cm-content").click()
-    page.keyboard.press("Control+Enter")
+    """Give the wizard of a notebook: the guided one runs by itself, of any other the first cell is run."""
     wizard = page.locator(".ptsa-wizard")
+    if not page.locator(".ptsa-page").count():
+        page.locator(".jp-CodeCell").first.locator(".cm-content").click()
+        page.keyboard.press("Control+Enter")
     wizard.wait_for(timeout=60_000)
     return wizard
 
@@ -34,21 +35,38 @@ def main_button(wizard: Locator, name: str) -> Locator:
     return button
 
 
+def unfold(wizard: Locator, name: str) -> None:
+    """Open a fold of the page."""
+    fold = wizard.get_by_role("button", name=name)
+    if fold.get_attribute("aria-expanded") == "false":
+        fold.click()
+    expect(fold).to_have_attribute("aria-expanded", "true")
+
+
 def aim_at(wizard: Locator, target: Path) -> None:
-    """Have the environment in a folder of the test's own."""
+    """Have the environment in a folder of the test's own, and wait until its packages are resolved."""
     main_button(wizard, "Install")
+    unfold(wizard, "Change something")
     folder = wizard.get_by_label("Folder")
     folder.fill(str(target))
     folder.press("Enter")
+    unfold(wizard, "The exact commands")
+    expect(wizard.get_by_role("row").filter(has_text="Folder")).to_contain_text(str(target), timeout=TASK_MS)
+    main_button(wizard, "Install")
+
+
+def choose_machine(wizard: Locator, machine: str) -> None:
+    """Look at a recorded machine, and wait for its plan."""
+    unfold(wizard, "Change something")
+    wizard.get_by_label("Machine").select_option(machine)
+    expect(wizard.get_by_text(f"Simulation of {machine}")).to_be_visible()
+    expect(wizard.get_by_text("so nothing can be installed.").last).to_be_visible()
 
 
 def walk_in_simulation(wizard: Locator) -> None:
     """Look at a recorded machine and see its plan."""
-    main_button(wizard, "Continue")
-    wizard.get_by_label("Machine").select_option("Arch Linux, Radeon RX 6700 XT, torch-directml installed")
-    expect(wizard.get_by_text("Simulation of")).to_be_visible()
-    main_button(wizard, "Continue").click()
-    expect(wizard.get_by_role("heading", name="What will be installed?")).to_be_visible()
+    choose_machine(wizard, "Arch Linux, Radeon RX 6700 XT, torch-directml installed")
+    unfold(wizard, "Why this one")
     expect(wizard.get_by_text("HSA_OVERRIDE_GFX_VERSION=10.3.0").first).to_be_visible()
 
 

@@ -108,7 +108,8 @@ def draw_progress(foot: Foot, state: State, since: float) -> None:
     foot.words = {"progress": say("Progress"), "elapsed": say("{time} so far")}
     progress = state.status(state.running.step).progress if state.running else None
     shown = {
-        "running": bool(state.running and not (state.page is Page.SETUP and state.running.only_reads)),
+        "running": state.running is not None,
+        "quiet": bool(state.running and state.running.only_reads),
         "share": min(100, int(100 * progress.done / progress.total)) if progress and progress.total else 0,
         "known": bool(progress and progress.total),
         "text": visible(render(progress.text)) if progress else "",

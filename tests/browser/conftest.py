@@ -160,6 +160,21 @@ def open_notebook(page: Page, jupyter_server: Server) -> Callable[[str], Page]:
     return opened
 
 
+@pytest.fixture
+def notebook(jupyter_server: Server) -> Callable[..., str]:
+    """Give a function that writes a notebook of some cells and answers its name."""
+
+    def written(name: str, *sources: str) -> str:
+        cell = {"cell_type": "code", "metadata": {}, "execution_count": None, "outputs": []}
+        cells = [{**cell, "id": f"cell-{number}", "source": source} for number, source in enumerate(sources)]
+        kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
+        content = {"nbformat": 4, "nbformat_minor": 5, "metadata": kernel, "cells": cells}
+        (jupyter_server.root_dir / name).write_text(json.dumps(content))
+        return name
+
+    return written
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
     """Remember that a test failed, for the screenshot."""

@@ -182,7 +182,7 @@ class SetupPage(PageView):
             return Footer(label=say("Try again"), actions=(Begin(task=repeated(state)),), others=(wrong,))
         if state.machine and state.plan:
             note = say("This is a simulation of another machine, so nothing can be installed.")
-            return Footer(label=say("Install"), able=False, note=note)
+            return Footer(label=say("Install"), able=False, note=note, cancel=state.running is not None)
         reasons = blockers(state, Task.INSTALL)
         nothing = say(
             "Nothing is changed before you press. It goes into an environment of its own, which can be removed."
@@ -194,7 +194,9 @@ class SetupPage(PageView):
         )
         note = waits if reasons else into if site else nothing
         actions: tuple[Action, ...] = () if reasons else (Begin(task=Task.INSTALL),)
-        return Footer(label=say("Install"), actions=actions, able=not reasons, note=note)
+        return Footer(
+            label=say("Install"), actions=actions, able=not reasons, note=note, cancel=state.running is not None
+        )
 
     def close(self) -> None:
         """Free every model, those that are not shown now among them."""

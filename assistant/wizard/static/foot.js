@@ -26,12 +26,12 @@ function draw_bar(bar, model) {
 
 // Ticks in the browser, so that it costs no message; said to nobody's screen reader, which would be told every second.
 function draw_time(line, model) {
-  const { running, since, text, figures } = model.get("progress");
+  const { running, since, text, figures, quiet } = model.get("progress");
   const { elapsed = "" } = model.get("words");
   const seconds = Date.now() / 1000 - since;
   const slow = seconds >= SLOW_SECONDS ? elapsed.replace("{time}", clock(seconds)) : "";
   line.hidden = !running;
-  line.textContent = [text, figures, slow].filter(Boolean).join(" · ");
+  line.textContent = [...(quiet && !slow ? [] : [text, figures]), slow].filter(Boolean).join(" · ");
 }
 
 // An extension of JupyterLab takes such an event, or nobody does.
@@ -74,7 +74,9 @@ function render({ model, el }) {
   };
   const progress = () => {
     bar.setAttribute("aria-label", model.get("words").progress ?? "");
-    work.hidden = !model.get("progress").running;
+    const { running, quiet } = model.get("progress");
+    work.hidden = !running;
+    work.classList.toggle("ptsa-quiet", Boolean(quiet)); // what takes seconds only moves nothing
     draw_bar(bar, model);
     draw_time(time, model);
   };
