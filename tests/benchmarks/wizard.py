@@ -19,15 +19,18 @@ from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 
-from playwright.sync_api import Page, sync_playwright
+from playwright.sync_api import Page as Tab
+from playwright.sync_api import sync_playwright
 
 from assistant.host.recording import ReplayHost
 from assistant.install import Sources
 from assistant.machines import load
-from assistant.model.event import Step
+from assistant.session.actions import Paste
 from assistant.session.runner import ThreadRunner
 from assistant.session.session import Session
+from assistant.session.state import Page
 from assistant.wizard.app import SetupWizard
+from assistant.wizard.panels import PAGES
 
 LIMITS = {"visible_s": 1.0, "callback_ms": 10.0, "models": 60, "kilobytes": 300.0, "cancel_s": 0.5}
 BROWSER = Path(__file__).parents[1] / "browser"
@@ -50,7 +53,8 @@ def lab_helpers() -> ModuleType:
 def callbacks() -> list[tuple[float, str]]:
     """Time what runs in the kernel for each thing that a user can do, as (milliseconds, what)."""
     host = ReplayHost(load(MACHINE))
-    wizard = SetupWizard(Session(host, ThreadRunner(), sources=Sources(host, offline=True)))
+    session = Session(host, ThreadRunner(), sources=Sources(host, offline=True), guided=True)
+    wizard = SetupWizard(session)
     times: list[tuple[float, str]] = []
 
     def timed(what: str, act: Callable[[], object]) -> None:
@@ -61,35 +65,33 @@ def callbacks() -> list[tuple[float, str]]:
         while wizard.session.state.running:
             time.sleep(0.1)
 
-    def show(step: Step) -> Callable[[], object]:
-        return lambda: wizard.stepper._handle_custom_msg({"show": step.value}, [])
+    def show(page: Page) -> Callable[[], object]:
+        return lambda: wizard.head._handle_custom_msg({"page": page.value}, [])
 
     def choose(widget: object, value: str) -> Callable[[], object]:
         return lambda: setattr(widget, "value", value)
 
-    timed("look again", wizard._panels[Step.DETECT].again.click)
-    timed("continue", lambda: wizard.press("main"))
-    panel = wizard._panels[Step.PLAN]
-    timed("another backend", choose(panel.backend, "cpu"))
+    setup = wizard._pages[Page.SETUP]
+    timed("look again", setup.again.click)
+    timed("another backend", choose(setup.backend, "cpu"))
     timed("try again", lambda: wizard.press("main"))
-    timed("show diagnosis", show(Step.DIAGNOSE))
-    wizard._panels[Step.DIAGNOSE].log.value = "RuntimeError: CUDA error: no kernel image is available"
-    timed("find the cause", wizard._panels[Step.DIAGNOSE].find.click)
-    timed("back", lambda: wizard.press("back"))
-    timed("show detection", show(Step.DETECT))
-    timed("set a fact", choose(wizard._panels[Step.DETECT].fact, "nvidia_driver=580.95"))
-    timed("another machine", choose(wizard._panels[Step.DETECT].machine, "macos14-m1"))
-    timed("this machine", choose(wizard._panels[Step.DETECT].machine, ""))
-    timed("Chinese", choose(wizard.language, "zh_CN"))
-    timed("English", choose(wizard.language, "en"))
+    timed("show diagnosis", show(Page.WRONG))
+    session.dispatch(Paste(log="RuntimeError: CUDA error: no kernel image is available"))
+    timed("find the cause", lambda: wizard.press("main"))
+    timed("back", show(Page.SETUP))
+    timed("set a fact", choose(setup.fact, "nvidia_driver=580.95"))
+    timed("another machine", choose(setup.machine, "macos14-m1"))
+    timed("this machine", choose(setup.machine, ""))
+    timed("Chinese", lambda: wizard.speak("zh_CN"))
+    timed("English", lambda: wizard.speak("en"))
     timed("cancel", lambda: wizard.press("stop"))
-    for step in Step:
-        show(step)()
+    for page in PAGES:
+        show(page)()
     wizard.close()
     return times
 
 
-def count_frames(page: Page) -> Counter[str]:
+def count_frames(page: Tab) -> Counter[str]:
     """Count the bytes of the kernel's websocket from now on, those of the log apart, and the models that it opens."""
     counted: Counter[str] = Counter()
 
@@ -111,7 +113,7 @@ def count_frames(page: Page) -> Counter[str]:
     return counted
 
 
-def run_cell(page: Page) -> float:
+def run_cell(page: Tab) -> float:
     """Run the cell; answer the seconds until the wizard shows its heading."""
     page.locator(".jp-CodeCell").first.locator(".cm-content").click()
     begun = time.perf_counter()
@@ -120,31 +122,27 @@ def run_cell(page: Page) -> float:
     return time.perf_counter() - begun
 
 
-def go_through(page: Page, target: Path) -> float:
+def go_through(page: Tab, target: Path) -> float:
     """Do all six steps, with a real installation; answer the seconds from a cancel in its middle to its end."""
-    from guided import aim_at, main_button  # noqa: PLC0415 - found once the tests' own helpers are
+    from guided import aim_at, main_button, unfold  # noqa: PLC0415 - found once the tests' own helpers are
 
     wizard = page.locator(".ptsa-wizard")
-    main_button(wizard, "Continue").click()
-    wizard.get_by_role("heading", name="What will be installed?").wait_for(timeout=60_000)
-    main_button(wizard, "Continue").click()
     aim_at(wizard, target)
-    main_button(wizard, "Resolve the packages").click()
     main_button(wizard, "Install").click()
+    unfold(wizard, "What is being done")
     wizard.locator(".ptsa-log").first.wait_for(timeout=60_000)
     begun = time.perf_counter()
     wizard.get_by_role("button", name="Cancel", exact=True).click()
     wizard.get_by_text("You cancelled the work.").wait_for(timeout=60_000)
     cancelled = time.perf_counter() - begun
     main_button(wizard, "Try again").click()
-    wizard.get_by_text("The environment is ready").wait_for(timeout=300_000)
-    main_button(wizard, "Continue").click()
-    wizard.get_by_text("All checks passed").wait_for(timeout=120_000)
-    main_button(wizard, "Continue").click()
-    wizard.get_by_role("heading", name="Is anything wrong?").wait_for(timeout=60_000)
-    main_button(wizard, "Continue").click()
+    main_button(wizard, "Open a notebook with it")
+    wizard.get_by_role("button", name="Something is wrong?").click()
+    main_button(wizard, "Find the cause")
+    wizard.get_by_role("button", name="The setup").click()
+    wizard.get_by_role("button", name="Save the configuration").click()
     main_button(wizard, "Write the files").click()
-    wizard.get_by_role("link", name="Download report.md").wait_for(timeout=60_000)
+    wizard.get_by_role("link", name="Download configuration.zip").wait_for(timeout=60_000)
     return cancelled
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from guided import TASK_MS, aim_at, main_button, run_first_cell
+from guided import TASK_MS, aim_at, choose_machine, main_button, run_first_cell, unfold
 from playwright.sync_api import Locator, Page, expect
 
 from assistant.model.report import Environment
@@ -51,28 +51,22 @@ PAINT = """(box, [kind, variables]) => {
 
 # What a screen reader is told of the plan of a simulated machine, from top to bottom.
 AS_HEARD = """
-- navigation "Steps of the setup":
-  - list:
-    - listitem:
-      - button "Detect done"
-    - listitem:
-      - button "Plan done"
-    - listitem:
-      - button "Install ready"
-    - listitem:
-      - button "Verify not yet" [disabled]
-    - listitem:
-      - button "Diagnose ready"
-    - listitem:
-      - button "Export not yet" [disabled]
+- banner:
+  - heading "Set up PyTorch" [level=1]
+  - navigation "Set up PyTorch":
+    - button "The setup"
+    - button "My environments"
+    - button "Something is wrong?"
+  - combobox "Language"
 - status: "Plan: done"
-- heading "What will be installed?" [level=2]
-- heading "What will happen" [level=3]
-- heading "What you can change" [level=3]
-- combobox "Plan"
+- heading "PyTorch 2.13.0 for your AMD Radeon RX 6700 XT" [level=2]
+- button "Why this one, and what else would work"
+- button "The exact commands and the folder"
+- button "Change something: machine, version, Python, folder, nightly builds" [expanded]
+- combobox "Build"
 - combobox "Backend"
-- button "Back"
-- button "Cancel" [disabled]
+- contentinfo:
+  - button "Install" [disabled]
 """
 
 
@@ -95,12 +89,12 @@ def wizard(page: Page, open_notebook) -> Iterator[Locator]:
 
 @pytest.fixture
 def look(wizard: Locator) -> Iterator[Callable[[str], None]]:
-    """Give a function that looks at a step, named by its heading, in every theme; whatever was found fails the test."""
+    """Give a function that looks at a view, named by its heading, in every theme; whatever was found fails the test."""
     found: list[str] = []
 
     def looked(heading: str) -> None:
-        expect(wizard.get_by_role("heading", name=heading)).to_be_visible()
-        expect(wizard.get_by_role("button", name="Cancel")).to_be_disabled()
+        expect(wizard.get_by_role("heading", name=heading).first).to_be_visible(timeout=TASK_MS)
+        expect(wizard.get_by_role("progressbar")).to_be_hidden(timeout=TASK_MS)
         for theme in THEMES:
             wear(wizard.page, theme)
             found.extend(f"{heading}: {theme}: {line}" for line in complaints(wizard))
@@ -124,45 +118,40 @@ def complaints(wizard: Locator) -> list[str]:
     return lines + blind
 
 
+FOLDS = ("Why this one", "The exact commands", "Change something")
+
+
 def test_axe_finds_nothing_in_a_whole_setup(
     wizard: Locator, look: Callable[[str], None], cpu_environment: Environment
 ) -> None:
-    """Every step of a real setup, in Light, Dark and High Contrast, has no WCAG 2.2 AA violation."""
-    look("What is this machine?")
-    main_button(wizard, "Continue").click()
-    look("What will be installed?")
-    main_button(wizard, "Continue").click()
-    aim_at(wizard, Path(cpu_environment.path))
-    main_button(wizard, "Resolve the packages").click()
+    """Every view of a real setup, in Light, Dark and High Contrast, has no WCAG 2.2 AA violation."""
     main_button(wizard, "Install")
-    look("Install")
+    aim_at(wizard, Path(cpu_environment.path))
+    for fold in FOLDS:
+        unfold(wizard, fold)
+    look("for your processor")
     main_button(wizard, "Install").click()
-    expect(wizard.get_by_text("The environment is ready")).to_be_visible(timeout=TASK_MS)
-    look("Install")
-    main_button(wizard, "Continue").click()
-    expect(wizard.get_by_text("All checks passed on the device cpu.")).to_be_visible(timeout=TASK_MS)
-    look("Does it compute correctly?")
-    main_button(wizard, "Continue").click()
-    look("Is anything wrong?")
-    main_button(wizard, "Continue").click()
+    expect(wizard.get_by_role("heading", name="PyTorch works")).to_be_visible(timeout=TASK_MS)
+    unfold(wizard, "The checks, one by one")
+    look("PyTorch works on your processor")
+    wizard.get_by_role("button", name="Save the configuration").click()
     main_button(wizard, "Write the files").click()
-    expect(wizard.get_by_role("link", name="Download report.md")).to_be_visible()
-    look("Take it with you")
+    wizard.get_by_text("Each file").click()
+    unfold(wizard, "Choose single files")
+    look("Save the configuration")
+    wizard.get_by_role("button", name="Something is wrong?").click()
+    look("Is anything wrong?")
 
 
 def test_axe_finds_nothing_in_warnings_and_causes(wizard: Locator, look: Callable[[str], None]) -> None:
     """A simulated machine with trouble, and a pasted log with its cause and remedies, are as accessible."""
-    main_button(wizard, "Continue")
-    wizard.get_by_label("Machine").select_option("Arch Linux, Radeon RX 6700 XT, torch-directml installed")
-    expect(wizard.get_by_text("Simulation of")).to_be_visible()
-    main_button(wizard, "Continue")
-    look("What is this machine?")
-    main_button(wizard, "Continue").click()
-    look("What will be installed?")
+    choose_machine(wizard, "Arch Linux, Radeon RX 6700 XT, torch-directml installed")
     expect(wizard).to_match_aria_snapshot(AS_HEARD)
-    wizard.get_by_role("button", name="Diagnose").click()
+    unfold(wizard, "Why this one")
+    look("for your AMD Radeon RX 6700 XT")
+    wizard.get_by_role("button", name="Something is wrong?").click()
     wizard.get_by_label("A log").fill("ImportError: libd3d12.so: cannot open shared object file: No such file")
-    wizard.get_by_role("button", name="Find the cause").click()
+    main_button(wizard, "Find the cause").click()
     wizard.get_by_text("Evidence", exact=True).first.click()
     look("Is anything wrong?")
 
@@ -180,14 +169,12 @@ def test_axe_finds_nothing_in_vs_codes_colours(
     wizard: Locator, kind: str, colours: dict[str, str], bridge: dict[str, str]
 ) -> None:
     """With the variables that VS Code's notebook has, every word can be read: facts, warnings, controls and buttons."""
-    main_button(wizard, "Continue")
-    wizard.get_by_label("Machine").select_option("Arch Linux, Radeon RX 6700 XT, torch-directml installed")
-    expect(wizard.get_by_text("Simulation of")).to_be_visible()
-    main_button(wizard, "Continue")
+    choose_machine(wizard, "Arch Linux, Radeon RX 6700 XT, torch-directml installed")
+    unfold(wizard, "Why this one")
     variables = {f"--vscode-{name}": colour for name, colour in colours.items()}
     variables |= {f"--jp-{name}": colours[colour] for name, colour in bridge.items()}
     wizard.evaluate(PAINT, [kind, variables])
     assert complaints(wizard) == []
-    wizard.get_by_role("button", name="Diagnose").click()
+    wizard.get_by_role("button", name="Something is wrong?").click()
     expect(wizard.get_by_role("heading", name="Is anything wrong?")).to_be_visible()
     assert complaints(wizard) == []

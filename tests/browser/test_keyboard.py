@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
-from guided import TASK_MS, main_button, run_first_cell
+from guided import TASK_MS, choose_machine, main_button, run_first_cell, unfold
 from playwright.sync_api import Locator, Page, expect
 
 from assistant.model.report import Environment
@@ -48,41 +46,38 @@ def expect_focus_on(page: Page, heading: str) -> None:
 
 
 def test_the_whole_journey_by_keyboard_alone(page: Page, open_notebook, cpu_environment: Environment) -> None:
-    """From the cell to the written files by Tab, Enter, Space and typing; each step's heading receives the focus."""
+    """From the first sight to the written files by Tab, Enter, Space and typing; each view's heading gets the focus."""
     wizard = run_first_cell(open_notebook("setup.ipynb"))
-    press(wizard, "Continue")
-    expect_focus_on(page, "What will be installed?")
-    press(wizard, "Continue", "Space")
-    expect_focus_on(page, "Install")
+    main_button(wizard, "Install")
+    press(wizard, "Change something: machine, version, Python, folder, nightly builds", "Space")
     tab_to(wizard, "textbox", "Folder")
     page.keyboard.type(cpu_environment.path)
     page.keyboard.press("Enter")
-    press(wizard, "Resolve the packages")
+    expect(wizard.get_by_text("It is installed here already.")).to_be_visible(timeout=TASK_MS)
     press(wizard, "Install")
-    expect(wizard.get_by_text("The environment is ready")).to_be_visible(timeout=TASK_MS)
-    press(wizard, "Continue")
-    expect_focus_on(page, "Does it compute correctly?")
-    expect(wizard.get_by_text("All checks passed on the device cpu.")).to_be_visible(timeout=TASK_MS)
-    press(wizard, "Continue")
-    expect_focus_on(page, "Is anything wrong?")
-    press(wizard, "Continue")
-    expect_focus_on(page, "Take it with you")
+    expect_focus_on(page, "PyTorch works on your processor")
+    expect(wizard.get_by_text("All checks passed on the device cpu.").first).to_be_visible(timeout=TASK_MS)
+    press(wizard, "Save the configuration colleague, project, container, bug report")
+    expect_focus_on(page, "Save the configuration")
+    tab_to(wizard, "radio", "Everything all that suits this setup")
+    page.keyboard.press("ArrowRight")
+    expect(wizard.get_by_role("radio", name="A colleague")).to_be_checked()
     press(wizard, "Write the files")
-    tab_to(wizard, "link", "Download report.md")
-    tab_to(wizard, "button", "Plan done", key="Shift+Tab")
+    tab_to(wizard, "link", "Download configuration.zip")
+    tab_to(wizard, "button", "Something is wrong?", key="Shift+Tab")
     page.keyboard.press("Enter")
-    expect_focus_on(page, "What will be installed?")
-    assert {file.name for file in Path(cpu_environment.path, "assistant-export").iterdir()} >= {".env", "report.md"}
+    expect_focus_on(page, "Is anything wrong?")
 
 
 def test_keys_pressed_in_the_wizard_are_not_commands_of_the_notebook(page: Page, open_notebook) -> None:
     """`b` and `d d` on a button neither add nor delete a cell."""
     wizard = run_first_cell(open_notebook("setup.ipynb"))
-    tab_to(wizard, "button", "Continue")
+    main_button(wizard, "Install")
+    tab_to(wizard, "button", "Install")
     for key in "bddx":
         page.keyboard.press(key)
     assert page.locator(".jp-Cell").count() == 2
-    expect(main_button(wizard, "Continue")).to_be_focused()
+    expect(main_button(wizard, "Install")).to_be_focused()
 
 
 OVERFLOWING = """root => {
@@ -104,34 +99,27 @@ OVERFLOWING = """root => {
     ],
 )
 def test_nothing_is_lost_in_a_narrow_window(page: Page, open_notebook, width: int) -> None:
-    """Detection, plan and diagnosis fit their column: nothing sticks out, every control can be pressed."""
+    """Every page fits its column with all folds open: nothing sticks out, every control can be pressed."""
     page.set_viewport_size({"width": width, "height": 800})
     wizard = run_first_cell(open_notebook("setup.ipynb"))
-    main_button(wizard, "Continue")
-    wizard.get_by_label("Machine").select_option("Ubuntu 24.04, RTX 3060 and GTX 1060, driver 580")
-    expect(wizard.get_by_text("Simulation of")).to_be_visible()
-    found = {"detect": _sticking_out(wizard)}
-    main_button(wizard, "Continue").click()
-    expect(wizard.get_by_role("heading", name="What will be installed?")).to_be_visible()
-    found["plan"] = _sticking_out(wizard)
-    wizard.get_by_role("button", name="Diagnose").click()
-    expect(wizard.get_by_role("heading", name="Is anything wrong?")).to_be_visible()
-    found["diagnose"] = _sticking_out(wizard)
-    assert found == {"detect": [], "plan": [], "diagnose": []}
+    choose_machine(wizard, "Ubuntu 24.04, RTX 3060 and GTX 1060, driver 580")
+    unfold(wizard, "Why this one")
+    found = {"setup": wizard.evaluate(OVERFLOWING)}
+    for name in ("Something is wrong?", "My environments"):
+        wizard.get_by_role("navigation").get_by_role("button", name=name).click()
+        expect(wizard.get_by_role("button", name=name)).to_have_attribute("aria-current", "page")
+        page.wait_for_timeout(500)
+        found[name] = wizard.evaluate(OVERFLOWING)
+    assert set(map(tuple, found.values())) == {()}, found
     edge = page.viewport_size["width"]
     assert wizard.bounding_box()["x"] + wizard.bounding_box()["width"] <= edge
-
-
-def _sticking_out(wizard: Locator) -> list[str]:
-    expect(wizard.get_by_role("button", name="Cancel")).to_be_disabled(timeout=TASK_MS)
-    return wizard.evaluate(OVERFLOWING)
 
 
 def test_nothing_moves_for_who_asked_for_stillness(page: Page, open_notebook) -> None:
     """With `prefers-reduced-motion` no part of the wizard is animated, the progress bar of unknown length included."""
     page.emulate_media(reduced_motion="reduce")
     wizard = run_first_cell(open_notebook("setup.ipynb"))
-    main_button(wizard, "Continue")
+    main_button(wizard, "Install")
     bar = wizard.locator(".ptsa-progress")
     bar.evaluate("bar => bar.classList.add('ptsa-progress-unknown')")
     moving = """root => [...root.querySelectorAll("*")].filter((node) => {

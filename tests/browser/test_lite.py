@@ -12,7 +12,7 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
-from guided import ROOT, main_button, run_first_cell
+from guided import ROOT, run_first_cell, unfold
 from playwright.sync_api import Browser, Page, Route, expect
 
 from assistant.host.live import LiveHost
@@ -89,10 +89,10 @@ def test_the_gallery_and_its_wizard_work_without_a_server(visitor: Page, address
     gallery.get_by_role("button", name="Open in the wizard").click()
     wizard = gallery.locator(".ptsa-wizard")
     expect(wizard.get_by_text("python3 start.py")).to_be_visible()
-    main_button(wizard, "Continue").click()
+    unfold(wizard, "Why this one")
     expect(wizard.get_by_text("HSA_OVERRIDE_GFX_VERSION=10.3.0").first).to_be_visible()
     wizard.get_by_label("Language").select_option("简体中文")
-    expect(wizard.get_by_role("heading", name="将安装什么")).to_be_visible()
+    expect(wizard.get_by_role("heading", name="适用于")).to_be_visible()
 
 
 @pytest.mark.heavy
@@ -102,12 +102,13 @@ def test_the_wizard_looks_at_recorded_machines_only(visitor: Page, address: str)
     open_notebook(visitor, address, "setup.ipynb")
     wizard = run_first_cell(visitor)
     expect(wizard.get_by_text("正在模拟 Arch Linux")).to_be_visible()
+    unfold(wizard, "更改")
     machines = wizard.get_by_label("机器").locator("option")
     expect(machines).to_have_count(len(shipped()))
-    main_button(wizard, "继续").click()
+    unfold(wizard, "为什么")
     expect(wizard.get_by_text("HSA_OVERRIDE_GFX_VERSION=10.3.0").first).to_be_visible()
     expect(wizard.get_by_text("这是在模拟另一台机器，无法安装任何内容。")).to_be_visible()
-    expect(wizard.get_by_role("button", name="继续")).to_be_disabled()
+    expect(wizard.get_by_role("button", name="安装", exact=True)).to_be_disabled()
 
 
 @pytest.mark.heavy

@@ -49,10 +49,10 @@ def test_without_widgets_the_cell_prints_what_to_do(lacking: Page) -> None:
 
 @pytest.mark.parametrize("disabled", ["anywidget"], indirect=True)
 def test_without_anywidget_the_panel_says_what_is_missing(lacking: Page) -> None:
-    """Where only the stepper cannot be drawn, the rest is there and says why, after some seconds."""
+    """Where only our own widgets cannot be drawn, the rest is there and says why, after some seconds."""
     expect(lacking.get_by_text("lacks anywidget")).to_be_visible(timeout=30_000)
     expect(lacking.locator(".ptsa-late")).to_contain_text(COMMAND)
-    expect(lacking.get_by_role("heading", name="What is this machine?")).to_be_visible()
+    expect(lacking.get_by_role("heading", name="for your processor")).to_be_visible()
 
 
 def test_a_notebook_that_is_not_trusted_says_what_will_appear(open_notebook) -> None:
@@ -60,5 +60,5 @@ def test_a_notebook_that_is_not_trusted_says_what_will_appear(open_notebook) -> 
     page = open_notebook("setup.ipynb")
     assert not page.evaluate("window.jupyterapp.shell.currentWidget.content.model.cells.get(1).trusted")
     expect(page.locator(".jp-OutputArea-output")).to_contain_text("The guided setup appears here")
-    main_button(run_first_cell(page), "Continue")
+    main_button(run_first_cell(page), "Install")
     expect(page.get_by_text("The guided setup appears here")).to_have_count(0)
