@@ -184,24 +184,28 @@ class SetupPage(PageView):
             note = say("This is a simulation of another machine, so nothing can be installed.")
             return Footer(label=say("Install"), able=False, note=note, cancel=state.running is not None)
         reasons = blockers(state, Task.INSTALL)
-        nothing = say(
-            "Nothing is changed before you press. It goes into an environment of its own, which can be removed."
-        )
-        into = say("The environment in this folder is changed; if anything fails, it is restored.")
-        site = state.preview and state.preview.site
-        waits = (
-            say("Working out every package …") if state.running is Task.PREPARE else say("Looking at this machine …")
-        )
-        note = waits if reasons else into if site else nothing
         actions: tuple[Action, ...] = () if reasons else (Begin(task=Task.INSTALL),)
-        return Footer(
-            label=say("Install"), actions=actions, able=not reasons, note=note, cancel=state.running is not None
-        )
+        busy = state.running is not None
+        return Footer(label=say("Install"), actions=actions, able=not reasons, note=_promise(state), cancel=busy)
 
     def close(self) -> None:
         """Free every model, those that are not shown now among them."""
         for widget in dict.fromkeys(part for parts in self._views.values() for part in parts):
             close_all(widget)
+
+
+def _promise(state: State) -> str:
+    """Say what pressing the button does to what stands here, or what it still waits for."""
+    preview = state.preview
+    if state.running is Task.PREPARE:
+        return say("Working out every package …")
+    if preview is None:
+        return say("Looking at this machine …")
+    if preview.ready:
+        return say("Nothing has to be installed: it is checked and can be used at once.")
+    if preview.site:
+        return say("The environment in this folder is changed; if anything fails, it is restored.")
+    return say("Nothing is changed before you press. It goes into an environment of its own, which can be removed.")
 
 
 def _fact(text: str) -> SetFact:
