@@ -55,7 +55,7 @@ def plan_title(plan: Plan) -> Message:
     return _(
         "PyTorch {torch} for {backend} ({variant}), Python {python}",
         torch=plan.torch,
-        backend=plan.backend.value.upper(),
+        backend=plan.backend.title,
         variant=plan.variant,
         python=plan.python,
     )
@@ -78,7 +78,7 @@ def plan_rows(plan: Plan, free_gb: float | None = None, *, hide: Container[str] 
     need = _("about {need:.1f} GB needed, {free:.0f} GB free") if free_gb else _("about {need:.1f} GB needed")
     source: Text = plan.wheel.url if plan.wheel else plan.index_url or _("the index configured for pip")
     rows: list[tuple[str, Text, Text | None]] = [
-        ("backend", _("Backend"), plan.backend.value),
+        ("backend", _("Backend"), plan.backend.title),
         ("variant", _("Variant"), plan.variant),
         ("torch", _("torch"), plan.torch),
         ("python", _("Python"), plan.python),
@@ -93,7 +93,7 @@ def plan_rows(plan: Plan, free_gb: float | None = None, *, hide: Container[str] 
 
 def rejected_name(rejection: Rejection) -> str:
     """Return the name of a rejected alternative: its backend and variant."""
-    return f"{rejection.backend.value.upper()} {rejection.variant}".strip()
+    return f"{rejection.backend.title} {rejection.variant}".strip()
 
 
 def rejection_reason(rejection: Rejection) -> Message:

@@ -1,5 +1,7 @@
 """What people read of a machine, a plan and a remedy is said once, before it is drawn."""
 
+from pathlib import Path
+
 from assistant.catalog import load_catalog
 from assistant.detect import detect
 from assistant.host.recording import ReplayHost
@@ -7,6 +9,7 @@ from assistant.i18n import Message, render, use_language
 from assistant.machines import load, shipped
 from assistant.model.finding import Launch, Remedy
 from assistant.model.machine import Gpu, Machine, Vendor
+from assistant.model.plan import Backend
 from assistant.plan import make_plans
 from assistant.views import Line, gpu_line, machine_rows, plan_rows, plan_summary, remedy_lines
 
@@ -41,6 +44,13 @@ def test_a_plan_is_told_in_the_language_in_force_when_it_is_drawn():
         assert "PyTorch" in render(summary)
     finally:
         use_language("en")
+
+
+def test_a_backend_is_spelled_as_its_maker_spells_it():
+    """In one place for everybody: nobody makes capitals of its key."""
+    assert [backend.title for backend in Backend] == ["CUDA", "ROCm", "XPU", "MPS", "DirectML", "CPU"]
+    package = Path(__file__).parents[1] / "assistant"
+    assert [path for path in package.rglob("*.py") if "backend.value.upper()" in path.read_text(encoding="utf-8")] == []
 
 
 def test_a_remedy_is_told_line_by_line():

@@ -79,7 +79,7 @@ def _row(setup: Setup) -> Container:
         fitting = [row for row in rows if row.wsl == bool(machine.wsl)] or [row for row in rows if not row.wsl]
         if fitting:
             return fitting[0]
-        why = _("On this system no container can reach a device of the backend {backend}.", backend=plan.backend.value)
+        why = _("On this system no container can reach a device of the backend {backend}.", backend=plan.backend.title)
     raise Unsuited(why, hint=_("Choose another format, such as requirements.txt."))
 
 

@@ -19,7 +19,7 @@ def kernelspec_text(setup: Setup) -> str:
     spec = {
         "metadata": {"origin": MARKER, "debugger": True},
         "argv": [f"{{resource_dir}}/../../../../{python}", "-m", "ipykernel_launcher", "-f", "{connection_file}"],
-        "display_name": f"PyTorch {setup.plan.torch} ({setup.plan.backend.value.upper()})",
+        "display_name": f"PyTorch {setup.plan.torch} ({setup.plan.backend.title})",
         "language": "python",
         "env": variables(setup),
     }

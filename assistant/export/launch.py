@@ -26,7 +26,7 @@ def launch_files(setup: Setup) -> dict[str, str]:
     ]
     if not known:
         raise Unsuited(
-            _("No known application runs on the backend {backend} on this system.", backend=backend.value),
+            _("No known application runs on the backend {backend} on this system.", backend=backend.title),
             hint=_("Choose another format."),
         )
     files: dict[str, str] = {}

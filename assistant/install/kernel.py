@@ -93,7 +93,7 @@ def register_kernel(plan: Plan, python: Path, name: str) -> None:
     """Register an interpreter for this user; raise `WorkFailed` when the spec cannot be written."""
     spec = {
         "argv": [str(python), "-m", "ipykernel_launcher", "-f", "{connection_file}"],
-        "display_name": f"PyTorch {plan.torch} ({plan.backend.value.upper()})",
+        "display_name": f"PyTorch {plan.torch} ({plan.backend.title})",
         "language": "python",
         "metadata": {"debugger": True},
         "env": {**quiet(), **plan.env, **constraint_variables(python.parent.parent)},

@@ -21,6 +21,11 @@ class Backend(Enum):
     DIRECTML = "directml"
     CPU = "cpu"
 
+    @property
+    def title(self) -> str:
+        """Its name as its maker spells it, for people; `value` is the key in commands and files."""
+        return {"rocm": "ROCm", "directml": "DirectML"}.get(self.value, self.value.upper())
+
 
 class Request(Record, frozen=True):
     """What the user asks for: backend, Python version, requirement pins, nightly builds; what is empty is chosen."""

@@ -13,14 +13,6 @@ from assistant.plan.gpus import Card, Driver
 from assistant.plan.pins import Pins
 from assistant.plan.target import Target
 
-NAMES = {
-    Backend.CUDA: "CUDA",
-    Backend.ROCM: "ROCm",
-    Backend.XPU: "XPU",
-    Backend.MPS: "MPS",
-    Backend.DIRECTML: "DirectML",
-    Backend.CPU: "CPU",
-}
 MAKERS = {Vendor.NVIDIA: "NVIDIA", Vendor.AMD: "AMD", Vendor.INTEL: "Intel"}
 # A list of devices ends at the first that is none, so only its first entry counts. "void" and "none" are words of
 # NVIDIA_VISIBLE_DEVICES, "NoDevFiles" is what Slurm sets for a job without GPUs; the catalogue names the sources.
@@ -129,7 +121,7 @@ def reject_pins(backend: Backend, context: Context, version: str, variant: str) 
     return reject(
         backend,
         "pins-exclude-build",
-        _("No {backend} build that satisfies {pins} runs here.", backend=NAMES[backend], pins=context.pins.text),
+        _("No {backend} build that satisfies {pins} runs here.", backend=backend.title, pins=context.pins.text),
         _("Relax the pin: torch {version} with {variant} runs here.", version=version, variant=variant),
         variant,
     )
@@ -140,5 +132,5 @@ def reject_system(backend: Backend, context: Context, would_help: Message, varia
     pins = context.pins.text
     with_pins = _("No {backend} build that satisfies {pins} installs with Python {python} on this system.")
     why = with_pins if pins else _("No {backend} build installs with Python {python} on this system.")
-    why = why.format(backend=NAMES[backend], pins=pins, python=context.target.python)
+    why = why.format(backend=backend.title, pins=pins, python=context.target.python)
     return reject(backend, "no-wheel-for-system", why, would_help, variant)

@@ -11,7 +11,7 @@ from assistant.model.machine import Machine
 from assistant.model.plan import Backend, Plan, Planning, Rejection, Request
 from assistant.model.record import replace
 from assistant.plan import cuda, other_backends, rocm
-from assistant.plan.candidates import NAMES, Candidate, Context, reject
+from assistant.plan.candidates import Candidate, Context, reject
 from assistant.plan.gpus import cards_of, driver_of
 from assistant.plan.nightly import with_nightly
 from assistant.plan.pins import read_pins
@@ -83,7 +83,7 @@ def _reject_asked(rejected: list[Rejection], context: Context) -> Iterator[Rejec
     elif asked is Backend.DIRECTML:
         why = _("DirectML needs Windows or WSL, and a GPU with DirectX 12.")
     else:
-        why = _("No GPU on this machine works with {backend}.", backend=NAMES[asked])
+        why = _("No GPU on this machine works with {backend}.", backend=asked.title)
     yield reject(asked, "backend-not-here", why, _("Leave out --backend to get the best one for this machine."))
 
 

@@ -73,14 +73,14 @@ def draw_workloads(language: str | None = None) -> Matrix:
     known = workloads()
     titles = [say("Language model"), say("Speech (text to mel)"), say("Vocoder"), say("Fine-tuning")]
     rows = [
-        (backend.value.upper(), [_state(known.get((backend, workload))) for workload in WORKLOADS])
+        (backend.title, [_state(known.get((backend, workload))) for workload in WORKLOADS])
         for backend in Backend
     ]
     return Matrix(say("What is known of each workload on each backend"), titles, rows)
 
 
 def _best(plan: Plan | None) -> Field:
-    return (f"{plan.backend.value.upper()} {plan.torch} {plan.variant}", COLOURS[plan.backend]) if plan else None
+    return (f"{plan.backend.title} {plan.torch} {plan.variant}", COLOURS[plan.backend]) if plan else None
 
 
 def _state(known: Known | None) -> Field:

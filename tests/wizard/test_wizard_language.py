@@ -32,8 +32,8 @@ from assistant.wizard.shared_widgets import Fold
 ASSISTANT = Path(__file__).parents[2] / "assistant"
 MACHINES = ["linux-mint22-laptop-780m-rtx4070", "windows11-rx7800xt", "macos14-m1", "linux-debian12-cpu-container"]
 # Names that are the same in every language, and what stands in a hint as an example to type.
-NAMES = {"PyTorch", "Python", "ROCm", "GB", "MB", "NVIDIA", "English", "SetupWizard", "torch", "CPU", "CUDA", "ROCM"}
-NAMES |= {"ms", "XPU", "MPS", "DIRECTML", "PyPI", "nvidia", "driver", "model"}
+NAMES = {"PyTorch", "Python", "ROCm", "GB", "MB", "NVIDIA", "English", "SetupWizard", "torch", "CPU", "CUDA"}
+NAMES |= {"ms", "XPU", "MPS", "DirectML", "PyPI", "nvidia", "driver", "model"}
 NAMES |= {*LATIN_WORD.findall(str(Path.cwd())), "pytorch", "configuration"}  # the folder for the files
 DONE = StepStatus(phase=Phase.DONE)
 

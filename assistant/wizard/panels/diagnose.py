@@ -130,7 +130,7 @@ def _preview(fix: Remedy, state: State) -> Markup:
     """Say what pressing the button will do."""
     if fix.plan:
         text = say("This makes a plan for {backend} with Python {python}; nothing is installed before you agree.")
-        return html.paragraph(text.format(backend=fix.plan.backend.value, python=fix.plan.python))
+        return html.paragraph(text.format(backend=fix.plan.backend.title, python=fix.plan.python))
     commands = commands_for(fix, state.environment) if state.environment else ()
     typed = [shlex.join(words) for words in commands or ()]
     settings = [f"{name}={value}" for name, value in fix.env.items()]

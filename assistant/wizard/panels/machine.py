@@ -56,7 +56,7 @@ def _card(seen: CardOutlook, count: int) -> Markup:
     can = [
         say(
             "{backend} with torch {torch} ({variant})",
-            backend=plan.backend.value.upper(),
+            backend=plan.backend.title,
             torch=plan.torch,
             variant=plan.variant,
         )

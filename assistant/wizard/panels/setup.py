@@ -92,7 +92,7 @@ class SetupPage(PageView):
         self.on_value(self.fact, _fact)
         self.choice = make(widgets.Dropdown, description=say("Build"))
         self.on_value(self.choice, lambda index: Choose(index=index or 0))
-        backends = [(say("Choose for me"), ""), *((backend.value.upper(), backend.value) for backend in Backend)]
+        backends = [(say("Choose for me"), ""), *((backend.title, backend.value) for backend in Backend)]
         self.backend = make(widgets.Dropdown, options=backends, description=say("Backend"))
         self.on_value(self.backend, lambda name: self._wish(backend=Backend(name) if name else None))
         builds = [(say("Releases"), False), (say("Nightly, little tested"), True)]
