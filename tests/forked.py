@@ -19,7 +19,7 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
 
@@ -32,9 +32,12 @@ def run(
     env: Mapping[str, str] | None = None,
     cwd: str | Path | None = None,
     input: str = "",  # noqa: A002 - as subprocess.run
-    terminal: str | None = None,
+    typed: str = "",
 ) -> subprocess.CompletedProcess[str]:
-    """Run `assistant ARGUMENTS` to its end; `env` replaces all variables, `terminal` is a device to ask at."""
+    """Run `assistant ARGUMENTS` to its end; `env` replaces all variables.
+
+    Each line of `typed` is typed at a terminal by somebody who waits for the next question to be asked.
+    """
     sys.audit("os.fork")  # for the watch over what tests start, which does not see the parent's
     words, environment = list(map(str, arguments)), dict(os.environ if env is None else env)
     if not hasattr(os, "fork"):
@@ -46,13 +49,41 @@ def run(
         streams = [Path(folder, name) for name in ("in", "out", "err")]
         streams[0].write_text(input, encoding="utf-8")
         job = {"words": words, "env": environment, "cwd": str(cwd or Path.cwd()), "streams": list(map(str, streams))}
-        job["streams"][0] = terminal or job["streams"][0]
-        with TURN:
+        with TURN, _seat(typed, streams[1]) as terminal:
+            job["streams"][0] = terminal or job["streams"][0]
             parent = _parent()
             print(json.dumps(job), file=parent.stdin, flush=True)
             code = int(parent.stdout.readline())
         out, err = (path.read_text(encoding="utf-8", errors="replace") for path in streams[1:])
     return subprocess.CompletedProcess(words, code, out, err)
+
+
+@contextlib.contextmanager
+def _seat(typed: str, screen: Path) -> Iterator[str]:
+    """Give a terminal at which somebody answers the questions that a file shows; "" where nothing is typed."""
+    if not typed:
+        yield ""
+        return
+    import pty  # noqa: PLC0415 - exists on POSIX only
+
+    over, (person, seat) = threading.Event(), pty.openpty()
+
+    def answer() -> None:
+        for number, line in enumerate(typed.splitlines(keepends=True), 1):
+            while not (screen.exists() and screen.read_text("utf-8", "replace").count("]: ") >= number):
+                if over.wait(0.02):
+                    return
+            os.write(person, line.encode())
+
+    thread = threading.Thread(target=answer)
+    thread.start()
+    try:
+        yield os.ttyname(seat)
+    finally:
+        over.set()
+        thread.join()
+        os.close(person)
+        os.close(seat)
 
 
 @cache

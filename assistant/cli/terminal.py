@@ -7,7 +7,8 @@ from typing import Any
 
 import click
 
-from assistant.i18n import Text, render
+from assistant.host.keyboard import forget_typed
+from assistant.i18n import Text, _, render
 from assistant.model.record import to_json, with_words
 from assistant.model.visible import visible
 
@@ -30,6 +31,17 @@ def echo_json(value: object, *, indent: int = 2) -> None:
     echo(to_json(with_words(value), indent=indent))
 
 
+ANSWERS = {"y": True, "yes": True, "是": True, "n": False, "no": False, "否": False}
+
+
 def ask(question: Text, *, default: bool, err: bool = False) -> bool:
-    """Ask a question and return whether the answer is yes."""
-    return click.confirm(visible(render(question)), default=default, err=err)
+    """Ask a question and return whether the answer is yes; what was typed before it was asked does not count."""
+    forget_typed()
+    asked = f"{visible(render(question))} [{'Y/n' if default else 'y/N'}]"
+    while True:
+        answer = click.prompt(asked, default="", show_default=False, err=err).strip().lower()
+        if not answer or answer in ANSWERS:
+            return ANSWERS.get(answer, default)
+        yes = _("Answer y for yes or n for no; Enter alone means yes.")
+        no = _("Answer y for yes or n for no; Enter alone means no.")
+        echo(yes if default else no, err=err)

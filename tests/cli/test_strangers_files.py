@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import pty
 import subprocess
 import tomllib
 from collections.abc import Callable
@@ -65,13 +64,7 @@ def run(tmp_path: Path, index: LoopbackIndex) -> Run:
     own |= {"PIP_CONFIG_FILE": os.devnull, "PIP_INDEX_URL": index.url, "LANGUAGE": "en", "COLUMNS": "300"}
 
     def runner(*words: str | Path, typed: str = "", **variables: str) -> subprocess.CompletedProcess[str]:
-        person, seat = pty.openpty()  # somebody sits there only where something is `typed`
-        os.write(person, typed.encode())
-        try:
-            return forked.run(*words, env={**kept, **own, **variables}, terminal=os.ttyname(seat) if typed else None)
-        finally:
-            os.close(person)
-            os.close(seat)
+        return forked.run(*words, env={**kept, **own, **variables}, typed=typed)
 
     return runner
 
