@@ -1,10 +1,10 @@
 """The first step: what machine is this? Probes ask the host, parsers read the answers, one `Machine` comes out."""
 
-from assistant.detect.overrides import overridden
+from assistant.detect.overrides import Fact, check_fact, facts_to_set, overridden
 from assistant.detect.run import detect
 from assistant.model.machine import Detection
 
-__all__ = ["detect", "overridden", "read_report"]
+__all__ = ["Fact", "check_fact", "detect", "facts_to_set", "overridden", "read_report"]
 
 
 def read_report(text: str) -> Detection:

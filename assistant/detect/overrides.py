@@ -1,19 +1,127 @@
-"""Facts that the user sets by hand; they win over what was found and are marked so."""
+"""Facts that the user sets by hand: which there are, what fits each, and how they win over what was found."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
 
 import msgspec
 
-from assistant.i18n import _
+from assistant.i18n import Message, Text, _
 from assistant.model.errors import BadInput
-from assistant.model.machine import Detection, Evidence, Machine
-from assistant.model.record import reason_of
+from assistant.model.machine import Detection, Evidence, Machine, Vendor
 
 _GPU = re.compile(r"gpus[.\[](\d{1,2})\]?\.(\w+)")
+
+
+class _Kind(NamedTuple):
+    """What fits a fact: its values where they are few, else a pattern and what that is in words."""
+
+    values: tuple[str, ...] = ()
+    pattern: str = ".+"
+    wanted: Message = _("a text")
+
+
+_TEXT = _Kind()
+_YES_NO = _Kind(values=("true", "false"))
+_VERSION = _Kind(pattern=r"\d+(\.\d+){0,3}", wanted=_("a version number"))
+_SIZE = _Kind(pattern=r"(?!0+(\.0+)?$)\d{1,6}(\.\d{1,3})?", wanted=_("a size in GB, more than 0"))
+
+
+class Fact(NamedTuple):
+    """A fact that can be set by hand: its name, what people call it, and a value as an example."""
+
+    name: str
+    label: Text
+    example: str
+    kind: _Kind = _TEXT
+
+    @property
+    def values(self) -> tuple[str, ...]:
+        """The values that it can have, where they are few; () where it is typed."""
+        return self.kind.values
+
+
+_MACHINE = (
+    Fact("os", _("System"), "linux", _Kind(values=("linux", "windows", "macos"))),
+    Fact("os_version", _("Version of the system"), "Ubuntu 24.04"),
+    Fact("arch", _("Kind of processor"), "x86_64"),
+    Fact("memory_gb", _("Memory in GB"), "32", _SIZE),
+    Fact("disk_free_gb", _("Free disk in GB"), "120", _SIZE),
+    Fact(
+        "python",
+        _("Python"),
+        "3.12.4",
+        _Kind(pattern=r"\d\.\d{1,2}(\.\d{1,2}((a|b|rc)\d{1,2})?)?t?", wanted=_("a version of Python")),
+    ),
+    Fact("nvidia_driver", _("NVIDIA driver"), "580.95.05", _VERSION),
+    Fact("cuda_driver_api", _("CUDA of the driver"), "13.0", _VERSION),
+    Fact("rocm_version", _("ROCm"), "7.2", _VERSION),
+    Fact("glibc", _("glibc"), "2.39", _VERSION),
+    Fact("wsl", _("WSL"), "true", _YES_NO),
+    Fact("container", _("Container"), "docker"),
+)
+_SELDOM = (  # for the command line alone
+    Fact("libc", "libc", "musl 1.2.5"),
+    Fact("python_implementation", "python_implementation", "CPython"),
+    Fact("python_bits", "python_bits", "64", _Kind(values=("32", "64"))),
+    Fact("rosetta", "rosetta", "true", _YES_NO),
+    Fact("nvidia_driver_state", "nvidia_driver_state", "nouveau"),
+    Fact("nvidia_smi_output", "nvidia_smi_output", "No devices were found"),
+    Fact("rocm_tools", "rocm_tools", "true", _YES_NO),
+)
+_OF_GPU = (
+    Fact("vendor", _("maker"), "amd", _Kind(values=tuple(vendor.value for vendor in Vendor))),
+    Fact("name", _("name"), "Radeon RX 7900 XTX"),
+    Fact("vram_gb", _("memory in GB"), "24", _SIZE),
+    Fact("gfx", _("target of ROCm"), "gfx1100", _Kind(pattern="gfx[0-9a-f]{3,5}", wanted=_("a target of ROCm"))),
+    Fact(
+        "compute_capability",
+        _("compute capability"),
+        "8.9",
+        _Kind(pattern=r"\d{1,2}\.\d", wanted=_("a compute capability")),
+    ),
+    Fact(
+        "pci_id",
+        _("PCI id"),
+        "10de:2684",
+        _Kind(pattern="[0-9a-f]{4}:[0-9a-f]{4}", wanted=_("vendor and device in lower-case hexadecimal")),
+    ),
+    Fact("driver", _("driver"), "32.0.21013.1000"),
+    Fact("integrated", _("part of the processor"), "true", _YES_NO),
+)
+
+
+def facts_to_set(machine: Machine) -> Iterator[Fact]:
+    """Yield the facts that people set by hand, those of each GPU too; without any GPU, those of one to be added."""
+    yield from _MACHINE
+    for number, gpu in enumerate(machine.gpus or (None,)):
+        for fact in _OF_GPU:
+            label = Message("{gpu}: {fact}").format(gpu=gpu.label if gpu else _("GPU"), fact=fact.label)
+            yield fact._replace(name=f"gpus[{number}].{fact.name}", label=label)
+
+
+def check_fact(name: str, value: str) -> None:
+    """Raise `BadInput` for a fact that nobody knows, or a value that does not fit it; "", for unknown, fits any."""
+    group, _dot, key = name.partition(".")
+    if key and group in {"env", "packages"}:
+        return
+    gpu = _GPU.fullmatch(name)
+    known = {fact.name: fact for fact in (_OF_GPU if gpu else (*_MACHINE, *_SELDOM))}
+    fact = known.get(gpu[2] if gpu else name)
+    if fact is None:
+        raise BadInput(
+            _("There is no fact called “{name}”.", name=name),
+            hint=_("Facts are {names}.", names=", ".join((*(fact.name for fact in _MACHINE), "gpus[0].name"))),
+        )
+    kind = fact.kind
+    if value and not (value in kind.values if kind.values else re.fullmatch(kind.pattern, value, re.DOTALL)):
+        wanted = _("one of {values}", values=", ".join(kind.values)) if kind.values else kind.wanted
+        raise BadInput(
+            _("“{value}” does not fit {name}, which is {wanted}.", value=value, name=name, wanted=wanted),
+            hint=_("Example: {value}", value=fact.example),
+        )
 
 
 def overridden(detection: Detection, overrides: Mapping[str, str]) -> Detection:
@@ -26,23 +134,24 @@ def overridden(detection: Detection, overrides: Mapping[str, str]) -> Detection:
     overrides = {_GPU.sub(r"gpus[\1].\2", name): value for name, value in overrides.items()}
     facts: dict[str, Any] = msgspec.to_builtins(detection.machine)
     for name, text in overrides.items():
+        check_fact(name, text)
         group, _dot, key = name.partition(".")
         gpu, gpus = _GPU.fullmatch(name), list(facts.get("gpus") or ())
         if gpu and int(gpu[1]) <= len(gpus):  # one behind the last adds a GPU
             index = int(gpu[1])
-            known = gpus[index] if index < len(gpus) else {}
-            facts["gpus"] = [*gpus[:index], {**known, gpu[2]: text or None}, *gpus[index + 1 :]]
+            known = {**gpus[index]} if index < len(gpus) else {}
+            known.pop(gpu[2], None)
+            facts["gpus"] = [*gpus[:index], known | ({gpu[2]: text} if text else {}), *gpus[index + 1 :]]
+        elif gpu:
+            raise BadInput(
+                _("“{name}” names a GPU that this machine has not.", name=name),
+                hint=_("The first GPU is gpus[0]; a new one comes behind the last."),
+            )
         elif key and group in {"env", "packages"}:
             facts[group] = {**facts.get(group, {}), key: text}
         else:
             facts[name] = text or None
-    try:
-        machine = msgspec.convert(facts, Machine, strict=False)
-    except msgspec.ValidationError as error:
-        raise BadInput(
-            _("A fact that you set does not fit: {reason}.", reason=reason_of(error)),
-            hint=_("Use the names and values of the machine description, for example python=3.12 or os=linux."),
-        ) from error
+    machine = msgspec.convert(facts, Machine, strict=False)
     yours = tuple(Evidence(fact=name, source="you", text=value) for name, value in overrides.items())
     kept = tuple(item for item in machine.evidence if item.fact not in overrides)
     return msgspec.structs.replace(detection, machine=msgspec.structs.replace(machine, evidence=(*yours, *kept)))

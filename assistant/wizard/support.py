@@ -72,10 +72,7 @@ def draw_workloads(language: str | None = None) -> Matrix:
     use_language(language)
     known = workloads()
     titles = [say("Language model"), say("Speech (text to mel)"), say("Vocoder"), say("Fine-tuning")]
-    rows = [
-        (backend.title, [_state(known.get((backend, workload))) for workload in WORKLOADS])
-        for backend in Backend
-    ]
+    rows = [(backend.title, [_state(known.get((backend, workload))) for workload in WORKLOADS]) for backend in Backend]
     return Matrix(say("What is known of each workload on each backend"), titles, rows)
 
 

@@ -7,12 +7,12 @@ import time
 
 import pytest
 
-from assistant.detect import detect
+from assistant.detect import check_fact, detect, facts_to_set, overridden
 from assistant.host.base import Host
 from assistant.host.recording import ReplayHost
 from assistant.machines import load, shipped
 from assistant.model.errors import BadInput
-from assistant.model.machine import Answer, Exchange, Recording
+from assistant.model.machine import Answer, Detection, Exchange, Gpu, Machine, Recording
 from assistant.model.record import to_json
 
 
@@ -188,13 +188,45 @@ def test_a_fact_set_by_the_user_wins_and_is_marked():
         ("gpus[0].colour", "x"),
         ("memory_gb", "lots"),
         ("os", "beos"),
+        ("nvidia_driver", "banana"),
+        ("memory_gb", "-5"),
+        ("memory_gb", "nan"),
+        ("disk_free_gb", "0"),
+        ("python", "three"),
+        ("gpus[0].pci_id", "RTX"),
+        ("gpus[0].vendor", "banana"),
+        ("asdf", ""),
+        ("", ""),
+        ("", "x"),
     ],
 )
 def test_a_fact_that_does_not_exist_or_fit_is_refused(name, value):
-    """A wrong name or value of an override is bad input with a next step."""
+    """A wrong name or value of an override is bad input with a next step, in words, before it is looked at."""
     with pytest.raises(BadInput) as raised:
         detect(ReplayHost(load(shipped()[0])), overrides={name: value})
     assert raised.value.hint
+    assert "`" not in str(raised.value.message)
+    if "[9]" not in name:
+        with pytest.raises(BadInput):
+            check_fact(name, value)
+
+
+@pytest.mark.parametrize("name", ["linux-docker-ubuntu2204-l4", "linux-debian12-cpu-container"])
+def test_every_fact_that_is_offered_can_be_set_and_taken_back(name):
+    """Its example fits it, each of its few values does, and every field of the records is one or is none on purpose."""
+    machine = detect(ReplayHost(load(name))).machine
+    offered = tuple(facts_to_set(machine))
+    for fact in offered:
+        for value in (fact.example, *fact.values, ""):
+            check_fact(fact.name, value)
+            found = overridden(Detection(machine=machine), {fact.name: value}).machine
+            assert value in {item.text for item in found.evidence if item.source == "you"}
+    groups = {"schema", "gpus", "packages", "env", "evidence"}
+    for field in set(Machine.__struct_fields__) - groups:
+        check_fact(field, "")
+    for field in Gpu.__struct_fields__:
+        check_fact(f"gpus[0].{field}", "")
+    assert len({fact.name for fact in offered}) == len(offered)
 
 
 def test_an_empty_recording_is_a_machine_of_which_nothing_is_known():
