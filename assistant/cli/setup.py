@@ -123,7 +123,7 @@ def _prepared(
     host = LiveHost()
     request = request_of(options)
     if not request.python and target not in {"", "kernel"}:  # an environment that stands keeps its own Python
-        site, own = find_target(target, host)[1], str(host.facts("platform").get("python", ""))
+        site, own = find_target(target, host, whole=True)[1], str(host.facts("platform").get("python", ""))
         if site and not own.startswith(f"{site.minor}."):
             request = replace(request, python=site.minor)
     built, indexes = options.pop("build_from_source"), options.pop("trust_index")

@@ -13,6 +13,7 @@ from assistant.install.inspect_env import Site, interpreter, still
 from assistant.install.installation import Verify, install
 from assistant.install.kernel import kernel_file, kernel_name
 from assistant.install.packages import Package, Resolution
+from assistant.install.recovery import make_whole
 from assistant.install.target import check_target, read_marker, target_for
 from assistant.install.tools import Tools
 from assistant.install.wheels import places, to_download
@@ -43,8 +44,9 @@ class Prepared(Record, frozen=True):
 def prepare(plan: Plan, where: str, tools: Tools) -> Prepared:
     """Resolve every package of a plan for a target ("" or "new", "kernel", or a path), and change nothing.
 
-    What the user should know before is reported as findings. Raises `BadInput` or `WorkFailed` for a target that cannot
-    be used, for packages that cannot be had, and where the user does not agree to what must be asked.
+    Only what a killed installation left there is rolled back first, as it would be taken for an environment that
+    stands. What the user should know before is reported as findings. Raises `BadInput` or `WorkFailed` for a target
+    that cannot be used, for packages that cannot be had, and where the user does not agree to what must be asked.
     """
     target, site = target_for(plan, where, tools.host)
     check_target(target, site)
@@ -93,6 +95,7 @@ def run(prepared: Prepared, prove: Verify, tools: Tools) -> Environment:
 
     Raises as `installation.install` does, with everything as it was.
     """
+    make_whole(Path(prepared.target))
     if prepared.ready:
         return prepared.ready
     site = still(prepared.site, tools.host) if prepared.site else None

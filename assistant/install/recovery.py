@@ -15,7 +15,7 @@ from assistant.i18n import Text
 from assistant.install.journal import Entry, entries, entry_of
 from assistant.install.temporary import sweep_scratch
 from assistant.install.transaction import busy, settle_journal
-from assistant.install.work_folder import refuse_unknown, work_folders
+from assistant.install.work_folder import not_removed, refuse_unknown, work_folders
 from assistant.model.errors import AssistantError
 from assistant.model.record import Record
 
@@ -47,14 +47,39 @@ def recover(only: Path | None = None) -> tuple[Recovered, ...]:
     return tuple(outcome for entry in found if (outcome := _recovered(entry, only)))
 
 
+def make_whole(target: Path) -> None:
+    """Roll back what a killed installation left in a target, before anything is judged by what stands there.
+
+    `target` is a folder, or the Python of an environment. Raises `WorkFailed` or `BadInput` where somebody is
+    installing there right now, or it cannot be rolled back.
+    """
+    above = target.parents[:2] if target.name.startswith("python") else ()
+    for place in (target, *above):
+        if os.path.lexists(entry_of(place).journal):
+            try:
+                _settled(entry_of(place), place)
+            except OSError as error:
+                raise not_removed(place, error) from error
+
+
 def _recovered(entry: Entry, only: Path | None) -> Recovered | None:
-    """Roll back or finish one target; None where there was nothing to do."""
+    """Roll back or finish one target, and say how that ended; None where there was nothing to do."""
     target = str(only or (*entry.places(), entry.journal)[0])
+    try:
+        return _settled(entry, only)
+    except AssistantError as error:
+        return Recovered(target=target, outcome=Outcome.FAILED, error=error.message, hint=error.hint)
+    except OSError as error:
+        return Recovered(target=target, outcome=Outcome.FAILED, error=f"{target}: {error.strerror or error}.")
+
+
+def _settled(entry: Entry, only: Path | None) -> Recovered | None:
+    """Roll back or finish one target under its lock; None where there was nothing to do. Raises where it cannot."""
     lock = Lock(entry.lock)
     try:
         holder = lock.take() if entry.known else None
         if holder:
-            raise busy(Path(target), holder)
+            raise busy(only or Path(str((*entry.places(), entry.journal)[0])), holder)
         journal = entry.read()
         if journal is None:
             entry.forget()
@@ -67,10 +92,6 @@ def _recovered(entry: Entry, only: Path | None) -> Recovered | None:
             outcome=Outcome.STANDS if stands else Outcome.TAKEN_BACK,
             kept=tuple(map(str, kept)),
         )
-    except AssistantError as error:
-        return Recovered(target=target, outcome=Outcome.FAILED, error=error.message, hint=error.hint)
-    except OSError as error:
-        return Recovered(target=target, outcome=Outcome.FAILED, error=f"{target}: {error.strerror or error}.")
     finally:
         lock.release()
 

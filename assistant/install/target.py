@@ -14,6 +14,7 @@ from assistant.install.constraints import CONSTRAINTS, PIP_FILE
 from assistant.install.inspect_env import Site, interpreter, is_environment, look_at
 from assistant.install.journal import entry_of
 from assistant.install.project import environment_of
+from assistant.install.recovery import make_whole
 from assistant.install.swap import check_movable
 from assistant.install.work_folder import refuse_unknown
 from assistant.model.errors import BadInput, WorkFailed
@@ -64,16 +65,18 @@ def default_target(plan: Plan) -> Path:
     return environments_folder() / f"{plan.backend.value}-torch{plan.torch}-py{plan.python}".replace("/", "-")
 
 
-def find_target(text: str, host: Host) -> tuple[Path, Site | None]:
+def find_target(text: str, host: Host, *, whole: bool = False) -> tuple[Path, Site | None]:
     """Return the folder that a target names, and what stands there when it is an environment.
 
     A target is "kernel" (this Python's environment), or the path of an environment, of its Python, or of the project of
-    uv or pixi that keeps it.
+    uv or pixi that keeps it. With `whole`, what a killed installation left there is rolled back first.
     """
     own = Path(str(host.facts("platform").get("executable", "")))
     target = own if text == "kernel" else Path(text).expanduser().absolute()
     check_path(target)
     target = environment_of(target)
+    if whole:
+        make_whole(target)
     return target, look_at(target, host) if is_environment(target) else None
 
 
@@ -88,9 +91,10 @@ def not_an_environment(path: str | Path) -> BadInput:
 def target_for(plan: Plan, text: str, host: Host) -> tuple[Path, Site | None]:
     """Return where a plan's environment goes, as `find_target` does; "" and "new" stand for the plan's own folder.
 
-    Raises `BadInput` for an environment of another Python than the plan's.
+    What a killed installation left there is rolled back. Raises `BadInput` for an environment of another Python than
+    the plan's.
     """
-    target, site = find_target(str(default_target(plan)) if text in {"", "new"} else text, host)
+    target, site = find_target(str(default_target(plan)) if text in {"", "new"} else text, host, whole=True)
     if site and site.minor != plan.python:
         raise BadInput(
             _(
