@@ -11,7 +11,7 @@ import click
 
 from assistant.cli.terminal import Option
 from assistant.i18n import _
-from assistant.install import check_index_url, check_requirement
+from assistant.install import KERNEL, check_index_url, check_requirement
 from assistant.model.errors import BadInput
 from assistant.model.plan import Backend, Request
 
@@ -67,8 +67,19 @@ source_options = together(
     find_links_option,
     offline_option,
 )
+
+
+def place(name: str) -> str:
+    """Take the words for a place as they are, and a folder by its whole path: `./kernel` is a folder of that name."""
+    return name if name in {"", "new", KERNEL} else str(Path(name).expanduser().absolute())
+
+
 target_option = click.option(
-    "--target", default="", metavar="new|kernel|PATH", help="Where to install; a new environment by default."
+    "--target",
+    default="",
+    metavar="new|kernel|PATH",
+    callback=each(place),
+    help="Where to install; a new environment by default.",
 )
 dry_run_option = click.option("--dry-run", is_flag=True, help="Show what would be done, and change nothing.")
 

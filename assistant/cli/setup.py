@@ -13,6 +13,7 @@ from assistant.cli.journey import Journey, refuse_failed
 from assistant.cli.options import (
     dry_run_option,
     each,
+    place,
     request_of,
     request_options,
     source_options,
@@ -22,7 +23,7 @@ from assistant.cli.options import (
 from assistant.cli.terminal import echo_json, json_option, yes_option
 from assistant.host.live import LiveHost
 from assistant.i18n import _, sentences
-from assistant.install import Consent, Sources, check_requirement, find_target
+from assistant.install import KERNEL, Consent, Sources, check_requirement, find_target
 from assistant.model.errors import BadInput, NothingFits
 from assistant.model.record import replace
 from assistant.plan import brings_cuda
@@ -59,7 +60,7 @@ agreement_options = together(
 
 
 @click.command()
-@click.option("--target", default="", metavar="PATH", help="Folder of the new environment.")
+@click.option("--target", default="", metavar="PATH", callback=each(place), help="Folder of the new environment.")
 @click.option("--to", "folder", default="", metavar="DIR", help="Folder of the exported files.")
 @request_options
 @source_options
@@ -122,7 +123,7 @@ def _prepared(
     """Detect, plan and resolve the packages; a dry run builds nothing and asks for no consent."""
     host = LiveHost()
     request = request_of(options)
-    if not request.python and target not in {"", "kernel"}:  # an environment that stands keeps its own Python
+    if not request.python and target not in {"", KERNEL}:  # an environment that stands keeps its own Python
         site, own = find_target(target, host, whole=True)[1], str(host.facts("platform").get("python", ""))
         if site and not own.startswith(f"{site.minor}."):
             request = replace(request, python=site.minor)

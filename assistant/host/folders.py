@@ -28,6 +28,11 @@ def here() -> Path:
     return Path.cwd()
 
 
+def is_own_environment(prefix: str | Path) -> bool:
+    """Return whether an environment is the one that start.py made for the assistant itself, and will replace."""
+    return Path(prefix).parent.name == OWN_ENVIRONMENTS
+
+
 def _folder(kind: str) -> Path:
     import platformdirs  # noqa: PLC0415 - 3 ms that `detect` need not pay
 

@@ -19,11 +19,20 @@ from assistant.install.packages import Package, Resolution
 from assistant.install.prepared import Prepared, prepare, run
 from assistant.install.recovery import Outcome, Recovered, give_up, recover
 from assistant.install.sources import Consent, Sources, known_index
-from assistant.install.target import Marker, default_target, find_target, not_an_environment, read_marker
+from assistant.install.target import (
+    KERNEL,
+    Marker,
+    check_folder,
+    default_target,
+    find_target,
+    not_an_environment,
+    read_marker,
+)
 from assistant.install.tools import Tools
 from assistant.install.validate import check_index_url, check_requirement
 
 __all__ = [
+    "KERNEL",
     "Consent",
     "Made",
     "Marker",
@@ -35,6 +44,7 @@ __all__ = [
     "Site",
     "Sources",
     "Tools",
+    "check_folder",
     "check_index_url",
     "check_requirement",
     "conflicts",

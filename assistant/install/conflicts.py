@@ -9,7 +9,7 @@ from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
 
-from assistant.host.folders import OWN_ENVIRONMENTS
+from assistant.host.folders import is_own_environment
 from assistant.i18n import Message, _
 from assistant.install.inspect_env import Site
 from assistant.install.project import project_of, undone
@@ -67,7 +67,7 @@ def _owned_by_conda(site: Site, after: Mapping[str, str]) -> Iterator[Finding]:
 
 def _surroundings(site: Site) -> Iterator[Finding]:
     """Find whose the environment is, and what reaches into it from outside."""
-    if Path(site.prefix).parent.name == OWN_ENVIRONMENTS:
+    if is_own_environment(site.prefix):
         text = _("This is the assistant's own environment: the next update replaces it, torch included.")
         yield _finding("assistants-own-environment", text, _("Install into a new environment instead."))
     if site.managed:

@@ -23,6 +23,7 @@ from assistant.model.record import Record, from_json, to_json
 from assistant.model.report import Environment
 from assistant.privacy import Policy, redact
 
+KERNEL = "kernel"  # in place of a folder: the environment of this Python; a folder is named by its whole path
 MARKER = "assistant-environment.json"  # stands in every environment that was made here and finished
 OWN_FILES = (CONSTRAINTS, PIP_FILE, MARKER)  # what an installation adds to the files of packages
 LONGEST_PATH = 240  # Windows ends at 260 (MAX_PATH), and packages need some of it
@@ -72,12 +73,26 @@ def find_target(text: str, host: Host, *, whole: bool = False) -> tuple[Path, Si
     uv or pixi that keeps it. With `whole`, what a killed installation left there is rolled back first.
     """
     own = Path(str(host.facts("platform").get("executable", "")))
-    target = own if text == "kernel" else Path(text).expanduser().absolute()
+    target = own if text == KERNEL else Path(text).expanduser().absolute()
     check_path(target)
     target = environment_of(target)
     if whole:
         make_whole(target)
     return target, look_at(target, host) if is_environment(target) else None
+
+
+def check_folder(text: str) -> str:
+    """Return the whole path of a folder that is typed where nobody sees which folder a shorter one starts from.
+
+    "" stays "": a folder is chosen then. Raises `BadInput` for any other path, such as one of another system.
+    """
+    folder = Path(text).expanduser() if text else None
+    if folder and not folder.is_absolute():
+        raise BadInput(
+            _("“{path}” is not the whole path of a folder on this system.", path=text[:80]),
+            hint=_("Write it from the top, as in {example}.", example=Path.home() / "pytorch"),
+        )
+    return str(folder or "")
 
 
 def not_an_environment(path: str | Path) -> BadInput:

@@ -8,9 +8,10 @@ from pathlib import Path
 
 from assistant.detect import detect
 from assistant.host.base import Host
+from assistant.host.folders import is_own_environment
 from assistant.host.recording import ReplayHost
 from assistant.i18n import _
-from assistant.install import Tools, default_target, interpreter
+from assistant.install import KERNEL, Tools, default_target, interpreter
 from assistant.machines import load
 from assistant.model.errors import BadInput
 from assistant.model.finding import Severity
@@ -30,13 +31,22 @@ def detected(state: State, tools: Tools) -> Detected:
 
 
 def interpreters(host: Host) -> dict[str, str]:
-    """Return the interpreters of this kernel and of its Jupyter server; "" where none was found."""
+    """Return the interpreters of this kernel and of its Jupyter server; "" where none was found.
+
+    `ours` is not empty where the kernel runs in the environment that start.py made for the assistant itself.
+    """
     own, server = host.facts("platform"), host.facts("server")
     return {
         "kernel": str(own.get("executable", "")),
         "version": str(own.get("python", "")),
         "server": str(server.get("executable", "")),
+        "ours": "yes" if is_own_environment(str(own.get("prefix", ""))) else "",
     }
+
+
+def kernel_is_ours(state: State) -> bool:
+    """Return whether this kernel runs in the assistant's own environment, which is no place for anything else."""
+    return bool(state.pythons.get("ours"))
 
 
 def target_python(state: State) -> str:
@@ -45,7 +55,7 @@ def target_python(state: State) -> str:
         return state.environment.python
     if state.plan is None:
         return ""
-    if state.target == "kernel":
+    if state.target == KERNEL:
         return state.pythons.get("kernel", "")
     target = Path(state.target).expanduser().absolute() if state.target else default_target(state.plan)
     return str(interpreter(target))

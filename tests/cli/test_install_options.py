@@ -17,7 +17,8 @@ pytestmark = pytest.mark.process
 def install(tmp_path: Path, *words: str) -> subprocess.CompletedProcess[str]:
     """Run the command in a home of its own, without a terminal to ask."""
     home = {name: str(tmp_path / name) for name in ("XDG_DATA_HOME", "XDG_STATE_HOME", "JUPYTER_DATA_DIR")}
-    return forked.run("install", "--backend", "cpu", *words, env={**os.environ, **home, "LANGUAGE": "en"})
+    env = {**os.environ, **home, "LANGUAGE": "en"}
+    return forked.run("install", "--backend", "cpu", *words, env=env, cwd=tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -50,3 +51,9 @@ def test_a_dry_run_writes_nothing_and_tells_all(tmp_path: Path) -> None:
     assert f"writes {target}{os.sep}" in shown
     assert "nothing was changed" in shown
     assert not target.exists()
+
+
+def test_a_folder_may_be_called_kernel(tmp_path: Path) -> None:
+    """The word alone means this Python's environment, `./kernel` the folder of that name."""
+    told = json.loads(install(tmp_path, "--dry-run", "--json", "--target", "./kernel").stdout)
+    assert told["target"] == str(tmp_path / "kernel")

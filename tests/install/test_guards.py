@@ -27,7 +27,7 @@ from assistant.install.installer import Installer
 from assistant.install.kernel import remove_kernel
 from assistant.install.project import Project, snippet
 from assistant.install.resolution import resolve
-from assistant.install.target import check_path, find_target, target_for
+from assistant.install.target import check_folder, check_path, find_target, target_for
 from assistant.install.validate import check_index_url, check_requirement
 from assistant.install.wheels import to_download
 from assistant.model.errors import BadInput, WorkFailed
@@ -350,6 +350,19 @@ def test_a_target_that_no_folder_can_have_is_refused_before_it_is_looked_at(benc
             target_for(bench.plan, str(tmp_path / name), LiveHost())
     (tmp_path / "thesis.tex").touch()
     assert target_for(bench.plan, str(tmp_path / "thesis.tex"), LiveHost())[1] is None
+
+
+@pytest.mark.parametrize("text", ["kernel", "relative/folder", "./here", "../there", r"C:\Users\me\torch", "C:torch"])
+def test_a_folder_that_is_typed_into_a_form_is_a_whole_path(text: str, tmp_path: Path) -> None:
+    """Nobody sees there what a shorter one would start from; the word for the kernel's environment is none, either."""
+    if os.name == "nt" and text[1:3] == ":\\":
+        return
+    with pytest.raises(BadInput, match="is not the whole path of a folder on this system") as refused:
+        check_folder(text)
+    assert str(Path.home() / "pytorch") in str(refused.value.hint)
+    assert check_folder("") == ""
+    assert check_folder("~/torch") == str(Path.home() / "torch")
+    assert check_folder(str(tmp_path / "kernel")) == str(tmp_path / "kernel")
 
 
 @pytest.mark.process

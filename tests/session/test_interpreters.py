@@ -9,7 +9,7 @@ from assistant.host.live import LiveHost
 from assistant.model.plan import Backend, Plan, Planning
 from assistant.model.report import Environment
 from assistant.session.exporting import downloads
-from assistant.session.interpreters import interpreters, target_python
+from assistant.session.interpreters import interpreters, kernel_is_ours, target_python
 from assistant.session.state import State
 
 PLAN = Plan(backend=Backend.CPU, variant="cpu", torch="2.13.0", python="3.12")
@@ -20,7 +20,24 @@ def test_this_python_is_named_and_a_server_that_is_not_there_is_not() -> None:
     """Outside of Jupyter only this interpreter is known."""
     found = interpreters(LiveHost())
     assert found["kernel"] == sys.executable
-    assert set(found) == {"kernel", "version", "server"}
+    assert set(found) == {"kernel", "version", "server", "ours"}
+
+
+def test_the_assistants_own_environment_is_known_for_what_it_is() -> None:
+    """The one that start.py made is no place to offer; any other kernel's is."""
+
+    class Elsewhere(LiveHost):
+        """A machine on which this Python runs in another environment."""
+
+        def facts(self, kind: str, *arguments: str) -> dict[str, object]:
+            """Name the environment."""
+            return {**super().facts(kind, *arguments), "prefix": self.prefix}
+
+    for prefix, ours in (("/p/.assistant/python3.12-1-2-lab", True), ("/home/ada/.venv", False), ("", False)):
+        host = Elsewhere()
+        host.prefix = prefix
+        assert kernel_is_ours(State(pythons=interpreters(host))) is ours
+    assert not kernel_is_ours(State())
 
 
 def test_the_target_follows_the_plan_and_the_users_wish(tmp_path: Path) -> None:
