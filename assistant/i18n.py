@@ -21,6 +21,7 @@ class _Current:
     """The translations in force; loaded on first use so that an import costs nothing."""
 
     code = ""
+    options = False
     translations = gettext.NullTranslations()
 
 
@@ -28,7 +29,8 @@ class _Current:
 class Message:
     """A sentence to be rendered later: its English text, which is gettext's key, and the values of its placeholders.
 
-    `many` is the plural, chosen by the value `count`. With an empty `id` the values are sentences to be joined.
+    `many` is the plural, chosen by the value `count`. With an empty `id` the values are sentences to be joined. The
+    value `option` names what one adds at the command line to do what the sentence says; only there is it shown.
     """
 
     id: str
@@ -74,6 +76,11 @@ def wanted_language(environ: Mapping[str, str], system: str) -> str:
     """
     named = next((environ[name] for name in ("LC_ALL", "LC_MESSAGES", "LANG") if environ.get(name)), "")
     return named if named in {"C", "POSIX"} else environ.get("LANGUAGE") or named or system
+
+
+def show_options() -> None:
+    """Show, behind each sentence that has one, the option of the command line: for the terminal alone."""
+    _Current.options = True
 
 
 def language() -> str:
@@ -132,7 +139,15 @@ def render(message: Value | None) -> str:
         text = translations.ngettext(message.id, message.many, count)
     else:
         text = translations.gettext(message.id)
-    return text.format(**{name: _filled(text, name, value) for name, value in params.items()}) if params else text
+    filled = text.format(**{name: _filled(text, name, value) for name, value in params.items()}) if params else text
+    return _with_option(filled, str(params["option"])) if _Current.options and "option" in params else filled
+
+
+def _with_option(text: str, option: str) -> str:
+    """Put an option in front of a sentence's full stop: "Choose another folder (--target)."."""
+    if text.endswith("。"):
+        return f"{text[:-1]}（{option}）。"
+    return f"{text[:-1]} ({option})." if text.endswith(".") else f"{text} ({option})"
 
 
 def _filled(text: str, name: str, value: Value) -> str | int | float:

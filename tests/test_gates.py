@@ -14,9 +14,12 @@ import tomllib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+import click
 import pytest
 import yaml
 from packaging.requirements import Requirement
+
+from assistant.cli import COMMANDS
 
 pytestmark = pytest.mark.process
 
@@ -202,6 +205,34 @@ def test_only_shells_write_sentences():
     assert early == set(), "hand on the Message, made by `_()`, and let the shell render it"
     gone = {place for place in RENDERERS if not any(one.startswith(place) for one in found)}
     assert gone == set(), "take it out of RENDERERS"
+
+
+def test_no_sentence_speaks_the_words_of_the_command_line():
+    """What the wizard may show, too, names no option: the terminal adds it, from the message's value `option`."""
+    own = _own_options()
+    assert {"--target", "--pin", "--to", "--keep"} <= own
+    found = [
+        f"{path.relative_to(ROOT / 'assistant')}:{node.lineno}: {text}"
+        for path in MODULES
+        if path.relative_to(ROOT / "assistant").parts[0] != "cli"
+        for node in ast.walk(ast.parse(_text(path)))
+        if isinstance(node, ast.Call) and ast.unparse(node.func) in {"_", "say", "ngettext", "Message"}
+        for text in (word.value for word in node.args if isinstance(word, ast.Constant))
+        if own.intersection(re.findall(r"--[a-z][a-z-]+", re.sub(r"`assistant[^`]*`", "", str(text))))
+    ]
+    assert found == [], 'say it in words for everybody, and name the option beside them: _("…", option="--target")'
+
+
+def _own_options() -> set[str]:
+    """Name every option of every command."""
+    commands: list[click.Command] = [click.Group(commands={name: _command(name) for name in COMMANDS})]
+    for command in commands:
+        commands += getattr(command, "commands", {}).values()
+    return {option for command in commands for param in command.params for option in param.opts if option[:2] == "--"}
+
+
+def _command(name: str) -> click.Command:
+    return getattr(importlib.import_module(f"assistant.cli.{COMMANDS[name]}"), name)
 
 
 def test_what_is_known_of_hardware_is_data():

@@ -30,6 +30,7 @@ from assistant.i18n import (
     Message,
     Text,
     _,
+    _Current,
     lines,
     ngettext,
     render,
@@ -184,6 +185,16 @@ def test_messages_are_put_together() -> None:
     )
     use_language("zh_CN")
     assert render(row) == "重启电脑。您已停止该命令。"
+
+
+def test_an_option_of_the_command_line_is_shown_at_the_command_line_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It stands before the full stop, also of a sentence among others; the wizard never hears of it."""
+    row = sentences((_("Restart the computer.", option="--now"), _("Check", option="--it")))
+    assert render(row) == "Restart the computer. Check"
+    monkeypatch.setattr(_Current, "options", True)
+    assert render(row) == "Restart the computer (--now). Check (--it)"
+    use_language("zh_CN")
+    assert render(row) == "重启电脑（--now）。检查项 (--it)"
 
 
 def test_a_message_survives_json() -> None:

@@ -13,7 +13,7 @@ import click
 
 from assistant import __version__
 from assistant.cli.terminal import echo
-from assistant.i18n import FOLDER, LANGUAGES, STARTED_AS, _, as_typed, say, sentences, use_language
+from assistant.i18n import FOLDER, LANGUAGES, STARTED_AS, _, as_typed, say, sentences, show_options, use_language
 from assistant.model.errors import AssistantError, Cancelled, WorkFailed
 from assistant.model.visible import visible
 
@@ -100,6 +100,7 @@ def main() -> None:
 
 
 def _run() -> int:
+    show_options()
     gettext.bindtextdomain("assistant", FOLDER)  # click's own sentences are in our catalogue
     gettext.textdomain("assistant")
     _translated(cli)

@@ -29,7 +29,7 @@ def write_all(
     if foreign and not overwrite(foreign):
         raise WorkFailed(
             _("{path} exists and was not written by the assistant.", path=foreign[0]),
-            hint=_("Choose another folder with --to, move that file away, or replace it with --force."),
+            hint=_("Choose another folder, move that file away, or replace it.", option="--to, --force"),
         )
     with _refusal_named(folder), _folders_made({path.parent for path in contents}):
         drafts: dict[Path, Path] = {}
@@ -63,7 +63,7 @@ def _is_foreign(folder: Path, path: Path, content: bytes) -> bool:
     if path.is_dir():
         raise WorkFailed(
             _("{path} is a folder, but a file of that name is to be written.", path=path),
-            hint=_("Choose another folder with --to."),
+            hint=_("Choose another folder.", option="--to"),
         )
     with _refusal_named(path.parent):
         if not path.parent.resolve().is_relative_to(folder.resolve()):
@@ -72,7 +72,7 @@ def _is_foreign(folder: Path, path: Path, content: bytes) -> bool:
                     "{path} is a link that leads out of the folder; nothing is written through it.",
                     path=path.parent,
                 ),
-                hint=_("Choose another folder with --to, or remove the link."),
+                hint=_("Choose another folder, or remove the link.", option="--to"),
             )
         if path.is_symlink():
             return True
@@ -88,7 +88,7 @@ def _refusal_named(folder: Path) -> Iterator[None]:
     except OSError as error:
         raise WorkFailed(
             _("The files cannot be written to {folder}: {reason}.", folder=folder, reason=error.strerror or error),
-            hint=_("Choose a folder of your own with --to."),
+            hint=_("Choose a folder of your own.", option="--to"),
         ) from error
 
 

@@ -76,7 +76,7 @@ def _built(name: str, archive: Archive, source: Path, installer: Installer, work
     if failed or not wheels:
         raise WorkFailed(
             _("{file} could not be built: {reason}", file=source.name, reason=last_words(output)),
-            hint=_("Nothing was installed. Pin a version that has a wheel, with --pin."),
+            hint=_("Nothing was installed. Pin a version that has a wheel.", option="--pin"),
         )
     return wheels[0]
 

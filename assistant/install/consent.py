@@ -58,7 +58,7 @@ def _to_build(refusal: OnlySource | Unsolved, plan: Plan, sources: Sources, ask:
     if isinstance(refusal, Unsolved) and sources.locked:
         raise WorkFailed(
             _("The locked packages are not available as they were: {differences}.", differences=refusal.message),
-            hint=_("Restore the source that they came from, or make a new plan with --anew."),
+            hint=_("Restore the source that they came from, or make a new plan.", option="--anew"),
         ) from refusal
     if not (found and _agreed(found, sources, ask)):
         raise refusal
@@ -97,9 +97,10 @@ def index_findings(plan: Plan, resolution: Resolution, sources: Sources, ask: As
                 others=", ".join(one.others),
             ),
             hint=_(
-                "If that is what you want, add --trust-index {taken}; if not, pin the other index's version: {pins}.",
+                "If that is what you want, trust {taken}; if not, pin the other index's version: {pins}.",
                 taken=one.taken,
-                pins=" ".join(f"--pin {one.name}=={version}" for version in one.others.values()),
+                pins=", ".join(f"{one.name}=={version}" for version in one.others.values()),
+                option=f"--trust-index {one.taken}, --pin",
             ),
         )
     return (*findings(found), *without_hash(resolution.packages))

@@ -160,10 +160,10 @@ def _shadowed(one: Shadow) -> Finding:
     remedies = [
         Remedy(
             text=_(
-                "If you want the one from {index}, pin its version: --pin {name}=={version}.",
+                "If you want the one from {index}, pin its version: {pin}.",
                 index=url,
-                name=one.name,
-                version=version,
+                pin=f"{one.name}=={version}",
+                option=f"--pin {one.name}=={version}",
             )
         )
         for url, version in one.others.items()

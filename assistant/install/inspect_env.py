@@ -133,7 +133,7 @@ def look_at(target: Path, host: Host) -> Site:
         reason = (answer.text.strip().splitlines() or [answer.status])[-1]
         raise BadInput(
             _("The Python of {path} does not answer: {reason}.", path=target, reason=reason),
-            hint=_("Choose another environment with --target, or leave it out to get a new one."),
+            hint=_("Choose another environment, or a new one.", option="--target"),
         )
     line = answer.text.strip().splitlines()[-1] if not answer.text.startswith("{") else answer.text.splitlines()[0]
     return replace(from_json(line, Site, str(python)), stamp=before)

@@ -119,7 +119,8 @@ class Installer:
                 raise WorkFailed(
                     _("The installation stopped: {reason}", reason=f"{work.parent}: {obstacle}."),
                     hint=_(
-                        "All changes were rolled back. Free some space there, or choose another disk with --target."
+                        "All changes were rolled back. Free some space there, or choose another disk.",
+                        option="--target",
                     ),
                 )
             raise WorkFailed(

@@ -47,9 +47,9 @@ class OnlySource(WorkFailed):
                 packages=names,
             ),
             hint=_(
-                "Pin a version that has a wheel (--pin), or allow the build by name: "
-                "`assistant install --build-from-source {name}`.",
+                "Pin a version that has a wheel, or allow {name} to be built.",
                 name=Requirement(needs[0]).name,
+                option=f"--pin, --build-from-source {Requirement(needs[0]).name}",
             ),
         )
 

@@ -208,7 +208,7 @@ def check_inside(prefix: Path, names: Iterable[str]) -> None:
                     path=prefix / parent,
                     real=real,
                 ),
-                hint=_("Choose another environment with --target, or leave it out to get a new one."),
+                hint=_("Choose another environment, or a new one.", option="--target"),
             )
 
 
@@ -224,7 +224,7 @@ def check_movable(prefix: Path, names: Iterable[str]) -> None:
         if folder.is_dir() and not os.access(folder, os.W_OK | os.X_OK):
             raise WorkFailed(
                 _("You don't have permission to write to {path}.", path=folder),
-                hint=_("Leave --target out to get a new environment."),
+                hint=_("Choose a new environment.", option="--target new"),
             )
         if folder.is_dir() and folder.stat().st_dev != device:
             raise WorkFailed(
@@ -232,7 +232,7 @@ def check_movable(prefix: Path, names: Iterable[str]) -> None:
                     "{path} is on another file system than the environment, so nothing can be moved into it safely.",
                     path=folder,
                 ),
-                hint=_("Leave --target out to get a new environment."),
+                hint=_("Choose a new environment.", option="--target new"),
             )
 
 

@@ -118,7 +118,7 @@ def target_for(plan: Plan, text: str, host: Host) -> tuple[Path, Site | None]:
                 path=target,
                 version=site.version,
             ),
-            hint=_("Plan with --python {version}.", version=site.minor),
+            hint=_("Plan for Python {version}.", version=site.minor, option=f"--python {site.minor}"),
         )
     return Path(site.prefix) if site else target, site
 
@@ -142,17 +142,17 @@ def check_target(target: Path, site: Site | None = None) -> None:
             refusal = _("{path} already holds an environment, and it is left as it is.", path=target)
         else:
             refusal = _("{path} exists and is not an environment.", path=target)
-        raise BadInput(refusal, hint=_("Choose another folder with --target, or one that does not exist yet."))
+        raise BadInput(refusal, hint=_("Choose another folder, or one that does not exist yet.", option="--target"))
     parent = _nearest_parent(target)
     if not parent.is_dir():
         raise BadInput(
             _("{path} is a file, so nothing can be created inside it.", path=parent),
-            hint=_("Choose another folder with --target."),
+            hint=_("Choose another folder.", option="--target"),
         )
     if not os.access(parent, os.W_OK | os.X_OK):
         raise WorkFailed(
             _("You don't have permission to write to {path}.", path=parent),
-            hint=_("Choose a folder of your own with --target."),
+            hint=_("Choose a folder of your own.", option="--target"),
         )
 
 
@@ -165,7 +165,7 @@ def _check_site(site: Site) -> None:
     if site.managed:
         raise BadInput(
             _("{python} belongs to the system, which forbids installing into it.", python=site.python),
-            hint=_("Leave --target out to get a new environment."),
+            hint=_("Choose a new environment.", option="--target new"),
         )
     check_movable(prefix, [str(Path(site.purelib).relative_to(prefix) / "any")])
 
@@ -187,7 +187,7 @@ def check_path(path: Path) -> None:
     if reason:
         raise BadInput(
             _("{path} cannot hold an environment: {reason}.", path=ascii(text)[1:-1][:80], reason=reason),
-            hint=_("Choose another folder with --target."),
+            hint=_("Choose another folder.", option="--target"),
         )
 
 
@@ -203,7 +203,7 @@ def check_disk(host: Host, target: Path, download: int) -> None:
                 free=free // 10**6,
                 need=need // 10**6,
             ),
-            hint=_("Free some space, or choose a folder on another disk with --target."),
+            hint=_("Free some space, or choose a folder on another disk.", option="--target"),
         )
 
 

@@ -80,7 +80,7 @@ class Transaction:
         except OSError as error:  # the work folder has gone, or the disk fails
             raise WorkFailed(
                 _("The installation cannot be written to the disk: {reason}.", reason=error.strerror or str(error)),
-                hint=_("All changes were rolled back. Check the disk, or choose another one with --target."),
+                hint=_("All changes were rolled back. Check the disk, or choose another one.", option="--target"),
             ) from error
 
     def _sync(self) -> None:
@@ -152,7 +152,7 @@ class Transaction:
                 raise
             raise WorkFailed(
                 _("{path} was created while the installation was running, and is left as it is.", path=place),
-                hint=_("Choose another folder with --target."),
+                hint=_("Choose another folder.", option="--target"),
             ) from error
         with suppress(OSError):
             settle(place.parent)

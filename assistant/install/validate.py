@@ -21,7 +21,7 @@ def check_index_url(text: str) -> str:
                 text=redact(ascii(text)[1:-1], Policy.USABLE)[:80],
                 reason=reason,
             ),
-            hint=_("Example: --index-url https://download.pytorch.org/whl/cpu"),
+            hint=_("Example: {value}", value="https://download.pytorch.org/whl/cpu", option="--index-url"),
         )
     return text
 

@@ -130,7 +130,7 @@ def _download(
     if absent or (packages and installer.offline):
         raise WorkFailed(
             _("{file} is not on this machine.", file=wanted[(absent or packages)[0].name].name),
-            hint=_("Put it into the folder of wheels, or start again without --offline."),
+            hint=_("Put it into the folder of wheels, or allow downloads."),
         )
     files = [
         Fetch(url=package.url, path=str(wanted[package.name]), sha256=package.sha256, size=package.size)

@@ -49,7 +49,7 @@ def rerun(
                 "The learners' notebooks are programs, and nothing here can isolate them: {reason}.",
                 reason=reason,
             ),
-            hint=_("Install bubblewrap (Debian: apt install bubblewrap), or trust them all with --i-trust-these."),
+            hint=_("Install bubblewrap (Debian: apt install bubblewrap), or trust them all.", option="--i-trust-these"),
         )
     most = memory or share_of_memory(SHARE, LEAST_MEMORY)
     bounds = Limits(seconds or RUN_SECONDS, most, processes=PROCESSES, file_bytes=FILE_BYTES)

@@ -88,7 +88,7 @@ def convert(
     output = Path(output) if output else default_output(source)
     if output.exists() and not force:
         message = _("{file} exists already.", file=output)
-        raise BadInput(message, hint=_("Name another file with --to, or replace it with --force."))
+        raise BadInput(message, hint=_("Name another file, or replace this one.", option="--to, --force"))
     model = load_model(source)
     result, changes, half = convert_model(model, options or Options(), samples)
     _validate(result)

@@ -85,7 +85,7 @@ def _refuse_ended(done: Outcome, file: str, bounds: Limits) -> None:
     if done.reached == "time":
         raise WorkFailed(
             _("The work on {file} was stopped after {limit:g} s.", file=file, limit=bounds.seconds),
-            hint=_("If you trust the model, allow it more time with --limit."),
+            hint=_("If you trust the model, allow it more time.", option="--limit"),
         )
     if done.reached:
         raise WorkFailed(

@@ -114,7 +114,7 @@ def _settled(plan: Plan, lookups: Lookups, inputs: PlanInputs) -> Plan | Rejecti
     if silent or plan.backend is Backend.CPU:
         warning = _unchecked(silent) if silent else _nothing(plan, official)
         return replace(plan, warnings=(*plan.warnings, warning))
-    help_ = _("Name another index with --index-url, or wait until the build is published.")
+    help_ = _("Name another index, or wait until the build is published.", option="--index-url")
     return reject(plan.backend, "not-in-index", _nothing(plan, official), help_, plan.variant)
 
 

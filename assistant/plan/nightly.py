@@ -20,12 +20,13 @@ def with_nightly(planning: Planning, request: Request, catalog: Catalog) -> Plan
     Raises `BadInput` where the pins restrict torch itself: a nightly has no version that could be pinned.
     """
     if any(of_torch_family(_name(pin)) for pin in request.pins):
-        raise BadInput(_("A pin on torch and --nightly contradict each other."), hint=_("Leave one of the two out."))
+        message = _("A pin on torch and nightly builds contradict each other.")
+        raise BadInput(message, hint=_("Leave one of the two out."))
     plan = planning.choice
     if plan is None:
         return planning
     if why := _why_no_nightly(plan, catalog):
-        help_ = _("Leave --nightly out: the release serves this machine.")
+        help_ = _("Take the release: it serves this machine.")
         return replace(
             planning,
             rejected=(reject(plan.backend, "no-nightly", why, help_, NIGHTLY + plan.variant), *planning.rejected),

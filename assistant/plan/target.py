@@ -155,7 +155,7 @@ def _refuse_python(
     return Refusal(
         "no-wheel-for-system",
         _("No PyTorch release has a wheel for Python {python} on {platform}.", python=python, platform=platform),
-        _("Use Python {python}: add --python {python}.", python=nearest),
+        _("Use Python {python}.", python=nearest, option=f"--python {nearest}"),
     )
 
 

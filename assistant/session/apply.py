@@ -93,7 +93,7 @@ def check_lock(config: Config, resolution: Resolution) -> None:
                 "The locked packages are not available as they were: {differences}.",
                 differences="; ".join(drift.text for drift in found[:5]),
             ),
-            hint=_("Restore the source that they came from, or make a new plan with --anew."),
+            hint=_("Restore the source that they came from, or make a new plan.", option="--anew"),
         )
 
 
@@ -122,7 +122,7 @@ def environment_of(config: Config, target: str, last: str) -> Path | None:
     if fitting:
         raise BadInput(
             _("Several environments fit this configuration: {paths}.", paths=", ".join(map(str, fitting))),
-            hint=_("Name one with --target."),
+            hint=_("Name the one that you mean.", option="--target"),
         )
     return None
 

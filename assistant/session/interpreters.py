@@ -69,6 +69,6 @@ def onnx_python() -> str:
     if environment is None:
         raise BadInput(
             _("The assistant's own Python has no ONNX Runtime to run the model with."),
-            hint=_("Name a Python that has it with --python, or run `assistant setup` first."),
+            hint=_("Run `assistant setup` first, or name a Python that has it.", option="--python"),
         )
     return environment.python
