@@ -17,6 +17,7 @@ from assistant.install.swap import Change, change_for, check_movable
 from assistant.install.target import OWN_FILES, check_disk, check_target, is_ours, write_marker
 from assistant.install.transaction import Transaction, transaction
 from assistant.install.unpack import unpack
+from assistant.model.event import Part
 from assistant.model.finding import Finding, Severity
 from assistant.model.plan import Plan
 from assistant.model.report import Environment
@@ -59,6 +60,7 @@ def install(
         build = work.layout.build
         built = Environment(path=str(build), python=str(interpreter(build)), kernel=name, packages=made.packages)
         verify(made if site else built, work.lock)
+        installer.progress(_("Adding the kernel to Jupyter"), part=Part.REGISTER)
         work.settle(installer.cancel.check)
         if not site and work.layout.top is None:
             work.change(Change(comes=tuple(sorted(path.name for path in build.iterdir()))))

@@ -21,7 +21,7 @@ from assistant.install.backends import Backend, Pip, Uv
 from assistant.install.inspect_env import interpreter
 from assistant.install.work_folder import layout
 from assistant.model.errors import WorkFailed
-from assistant.model.event import FindingRaised, LogLine, Progress, Sink, Step
+from assistant.model.event import FindingRaised, LogLine, Part, Progress, Sink, Step
 from assistant.model.finding import Finding
 from assistant.privacy import Lines, Policy
 
@@ -93,6 +93,7 @@ class Installer:
 
     def make_venv(self, target: Path, lock: Lock, work: Path) -> None:
         """Make an empty environment; `work` is for the installer's own temporary files."""
+        self.progress(_("Making the environment"), part=Part.UNPACK)
         self.run(self.backend.venv(self.python, target), lock, work)
 
     def install(
@@ -101,13 +102,13 @@ class Installer:
         """Install exactly what the requirement lines name into an interpreter's environment, or into `staged`."""
         file = work / REQUIREMENTS
         write_whole(file, lines)
-        self.progress(_("Installing"), total=total, unit="packages")
+        self.progress(_("Unpacking"), total=total, unit="packages", part=Part.UNPACK)
         done = itertools.count(1)
 
         def count(line: str) -> None:
             for name in installed_packages(line):
                 text = _("Installed {package}", package=name)
-                self.progress(text, done=next(done), total=total, unit="packages")
+                self.progress(text, done=next(done), total=total, unit="packages", part=Part.UNPACK)
 
         self.run(self.backend.install(python, file, staged), lock, work, count)
 

@@ -21,6 +21,7 @@ from assistant.i18n import _
 from assistant.install.installer import Installer
 from assistant.install.packages import Package
 from assistant.model.errors import BadInput, WorkFailed
+from assistant.model.event import Part
 
 REPORT_SECONDS = 0.1  # between two events of progress
 
@@ -42,7 +43,7 @@ def fetch(packages: Sequence[Package], installer: Installer, index_url: str | No
     waiting = False
     while lock.take():  # one download at a time: two would fetch the same files twice
         if not waiting:
-            installer.progress(_("Waiting for another download to finish"))
+            installer.progress(_("Waiting for another download to finish"), part=Part.DOWNLOAD)
         waiting = True
         installer.cancel.wait(0.5)
         installer.cancel.check()
@@ -173,5 +174,6 @@ class _Meter:
             done=done,
             total=self._total,
             unit="bytes",
+            part=Part.DOWNLOAD,
             rate=(done - self._resumed) / max(now - self._began, 1e-3),
         )

@@ -23,10 +23,20 @@ class Step(Enum):
     EXPORT = "export"
 
 
+class Part(Enum):
+    """The parts of an installation, in order."""
+
+    RESOLVE = "resolve"
+    DOWNLOAD = "download"
+    UNPACK = "unpack"
+    CHECK = "check"
+    REGISTER = "register"
+
+
 class Progress(Record, frozen=True, tag=True):
     """How far a step is: `done` of `total` in `unit` ("bytes", "packages", "checks"); `total` None while unknown.
 
-    `rate` is in units per second, None where none is known.
+    `rate` is in units per second, None where none is known; `part` is the part of an installation that it belongs to.
     """
 
     step: Step
@@ -35,6 +45,7 @@ class Progress(Record, frozen=True, tag=True):
     total: float | None = None
     unit: str = ""
     rate: float | None = None
+    part: Part | None = None
 
     @property
     def seconds_left(self) -> float | None:
@@ -43,7 +54,10 @@ class Progress(Record, frozen=True, tag=True):
 
     @property
     def figures(self) -> Text:
-        """How much is done of how much, how fast, and how long still, as far as known."""
+        """How much is done of how much, how fast, and how long still, as far as known.
+
+        How long a part of an installation still takes is left to who knows the whole.
+        """
         if not (self.unit and (self.total or self.done)):
             return ""
         if self.unit != "bytes":
@@ -51,7 +65,8 @@ class Progress(Record, frozen=True, tag=True):
         words: list[Text] = [f"{self.done / 1e6:.1f}" + (f" / {self.total / 1e6:.1f}" if self.total else "") + " MB"]
         if self.rate:
             words.append(f"{self.rate / 1e6:.1f} MB/s")
-        if (left := self.seconds_left or 0) > MINUTE:
+        left = 0.0 if self.part else self.seconds_left or 0.0
+        if left > MINUTE:
             words.append(_("{minutes:.0f} min left", minutes=left / MINUTE))
         elif left:
             words.append(_("{seconds:.0f} s left", seconds=left))

@@ -28,7 +28,7 @@ PRIOR_SECONDS = 1.0  # chosen: of downloading, for which the earlier speed still
 IMPORT_SHARE = 0.75  # of the checks' time is the first `import torch`, which compiles it: 9.0 of 11.5 s, 10.2 of 13.1 s
 VENV_SECONDS = 1.0  # for an empty environment, and to look whether all files came: measured 1.0 and 1.6 s
 FULL_SECONDS = 60.0  # for every check, and speed: a minute or two (`verify --full`)
-TASKS = {Task.PREPARE: Part.RESOLVE, Task.INSTALL: Part.DOWNLOAD, Task.VERIFY: Part.CHECK}
+PARTS = {Task.PREPARE: Part.RESOLVE, Task.INSTALL: Part.DOWNLOAD, Task.VERIFY: Part.CHECK}
 
 TITLES: Mapping[Part, Message] = {
     Part.RESOLVE: _("Resolve the packages"),
@@ -42,14 +42,14 @@ TITLES: Mapping[Part, Message] = {
 class Pace(Record, frozen=True):
     """How fast this machine is: seconds, and bytes per second of wheels downloaded and unpacked.
 
-    The defaults were measured with a CPU plan (44 packages, 270 MB) on two busy cores, 2026-11-22; the download is that
-    of a line of 50 Mbit/s.
+    The defaults were measured with a CPU plan (44 packages, 270 MB) on two cores, 2026-11-22, where the checks took 5
+    to 13 seconds, the longest on cores that were busy; the download is that of a line of 50 Mbit/s.
     """
 
     resolve: float = 6.0
     download: float = 6e6
     unpack: float = 60e6
-    check: float = 12.0
+    check: float = 8.0
     register: float = 0.5
 
 
@@ -170,12 +170,12 @@ class Meter:
         if old.running is new.running:
             return
         with self._lock:
-            if old.running in TASKS:
+            if old.running in PARTS:
                 self._leave()
                 if new.proof or new.report is not old.report:
                     self._done = set(Part)
                     keep_pace(self._pace)
-            if new.running in TASKS:
+            if new.running in PARTS:
                 self._begin(new.running, new)
 
     def hear(self, event: Event) -> None:
@@ -225,7 +225,7 @@ class Meter:
         if task is Task.VERIFY:
             self._full = state.level != "quick"
             self._expected = {Part.CHECK: FULL_SECONDS if self._full else pace.check}
-        self._enter(TASKS[task])
+        self._enter(PARTS[task])
 
     def _enter(self, part: Part) -> None:
         parts = tuple(Part)

@@ -18,7 +18,7 @@ from assistant.host.process import CancelToken, stream
 from assistant.i18n import Message, Text, _, lines, render
 from assistant.model.checks import CHECKS, Level, check_title
 from assistant.model.errors import AssistantError, BadInput, Cancelled
-from assistant.model.event import FindingRaised, LogLine, Progress, Sink, Step
+from assistant.model.event import FindingRaised, LogLine, Part, Progress, Sink, Step
 from assistant.model.plan import Backend
 from assistant.model.record import Record, replace
 from assistant.model.report import RIGHT, Check, Report, Status
@@ -217,7 +217,8 @@ class _Run:
 
     def progress(self, text: Message) -> None:
         """Report how many checks have ended, with what is done now."""
-        self._sink(Progress(step=Step.VERIFY, text=text, done=len(self._done), total=len(self._keys), unit="checks"))
+        done, total = len(self._done), len(self._keys)
+        self._sink(Progress(step=Step.VERIFY, text=text, done=done, total=total, unit="checks", part=Part.CHECK))
 
     def _finish(self, check: Check) -> None:
         if check.key not in self._keys or check.key in self._done:
