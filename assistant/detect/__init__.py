@@ -1,10 +1,11 @@
 """The first step: what machine is this? Probes ask the host, parsers read the answers, one `Machine` comes out."""
 
+from assistant.detect.common import broken_kernels
 from assistant.detect.overrides import Fact, check_fact, facts_to_set, overridden
 from assistant.detect.run import detect
 from assistant.model.machine import Detection
 
-__all__ = ["Fact", "check_fact", "detect", "facts_to_set", "overridden", "read_report"]
+__all__ = ["Fact", "broken_kernels", "check_fact", "detect", "facts_to_set", "overridden", "read_report"]
 
 
 def read_report(text: str) -> Detection:

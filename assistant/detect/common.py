@@ -8,7 +8,7 @@ from assistant.detect.observations import Notes
 from assistant.host.base import Host
 from assistant.host.folders import OWN_ENVIRONMENTS
 from assistant.i18n import _
-from assistant.model.finding import Severity
+from assistant.model.finding import Finding, Severity
 from assistant.privacy import redact
 
 VARIABLES = (
@@ -83,6 +83,13 @@ def packages(host: Host, notes: Notes) -> None:
     own = OWN_ENVIRONMENTS in re.split(r"[\\/]", str(host.facts("platform").get("executable")))
     if "torch" in versions or not own:
         notes.fact("packages", versions or None, "installed packages")
+
+
+def broken_kernels(host: Host) -> tuple[Finding, ...]:
+    """Return a finding for each Jupyter kernel that cannot start now."""
+    notes = Notes()
+    kernels(host, notes)
+    return tuple(finding for finding in notes.findings if finding.key == "kernel-broken")
 
 
 def kernels(host: Host, notes: Notes) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from assistant.catalog import load_catalog
-from assistant.detect import detect
+from assistant.detect import broken_kernels, detect
 from assistant.diagnose import check_packages, check_up, variables
 from assistant.host.base import Host
 from assistant.install import Site, conflicts, replaced_builds
@@ -58,6 +58,12 @@ def mixed_packages(
 def findings_of(site: Site, machine: Machine, *, gpu_plan: bool = True) -> tuple[Finding, ...]:
     """Judge an environment as it stands."""
     return (*mixed_packages(site.versions, site.version, machine, gpu_plan=gpu_plan), *conflicts(site, {}))
+
+
+def still_true(findings: tuple[Finding, ...], host: Host) -> tuple[Finding, ...]:
+    """Leave out the kernels that were found to be broken and are so no longer: an installation may have mended them."""
+    now = {finding.text for finding in broken_kernels(host)}
+    return tuple(finding for finding in findings if finding.key != "kernel-broken" or finding.text in now)
 
 
 def judged(found: Detection, *, live: bool = False) -> tuple[Finding, ...]:

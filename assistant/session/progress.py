@@ -277,6 +277,9 @@ class Meter:
         if part is Part.CHECK and event and event.total and self._imported:
             rest = FULL_SECONDS if self._full else self._imported * (1 / IMPORT_SHARE - 1)
             return rest * (1 - (event.done - 1) / event.total)
+        if part is Part.CHECK and not self._full:  # however long the import takes, the others come after it
+            first = expected * IMPORT_SHARE
+            return first * (1 - _gone(spent, first)) + max(first, spent) * (1 / IMPORT_SHARE - 1)
         return expected * (1 - _gone(spent, expected))
 
     def _row(self, part: Part, spent: float) -> Row:

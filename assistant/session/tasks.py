@@ -12,7 +12,7 @@ from assistant.model.event import FindingRaised, Progress, Step
 from assistant.model.plan import Backend
 from assistant.model.record import replace
 from assistant.session.diagnosis import diagnosed, inquiry, machine_of_log, with_remedies
-from assistant.session.doctor import findings_of, mixed_packages
+from assistant.session.doctor import findings_of, mixed_packages, still_true
 from assistant.session.exporting import exported
 from assistant.session.interpreters import detected
 from assistant.session.onnx import examined
@@ -54,18 +54,19 @@ def _verify(state: State, tools: Tools) -> Verified:
 
 
 def _diagnose(state: State, tools: Tools) -> Diagnosed:
-    """Find the causes of a pasted log or of the last failure, and remedies for all findings."""
+    """Find the causes of a pasted log or of the last failure, and remedies for all findings that still hold."""
     tools.sink(Progress(step=Step.DIAGNOSE, text=_("Looking for causes")))
     machine = known(state.detection).machine
     told = state.pasted or "\n".join(map(render, state.failures))
-    if not (told or state.findings):
+    findings = state.findings if state.machine else still_true(state.findings, tools.host)
+    if not (told or findings):
         return Diagnosed()
     log = read_log(told)
     source = machine_of_log(log, machine) if state.pasted else machine
     found = diagnosed(log, source)
     unknown = bool(told and not found)
     return Diagnosed(
-        findings=with_remedies(state.findings, machine),
+        findings=with_remedies(findings, machine),
         diagnoses=found,
         elsewhere=source.os != machine.os,
         near=tuple(_(rule.title) for rule in nearest(log)) if unknown else (),

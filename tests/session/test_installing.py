@@ -21,7 +21,8 @@ from assistant.install.work_folder import layout
 from assistant.model.event import Event, FindingRaised, Progress, Step
 from assistant.model.machine import Detection, Machine
 from assistant.model.plan import Backend, Plan, Planning
-from assistant.session.actions import Answer
+from assistant.model.record import replace
+from assistant.session.actions import Answer, Resume
 from assistant.session.runner import InlineRunner, ThreadRunner
 from assistant.session.session import Session
 from assistant.session.state import Phase, State, Task
@@ -165,6 +166,24 @@ def test_a_conflict_is_told_until_it_is_gone(make: Make) -> None:
     shutil.rmtree(info)
     run(session, Task.VERIFY, Task.DIAGNOSE)
     assert keys() == []
+
+
+def test_a_kernel_that_the_installation_mends_is_no_problem_any_more(make: Make, tmp_path: Path) -> None:
+    """It was found before: its environment had been deleted by hand. Another one that is broken still is."""
+    session = make()
+    run(session, Task.PREPARE, Task.INSTALL)
+    kernels = tmp_path / "JUPYTER_DATA_DIR" / "kernels"
+    shutil.copytree(kernels / "torch-cpu-9.0", kernels / "gone")
+    spec = kernels / "gone" / "kernel.json"
+    spec.write_text(spec.read_text(encoding="utf-8").replace("/bin/python", "/bin/gone"), encoding="utf-8")
+    shutil.rmtree(session.state.target)
+    again = make()
+    run(again, Task.DETECT)
+    assert [finding.key for finding in again.state.findings].count("kernel-broken") == 2
+    again.dispatch(Resume(state=replace(again.state, planning=session.state.planning)))
+    run(again, Task.PREPARE, Task.INSTALL, Task.VERIFY, Task.DIAGNOSE)
+    (left,) = [finding for finding in again.state.findings if finding.key == "kernel-broken"]
+    assert "gone" in str(left.text)
 
 
 @pytest.mark.parametrize("way", ["option", "answer"])
