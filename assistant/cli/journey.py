@@ -37,7 +37,7 @@ from assistant.model.event import Event, Progress, Step
 from assistant.model.plan import Plan, Planning, Request
 from assistant.model.record import replace
 from assistant.session.actions import Answer, Resume, Wish
-from assistant.session.progress import PARTS, TITLES, Meter, Overall
+from assistant.session.progress import PARTS, TITLES, Overall
 from assistant.session.runner import InlineRunner
 from assistant.session.session import TAKE_BACK, Session
 from assistant.session.state import Phase, State, Task
@@ -102,8 +102,6 @@ class Journey:
         self.session = Session(host, InlineRunner(), OnlyFinished(), state, sources=sources or Sources(host), asks=asks)
         self.session.listen(self._hear)
         self.session.watch(self._answer)
-        self._meter = Meter()
-        self._meter.follow(self.session)
         self._quiet = quiet
         self._interrupted = False
         said = TextColumn("{task.description}", markup=False, table_column=Column(no_wrap=True, overflow="ellipsis"))
@@ -200,7 +198,7 @@ class Journey:
 
     def _overall(self) -> Overall | None:
         """Return how far the installation is; None while the task at hand is no part of one."""
-        return self._meter.overall() if self.state.running in PARTS else None
+        return self.session.meter.overall() if self.state.running in PARTS else None
 
     def _answer(self, old: State, new: State) -> None:
         """Put the question of a running task to the user."""

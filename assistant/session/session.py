@@ -13,10 +13,11 @@ from assistant.host.process import CancelToken
 from assistant.i18n import Message, _, render
 from assistant.install import Sources, Tools
 from assistant.model.errors import AssistantError, Cancelled
-from assistant.model.event import Event, JobFailed, LogLine, Sink
+from assistant.model.event import Event, JobFailed, LogLine, Part, Sink
 from assistant.model.record import replace
 from assistant.parsers.decode import without_colours
 from assistant.session.actions import Abandoned, Action, Answer, Asked, Begin, Finished, Stop, Told, Wished
+from assistant.session.progress import Meter
 from assistant.session.reducer import blockers, following, reduce
 from assistant.session.runner import Runner
 from assistant.session.state import State, Task
@@ -54,10 +55,12 @@ class Session:
         self._cancel = CancelToken()
         self._asks = asks
         self._guided = guided
+        self.meter = Meter(first=Part.DOWNLOAD if guided else Part.RESOLVE)
         self._answers: queue.SimpleQueue[bool] = queue.SimpleQueue()
         self._lock = threading.RLock()
         self._watchers: list[Watcher] = []
         self._sinks: list[Sink] = []
+        self.meter.follow(self)
 
     def watch(self, watcher: Watcher) -> None:
         """Call `watcher(old, new)` after every change of the state."""

@@ -13,6 +13,7 @@ from assistant.model.finding import Severity
 from assistant.model.record import replace
 from assistant.model.visible import visible
 from assistant.session.actions import Resume
+from assistant.session.progress import Overall
 from assistant.session.resume import furthest, obstacle, remarks, worth_telling
 from assistant.session.session import Session
 from assistant.session.state import Page, Phase, State
@@ -103,19 +104,33 @@ def _status(state: State) -> str:
     return about(reached[-1], word(state.status(reached[-1]))) if reached else ""
 
 
-def draw_progress(foot: Foot, state: State, since: float) -> None:
-    """Bring the bar up to date; `since` is when the running task began, in seconds since 1970."""
-    foot.words = {"progress": say("Progress"), "elapsed": say("{time} so far")}
+def draw_progress(foot: Foot, state: State, overall: Overall | None, since: float) -> None:
+    """Bring the bar up to date, by the whole installation where one runs.
+
+    `since` is when the running task began, in seconds since 1970.
+    """
+    foot.words = {
+        "progress": say("Progress"),
+        "elapsed": say("{time} so far"),
+        "seconds": say("about {count} seconds left"),
+        "minutes": say("about {count} minutes left"),
+    }
     progress = state.status(state.running.step).progress if state.running else None
+    quiet = bool(state.running and state.running.only_reads)
+    share: int | None = None
+    left: int | None = None
+    if overall and not quiet:
+        share, left = int(100 * overall.share), round(overall.seconds_left)
+    elif progress and progress.total:
+        share = int(100 * progress.done / progress.total)
     shown = {
         "running": state.running is not None,
-        "quiet": bool(state.running and state.running.only_reads),
-        "share": min(100, int(100 * progress.done / progress.total)) if progress and progress.total else 0,
-        "known": bool(progress and progress.total),
+        "quiet": quiet,
+        "share": share,
         "text": visible(render(progress.text)) if progress else "",
         "since": since,
     }
-    foot.send_progress(shown, render(progress.figures) if progress else "")
+    foot.send_progress(shown, {"figures": render(progress.figures) if progress else "", "left": left})
 
 
 class Offer(widgets.HBox):  # type: ignore[misc]  # the library has no types

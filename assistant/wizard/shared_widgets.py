@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -95,12 +96,15 @@ class Foot(anywidget.AnyWidget):
     _checked = traitlets.validate("note")(_only_markup)
     _sent_at = 0.0
 
-    def send_progress(self, progress: dict[str, object], figures: str) -> None:
-        """Send whole percents and new texts at once, mere figures once a second: every message has its price."""
+    def send_progress(self, progress: Mapping[str, object], figures: Mapping[str, object]) -> None:
+        """Send whole percents and new texts at once, mere figures once a second: every message has its price.
+
+        `share` is in percent, None where nobody knows it; `left` are the seconds to the end, None likewise.
+        """
         same = {key: self.progress.get(key) for key in progress} == progress
         if not same or time.monotonic() - self._sent_at >= 1:
             self._sent_at = time.monotonic()
-            self.progress = {**progress, "figures": figures}
+            self.progress = {**progress, **figures, "at": time.time()}
 
 
 class Chips(anywidget.AnyWidget):

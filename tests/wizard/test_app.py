@@ -81,18 +81,46 @@ def test_a_recorded_machine_is_looked_at_and_planned_for_by_itself(wizard: Setup
 
 def test_a_fact_can_be_set_and_taken_back(wizard: SetupWizard) -> None:
     """What the user sets replaces what was found, is marked as his, and can be taken back."""
-    fact = wizard._pages[Page.SETUP].fact
-    fact.value = "gpus[0].gfx=gfx1100"
+    page = wizard._pages[Page.SETUP]
+    page.fact.value = "gpus[0].gfx"
+    assert page.fact_value.placeholder == "gfx1100"
+    page.fact_value.value = "gfx1100"
     assert "set by you" in html_of(wizard)
     assert wizard.session.state.detection.machine.gpus[0].gfx == "gfx1100"
-    fact.value = "gpus[0].gfx="
+    assert [option["key"] for option in page.facts.options] == ["gpus[0].gfx"]
+    page.facts._handle_custom_msg({"press": "gpus[0].gfx"}, [])
     assert wizard.session.state.detection.machine.gpus[0].gfx == "gfx1031"
+    assert page.facts.options == []
 
 
-def test_a_fact_that_does_not_exist_is_named(wizard: SetupWizard) -> None:
-    """A slip of the pen becomes a sentence on the page."""
-    wizard._pages[Page.SETUP].fact.value = "nvidia_drivr=580"
-    assert "nvidia_drivr" in html_of(wizard)
+@pytest.mark.parametrize(
+    ("fact", "value"), [("nvidia_driver", "banana"), ("memory_gb", "-5"), ("os", "templeos"), ("python", "=")]
+)
+def test_a_value_that_does_not_fit_is_refused_and_changes_nothing(wizard: SetupWizard, fact: str, value: str) -> None:
+    """A sentence says what would fit; no step has to be repeated."""
+    before, page = wizard.session.state, wizard._pages[Page.SETUP]
+    page.fact.value, page.fact_value.value = fact, value
+    assert value in page.fault.value
+    assert "Example" in page.fault.value
+    assert wizard.session.state is before
+
+
+@pytest.mark.parametrize("folder", ["relative/folder", "C:\\Users\\me\\torch", "kernel"])
+def test_a_folder_is_named_from_the_top(wizard: SetupWizard, folder: str) -> None:
+    """A path that starts nowhere would become a folder among the notebooks; the kernel is no folder."""
+    page = wizard._pages[Page.SETUP]
+    page.target.value = folder
+    assert "whole path" in page.fault.value
+    assert wizard.session.state.target == ""
+
+
+def test_the_assistants_own_environment_is_not_offered() -> None:
+    """The next update would replace it with all that was installed there."""
+    for ours in ("yes", ""):
+        shown = SetupWizard(Session(NoHost(), InlineRunner(), state=State(pythons={"ours": ours})))
+        places = [key for _words, key in shown._pages[Page.SETUP].where.options]
+        assert places == ([""] if ours else ["", "kernel"])
+        shown.close()
 
 
 def test_a_click_in_the_head_shows_another_page(wizard: SetupWizard) -> None:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import shlex
 import sys
 
-from assistant.i18n import Text, say
-from assistant.install import Prepared
+from assistant.i18n import say
+from assistant.install import KERNEL, Prepared
 from assistant.markup import Markup, joined, tag
 from assistant.model.event import Step
 from assistant.model.finding import Severity
-from assistant.session.state import Phase, State, Task
+from assistant.model.report import duration
+from assistant.session.progress import Overall
+from assistant.session.state import Phase, State
 from assistant.wizard import html
 
 
@@ -49,30 +51,16 @@ def _pythons(state: State) -> list[tuple[str, str]]:
     return [(name, path) for name, path in rows if path]
 
 
-def draw_work(state: State) -> Markup:
-    """List the phases of the work, those that are over ticked."""
-    progress = state.status(state.running.step).progress if state.running else None
-    figures = progress.figures if progress else ""
-    packages = len(state.preview.resolution.packages) if state.preview else 0
-    installs = state.running is Task.INSTALL
-    verified = state.running is Task.VERIFY
-    rows: list[tuple[str, Text, Text]] = [
-        ("ok", say("Looked at the machine and chose the build"), ""),
-        ("ok", say("Resolved {count} packages", count=packages), ""),
-        (
-            "running" if installs else "ok",
-            progress.text if progress and installs else say("Installed"),
-            figures if installs else "",
-        ),
-    ]
-    if verified:
-        rows.append(("running", progress.text if progress else say("Verify"), figures))
-    items = [
-        tag(
-            "li", html.icon(sign), tag("span", text), tag("span", more, class_="ptsa-when"), class_=f"ptsa-phase-{sign}"
+def draw_work(overall: Overall) -> Markup:
+    """List the parts of an installation: those that are over ticked, with the time that they took."""
+    signs = {"done": "ok", "running": "running", "waiting": "waiting"}
+    items = []
+    for row in overall.rows:
+        took = duration(row.seconds) if row.status == "done" and row.seconds else ""
+        more = tag("span", row.figures or took, class_="ptsa-when")
+        items.append(
+            tag("li", html.icon(signs[row.status]), tag("span", row.title), more, class_=f"ptsa-phase-{row.status}")
         )
-        for sign, text, more in rows
-    ]
     return tag("ul", *items, class_="ptsa-phases")
 
 
@@ -86,7 +74,7 @@ def draw_ready(state: State) -> Markup:
         "This kernel had already imported torch, so it still runs the old one: restart it (menu Kernel), run the cell "
         "above again and continue from where you are."
     )
-    old = state.target == "kernel" and "torch" in sys.modules
+    old = state.target == KERNEL and "torch" in sys.modules
     return joined(
         [
             html.paragraph(say("The environment is ready in {path}.", path=made.path)),

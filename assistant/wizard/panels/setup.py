@@ -6,16 +6,22 @@ from typing import Any
 
 import ipywidgets as widgets
 
+from assistant.detect import Fact, check_fact, facts_to_set
 from assistant.host.live import IN_BROWSER
 from assistant.i18n import render, say
+from assistant.install import KERNEL, check_folder
 from assistant.machines import label, shipped
 from assistant.markup import Markup, joined, tag
+from assistant.model.errors import AssistantError
 from assistant.model.event import Step
 from assistant.model.finding import Severity
+from assistant.model.machine import Machine
 from assistant.model.plan import Backend
 from assistant.model.record import replace
 from assistant.model.report import verdict
 from assistant.session.actions import Action, Aim, Begin, Choose, Fill, SetFact, Show, Simulate, Wish
+from assistant.session.interpreters import kernel_is_ours
+from assistant.session.progress import Overall
 from assistant.session.reducer import blockers
 from assistant.session.session import Session
 from assistant.session.state import Page, State, Task
@@ -32,7 +38,6 @@ from assistant.wizard.shared_widgets import Chips, Drawing, Fold, make
 from assistant.wizard.stage import Stage, failed_step, repeated, stage
 
 SAVE = "save"
-KERNEL = "kernel"  # the target's word for the environment that this kernel runs in
 
 
 class SetupPage(PageView):
@@ -40,6 +45,7 @@ class SetupPage(PageView):
 
     def __init__(self, session: Session) -> None:
         super().__init__(session)
+        self._known_facts: tuple[Fact, ...] = ()
         self.lead, self.offer = make(Drawing), Offer(session)
         self.why, self.commands, self.log, self.checks = (make(Drawing) for _number in range(4))
         self.change = make(widgets.VBox, children=self._controls())
@@ -86,10 +92,13 @@ class SetupPage(PageView):
         here = [] if IN_BROWSER else [(say("This machine"), "")]
         self.machine = make(widgets.Dropdown, options=[*here, *recorded], description=say("Machine"))
         self.on_value(self.machine, lambda name: Simulate(machine=name))
-        self.fact = make(
-            widgets.Text, description=say("Set a fact"), placeholder="nvidia_driver=580.95.05", continuous_update=False
-        )
-        self.on_value(self.fact, _fact)
+        self.fact = make(widgets.Dropdown, description=say("A fact of the machine"))
+        self.fact.observe(lambda _change: self._show_example(), "value")
+        self.fact_value = make(widgets.Text, description=say("Its value"), continuous_update=False)
+        self.fact_value.observe(lambda change: self._set_fact(change["new"].strip()), "value")
+        self.fault = make(Drawing)
+        self.facts = make(Chips, pressed=True)
+        self.facts.on_msg(self._on_fact)
         self.choice = make(widgets.Dropdown, description=say("Build"))
         self.on_value(self.choice, lambda index: Choose(index=index or 0))
         backends = [(say("Choose for me"), ""), *((backend.title, backend.value) for backend in Backend)]
@@ -111,7 +120,7 @@ class SetupPage(PageView):
             placeholder=say("a folder of its own, chosen for you"),
             continuous_update=False,
         )
-        self.on_value(self.target, lambda target: Aim(target=target.strip()))
+        self.target.observe(lambda change: self._aim(change["new"].strip()), "value")
         self.again = make(widgets.Button, description=say("Look at the machine again"))
         self.again.on_click(lambda _button: self.session.begin(Task.DETECT))
         return [
@@ -123,11 +132,44 @@ class SetupPage(PageView):
             self.target,
             self.machine,
             self.fact,
+            self.fact_value,
+            self.fault,
+            self.facts,
             self.again,
         ]
 
     def _wish(self, **changed: Any) -> Wish:  # noqa: ANN401 - fields of the request
         return Wish(request=replace(self.session.state.request, **changed))
+
+    def _aim(self, target: str) -> None:
+        """Have the environment in a folder; a path that starts nowhere is refused."""
+        if self._quiet:
+            return
+        try:
+            self.session.dispatch(Aim(target=check_folder(target)))
+        except AssistantError as error:
+            self.fault.value = html.failure(error.message, error.hint)
+
+    def _set_fact(self, value: str) -> None:
+        """Set the chosen fact of the machine; a value that does not fit it is refused."""
+        if self._quiet or not (self.fact.value and value):
+            return
+        try:
+            check_fact(self.fact.value, value)
+        except AssistantError as error:
+            self.fault.value = html.failure(error.message, error.hint)
+            return
+        self.session.dispatch(SetFact(fact=self.fact.value, value=value))
+
+    def _on_fact(self, _widget: object, content: object, _buffers: object) -> None:
+        """Take back a fact that was set by hand."""
+        if isinstance(content, dict) and content.get("press") in self.session.state.overrides:
+            self.session.dispatch(SetFact(fact=str(content["press"]), value=""))
+
+    def _show_example(self) -> None:
+        known = {fact.name: fact for fact in self._known_facts}
+        fact = known.get(self.fact.value or "")
+        self.fact_value.placeholder = ", ".join(fact.values) or fact.example if fact else ""
 
     def _measure(self) -> None:
         self.session.dispatch(Fill(level="full"))
@@ -141,7 +183,8 @@ class SetupPage(PageView):
         """Show the view of this state, and the controls' values."""
         now = stage(state)
         self.parts = self._views[now]
-        self.lead.value = DRAWN[now](state)
+        overall = self.session.meter.overall() if now is Stage.WORKING else None
+        self.lead.value = _draw_working(state, overall) if now is Stage.WORKING else DRAWN[now](state)
         self.offer.draw(state)
         if state.planning and state.plan:
             self.why.value = draw_why(state.planning, state.plan) + html.section(
@@ -168,6 +211,27 @@ class SetupPage(PageView):
         kernel = state.target == KERNEL
         self.where.value, self.target.value = (KERNEL, "") if kernel else ("", state.target)
         self.target.disabled = kernel
+        if kernel_is_ours(state):
+            self.where.options = self.where.options[:1]
+        self._follow_facts(state)
+
+    def _follow_facts(self, state: State) -> None:
+        """Offer the facts that can be set, and show those that are; what was refused before is over."""
+        machine = state.detection.machine if state.detection else Machine()
+        self._known_facts = tuple(facts_to_set(machine))
+        options = [(render(fact.label), fact.name) for fact in self._known_facts]
+        if list(self.fact.options) != options:
+            chosen = self.fact.value
+            self.fact.options = options
+            if chosen in {name for _label, name in options}:
+                self.fact.value = chosen
+        self._show_example()
+        self.fault.value, self.fact_value.value = html.NOTHING, ""
+        labels = {fact.name: render(fact.label) for fact in self._known_facts}
+        self.facts.options = [
+            {"key": name, "title": f"{labels.get(name, name)}: {value}", "lead": say("take back")}
+            for name, value in state.overrides.items()
+        ]
 
     def footer(self, state: State) -> Footer:
         """Offer to install, to try again, or to open a notebook."""
@@ -208,12 +272,6 @@ def _promise(state: State) -> str:
     return say("Nothing is changed before you press. It goes into an environment of its own, which can be removed.")
 
 
-def _fact(text: str) -> SetFact:
-    """Read `fact=value`; an empty value takes the setting back."""
-    fact, _sign, value = text.partition("=")
-    return SetFact(fact=fact.strip(), value=value.strip())
-
-
 def _draw_looking(_state: State) -> Markup:
     return html.heading(say("Looking at this machine …"), say("This takes a few seconds and changes nothing."))
 
@@ -234,10 +292,10 @@ def _draw_choice(state: State) -> Markup:
     )
 
 
-def _draw_working(state: State) -> Markup:
+def _draw_working(state: State, overall: Overall | None) -> Markup:
     title = say("Installing") if state.running is Task.INSTALL else say("Checking that it computes correctly")
     step = state.running.step if state.running else Step.INSTALL
-    return html.heading(title) + failure(state, step) + draw_work(state)
+    return html.heading(title) + failure(state, step) + (draw_work(overall) if overall else html.NOTHING)
 
 
 def _draw_failed(state: State) -> Markup:
@@ -270,7 +328,6 @@ def _draw_done(state: State) -> Markup:
 DRAWN = {
     Stage.LOOKING: _draw_looking,
     Stage.READY: _draw_choice,
-    Stage.WORKING: _draw_working,
     Stage.FAILED: _draw_failed,
     Stage.DONE: _draw_done,
 }

@@ -14,24 +14,42 @@ function clock(seconds) {
   return `${Math.floor(whole / 60)}:${String(whole % 60).padStart(2, "0")}`;
 }
 
+// Between two messages the bar goes on by itself, ever slower, so that a long part without news does not look dead.
+function share_now({ share, left, at }) {
+  if (share === null || !left) return share;
+  const passed = Math.max(0, Date.now() / 1000 - at);
+  return share + (99 - share) * (1 - Math.exp(-passed / left)) * (share < 99 ? 1 : 0);
+}
+
 function draw_bar(bar, model) {
-  const { running, share, known, text, figures } = model.get("progress");
-  bar.hidden = !running;
+  const progress = model.get("progress");
+  const known = typeof progress.share === "number";
+  const share = known ? Math.floor(share_now(progress)) : null;
   bar.classList.toggle("ptsa-progress-unknown", !known);
   bar.firstChild.style.width = known ? `${share}%` : "";
   if (known) bar.setAttribute("aria-valuenow", String(share));
   else bar.removeAttribute("aria-valuenow");
-  bar.setAttribute("aria-valuetext", [text, figures].filter(Boolean).join(" · "));
+  bar.setAttribute("aria-valuetext", [progress.text, progress.figures].filter(Boolean).join(" · "));
+}
+
+// As exactly as such an estimate can be: from a minute and a half on nobody counts seconds.
+function time_left({ left, at }, words) {
+  if (typeof left !== "number") return "";
+  const rest = left - Math.max(0, Date.now() / 1000 - at);
+  if (rest > 90) return words.minutes.replace("{count}", String(Math.round(rest / 60)));
+  const seconds = rest > 10 ? Math.ceil(rest / 5) * 5 : Math.max(2, Math.ceil(rest));
+  return words.seconds.replace("{count}", String(seconds));
 }
 
 // Ticks in the browser, so that it costs no message; said to nobody's screen reader, which would be told every second.
 function draw_time(line, model) {
-  const { running, since, text, figures, quiet } = model.get("progress");
-  const { elapsed = "" } = model.get("words");
-  const seconds = Date.now() / 1000 - since;
-  const slow = seconds >= SLOW_SECONDS ? elapsed.replace("{time}", clock(seconds)) : "";
-  line.hidden = !running;
-  line.textContent = [...(quiet && !slow ? [] : [text, figures]), slow].filter(Boolean).join(" · ");
+  const progress = model.get("progress");
+  const words = model.get("words");
+  const seconds = Date.now() / 1000 - progress.since;
+  const slow = seconds >= SLOW_SECONDS ? (words.elapsed ?? "").replace("{time}", clock(seconds)) : "";
+  const left = progress.quiet ? "" : time_left(progress, words);
+  const known = progress.quiet && !slow ? [] : [progress.text, progress.figures];
+  line.textContent = progress.running ? [...known, left || slow].filter(Boolean).join(" · ") : "";
 }
 
 // An extension of JupyterLab takes such an event, or nobody does.
@@ -91,7 +109,7 @@ function render({ model, el }) {
   });
   draw();
   progress();
-  const ticking = setInterval(() => draw_time(time, model), 1000);
+  const ticking = setInterval(() => model.get("progress").running && (draw_bar(bar, model), draw_time(time, model)), 1000);
   return () => clearInterval(ticking);
 }
 
