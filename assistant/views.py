@@ -12,7 +12,7 @@ from assistant.i18n import Message, Text, _, sentences
 from assistant.model.checks import check_title
 from assistant.model.finding import Remedy
 from assistant.model.machine import Gpu, Machine
-from assistant.model.plan import Plan, Rejection
+from assistant.model.plan import Backend, Plan, Rejection
 from assistant.model.report import Report, duration, status_word
 from assistant.model.speed import BANDWIDTH, Limit, figure
 
@@ -59,6 +59,16 @@ def plan_title(plan: Plan) -> Message:
         variant=plan.variant,
         python=plan.python,
     )
+
+
+def kernel_title(plan: Plan, card: str = "") -> str:
+    """Return what JupyterLab's launcher calls a plan's kernel, such as "PyTorch 2.13 · Radeon RX 7800 XT".
+
+    It names the release line and the card, or the backend where no card is known; names are the same in any language.
+    """
+    line = ".".join(plan.torch.split(".")[:2])
+    device = card if card and plan.backend is not Backend.CPU else plan.backend.title
+    return f"PyTorch {line} · {device}"
 
 
 def plan_summary(plan: Plan) -> Message:

@@ -76,8 +76,8 @@ def plan_drift(was: Plan, now: Plan) -> tuple[Drift, ...]:
 
 
 def package_drift(was: Mapping[str, str], now: Mapping[str, str]) -> tuple[Drift, ...]:
-    """Compare versions by package name."""
-    return _by_name("package", was, now)
+    """Compare versions by package name; pip is a tool that users update as they please, and no part of a setup."""
+    return tuple(drift for drift in _by_name("package", was, now) if drift.name != "pip")
 
 
 def _by_name(kind: str, was: Mapping[str, str], now: Mapping[str, str]) -> tuple[Drift, ...]:

@@ -10,6 +10,7 @@ from assistant.export.setup import MARKER, Setup, without_path
 from assistant.export.shells import variables
 from assistant.export.templates import filled, json_text
 from assistant.privacy import at_home
+from assistant.views import kernel_title
 
 
 def kernelspec_text(setup: Setup) -> str:
@@ -19,7 +20,7 @@ def kernelspec_text(setup: Setup) -> str:
     spec = {
         "metadata": {"origin": MARKER, "debugger": True},
         "argv": [f"{{resource_dir}}/../../../../{python}", "-m", "ipykernel_launcher", "-f", "{connection_file}"],
-        "display_name": f"PyTorch {setup.plan.torch} ({setup.plan.backend.title})",
+        "display_name": kernel_title(setup.plan),
         "language": "python",
         "env": variables(setup),
     }

@@ -36,11 +36,14 @@ class Setup(Record, frozen=True):
 
 
 def without_path(environment: Environment) -> Environment:
-    """Keep the folder's name and the interpreter's path within it; the rest of either is nobody else's."""
+    """Keep the folder's name and the interpreter's path within it; the rest of either is nobody else's.
+
+    Nor is what this machine's launcher shows: it names the user's card.
+    """
     parts = re.split(r"[\\/]", environment.python)[-2:]
     folder = re.split(r"[\\/]", environment.path.rstrip("\\/"))[-1].strip(". ").replace(":", "")
     inside = parts if parts[0] in {"bin", "Scripts"} else parts[-1:]
-    return replace(environment, path=folder or "environment", python="/".join(inside))
+    return replace(environment, path=folder or "environment", python="/".join(inside), display_name="")
 
 
 class Unsuited(BadInput):

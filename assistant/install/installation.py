@@ -11,7 +11,7 @@ from assistant.i18n import _
 from assistant.install.constraints import protect
 from assistant.install.inspect_env import Site, installed_files, interpreter
 from assistant.install.installer import Installer
-from assistant.install.kernel import kernel_name, note_kernel, register_kernel
+from assistant.install.kernel import display_name, kernel_name, note_kernel, register_kernel
 from assistant.install.packages import Package, Resolution
 from assistant.install.swap import Change, change_for, check_movable
 from assistant.install.target import OWN_FILES, check_disk, check_target, is_ours, write_marker
@@ -25,7 +25,7 @@ from assistant.model.report import Environment
 Verify = Callable[[Environment, Lock], None]  # processes that it starts hold the lock too
 
 
-def install(
+def install(  # noqa: PLR0913, PLR0917 - what, where, with what, and what the launcher shows
     plan: Plan,
     resolution: Resolution,
     target: Path,
@@ -33,6 +33,7 @@ def install(
     host: Host,
     installer: Installer,
     verify: Verify,
+    card: str = "",
 ) -> Environment:
     """Install a resolution into a new environment, or into the one that stands there (`site`), and register its kernel.
 
@@ -47,9 +48,15 @@ def install(
     check_disk(host, target, sum(package.size or 0 for package in packages))
     python = Path(site.python) if site else interpreter(target)
     name = kernel_name(plan, python)
-    made = Environment(path=str(target), python=str(python), kernel=name, packages=resolution.versions)
+    made = Environment(
+        path=str(target),
+        python=str(python),
+        kernel=name,
+        packages=resolution.versions,
+        display_name=display_name(plan, python, target.name, card),
+    )
     with transaction(target, stands=site is not None) as work:
-        folder = unpack(packages, site, installer, work, plan.index_url)
+        folder = unpack(packages, site, installer, work, plan)
         protect(target, made.packages, folder)
         if not site or is_ours(target):
             write_marker(folder, plan, made)
@@ -64,7 +71,7 @@ def install(
         work.settle(installer.cancel.check)
         if not site and work.layout.top is None:
             work.change(Change(comes=tuple(sorted(path.name for path in build.iterdir()))))
-        work.commit(note_kernel(name, python), lambda: register_kernel(plan, python, name))
+        work.commit(note_kernel(name, python), lambda: register_kernel(plan, made))
     for path in work.kept:
         text = _("Files that were not part of the installation have been moved to {path}.", path=path)
         installer.report(Finding(key="files-set-aside", severity=Severity.INFO, text=text))

@@ -1,4 +1,4 @@
-"""Kernelspecs: how an environment appears in JupyterLab's launcher."""
+"""Kernelspecs: how an environment appears in JupyterLab's launcher, and what `!pip` means in its notebooks."""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ import itertools
 import json
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 from assistant.host.files import read_plain, sweep, write_whole
 from assistant.host.telemetry import quiet
@@ -16,19 +18,23 @@ from assistant.i18n import _
 from assistant.install.constraints import constraint_variables
 from assistant.model.errors import WorkFailed
 from assistant.model.plan import Plan
-from assistant.model.record import Record
+from assistant.model.record import Record, replace
+from assistant.model.report import Environment
+from assistant.views import kernel_title
 
 FILE = "kernel.json"
+LOGOS = Path(__file__).with_name("logos")  # under the names that JupyterLab and Notebook look for
 # Jupyter's own rule (`_kernel_name_pat` in jupyter_client/kernelspec.py), and no name that leads out of a folder.
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,119}")
 
 
 class KernelNote(Record, frozen=True):
-    """A kernelspec that is about to be written: its name, its interpreter, and the text that stood there before."""
+    """A kernelspec that is about to be written: its name and interpreter; the text and the logos that stood there."""
 
     name: str
     python: str
     before: str | None = None
+    logos: tuple[str, ...] = ()
 
 
 def is_kernel_name(name: str) -> bool:
@@ -38,9 +44,11 @@ def is_kernel_name(name: str) -> bool:
 
 def note_kernel(name: str, python: Path) -> KernelNote:
     """Record what a kernelspec holds now, so that it can be put back."""
+    folder = kernel_folder(name)
+    note = KernelNote(name=name, python=str(python), logos=tuple(logo for logo in _logos() if (folder / logo).exists()))
     with suppress(OSError, UnicodeDecodeError):
-        return KernelNote(name=name, python=str(python), before=read_plain(kernel_file(name)).decode())
-    return KernelNote(name=name, python=str(python))
+        return replace(note, before=read_plain(folder / FILE).decode())
+    return note
 
 
 def put_kernel_back(note: KernelNote) -> None:
@@ -52,9 +60,12 @@ def put_kernel_back(note: KernelNote) -> None:
     with suppress(OSError):
         if note.before is None:
             remove_kernel(note.name, Path(note.python))
-            folder.rmdir()
         elif _leads_to(note.name, Path(note.python)):
             write_whole(folder / FILE, note.before)
+        if note.before is None or _leads_to(note.name, Path(note.python)):
+            _remove_logos(folder, spare=note.logos)
+        if note.before is None:
+            folder.rmdir()
 
 
 def kernel_name(plan: Plan, python: Path) -> str:
@@ -89,16 +100,57 @@ def kernel_file(name: str) -> Path:
     return kernel_folder(name) / FILE
 
 
-def register_kernel(plan: Plan, python: Path, name: str) -> None:
-    """Register an interpreter for this user; raise `WorkFailed` when the spec cannot be written."""
+def display_name(plan: Plan, python: Path, folder: str, card: str = "") -> str:
+    """Return the name that the launcher shows: of torch and the card, and of the `folder` where it is taken already."""
+    title = kernel_title(plan, card)
+    others = {_shown(spec) for spec in _known().values() if _interpreter(spec) != str(python)}
+    numbered = (f"{title} ({folder} {number})" for number in itertools.count(2))
+    return next(name for name in itertools.chain([title, f"{title} ({folder})"], numbered) if name not in others)
+
+
+def register_kernel(plan: Plan, made: Environment) -> None:
+    """Register an environment for this user; raise `WorkFailed` when the spec cannot be written."""
+    prefix, name = Path(made.path), made.kernel or kernel_name(plan, Path(made.python))
     spec = {
-        "argv": [str(python), "-m", "ipykernel_launcher", "-f", "{connection_file}"],
-        "display_name": f"PyTorch {plan.torch} ({plan.backend.title})",
+        "argv": [made.python, "-m", "ipykernel_launcher", "-f", "{connection_file}"],
+        "display_name": made.launcher_name,
         "language": "python",
         "metadata": {"debugger": True},
-        "env": {**quiet(), **plan.env, **constraint_variables(python.parent.parent)},
+        "env": {**quiet(), **plan.env, **constraint_variables(prefix), **_own_programs(prefix, Path(made.python))},
     }
     _write(name, spec)
+    with suppress(OSError):  # a kernel without a picture works as well
+        for logo, picture in _logos().items():
+            if not os.path.lexists(kernel_folder(name) / logo):
+                write_whole(kernel_folder(name) / logo, picture)
+
+
+def _own_programs(prefix: Path, python: Path) -> dict[str, str]:
+    """Return the variables by which `!pip`, `!uv pip` and `!python` in a notebook mean this environment and no other.
+
+    When it starts the kernel, Jupyter fills in `${PATH}` (https://github.com/jupyter/jupyter_client/pull/472), and so
+    does VS Code (https://github.com/microsoft/vscode-jupyter/pull/15091), on Windows too: there Python's `os.environ`
+    spells every name in capitals. "$$" stands for a "$" of a folder's own name.
+    """
+    folders = [python.parent]
+    if python.parent == prefix:  # conda on Windows
+        folders += [prefix / "Library" / "bin", prefix / "Scripts"]
+    own = os.pathsep.join(map(str, folders)).replace("$", "$$")
+    stands = prefix.exists() and not (prefix / "pyvenv.cfg").is_file()  # conda's, or a Python that is no environment
+    active = {} if stands else {"VIRTUAL_ENV": str(prefix).replace("$", "$$")}
+    return {"PATH": f"{own}{os.pathsep}${{PATH}}", **active}
+
+
+@cache
+def _logos() -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in sorted(LOGOS.glob("logo-*"))}
+
+
+def _remove_logos(folder: Path, spare: Iterable[str] = ()) -> None:
+    """Delete the logos that are ours, byte for byte; raises `OSError`."""
+    for logo, picture in _logos().items():
+        if logo not in spare and (folder / logo).is_file() and read_plain(folder / logo) == picture:
+            (folder / logo).unlink()
 
 
 def set_variables(name: str, variables: Mapping[str, str]) -> None:
@@ -129,13 +181,14 @@ def _write(name: str, spec: Mapping[str, object]) -> None:
 def remove_kernel(name: str, python: Path) -> None:
     """Remove this user's kernelspec of a name from JupyterLab's launcher, if it leads to this interpreter.
 
-    Only the kernelspec is deleted: a folder in which something else lies stays, and so does a link.
+    Only the kernelspec and our logos are deleted: a folder in which something else lies stays, and so does a link.
     """
     if not _leads_to(name, python):
         return
     folder = kernel_folder(name)
     with suppress(OSError):
         (folder / FILE).unlink()
+        _remove_logos(folder)
         folder.rmdir()
 
 
@@ -173,7 +226,20 @@ def _is_taken(folder: Path, python: Path) -> bool:
 
 
 def _interpreter(folder: Path) -> str | None:
+    """Return the program that a kernelspec starts; None where it cannot be read."""
     try:
-        return str(json.loads(read_plain(folder / FILE, 1 << 20, follow=True))["argv"][0])
+        return str(_spec(folder)["argv"][0])
     except (OSError, ValueError, LookupError, TypeError):
         return None
+
+
+def _shown(folder: Path) -> str:
+    """Return the name that the launcher shows for a kernelspec, "" where it cannot be read."""
+    try:
+        return str(_spec(folder)["display_name"])
+    except (OSError, ValueError, LookupError, TypeError):
+        return ""
+
+
+def _spec(folder: Path) -> Any:  # noqa: ANN401 - anybody's JSON
+    return json.loads(read_plain(folder / FILE, 1 << 20, follow=True))

@@ -28,7 +28,8 @@ class Prepared(Record, frozen=True):
     """What an installation would do: where, by which commands, how much; `ready` when it is there already.
 
     `site` is the environment that stands there, as it was when this was worked out. `writes` are the files and folders
-    that it writes, `download` the bytes that it fetches, as far as known, `findings` what the user should know first.
+    that it writes, `download` the bytes that it fetches, as far as known, `findings` what the user should know first,
+    `card` the GPU that the launcher names.
     """
 
     plan: Plan
@@ -40,14 +41,16 @@ class Prepared(Record, frozen=True):
     findings: tuple[Finding, ...] = ()
     ready: Environment | None = None
     site: Site | None = None
+    card: str = ""
 
 
-def prepare(plan: Plan, where: str, tools: Tools) -> Prepared:
+def prepare(plan: Plan, where: str, tools: Tools, card: str = "") -> Prepared:
     """Resolve every package of a plan for a target ("" or "new", "kernel", or a path), and change nothing.
 
-    Only what a killed installation left there is rolled back first, as it would be taken for an environment that
-    stands. What the user should know before is reported as findings. Raises `BadInput` or `WorkFailed` for a target
-    that cannot be used, for packages that cannot be had, and where the user does not agree to what must be asked.
+    `card` is the GPU that the plan uses, as the launcher is to name it. Only what a killed installation left there is
+    rolled back first, as it would be taken for an environment that stands. What the user should know before is reported
+    as findings. Raises `BadInput` or `WorkFailed` for a target that cannot be used, for packages that cannot be had, and
+    where the user does not agree to what must be asked.
     """
     target, site = target_for(plan, where, tools.host)
     check_target(target, site)
@@ -74,6 +77,7 @@ def prepare(plan: Plan, where: str, tools: Tools) -> Prepared:
         download=sum(package.size or 0 for package in to_download(packages)),
         findings=findings,
         site=site,
+        card=card,
     )
 
 
@@ -101,4 +105,5 @@ def run(prepared: Prepared, prove: Verify, tools: Tools) -> Environment:
         return prepared.ready
     site = still(prepared.site, tools.host) if prepared.site else None
     installer = tools.installer(prepared.plan, site)
-    return install(prepared.plan, prepared.resolution, Path(prepared.target), site, tools.host, installer, prove)
+    plan, target = prepared.plan, Path(prepared.target)
+    return install(plan, prepared.resolution, target, site, tools.host, installer, prove, prepared.card)

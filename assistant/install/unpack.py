@@ -22,39 +22,48 @@ from assistant.i18n import _
 from assistant.install.inspect_env import Site, interpreter, package_folders
 from assistant.install.installer import Installer, disk_obstacle
 from assistant.install.packages import Package
+from assistant.install.seed import pip_for
 from assistant.install.transaction import Transaction
 from assistant.install.wheels import fetch, requirement_lines
 from assistant.model.errors import WorkFailed
+from assistant.model.plan import Plan
 
 SCRIPTS = "Scripts" if os.name == "nt" else "bin"
 
 
 def unpack(
-    packages: Sequence[Package], site: Site | None, installer: Installer, work: Transaction, index_url: str | None
+    packages: Sequence[Package], site: Site | None, installer: Installer, work: Transaction, plan: Plan
 ) -> Path:
     """Download packages and unpack them into a new environment, or beside one that stands; return that folder.
 
+    A new environment gets pip, too.
+
     Raises `WorkFailed` where a package cannot be downloaded, or its files do not arrive whole.
     """
-    wheels = fetch(packages, installer, index_url)
-    lines = requirement_lines(packages, wheels)
+    wheels = fetch(packages, installer, plan.index_url)
     folder = work.layout.staged if site else work.layout.build
+    content = [(package, wheels[package.name]) for package in packages]
     try:
-        _fill(folder, lines, list(wheels.values()), site, installer, work)
+        _fill(folder, content, site, installer, work, plan)
     except WorkFailed as error:
         uncached = installer.with_own_cache(work.layout.work)
         if uncached is None or disk_obstacle(str(error)):
             raise
         installer.log(_("The installer's cache may be damaged, so everything is unpacked again without it."))
         shutil.rmtree(folder, ignore_errors=True)
-        _fill(folder, lines, list(wheels.values()), site, uncached, work)
+        _fill(folder, content, site, uncached, work, plan)
     if not site:
         relocate(folder, work.layout.infix)
     return folder
 
 
-def _fill(
-    folder: Path, lines: str, wheels: Sequence[Path], site: Site | None, installer: Installer, work: Transaction
+def _fill(  # noqa: PLR0917 - as `unpack`
+    folder: Path,
+    content: Sequence[tuple[Package, Path]],
+    site: Site | None,
+    installer: Installer,
+    work: Transaction,
+    plan: Plan,
 ) -> None:
     """Unpack into a folder; raise `WorkFailed` when that fails, or leaves files that are not whole."""
     if site:
@@ -62,8 +71,12 @@ def _fill(
     else:
         folder.parent.mkdir(parents=True, exist_ok=True)
         installer.make_venv(folder, work.lock, work.layout.work)
+        if pip := pip_for(folder, plan, installer, work.lock):
+            content = [*content, pip]
+    wheels = [wheel for _package, wheel in content]
     expected = Ahead(lambda: contents(wheels))  # the installer is another process
     if wheels:
+        lines = requirement_lines([package for package, _wheel in content], {one.name: wheel for one, wheel in content})
         python, staged = (Path(site.python), folder) if site else (interpreter(folder), None)
         installer.install(lines, python, work.lock, work.layout.work, total=len(wheels), staged=staged)
     if wrong := incomplete(folder, expected.result(installer.cancel.check)):

@@ -40,12 +40,21 @@ def status_word(status: Status) -> Message:
 
 
 class Environment(Record, frozen=True):
-    """An installed environment: its folder, its interpreter, and the name of its kernel in JupyterLab."""
+    """An installed environment: its folder, its interpreter, and the name of its kernel in JupyterLab.
+
+    `kernel` is the name that programs use, `display_name` what the launcher shows.
+    """
 
     path: str
     python: str
     kernel: str | None = None
     packages: dict[str, str] = {}
+    display_name: str = ""
+
+    @property
+    def launcher_name(self) -> str:
+        """The kernel as people find it in JupyterLab's launcher; "" where there is none."""
+        return self.display_name or self.kernel or ""
 
 
 class Check(Record, frozen=True):

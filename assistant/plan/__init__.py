@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from assistant.plan.availability import Lookup, PlanInputs, brings_cuda, settle, with_sizes
 from assistant.plan.explain import explain, nothing_fits
+from assistant.plan.gpus import card_name
 from assistant.plan.nightly import NIGHTLY
 from assistant.plan.planner import make_plans
 
@@ -12,6 +13,7 @@ __all__ = [
     "Lookup",
     "PlanInputs",
     "brings_cuda",
+    "card_name",
     "explain",
     "make_plans",
     "nothing_fits",

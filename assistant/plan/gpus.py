@@ -9,6 +9,7 @@ from typing import NamedTuple
 from assistant.catalog import Catalog, GpuIdentity, Number, identified, number, vendor_of
 from assistant.catalog.rows import DriverState
 from assistant.model.machine import Gpu, Machine, Vendor
+from assistant.model.plan import Backend
 
 
 class Card(NamedTuple):
@@ -47,6 +48,29 @@ def _card(gpu: Gpu) -> Card:
         integrated=bool(identity and identity.integrated) if gpu.integrated is None else gpu.integrated,
         identity=identity,
     )
+
+
+_MAKERS = {
+    Backend.CUDA: (Vendor.NVIDIA,),
+    Backend.ROCM: (Vendor.AMD,),
+    Backend.XPU: (Vendor.INTEL,),
+    Backend.MPS: (Vendor.APPLE, Vendor.AMD),
+    Backend.DIRECTML: (Vendor.AMD, Vendor.INTEL, Vendor.NVIDIA),
+}
+_MARKS = re.compile(r"\((?:R|C|TM)\)|^(?:NVIDIA|AMD|Intel)\b|\bGraphics$", re.IGNORECASE)
+_LONGEST_NAME = 40  # chosen: characters that a tile of JupyterLab's launcher shows in two lines
+
+
+def card_name(machine: Machine, backend: Backend) -> str:
+    """Return the GPU that a backend computes on, as people call it; "" where none is known or the CPU computes.
+
+    "Intel(R) Arc(TM) B580 Graphics" is "Arc B580".
+    """
+    cards = [card for card in cards_of(machine) if card.vendor in _MAKERS.get(backend, ())]
+    if not cards:
+        return ""
+    name = "".join(filter(str.isprintable, min(cards, key=lambda card: card.integrated).name))
+    return " ".join(_MARKS.sub(" ", name).split())[:_LONGEST_NAME].strip()
 
 
 class Driver(NamedTuple):

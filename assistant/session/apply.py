@@ -163,5 +163,6 @@ def _alike(plan: Plan, other: Plan) -> bool:
 def _with_extras(config: Config) -> Plan:
     """Return the configuration's plan, with requirements for what was installed beside it, later or by hand."""
     locked = config.hashes or config.environment.packages
-    extras = [f"{name}=={version}" for name, version in config.environment.packages.items() if name not in locked]
+    beside = {name: version for name, version in config.environment.packages.items() if name not in {*locked, "pip"}}
+    extras = [f"{name}=={version}" for name, version in beside.items()]
     return replace(config.plan, requirements=(*config.plan.requirements, *extras))

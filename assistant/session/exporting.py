@@ -59,10 +59,12 @@ def exported(state: State, tools: Tools) -> Exported:
 
 
 def _installed(environment: Environment, host: Host) -> dict[str, str]:
+    """Return what an environment holds now; pip is its tool, and no part of what is rebuilt elsewhere."""
     try:
-        return look_at(Path(environment.python), host).versions
+        found = look_at(Path(environment.python), host).versions
     except BadInput:
-        return environment.packages
+        found = environment.packages
+    return {name: version for name, version in found.items() if name != "pip"}
 
 
 class Download(Record, frozen=True):

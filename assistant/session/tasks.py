@@ -11,6 +11,7 @@ from assistant.install import Prepared, Tools, look_at, prepare, run
 from assistant.model.event import FindingRaised, Progress, Step
 from assistant.model.plan import Backend
 from assistant.model.record import replace
+from assistant.plan import card_name
 from assistant.session.diagnosis import diagnosed, inquiry, machine_of_log, with_remedies
 from assistant.session.doctor import findings_of, mixed_packages, still_true
 from assistant.session.exporting import exported
@@ -25,7 +26,7 @@ from assistant.session.verification import proved, verified
 def _prepare(state: State, tools: Tools) -> Prepared:
     """Resolve the packages, and judge the environment as it would be after the installation."""
     plan = known(state.plan)
-    prepared = prepare(plan, state.target, tools)
+    prepared = prepare(plan, state.target, tools, card_name(known(state.detection).machine, plan.backend))
     if prepared.site is None:
         return prepared
     after = {**prepared.site.versions, **prepared.resolution.versions}
