@@ -31,9 +31,7 @@ from assistant.model.plan import Plan
 SCRIPTS = "Scripts" if os.name == "nt" else "bin"
 
 
-def unpack(
-    packages: Sequence[Package], site: Site | None, installer: Installer, work: Transaction, plan: Plan
-) -> Path:
+def unpack(packages: Sequence[Package], site: Site | None, installer: Installer, work: Transaction, plan: Plan) -> Path:
     """Download packages and unpack them into a new environment, or beside one that stands; return that folder.
 
     A new environment gets pip, too.
@@ -57,7 +55,7 @@ def unpack(
     return folder
 
 
-def _fill(  # noqa: PLR0917 - as `unpack`
+def _fill(
     folder: Path,
     content: Sequence[tuple[Package, Path]],
     site: Site | None,

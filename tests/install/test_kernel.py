@@ -1,0 +1,201 @@
+"""Kernels as JupyterLab shows and starts them: their names, their picture, and which environment `!pip` means there."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from string import Template
+
+import pytest
+from install.workbench import Bench
+from jupyter_client.kernelspec import KernelSpecManager
+from jupyter_client.manager import KernelManager
+from loopback import make_wheel
+
+from assistant.host.live import LiveHost
+from assistant.install.inspect_env import look_at
+from assistant.install.kernel import (
+    LOGOS,
+    display_name,
+    kernel_folder,
+    note_kernel,
+    put_kernel_back,
+    register_kernel,
+    remove_kernel,
+)
+from assistant.model.plan import Backend, Plan
+from assistant.model.record import replace
+from assistant.model.report import Environment
+from assistant.views import kernel_title
+
+PLAN = Plan(backend=Backend.ROCM, variant="rocm7.2", torch="2.14.0", python="3.12")
+OURS = sorted(["kernel.json", *(logo.name for logo in LOGOS.iterdir())])
+
+
+@pytest.fixture(autouse=True)
+def _own_kernels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JUPYTER_DATA_DIR", str(tmp_path / "jupyter"))
+    monkeypatch.setenv("JUPYTER_PATH", "")
+
+
+def made(folder: Path, name: str = "torch", title: str = "PyTorch 2.14 · ROCm") -> Environment:
+    """Describe an environment."""
+    return Environment(path=str(folder), python=str(folder / "bin" / "python"), kernel=name, display_name=title)
+
+
+@pytest.mark.parametrize(
+    ("plan", "card", "title"),
+    [
+        (PLAN, "Radeon RX 7800 XT", "PyTorch 2.14 · Radeon RX 7800 XT"),
+        (PLAN, "", "PyTorch 2.14 · ROCm"),
+        (replace(PLAN, backend=Backend.CPU, torch="2.13.0"), "", "PyTorch 2.13 · CPU"),
+        (replace(PLAN, backend=Backend.CPU), "GeForce RTX 4090", "PyTorch 2.14 · CPU"),
+        (replace(PLAN, backend=Backend.CUDA, torch="2.16.0.dev20261121"), "GB10", "PyTorch 2.16 · GB10"),
+    ],
+)
+def test_a_kernel_is_called_after_what_computes(plan: Plan, card: str, title: str) -> None:
+    """The release line and the card, or the backend where no card is known; a CPU's build names no card."""
+    assert kernel_title(plan, card) == title
+
+
+def test_no_two_kernels_are_called_alike(tmp_path: Path) -> None:
+    """The second is told by its folder, the next in a folder of that name by a number; its own name is kept."""
+    titles = []
+    for number, place in enumerate(("a/course", "b/course", "c/course", "d/thesis")):
+        folder = tmp_path / place
+        titles.append(display_name(PLAN, folder / "bin" / "python", folder.name))
+        register_kernel(PLAN, made(folder, f"torch-{number}", titles[-1]))
+    title = "PyTorch 2.14 · ROCm"
+    assert titles == [title, f"{title} (course)", f"{title} (course 2)", f"{title} (thesis)"]
+    for folder, shown in zip(("a/course", "b/course"), titles, strict=False):
+        assert display_name(PLAN, tmp_path / folder / "bin" / "python", Path(folder).name) == shown
+
+
+def test_a_kernel_has_a_picture_that_goes_with_it(tmp_path: Path) -> None:
+    """JupyterLab finds the picture; removal leaves nothing, but what somebody else put there stays."""
+    one = made(tmp_path / "env")
+    register_kernel(PLAN, one)
+    folder = kernel_folder("torch")
+    assert sorted(path.name for path in folder.iterdir()) == OURS
+    spec = KernelSpecManager(kernel_dirs=[str(folder.parent)]).get_kernel_spec("torch")
+    assert spec.display_name == "PyTorch 2.14 · ROCm"
+    remove_kernel("torch", Path(one.python))
+    assert not folder.exists()
+    register_kernel(PLAN, one)
+    (folder / "logo-svg.svg").write_text("<svg>mine</svg>")
+    register_kernel(PLAN, one)
+    remove_kernel("torch", Path(one.python))
+    assert [path.name for path in folder.iterdir()] == ["logo-svg.svg"]
+    assert (folder / "logo-svg.svg").read_text() == "<svg>mine</svg>"
+
+
+def test_an_undo_puts_the_folder_back(tmp_path: Path) -> None:
+    """A new kernel goes with its pictures; a kernel of before has its old text, and no picture that it had not."""
+    one = made(tmp_path / "env")
+    folder, python = kernel_folder("torch"), Path(one.python)
+    note = note_kernel("torch", python)
+    register_kernel(PLAN, one)
+    put_kernel_back(note)
+    assert not folder.exists()
+    folder.mkdir(parents=True)
+    before = json.dumps({"argv": [one.python], "display_name": "mine"})
+    (folder / "kernel.json").write_text(before)
+    shutil.copy(LOGOS / "logo-svg.svg", folder)
+    note = note_kernel("torch", python)
+    register_kernel(PLAN, one)
+    put_kernel_back(note)
+    assert (folder / "kernel.json").read_text() == before
+    assert sorted(path.name for path in folder.iterdir()) == ["kernel.json", "logo-svg.svg"]
+
+
+def test_the_environments_programs_come_first(tmp_path: Path) -> None:
+    """Jupyter fills in the PATH of the moment, and leaves a dollar in a folder's name alone."""
+    folder = tmp_path / "cash$HOME"
+    register_kernel(PLAN, made(folder))
+    env = json.loads((kernel_folder("torch") / "kernel.json").read_text(encoding="utf-8"))["env"]
+    filled = {name: Template(text).safe_substitute({"PATH": "/usr/bin", "HOME": "/x"}) for name, text in env.items()}
+    assert filled["PATH"] == f"{folder / 'bin'}{os.pathsep}/usr/bin"
+    assert filled["VIRTUAL_ENV"] == str(folder)
+    folder.mkdir()  # one that stands and is no virtual environment, such as conda's
+    register_kernel(PLAN, made(folder))
+    env = json.loads((kernel_folder("torch") / "kernel.json").read_text(encoding="utf-8"))["env"]
+    assert "VIRTUAL_ENV" not in env
+
+
+@pytest.mark.process
+def test_pip_comes_from_the_index_where_python_brings_none(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on Debian without python3-venv; where no index has it either, the environment is made and the log says so."""
+    monkeypatch.setattr("assistant.install.seed._FIND", "pass")
+    bench.make(bench.resolution())
+    assert any("has no pip" in str(getattr(event, "text", "")) for event in bench.events)
+    assert "pip" not in look_at(bench.target, LiveHost()).versions
+    bench.index.add("pip", "99.0")
+    bench.target = bench.target.with_name("second")
+    made_there = bench.make(bench.resolution())
+    assert look_at(bench.target, LiveHost()).versions["pip"] == "99.0"
+    assert "pip" not in made_there.packages  # no lock and no comparison knows of it
+
+
+class Notebook:
+    """A notebook on a kernel: cells are run and their output is read."""
+
+    def __init__(self, kernel: str) -> None:
+        self._manager = KernelManager(kernel_name=kernel)
+        self._manager.start_kernel()
+        self._client = self._manager.blocking_client()
+        self._client.start_channels()
+        self._client.wait_for_ready(timeout=60)
+
+    def run(self, code: str) -> str:
+        """Run a cell; give all that it printed."""
+        said: list[str] = []
+
+        def hear(message: dict[str, object]) -> None:
+            content = message["content"]
+            said.append(content.get("text", "") or "\n".join(content.get("traceback", ())))
+
+        self._client.execute_interactive(code, output_hook=hear, timeout=120)
+        return "".join(said)
+
+    def close(self) -> None:
+        """End the kernel."""
+        self._client.stop_channels()
+        self._manager.shutdown_kernel(now=True)
+
+
+@pytest.fixture
+def notebook(
+    cpu_setup: dict[str, object], cpu_environment: Environment, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Notebook]:
+    """Give a notebook on the kernel that the assistant registered for a real CPU environment."""
+    data = Path(cpu_environment.path).parent / "JUPYTER_DATA_DIR"
+    monkeypatch.setenv("JUPYTER_DATA_DIR", str(data))
+    monkeypatch.setenv("PATH", os.pathsep.join(["/nowhere", os.environ["PATH"]]))
+    one = Notebook(str(cpu_environment.kernel))
+    yield one
+    one.close()
+
+
+@pytest.mark.torch
+def test_pip_in_a_notebook_changes_this_environment_and_no_other(
+    notebook: Notebook, cpu_environment: Environment, tmp_path: Path
+) -> None:
+    """`!pip` and `%pip` are the environment's own, install into it, and may not replace torch."""
+    prefix = cpu_environment.path
+    assert f"from {prefix}" in notebook.run("!pip --version")
+    assert notebook.run("!python -c 'import sys; print(sys.prefix)'").strip() == prefix
+    assert ":/nowhere:" in notebook.run("import os; print(os.environ['PATH'])")
+    wheel = make_wheel(tmp_path, "small-thing", "1.0", "py3-none-any")
+    for magic in ("%pip", "!pip"):
+        assert "Successfully installed small-thing-1.0" in notebook.run(f"{magic} install --no-index {wheel}")
+        assert notebook.run("import small_thing; print(small_thing.__file__)").startswith(prefix)
+        assert "Successfully uninstalled" in notebook.run(f"{magic} uninstall -y small-thing")
+    make_wheel(tmp_path, "torch", "1.0", "py3-none-any")
+    said = notebook.run(f"%pip install --no-index --find-links {tmp_path} torch==1.0")
+    assert "torch==1.0" in said
+    assert "constraint" in said
+    assert "2.13.0" in notebook.run("import torch; print(torch.__version__)")
+    assert look_at(Path(prefix), LiveHost()).versions["torch"].startswith("2.13.0")
