@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from functools import cache, cached_property, lru_cache
 from typing import NamedTuple
 
+from assistant.catalog.bundles import load_bundles
 from assistant.catalog.rows import (
     AmdRelease,
     AmdTarget,
@@ -117,6 +118,7 @@ class Catalog:
     def packages(self) -> frozenset[str]:
         """Name every package that a plan of these tables can ask for, and the kernel that each environment gets."""
         companions = {row.package for row in self.torch.companions.rows}
+        companions |= {row.package for row in load_bundles().packages.rows}
         return frozenset(companions | {"torch", "torchvision", "torchaudio", "torch-directml", "ipykernel"})
 
     def release(self, version: str) -> TorchRelease | None:

@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from assistant.catalog.bundles import bundle_of
 from assistant.cli.terminal import Option
 from assistant.i18n import _
 from assistant.install import KERNEL, check_index_url, check_requirement
@@ -51,6 +52,14 @@ request_options = together(
     ),
     click.option("--nightly", is_flag=True, help="Take last night's build of torch instead of a release."),
     click.option("--python", metavar="V", help="The Python version to use, such as 3.12."),
+    click.option(
+        "--for",
+        "bundle",
+        default="",
+        metavar="NAME",
+        callback=each(lambda name: bundle_of(name).key),
+        help="Packages beside torch, by purpose: minimal, course, images, audio or language.",
+    ),
 )
 find_links_option = click.option(
     "--find-links",
@@ -86,8 +95,9 @@ dry_run_option = click.option("--dry-run", is_flag=True, help="Show what would b
 
 def request_of(options: dict[str, Any]) -> Request:
     """Take what `request_options` have read out of a command's options."""
-    backend, pins, python, nightly = (options.pop(name) for name in ("backend", "pins", "python", "nightly"))
-    return Request(backend=Backend(backend) if backend else None, pins=pins, python=python, nightly=nightly)
+    backend = options.pop("backend")
+    rest = {name: options.pop(name) for name in ("pins", "python", "nightly", "bundle")}
+    return Request(backend=Backend(backend) if backend else None, **rest)
 
 
 def merged(own: Request, other: Request) -> Request:
@@ -97,4 +107,5 @@ def merged(own: Request, other: Request) -> Request:
         python=own.python or other.python,
         pins=(*own.pins, *other.pins),
         nightly=own.nightly or other.nightly,
+        bundle=own.bundle or other.bundle,
     )

@@ -49,6 +49,12 @@ def boards(file: IO[bytes], *_babel: Any, **_options: Any) -> Iterator[tuple[Any
             yield from ((0, None, row[column], []) for column in columns if row.get(column))
 
 
+def bundles(file: IO[bytes], *_babel: Any, **_options: Any) -> Iterator[tuple[Any, ...]]:  # noqa: ANN401 - as above
+    """Yield title and sentence of each bundle of packages."""
+    for row in json.load(file)["bundles"]["rows"]:
+        yield from ((0, None, row[column], []) for column in ("title", "lead"))
+
+
 def caveats(file: IO[bytes], *_babel: Any, **_options: Any) -> Iterator[tuple[Any, ...]]:  # noqa: ANN401 - as above
     """Yield the catalogue's sentences about AMD's integrated GPUs."""
     for row in json.load(file)["caveats"]["rows"]:

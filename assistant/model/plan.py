@@ -28,12 +28,16 @@ class Backend(Enum):
 
 
 class Request(Record, frozen=True):
-    """What the user asks for: backend, Python version, requirement pins, nightly builds; what is empty is chosen."""
+    """What the user asks for: backend, Python version, requirement pins, nightly builds; what is empty is chosen.
+
+    `bundle` is the key of a bundle of packages, "" for none beside torch.
+    """
 
     backend: Backend | None = None
     python: str | None = None
     pins: tuple[str, ...] = ()
     nightly: bool = False
+    bundle: str = ""
 
 
 class Wheel(Record, frozen=True):

@@ -13,6 +13,7 @@ from assistant.i18n import Message, Text, _
 from assistant.model.machine import Machine
 from assistant.model.plan import Backend, Plan, Planning, Rejection, Request, Wheel
 from assistant.model.record import Record, replace
+from assistant.plan.bundles import bundle_mb
 from assistant.plan.candidates import reject
 from assistant.plan.nightly import NIGHTLY
 from assistant.plan.planner import make_plans
@@ -83,7 +84,8 @@ def with_sizes(planning: Planning, sizes: dict[str, int], inputs: PlanInputs) ->
         size = wheel and (wheel.size or sizes.get(wheel.url))
         if wheel and size:
             beside = beside_mb(plan.backend, plan.variant, inputs.machine.os or "linux", inputs.catalog)
-            whole = plan.download_mb if beside is None else round(size / MB) + beside
+            own = None if beside is None else round(size / MB) + beside + bundle_mb(inputs.request.bundle)
+            whole = plan.download_mb if own is None else own
             plan = replace(plan, wheel=replace(wheel, size=size), download_mb=whole)  # noqa: PLW2901 - the same plan, sized
         plans.append(plan)
     return replace(planning, plans=tuple(plans), choice=plans[0] if plans else None)

@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 
 class Context(NamedTuple):
-    """Everything that a plan may rest on. `asked` is the backend that the user asked for."""
+    """Everything that a plan may rest on. `asked` and `bundle` are what the user asked for."""
 
     machine: Machine
     catalog: Catalog
@@ -31,6 +31,7 @@ class Context(NamedTuple):
     cards: tuple[Card, ...]
     driver: Driver
     asked: Backend | None
+    bundle: str = ""
 
     def wheels(self, family: str) -> list[TorchWheel]:
         """List the builds of a variant family ("cu", "rocm", "xpu", "cpu", "pypi") that install here, newest first."""

@@ -36,6 +36,7 @@ def with_nightly(planning: Planning, request: Request, catalog: Catalog) -> Plan
     major, minor = number(plan.torch)[:2]
     version = f"{major}.{minor + 1}.0.dev0"
     lines = tuple(line for line in plan.requirements if not of_torch_family(_name(line)))
+    family = tuple(_name(line) for line in plan.requirements if of_torch_family(_name(line)) and _name(line) != "torch")
     reason = _("You asked for a nightly build: it continues from torch {version}.", version=plan.torch)
     warning = _("A nightly build is made each night and barely tested; use it only for what no release has.")
     nightly = replace(
@@ -45,9 +46,15 @@ def with_nightly(planning: Planning, request: Request, catalog: Catalog) -> Plan
         index_url=catalog.index_url(variant),
         requirements=(f"torch>={version}", *lines),
         reasons=(reason, *plan.reasons),
-        warnings=(warning, *plan.warnings),
+        warnings=(warning, *_without(family), *plan.warnings),
     )
     return replace(planning, choice=nightly, plans=(nightly, *planning.plans))
+
+
+def _without(family: tuple[str, ...]) -> tuple[Message, ...]:
+    """Warn that torch's companions stay out: each is built for the torch of its own night."""
+    text = _("Without {packages}: their nightly builds fit the torch of the same night only.")
+    return (text.format(packages=", ".join(family)),) if family else ()
 
 
 def _why_no_nightly(plan: Plan, catalog: Catalog) -> Message | None:

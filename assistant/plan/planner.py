@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from assistant.catalog import Catalog, number
+from assistant.catalog.bundles import bundle_of
 from assistant.i18n import Message, _, sentences
 from assistant.model.errors import NothingFits
 from assistant.model.machine import Machine
 from assistant.model.plan import Backend, Plan, Planning, Rejection, Request
 from assistant.model.record import replace
 from assistant.plan import cuda, other_backends, rocm
+from assistant.plan.bundles import beside
 from assistant.plan.candidates import Candidate, Context, reject
 from assistant.plan.gpus import cards_of, driver_of
 from assistant.plan.nightly import with_nightly
@@ -27,7 +29,8 @@ def make_plans(machine: Machine, catalog: Catalog, request: Request = _ANYTHING)
     """Return what to install on a machine: plans best first with the CPU last, and why not the other_backends.
 
     The first plan uses the machine's own Python; plans with another `python` follow where that opens more. `choice` is
-    None when nothing fits, with the reason in `rejected`. Raises `BadInput` for a pin or version that cannot be read.
+    None when nothing fits, with the reason in `rejected`. Raises `BadInput` for a pin or version that cannot be read,
+    and for a bundle that does not exist.
     """
     asked = request.backend
     target = target_of(machine, request, catalog)
@@ -35,7 +38,8 @@ def make_plans(machine: Machine, catalog: Catalog, request: Request = _ANYTHING)
         return Planning(rejected=(reject(asked or Backend.CPU, *target),))
     try:
         pins = read_pins(request.pins, catalog)
-        context = Context(machine, catalog, target, pins, cards_of(machine), driver_of(machine, catalog), asked)
+        cards, driver = cards_of(machine), driver_of(machine, catalog)
+        context = Context(machine, catalog, target, pins, cards, driver, asked, bundle_of(request.bundle).key)
         candidates, rejected = _candidates(context)
         if not candidates:
             return Planning(rejected=(*rejected, *_reject_asked(rejected, context)))
@@ -88,7 +92,8 @@ def _reject_asked(rejected: list[Rejection], context: Context) -> Iterator[Rejec
 
 
 def _plan(candidate: Candidate, context: Context, rejected: Iterable[Rejection]) -> Plan:
-    warnings = [*candidate.warnings, *context.target.warnings]
+    bundle = beside(candidate, context)
+    warnings = [*candidate.warnings, *context.target.warnings, *bundle.warnings]
     if candidate.backend is Backend.CPU:
         warnings += _why_no_gpu(context, rejected)
     # In WSL, PyPI's torch would draw in CUDA, which DirectML has no use for.
@@ -99,7 +104,7 @@ def _plan(candidate: Candidate, context: Context, rejected: Iterable[Rejection])
         torch=candidate.version,
         python=context.target.python,
         index_url=context.catalog.index_url("cpu" if bare else candidate.variant),
-        requirements=requirements(candidate, context),
+        requirements=requirements(candidate, context, bundle),
         env=candidate.env,
         download_mb=download_mb(candidate, context),
         reasons=candidate.reasons,

@@ -11,6 +11,7 @@ from assistant.catalog import Catalog, number
 from assistant.i18n import _
 from assistant.model.errors import NothingFits
 from assistant.model.plan import Backend
+from assistant.plan.bundles import Beside, bundle_mb
 from assistant.plan.candidates import Candidate, Context
 from assistant.plan.pins import companion
 
@@ -20,8 +21,8 @@ _NUMPY_1 = (2, 2)
 _EXTRAS_MB = 80  # numpy, onnx, onnxruntime, sympy and networkx together; an estimate
 
 
-def requirements(candidate: Candidate, context: Context) -> tuple[str, ...]:
-    """List PEP 508 lines; the user's own pins stand in for ours of the same package.
+def requirements(candidate: Candidate, context: Context, bundle: Beside) -> tuple[str, ...]:
+    """List PEP 508 lines, those of a bundle included; the user's own pins stand in for ours of the same package.
 
     Raises `NothingFits` where a pinned companion has no release for the candidate's torch.
     """
@@ -39,7 +40,7 @@ def requirements(candidate: Candidate, context: Context) -> tuple[str, ...]:
         _published("onnx", None, context),
         next(filter(None, runtimes), None),
     ]
-    lines = list(dict.fromkeys((*lines, *candidate.also, *filter(None, beside))))
+    lines = list(dict.fromkeys((*lines, *candidate.also, *bundle.family, *filter(None, beside), *bundle.others)))
     if not context.pins.others:
         return tuple(lines)
     own = {canonicalize_name(pin.name): str(pin) for pin in context.pins.others}
@@ -70,6 +71,12 @@ def _published(package: str, cuda: int | None, context: Context) -> str | None:
 
 def download_mb(candidate: Candidate, context: Context) -> int | None:
     """Estimate what an install fetches, in MB; None where no figure is known."""
+    bare = _bare_mb(candidate, context)
+    return None if bare is None else bare + bundle_mb(context.bundle)
+
+
+def _bare_mb(candidate: Candidate, context: Context) -> int | None:
+    """Estimate what an install without a bundle fetches, in MB."""
     os, catalog, cuda = context.target.os, context.catalog, candidate.backend is Backend.CUDA
     if candidate.backend is Backend.ROCM:
         whole = _listed_mb(candidate.variant, os, catalog)

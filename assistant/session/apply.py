@@ -9,6 +9,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from assistant.catalog import Catalog
+from assistant.catalog.bundles import bundle_within
 from assistant.export import (
     Config,
     Drift,
@@ -55,7 +56,8 @@ def course(config: Config, here: Machine, catalog: Catalog, *, anew: bool = Fals
         return Course(request=pinned, plan=_with_extras(config), differs=differs)
     then = _plans(config.machine, catalog, pinned)
     deliberate = bool(then) and not _alike(plan, then[0]) and any(plan.backend is other.backend for other in offered)
-    free = Request(backend=plan.backend if deliberate else None)
+    asked = {canonicalize_name(Requirement(line).name) for line in plan.requirements}
+    free = Request(backend=plan.backend if deliberate else None, bundle=bundle_within(asked))
     best = next((other.backend for other in _plans(here, catalog, free)), None)
     tried = (replace(free, python=pinned.python, pins=pinned.pins), replace(free, python=pinned.python), free)
     kept = (request for request in tried for other in _plans(here, catalog, request)[:1] if other.backend is best)

@@ -11,6 +11,7 @@ from importlib.resources import files
 import pytest
 
 from assistant.catalog import load_catalog, number
+from assistant.catalog.bundles import BundleTables
 from assistant.catalog.identity import CardTables
 from assistant.catalog.launchers import LauncherTables
 from assistant.catalog.limits import LimitTables
@@ -38,6 +39,7 @@ class Switches(Record, frozen=True):
 
 
 KINDS = {
+    "bundles": BundleTables,
     "torch": TorchTables,
     "cuda": CudaTables,
     "rocm": RocmTables,

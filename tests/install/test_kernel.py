@@ -167,9 +167,7 @@ class Notebook:
 
 
 @pytest.fixture
-def notebook(
-    cpu_setup: dict[str, object], cpu_environment: Environment, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[Notebook]:
+def notebook(cpu_environment: Environment, monkeypatch: pytest.MonkeyPatch) -> Iterator[Notebook]:
     """Give a notebook on the kernel that the assistant registered for a real CPU environment."""
     data = Path(cpu_environment.path).parent / "JUPYTER_DATA_DIR"
     monkeypatch.setenv("JUPYTER_DATA_DIR", str(data))

@@ -1,0 +1,84 @@
+"""What an environment is for: the packages that go beside torch, by purpose, and where they can be had."""
+
+from __future__ import annotations
+
+from collections.abc import Container
+from functools import cache
+
+from assistant.catalog.tables import Table, read_tables
+from assistant.i18n import Message, _
+from assistant.model.errors import BadInput
+from assistant.model.record import Record
+
+MINIMAL = "minimal"  # the bundle without packages, which a request that names none means
+
+
+class Bundle(Record, frozen=True):
+    """A purpose: its packages, a title and a sentence for people (English, translated by gettext).
+
+    `mb` is what its packages and theirs add to a download, in MB of 10**6 bytes.
+    """
+
+    key: str
+    title: str
+    lead: str
+    requirements: tuple[str, ...] = ()
+    mb: int = 0
+
+    @property
+    def name(self) -> Message:
+        """The title in the language of whoever reads it."""
+        return _(self.title)
+
+
+class Older(Record, frozen=True):
+    """What to ask for beside a torch older than `than`; "" where nothing fits."""
+
+    than: str
+    requirement: str
+
+
+class BundlePackage(Record, frozen=True):
+    """A package of a bundle: the Python tags for which it and all that it needs have wheels, by platform.
+
+    `pythons["any"]` holds for platforms that are not named. `older`, the oldest torch first, holds where a newer
+    release of the package would refuse that torch.
+    """
+
+    package: str
+    pythons: dict[str, tuple[str, ...]]
+    older: tuple[Older, ...] = ()
+
+
+class BundleTables(Record, frozen=True):
+    """The bundles, and their packages other than torch's own family."""
+
+    bundles: Table[Bundle]
+    packages: Table[BundlePackage]
+
+
+@cache
+def load_bundles() -> BundleTables:
+    """Read the tables, once."""
+    return read_tables("bundles", BundleTables)
+
+
+def bundles() -> tuple[Bundle, ...]:
+    """List the bundles, the smallest first."""
+    return load_bundles().bundles.rows
+
+
+def bundle_within(packages: Container[str]) -> str:
+    """Return the key of the largest bundle of which nothing lacks in some packages; "" for none."""
+    held = [one for one in bundles() if one.requirements and all(name in packages for name in one.requirements)]
+    return max(held, key=lambda one: len(one.requirements)).key if held else ""
+
+
+def bundle_of(key: str) -> Bundle:
+    """Find a bundle by its key, "" for the one without packages; raise `BadInput` for a name that is none."""
+    wanted = key.strip().lower() or MINIMAL
+    for bundle in bundles():
+        if bundle.key == wanted:
+            return bundle
+    names = ", ".join(bundle.key for bundle in bundles())
+    raise BadInput(_("There is no bundle called '{name}'.", name=key), hint=_("Choose one of: {names}.", names=names))

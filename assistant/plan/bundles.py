@@ -1,0 +1,79 @@
+"""The packages of a bundle beside a candidate's torch: what to ask for, and what cannot be had here."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from packaging.requirements import Requirement
+
+from assistant.catalog import AMD_INDEX, number
+from assistant.catalog.bundles import BundlePackage, bundle_of, load_bundles
+from assistant.i18n import Message, _
+from assistant.plan.candidates import Candidate, Context
+from assistant.plan.pins import FAMILY, companion
+
+# Indexes that are not the catalogue's builds of a release: what they hold beside torch, their own tables say.
+_ELSEWHERE = {AMD_INDEX, "directml", "pypi"}
+
+
+class Beside(NamedTuple):
+    """Requirements of a bundle: torch's `family`, from torch's own index, and `others`; `warnings` name what lacks."""
+
+    family: tuple[str, ...] = ()
+    others: tuple[str, ...] = ()
+    warnings: tuple[Message, ...] = ()
+
+
+def beside(candidate: Candidate, context: Context) -> Beside:
+    """Choose the packages of the bundle that was asked for; what no index holds for this machine is left out."""
+    bundle = bundle_of(context.bundle)
+    pinned = {pin.name.lower() for pin in (*context.pins.family, *context.pins.others)}
+    found = {name: _line(name, candidate, context) for name in bundle.requirements if name not in pinned}
+    text = _(
+        "“{bundle}” comes without {packages}: no build is known for torch {torch} and Python {python} on this system."
+    )
+    lacking = ", ".join(name for name, line in found.items() if not line)
+    values = {"bundle": bundle.name, "torch": candidate.version, "python": context.target.python}
+    return Beside(
+        family=tuple(line for name, line in found.items() if line and name in FAMILY),
+        others=tuple(line for name, line in found.items() if line and name not in FAMILY),
+        warnings=(text.format(packages=lacking, **values),) if lacking else (),
+    )
+
+
+def bundle_mb(key: str) -> int:
+    """Estimate what a bundle adds to a download, in MB."""
+    return bundle_of(key).mb
+
+
+def _line(name: str, candidate: Candidate, context: Context) -> str:
+    if name in FAMILY:
+        return _family_line(name, candidate, context)
+    row = next((row for row in load_bundles().packages.rows if row.package == name), None)
+    return _package_line(row, candidate, context) if row else name
+
+
+def _package_line(row: BundlePackage, candidate: Candidate, context: Context) -> str:
+    """Return the requirement of a package, "" where it has no wheel; free-threaded Pythons are tried all the same."""
+    tag = context.target.tag
+    known = row.pythons.get(context.target.platform, row.pythons["any"])
+    if tag and tag.isdigit() and tag not in known:
+        return ""
+    torch = number(candidate.version)
+    return next((older.requirement for older in row.older if torch < number(older.than)), row.package)
+
+
+def _family_line(name: str, candidate: Candidate, context: Context) -> str:
+    """Pin torchvision or torchaudio to the release that goes with torch, where its build has a wheel."""
+    release = context.catalog.release(candidate.version)
+    version = release and companion(Requirement(name), release)
+    if not version:
+        return ""
+    own = next((row for row in context.catalog.releases if version in getattr(row, name)), None)
+    if own and own is not release:  # a companion of an earlier release was built for that one's variants and Pythons
+        platform, tag = context.target.platform, context.target.tag
+        pythons = own.pythons.get(platform, own.pythons["any"])
+        built = candidate.variant in _ELSEWHERE or candidate.variant in own.variants.get(platform, ())
+        if not built or (tag and tag not in pythons):
+            return ""
+    return f"{name}=={version}"

@@ -1,0 +1,160 @@
+"""Bundles of packages: what each plan asks for beside its torch, and what it says where something cannot be had."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+from packaging.requirements import Requirement
+
+from assistant.catalog import load_catalog
+from assistant.catalog.bundles import bundle_of, bundle_within, bundles, load_bundles
+from assistant.machines import load, shipped
+from assistant.model.errors import BadInput
+from assistant.model.machine import Gpu, Machine, Vendor
+from assistant.model.plan import Backend, Planning, Request
+from assistant.model.record import replace
+from assistant.plan import make_plans
+from assistant.session.apply import unknown_requirements
+
+CATALOG = load_catalog()
+PC = Machine(os="linux", arch="x86_64", python="3.12.4", glibc="2.39")
+RADEON = Gpu(vendor=Vendor.AMD, name="AMD Radeon RX 7800 XT", gfx="gfx1101", integrated=False)
+KEYS = [bundle.key for bundle in bundles()]
+
+
+def planned(bundle: str, machine: Machine = PC, **wishes: object) -> Planning:
+    """Plan for a bundle."""
+    return make_plans(machine, CATALOG, Request(bundle=bundle, **wishes))
+
+
+def names(planning: Planning) -> set[str]:
+    """Name the packages that the chosen plan asks for."""
+    return {Requirement(line).name for line in planning.choice.requirements}
+
+
+def said(planning: Planning) -> str:
+    """Give the warnings of the chosen plan."""
+    return " ".join(map(str, planning.choice.warnings))
+
+
+def test_the_tables_name_each_package_once() -> None:
+    """Every package of a bundle but torch's family has a row, and no row is for nothing."""
+    asked = {name for bundle in bundles() for name in bundle.requirements}
+    rows = [row.package for row in load_bundles().packages.rows]
+    assert sorted(rows) == sorted(asked - {"torchvision", "torchaudio"})
+    assert KEYS[0] == "minimal"
+    assert all(bundle.mb for bundle in bundles()[1:])
+
+
+@pytest.mark.parametrize("key", KEYS)
+def test_a_bundle_goes_beside_the_plan_and_changes_nothing_else(key: str) -> None:
+    """The same torch for the same reasons; the packages and the download are more."""
+    bare, full, bundle = planned("").choice, planned(key).choice, bundle_of(key)
+    assert replace(full, requirements=(), download_mb=0) == replace(bare, requirements=(), download_mb=0)
+    assert {Requirement(line).name for line in full.requirements} >= {*bundle.requirements, "torch", "numpy"}
+    assert full.download_mb == bare.download_mb + bundle.mb
+    assert unknown_requirements(full, CATALOG) == ()
+    assert (planned("minimal") == planned("")) and (key == "minimal" or bundle_within(names(planned(key))) == key)
+
+
+@pytest.mark.parametrize(
+    ("machine", "backend", "lines"),
+    [
+        (PC, Backend.CPU, {"torch==2.15.0", "torchvision==0.29.2"}),
+        (replace(PC, os="windows", os_version="Windows 11 (22631)", gpus=(RADEON,)), None, {"torchvision==0.29.0"}),
+        (
+            replace(PC, os="windows", os_version="Windows 11 (22631)", gpus=(RADEON,)),
+            Backend.DIRECTML,
+            {"torch==2.4.1", "torchvision==0.19.1"},
+        ),
+    ],
+    ids=["cpu", "amd-index", "directml"],
+)
+def test_torchvision_is_the_one_that_goes_with_torch(
+    machine: Machine, backend: Backend | None, lines: set[str]
+) -> None:
+    """Also beside AMD's own wheels and torch-directml's frozen torch, where it is asked for once."""
+    plan = planned("course", machine, backend=backend).choice
+    assert {*plan.requirements} >= lines
+    assert [line for line in plan.requirements if line.startswith("torchvision")] == [*lines & {*plan.requirements}][
+        -1:
+    ] or (sum(line.startswith("torchvision") for line in plan.requirements) == 1)
+
+
+@pytest.mark.parametrize(
+    ("bundle", "machine", "pins", "lacks"),
+    [
+        ("audio", replace(PC, python="3.15.0"), (), "torchaudio"),
+        ("language", replace(PC, python="3.15.0"), (), "transformers, datasets, accelerate"),
+        ("language", replace(PC, python="3.10.1"), ("torch==2.1.2",), "transformers"),
+        ("language", replace(PC, os="windows", arch="arm64"), (), "datasets"),
+    ],
+)
+def test_what_cannot_be_had_is_left_out_and_named(
+    bundle: str, machine: Machine, pins: tuple[str, ...], lacks: str
+) -> None:
+    """At plan time, in one sentence; the rest of the bundle is there."""
+    planning = planned(bundle, machine, pins=pins)
+    assert f"comes without {lacks}: no build is known" in said(planning)
+    assert not names(planning) & {*lacks.split(", ")}
+    assert names(planning) & {*bundle_of(bundle).requirements}
+
+
+def test_an_older_torch_gets_a_release_that_accepts_it() -> None:
+    """Transformers 5 would switch torch off without a word that a beginner understands."""
+    machine = replace(PC, os="windows", os_version="Windows 11 (22631)", gpus=(RADEON,))
+    directml = planned("language", machine, backend=Backend.DIRECTML)
+    assert "transformers<5" in directml.choice.requirements
+    assert "transformers" in planned("language").choice.requirements
+
+
+def test_the_users_own_pins_go_first() -> None:
+    """A pinned package is asked for as pinned, and once."""
+    lines = planned("course", pins=("pandas<3", "torchvision==0.28.0")).choice.requirements
+    assert [line for line in lines if line.startswith(("pandas", "torchvision"))] == ["torchvision==0.28.0", "pandas<3"]
+
+
+def test_a_nightly_plan_says_what_it_leaves_out() -> None:
+    """The nightly torchvision of another night does not fit."""
+    planning = planned("course", nightly=True)
+    assert "torchvision" not in names(planning)
+    assert "Without torchvision" in said(planning)
+
+
+@pytest.mark.parametrize("name", shipped())
+def test_every_shipped_machine_gets_every_bundle(name: str) -> None:
+    """Whatever the machine: a plan as without it, with the packages or the sentence that says which are lacking."""
+    machine = replace(
+        PC, **{field: value for field, value in load(name).expect.get("machine", {}).items() if field in {"os", "arch"}}
+    )
+    for key in KEYS[1:]:
+        planning = planned(key, machine)
+        if planning.choice:
+            lacking = {*bundle_of(key).requirements} - names(planning)
+            assert bool(lacking) == ("comes without" in said(planning)), (name, key)
+
+
+def test_a_name_that_is_no_bundle_is_refused_in_one_sentence() -> None:
+    """With the names that are."""
+    with pytest.raises(BadInput, match="no bundle called 'cooking'") as refused:
+        planned("cooking")
+    assert all(key in str(refused.value.hint) for key in KEYS)
+
+
+@pytest.mark.process
+def test_the_terminal_takes_a_bundle() -> None:
+    """`--for` is a part of what is asked for, its help names every bundle, and a wrong name ends with 2."""
+    plan = [sys.executable, "-m", "assistant", "plan", "--machine", "-"]
+    told = '{"os": "linux", "arch": "x86_64", "python": "3.12.4"}'
+    answer = subprocess.run(
+        [*plan, "--for", "course", "--json"], input=told, capture_output=True, text=True, check=True
+    )
+    assert "torchvision==0.29.2" in json.loads(answer.stdout)["choice"]["requirements"]
+    wrong = subprocess.run([*plan, "--for", "x"], input=told, capture_output=True, text=True, check=False)
+    assert wrong.returncode == 2
+    assert "Choose one of: minimal, course, images, audio, language" in wrong.stderr
+    shown = " ".join(subprocess.run([*plan[:-2], "--help"], capture_output=True, text=True, check=True).stdout.split())
+    assert all(key in shown for key in KEYS)
