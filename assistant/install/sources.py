@@ -162,10 +162,10 @@ class Sources:
         urls = (url.rpartition("=")[2] if "=" in url.partition("://")[0] else url for url in (first, *more))
         return tuple(dict.fromkeys((*urls, *(url for url in others if url != default))))
 
-    def find(self, index_url: str | None, python: str, machine: Machine) -> Found:
-        """Find torch wheels that fit a machine and a Python in one index, or in pip's own sources (None)."""
+    def find(self, index_url: str | None, python: str, machine: Machine, project: str = "torch") -> Found:
+        """Find a project's wheels that fit a machine and a Python in one index, or in pip's own sources (None)."""
         return find_wheels(
-            "torch",
+            project,
             machine,
             python,
             index_urls=filter(self.may_ask, self.indexes(index_url)),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from assistant.plan.availability import Lookup, PlanInputs, brings_cuda, settle, with_sizes
+from assistant.plan.companions import companions_to_find, with_companions
 from assistant.plan.explain import explain, nothing_fits
 from assistant.plan.gpus import card_name
 from assistant.plan.nightly import NIGHTLY
@@ -14,9 +15,11 @@ __all__ = [
     "PlanInputs",
     "brings_cuda",
     "card_name",
+    "companions_to_find",
     "explain",
     "make_plans",
     "nothing_fits",
     "settle",
+    "with_companions",
     "with_sizes",
 ]

@@ -13,7 +13,16 @@ from assistant.install import Sources, Tools
 from assistant.model.machine import Machine
 from assistant.model.plan import Planning, Wheel
 from assistant.model.record import replace
-from assistant.plan import Lookup, PlanInputs, make_plans, nothing_fits, settle, with_sizes
+from assistant.plan import (
+    Lookup,
+    PlanInputs,
+    companions_to_find,
+    make_plans,
+    nothing_fits,
+    settle,
+    with_companions,
+    with_sizes,
+)
 from assistant.session.state import Planned, State, known
 
 # The build of "torch-2.9.1+cu130-cp312-cp312-manylinux_2_28_x86_64.whl" is cu130.
@@ -40,12 +49,15 @@ def settled(planning: Planning, case: PlanInputs, sources: Sources) -> Planning:
         asked = {key: pool.submit(_look, sources, *key, case.machine) for key in addresses}
         looks = {key: look.result() for key, look in asked.items()}
     planning = settle(replace(planning, plans=plans), looks, case)
+    wanted = companions_to_find(planning)
+    found = {(name, python): _look(sources, None, python, case.machine, name) for name, python in wanted}
+    planning = with_companions(planning, found, case)
     return with_sizes(planning, sources.sizes(planning), case)
 
 
-def _look(sources: Sources, index_url: str | None, python: str, machine: Machine) -> Lookup:
+def _look(sources: Sources, index_url: str | None, python: str, machine: Machine, project: str = "torch") -> Lookup:
     """Sum up how the sources answered: one that could not be asked stands for them all."""
-    found = sources.find(index_url, python, machine)
+    found = sources.find(index_url, python, machine, project)
     if skipped := [url for url in sources.indexes(index_url) if not sources.may_ask(url)]:
         reason = _("you asked to stay offline")
         return Lookup(source=skipped[0] or "PyPI", wheels=found.wheels, reason=reason)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from assistant.catalog import load_catalog
 from assistant.model.machine import Gpu, Machine, Vendor
-from assistant.model.plan import Backend, Planning, Request, Wheel
-from assistant.plan import make_plans
+from assistant.model.plan import Backend, Plan, Planning, Request, Wheel
+from assistant.plan import companions_to_find, make_plans, with_companions
 from assistant.plan.availability import Lookup, PlanInputs, brings_cuda, settle, with_sizes
 
 CPU_INDEX = "https://download.pytorch.org/whl/cpu"
@@ -58,6 +58,27 @@ def test_an_index_with_an_older_torch_gives_that() -> None:
     assert (plan.torch, plan.index_url, plan.requirements[0]) == ("2.13.0", CPU_INDEX, "torch==2.13.0+cpu")
     assert "torch 2.13.0" in str(plan.reasons[0])
     assert "does not hold torch 2.15.0" in str(plan.reasons[-1])
+
+
+def test_a_companion_is_of_torchs_own_build_or_left_out() -> None:
+    """PyPI's torchvision does not load beside a torch for the CPU; one that was pinned is asked for all the same."""
+
+    def planned(*versions: str, reason: str = "", pins: tuple[str, ...] = ()) -> Plan:
+        case = PlanInputs(LINUX, load_catalog(), Request(bundle="course", pins=pins))
+        planning = settled(NOTHING, holding("2.13.0+cpu", where="find-links"), request=case.request)
+        assert companions_to_find(planning) == {("torchvision", "3.12")}
+        there = tuple(wheel(version) for version in versions)
+        look = Lookup(source="yours", wheels=there, reason=reason)
+        return with_companions(planning, {("torchvision", "3.12"): look}, case).choice
+
+    assert "torchvision==0.28.0+cpu" in planned("0.29.0+cpu", "0.28.0+cpu", "0.28.0").requirements
+    alone = planned("0.28.0")
+    assert not [line for line in alone.requirements if line.startswith("torchvision")]
+    assert "torchvision==0.28.0 is left out: none of your package sources has it" in str(alone.warnings[-1])
+    assert "yours cannot be asked for it (down)" in str(planned(reason="down").warnings[-1])
+    assert "torchvision==0.28.0+cpu" in planned(pins=("torchvision",)).requirements
+    official = settled(holding("2.15.0+cpu"), request=Request(bundle="course"))
+    assert companions_to_find(official) == set()
 
 
 def test_an_older_torch_that_does_not_run_on_the_card_is_not_taken() -> None:
