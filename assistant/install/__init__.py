@@ -5,6 +5,7 @@ Other packages import from here only, never from the modules behind it.
 
 from assistant.install.backends import find_uv
 from assistant.install.conflicts import conflicts
+from assistant.install.constraints import guarded
 from assistant.install.environments import (
     Made,
     made_environments,
@@ -18,6 +19,7 @@ from assistant.install.kernel import set_variables
 from assistant.install.packages import Package, Resolution
 from assistant.install.prepared import Prepared, prepare, run
 from assistant.install.recovery import Outcome, Recovered, give_up, recover
+from assistant.install.resolution import Unsolved
 from assistant.install.sources import Consent, Sources, known_index
 from assistant.install.target import (
     KERNEL,
@@ -44,6 +46,7 @@ __all__ = [
     "Site",
     "Sources",
     "Tools",
+    "Unsolved",
     "check_folder",
     "check_index_url",
     "check_requirement",
@@ -52,6 +55,7 @@ __all__ = [
     "find_target",
     "find_uv",
     "give_up",
+    "guarded",
     "interpreter",
     "is_environment",
     "known_index",

@@ -25,14 +25,20 @@ from assistant.model.record import replace
 class Unsolved(WorkFailed):
     """No wheels were found that fit; `need` is the requirement that pip found nothing for, None where it named none.
 
-    `unreachable` says that an index could not be reached.
+    `reason` holds the resolver's own words; `unreachable` says that an index could not be reached.
     """
 
     def __init__(
-        self, message: Message, *, hint: Message, need: Requirement | None = None, unreachable: bool = False
+        self,
+        message: Message,
+        *,
+        hint: Message,
+        reason: str = "",
+        need: Requirement | None = None,
+        unreachable: bool = False,
     ) -> None:
-        super().__init__(message, hint=hint)
-        self.need, self.unreachable = need, unreachable
+        super().__init__(message.format(reason=reason), hint=hint)
+        self.reason, self.need, self.unreachable = reason, need, unreachable
 
 
 class OnlySource(WorkFailed):
@@ -112,11 +118,11 @@ def _run_resolver(installer: Installer, argv: list[str], folder: Path) -> None:
         words = " ".join(line.strip() for line in output if line.strip())
         lost = any(sign in words.lower() for sign in _UNREACHABLE)
         if lost:
-            text = _("The package index cannot be reached: {reason}", reason=words[:400])
+            text, reason = _("The package index cannot be reached: {reason}"), words[:400]
         else:
-            reason = words.rpartition("dependencies cause: ")[2]  # without uv's own heading
-            text = _("No set of packages fits this plan: {reason}", reason=reason[:600])
-        raise Unsolved(text, hint=hint, need=unmet("\n".join(output)), unreachable=lost)
+            text = _("No set of packages fits this plan: {reason}")
+            reason = words.rpartition("dependencies cause: ")[2][:600]  # without uv's own heading
+        raise Unsolved(text, hint=hint, reason=reason, need=unmet("\n".join(output)), unreachable=lost)
 
 
 # uv: "error: Failed to fetch: `https://…`", "Caused by: error sending request for url (…)", "dns error: …"

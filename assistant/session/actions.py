@@ -101,6 +101,12 @@ class Mend(Record, frozen=True):
     way: str
 
 
+class Add(Record, frozen=True):
+    """Name packages, as requirements, for `Task.ADD` to add to the environment."""
+
+    requirements: tuple[str, ...]
+
+
 class Examine(Record, frozen=True):
     """Name an ONNX model for `Task.ONNX` to check, to convert to `output` and to try."""
 
@@ -124,5 +130,5 @@ class Stop(Record, frozen=True):
     """Ask the running task to stop."""
 
 
-Wished = Choose | Wish | Aim | Examine | Fill | Mend | Paste | Resume | SetFact | Simulate
+Wished = Add | Choose | Wish | Aim | Examine | Fill | Mend | Paste | Resume | SetFact | Simulate
 Action = Abandoned | Begin | Told | Asked | Answer | Finished | JobFailed | Show | Stop | Wished

@@ -12,6 +12,7 @@ from assistant.model.record import replace
 from assistant.session.actions import (
     Abandoned,
     Action,
+    Add,
     Aim,
     Answer,
     Asked,
@@ -31,6 +32,7 @@ from assistant.session.actions import (
     Wish,
 )
 from assistant.session.state import (
+    Adding,
     Detected,
     Diagnosed,
     Examined,
@@ -68,12 +70,13 @@ def blockers(state: State, task: Task) -> tuple[Message, ...]:
         reasons.append(_("This is a simulation of another machine, so nothing can be installed."))
     if task is Task.INSTALL and state.preview is None:
         reasons.append(_("The packages have not been resolved yet."))
-    if task in {Task.VERIFY, Task.EXPORT, Task.MEND} and state.environment is None:
+    if task in {Task.VERIFY, Task.EXPORT, Task.MEND, Task.ADD} and state.environment is None:
         reasons.append(_("There is no installed environment yet."))
     if task is Task.EXPORT and state.report is None:
         reasons.append(_("The environment has not been verified yet."))
-    if task is Task.ONNX and state.onnx is None:
-        reasons.append(_("No model was given."))
+    named = {Task.ONNX: state.onnx, Task.ADD: state.adding and state.adding.requirements}
+    if task in named and not named[task]:
+        reasons.append(_("No model was given.") if task is Task.ONNX else _("No packages were named."))
     return tuple(reasons)
 
 
@@ -92,7 +95,8 @@ def following(state: State) -> Task | None:
     return Task.PREPARE if prepares else None
 
 
-_WRITE = {Task.PREPARE, Task.INSTALL, Task.VERIFY, Task.EXPORT, Task.MEND}
+_WRITE = {Task.PREPARE, Task.INSTALL, Task.VERIFY, Task.EXPORT, Task.MEND, Task.ADD}
+_BESIDE = {Task.ONNX, Task.ADD}  # what their steps told stays, and how they end stands in a record of their own
 _RAISE = {Task.PREPARE, Task.VERIFY}  # what they raised the last time no longer counts
 _NEED_PLAN = {Task.PREPARE, Task.INSTALL, Task.EXPORT}
 
@@ -123,8 +127,8 @@ def _with_fact(state: State, answer: SetFact) -> State:
 
 
 def _begun(state: State, task: Task) -> State:
-    if task is Task.ONNX:  # what the step itself told stays, and so does what a failed step said
-        return replace(state, running=task, stopping=False, page=Page.WRONG)
+    if task in _BESIDE:
+        return replace(state, running=task, stopping=False, page=task.page or state.page)
     new = _with(state, task.step, StepStatus(phase=Phase.RUNNING))
     if task in _RAISE and state.detection:
         new = replace(new, findings=state.detection.findings)
@@ -139,7 +143,7 @@ def _told(state: State, events: tuple[Event, ...]) -> State:
     new = state
     if lines:
         new = replace(new, log=(*new.log, *lines)[-LOG_LINES:])
-    if findings:
+    if findings and state.running is not Task.ADD:  # a verification tells them, once the packages are there
         new = replace(new, findings=(*new.findings, *findings))
     if progress and state.running:
         step = state.running.step
@@ -150,8 +154,10 @@ def _told(state: State, events: tuple[Event, ...]) -> State:
 def _finished(state: State, end: Finished) -> State:
     task, seconds = end.task, end.seconds
     done = _filled(replace(state, running=None, stopping=False, question=""), end.result)
-    if task is Task.ONNX:
-        return _with(done, task.step, replace(done.status(task.step), progress=None))
+    if task in _BESIDE:
+        done = _with(done, task.step, replace(done.status(task.step), progress=None))
+        changed = isinstance(end.result, Adding) and end.result.changed
+        return _with(_stale(done, Step.INSTALL), Step.VERIFY, StepStatus(phase=Phase.READY)) if changed else done
     if task is Task.PREPARE:
         return _with(done, Step.INSTALL, StepStatus(phase=Phase.READY, seconds=seconds))
     done = _with(_stale(done, task.step), task.step, StepStatus(phase=Phase.DONE, seconds=seconds))
@@ -173,7 +179,7 @@ def _filled_in(state: State, fill: Fill) -> State:
     return _stale(new, Step.VERIFY if fill.level else Step.EXPORT, itself=True)
 
 
-def _filled(state: State, result: Result) -> State:  # noqa: PLR0911 - one for each kind of result
+def _filled(state: State, result: Result) -> State:  # noqa: C901, PLR0911 - one for each kind of result
     """Keep a task's result, and drop what rested on an earlier one."""
     match result:
         case Detected():
@@ -203,13 +209,27 @@ def _filled(state: State, result: Result) -> State:  # noqa: PLR0911 - one for e
             return replace(state, exported=result.files, overwrite=False)
         case Examined():
             return replace(state, onnx=result)
+        case Adding():
+            return _with_added(state, result)
+
+
+def _with_added(state: State, adding: Adding) -> State:
+    """Keep what adding came to; once it is done, the plan asks for the packages too, and its lock holds them."""
+    new, done = replace(state, adding=adding), adding.prepared
+    if not adding.changed or done is None or state.planning is None:
+        return new
+    plans = tuple(done.plan if place == state.chosen else plan for place, plan in enumerate(state.planning.plans))
+    planning = replace(state.planning, plans=plans, choice=plans[0])
+    made, proof = adding.environment, adding.proof
+    return replace(new, planning=planning, preview=done, environment=made, proof=proof, report=None, exported=())
 
 
 def _failed(state: State, failure: JobFailed) -> State:
+    why = {"message": failure.message, "hint": failure.hint, "exit_code": failure.exit_code}
     if state.running is Task.ONNX and state.onnx:
-        why = {"message": failure.message, "hint": failure.hint, "exit_code": failure.exit_code}
-        end = Finished(task=Task.ONNX, result=replace(state.onnx, **why))
-        return _finished(state, end)
+        return _finished(state, Finished(task=Task.ONNX, result=replace(state.onnx, **why)))
+    if state.running is Task.ADD and state.adding:
+        return _finished(state, Finished(task=Task.ADD, result=replace(state.adding, prepared=None, **why)))
     status = StepStatus(phase=Phase.FAILED, message=failure.message, hint=failure.hint, exit_code=failure.exit_code)
     return replace(_with(state, failure.step, status), running=None, stopping=False, question="")
 
@@ -252,6 +272,7 @@ _EVENTS: dict[type[Action], Change] = {
 _WISHES: dict[type[Action], Change] = {
     Paste: lambda state, paste: replace(state, pasted=paste.log),
     Mend: lambda state, mend: replace(state, way=mend.way),
+    Add: lambda state, wish: replace(state, adding=Adding(requirements=wish.requirements)),
     Examine: lambda state, wish: replace(state, onnx=Examined(model=wish.model, output=wish.output)),
     Resume: lambda _, resume: resume.state,
     Simulate: lambda state, wish: state if wish.machine == state.machine else _other_machine(state, wish.machine),

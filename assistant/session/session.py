@@ -26,7 +26,8 @@ from assistant.session.tasks import TASKS
 
 Watcher = Callable[[State, State], None]
 
-TAKE_BACK = {Task.INSTALL, Task.EXPORT, Task.MEND}  # what writes; any other task is left to itself when it is cancelled
+# What writes; any other task is left to itself when it is cancelled.
+TAKE_BACK = {Task.INSTALL, Task.EXPORT, Task.MEND, Task.ADD}
 
 
 class Session:

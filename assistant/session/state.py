@@ -39,7 +39,10 @@ class Page(Enum):
 
 
 class Task(Enum):
-    """The jobs of a setup; `prepare` belongs to the install step and only reads, `mend` and `onnx` to diagnose."""
+    """The jobs of a setup; `prepare` and `add` belong to the install step, `mend` and `onnx` to diagnose.
+
+    `prepare` only reads; `add` first works out what it would change, and does it when it is begun again.
+    """
 
     DETECT = "detect"
     PLAN = "plan"
@@ -50,11 +53,12 @@ class Task(Enum):
     MEND = "mend"
     EXPORT = "export"
     ONNX = "onnx"
+    ADD = "add"
 
     @property
     def step(self) -> Step:
         """Name the step that shows this task."""
-        steps = {Task.PREPARE: Step.INSTALL, Task.MEND: Step.DIAGNOSE, Task.ONNX: Step.DIAGNOSE}
+        steps = {Task.PREPARE: Step.INSTALL, Task.ADD: Step.INSTALL, Task.MEND: Step.DIAGNOSE, Task.ONNX: Step.DIAGNOSE}
         return steps.get(self) or Step(self.value)
 
     @property
@@ -159,7 +163,27 @@ class Examined(Record, frozen=True):
         return self.attempt is None and not self.message
 
 
-Result = Detected | Planned | Prepared | Installed | Verified | Diagnosed | Mended | Exported | Examined
+class Adding(Record, frozen=True):
+    """Packages to be added to the environment: `prepared` says what would change, `environment` what stands then.
+
+    `proof` is what was verified meanwhile; `message` and `hint` say why it failed, with all as it was.
+    """
+
+    requirements: tuple[str, ...]
+    prepared: Prepared | None = None
+    environment: Environment | None = None
+    proof: Report | None = None
+    message: Text = ""
+    hint: Text = ""
+    exit_code: int = 0
+
+    @property
+    def changed(self) -> bool:
+        """Whether the environment was changed: it is done, and not all was there already."""
+        return self.environment is not None and self.prepared is not None and self.prepared.ready is None
+
+
+Result = Detected | Planned | Prepared | Installed | Verified | Diagnosed | Mended | Exported | Examined | Adding
 
 
 class State(Record, frozen=True):
@@ -174,7 +198,8 @@ class State(Record, frozen=True):
     those that it resembles and `inquiry` a report to paste. `way` names the remedy that was chosen, by the
     cause's key and its number as in "oom#1"; `mended` says how applying those that were chosen ended.
     `log_file` keeps every line of the log. `overwrite` lets the next export replace files that somebody else wrote.
-    `onnx` is the model that is examined beside the steps, none of which rests on it.
+    `onnx` is the model that is examined beside the steps, none of which rests on it; `adding` are packages that the
+    user wants beside those of the plan.
     """
 
     schema: Literal[1] = 1
@@ -215,6 +240,7 @@ class State(Record, frozen=True):
     log: tuple[str, ...] = ()
     log_file: str = ""
     onnx: Examined | None = None
+    adding: Adding | None = None
 
     def status(self, step: Step) -> StepStatus:
         """Give a step's status; the first is ready from the start, any other that was never reached is locked."""

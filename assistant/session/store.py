@@ -64,7 +64,7 @@ class Store:
         """
         if state.machine:
             return
-        kept = replace(state, log=(), running=None, stopping=False, question="", onnx=None)
+        kept = replace(state, log=(), running=None, stopping=False, question="", onnx=None, adding=None)
         saved = Saved(version=__version__, process=os.getpid(), running=state.running, state=kept)
         with suppress(OSError):
             sweep(private_folder(self.folder))

@@ -12,6 +12,7 @@ from assistant.model.event import FindingRaised, Progress, Step
 from assistant.model.plan import Backend
 from assistant.model.record import replace
 from assistant.plan import card_name
+from assistant.session.adding import added
 from assistant.session.diagnosis import diagnosed, inquiry, machine_of_log, with_remedies
 from assistant.session.doctor import findings_of, mixed_packages, still_true
 from assistant.session.exporting import exported
@@ -85,4 +86,5 @@ TASKS: dict[Task, Callable[[State, Tools], Result]] = {
     Task.MEND: mended,
     Task.EXPORT: exported,
     Task.ONNX: examined,
+    Task.ADD: added,
 }

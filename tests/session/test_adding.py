@@ -1,0 +1,173 @@
+"""Packages that are added to an environment that stands: what is typed, what is shown, what is done and refused."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import session.test_installing as grounds
+from loopback import LoopbackIndex
+
+from assistant.host.live import LiveHost
+from assistant.install import Sources, look_at, read_marker
+from assistant.model.event import Step
+from assistant.model.machine import Detection, Machine
+from assistant.model.plan import Planning
+from assistant.model.record import from_plain, replace
+from assistant.model.report import Environment
+from assistant.session.actions import Add
+from assistant.session.adding import requirements_of
+from assistant.session.reducer import blockers, following
+from assistant.session.runner import InlineRunner
+from assistant.session.session import Session
+from assistant.session.state import Adding, Phase, State, Task
+
+make = grounds.make
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [
+        ("seaborn", ("seaborn",)),
+        ("%pip install seaborn, pandas >= 2, <3", ("seaborn", "pandas>=2,<3")),
+        ("python -m pip install x==1.0 y ~= 2", ("x==1.0", "y~=2")),
+        ("a[b, c]==1 d", ("a[b,c]==1", "d")),
+        (" x, ,y\nz ", ("x", "y", "z")),
+        ("!pip install -U seaborn", ("-U", "seaborn")),
+        ("  ", ()),
+    ],
+)
+def test_what_is_typed_is_read_as_it_is_meant(typed: str, meant: tuple[str, ...]) -> None:
+    """With `pip install` before it or not; an option stays, and is refused later by its name."""
+    assert requirements_of(typed) == meant
+
+
+def test_nothing_is_added_without_names_or_an_environment() -> None:
+    """Each reason is a sentence."""
+    state = State(detection=Detection(machine=Machine()))
+    assert [str(reason) for reason in blockers(state, Task.ADD)] == [
+        "There is no installed environment yet.",
+        "No packages were named.",
+    ]
+    made = replace(state, environment=Environment(path="/e", python="/e/bin/python"))
+    assert blockers(replace(made, adding=Adding(requirements=("x",))), Task.ADD) == ()
+
+
+@pytest.fixture
+def standing(make: Callable[..., Session], loopback_index: LoopbackIndex) -> Session:
+    """Give a session whose environment stands, and an index that has more."""
+    session = make()
+    state = grounds.run(session, Task.PREPARE, Task.INSTALL, Task.VERIFY)
+    assert state.report, state.status(Step.INSTALL)
+    loopback_index.add("seaborn", "0.13", requires=("cycler>=0.10",))
+    loopback_index.add("cycler", "0.12")
+    loopback_index.add("old-fashioned", "1.0", requires=("torch<2",))
+    return session
+
+
+def add(session: Session, *requirements: str) -> Adding:
+    """Name packages and begin."""
+    session.dispatch(Add(requirements=requirements))
+    return grounds.run(session, Task.ADD).adding
+
+
+@pytest.mark.process
+def test_what_would_change_is_shown_and_then_done(standing: Session) -> None:
+    """Nothing is changed by the look; then both packages are there, verified, and part of plan, lock and marker."""
+    target, before = Path(standing.state.environment.path), standing.state
+    adding = add(standing, "seaborn>=0.13")
+    here = look_at(target, LiveHost()).versions
+    assert [one.name for one in adding.prepared.resolution.changes(here)] == ["cycler", "seaborn"]
+    assert "seaborn" not in here
+    assert standing.state.status(Step.VERIFY).phase is Phase.DONE
+    state = grounds.run(standing, Task.ADD)
+    assert state.adding.message == ""
+    assert state.adding.changed
+    assert {"seaborn": "0.13", "cycler": "0.12"}.items() <= look_at(target, LiveHost()).versions.items()
+    assert state.plan.requirements == (*before.plan.requirements, "seaborn>=0.13")
+    assert read_marker(target).plan.requirements == state.plan.requirements
+    assert state.preview.resolution.versions["seaborn"] == "0.13"
+    assert (state.environment.kernel, state.environment.display_name) == (
+        before.environment.kernel,
+        before.environment.display_name,
+    )
+    assert following(replace(state, planning=state.planning)) is not Task.PREPARE
+    assert state.status(Step.VERIFY).phase is Phase.READY  # what is wrong with it is looked for anew
+    assert grounds.run(standing, Task.VERIFY).report.usable
+
+
+@pytest.mark.process
+def test_what_is_there_already_changes_nothing(standing: Session) -> None:
+    """And what was verified stays verified."""
+    adding = add(standing, "borrowed")
+    assert adding.prepared.ready
+    state = grounds.run(standing, Task.ADD)
+    assert (state.adding.changed, state.status(Step.VERIFY).phase) == (False, Phase.DONE)
+    assert state.report
+
+
+@pytest.mark.process
+@pytest.mark.parametrize(
+    ("wish", "said", "help_"),
+    [
+        ("-U", "'-U' is not a requirement", "Write a name"),
+        ("torch==8.0", "torch==8.0 cannot be added: this environment keeps torch 9.0", "new environment"),
+        ("old-fashioned", "old-fashioned cannot be added: ", "another version"),
+        ("nowhere-at-all", "nowhere-at-all cannot be added: ", "another version"),
+    ],
+)
+def test_what_cannot_be_added_is_refused_in_a_sentence(standing: Session, wish: str, said: str, help_: str) -> None:
+    """The setup itself stays as it was: done, and verified."""
+    statuses = standing.state.statuses
+    adding = add(standing, wish)
+    assert str(adding.message).startswith(said)
+    assert help_ in str(adding.hint)
+    assert adding.prepared is None
+    assert standing.state.running is None
+    assert standing.state.statuses == statuses
+    if wish == "old-fashioned":
+        assert "torch" in str(adding.message).removeprefix(said)  # what quarrels
+
+
+@pytest.mark.process
+def test_a_failed_verification_takes_the_packages_back(standing: Session, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All is as it was, and the sentence says so."""
+    add(standing, "seaborn")
+    monkeypatch.setenv("FAKE_TORCH_FAULT", "exit:matmul")
+    state = grounds.run(standing, Task.ADD)
+    assert "rolled back" in str(state.adding.message)
+    assert "seaborn" not in look_at(Path(state.environment.path), LiveHost()).versions
+    assert state.status(Step.VERIFY).phase is Phase.DONE
+
+
+@pytest.mark.heavy
+def test_a_package_is_added_beside_real_torch(tmp_path: Path) -> None:
+    """Into a real CPU environment of its own: torch is held to the letter, and computes afterwards."""
+    places = {name: str(tmp_path / name) for name in ("XDG_STATE_HOME", "XDG_DATA_HOME", "JUPYTER_DATA_DIR")}
+    words = ["install", "--yes", "--json", "--backend", "cpu", "--target", str(tmp_path / "env")]
+    done = subprocess.run(
+        [sys.executable, "-m", "assistant", *words],
+        env={**os.environ, **places},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    made = from_plain(json.loads(done.stdout), Environment, "the environment")
+    plan = read_marker(tmp_path / "env").plan
+    state = State(
+        detection=Detection(machine=Machine(os="linux")),
+        planning=Planning(choice=plan, plans=(plan,)),
+        environment=made,
+    )
+    session = Session(LiveHost(), InlineRunner(), None, state, sources=Sources(LiveHost()))
+    assert add(session, "tabulate").message == ""
+    state = grounds.run(session, Task.ADD)
+    assert state.adding.message == ""
+    code = "import tabulate, torch; print(torch.__version__)"
+    told = subprocess.run([made.python, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert told.strip() == made.packages["torch"]
