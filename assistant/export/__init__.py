@@ -18,6 +18,8 @@ from assistant.export.drift import (
     report_drift,
     same_hardware,
 )
+from assistant.export.editors import Uses, uses
+from assistant.export.first_steps import first_notebook, write_first_notebook
 from assistant.export.formats import FORMATS, NEEDS
 from assistant.export.purposes import PURPOSES, Purpose
 from assistant.export.setup import MARKER, Setup, Unsuited, clean
@@ -36,8 +38,10 @@ __all__ = [
     "Drift",
     "Purpose",
     "Setup",
+    "Uses",
     "export",
     "file_drift",
+    "first_notebook",
     "machine_drift",
     "package_drift",
     "plan_drift",
@@ -45,6 +49,8 @@ __all__ = [
     "report_drift",
     "same_hardware",
     "texts",
+    "uses",
+    "write_first_notebook",
 ]
 
 

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import re
+import shlex
 from pathlib import Path
 
 import assistant.runtime
 from assistant.export.setup import MARKER, Setup, without_path
-from assistant.export.shells import variables
+from assistant.export.shells import powershell_quoted, variables
 from assistant.export.templates import filled, json_text
+from assistant.model.plan import Plan
+from assistant.model.record import Record
+from assistant.model.report import Environment
 from assistant.privacy import at_home
 from assistant.views import kernel_title
 
@@ -43,3 +47,33 @@ def runtime_text(name: str) -> str:
     """Return a file of `assistant/runtime/` (`device.py`, `fallback.py`) under our marker."""
     text = (Path(assistant.runtime.__path__[0]) / name).read_text(encoding="utf-8")
     return f"# {MARKER}\n{text}"
+
+
+class Uses(Record, frozen=True):
+    """How an environment is used elsewhere: a line for the terminal, and the interpreter to choose in VS Code."""
+
+    terminal: str
+    interpreter: str
+
+
+def uses(environment: Environment, plan: Plan, *, windows: bool) -> Uses:
+    """Return the line that makes an environment the terminal's own, with the plan's variables, and its interpreter.
+
+    The line is for bash and zsh, on Windows for PowerShell; conda's environments are activated by conda.
+    """
+    python = environment.python
+    folder, separator = (python.rpartition("\\")[0], "\\") if windows else (python.rpartition("/")[0], "/")
+    inside = (
+        folder.rpartition(separator)[2] in {"bin", "Scripts"} and not (Path(environment.path) / "conda-meta").is_dir()
+    )
+    if windows:
+        settings = [f"$env:{name} = {powershell_quoted(value)};" for name, value in plan.env.items()]
+        activate = f"& {powershell_quoted(f'{folder}{separator}Activate.ps1')}"
+        conda = f"conda activate {powershell_quoted(environment.path)}"
+    else:
+        settings = [f"export {name}={shlex.quote(value)};" for name, value in plan.env.items()]
+        activate, conda = (
+            f"source {shlex.quote(f'{folder}/activate')}",
+            f"conda activate {shlex.quote(environment.path)}",
+        )
+    return Uses(terminal=" ".join([*settings, activate if inside else conda]), interpreter=python)

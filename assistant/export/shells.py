@@ -31,11 +31,12 @@ def dotenv_text(setup: Setup) -> str:
 
 def powershell_text(setup: Setup) -> str:
     """Write a script to be dotted into PowerShell."""
+    return _lines(setup, lambda name, value: f"$env:{name} = {powershell_quoted(value)}")
 
-    def line(name: str, value: str) -> str:
-        return "$env:{} = '{}'".format(name, _POWERSHELL_QUOTES.sub(r"\1\1", value))
 
-    return _lines(setup, line)
+def powershell_quoted(text: str) -> str:
+    """Quote a text for PowerShell so that nothing in it is expanded."""
+    return "'{}'".format(_POWERSHELL_QUOTES.sub(r"\1\1", text))
 
 
 def fish_text(setup: Setup) -> str:
