@@ -18,8 +18,8 @@ class Host(ABC):
     def ask(self, kind: str, *arguments: str) -> Answer:
         """Answer one question; the typed methods below are its vocabulary, and these kinds, which give JSON objects.
 
-        `platform`, `server`, `memory`, `disk PATH`, `packages`, `kernels`, `nvml`, `dxgi`; and as text `pci`, `groups`,
-        `file_version PATH`.
+        `platform`, `server`, `memory`, `disk PATH`, `folder PATH`, `packages`, `kernels`, `nvml`, `dxgi`; and as text
+        `pci`, `groups`, `file_version PATH`.
         """
 
     def run(self, *argv: str) -> Answer:

@@ -81,6 +81,16 @@ def _names(path: str) -> Answer:
     return Answer(text="\n".join(sorted(entry.name for entry in Path(path).iterdir())))
 
 
+def _folder(path: str) -> Answer:
+    """Return the names of a folder's own folders, and of all else in it; a link is no folder, wherever it leads."""
+    with os.scandir(path) as entries:
+        kinds = {entry.name: entry.is_dir(follow_symlinks=False) for entry in entries}
+    return _json({kind: sorted(name for name in kinds if kinds[name] is (kind == "folders")) for kind in _KINDS})
+
+
+_KINDS = ("folders", "others")
+
+
 def _link(path: str) -> Answer:
     return Answer(text=str(Path(path).resolve(strict=True)))
 
@@ -259,6 +269,7 @@ _LOOKS: dict[str, Callable[..., Answer]] = {
     "run": _run,
     "read": _read,
     "names": _names,
+    "folder": _folder,
     "link": _link,
     "access": _access,
     "which": _which,

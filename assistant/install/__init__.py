@@ -5,7 +5,8 @@ Other packages import from here only, never from the modules behind it.
 
 from assistant.install.backends import find_uv
 from assistant.install.conflicts import conflicts
-from assistant.install.constraints import guarded
+from assistant.install.constraints import guarded, guards, replaced
+from assistant.install.difference import Difference, Wanted, version_in_place, work_out
 from assistant.install.environments import (
     Made,
     made_environments,
@@ -13,13 +14,17 @@ from assistant.install.environments import (
     prune,
     remove_environment,
     replaced_builds,
+    size_of,
 )
 from assistant.install.inspect_env import Site, interpreter, is_environment, look_at, python_of
-from assistant.install.kernel import set_variables
+from assistant.install.kernel import environments_with_kernels, set_variables
+from assistant.install.mending import carry_out
 from assistant.install.packages import Package, Resolution
 from assistant.install.prepared import Prepared, prepare, run
+from assistant.install.read_site import dead, read_site, torch_build
 from assistant.install.recovery import Outcome, Recovered, give_up, recover
 from assistant.install.resolution import Unsolved
+from assistant.install.search import Kind, Search, Spot, find_environments, spot_at
 from assistant.install.sources import Consent, Sources, known_index
 from assistant.install.target import (
     KERNEL,
@@ -31,31 +36,45 @@ from assistant.install.target import (
     read_marker,
 )
 from assistant.install.tools import Tools
+from assistant.install.undo import Move, Undoable, forget, undo, undoable
 from assistant.install.validate import check_index_url, check_requirement
 
 __all__ = [
     "KERNEL",
     "Consent",
+    "Difference",
+    "Kind",
     "Made",
     "Marker",
+    "Move",
     "Outcome",
     "Package",
     "Prepared",
     "Recovered",
     "Resolution",
+    "Search",
     "Site",
     "Sources",
+    "Spot",
     "Tools",
+    "Undoable",
     "Unsolved",
+    "Wanted",
+    "carry_out",
     "check_folder",
     "check_index_url",
     "check_requirement",
     "conflicts",
+    "dead",
     "default_target",
+    "environments_with_kernels",
+    "find_environments",
     "find_target",
     "find_uv",
+    "forget",
     "give_up",
     "guarded",
+    "guards",
     "interpreter",
     "is_environment",
     "known_index",
@@ -67,9 +86,18 @@ __all__ = [
     "prune",
     "python_of",
     "read_marker",
+    "read_site",
     "recover",
     "remove_environment",
+    "replaced",
     "replaced_builds",
     "run",
     "set_variables",
+    "size_of",
+    "spot_at",
+    "torch_build",
+    "undo",
+    "undoable",
+    "version_in_place",
+    "work_out",
 ]

@@ -58,9 +58,10 @@ class Backend(Protocol):
 
 @dataclass(frozen=True)
 class Uv:
-    """uv; `arguments` are what it needs beside its variables."""
+    """uv; `arguments` are what it needs beside its variables, `also` what every environment gets beside its plan."""
 
     arguments: tuple[str, ...] = ()
+    also: tuple[str, ...] = (KERNEL,)
 
     def venv(self, python: str, target: Path) -> list[str]:
         """Return the command that makes an empty environment."""
@@ -82,7 +83,7 @@ class Uv:
     ) -> list[str]:
         """Return the command that resolves a plan into a `pylock.toml` (PEP 751)."""
         project, lock = folder / "pyproject.toml", folder / LOCK
-        write_whole(project, project_file(plan))
+        write_whole(project, project_file(plan, self.also))
         if keep:
             # uv keeps the versions of a lock file that is there already, where they fit.
             rows = [{"name": name, "version": version} for name, version in keep.items()]
@@ -110,14 +111,14 @@ def find_uv() -> str:
     return str(find_uv_bin())
 
 
-def project_file(plan: Plan) -> str:
+def project_file(plan: Plan, also: tuple[str, ...] = (KERNEL,)) -> str:
     """Write the project that uv resolves: the plan's requirements, with torch's family tied to its own index."""
     minor = ".".join(re.findall(r"\d+", plan.python)[:2])  # "3.13t" is 3.13 here
     project = {
         "name": "environment",
         "version": "0",
         "requires-python": f"=={minor}.*",
-        "dependencies": [*plan.requirements, KERNEL],
+        "dependencies": [*plan.requirements, *also],
     }
     # A workspace of its own: a project in a folder above could send its members to other indexes.
     tables: dict[str, object] = {"workspace": {}}
@@ -133,6 +134,7 @@ class Pip:
     """pip; `by` is the Python whose pip works for one that has none, "" where it has its own."""
 
     by: str = ""
+    also: tuple[str, ...] = (KERNEL,)
 
     def venv(self, python: str, target: Path) -> list[str]:
         """Return the command of the standard library that makes an environment, with pip in it."""
@@ -162,7 +164,7 @@ class Pip:
         index += ["--constraint", str(constraints)] if constraints else []
         start = [self.by or python, str(WHEELS_ONLY), *(["--for", python] if self.by else []), *QUIETLY, "install"]
         start += [*ONLY_BINARY, "--dry-run", "--ignore-installed", "--quiet", "--report", str(folder / REPORT)]
-        return [*start, *index, "--", *plan.requirements, KERNEL]
+        return [*start, *index, "--", *plan.requirements, *self.also]
 
     def resolution(self, folder: Path) -> Resolution:
         """Read the report."""

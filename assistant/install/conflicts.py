@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
+from functools import lru_cache
 from pathlib import Path
+from typing import NamedTuple
 
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
@@ -11,7 +13,7 @@ from packaging.version import InvalidVersion, Version
 
 from assistant.host.folders import is_own_environment
 from assistant.i18n import Message, _
-from assistant.install.inspect_env import Site
+from assistant.install.inspect_env import Distribution, Site
 from assistant.install.project import project_of, undone
 from assistant.model.finding import Finding, Remedy, Severity
 from assistant.model.plan import Plan, of_torch_family
@@ -23,7 +25,12 @@ def conflicts(site: Site, coming: Mapping[str, str]) -> tuple[Finding, ...]:
     Which packages do not go together whatever they require is judged by the checks of a machine's facts.
     """
     after = {**site.versions, **coming}
-    return (*_broken_requirements(site, after), *_owned_by_conda(site, after), *_surroundings(site))
+    return (
+        *_installed_twice(site, coming),
+        *_broken_requirements(site, coming),
+        *_owned_by_conda(site, after),
+        *_surroundings(site),
+    )
 
 
 def undone_by_project(target: Path, plan: Plan, coming: Mapping[str, str]) -> tuple[Finding, ...]:
@@ -32,26 +39,80 @@ def undone_by_project(target: Path, plan: Plan, coming: Mapping[str, str]) -> tu
     return (undone(project, plan, coming),) if project else ()
 
 
-def _broken_requirements(site: Site, after: Mapping[str, str]) -> Iterator[Finding]:
-    """Find the packages that stay and do not accept what is there afterwards."""
+class Broken(NamedTuple):
+    """A package that stays, what it requires, and the version of that which it does not accept."""
+
+    package: Distribution
+    need: Requirement
+    version: str
+
+
+def broken_requirements(site: Site, coming: Mapping[str, str], gone: Container[str] = ()) -> Iterator[Broken]:
+    """Find what is required and does not fit once the packages in `coming` are there and those in `gone` are not.
+
+    A package that is not there at all is none: what is optional is required in many ways.
+    """
+    after = {**site.versions, **coming}
+    numbers = site.version.rstrip("t")  # markers are asked of that Python, which may not be the one that runs this
+    python = {"python_version": ".".join(numbers.split(".")[:2]), "python_full_version": numbers} if numbers else {}
     for one in site.own:
-        if after.get(canonicalize_name(one.name)) != one.version:
+        name = canonicalize_name(one.name)
+        if name in gone or after[name] != one.version:
             continue
         for line in one.requires:
             need = _requirement(line)
-            have = _version(after.get(canonicalize_name(need.name))) if need else None
-            if need and have and not need.specifier.contains(have, prereleases=True):
-                text = _(
-                    "{package} {version} requires {need}, and the plan installs {name} {have}.",
-                    package=one.name,
-                    version=one.version,
-                    need=f"{need.name}{need.specifier}",
-                    name=need.name,
-                    have=have,
-                )
-                fix = _("Update {package}, or give it an environment of its own.", package=one.name)
-                key = "torch-pinned" if of_torch_family(canonicalize_name(need.name)) else "requirement-broken"
-                yield _finding(key, text, fix, f"{site.python} -m pip install --upgrade {one.name}")
+            wanted = canonicalize_name(need.name) if need else ""
+            have = _version(after.get(wanted)) if wanted not in gone else None
+            if need is None or have is None or need.specifier.contains(have, prereleases=True):
+                continue
+            if need.marker is None or need.marker.evaluate({**python, "extra": ""}):
+                yield Broken(one, need, str(have))
+
+
+def _installed_twice(site: Site, coming: Mapping[str, str]) -> Iterator[Finding]:
+    """Find packages of which an environment lists several versions: their files are a mixture."""
+    versions: dict[str, list[str]] = {}
+    for one in site.own:
+        versions.setdefault(canonicalize_name(one.name), []).append(one.version)
+    for name, several in versions.items():
+        if len(several) > 1 and coming.get(name, site.versions[name]) == site.versions[name]:
+            text = _("{name} is installed {count} times over ({versions}), so its files are a mixture.")
+            yield Finding(
+                key="package-installed-twice",
+                severity=Severity.ERROR,
+                text=text.format(name=name, count=len(several), versions=", ".join(several)),
+                evidence=tuple(f"{name}=={version}" for version in several),
+                remedies=(
+                    Remedy(
+                        text=_("Remove {name} until pip no longer finds it, then install it once.", name=name),
+                        commands=(f"{site.python} -m pip uninstall -y {name}",),
+                    ),
+                ),
+            )
+
+
+def _broken_requirements(site: Site, coming: Mapping[str, str]) -> Iterator[Finding]:
+    """Tell of the packages that stay and do not accept what is there afterwards."""
+    for one, need, have in broken_requirements(site, coming):
+        name = canonicalize_name(need.name)
+        text = (
+            _("{package} {version} requires {need}, and the plan installs {name} {have}.")
+            if coming.get(name, site.versions.get(name)) != site.versions.get(name)
+            else _("{package} {version} requires {need}, and {name} {have} is installed.")
+        )
+        fix = _("Update {package}, or give it an environment of its own.", package=one.name)
+        yield _finding(
+            "torch-pinned" if of_torch_family(name) else "requirement-broken",
+            text.format(
+                package=one.name,
+                version=one.version,
+                need=f"{need.name}{need.specifier}",
+                name=need.name,
+                have=have,
+            ),
+            fix,
+            f"{site.python} -m pip install --upgrade {one.name}",
+        )
 
 
 def _owned_by_conda(site: Site, after: Mapping[str, str]) -> Iterator[Finding]:
@@ -111,9 +172,9 @@ def _version(text: str | None) -> Version | None:
         return None
 
 
+@lru_cache(maxsize=4096)  # environments share most of their packages, and each of those names the same few
 def _requirement(line: str) -> Requirement | None:
     try:
-        need = Requirement(line)
+        return Requirement(line)
     except InvalidRequirement:
         return None
-    return need if need.marker is None or need.marker.evaluate({"extra": ""}) else None

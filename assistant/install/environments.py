@@ -18,6 +18,7 @@ from assistant.install.inspect_env import interpreter, look_at
 from assistant.install.kernel import environments_with_kernels, remove_kernel
 from assistant.install.target import MARKER, Marker, environments_folder, read_marker
 from assistant.install.transaction import remove
+from assistant.install.undo import forget
 from assistant.install.wheels import cache_folder
 from assistant.model.errors import BadInput, WorkFailed
 from assistant.model.finding import Finding
@@ -81,6 +82,7 @@ def remove_environment(name: str) -> Path:
         )
     with uninterrupted():
         remove(found[0])
+        forget(found[0])
         for kernel in kernels.get(found[0], ()):
             remove_kernel(kernel, interpreter(found[0]))
     return found[0]

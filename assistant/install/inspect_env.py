@@ -55,8 +55,8 @@ class Site(Record, frozen=True):
 
     @property
     def versions(self) -> dict[str, str]:
-        """The versions of what is installed in the environment itself, by canonical name."""
-        return {canonicalize_name(one.name): one.version for one in self.own}
+        """The versions of what is installed in the environment itself, by canonical name; the first, as imports do."""
+        return {canonicalize_name(one.name): one.version for one in reversed(self.own)}
 
     @property
     def own(self) -> tuple[Distribution, ...]:
@@ -68,13 +68,13 @@ class Site(Record, frozen=True):
 PROBE = r"""
 import json, os, shutil, site, sys, sysconfig
 from importlib import metadata
-seen, found = set(), []
+places, seen, found = {}, set(), []
 for one in metadata.distributions():
-    name = one.metadata["Name"]
-    if not name or name.lower() in seen:
+    name, info = one.metadata["Name"], str(getattr(one, "_path", ""))
+    # The first folder that has a name shadows the others; one folder may hold it twice, which is a fault of its own.
+    if not name or info in seen or places.setdefault(name.lower(), os.path.dirname(info)) != os.path.dirname(info):
         continue
-    seen.add(name.lower())
-    info = str(getattr(one, "_path", ""))
+    seen.add(info)
     record = os.path.join(info, "RECORD")
     found.append({"name": name, "version": one.version, "requires": list(one.requires or ()),
         "installer": (one.read_text("INSTALLER") or "").strip(), "place": os.path.dirname(info),

@@ -17,7 +17,7 @@ from assistant.host.lock import Lock
 from assistant.host.pip_settings import PipSettings, uv_arguments
 from assistant.host.process import CancelToken, stream
 from assistant.i18n import Message, _
-from assistant.install.backends import Backend, Pip, Uv
+from assistant.install.backends import KERNEL, Backend, Pip, Uv
 from assistant.install.inspect_env import interpreter
 from assistant.install.work_folder import layout
 from assistant.model.errors import WorkFailed
@@ -34,7 +34,7 @@ class Installer:
 
     `environment` are the variables that it gets; `settings` are those of the user's pip; `pip` is the Python whose
     pip works where `python` has none of its own; `uv_indexes` are those of uv's own configuration. The programs
-    that run hold `lock`, so that the next run can end them where this one is killed.
+    that run hold `lock`, so that the next run can end them where this one is killed. `also` is resolved with any plan.
     """
 
     python: str
@@ -47,6 +47,7 @@ class Installer:
     pip: str = ""
     patience: Patience = field(default_factory=Patience)
     lock: Lock | None = None
+    also: tuple[str, ...] = (KERNEL,)
 
     @property
     def offline(self) -> bool:
@@ -56,7 +57,9 @@ class Installer:
     @property
     def backend(self) -> Backend:
         """The program that runs."""
-        return Uv(uv_arguments(self.settings)) if self.program == "uv" else Pip(self.pip)
+        if self.program == "uv":
+            return Uv(uv_arguments(self.settings), self.also)
+        return Pip(self.pip, self.also)
 
     def with_own_cache(self, folder: Path) -> Installer | None:
         """Return an installer with a new cache in a folder, as its own may be damaged; None for one without."""

@@ -25,7 +25,7 @@ from assistant.host.process import uninterrupted
 from assistant.i18n import _, sentences
 from assistant.install.journal import Entry, Journal, entry_of, notes_folder
 from assistant.install.kernel import KernelNote, put_kernel_back
-from assistant.install.swap import Change, identities, put_back, spare, swap
+from assistant.install.swap import Change, Identity, identities, put_back, spare, swap
 from assistant.install.work_folder import (
     WORK,
     Layout,
@@ -58,11 +58,16 @@ class Transaction:
         """Whether all stands as it was meant to, or was rolled back: only the work folder is left."""
         return self._journal.kind == "over"
 
-    def change(self, change: Change) -> None:
-        """Carry out a change in a target that stands, once it is written down with the identity of each file."""
-        self._entry.write_manifest(identities(self.layout.staged))
+    def change(self, change: Change) -> dict[str, Identity]:
+        """Carry out a change in a target that stands, once it is written down with the identity of each file.
+
+        Returns those identities, of all that came.
+        """
+        came = identities(self.layout.staged)
+        self._entry.write_manifest(came)
         self._note(replace(self._journal, change=change))
         swap(change, self.target, self.layout.staged, self.layout.aside)
+        return came
 
     def settle_ahead(self) -> None:
         """Start to bring to the disk itself what was written so far, on another thread: it may take seconds."""
@@ -86,8 +91,8 @@ class Transaction:
     def _sync(self) -> None:
         settle_all(self.layout.work)
 
-    def commit(self, kernel: KernelNote, register: Callable[[], None]) -> None:
-        """Put a new environment in place, or let the change stand; `register` writes the kernel.
+    def commit(self, kernel: KernelNote | None = None, register: Callable[[], None] = lambda: None) -> None:
+        """Put a new environment in place, or let the change stand; `register` writes the kernel, where there is one.
 
         Call `settle` before. Raises `WorkFailed` when something has come to stand where the environment goes.
         """
@@ -106,6 +111,16 @@ class Transaction:
             with suppress(OSError):  # the commit is made: what follows cannot fail it
                 self._entry.put(end)
             self._journal = over
+
+    def keep_old(self, folder: Path) -> dict[str, Identity]:
+        """Move what stepped aside into a folder of the target, call it after `commit`; return the identities there.
+
+        The user's own files that were in the way are not among them: they go where `spare` puts them.
+        """
+        self.kept = (*self.kept, *spare(self._journal.change, self.target, self.layout.aside))
+        if self.layout.aside.is_dir():
+            self.layout.aside.rename(folder)
+        return identities(folder)
 
     def undo(self) -> None:
         """Put everything back as it was; stopped midway, it can be done again."""

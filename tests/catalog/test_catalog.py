@@ -16,6 +16,7 @@ from assistant.catalog.identity import CardTables
 from assistant.catalog.launchers import LauncherTables
 from assistant.catalog.limits import LimitTables
 from assistant.catalog.names import NameTables
+from assistant.catalog.places import PlaceTables
 from assistant.catalog.rows import CudaTables, DirectmlTables, IndexTables, RocmTables, SystemTables, TorchTables
 from assistant.catalog.tables import Table, read_tables
 from assistant.export.containers import ContainerTables
@@ -51,6 +52,7 @@ KINDS = {
     "gpus_intel": CardTables,
     "containers": ContainerTables,
     "launchers": LauncherTables,
+    "places": PlaceTables,
     "limits": LimitTables,
     "names": NameTables,
     "support": SupportTables,

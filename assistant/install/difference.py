@@ -1,0 +1,207 @@
+"""What a change of packages would do to an environment that stands, worked out before anything is touched."""
+
+from __future__ import annotations
+
+import csv
+import dataclasses
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+from packaging.version import InvalidVersion, Version
+
+from assistant.catalog import load_catalog
+from assistant.i18n import _
+from assistant.install.conflicts import Broken, broken_requirements, undone_by_project
+from assistant.install.consent import index_findings, resolved
+from assistant.install.inspect_env import Distribution, Site
+from assistant.install.installer import Installer
+from assistant.install.packages import Package, Resolution
+from assistant.install.resolution import OnlySource, Unsolved
+from assistant.install.target import check_target, read_marker
+from assistant.install.tools import Tools
+from assistant.install.undo import Move
+from assistant.install.wheels import to_download
+from assistant.model.errors import BadInput, WorkFailed
+from assistant.model.finding import Finding
+from assistant.model.plan import Backend, Plan, of_torch_family
+from assistant.model.record import Record, replace
+
+ROUNDS = 6  # chosen: each brings what the last one's changes broke; real environments need one or two
+
+
+class Wanted(Record, frozen=True):
+    """A change that is wanted: requirements to meet, packages to remove, packages to install again in their version.
+
+    `index_url` is where torch and its family come from, None for the default index.
+    """
+
+    requires: tuple[str, ...] = ()
+    removes: tuple[str, ...] = ()
+    again: tuple[str, ...] = ()
+    index_url: str | None = None
+
+
+class Difference(Record, frozen=True):
+    """What a change would do: which packages move, which files are fetched for it (`download` bytes), what to know.
+
+    `site` is the environment as it was then, `after` the versions that it will hold.
+    """
+
+    site: Site
+    moves: tuple[Move, ...] = ()
+    after: dict[str, str] = {}
+    packages: tuple[Package, ...] = ()
+    download: int = 0
+    findings: tuple[Finding, ...] = ()
+    index_url: str | None = None
+
+
+def work_out(site: Site, wanted: Wanted, tools: Tools) -> Difference:
+    """Work out a change of an environment with as few moves as can be, and change nothing.
+
+    What else is broken there is mended as well where that can be, first by moving what is required, then by updating
+    what requires it; else it stays as it is. Raises `BadInput` for an environment, or a package, that is not to be
+    changed this way, and `WorkFailed` where no packages fit.
+    """
+    check_target(Path(site.prefix), site)
+    failure: WorkFailed | None = None
+    for mend in (_move_needed, _update_needing, _leave):
+        try:
+            return _worked_out(site, wanted, tools, mend)
+        except (Unsolved, OnlySource) as error:
+            failure = failure or error
+            if isinstance(error, Unsolved) and error.unreachable:
+                break
+    raise failure or WorkFailed(_("No set of packages fits."))
+
+
+Mend = Callable[[Site, Broken, bool], str]  # returns a requirement that would mend it, "" for none
+
+
+def _move_needed(site: Site, broken: Broken, _old: bool) -> str:  # noqa: FBT001 - see `Mend`
+    """Move what is required, unless that is torch or one of its family, for which all else should fit."""
+    if of_torch_family(canonicalize_name(broken.need.name)):
+        return _update_needing(site, broken, _old)
+    return f"{broken.need.name}{broken.need.specifier}"
+
+
+def _update_needing(_site: Site, broken: Broken, _old: bool) -> str:  # noqa: FBT001 - see `Mend`
+    return broken.package.name
+
+
+def _leave(site: Site, broken: Broken, old: bool) -> str:  # noqa: FBT001 - see `Mend`
+    """Leave alone what was broken before."""
+    return "" if old else _move_needed(site, broken, old)
+
+
+def _worked_out(site: Site, wanted: Wanted, tools: Tools, mend: Mend) -> Difference:
+    versions, again = site.versions, set(wanted.again)
+    gone: set[str] = {canonicalize_name(name) for name in wanted.removes}
+    before = {(one.package.name, one.need.name) for one in broken_requirements(site, {}, gone)}
+    lines = dict.fromkeys([*wanted.requires, *(f"{name}=={versions[name]}" for name in wanted.again)])
+    wished = {canonicalize_name(Requirement(line).name) for line in lines}
+    installer = tools.installer(plan_for(site, (), None), site)
+    installer = dataclasses.replace(installer, also=())
+    installer.progress(_("Resolving the packages"))
+    for _round in range(ROUNDS):
+        plan = plan_for(site, tuple(lines), _index(site, wanted, lines, tools))
+        resolution = _resolved(plan, installer, {name: versions[name] for name in versions if name not in gone}, tools)
+        coming = resolution.versions
+        broken = list(broken_requirements(site, coming, gone))
+        more = [mend(site, one, (one.package.name, one.need.name) in before) for one in broken]
+        more += [f"{name}=={versions[name]}" for name in _displaced(site, coming, wished | gone)]
+        if not (new := [line for line in more if line and line not in lines]):
+            return _difference(site, plan, resolution, gone, again, tools)
+        lines |= dict.fromkeys(new)
+    raise Unsolved(_("No set of packages fits."), hint=_("Set up a new environment instead."))
+
+
+def plan_for(site: Site, requirements: tuple[str, ...], index_url: str | None) -> Plan:
+    """Put requirements into the form that is resolved; what else a plan holds says nothing of an environment that stands."""
+    return Plan(
+        backend=Backend.CPU, variant="", torch="", python=site.minor, index_url=index_url, requirements=requirements
+    )
+
+
+def _resolved(plan: Plan, installer: Installer, keep: Mapping[str, str], tools: Tools) -> Resolution:
+    if not plan.requirements:
+        return Resolution(lock="", packages=())
+    return resolved(plan, installer, tools.sources, tools.ask, keep)
+
+
+def _displaced(site: Site, coming: Mapping[str, str], wished: set[str]) -> Iterator[str]:
+    """Name what of torch's family would become another build though nobody wants that."""
+    for name, version in site.versions.items():
+        if of_torch_family(name) and name not in wished and coming.get(name, version) != version:
+            yield name
+
+
+def _index(site: Site, wanted: Wanted, lines: Iterable[str], tools: Tools) -> str | None:
+    """Return the index of the build of torch that is there, where anything of its family is resolved."""
+    if not any(of_torch_family(canonicalize_name(Requirement(line).name)) for line in lines):
+        return None
+    marker = read_marker(Path(site.prefix))
+    build = site.versions.get("torch", "").partition("+")[2]  # 2.13.0+cpu is on the index of "cpu"
+    own = marker.plan.index_url if marker else load_catalog().index_url(build) if build else None
+    return tools.sources.index_url or wanted.index_url or own
+
+
+def _difference(
+    site: Site, plan: Plan, resolution: Resolution, gone: set[str], again: set[str], tools: Tools
+) -> Difference:
+    """Compare what is there with what was resolved."""
+    versions = site.versions
+    packages = tuple(resolution.changes({name: versions[name] for name in versions if name not in again}))
+    coming = {package.name: package.version for package in packages}
+    after = {name: version for name, version in versions.items() if name not in gone} | coming
+    names = sorted({*coming, *(gone & versions.keys())})
+    moves = tuple(Move(name=name, before=versions.get(name, ""), after=after.get(name, "")) for name in names)
+    _refuse_conda([one for one in site.own if canonicalize_name(one.name) in names], site)
+    only = replace(resolution, packages=packages)
+    return Difference(
+        site=site,
+        moves=moves,
+        after=after,
+        packages=packages,
+        download=sum(package.size or 0 for package in to_download(packages)),
+        findings=(
+            *(index_findings(plan, only, tools.sources, tools.ask) if packages else ()),
+            *undone_by_project(Path(site.prefix), plan, after),
+        ),
+        index_url=plan.index_url,
+    )
+
+
+def _refuse_conda(moving: Iterable[Distribution], site: Site) -> None:
+    """Raise `BadInput` where conda installed what would move: it would not know, and undo it some day."""
+    if owned := [one.name for one in moving if one.installer == "conda"]:
+        raise BadInput(
+            _("conda installed {names}, so conda has to change them.", names=", ".join(owned)),
+            hint=_("Use `conda install --prefix {path}`, or set up a new environment.", path=site.prefix),
+        )
+
+
+def version_in_place(site: Site, name: str) -> str:
+    """Return which of several installed versions of a package the files are mostly of, by their sizes in its RECORD."""
+    found = [one for one in site.own if canonicalize_name(one.name) == name]
+    return max(found, key=lambda one: (_share_in_place(one), _number(one.version))).version
+
+
+# torch/version.py,sha256=pYk0m2qGqv…,270
+def _share_in_place(one: Distribution) -> float:
+    try:
+        rows = list(csv.reader(Path(one.record).read_text(encoding="utf-8").splitlines()))
+    except OSError:
+        return 0.0
+    sized = [(Path(one.place, row[0]), row[2]) for row in rows if len(row) > 2 and row[2].isdecimal()]  # noqa: PLR2004
+    there = sum(path.is_file() and path.stat().st_size == int(size) for path, size in sized)
+    return there / len(sized) if sized else 0.0
+
+
+def _number(text: str) -> Version:
+    try:
+        return Version(text)
+    except InvalidVersion:
+        return Version("0")
