@@ -17,6 +17,7 @@ from pathlib import Path
 import msgspec
 
 from assistant.host.base import Host
+from assistant.host.files import open_plain
 from assistant.host.telemetry import for_child
 from assistant.model.machine import Answer
 
@@ -73,7 +74,7 @@ def _run(*argv: str) -> Answer:
 
 
 def _read(path: str) -> Answer:
-    with Path(path).open("rb") as file:
+    with open_plain(Path(path), follow=True) as file:  # a pipe would keep us waiting for ever
         return Answer(text=file.read(FILE_LIMIT).decode("utf-8", "replace"))
 
 

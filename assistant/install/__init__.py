@@ -16,7 +16,7 @@ from assistant.install.environments import (
     replaced_builds,
     size_of,
 )
-from assistant.install.inspect_env import Site, interpreter, is_environment, look_at, python_of
+from assistant.install.inspect_env import Distribution, Site, interpreter, is_environment, look_at, python_of
 from assistant.install.kernel import environments_with_kernels, set_variables
 from assistant.install.mending import carry_out
 from assistant.install.packages import Package, Resolution
@@ -43,6 +43,7 @@ __all__ = [
     "KERNEL",
     "Consent",
     "Difference",
+    "Distribution",
     "Kind",
     "Made",
     "Marker",

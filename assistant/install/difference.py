@@ -32,9 +32,10 @@ ROUNDS = 6  # chosen: each brings what the last one's changes broke; real enviro
 
 
 class Wanted(Record, frozen=True):
-    """A change that is wanted: requirements to meet, packages to remove, packages to install again in their version.
+    """A change that is wanted: requirements to meet, packages to remove, packages to install again.
 
-    `index_url` is where torch and its family come from, None for the default index.
+    What comes again keeps its version, unless a requirement names it, too. `index_url` is where torch and its family
+    come from, None for the default index.
     """
 
     requires: tuple[str, ...] = ()
@@ -100,8 +101,11 @@ def _worked_out(site: Site, wanted: Wanted, tools: Tools, mend: Mend) -> Differe
     versions, again = site.versions, set(wanted.again)
     gone: set[str] = {canonicalize_name(name) for name in wanted.removes}
     before = {(one.package.name, one.need.name) for one in broken_requirements(site, {}, gone)}
-    lines = dict.fromkeys([*wanted.requires, *(f"{name}=={versions[name]}" for name in wanted.again)])
-    wished = {canonicalize_name(Requirement(line).name) for line in lines}
+    wished: set[str] = {canonicalize_name(Requirement(line).name) for line in wanted.requires} | again
+    lines = dict.fromkeys(wanted.requires)
+    lines |= {
+        f"{name}=={versions[name]}": None for name in wanted.again if not any(_names(name, line) for line in lines)
+    }
     installer = tools.installer(plan_for(site, (), None), site)
     installer = dataclasses.replace(installer, also=())
     installer.progress(_("Resolving the packages"))
@@ -118,8 +122,12 @@ def _worked_out(site: Site, wanted: Wanted, tools: Tools, mend: Mend) -> Differe
     raise Unsolved(_("No set of packages fits."), hint=_("Set up a new environment instead."))
 
 
+def _names(name: str, line: str) -> bool:
+    return canonicalize_name(Requirement(line).name) == name
+
+
 def plan_for(site: Site, requirements: tuple[str, ...], index_url: str | None) -> Plan:
-    """Put requirements into the form that is resolved; what else a plan holds says nothing of an environment that stands."""
+    """Put requirements into the form that is resolved; what else a plan holds says nothing here."""
     return Plan(
         backend=Backend.CPU, variant="", torch="", python=site.minor, index_url=index_url, requirements=requirements
     )

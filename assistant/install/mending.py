@@ -38,7 +38,8 @@ def carry_out(
         raise WorkFailed(
             _("{path} has changed since the difference was shown.", path=target), hint=_("Look at it again.")
         )
-    installer = tools.installer(plan_for(site, (), difference.index_url), site)
+    plan = plan_for(site, (), difference.index_url)
+    installer = tools.installer(plan, site)
     check_target(target, site)
     check_disk(tools.host, target, sum(package.size or 0 for package in packages))
     made = Environment(path=str(target), python=site.python, packages=difference.after)
@@ -46,7 +47,7 @@ def carry_out(
     old, others = set(installed_files(site, leaving)), _of_others(site, leaving)
     with transaction(target, stands=True) as work:
         if packages:
-            unpack(packages, site, installer, work, difference.index_url)
+            unpack(packages, site, installer, work, plan)
         else:
             work.layout.staged.mkdir()
         _guard(target, difference.after, work)

@@ -114,6 +114,18 @@ class Examine(Record, frozen=True):
     output: str
 
 
+class Pick(Record, frozen=True):
+    """Choose the environment, by its path, that the tasks about environments are about."""
+
+    path: str
+
+
+class LookIn(Record, frozen=True):
+    """Name a folder in which environments are looked for as well."""
+
+    folder: str
+
+
 class Simulate(Record, frozen=True):
     """Look at a recorded machine instead of this one; "" goes back to this one, as it was left."""
 
@@ -130,5 +142,5 @@ class Stop(Record, frozen=True):
     """Ask the running task to stop."""
 
 
-Wished = Add | Choose | Wish | Aim | Examine | Fill | Mend | Paste | Resume | SetFact | Simulate
+Wished = Add | Choose | Wish | Aim | Examine | Fill | LookIn | Mend | Paste | Pick | Resume | SetFact | Simulate
 Action = Abandoned | Begin | Told | Asked | Answer | Finished | JobFailed | Show | Stop | Wished

@@ -5,21 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterable
 from contextlib import suppress
 from datetime import UTC, datetime
-from enum import Enum
 from pathlib import Path
+
+from packaging.utils import canonicalize_name
 
 from assistant.catalog import load_catalog
 from assistant.detect import detect
 from assistant.host.base import Host
-from assistant.host.folders import OWN_ENVIRONMENTS
-from assistant.i18n import Text, _, ngettext
+from assistant.host.folders import OWN_ENVIRONMENTS, here
+from assistant.i18n import _
 from assistant.install import (
-    Kind,
+    Difference,
+    Distribution,
     Marker,
+    Move,
     Site,
     Spot,
     Tools,
-    Undoable,
     dead,
     environments_with_kernels,
     find_environments,
@@ -39,99 +41,53 @@ from assistant.model.event import Progress, Step
 from assistant.model.finding import Finding, Severity
 from assistant.model.machine import Machine
 from assistant.model.plan import Backend
-from assistant.model.record import Record, replace
+from assistant.model.record import replace
 from assistant.plan import make_plans
 from assistant.session.doctor import findings_of
+from assistant.session.state import State, Surveyed
+from assistant.session.survey import Known, Survey
+from assistant.verify import raised, verify
+
+_OF_THE_SHELL = {"foreign-pip", "pythonpath-leak"}  # they say nothing of an environment, but of who asks
 
 
-class Light(Enum):
-    """How an environment stands, by the worst of its findings; unknown where it could not be looked at."""
-
-    GOOD = "good"
-    WARNING = "warning"
-    BAD = "bad"
-    UNKNOWN = "unknown"
-
-
-class Known(Record, frozen=True):
-    """One environment: where and what it is, what it holds, what is wrong with it.
-
-    `kind` and `of` tell what keeps it: "venv" or "conda", a "project" of uv or pixi, a Jupyter "kernel", an
-    "application". `made` is set for one of the assistant's making, `own` for the one that the assistant runs in.
-    `checked` is when its Python was asked, "" where only files were read; `size` in bytes, None until then.
-    """
-
-    path: str
-    name: str
-    kind: Kind = "venv"
-    of: str = ""
-    python: str = ""
-    torch: str = ""
-    backend: Backend | None = None
-    findings: tuple[Finding, ...] = ()
-    kernels: tuple[str, ...] = ()
-    made: bool = False
-    own: bool = False
-    unread: bool = False
-    checked: str = ""
-    size: int | None = None
-    undo: Undoable | None = None
-
-    @property
-    def light(self) -> Light:
-        """How it stands."""
-        if self.unread:
-            return Light.UNKNOWN
-        found = {finding.severity for finding in self.findings}
-        return Light.BAD if Severity.ERROR in found else Light.WARNING if Severity.WARNING in found else Light.GOOD
-
-    @property
-    def state(self) -> Text:
-        """The worst that is wrong with it, or that nothing is, in a sentence."""
-        order = list(Severity)
-        wrong = sorted((one for one in self.findings if one.wrong), key=lambda one: -order.index(one.severity))
-        if self.own:
-            return _("This is the assistant's own environment; it looks after it by itself.")
-        if self.unread:
-            return _("It could not be read.")
-        if not wrong:
-            return _("Works: its packages go together.") if self.checked else _("No problems found in its packages.")
-        more = len(wrong) - 1
-        rest = ngettext("and {count} more problem", "and {count} more problems", more) if more else ""
-        return _("{problem} ({rest})", problem=wrong[0].text, rest=rest) if rest else wrong[0].text
+def surveyed(state: State, tools: Tools) -> Surveyed:
+    """Find and judge the environments on this machine; those that the user named before stay in the list."""
+    tools.sink(Progress(step=Step.DETECT, text=_("Looking for environments")))
+    before = state.survey or Survey()
+    found = survey(tools.host, machine_here(state, tools.host), before.folders)
+    checked = {one.path: one for one in before.environments if one.checked}
+    rows = (_as_checked(one, checked.get(one.path)) for one in found.environments)
+    return Surveyed(survey=replace(found, environments=tuple(rows)))
 
 
-class Survey(Record, frozen=True):
-    """The environments that were found, in `folders` that the user named and in the usual places.
-
-    `cut_short` is set where the search ended before it had been everywhere; `notes` are what the last change reported.
-    """
-
-    environments: tuple[Known, ...] = ()
-    folders: tuple[str, ...] = ()
-    cut_short: bool = False
-    notes: tuple[Finding, ...] = ()
-
-    def of(self, path: str) -> Known | None:
-        """Return the environment at a path; None where none was found there."""
-        return next((one for one in self.environments if one.path == path), None)
-
-    def with_known(self, known: Known) -> Survey:
-        """Put what is known by now of one environment in its place, or at the end."""
-        if self.of(known.path) is None:
-            return replace(self, environments=(*self.environments, known))
-        return replace(self, environments=tuple(known if one.path == known.path else one for one in self.environments))
-
-    def without(self, path: str) -> Survey:
-        """Leave out an environment that is no more."""
-        return replace(self, environments=tuple(one for one in self.environments if one.path != path))
+def _as_checked(now: Known, before: Known | None) -> Known:
+    """Keep what a check has found as long as the environment holds the same."""
+    same = before and (before.python, before.torch, before.undo) == (now.python, now.torch, now.undo)
+    return replace(now, checked=before.checked, size=before.size, findings=before.findings) if before and same else now
 
 
-def survey(host: Host, machine: Machine, folders: Iterable[str] = (), here: Path | None = None) -> Survey:
+def looked(state: State, tools: Tools) -> Surveyed:
+    """Look into the environment that the user chose, and let it compute where it has torch."""
+    machine, before = machine_here(state, tools.host), state.survey or Survey()
+    tools.sink(Progress(step=Step.VERIFY, text=_("Asking {path} what it holds", path=state.picked)))
+    known, site = looked_into(state.picked, tools.host, machine, before.of(state.picked))
+    if site and known.torch and not known.own:
+        known = _verified(known, site, tools)
+    return Surveyed(survey=before.with_known(replace(known, size=size_of(Path(known.path)))))
+
+
+def machine_here(state: State, host: Host) -> Machine:
+    """Return the machine at hand, whichever recorded one is looked at meanwhile."""
+    real = state.aside if state.machine else state
+    return real.detection.machine if real and real.detection else detect(host).machine
+
+
+def survey(host: Host, machine: Machine, folders: Iterable[str] = ()) -> Survey:
     """Find the environments on this machine and judge each by its files; nothing in them is started."""
     marked, kernels = dict(marked_environments()), environments_with_kernels()
     named = tuple(str(Path(folder).expanduser().absolute()) for folder in folders)
-    found = find_environments(host, here or Path.cwd(), marked, map(Path, named))
+    found = find_environments(host, here(), marked, map(Path, named))
     rows = []
     for spot in found.spots:
         row = Known(path=str(spot.path), name=spot.name, kind=spot.kind, of=spot.of, unread=True)
@@ -179,38 +135,53 @@ def looked_into(path: str, host: Host, machine: Machine, before: Known | None = 
         if not known.findings or known.findings[0].key != "environment-without-python":
             silent = Finding(key="python-does-not-answer", severity=Severity.ERROR, text=error.message)
             known = replace(known, findings=(silent, *known.findings))
-    return replace(known, checked=now, size=size_of(spot.path)), site
+    return replace(known, checked=now), site
 
 
-def machine_here(host: Host, known: Machine | None) -> Machine:
-    """Return the machine at hand: as it is known already, or detected now."""
-    return known or detect(host).machine
-
-
-def checked(known: Known, site: Site, tools: Tools) -> Known:
-    """Verify a device of an environment that has torch: add what its quick checks find."""
-    from assistant.verify import raised, verify  # noqa: PLC0415 - only this needs it
-
-    tools.sink(Progress(step=Step.VERIFY, text=_("Checking {name}", name=known.name)))
-    try:
-        device = (known.backend or Backend.CPU).value
-        report = verify(site.python, device, tools.sink, tools.cancel, traceless=True)
-    except BadInput as error:
-        return replace(known, findings=(Finding(key="verify", severity=Severity.ERROR, text=error.message),))
+def _verified(known: Known, site: Site, tools: Tools) -> Known:
+    """Run the quick checks on the device that its torch is built for, and add what they find."""
+    device = (known.backend or Backend.CPU).value
+    report = verify(site.python, device, tools.sink, tools.cancel, traceless=True)
     wrong = tuple(finding for finding in raised(report) if finding.wrong)
-    return replace(known, findings=(*known.findings, *wrong))
+    return replace(known, findings=(*known.findings, *wrong), device=device if report.usable else "")
 
 
-def _judged(site: Site, marker: Marker | None, host: Host, machine: Machine) -> tuple[Finding, ...]:
-    """Judge an environment: whether its Python is there, what it holds, what was replaced since it was made."""
+def judged_after(difference: Difference, host: Host, machine: Machine, site: Site | None = None) -> tuple[Finding, ...]:
+    """Judge an environment as a change would leave it, or as it has (`site`)."""
+    before = difference.site
+    if site is None:
+        moving = {move.name: move for move in difference.moves}
+        stays = [one for one in before.distributions if canonicalize_name(one.name) not in moving]
+        comes = [
+            Distribution(name=name, version=move.after, place=before.purelib, requires=_requires(before, move))
+            for name, move in moving.items()
+            if move.after
+        ]
+        site = replace(before, distributions=(*stays, *comes))
+    return _judged(site, read_marker(Path(before.prefix)), host, machine, guarded=False)
+
+
+def _requires(site: Site, move: Move) -> tuple[str, ...]:
+    """Return what a package requires that comes again as it is; of another version nothing is known."""
+    same = (one for one in site.own if (canonicalize_name(one.name), one.version) == (move.name, move.after))
+    return next((one.requires for one in same), ())
+
+
+def _judged(
+    site: Site, marker: Marker | None, host: Host, machine: Machine, *, guarded: bool = True
+) -> tuple[Finding, ...]:
+    """Judge an environment: whether its Python is there, what it holds, what was replaced since it was made.
+
+    Without `guarded` its constraints are not asked: a change writes them anew.
+    """
     if gone := dead(site, host):
         return (gone,)
     chosen = marker is not None and marker.plan.backend is Backend.CPU
     gpu = not chosen and any(plan.backend is not Backend.CPU for plan in make_plans(machine, load_catalog()).plans)
     pins = host.read(str(guards(Path(site.prefix))[0]))
-    changed = replaced(Path(site.prefix), pins.text, site.versions) if pins else None
+    changed = replaced(Path(site.prefix), pins.text, site.versions) if pins and guarded else None
     found = (*filter(None, (changed,)), *findings_of(site, machine, gpu_plan=gpu))
-    return tuple(finding for finding in found if finding.wrong)
+    return tuple(finding for finding in found if finding.wrong and finding.key not in _OF_THE_SHELL)
 
 
 def _backend(site: Site, host: Host, machine: Machine) -> Backend | None:

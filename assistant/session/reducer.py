@@ -9,6 +9,7 @@ from assistant.i18n import Message, _
 from assistant.install import Prepared
 from assistant.model.event import Event, FindingRaised, JobFailed, LogLine, Progress, Step
 from assistant.model.record import replace
+from assistant.session import errands
 from assistant.session.actions import (
     Abandoned,
     Action,
@@ -21,8 +22,10 @@ from assistant.session.actions import (
     Examine,
     Fill,
     Finished,
+    LookIn,
     Mend,
     Paste,
+    Pick,
     Resume,
     SetFact,
     Show,
@@ -42,9 +45,10 @@ from assistant.session.state import (
     Page,
     Phase,
     Planned,
-    Result,
     State,
+    StepResult,
     StepStatus,
+    Surveyed,
     Task,
     Verified,
 )
@@ -57,7 +61,13 @@ STEPS = tuple(Step)
 
 def blockers(state: State, task: Task) -> tuple[Message, ...]:
     """List, why a task cannot begin now; empty when it can."""
-    reasons = [_("Something is still running; wait for it or cancel it.")] if state.running else []
+    running = (_("Something is still running; wait for it or cancel it."),) if state.running else ()
+    return (*running, *(errands.blockers(state, task) if task.is_errand else _blockers(state, task)))
+
+
+def _blockers(state: State, task: Task) -> list[Message]:
+    """List what a task of the setup's own still lacks."""
+    reasons = []
     if task is not Task.DETECT and state.detection is None:
         reasons.append(_("The hardware has not been detected yet."))
     if task in {Task.PLAN, *_NEED_PLAN} and state.status(Step.DETECT).phase is Phase.STALE:
@@ -77,7 +87,7 @@ def blockers(state: State, task: Task) -> tuple[Message, ...]:
     named = {Task.ONNX: state.onnx, Task.ADD: state.adding and state.adding.requirements}
     if task in named and not named[task]:
         reasons.append(_("No model was given.") if task is Task.ONNX else _("No packages were named."))
-    return tuple(reasons)
+    return reasons
 
 
 def following(state: State) -> Task | None:
@@ -86,6 +96,8 @@ def following(state: State) -> Task | None:
         return None
     for task in (Task.DETECT, Task.PLAN):
         phase = state.status(task.step).phase
+        if task is Task.PLAN and _wants_survey(state):
+            return Task.SURVEY
         if phase is not Phase.DONE:
             return None if phase is Phase.FAILED else task
     installed = state.status(Step.INSTALL).phase
@@ -93,6 +105,11 @@ def following(state: State) -> Task | None:
         return Task.VERIFY if state.status(Step.VERIFY).phase in {Phase.LOCKED, Phase.READY} else None
     prepares = state.preview is None and state.plan and not state.machine and installed is not Phase.FAILED
     return Task.PREPARE if prepares else None
+
+
+def _wants_survey(state: State) -> bool:
+    """Return whether the page of the environments is looked at and nobody has looked for any yet."""
+    return state.page is Page.ENVIRONMENTS and state.survey is None and state.errand.phase is not Phase.FAILED
 
 
 _WRITE = {Task.PREPARE, Task.INSTALL, Task.VERIFY, Task.EXPORT, Task.MEND, Task.ADD}
@@ -127,6 +144,8 @@ def _with_fact(state: State, answer: SetFact) -> State:
 
 
 def _begun(state: State, task: Task) -> State:
+    if task.is_errand:
+        return errands.begun(state, task)
     if task in _BESIDE:
         return replace(state, running=task, stopping=False, page=task.page or state.page)
     new = _with(state, task.step, StepStatus(phase=Phase.RUNNING))
@@ -137,6 +156,8 @@ def _begun(state: State, task: Task) -> State:
 
 
 def _told(state: State, events: tuple[Event, ...]) -> State:
+    if state.running and state.running.is_errand:
+        return errands.told(state, events, LOG_LINES)
     lines = [event.text for event in events if isinstance(event, LogLine)]
     progress = [event for event in events if isinstance(event, Progress)]
     findings = [event.finding for event in events if isinstance(event, FindingRaised)]
@@ -153,6 +174,8 @@ def _told(state: State, events: tuple[Event, ...]) -> State:
 
 def _finished(state: State, end: Finished) -> State:
     task, seconds = end.task, end.seconds
+    if isinstance(end.result, Surveyed):
+        return errands.finished(replace(state, running=None, stopping=False, question=""), end, end.result)
     done = _filled(replace(state, running=None, stopping=False, question=""), end.result)
     if task in _BESIDE:
         done = _with(done, task.step, replace(done.status(task.step), progress=None))
@@ -179,7 +202,7 @@ def _filled_in(state: State, fill: Fill) -> State:
     return _stale(new, Step.VERIFY if fill.level else Step.EXPORT, itself=True)
 
 
-def _filled(state: State, result: Result) -> State:  # noqa: C901, PLR0911 - one for each kind of result
+def _filled(state: State, result: StepResult) -> State:  # noqa: C901, PLR0911 - one for each kind of result
     """Keep a task's result, and drop what rested on an earlier one."""
     match result:
         case Detected():
@@ -226,6 +249,8 @@ def _with_added(state: State, adding: Adding) -> State:
 
 def _failed(state: State, failure: JobFailed) -> State:
     why = {"message": failure.message, "hint": failure.hint, "exit_code": failure.exit_code}
+    if state.running and state.running.is_errand:
+        return errands.failed(state, failure)
     if state.running is Task.ONNX and state.onnx:
         return _finished(state, Finished(task=Task.ONNX, result=replace(state.onnx, **why)))
     if state.running is Task.ADD and state.adding:
@@ -237,6 +262,8 @@ def _failed(state: State, failure: JobFailed) -> State:
 def _abandoned(state: State) -> State:
     if state.running is None:
         return state
+    if state.running.is_errand:
+        return replace(state, running=None, stopping=False, question="", errand=StepStatus())
     return replace(
         _with(state, state.running.step, StepStatus(phase=Phase.READY)), running=None, stopping=False, question=""
     )
@@ -271,6 +298,8 @@ _EVENTS: dict[type[Action], Change] = {
 # What the user may answer while nothing runs; what rested on the old answer turns stale.
 _WISHES: dict[type[Action], Change] = {
     Paste: lambda state, paste: replace(state, pasted=paste.log),
+    LookIn: errands.looked_in,
+    Pick: errands.picked,
     Mend: lambda state, mend: replace(state, way=mend.way),
     Add: lambda state, wish: replace(state, adding=Adding(requirements=wish.requirements)),
     Examine: lambda state, wish: replace(state, onnx=Examined(model=wish.model, output=wish.output)),

@@ -27,7 +27,7 @@ from assistant.session.tasks import TASKS
 Watcher = Callable[[State, State], None]
 
 # What writes; any other task is left to itself when it is cancelled.
-TAKE_BACK = {Task.INSTALL, Task.EXPORT, Task.MEND, Task.ADD}
+TAKE_BACK = {Task.INSTALL, Task.EXPORT, Task.MEND, Task.ADD, Task.REPAIR, Task.UNDO, Task.REMOVE}
 
 
 class Session:
@@ -158,7 +158,7 @@ class Session:
 
     def _save(self, task: Task) -> None:
         """Save the state, also before a task in case it never ends; detection alone does not replace a saved setup."""
-        if self._store and task is not Task.DETECT:
+        if self._store and task is not Task.DETECT and not task.is_errand:
             self._store.save(self.state)
 
     def _tools(self, emit: Sink, cancel: CancelToken) -> Tools:

@@ -16,6 +16,7 @@ from assistant.model.plan import Plan, Planning, Request
 from assistant.model.record import Record
 from assistant.model.report import Environment, Report, Status
 from assistant.onnx.answers import Attempt, Checked, Conversion
+from assistant.session.survey import Repair, Survey
 
 
 class Phase(Enum):
@@ -42,6 +43,7 @@ class Task(Enum):
     """The jobs of a setup; `prepare` and `add` belong to the install step, `mend` and `onnx` to diagnose.
 
     `prepare` only reads; `add` first works out what it would change, and does it when it is begun again.
+    Those from `survey` on are about the environments that stand on this machine, and belong to no step of the setup.
     """
 
     DETECT = "detect"
@@ -54,12 +56,23 @@ class Task(Enum):
     EXPORT = "export"
     ONNX = "onnx"
     ADD = "add"
+    SURVEY = "survey"
+    CHECK = "check"
+    COMPARE = "compare"
+    REPAIR = "repair"
+    UNDO = "undo"
+    REMOVE = "remove"
 
     @property
     def step(self) -> Step:
         """Name the step that shows this task."""
         steps = {Task.PREPARE: Step.INSTALL, Task.ADD: Step.INSTALL, Task.MEND: Step.DIAGNOSE, Task.ONNX: Step.DIAGNOSE}
-        return steps.get(self) or Step(self.value)
+        return steps.get(self) or (Step.DIAGNOSE if self.is_errand else Step(self.value))
+
+    @property
+    def is_errand(self) -> bool:
+        """Whether the task is about environments that stand, whatever the setup is at."""
+        return self in {Task.SURVEY, Task.CHECK, Task.COMPARE, Task.REPAIR, Task.UNDO, Task.REMOVE}
 
     @property
     def page(self) -> Page | None:
@@ -70,7 +83,7 @@ class Task(Enum):
     @property
     def only_reads(self) -> bool:
         """Whether the task is over as soon as its result is no longer wanted, since it changes nothing."""
-        return self in {Task.DETECT, Task.PLAN, Task.PREPARE}
+        return self in {Task.DETECT, Task.PLAN, Task.PREPARE, Task.SURVEY, Task.CHECK, Task.COMPARE}
 
 
 class Outcome(Enum):
@@ -183,7 +196,15 @@ class Adding(Record, frozen=True):
         return self.environment is not None and self.prepared is not None and self.prepared.ready is None
 
 
-Result = Detected | Planned | Prepared | Installed | Verified | Diagnosed | Mended | Exported | Examined | Adding
+class Surveyed(Record, frozen=True):
+    """The environments as they are known now, and the change that is offered for one of them."""
+
+    survey: Survey
+    repair: Repair | None = None
+
+
+StepResult = Detected | Planned | Prepared | Installed | Verified | Diagnosed | Mended | Exported | Examined | Adding
+Result = StepResult | Surveyed
 
 
 class State(Record, frozen=True):
@@ -199,7 +220,9 @@ class State(Record, frozen=True):
     cause's key and its number as in "oom#1"; `mended` says how applying those that were chosen ended.
     `log_file` keeps every line of the log. `overwrite` lets the next export replace files that somebody else wrote.
     `onnx` is the model that is examined beside the steps, none of which rests on it; `adding` are packages that the
-    user wants beside those of the plan.
+    user wants beside those of the plan. `survey` holds the environments that stand on this machine, `picked` the path
+    of the one that is looked into, `repair` the change that is offered for it; `errand` is how far the task about them
+    is, or how it ended.
     """
 
     schema: Literal[1] = 1
@@ -241,6 +264,17 @@ class State(Record, frozen=True):
     log_file: str = ""
     onnx: Examined | None = None
     adding: Adding | None = None
+    survey: Survey | None = None
+    picked: str = ""
+    repair: Repair | None = None
+    errand: StepStatus = StepStatus()
+
+    @property
+    def doing(self) -> StepStatus:
+        """How far the running task is, or how the last step ended."""
+        return (
+            self.errand if self.running and self.running.is_errand else self.status((self.running or Task.DETECT).step)
+        )
 
     def status(self, step: Step) -> StepStatus:
         """Give a step's status; the first is ready from the start, any other that was never reached is locked."""

@@ -15,8 +15,10 @@ from assistant.plan import card_name
 from assistant.session.adding import added
 from assistant.session.diagnosis import diagnosed, inquiry, machine_of_log, with_remedies
 from assistant.session.doctor import findings_of, mixed_packages, still_true
+from assistant.session.environments import looked, surveyed
 from assistant.session.exporting import exported
 from assistant.session.interpreters import detected
+from assistant.session.mending import compared, removed, repaired, undone
 from assistant.session.onnx import examined
 from assistant.session.remediation import mended
 from assistant.session.sources import planned
@@ -87,4 +89,10 @@ TASKS: dict[Task, Callable[[State, Tools], Result]] = {
     Task.EXPORT: exported,
     Task.ONNX: examined,
     Task.ADD: added,
+    Task.SURVEY: surveyed,
+    Task.CHECK: looked,
+    Task.COMPARE: compared,
+    Task.REPAIR: repaired,
+    Task.UNDO: undone,
+    Task.REMOVE: removed,
 }

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import base64
+import csv
+import hashlib
 import os
 import subprocess
 import sys
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,10 +18,11 @@ from loopback import LoopbackIndex
 
 from assistant.host.live import LiveHost
 from assistant.host.process import CancelToken
-from assistant.install import Sources, Tools, Wanted, carry_out, look_at, undo, undoable, work_out
+from assistant.install import Sources, Tools, Wanted, carry_out, conflicts, look_at, undo, undoable, work_out
 from assistant.install.difference import Difference
 from assistant.install.undo import FOLDER
 from assistant.model.event import Event
+from assistant.model.record import replace
 from assistant.model.report import Environment
 
 pytestmark = pytest.mark.process
@@ -59,6 +64,12 @@ class Patient:
         """The packages that its own Python sees."""
         return look_at(self.target, HOST).versions
 
+    @property
+    def problems(self) -> dict[str, str]:
+        """What does not go together in it; whose `pip` is on this test's PATH is no matter."""
+        found = conflicts(replace(look_at(self.target, HOST), pip=""), {})
+        return {one.key: str(one.text) for one in found}
+
     def picture(self) -> dict[str, tuple[object, ...]]:
         """Describe every file but what is kept for undoing, and what Python compiled."""
         seen = picture(self.target).items()
@@ -99,3 +110,80 @@ def test_a_package_steps_back_and_comes_again(patient: Patient) -> None:
     assert patient.picture() == before
     assert undoable(patient.target) is None
     assert not list(patient.target.glob(f"{FOLDER}*"))
+
+
+def test_of_two_that_share_files_one_stays_whole(patient: Patient) -> None:
+    """The second flavour goes with all of its files, those of the one that stays come again, a third's are left."""
+    add = patient.index.add
+    first, second = add("onnxruntime", "1.20"), add("onnxruntime-gpu", "1.20")
+    for wheel, module in ((first, "capi.py"), (second, "capi.py"), (second, "cuda.py")):
+        with_module(wheel, f"onnxruntime/{module}", f"of = {wheel.name!r}\n")
+    patient.install(first, second)
+    before = patient.picture()
+    patient.change(Wanted(removes=("onnxruntime-gpu",), again=("onnxruntime",)))
+    assert patient.versions == {"onnxruntime": "1.20"}
+    assert complete(patient.target) == []
+    site = next(patient.target.glob("lib/*/site-packages"))
+    assert "onnxruntime-1.20" in (site / "onnxruntime" / "capi.py").read_text()
+    assert not (site / "onnxruntime" / "cuda.py").exists()
+    undo(patient.target, HOST, CancelToken())
+    assert patient.picture() == before
+
+
+def test_a_second_version_of_one_package_goes(patient: Patient) -> None:
+    """Two lists of files for one name become one, and the files are those of its version."""
+    add = patient.index.add
+    old, new = add("torch", "2.4.1"), add("torch", "2.13.0")
+    with_module(old, "torch/only_old.py", "x = 1\n")
+    patient.install(old)
+    info = next(patient.target.glob("lib/*/site-packages/torch-2.4.1.dist-info"))
+    info.rename(info.with_name("kept"))
+    patient.install(new)
+    info.with_name("kept").rename(info)
+    found = look_at(patient.target, HOST)
+    assert sorted(one.version for one in found.own) == ["2.13.0", "2.4.1"]
+    assert list(patient.problems) == ["package-installed-twice"]
+    before = patient.picture()
+    patient.change(Wanted(requires=("torch==2.13.0",), again=("torch",)))
+    assert [one.version for one in look_at(patient.target, HOST).own] == ["2.13.0"]
+    assert patient.problems == {}
+    assert not info.exists()
+    assert not list(patient.target.glob("lib/**/only_old.py"))
+    undo(patient.target, HOST, CancelToken())
+    assert patient.picture() == before
+
+
+def test_what_is_required_is_mended_along_the_way(patient: Patient) -> None:
+    """A package that is too old for another comes up, and what has its own opinion of it is asked, too."""
+    add = patient.index.add
+    add("typing-extensions", "4.16.0"), add("typing-extensions", "5.0")
+    patient.install(
+        add("torch", "2.13.0", requires=("typing-extensions>=4.10",)),
+        add("careful", "1.0", requires=("typing-extensions<5",)),
+        add("typing-extensions", "4.5.0"),
+    )
+    (broken,) = patient.problems.values()
+    assert broken == "torch 2.13.0 requires typing-extensions>=4.10, and typing-extensions 4.5.0 is installed."
+    assert moves(patient.difference(Wanted())) == [("typing-extensions", "4.5.0", "4.16.0")]
+
+
+def with_module(wheel: Path, name: str, text: str) -> None:
+    """Add a module to a wheel, and to its RECORD."""
+    with zipfile.ZipFile(wheel) as old:
+        held = {entry: old.read(entry) for entry in old.namelist()}
+    record = next(entry for entry in held if entry.endswith("RECORD"))
+    held |= {name: text.encode(), record: held[record] + f"{name},,\n".encode()}
+    with zipfile.ZipFile(wheel, "w") as new:
+        for entry, content in held.items():
+            new.writestr(entry, content)
+
+
+def complete(target: Path) -> list[str]:
+    """Name the files that a RECORD lists and that are not there, or differ from its hash."""
+    wrong = []
+    for record in target.glob("lib/*/site-packages/*.dist-info/RECORD"):
+        for row in csv.reader(record.read_text(encoding="utf-8").splitlines()):
+            file = record.parents[1] / row[0]
+            digest = base64.urlsafe_b64encode(hashlib.sha256(file.read_bytes()).digest()).decode().rstrip("=")
+            wrong += [row[0]] if row[1] and row[1] != f"sha256={digest}" else []
+    return wrong

@@ -1,0 +1,106 @@
+"""What is known of the environments on a machine, as records."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+from assistant.i18n import Text, _, ngettext
+from assistant.install import Difference, Kind, Undoable
+from assistant.model.finding import Finding, Severity
+from assistant.model.plan import Backend
+from assistant.model.record import Record, replace
+
+
+class Light(Enum):
+    """How an environment stands, by the worst of its findings; unknown where it could not be looked at."""
+
+    GOOD = "good"
+    WARNING = "warning"
+    BAD = "bad"
+    UNKNOWN = "unknown"
+
+
+class Known(Record, frozen=True):
+    """One environment: where and what it is, what it holds, what is wrong with it.
+
+    `kind` and `of` tell what keeps it: "venv" or "conda", a "project" of uv or pixi, a Jupyter "kernel", an
+    "application". `made` is set for one of the assistant's making, `own` for the one that the assistant runs in.
+    `checked` is when its Python was asked, "" where only files were read; `size` in bytes, None until then; `device` is
+    that on which torch was seen to compute.
+    """
+
+    path: str
+    name: str
+    kind: Kind = "venv"
+    of: str = ""
+    python: str = ""
+    torch: str = ""
+    backend: Backend | None = None
+    findings: tuple[Finding, ...] = ()
+    kernels: tuple[str, ...] = ()
+    made: bool = False
+    own: bool = False
+    unread: bool = False
+    checked: str = ""
+    size: int | None = None
+    device: str = ""
+    undo: Undoable | None = None
+
+    @property
+    def light(self) -> Light:
+        """How it stands."""
+        if self.unread:
+            return Light.UNKNOWN
+        found = {finding.severity for finding in self.findings}
+        return Light.BAD if Severity.ERROR in found else Light.WARNING if Severity.WARNING in found else Light.GOOD
+
+    @property
+    def state(self) -> Text:
+        """The worst that is wrong with it, or that nothing is, in a sentence."""
+        order = list(Severity)
+        wrong = sorted((one for one in self.findings if one.wrong), key=lambda one: -order.index(one.severity))
+        if self.own:
+            return _("This is the assistant's own environment; it looks after it by itself.")
+        if self.unread:
+            return _("It could not be read.")
+        if not wrong:
+            works = _("Works: PyTorch computes on the device {device}.", device=self.device)
+            return works if self.device else _("No problems found in its packages.")
+        more = len(wrong) - 1
+        rest = ngettext("and {count} more problem", "and {count} more problems", more) if more else ""
+        return _("{problem} ({rest})", problem=wrong[0].text, rest=rest) if rest else wrong[0].text
+
+
+class Survey(Record, frozen=True):
+    """The environments that were found, in `folders` that the user named and in the usual places.
+
+    `cut_short` is set where the search ended before it had been everywhere; `notes` are what the last change reported.
+    """
+
+    environments: tuple[Known, ...] = ()
+    folders: tuple[str, ...] = ()
+    cut_short: bool = False
+    notes: tuple[Finding, ...] = ()
+
+    def of(self, path: str) -> Known | None:
+        """Return the environment at a path; None where none was found there."""
+        return next((one for one in self.environments if one.path == path), None)
+
+    def with_known(self, known: Known) -> Survey:
+        """Put what is known by now of one environment in its place, or at the end."""
+        if self.of(known.path) is None:
+            return replace(self, environments=(*self.environments, known))
+        return replace(self, environments=tuple(known if one.path == known.path else one for one in self.environments))
+
+    def without(self, path: str) -> Survey:
+        """Leave out an environment that is no more."""
+        return replace(self, environments=tuple(one for one in self.environments if one.path != path))
+
+
+class Repair(Record, frozen=True):
+    """A change that would mend an environment: what moves, what is mended by it, and what it leaves as it is."""
+
+    path: str
+    difference: Difference
+    mends: tuple[Finding, ...] = ()
+    remains: tuple[Finding, ...] = ()
