@@ -4,7 +4,7 @@ Other packages import from here only, never from the modules behind it.
 """
 
 from assistant.install.backends import find_uv
-from assistant.install.conflicts import conflicts
+from assistant.install.conflicts import conflicts, undone_by_project
 from assistant.install.constraints import guarded, guards, replaced
 from assistant.install.difference import Difference, Wanted, version_in_place, work_out
 from assistant.install.environments import (
@@ -99,6 +99,7 @@ __all__ = [
     "torch_build",
     "undo",
     "undoable",
+    "undone_by_project",
     "version_in_place",
     "work_out",
 ]

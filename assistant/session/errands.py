@@ -45,7 +45,7 @@ def finished(state: State, end: Finished, result: Surveyed) -> State:
     if end.task in {Task.REPAIR, Task.UNDO} and own and known and state.detection:
         again = {**state.statuses, Step.VERIFY: StepStatus(phase=Phase.READY)}
         findings = (*state.detection.findings, *known.findings)
-        return replace(new, findings=findings, report=None, proof=None, statuses=again)
+        return replace(new, findings=findings, raised=known.findings, report=None, proof=None, statuses=again)
     if end.task is Task.REMOVE and own:
         kept = {step: state.statuses[step] for step in (Step.DETECT, Step.PLAN) if step in state.statuses}
         return replace(new, environment=None, report=None, preview=None, exported=(), statuses=kept)

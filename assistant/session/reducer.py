@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from assistant.i18n import Message, _
 from assistant.install import Prepared
 from assistant.model.event import Event, FindingRaised, JobFailed, LogLine, Progress, Step
+from assistant.model.finding import Finding
 from assistant.model.record import replace
 from assistant.session import errands
 from assistant.session.actions import (
@@ -114,7 +115,9 @@ def _wants_survey(state: State) -> bool:
 
 _WRITE = {Task.PREPARE, Task.INSTALL, Task.VERIFY, Task.EXPORT, Task.MEND, Task.ADD}
 _BESIDE = {Task.ONNX, Task.ADD}  # what their steps told stays, and how they end stands in a record of their own
-_RAISE = {Task.PREPARE, Task.VERIFY}  # what they raised the last time no longer counts
+# What these raise is about the environment: once one has ended well, it replaces what was known of that before. Until
+# then, and where it fails, nothing that was wrong counts as mended.
+_RAISE = {Task.PREPARE, Task.INSTALL, Task.VERIFY}
 _NEED_PLAN = {Task.PREPARE, Task.INSTALL, Task.EXPORT}
 
 
@@ -137,6 +140,11 @@ def _other_machine(state: State, machine: str) -> State:
     return State(machine=machine, aside=real) if machine else replace(real, page=Page.SETUP)
 
 
+def _elsewhere(state: State) -> State:
+    """Forget what is wrong with the environment: another is meant now."""
+    return replace(state, raised=(), findings=state.detection.findings if state.detection else ())
+
+
 def _with_fact(state: State, answer: SetFact) -> State:
     """Set a fact of the machine by hand, or take the setting back."""
     kept = {fact: value for fact, value in state.overrides.items() if fact != answer.fact}
@@ -149,8 +157,8 @@ def _begun(state: State, task: Task) -> State:
     if task in _BESIDE:
         return replace(state, running=task, stopping=False, page=task.page or state.page)
     new = _with(state, task.step, StepStatus(phase=Phase.RUNNING))
-    if task in _RAISE and state.detection:
-        new = replace(new, findings=state.detection.findings)
+    if task in _RAISE:
+        new = replace(new, raised=())
     log = state.log if task is Task.DIAGNOSE else ()  # what the failed task said is what there is to diagnose
     return replace(new, running=task, stopping=False, page=task.page or state.page, log=log)
 
@@ -165,11 +173,16 @@ def _told(state: State, events: tuple[Event, ...]) -> State:
     if lines:
         new = replace(new, log=(*new.log, *lines)[-LOG_LINES:])
     if findings and state.running is not Task.ADD:  # a verification tells them, once the packages are there
-        new = replace(new, findings=(*new.findings, *findings))
+        new = replace(new, findings=_both(new.findings, findings), raised=_both(new.raised, findings))
     if progress and state.running:
         step = state.running.step
         new = _with(new, step, replace(new.status(step), progress=progress[-1]))
     return new
+
+
+def _both(old: Iterable[Finding], new: Iterable[Finding]) -> tuple[Finding, ...]:
+    """Put findings behind others; what is said already is not said again."""
+    return tuple({(one.key, str(one.text)): one for one in (*old, *new)}.values())
 
 
 def _finished(state: State, end: Finished) -> State:
@@ -177,6 +190,8 @@ def _finished(state: State, end: Finished) -> State:
     if isinstance(end.result, Surveyed):
         return errands.finished(replace(state, running=None, stopping=False, question=""), end, end.result)
     done = _filled(replace(state, running=None, stopping=False, question=""), end.result)
+    if task in _RAISE and state.detection:
+        done = replace(done, findings=_both(state.detection.findings, state.raised))
     if task in _BESIDE:
         done = _with(done, task.step, replace(done.status(task.step), progress=None))
         changed = isinstance(end.result, Adding) and end.result.changed
@@ -207,7 +222,8 @@ def _filled(state: State, result: StepResult) -> State:  # noqa: C901, PLR0911 -
     match result:
         case Detected():
             found = result.detection
-            return replace(state, detection=found, findings=found.findings, pythons=result.pythons, preview=None)
+            findings = _both(found.findings, state.raised)
+            return replace(state, detection=found, findings=findings, pythons=result.pythons, preview=None)
         case Planned():
             return replace(state, planning=result.planning, chosen=0, preview=None)
         case Prepared():
@@ -309,7 +325,7 @@ _WISHES: dict[type[Action], Change] = {
     Wish: lambda state, wish: _stale(
         replace(state, request=wish.request, chosen=0, preview=None), Step.PLAN, itself=True
     ),
-    Aim: lambda state, aim: _stale(replace(state, target=aim.target, preview=None), Step.PLAN),
+    Aim: lambda state, aim: _stale(_elsewhere(replace(state, target=aim.target, preview=None)), Step.PLAN),
     Choose: lambda state, choice: _chosen(state, choice.index),
     Fill: _filled_in,
 }

@@ -218,6 +218,7 @@ class State(Record, frozen=True):
     `elsewhere` is set when the pasted log comes from another system; where no rule knows it, `near` holds the titles of
     those that it resembles and `inquiry` a report to paste. `way` names the remedy that was chosen, by the
     cause's key and its number as in "oom#1"; `mended` says how applying those that were chosen ended.
+    `raised` are those of the `findings` that the tasks told about the setup's environment.
     `log_file` keeps every line of the log. `overwrite` lets the next export replace files that somebody else wrote.
     `onnx` is the model that is examined beside the steps, none of which rests on it; `adding` are packages that the
     user wants beside those of the plan. `survey` holds the environments that stand on this machine, `picked` the path
@@ -252,6 +253,7 @@ class State(Record, frozen=True):
     proof: Report | None = None
     report: Report | None = None
     findings: tuple[Finding, ...] = ()
+    raised: tuple[Finding, ...] = ()
     pasted: str = ""
     elsewhere: bool = False
     near: tuple[Message, ...] = ()

@@ -7,10 +7,12 @@ from pathlib import Path
 
 from assistant.diagnose import nearest, read_log
 from assistant.i18n import _, render
-from assistant.install import Prepared, Tools, look_at, prepare, run
+from assistant.install import Prepared, Tools, look_at, prepare, run, undone_by_project
 from assistant.model.event import FindingRaised, Progress, Step
+from assistant.model.finding import Finding
 from assistant.model.plan import Backend
 from assistant.model.record import replace
+from assistant.model.report import Environment
 from assistant.plan import card_name
 from assistant.session.adding import added
 from assistant.session.diagnosis import diagnosed, inquiry, machine_of_log, with_remedies
@@ -41,20 +43,31 @@ def _prepare(state: State, tools: Tools) -> Prepared:
 
 
 def _install(state: State, tools: Tools) -> Installed:
+    """Install what was prepared; judge an environment that was there before anew."""
     prepared, proofs = known(state.preview), []
     made = run(prepared, lambda made, lock: proofs.append(proved(prepared, made, lock, tools, keep=state.keep)), tools)
+    _judge(made, state, tools)
     return Installed(environment=made, proof=(*proofs, None)[0])
 
 
 def _verify(state: State, tools: Tools) -> Verified:
     """Verify an environment; judge one that was there before anew, as its faults may be gone or not."""
-    report, made, preview = verified(state, tools), known(state.environment), state.preview
-    if state.detection and not (preview and preview.site is None):
-        site, plan = look_at(Path(made.python), tools.host), state.plan
-        gpu = plan is None or plan.backend is not Backend.CPU
-        for finding in findings_of(site, state.detection.machine, gpu_plan=gpu):
-            tools.sink(FindingRaised(step=Step.VERIFY, finding=finding))
+    report = verified(state, tools)
+    _judge(known(state.environment), state, tools)
     return Verified(report=report)
+
+
+def _judge(made: Environment, state: State, tools: Tools) -> None:
+    """Report what is wrong with an environment as it stands now; in one that has just been made nothing can be."""
+    plan, preview = state.plan, state.preview
+    found: list[Finding] = []
+    if state.detection and not (preview and preview.site is None):
+        gpu = plan is None or plan.backend is not Backend.CPU
+        found += findings_of(look_at(Path(made.python), tools.host), state.detection.machine, gpu_plan=gpu)
+    if plan:
+        found += undone_by_project(Path(made.path), plan, made.packages)
+    for finding in found:
+        tools.sink(FindingRaised(step=Step.VERIFY, finding=finding))
 
 
 def _diagnose(state: State, tools: Tools) -> Diagnosed:

@@ -240,3 +240,34 @@ def test_a_state_survives_the_trip_through_json() -> None:
     """What is saved is what is loaded."""
     state = after(*INSTALLED)
     assert from_json(to_json(state), State, "state") == state
+
+
+CONFLICT = Finding(key="onnxruntime-packages-conflict", severity=Severity.WARNING, text="They share one folder.")
+
+
+def told(task: Task, *findings: Finding) -> tuple[Begin, Told]:
+    """Give the actions of a task that has raised findings and is still at work."""
+    return Begin(task=task), Told(events=tuple(FindingRaised(step=task.step, finding=finding) for finding in findings))
+
+
+@pytest.mark.parametrize("task", [Task.PREPARE, Task.INSTALL, Task.VERIFY])
+@pytest.mark.parametrize("end", ["running", "failed", "found again", "gone"])
+def test_a_problem_vanishes_only_once_it_was_looked_for_and_not_found(task: Task, end: str) -> None:
+    """Whichever task looks at the environment: while it works, and where it fails, nothing counts as mended."""
+    results = {Task.PREPARE: PREVIEW, Task.INSTALL: Installed(environment=MADE), Task.VERIFY: VERIFIED}
+    state = after(*INSTALLED, *told(Task.VERIFY, CONFLICT), Finished(task=Task.VERIFY, result=VERIFIED))
+    assert state.findings == (CONFLICT,)
+    state = after(*told(task, *[CONFLICT] * (end == "found again")), state=state)
+    assert state.findings == (CONFLICT,)
+    if end == "failed":
+        state = after(JobFailed(step=task.step, message="No."), state=state)
+    elif end != "running":
+        state = after(Finished(task=task, result=results[task]), state=state)
+    assert state.findings == (() if end == "gone" else (CONFLICT,))
+
+
+def test_another_look_at_the_machine_mends_no_environment() -> None:
+    """Detection says nothing of the environment; another folder is another environment."""
+    state = after(*INSTALLED, *told(Task.VERIFY, CONFLICT), Finished(task=Task.VERIFY, result=VERIFIED), *DETECTED)
+    assert state.findings == (CONFLICT,)
+    assert after(Aim(target="/other"), state=state).findings == ()
