@@ -6,17 +6,20 @@ from typing import Any
 
 import click
 
+from assistant.cli.draw import draw_rows
+from assistant.cli.draw_environments import draw_environment, draw_environments, draw_repair
 from assistant.cli.journey import Journey
 from assistant.cli.options import source_options
 from assistant.cli.terminal import ask, echo, echo_json, json_option, yes_option
 from assistant.host.live import LiveHost
-from assistant.i18n import _, as_typed, say
-from assistant.install import Sources, forget, made_environments, spot_at
+from assistant.i18n import _, as_typed, render, say
+from assistant.install import Made, Sources, forget, made_environments, remove_environment, spot_at
 from assistant.install import prune as prune_downloads
 from assistant.model.errors import Cancelled
+from assistant.model.record import with_words
 from assistant.session.actions import Pick
 from assistant.session.state import State, Task
-from assistant.session.survey import Repair
+from assistant.session.survey import Known, Repair, Survey
 
 
 @click.command()
@@ -74,40 +77,58 @@ def _visit(journey: Journey, wanted: dict[Task, str], *, yes: bool, as_json: boo
     task, path = next(((task, path) for task, path in wanted.items() if path), (Task.SURVEY, ""))
     if path:
         journey.session.dispatch(Pick(path=str(spot_at(path).path)))
-    journey.run(task)
-    repair = journey.state.repair
-    if task is Task.COMPARE and repair:
-        if not as_json:
-            _draw_repair(repair)
-        if not yes and not ask(say("Change these packages now?"), default=False, err=True):
-            if as_json:
-                echo_json(_as_plain(repair))
-                return
-            raise Cancelled(_("Nothing was changed."))
+    repair = journey.run(task).repair
+    if repair and (yes or not as_json):
+        _agree(repair, yes=yes, as_json=as_json)
         journey.run(Task.REPAIR)
-    _show(journey.state, repair, path, as_json=as_json)
-
-
-def _show(state: State, repair: Repair | None, path: str, *, as_json: bool) -> None:
-    """Print the list, or what is known of one by now."""
-    survey, known = state.survey, state.survey.of(state.picked) if state.survey else None
+    survey, told = journey.state.survey or Survey(), _as_plain(repair) if repair else {}
+    known = survey.of(journey.state.picked)
     if as_json:
-        echo_json({**(_as_plain(repair) if repair else {}), "environment": known} if path else survey)
+        every = {"environments": [_told(one) for one in survey.environments], "cut_short": survey.cut_short}
+        echo_json({**told, "environment": _told(known)} if known else every)
     elif known:
-        _draw_one(known)
-    elif survey:
-        _draw_all(survey.environments, cut_short=survey.cut_short)
-    if path and known and not known.findings:
-        return
+        draw_environment(known)
+    else:
+        draw_environments(survey.environments, cut_short=survey.cut_short)
+
+
+def _agree(repair: Repair, *, yes: bool, as_json: bool) -> None:
+    """Show what would change, and ask; raise `Cancelled` where the user says no."""
+    if not as_json:
+        draw_repair(repair)
+    if not yes and not ask(say("Change these packages now?"), default=False, err=True):
+        raise Cancelled(_("Nothing was changed."), hint=_("Run the command again when you are ready."))
+
+
+def _told(known: Known) -> dict[str, object]:
+    """Return what is known of an environment for `--json`, with its light and the sentence about it."""
+    plain = with_words(known)
+    fields = plain if isinstance(plain, dict) else {}
+    return {**fields, "light": known.light.value, "state": render(known.state)}
 
 
 def _as_plain(repair: Repair) -> dict[str, object]:
     """Return the difference for `--json`: what the environment holds beside it is no answer."""
     difference = repair.difference
-    return {
-        "path": repair.path,
-        "moves": difference.moves,
-        "download_bytes": difference.download,
-        "mends": repair.mends,
-        "remains": repair.remains,
-    }
+    told = {"path": repair.path, "moves": difference.moves, "download_bytes": difference.download}
+    return {**told, "mends": repair.mends, "remains": repair.remains, "notes": difference.findings}
+
+
+def _remove(name: str, *, yes: bool) -> str:
+    question = say("Remove {name} and all that is in it?", name=name)
+    if not yes and not ask(question, default=False, err=True):
+        raise Cancelled(_("Nothing was removed."))
+    return str(remove_environment(name))
+
+
+def _draw(found: tuple[Made, ...]) -> None:
+    headings = (say("Name"), say("Backend"), "PyTorch", "Python", say("Size"), say("State"))
+    words = {"good": say("good"), "changed": say("changed since"), "broken": say("broken")}
+    rows = []
+    for one in found:
+        state = words[one.health] + (f": {', '.join(one.differs)}" if one.differs else "")
+        rows.append((one.name, one.backend, one.torch, one.python, say("{size} MB", size=one.size // 10**6), state))
+    draw_rows(headings, rows)
+    for one in found:
+        kernels = say(", kernels: {names}", names=", ".join(one.kernels)) if one.kernels else ""
+        echo(f"  {one.name}: {one.path}{kernels}")

@@ -138,7 +138,7 @@ class Journey:
                 raise
             if self._interrupted:
                 raise KeyboardInterrupt(self._stopped())
-            if not self._quiet:
+            if not self._quiet and task in DRAW:
                 DRAW[task](self.state)
         return self.state
 
@@ -181,7 +181,7 @@ class Journey:
 
     def _raise_for(self, task: Task) -> None:
         """Raise the failure of a task, after the diagnosis of one that did real work."""
-        status = self.state.status(task.step)
+        status = self.state.errand if task.is_errand else self.state.status(task.step)
         if status.phase is Phase.FAILED and task in {Task.INSTALL, Task.VERIFY} and status.exit_code == 1:
             self.session.begin(Task.DIAGNOSE)
             if not self._quiet:

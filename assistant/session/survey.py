@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from enum import Enum
 
-from assistant.i18n import Text, _, ngettext
-from assistant.install import Difference, Kind, Undoable
+from assistant.i18n import Message, Text, _, ngettext
+from assistant.install import Difference, Kind, Move, Undoable
 from assistant.model.finding import Finding, Severity
 from assistant.model.plan import Backend
 from assistant.model.record import Record, replace
@@ -18,6 +18,19 @@ class Light(Enum):
     WARNING = "warning"
     BAD = "bad"
     UNKNOWN = "unknown"
+
+    @property
+    def word(self) -> Message:
+        """What the light says, for those who do not see its colour."""
+        return _WORDS[self]
+
+
+_WORDS = {
+    Light.GOOD: _("good"),
+    Light.WARNING: _("could be better"),
+    Light.BAD: _("broken"),
+    Light.UNKNOWN: _("unknown"),
+}
 
 
 class Known(Record, frozen=True):
@@ -53,6 +66,30 @@ class Known(Record, frozen=True):
             return Light.UNKNOWN
         found = {finding.severity for finding in self.findings}
         return Light.BAD if Severity.ERROR in found else Light.WARNING if Severity.WARNING in found else Light.GOOD
+
+    @property
+    def keeper(self) -> Text:
+        """What it is, or what keeps it."""
+        if self.own:
+            return _("the assistant's own")
+        if self.made:
+            return _("made by the assistant")
+        kinds = {
+            "kernel": _("Jupyter kernel"),
+            "venv": _("virtual environment"),
+            "conda": _("conda environment"),
+            "project": _("project of {tool}", tool=self.of),
+            "application": Message("{tool}").format(tool=self.of),
+        }
+        return kinds[self.kind]
+
+    @property
+    def build(self) -> Text:
+        """Its PyTorch, with what that is built for, such as "2.13.0, CPU"."""
+        if not self.torch:
+            return _("none")
+        public = self.torch.partition("+")[0]
+        return f"{public}, {self.backend.title}" if self.backend else self.torch
 
     @property
     def state(self) -> Text:
@@ -104,3 +141,23 @@ class Repair(Record, frozen=True):
     difference: Difference
     mends: tuple[Finding, ...] = ()
     remains: tuple[Finding, ...] = ()
+
+
+def move_words(move: Move) -> Text:
+    """Say what happens to one package."""
+    words = {"name": move.name, "before": move.before, "after": move.after}
+    if not move.after:
+        return _("{name} {before} is removed", **words)
+    if not move.before:
+        return _("{name} {after} is added", **words)
+    if move.before == move.after:
+        return _("{name} {after} is installed again", **words)
+    return _("{name} {before} → {after}", **words)
+
+
+def kept_for_undo(change: Undoable) -> Message:
+    """Say what is kept for undoing a change, where, how much, and for how long."""
+    return _(
+        "Its old files ({size:.1f} MB) are kept in the environment until it is mended again or you delete them.",
+        size=change.size / 1e6,
+    )

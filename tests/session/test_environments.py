@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
 import zipfile
 from pathlib import Path
 
+import forked
 import pytest
 from install.faults import picture
 from loopback import LoopbackIndex
@@ -369,6 +371,31 @@ def test_the_page_looks_by_itself_and_never_over_a_setup(home: Path) -> None:
     assert [one.name for one in session.state.survey.environments if str(home) in one.path] == ["project"]
     assert session.state.page is Page.ENVIRONMENTS
     assert session.state.errand.phase is Phase.DONE
+
+
+@pytest.mark.process
+def test_the_command_shows_asks_mends_and_undoes(broken: Broken, loopback_index: LoopbackIndex) -> None:
+    """Nothing happens without a yes; with it all is done that the page does, in words and as JSON."""
+    before, path = broken.picture(), str(broken.target)
+    source = ("--index-url", loopback_index.url)
+    listed = json.loads(forked.run("envs", "--all", "--json").stdout)["environments"]
+    assert [one["name"] for one in listed if one["path"] == path] == ["broken"]
+    shown = forked.run("envs", "--mend", path, *source)
+    assert shown.returncode == 130
+    assert "numpy 2.1.0 → 1.26.4" in shown.stdout
+    assert "mends: torch is installed 2 times over" in shown.stdout
+    told = json.loads(forked.run("envs", "--mend", path, "--json", *source).stdout)
+    assert {move["name"] for move in told["moves"]} >= {"numpy", "torch", "onnxruntime-gpu"}
+    assert broken.picture() == before
+    done = json.loads(forked.run("envs", "--mend", path, "--yes", "--json", *source).stdout)
+    assert done["environment"].get("findings", []) == []
+    assert broken.picture() != before
+    undone = forked.run("envs", "--undo", path)
+    assert undone.returncode == 0, undone.stderr
+    assert "NumPy 2.1.0 is installed" in undone.stdout
+    assert broken.picture() == before
+    refused = forked.run("envs", "--undo", path)
+    assert (refused.returncode, refused.stderr.count("\n")) == (2, 1)
 
 
 def spoil(wheel: Path, name: str, content: bytes) -> None:
