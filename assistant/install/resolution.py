@@ -18,14 +18,15 @@ from assistant.install.packages import Resolution
 from assistant.install.temporary import scratch
 from assistant.install.validate import check_index_url, check_requirement
 from assistant.model.errors import WorkFailed
-from assistant.model.plan import Plan
+from assistant.model.plan import Plan, of_torch_family
 from assistant.model.record import replace
 
 
 class Unsolved(WorkFailed):
     """No wheels were found that fit; `need` is the requirement that pip found nothing for, None where it named none.
 
-    `reason` holds the resolver's own words; `unreachable` says that an index could not be reached.
+    `reason` holds the resolver's own words; `unreachable` says that an index could not be reached; `family` names the
+    packages of torch's family that stand in the reason.
     """
 
     def __init__(
@@ -36,9 +37,10 @@ class Unsolved(WorkFailed):
         reason: str = "",
         need: Requirement | None = None,
         unreachable: bool = False,
+        family: frozenset[str] = frozenset(),
     ) -> None:
         super().__init__(message.format(reason=reason), hint=hint)
-        self.reason, self.need, self.unreachable = reason, need, unreachable
+        self.reason, self.need, self.unreachable, self.family = reason, need, unreachable, family
 
 
 class OnlySource(WorkFailed):
@@ -77,7 +79,7 @@ def resolve(
     for line in plan.requirements:
         check_requirement(line)
     with scratch() as (folder, lock):
-        found = _solved(plan, dataclasses.replace(installer, lock=lock), folder, keep or {}, locked or {})
+        found = _solved_with_family(plan, dataclasses.replace(installer, lock=lock), folder, keep or {}, locked or {})
     if source_only := [
         f"{one.name}=={one.version}" for one in found.packages if not one.url.partition("?")[0].endswith(".whl")
     ]:
@@ -87,6 +89,25 @@ def resolve(
     sizes = wheel_sizes(unsized, network=installer.settings.network, index_urls=indexes)
     known = (replace(package, size=package.size or sizes.get(package.url)) for package in found.packages)
     return replace(found, packages=tuple(known))
+
+
+def _solved_with_family(
+    plan: Plan, installer: Installer, folder: Path, keep: Mapping[str, str], locked: Mapping[str, str]
+) -> Resolution:
+    """Solve a plan; where torch needs more of its family than the plan names, tie that to torch's index, too.
+
+    uv asks an index of a project's own (`explicit`) only for what the project itself requires, and torch for ROCm and
+    for XPU needs a Triton that no other index has: https://docs.astral.sh/uv/guides/integration/pytorch/
+    """
+    while True:
+        try:
+            return _solved(plan, installer, folder, keep, locked)
+        except Unsolved as error:
+            named = {canonicalize_name(Requirement(line).name) for line in plan.requirements}
+            more = sorted(error.family - named)
+            if not (plan.index_url and more) or error.unreachable:
+                raise
+            plan = replace(plan, requirements=(*plan.requirements, *more))
 
 
 def _solved(
@@ -122,8 +143,13 @@ def _run_resolver(installer: Installer, argv: list[str], folder: Path) -> None:
         else:
             text = _("No set of packages fits this plan: {reason}")
             reason = words.rpartition("dependencies cause: ")[2][:600]  # without uv's own heading
-        raise Unsolved(text, hint=hint, reason=reason, need=unmet("\n".join(output)), unreachable=lost)
+        family = frozenset(filter(of_torch_family, _NAME.findall(words)))
+        need = unmet("\n".join(output))
+        raise Unsolved(text, hint=hint, reason=reason, need=need, unreachable=lost, family=family)
 
+
+# As in uv's "Because triton-rocm was not found in the package registry and all versions of torch depend on …".
+_NAME = re.compile(r"(?<![\w./:-])[a-z][a-z-]*(?![\w./-])")
 
 # uv: "error: Failed to fetch: `https://…`", "Caused by: error sending request for url (…)", "dns error: …"
 # and pip says "… Failed to establish a new connection: [Errno 111] Connection refused".
