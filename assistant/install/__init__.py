@@ -7,6 +7,7 @@ from assistant.install.backends import find_uv
 from assistant.install.conflicts import conflicts, undone_by_project
 from assistant.install.constraints import guarded, guards, replaced
 from assistant.install.difference import Difference, Wanted, version_in_place, work_out
+from assistant.install.elsewhere import resolve_for
 from assistant.install.environments import (
     Made,
     made_environments,
@@ -92,6 +93,7 @@ __all__ = [
     "remove_environment",
     "replaced",
     "replaced_builds",
+    "resolve_for",
     "run",
     "set_variables",
     "size_of",

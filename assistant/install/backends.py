@@ -58,10 +58,14 @@ class Backend(Protocol):
 
 @dataclass(frozen=True)
 class Uv:
-    """uv; `arguments` are what it needs beside its variables, `also` what every environment gets beside its plan."""
+    """uv; `arguments` are what it needs beside its variables, `also` what every environment gets beside its plan.
+
+    `elsewhere` names another machine to resolve for.
+    """
 
     arguments: tuple[str, ...] = ()
     also: tuple[str, ...] = (KERNEL,)
+    elsewhere: tuple[str, ...] = ()
 
     def venv(self, python: str, target: Path) -> list[str]:
         """Return the command that makes an empty environment."""
@@ -90,6 +94,7 @@ class Uv:
             write_whole(lock, tomli_w.dumps({"lock-version": "1.0", "created-by": "assistant", "packages": rows}))
         words = ["--no-header", "--quiet", "--format", "pylock.toml", "-o", str(lock)]
         words += ["--constraints", str(constraints)] if constraints else []
+        words += self.elsewhere
         return [*self._pip("compile"), str(project), "--python", python, *words, *self.arguments]
 
     def resolution(self, folder: Path) -> Resolution:

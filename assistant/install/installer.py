@@ -35,6 +35,7 @@ class Installer:
     `environment` are the variables that it gets; `settings` are those of the user's pip; `pip` is the Python whose
     pip works where `python` has none of its own; `uv_indexes` are those of uv's own configuration. The programs
     that run hold `lock`, so that the next run can end them where this one is killed. `also` is resolved with any plan.
+    `elsewhere` are the words by which uv resolves for another machine than this one.
     """
 
     python: str
@@ -48,6 +49,7 @@ class Installer:
     patience: Patience = field(default_factory=Patience)
     lock: Lock | None = None
     also: tuple[str, ...] = (KERNEL,)
+    elsewhere: tuple[str, ...] = ()
 
     @property
     def offline(self) -> bool:
@@ -58,7 +60,7 @@ class Installer:
     def backend(self) -> Backend:
         """The program that runs."""
         if self.program == "uv":
-            return Uv(uv_arguments(self.settings), self.also)
+            return Uv(uv_arguments(self.settings), self.also, self.elsewhere)
         return Pip(self.pip, self.also)
 
     def with_own_cache(self, folder: Path) -> Installer | None:

@@ -1,0 +1,76 @@
+"""Resolves a plan for another machine than this one: uv can, pip cannot."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+
+from assistant.i18n import _
+from assistant.install.packages import Resolution
+from assistant.install.resolution import Unsolved, resolve
+from assistant.install.tools import Tools
+from assistant.model.errors import WorkFailed
+from assistant.model.machine import Machine
+from assistant.model.plan import Plan
+
+_X86 = {"x86_64", "amd64"}
+# The second numbers of the glibc releases that uv names: https://docs.astral.sh/uv/reference/cli/#uv-pip-compile
+_GLIBC = (17, 28, *range(31, 41))
+
+
+def resolve_for(plan: Plan, machine: Machine, tools: Tools) -> Resolution:
+    """Resolve a plan as `resolve` does, but for the machine and the Python that it was made for.
+
+    Raises `WorkFailed` also where uv knows no such platform, or may not be used.
+    """
+    platform = uv_platform(machine)
+    if not platform or plan.python.endswith("t") or tools.sources.installer != "uv":
+        raise WorkFailed(
+            _(
+                "Packages for {system} on {arch} with Python {python} cannot be resolved here.",
+                system=machine.os,
+                arch=machine.arch,
+                python=plan.python,
+            ),
+            hint=_("Install on one such PC with `assistant install`, and export there."),
+        )
+    # Any Python will do, as no package is built; uv would fetch one of the wanted version.
+    base = str(tools.host.facts("platform").get("base_executable", "python3"))
+    variables = {"UV_PYTHON_DOWNLOADS": "never", **_deployment_target(machine)}
+    installer = tools.installer(plan, None)
+    installer = dataclasses.replace(
+        installer,
+        python=base,
+        environment={**installer.environment, **variables},
+        elsewhere=("--python-platform", platform, "--python-version", plan.python),
+    )
+    try:
+        return resolve(plan, installer)
+    except Unsolved as error:
+        if not error.unreachable:
+            raise
+        index = plan.index_url or _("the index of pip")
+        raise WorkFailed(_("{index} could not be reached.", index=index), hint=error.hint) from error
+
+
+def uv_platform(machine: Machine) -> str:
+    """Return what uv calls a machine's platform (`--python-platform`), "" for one that it has no name for."""
+    arch = (machine.arch or ("arm64" if machine.os == "macos" else "x86_64")).lower()
+    name = "x86_64" if arch in _X86 else "aarch64" if arch in {"aarch64", "arm64"} else ""
+    if not name:
+        return ""
+    if machine.os == "windows":
+        return f"{name}-pc-windows-msvc"
+    if machine.os == "macos":
+        return f"{name}-apple-darwin"
+    if machine.libc and machine.libc.startswith("musl"):
+        return f"{name}-unknown-linux-musl"
+    found = re.fullmatch(r"2\.(\d+).*", machine.glibc or "2.28")
+    known = [number for number in _GLIBC if found and number <= int(found[1])]
+    return f"{name}-manylinux_2_{known[-1]}" if known else ""
+
+
+def _deployment_target(machine: Machine) -> dict[str, str]:
+    """Return the variable by which uv knows the release of macOS ("macOS 14.6"); it takes 13 where there is none."""
+    version = re.search(r"\d+(\.\d+)?", machine.os_version or "") if machine.os == "macos" else None
+    return {"MACOSX_DEPLOYMENT_TARGET": version[0]} if version else {}
