@@ -6,7 +6,9 @@ import gettext
 import locale
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -23,6 +25,10 @@ class _Current:
     code = ""
     options = False
     translations = gettext.NullTranslations()
+
+
+# What `in_language` has put in the place of `_Current`, in its own thread or task alone.
+_INSTEAD: ContextVar[tuple[str, gettext.NullTranslations] | None] = ContextVar("instead", default=None)
 
 
 @dataclass(frozen=True)
@@ -67,6 +73,16 @@ def use_language(code: str | None = None, folder: Path = FOLDER) -> str:
     return _Current.code
 
 
+@contextmanager
+def in_language(code: str, folder: Path = FOLDER) -> Iterator[None]:
+    """Write in another language within the block, as a file in two languages needs; other threads keep theirs."""
+    token = _INSTEAD.set((code, gettext.translation("assistant", folder, [code], fallback=True)))
+    try:
+        yield
+    finally:
+        _INSTEAD.reset(token)
+
+
 def wanted_language(environ: Mapping[str, str], system: str) -> str:
     """Return the language that the variables ask for: `LANGUAGE`, then `LC_ALL`, `LC_MESSAGES`, `LANG`.
 
@@ -85,7 +101,8 @@ def show_options() -> None:
 
 def language() -> str:
     """Return the code of the current language."""
-    return _Current.code or use_language()
+    instead = _INSTEAD.get()
+    return instead[0] if instead else _Current.code or use_language()
 
 
 def _(sentence: str, /, **params: object) -> Message:
@@ -133,7 +150,7 @@ def render(message: Value | None) -> str:
     if not message.id:
         return _joined(map(render, message.params.values()))
     language()  # loads the translations
-    translations, params = _Current.translations, message.params
+    translations, params = (_INSTEAD.get() or ("", _Current.translations))[1], message.params
     count = params.get("count", 0)
     if message.many and isinstance(count, int):
         text = translations.ngettext(message.id, message.many, count)

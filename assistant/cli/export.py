@@ -1,16 +1,32 @@
-"""`assistant export`: the files of the last setup, to keep and to share."""
+"""`assistant export`: the files of the last setup, or a setup package for PCs that are not here."""
 
 from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
 
 import click
 from rich.text import Text
 
+from assistant.catalog import load_catalog
 from assistant.cli.console import console
+from assistant.cli.inputs import read_file
 from assistant.cli.journey import Journey
-from assistant.cli.terminal import echo_json, json_option
-from assistant.export import FORMATS
-from assistant.i18n import as_typed
-from assistant.model.record import replace
+from assistant.cli.options import request_of, request_options, source_options
+from assistant.cli.plan import Brief
+from assistant.cli.terminal import echo, echo_json, json_option
+from assistant.detect import detect
+from assistant.export import FORMATS, write_all
+from assistant.host.live import LiveHost
+from assistant.host.process import CancelToken
+from assistant.host.recording import ReplayHost
+from assistant.i18n import as_typed, say
+from assistant.install import Sources, Tools
+from assistant.machines import label, load, shipped
+from assistant.model.plan import Request
+from assistant.model.record import from_json, replace
+from assistant.plan import make_plans
+from assistant.session.kits import Pc, packages_for, pc
 from assistant.session.resume import last_setup
 from assistant.session.state import Task
 
@@ -18,22 +34,78 @@ from assistant.session.state import Task
 @click.command()
 @click.argument("formats", nargs=-1, metavar="[FORMAT]...")
 @click.option("--to", "folder", default="", metavar="DIR", help="Folder of the exported files.")
+@click.option(
+    "--machine",
+    "machines",
+    multiple=True,
+    metavar="NAME|FILE",
+    help="Write a setup package for such a PC instead: a shipped machine, or a JSON file; may be given several times.",
+)
+@request_options
+@source_options
 @click.option("--force", is_flag=True, help="Replace files of the same names, whoever wrote them.")
 @click.option("--list", "listing", is_flag=True, help="List the formats, and write nothing.")
 @json_option
-def export(formats: tuple[str, ...], folder: str, *, force: bool, listing: bool, as_json: bool) -> None:
-    """Write the configuration of the last setup to files."""
+def export(
+    formats: tuple[str, ...],
+    folder: str,
+    machines: tuple[str, ...],
+    *,
+    force: bool,
+    listing: bool,
+    as_json: bool,
+    **options: Any,  # noqa: ANN401 - those of `request_options` and `source_options`
+) -> None:
+    """Write the configuration of the last setup to files, or packages for other PCs."""
     if listing:
-        described = {name: kind.description for name, kind in FORMATS.items()}
-        if as_json:
-            echo_json(described)
-            return
-        width = max(map(len, described)) + 2
-        for name, text in described.items():
-            console.print(Text.assemble((name.ljust(width), "bold"), as_typed(text)))
+        _list(as_json=as_json)
         return
+    if machines:
+        if formats or not folder:
+            raise click.UsageError(say("--machine needs --to DIR, and takes no formats."))
+        written = _write_packages(machines, Path(folder).expanduser().absolute(), options, force=force)
+        if as_json:
+            echo_json(tuple(map(str, written)), indent=0)
+        else:
+            echo(say("{page} shows which PC gets which package.", page=written[0]))
+        return
+    if any(options.values()):
+        raise click.UsageError(say("Options of the plan and of its sources need --machine."))
     state = replace(last_setup(), folder=folder, formats=formats, overwrite=force)
     journey = Journey(state, quiet=as_json, asks=True)
     journey.run(Task.EXPORT)
     if as_json:
         echo_json(journey.state.exported, indent=0)
+
+
+def _list(*, as_json: bool) -> None:
+    """Print the formats, and for the terminal which of them need more than a plan."""
+    described = {name: kind.description for name, kind in FORMATS.items()}
+    if as_json:
+        echo_json(described)
+        return
+    width = max(map(len, described)) + 2
+    for name, kind in FORMATS.items():
+        needs = say("; only of a setup that is installed") if kind.installed else ""
+        console.print(Text.assemble((name.ljust(width), "bold"), as_typed(described[name]) + needs))
+
+
+def _write_packages(
+    machines: tuple[str, ...], folder: Path, options: dict[str, Any], *, force: bool
+) -> tuple[Path, ...]:
+    """Plan for each machine, resolve its packages, and write a zip for each kind beside the page."""
+    request = request_of(options)
+    pcs = [_pc(name, request) for name in machines]
+    host = LiveHost()
+    tools = Tools(host, Sources(host, **options), lambda _event: None, CancelToken())
+    files = packages_for(pcs, tools, lambda text: echo(text, err=True))
+    return write_all(folder, files, lambda _foreign: force)
+
+
+def _pc(name: str, request: Request) -> Pc:
+    """Plan for a shipped machine, or for one that a file describes."""
+    if name in shipped() or not Path(name).exists():
+        machine = detect(ReplayHost(load(name))).machine
+        return pc(label(name), machine, make_plans(machine, load_catalog(), request))
+    brief = from_json(read_file(name), Brief, name)
+    return pc(Path(name).stem, brief, make_plans(brief, load_catalog(), brief.asked(request)))

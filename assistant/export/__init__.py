@@ -21,6 +21,7 @@ from assistant.export.drift import (
 from assistant.export.editors import Uses, uses
 from assistant.export.first_steps import first_notebook, write_first_notebook
 from assistant.export.formats import FORMATS, NEEDS
+from assistant.export.kit import Kit, Without, commands, kit_bundle, kit_name, kit_zip, zipped
 from assistant.export.purposes import PURPOSES, Purpose
 from assistant.export.setup import MARKER, Setup, Unsuited, clean
 from assistant.export.write import write_all
@@ -36,12 +37,18 @@ __all__ = [
     "PURPOSES",
     "Config",
     "Drift",
+    "Kit",
     "Purpose",
     "Setup",
     "Uses",
+    "Without",
+    "commands",
     "export",
     "file_drift",
     "first_notebook",
+    "kit_bundle",
+    "kit_name",
+    "kit_zip",
     "machine_drift",
     "package_drift",
     "plan_drift",
@@ -50,7 +57,9 @@ __all__ = [
     "same_hardware",
     "texts",
     "uses",
+    "write_all",
     "write_first_notebook",
+    "zipped",
 ]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from assistant.export.setup import Setup
+from assistant.export.setup import Setup, verified
 from assistant.model.machine import Machine, Vendor
 from assistant.model.plan import Backend, of_torch_family
 from assistant.model.visible import printable
@@ -16,13 +16,14 @@ _BESIDE = re.compile(r"numpy|onnx.*|torch.*|nvidia-.*|intel-.*|optree|mypy.*")  
 
 def collect_env_text(setup: Setup) -> str:
     """Write the block; what the assistant never looks at reads "Could not collect", as in the tool itself."""
-    machine, facts, plan = setup.machine, setup.report.facts, setup.plan
+    (_environment, report), machine, plan = verified(setup), setup.machine, setup.plan
+    facts = report.facts
     cuda, hip = re.fullmatch(r"cu(\d+)(\d)", plan.variant), re.fullmatch(r"rocm([\d.]+)", plan.variant)
-    works = setup.report.usable
+    works = report.usable
     apple = (printable(gpu.name) for gpu in machine.gpus if gpu.vendor is Vendor.APPLE and gpu.name)
     libc = f"glibc-{machine.glibc}" if machine.glibc else machine.libc or "N/A"
     rows = (
-        ("PyTorch version", printable(facts.get("torch") or setup.environment.packages.get("torch", plan.torch))),
+        ("PyTorch version", printable(facts.get("torch") or setup.packages.get("torch", plan.torch))),
         ("Is debug build", "False"),
         ("CUDA used to build PyTorch", f"{cuda[1]}.{cuda[2]}" if cuda else _NONE),
         ("ROCM used to build PyTorch", hip[1] if hip else "N/A"),
@@ -81,7 +82,7 @@ def _intel(machine: Machine) -> Iterable[str]:
 
 
 def _libraries(setup: Setup) -> Iterable[str]:
-    for name, version in sorted(setup.environment.packages.items()):
+    for name, version in sorted(setup.packages.items()):
         if of_torch_family(name) or _BESIDE.fullmatch(name):
             yield f"[pip3] {name}=={printable(version)}"
     yield f"[conda] {_NONE}"

@@ -7,7 +7,7 @@ import tomllib
 from typing import Literal
 
 from assistant.export.pins import lock_text
-from assistant.export.setup import MARKER, Setup, without_path
+from assistant.export.setup import MARKER, Setup, verified, without_path
 from assistant.export.templates import toml_text
 from assistant.export.trust import check_values
 from assistant.i18n import _, say
@@ -43,12 +43,13 @@ class Config(Record, frozen=True, omit_defaults=False):
 
 def config_text(setup: Setup) -> str:
     """Write the setup as TOML."""
-    named = {"assistant": setup.version, "python": setup.report.facts.get("python"), "torch": setup.plan.torch}
+    environment, report = verified(setup)
+    named = {"assistant": setup.version, "python": report.facts.get("python"), "torch": setup.plan.torch}
     config = Config(
         versions={name: version for name, version in named.items() if version},
         plan=replace(setup.plan, wheel=None),
-        environment=without_path(setup.environment),
-        verification=setup.report,
+        environment=without_path(environment),
+        verification=report,
         machine=setup.machine,
         hashes=setup.hashes,
         locked=len(setup.hashes),

@@ -7,7 +7,7 @@ import shlex
 from pathlib import Path
 
 import assistant.runtime
-from assistant.export.setup import MARKER, Setup, without_path
+from assistant.export.setup import MARKER, Setup, verified, without_path
 from assistant.export.shells import powershell_quoted, variables
 from assistant.export.templates import filled, json_text
 from assistant.model.plan import Plan
@@ -20,7 +20,7 @@ from assistant.views import kernel_title
 def kernelspec_text(setup: Setup) -> str:
     """Write `kernel.json` for `jupyter kernelspec install --prefix ENV kernelspec`, naming no path of this machine."""
     # Jupyter fills in {resource_dir}: ENV/share/jupyter/kernels/NAME, four folders below ENV.
-    python = without_path(setup.environment).python
+    python = without_path(verified(setup)[0]).python
     spec = {
         "metadata": {"origin": MARKER, "debugger": True},
         "argv": [f"{{resource_dir}}/../../../../{python}", "-m", "ipykernel_launcher", "-f", "{connection_file}"],
@@ -33,7 +33,7 @@ def kernelspec_text(setup: Setup) -> str:
 
 def vscode_text(setup: Setup) -> str:
     """Write VS Code's settings; the home folder becomes `${userHome}`, VS Code's variable for it."""
-    python = re.sub("^~", "${userHome}", at_home(setup.environment.python))
+    python = re.sub("^~", "${userHome}", at_home(verified(setup)[0].python))
     settings = {"python.defaultInterpreterPath": python, "python.envFile": "${workspaceFolder}/.env"}
     return filled("settings.json", settings=settings)
 

@@ -22,11 +22,13 @@ from assistant.i18n import Message, _, render
 class Format:
     """One kind of export: `files` returns its texts by path below the export folder, `purpose` says what they are for.
 
-    `MARKER` stands at the beginning of each text. `files` raises `Unsuited` for a setup that cannot have the format.
+    `MARKER` stands at the beginning of each text. `files` raises `Unsuited` for a setup that cannot have the format:
+    with `installed`, for a plan that no environment was made from.
     """
 
     files: Callable[[Setup], dict[str, str]]
     purpose: Message
+    installed: bool = False
 
     @property
     def description(self) -> str:
@@ -34,14 +36,24 @@ class Format:
         return render(self.purpose)
 
 
-def _one(path: str, text: Callable[[Setup], str], purpose: Message) -> tuple[str, Format]:
-    return path, Format(lambda setup: {path: text(setup)}, purpose)
+def _one(path: str, text: Callable[[Setup], str], purpose: Message, *, installed: bool = False) -> tuple[str, Format]:
+    return path, Format(lambda setup: {path: text(setup)}, purpose, installed)
 
 
 FORMATS = dict(
     [
-        _one("assistant.toml", config_text, _("the whole setup, for `assistant apply` and `assistant check`")),
-        _one("report.md", report_text, _("what was found, chosen and verified, for people and bug reports")),
+        _one(
+            "assistant.toml",
+            config_text,
+            _("the whole setup, for `assistant apply` and `assistant check`"),
+            installed=True,
+        ),
+        _one(
+            "report.md",
+            report_text,
+            _("what was found, chosen and verified, for people and bug reports"),
+            installed=True,
+        ),
         _one(".env", dotenv_text, _("variables for bash, Docker and VS Code")),
         _one("env.ps1", powershell_text, _("variables for PowerShell")),
         _one("env.fish", fish_text, _("variables for fish")),
@@ -53,8 +65,13 @@ FORMATS = dict(
         _one("environment.yml", conda_text, _("an environment for conda and mamba")),
         _one("Dockerfile", dockerfile_text, _("a container that reaches the same device")),
         _one(".devcontainer/devcontainer.json", devcontainer_text, _("the same container in VS Code")),
-        _one("kernelspec/kernel.json", kernelspec_text, _("a Jupyter kernel that travels with the environment")),
-        _one(".vscode/settings.json", vscode_text, _("VS Code's interpreter and variables")),
+        _one(
+            "kernelspec/kernel.json",
+            kernelspec_text,
+            _("a Jupyter kernel that travels with the environment"),
+            installed=True,
+        ),
+        _one(".vscode/settings.json", vscode_text, _("VS Code's interpreter and variables"), installed=True),
         _one(".github/workflows/torch.yml", workflow_text, _("a GitHub job that installs and verifies")),
         _one("verify.py", verify_text, _("computes on the device and compares with the CPU")),
         _one("device.py", lambda _setup: runtime_text("device.py"), _("picks the device in your own code")),

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import re
 
-from assistant.export.pins import asked, pages, pins
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+from assistant.export.pins import asked, lines, pins
 from assistant.export.setup import MARKER, Setup, Unsuited
 from assistant.export.shells import variables
 from assistant.export.templates import filled, toml_text
@@ -25,7 +28,7 @@ _SYSTEMS = {"linux": "linux", "macos": "darwin", "windows": "win32"}
 
 def pyproject_text(setup: Setup) -> str:
     """Write a project for uv: torch's family tied to its own index, and locked for this kind of machine only."""
-    packages, index = asked(setup), setup.plan.index_url
+    packages, index = _wanted(setup), setup.plan.index_url
     machine = f"platform_machine == '{_uname(setup)}'"
     uv: dict[str, object] = {
         "environments": [f"sys_platform == '{_SYSTEMS[_os(setup)]}' and {machine}"],
@@ -38,7 +41,7 @@ def pyproject_text(setup: Setup) -> str:
         "name": "torch-project",
         "version": "0.1.0",
         "requires-python": f"=={_minor(setup)}.*",
-        "dependencies": [f"{name}=={version}" for name, version in packages.items()],
+        "dependencies": list(packages.values()),
     }
     return f"# {MARKER}: `uv sync` makes the environment.\n" + toml_text({"project": project, "tool": {"uv": uv}})
 
@@ -52,10 +55,13 @@ def pixi_text(setup: Setup) -> str:
             hint=_("Choose another format, such as requirements.txt."),
         )
     index = setup.plan.index_url
-    rows = {
-        name: {"version": f"=={version}", "index": index} if index and of_torch_family(name) else f"=={version}"
-        for name, version in asked(setup).items()
-    }
+    rows: dict[str, object] = {}
+    for name, line in _wanted(setup).items():
+        need = Requirement(line)
+        row: dict[str, object] = {"version": str(need.specifier) or "*"}
+        row |= {"extras": sorted(need.extras)} if need.extras else {}
+        row |= {"index": index} if index and of_torch_family(name) else {}
+        rows[name] = row if len(row) > 1 else row["version"]
     workspace = {
         "workspace": {"name": "torch-project", "channels": ["conda-forge"], "platforms": [platform]},
         "dependencies": {"python": f"{_minor(setup)}.*"},
@@ -67,11 +73,17 @@ def pixi_text(setup: Setup) -> str:
 
 def conda_text(setup: Setup) -> str:
     """Write an environment for conda and mamba: Python from conda-forge, the packages by pip, as installed."""
-    lines = [*pages(setup), *(pins(setup) or setup.plan.requirements)]
     name = f"torch-{setup.plan.variant}".replace("/", "-")
     package = "python-freethreading" if setup.plan.python.endswith("t") else "python"
     python = f"{package}={_minor(setup)}"
-    return filled("environment.yml", name=name, python=python, lines=lines, variables=variables(setup))
+    return filled("environment.yml", name=name, python=python, lines=lines(setup), variables=variables(setup))
+
+
+def _wanted(setup: Setup) -> dict[str, str]:
+    """Return the requirements by name: pinned to what is known of them, else as the plan has them."""
+    if setup.packages:
+        return {name: f"{name}=={version}" for name, version in asked(setup).items()}
+    return {canonicalize_name(Requirement(line).name): line for line in setup.plan.requirements}
 
 
 def _os(setup: Setup) -> str:

@@ -16,11 +16,11 @@ _POWERSHELL_QUOTES = re.compile(r"(['\u2018-\u201b])")
 
 
 def variables(setup: Setup) -> dict[str, str]:
-    """Return the plan's variables, `INFERENCE_DEVICE` (the device that was verified) and what keeps libraries quiet.
+    """Return the plan's variables, `INFERENCE_DEVICE` (`Setup.device`) and what keeps libraries quiet.
 
     Line breaks become spaces: no format of these has a way to write one.
     """
-    every = {**quiet(), **setup.plan.env, "INFERENCE_DEVICE": setup.report.device}
+    every = {**quiet(), **setup.plan.env, "INFERENCE_DEVICE": setup.device}
     return {name: " ".join(value.splitlines()) for name, value in sorted(every.items()) if _NAME.fullmatch(name)}
 
 

@@ -1,0 +1,153 @@
+"""Setup packages for PCs that are not here: those that get the same are one kind, and each kind has its own lock."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+from assistant.export import Kit, Setup, Without, commands, kit_bundle, kit_name, kit_zip, zipped
+from assistant.host.live import IN_BROWSER, LiveHost
+from assistant.host.process import CancelToken
+from assistant.i18n import Message, Text, _, sentences
+from assistant.install import Resolution, Sources, Tools, find_uv, resolve_for
+from assistant.model.errors import Cancelled, NothingFits, WorkFailed
+from assistant.model.machine import Machine
+from assistant.model.plan import Plan, Planning
+from assistant.model.record import Record, replace
+from assistant.plan import nothing_fits
+from assistant.views import rejection_reason
+
+_AT_ONCE = 4  # chosen: resolvers that run side by side; they wait for the network
+
+
+class Pc(Record, frozen=True):
+    """A PC, or several alike: what people call it, its facts, and its plan; `why` says why it has none."""
+
+    label: Text
+    machine: Machine
+    plan: Plan | None = None
+    why: Text = ""
+
+
+def pc(label: Text, machine: Machine, planning: Planning) -> Pc:
+    """Return a PC with the best of its plans, or with the reason for having none."""
+    why: Text = ""
+    if planning.choice is None:
+        why = rejection_reason(planning.rejected[0]) if planning.rejected else nothing_fits(planning).message
+    return Pc(label=label, machine=machine, plan=planning.choice, why=why)
+
+
+def here() -> Tools | None:
+    """Return the tools that resolve packages on this machine, as its user has set them; None in a browser."""
+    host = LiveHost()
+    return None if IN_BROWSER else Tools(host, Sources(host), lambda _event: None, CancelToken())
+
+
+def commands_for(machine: Machine, plan: Plan) -> tuple[tuple[str, ...], ...]:
+    """List the commands of an installation on a machine that is not here, by name and without resolving anything."""
+    return commands(Setup(machine=machine, plan=plan))
+
+
+def package_for(machine: Machine, plan: Plan, label: Text, tools: Tools | None = None) -> tuple[str, bytes]:
+    """Return the setup package of one kind of PC as a zip, with its file's name; see `packages_for`."""
+    (kit,) = _kits([Pc(label=label, machine=machine, plan=plan)], tools, _unheard)
+    return f"{kit.name}.zip", kit_zip(kit)
+
+
+def packages_for(
+    pcs: Sequence[Pc], tools: Tools | None = None, report: Callable[[Message], object] = lambda _text: None
+) -> dict[str, bytes]:
+    """Return a zip for each kind of PC by file name, and the page that shows which PC gets which.
+
+    With `tools`, every package is resolved here for the PC it is for, and locked; where that fails, or without, the
+    package says that it has no lock. `report` hears how far the work is. Raises `NothingFits` where no PC has a plan.
+    """
+    without = [Without(pc=one.label, why=one.why) for one in pcs if one.plan is None]
+    if len(without) == len(pcs):
+        raise NothingFits(
+            _("No PyTorch wheel fits any of these PCs."),
+            hint=sentences(one.why for one in without) if without else _("Choose at least one."),
+        )
+    return kit_bundle(_kits(pcs, tools, report), without)
+
+
+def in_one_zip(files: dict[str, bytes]) -> bytes:
+    """Put all packages and the page into one zip, as a browser downloads it."""
+    return zipped(files)
+
+
+def _unheard(_text: Message) -> None:
+    """Say nothing."""
+
+
+def _kits(pcs: Iterable[Pc], tools: Tools | None, report: Callable[[Message], object]) -> list[Kit]:
+    """Put the PCs that get the same together, and lock each kind's packages."""
+    kinds: dict[tuple[object, ...], list[Pc]] = {}
+    for one in pcs:
+        if one.plan:
+            kinds.setdefault(_kind(one.machine, one.plan), []).append(one)
+    groups = list(kinds.values())
+    done = 0
+
+    def kit(group: list[Pc]) -> Kit:
+        nonlocal done
+        made = _kit(group, tools)
+        done += 1
+        report(_("{done} of {total} kinds of PC are ready", done=done, total=len(groups)))
+        return made
+
+    report(_("Resolving the packages for {total} kinds of PC", total=len(groups)))
+    if tools is None:
+        return _named(list(map(kit, groups)))
+    find_uv()  # here and not in the threads: sysconfig, which it asks, is not ready for two at once in Python 3.11
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        return _named(list(pool.map(kit, groups)))
+
+
+def _kind(machine: Machine, plan: Plan) -> tuple[object, ...]:
+    """Return what two PCs have in common that get the same package."""
+    # A lock for glibc 2.28 also fits 2.39, but not the other way round.
+    release = machine.os_version if machine.os == "macos" else machine.glibc
+    system = (machine.os, bool(machine.wsl), machine.arch, machine.libc, release)
+    wanted = (plan.backend, plan.variant, plan.torch, plan.python, plan.index_url)
+    return (*system, *wanted, plan.requirements, tuple(sorted(plan.env.items())))
+
+
+def _kit(group: list[Pc], tools: Tools | None) -> Kit:
+    machine, plan = group[0].machine, group[0].plan
+    if plan is None:  # never: they are grouped by it
+        raise NothingFits(_("No PyTorch wheel fits."))
+    setup, unlocked = Setup(machine=machine, plan=plan), _("The packages were not resolved.")
+    if tools:
+        plan = replace(plan, index_url=tools.sources.index_url or plan.index_url)
+        try:
+            setup, unlocked = _locked(machine, plan, resolve_for(plan, machine, tools)), Message("")
+        except Cancelled:
+            raise
+        except WorkFailed as error:
+            setup, unlocked = Setup(machine=machine, plan=plan), sentences((error.message,))
+    pcs = tuple(dict.fromkeys(one.label for one in group))
+    return Kit(name=kit_name(setup), pcs=pcs, setup=setup, unlocked=unlocked)
+
+
+def _locked(machine: Machine, plan: Plan, resolution: Resolution) -> Setup:
+    """Return a setup with all that a resolver found; a lock that names files of this disk stays here."""
+    elsewhere = any(package.url.startswith("file:") for package in resolution.packages)
+    return Setup(
+        machine=machine,
+        plan=plan,
+        versions=resolution.versions,
+        lock="" if elsewhere else resolution.lock,
+        hashes={package.name: package.sha256 for package in resolution.packages if package.sha256},
+    )
+
+
+def _named(kits: list[Kit]) -> list[Kit]:
+    """Add numbers to names that are given twice."""
+    seen: dict[str, int] = {}
+    numbered = []
+    for kit in kits:
+        seen[kit.name] = seen.get(kit.name, 0) + 1
+        name = kit.name if seen[kit.name] == 1 else f"{kit.name}-{seen[kit.name]}"
+        numbered.append(replace(kit, name=name))
+    return numbered
