@@ -32,14 +32,14 @@ class Exhibit(Record, frozen=True):
 
 
 def exhibits() -> tuple[Exhibit, ...]:
-    """Detect every shipped machine and plan for it; sorted by label."""
+    """Detect every shipped machine and plan for it, once; labels, and so the order, are in the language in force."""
     found = [
         Exhibit(
             name=name,
             label=render(label(name)),
             origin=load(name).origin,
             machine=_machine(name),
-            planning=make_plans(_machine(name), load_catalog()),
+            planning=_planning(name),
         )
         for name in shipped()
     ]
@@ -49,6 +49,11 @@ def exhibits() -> tuple[Exhibit, ...]:
 @cache
 def _machine(name: str) -> Machine:
     return detect(ReplayHost(load(name))).machine
+
+
+@cache
+def _planning(name: str) -> Planning:
+    return make_plans(_machine(name), load_catalog())
 
 
 def fitting(shown: Iterable[Exhibit], *, vendor: str = "", os: str = "", text: str = "") -> list[Exhibit]:

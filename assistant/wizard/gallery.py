@@ -1,23 +1,31 @@
-"""The gallery: every recorded machine as a card, one of them in full, and what one changed fact does to its plan."""
+"""The gallery: every recorded machine as a card to choose; one opens in the wizard, several make a setup package."""
 
 from __future__ import annotations
 
+import threading
+import time
 from collections.abc import Callable
 
+import anywidget
 import ipywidgets as widgets
+import traitlets
 
-from assistant.i18n import Text, say, use_language
+from assistant.host.live import IN_BROWSER
+from assistant.i18n import LANGUAGES, Message, Text, language, render, say, use_language
 from assistant.markup import Markup, joined
 from assistant.model.errors import AssistantError
 from assistant.model.finding import Severity
 from assistant.model.plan import Plan, Planning
 from assistant.session.gallery import Exhibit, changed, exhibits, fitting
+from assistant.session.kits import here, in_one_zip, packages_for, pc
 from assistant.views import machine_rows, plan_title, rejection_reason
 from assistant.wizard import html, open_wizard
-from assistant.wizard.shared_widgets import STATIC, Drawing
+from assistant.wizard.shared_widgets import STATIC, Drawing, Foot, Head, make, show
 
 OSES = {"linux": "Linux", "windows": "Windows", "macos": "macOS", "wsl": "WSL"}
 VENDORS = {"nvidia": "NVIDIA", "amd": "AMD", "intel": "Intel", "apple": "Apple"}
+PACKAGES = "pytorch-packages.zip"
+NAMED = 3  # chosen: machines that are named beside the buttons before "and 5 more"
 
 
 def open_gallery(machine: str = "", *, language: str | None = None) -> Gallery:
@@ -26,103 +34,257 @@ def open_gallery(machine: str = "", *, language: str | None = None) -> Gallery:
     return Gallery(machine)
 
 
+class MachineCards(anywidget.AnyWidget):
+    """A card for each machine that is chosen by a press and given back by another; `chosen` holds keys in that order.
+
+    `cards` are {"key", "title", "chips", "text", "works"}; only those in `shown` are seen, `nothing` stands for none.
+    """
+
+    _esm = STATIC / "machines.js"
+
+    description = traitlets.Unicode().tag(sync=True)
+    cards: traitlets.List[dict[str, object]] = traitlets.List().tag(sync=True)
+    shown: traitlets.List[str] = traitlets.List(traitlets.Unicode()).tag(sync=True)
+    chosen: traitlets.List[str] = traitlets.List(traitlets.Unicode()).tag(sync=True)
+    nothing = traitlets.Unicode().tag(sync=True)
+
+
 class Gallery(widgets.VBox):  # type: ignore[misc]  # the library has no types
-    """Filters above, cards below, and one machine in full beside a fact to change."""
+    """Head and foot always in sight; between them one machine in full, filters, and the cards, or the wizard."""
 
     def __init__(self, machine: str = "") -> None:
         super().__init__()
-        self.add_class("ptsa-wizard")
+        for name in ("ptsa-wizard", "ptsa-guide"):
+            self.add_class(name)
         self._all = exhibits()
-        anything = (say("Any"), "")
-        nothing = (say("No GPU"), "none")
-        vendors = [anything, *((name, key) for key, name in VENDORS.items()), nothing]
-        self.vendor = widgets.Dropdown(options=vendors, description=say("Maker"))
-        self.os = widgets.Dropdown(
-            options=[anything, *((name, key) for key, name in OSES.items())], description=say("OS")
-        )
-        self.text = widgets.Text(description=say("Search"), placeholder="RX 6700", continuous_update=False)
-        self.machine = widgets.Dropdown(description=say("Machine"))
-        self.fact = widgets.Text(
-            description=say("Set a fact"), placeholder="nvidia_driver=580.95.05", continuous_update=False
-        )
-        self.open = widgets.Button(description=say("Open in the wizard"), button_style="primary")
-        self.look, self.head, self.detail, self.cards = (Drawing() for _number in range(4))
-        self.wizard = widgets.VBox()
-        self.look.value = html.style((STATIC / "wizard.css").read_text(encoding="utf-8"))
-        self.head.value = html.heading(
-            say("Recorded machines"), say("Choose one, change a fact, and see which PyTorch it gets.")
-        )
-        filters, choice = _row(self.vendor, self.os, self.text), _row(self.machine, self.fact, self.open)
-        self.children = (self.look, self.head, filters, choice, self.detail, self.cards, self.wizard)
+        self._looked_at = ""  # the machine that is shown in full
+        self._packed = b""
+        self._offer: tuple[object, ...] = ()
+        self.head, self.foot, self.cards = Head(languages=list(LANGUAGES.items())), Foot(), MachineCards()
+        self.detail, self.what_if = make(Drawing), make(Drawing)
+        self.fact = make(widgets.Text, placeholder="nvidia_driver=580.95.05", continuous_update=False)
+        self.vendor, self.os = make(widgets.Dropdown), make(widgets.Dropdown)
+        self.text = make(widgets.Text, placeholder="RX 6700", continuous_update=False)
+        self.filters = make(widgets.HBox, children=(self.vendor, self.os, self.text))
+        self.filters.add_class("ptsa-filters")
+        self.middle = make(widgets.VBox, children=(self.detail, self.fact, self.what_if, self.filters, self.cards))
+        for name in ("ptsa-middle", "ptsa-gallery-middle"):
+            self.middle.add_class(name)
+        self.wizard: widgets.Widget | None = None
+        self.children: tuple[widgets.Widget, ...] = (self.head, self.middle, self.foot)
+        self._draw()
+        if machine:
+            self.cards.chosen, self._looked_at = [machine], machine
+            self._draw()
         for control in (self.vendor, self.os, self.text):
             control.observe(_ignoring_change(self._filter), "value")
-        self.machine.observe(_ignoring_change(self._choose), "value")
-        self.fact.observe(_ignoring_change(self._draw), "value")
-        self.open.on_click(lambda _button: self._open())
-        self._filter()
-        if machine:
-            self.machine.value = machine
+        self.fact.observe(_ignoring_change(self._draw_detail), "value")
+        self.cards.observe(_ignoring_change(self._choose), "chosen")
+        self.head.on_msg(self._on_head)
+        self.foot.on_msg(self._on_foot)
 
     def __repr__(self) -> str:
         """Stay the same in every run: notebooks are compared by what their cells print."""
         return "Gallery()"
 
-    def _filter(self) -> None:
-        shown = fitting(self._all, vendor=self.vendor.value, os=self.os.value, text=self.text.value)
-        self.machine.options = [(exhibit.label, exhibit.name) for exhibit in shown]
-        self.cards.value = (
-            html.cards(map(_card, shown)) if shown else html.note(Severity.INFO, say("No recorded machine matches."))
-        )
+    def speak(self, code: str) -> None:
+        """Go on in another language; what was chosen and typed stays."""
+        use_language(code)
+        self._all = exhibits()
         self._draw()
 
-    def _choose(self) -> None:
-        self.fact.value = ""
-        self._draw()
+    def press(self, name: str) -> None:
+        """Do what a button of the foot says."""
+        chosen = [exhibit for name in self.cards.chosen for exhibit in self._all if exhibit.name == name]
+        if name == "none":
+            self.cards.chosen, self._looked_at = [], ""
+            self._draw()
+        elif name == "look" and chosen:
+            self.fact.value, self._looked_at = "", chosen[-1].name
+            self._draw()
+        elif name == "open" and chosen:
+            self._open(chosen[-1].name)
+        elif name == "package" and chosen:
+            self._packed = b""
+            if IN_BROWSER:
+                self.pack(chosen)
+            else:
+                threading.Thread(target=self.pack, args=(chosen,), daemon=True).start()
+
+    def pack(self, chosen: list[Exhibit]) -> None:
+        """Write the packages of machines, and offer them to be downloaded."""
+        since = time.time()
+
+        def tell(text: Message) -> None:
+            self._draw_foot(working=render(text), since=since)
+
+        try:
+            files = packages_for([pc(one.label, one.machine, one.planning) for one in chosen], here(), tell)
+        except AssistantError as error:
+            self._draw_foot(failed=html.failure(error.message, error.hint))
+        else:
+            self._packed = in_one_zip(files)
+            self.head.status = say("The package is ready.")
+            self._draw_foot()
 
     def _draw(self) -> None:
-        exhibit = next((item for item in self._all if item.name == self.machine.value), None)
-        self.open.disabled = exhibit is None
-        if exhibit is None:
-            self.detail.value = html.NOTHING
-            return
-        own = html.card(exhibit.label, html.table(machine_rows(exhibit.machine)) + _planned(exhibit.planning), "gpu")
-        self.detail.value = html.cards([own, self._with_fact(exhibit)])
+        """Write every word in the language in force."""
+        self.head.words = {
+            "title": say("Recorded machines"),
+            "language": say("Language"),
+            "gone": say(
+                "The kernel was restarted or has ended, so nothing here works any more. Run the cell above again."
+            ),
+        }
+        self.head.language = language()
+        self.vendor.description, self.os.description = say("Maker"), say("OS")
+        self.text.description, self.fact.description = say("Search"), say("Set a fact")
+        anything, nothing = (say("Any"), ""), (say("No GPU"), "none")
+        _offer(self.vendor, [anything, *((name, key) for key, name in VENDORS.items()), nothing])
+        _offer(self.os, [anything, *((name, key) for key, name in OSES.items())])
+        self.cards.description, self.cards.nothing = say("Machines"), say("No recorded machine matches.")
+        self.cards.cards = [_card(exhibit) for exhibit in self._all]
+        self._filter()
+        self._draw_detail()
+        self._draw_foot()
 
-    def _with_fact(self, exhibit: Exhibit) -> Markup:
-        """Draw the same machine with one fact changed; nothing while none is named."""
-        fact, _sign, value = self.fact.value.partition("=")
-        if not fact.strip():
-            return html.NOTHING
-        try:
-            machine, planning = changed(exhibit.name, fact.strip(), value.strip())
-        except AssistantError as error:
-            return html.note(Severity.WARNING, f"{error.message} {error.hint}")
-        title = say("{fact} = {value}: set by you.", fact=fact.strip(), value=value.strip())
-        return html.card(title, html.table(machine_rows(machine)) + _planned(planning), "next")
+    def _filter(self) -> None:
+        shown = fitting(self._all, vendor=self.vendor.value, os=self.os.value, text=self.text.value)
+        self.cards.shown = [exhibit.name for exhibit in shown]
 
-    def _open(self) -> None:
-        self.wizard.children = (open_wizard(self.machine.value),)
+    def _choose(self) -> None:
+        self._packed = b""
+        if self._looked_at not in self.cards.chosen:
+            self._looked_at = ""
+            self._draw_detail()
+        self._draw_foot()
+
+    def _draw_detail(self) -> None:
+        """Show the machine that is looked at, and what one changed fact does to its plan."""
+        exhibit = next((item for item in self._all if item.name == self._looked_at), None)
+        for part in (self.detail, self.fact, self.what_if):
+            show(part, visible=exhibit is not None)
+        self.detail.value = _in_full(exhibit) if exhibit else html.NOTHING
+        self.what_if.value = _with_fact(exhibit, self.fact.value) if exhibit else html.NOTHING
+        self.head.view = self._looked_at
+
+    def _draw_foot(self, *, working: str = "", since: float = 0.0, failed: Markup = html.NOTHING) -> None:
+        """Offer what can be done with the machines that are chosen."""
+        names = [exhibit.label for key in self.cards.chosen for exhibit in self._all if exhibit.name == key]
+        with self.foot.hold_sync():
+            self.foot.words = {"progress": say("Progress"), "elapsed": say("{time} so far")}
+            self.foot.buttons = [(name, words, able and not working) for name, words, able in _buttons(len(names))]
+            self.foot.note = failed or html.inline(_note(names))
+            if self._packed:
+                self.foot.note = html.fetch(PACKAGES, "package")
+            self.foot.send_progress(
+                {"running": bool(working), "share": 0, "known": False, "text": working, "since": since}, ""
+            )
+        if working:
+            self.head.status = working
+        if self._offer != tuple(self.foot.buttons):
+            self._offer, self.foot.offer = tuple(self.foot.buttons), self.foot.offer + 1
+
+    def _open(self, name: str) -> None:
+        """Put the wizard in the place of the cards; the head leads back."""
+        self.wizard = open_wizard(name)
+        self.add_class("ptsa-gallery-opened")
+        self.head.links = [("machines", say("Back to the machines"))]
+        self.children = (self.head, self.wizard)
+        self.head.view = "wizard"
+
+    def _back(self) -> None:
+        self.remove_class("ptsa-gallery-opened")
+        self.head.links = []
+        self.children = (self.head, self.middle, self.foot)
+        self.speak(language())
+
+    def _on_head(self, _widget: object, content: object, _buffers: object) -> None:
+        message = content if isinstance(content, dict) else {}
+        if message.get("language") in LANGUAGES:
+            self.speak(str(message["language"]))
+        if message.get("page") == "machines":
+            self._back()
+        if message.get("file") == "package" and self._packed:
+            self.head.send({**message, "name": PACKAGES}, buffers=[self._packed])
+
+    def _on_foot(self, _widget: object, content: object, _buffers: object) -> None:
+        message = content if isinstance(content, dict) else {}
+        if message.get("offer") in (None, self.foot.offer):
+            self.press(_main(len(self.cards.chosen)) if message.get("press") == "main" else str(message.get("press")))
 
 
-def _row(*controls: widgets.Widget) -> widgets.HBox:
-    """Put controls side by side as far as there is room, the rest below."""
-    for control in controls:
-        control.layout.width, control.layout.flex = "auto", "none" if control.has_trait("button_style") else "1 1 18rem"
-    return widgets.HBox(controls, layout=widgets.Layout(flex_flow="row wrap", grid_gap="0 1.5rem"))
+def _main(chosen: int) -> str:
+    """Name what the main button does: one machine is opened, several make a package."""
+    return "open" if chosen <= 1 else "package"
+
+
+def _buttons(chosen: int) -> list[tuple[str, str, bool]]:
+    """Return the foot's buttons (name, words, whether it can be pressed) for a number of chosen machines."""
+    if chosen <= 1:
+        words = [("main", say("Open in the wizard"), bool(chosen))]
+        more = [("look", say("Show it in full"), True), ("package", say("Package for such PCs"), not IN_BROWSER)]
+    else:
+        words, more = [("main", say("Package for these PCs"), not IN_BROWSER)], []
+    return [*words, *more, ("none", say("Choose none"), True)] if chosen else words
+
+
+def _note(names: list[str]) -> Text:
+    """Say which machines are chosen, or how that is done."""
+    if not names:
+        return say("Press a card to choose that machine. Several make one setup package, as for a class.")
+    if IN_BROWSER and len(names) > 1:
+        return say(
+            "This page runs in your browser, where no package can be written. On your own machine, get the project."
+        )
+    shown, rest = ", ".join(names[:NAMED]), len(names) - NAMED
+    return say("{names} and {count} more", names=shown, count=rest) if rest > 0 else shown
+
+
+def _offer(menu: widgets.Dropdown, options: list[tuple[str, str]]) -> None:
+    """Give a menu its words, and keep what was chosen in it."""
+    chosen = menu.value or ""
+    menu.options, menu.value = options, chosen
 
 
 def _ignoring_change(draw: Callable[[], None]) -> Callable[[object], None]:
     return lambda _change: draw()
 
 
-def _card(exhibit: Exhibit) -> Markup:
+def _card(exhibit: Exhibit) -> dict[str, object]:
     gpus = [gpu.label for gpu in exhibit.machine.gpus] or [say("no GPU")]
     origin = say("recorded") if exhibit.origin == "recorded" else say("composed")
     choice = exhibit.planning.choice
-    gets: Text = plan_title(choice) if choice else say("No PyTorch wheel fits.")
-    return html.card(
-        exhibit.label, html.chips([*dict.fromkeys(gpus), origin]) + html.paragraph(gets, "ok" if choice else "no")
+    return {
+        "key": exhibit.name,
+        "title": exhibit.label,
+        "chips": [*dict.fromkeys(gpus), origin],
+        "text": render(plan_title(choice)) if choice else say("No PyTorch wheel fits."),
+        "works": choice is not None,
+    }
+
+
+def _in_full(exhibit: Exhibit) -> Markup:
+    """Draw a machine with its facts and its plan."""
+    facts = html.card(say("Facts"), html.table(machine_rows(exhibit.machine)), "gpu")
+    plan = html.card(say("What it gets"), _planned(exhibit.planning), "next")
+    return html.heading(exhibit.label, say("Change a fact to see what that does to the plan.")) + html.cards(
+        [facts, plan]
     )
+
+
+def _with_fact(exhibit: Exhibit, typed: str) -> Markup:
+    """Draw the same machine with one fact changed; nothing while none is named."""
+    fact, _sign, value = typed.partition("=")
+    if not fact.strip():
+        return html.NOTHING
+    try:
+        machine, planning = changed(exhibit.name, fact.strip(), value.strip())
+    except AssistantError as error:
+        return html.note(Severity.WARNING, f"{error.message} {error.hint}")
+    title = say("{fact} = {value}: set by you.", fact=fact.strip(), value=value.strip())
+    facts = html.card(title, html.table(machine_rows(machine)), "gpu")
+    return html.cards([facts, html.card(say("What it gets then"), _planned(planning), "next")])
 
 
 def _planned(planning: Planning) -> Markup:

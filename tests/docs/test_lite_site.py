@@ -26,7 +26,7 @@ LOADED = """
 import json, sys
 from assistant.wizard.gallery import open_gallery
 gallery = open_gallery("linux-arch-rx9070xt")
-gallery.open.click()
+gallery.press("open")
 print(json.dumps(sorted({name.partition(".")[0] for name in sys.modules})))
 """
 

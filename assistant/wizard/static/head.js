@@ -44,13 +44,13 @@ function offer_files(root, model) {
   const view = Math.random().toString(36).slice(2);
   const asked = (event) => {
     const link = event.target.closest?.("a[data-file]");
-    if (!link) return;
+    if (link?.closest(".ptsa-wizard") !== root) return; // a wizard within another frame answers for itself
     event.preventDefault();
     event.stopPropagation();
     model.send({ file: link.dataset.file, view });
   };
   const opened = ({ target }) => {
-    if (target.open && target.dataset.file) model.send({ file: target.dataset.file, view, read: true });
+    if (target.open && target.dataset.file && target.closest(".ptsa-wizard") === root) model.send({ file: target.dataset.file, view, read: true });
   };
   root.addEventListener("click", asked, true);
   root.addEventListener("toggle", opened, true);
@@ -74,7 +74,7 @@ function save(_root, { name }, buffers) {
 function offer_copies(root, model) {
   root.addEventListener("click", async (event) => {
     const button = event.target.closest?.("[data-copy]");
-    if (!button) return;
+    if (button?.closest(".ptsa-wizard") !== root) return;
     const done = await copied(button.dataset.copy, root);
     const place = button.querySelector(".ptsa-chip-lead") ?? button;
     const before = place.dataset.words ?? place.textContent;
