@@ -76,6 +76,18 @@ class Cell(Record, frozen=True):
     plan: Plan | None = None
 
 
+Standing = Literal["works", "gaps", "none"]
+
+
+def standing(cell: Cell) -> Standing:
+    """Judge a cell with a plan: the GPU works, works with the gaps that its backend is known for, or is not used."""
+    backend = cell.plan.backend if cell.plan else Backend.CPU
+    if backend is Backend.CPU and cell.family.vendor:
+        return "none"
+    states = {known.state for known in _tables().workloads.rows if known.backend is backend}
+    return "gaps" if states & {"gaps", "experimental"} else "works"
+
+
 @cache
 def _tables() -> SupportTables:
     return read_tables("support", SupportTables)

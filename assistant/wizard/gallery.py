@@ -180,10 +180,10 @@ class Gallery(widgets.VBox):  # type: ignore[misc]  # the library has no types
             self.foot.send_progress(
                 {"running": bool(working), "share": 0, "known": False, "text": working, "since": since}, ""
             )
+            if self._offer != (names, self.foot.buttons):
+                self._offer, self.foot.offer = (names, self.foot.buttons), self.foot.offer + 1
         if working:
             self.head.status = working
-        if self._offer != tuple(self.foot.buttons):
-            self._offer, self.foot.offer = tuple(self.foot.buttons), self.foot.offer + 1
 
     def _open(self, name: str) -> None:
         """Put the wizard in the place of the cards; the head leads back."""

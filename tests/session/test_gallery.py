@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from xml.etree import ElementTree as ET
 
 import pytest
@@ -12,7 +13,7 @@ from assistant.machines import shipped
 from assistant.model.errors import BadInput
 from assistant.model.plan import Backend
 from assistant.session.gallery import changed, exhibits, fitting
-from assistant.session.support import SYSTEMS, WORKLOADS, matrix, workloads
+from assistant.session.support import SYSTEMS, WORKLOADS, matrix, standing, workloads
 from assistant.wizard.gallery import open_gallery
 from assistant.wizard.support import draw_support, draw_workloads
 
@@ -130,16 +131,37 @@ def test_every_workload_on_every_backend_has_a_state_with_its_source():
 
 
 @pytest.mark.parametrize("language", ["en", "zh_CN"])
-def test_the_pictures_name_what_they_show(language):
-    """Words, not colours alone, tell the backends and the states, in both languages."""
-    support, known = draw_support(language), draw_workloads(language)
-    assert any(field and "CUDA" in field[0] for _name, fields in support.rows for field in fields)
-    assert len({field[0] for _name, fields in known.rows for field in fields if field}) == 4
-    for drawn in (support, known):
-        table = ET.fromstring(drawn._repr_html_())  # noqa: S314 - our own text
-        assert table.find("caption").text == repr(drawn)
-        assert {len(row) for row in table.iter("tr")} == {len(drawn.columns) + 1}
-        coloured = [cell for cell in table.iter("td") if "background" in cell.get("style", "")]
-        assert coloured
-        assert all(cell.text for cell in coloured)
+def test_the_tables_name_what_they_show(language):
+    """A sign and a word tell how well it works, the backend is text, and a legend explains; in either language."""
+    for drawn, words in ((draw_support(language), 3), (draw_workloads(language), 4)):
+        page = ET.fromstring(drawn._repr_html_())  # noqa: S314 - our own text
+        own, other = page.find("table"), page.find("details/table")
+        assert own.find("caption").text == repr(drawn)
+        assert other.find("caption").text != repr(drawn)
+        assert page.find("details").get("lang") == ("zh-CN" if language == "en" else "en")
+        assert len({len(row) for row in own.iter("tr")}) == 1
+        badges = [badge for badge in own.iter("span") if "background" in badge.get("style", "")]
+        told = {"".join(badge.itertext()) for badge in badges}
+        assert len(told) == words
+        legend = {"".join(badge.itertext()) for badge in page.find("ul").iter("span") if badge.get("style")}
+        assert told == legend
+        assert all(contrast_with_white(badge.get("style")) >= 4.5 for badge in badges)
+    cells = ["".join(cell.itertext()) for cell in ET.fromstring(draw_support(language)._repr_html_()).iter("td")]  # noqa: S314
+    assert any("ROCM" in cell.upper() for cell in cells)
     use_language("en")
+
+
+def contrast_with_white(style):
+    """Give the contrast of white words on the background of a style, as WCAG 2 defines it."""
+    red, green, blue = (int(part, 16) / 255 for part in re.search(r"background-color: #(..)(..)(..)", style).groups())
+    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in (red, green, blue)]
+    return 1.05 / (sum(share * part for share, part in zip((0.2126, 0.7152, 0.0722), linear, strict=True)) + 0.05)
+
+
+def test_no_backend_looks_like_an_alarm():
+    """How a cell looks follows from how well it works: ROCm and CUDA look the same where both work."""
+    cells = {(cell.family.family, cell.system): standing(cell) for cell in matrix() if cell.plan}
+    assert cells["RDNA 3", "linux"] == cells["Ada", "linux"] == "works"
+    assert cells["RDNA 2", "wsl"] == "gaps"
+    assert cells["Kepler", "linux"] == "none"
+    assert cells["no GPU", "linux"] == "works"

@@ -1,0 +1,169 @@
+"""The gallery as a visitor uses it: cards chosen by keyboard, a package for a class, the wizard in their place."""
+
+from __future__ import annotations
+
+import io
+import os
+import zipfile
+from collections.abc import Callable
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from guided import run_first_cell
+from playwright.sync_api import Locator, Page, expect
+
+from assistant.machines import shipped
+
+THEMES = ("JupyterLab Light", "JupyterLab Dark", "JupyterLab Dark High Contrast")
+RULES = {"runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]}
+PACKAGE_MS = 180_000  # every index is asked, and those that cannot be reached are asked again
+
+
+@pytest.fixture
+def gallery(page: Page, open_notebook: Callable[[str], Page]) -> Locator:
+    """Show the gallery in a small laptop's window."""
+    page.set_viewport_size({"width": 1280, "height": 800})
+    shown = run_first_cell(open_notebook("gallery.ipynb"))
+    expect(cards(shown)).to_have_count(len(shipped()))
+    return shown
+
+
+def cards(gallery: Locator) -> Locator:
+    """Find the cards that are seen."""
+    return gallery.locator(".ptsa-machine-card:visible")
+
+
+def chosen(gallery: Locator) -> list[str]:
+    """Name the cards that are chosen."""
+    return gallery.locator(".ptsa-machine-card[aria-pressed=true] .ptsa-machine-name").all_inner_texts()
+
+
+def test_three_machines_are_chosen_by_keyboard_and_their_package_is_downloaded(gallery: Locator) -> None:
+    """Tab, arrows, Space and Enter are enough; the zip holds a page and one zip for each kind of PC."""
+    press = gallery.page.keyboard.press
+    gallery.get_by_label("Search").focus()
+    for key in ("Tab", "Space", "ArrowRight", "Space", "ArrowLeft", "ArrowRight", "End", "Space"):
+        press(key)
+    names = chosen(gallery)
+    assert names == [cards(gallery).nth(place).locator(".ptsa-machine-name").inner_text() for place in (0, 1, -1)]
+    button = gallery.get_by_role("button", name="Package for these PCs")
+    expect(button).to_be_in_viewport()
+    press("Tab")
+    expect(button).to_be_focused()
+    press("Enter")
+    link = gallery.get_by_role("link", name="Download pytorch-packages.zip")
+    expect(link).to_be_visible(timeout=PACKAGE_MS)
+    expect(link).to_be_in_viewport()
+    link.focus()
+    with gallery.page.expect_download() as waiting:
+        press("Enter")
+    packed = zipfile.ZipFile(waiting.value.path())
+    page = packed.read("index.html").decode()
+    assert all(name in page for name in names)
+    kinds = [name for name in packed.namelist() if name.endswith(".zip")]
+    assert kinds
+    for kind in kinds:
+        assert kind in page
+        inside = zipfile.ZipFile(io.BytesIO(packed.read(kind))).namelist()
+        assert {"README.md", "requirements.txt", "verify.py"} <= set(inside)
+        assert {"install.sh", "install.ps1"} & set(inside)
+
+
+def test_the_wizard_opens_in_sight_and_takes_the_focus(gallery: Locator) -> None:
+    """What was pressed is answered where one looks: the wizard stands in the place of the cards, with the way back."""
+    page = gallery.page
+    gallery.get_by_label("Search").fill("RX 6700 XT")
+    gallery.get_by_label("Search").press("Enter")
+    expect(cards(gallery)).to_have_count(1)
+    cards(gallery).first.click()
+    gallery.get_by_role("button", name="Open in the wizard").click()
+    wizard = page.locator(".ptsa-wizard .ptsa-wizard")
+    expect(wizard.get_by_text("Simulation of Arch Linux")).to_be_in_viewport()
+    expect(wizard.locator(".ptsa-heading")).to_be_focused()
+    expect(wizard.locator(".ptsa-heading")).to_be_in_viewport()
+    expect(wizard.locator(".ptsa-foot button").first).to_be_in_viewport()
+    expect(gallery.get_by_label("Language").locator("visible=true")).to_have_count(1)
+    page.get_by_role("button", name="Back to the machines").click()
+    expect(cards(gallery)).to_have_count(1)
+    assert len(chosen(gallery)) == 1
+
+
+def test_a_machine_in_full_takes_the_focus_and_one_fact_changes_its_plan(gallery: Locator) -> None:
+    """It stands above the cards, in sight; the plan with the fact stands beside what it was."""
+    gallery.get_by_label("Search").fill("5070")
+    gallery.get_by_label("Search").press("Enter")
+    expect(cards(gallery)).to_have_count(1)
+    cards(gallery).first.click()
+    gallery.get_by_role("button", name="Show it in full").click()
+    heading = gallery.locator(".ptsa-heading")
+    expect(heading).to_be_focused()
+    expect(heading).to_be_in_viewport()
+    fact = gallery.get_by_label("Set a fact")
+    fact.fill("nvidia_driver=580.95.05")
+    fact.press("Enter")
+    expect(gallery.get_by_text("cu130").first).to_be_visible()
+
+
+def test_the_language_is_chosen_on_the_page(gallery: Locator) -> None:
+    """Every word changes; what was chosen stays."""
+    cards(gallery).first.click()
+    gallery.get_by_label("Language").select_option("zh_CN")
+    expect(gallery.get_by_label("搜索")).to_be_visible()
+    expect(gallery.get_by_label("Search")).to_have_count(0)
+    assert len(chosen(gallery)) == 1
+    gallery.locator("select").first.select_option("en")
+    expect(gallery.get_by_label("Search")).to_be_visible()
+
+
+def wear(page: Page, theme: str) -> None:
+    """Put a theme on JupyterLab and wait until it is there."""
+    page.evaluate("theme => window.jupyterapp.commands.execute('apputils:change-theme', { theme })", theme)
+    page.wait_for_function("theme => document.body.dataset.jpThemeName === theme", arg=theme)
+    page.locator("#jupyterlab-splash").wait_for(state="detached")  # a curtain while the style sheet loads
+
+
+def violations(page: Page, place: str) -> list[str]:
+    """List what axe has against a part of the page."""
+    found = Axe().run(page, place, RULES).response["violations"]
+    return [f"{rule['id']}: {node['html'][:120]}: {node['failureSummary']}" for rule in found for node in rule["nodes"]]
+
+
+def test_axe_finds_nothing_in_the_gallery(gallery: Locator) -> None:
+    """Cards, one machine in full, the foot: no violation of WCAG 2.2 AA in any theme."""
+    page = gallery.page
+    page.add_style_tag(content="body { height: 100vh }")  # axe takes a body of no height, as JupyterLab's, for hidden
+    cards(gallery).nth(3).click()
+    found = []
+    try:
+        for theme in THEMES:
+            wear(page, theme)
+            found += [f"{theme}: {line}" for line in violations(page, ".ptsa-wizard")]
+            if os.environ.get("SHOT"): page.screenshot(path=f"/tmp/cls/g-{theme.split()[-1]}.png")
+        gallery.get_by_role("button", name="Show it in full").click()
+        expect(gallery.locator(".ptsa-heading")).to_be_focused()
+        found += violations(page, ".ptsa-wizard")
+        if os.environ.get("SHOT"): page.screenshot(path="/tmp/cls/g-full.png")
+    finally:
+        wear(page, THEMES[0])  # JupyterLab remembers it
+    assert found == []
+
+
+def test_the_matrix_is_read_in_every_theme(page: Page, open_notebook: Callable[[str], Page]) -> None:
+    """Every word of the tables has enough contrast on light and dark ground; Chinese is one press away."""
+    page.set_viewport_size({"width": 1280, "height": 1600})
+    shown = open_notebook("support_matrix.ipynb")
+    page.add_style_tag(content="body { height: 100vh }")
+    table = shown.locator(".jp-RenderedHTMLCommon table").first
+    expect(table.get_by_text("works, with gaps").first).to_be_visible()
+    expect(table.get_by_text("HIP")).to_have_count(0)
+    try:
+        for theme in THEMES:
+            wear(page, theme)
+            if os.environ.get("SHOT"): page.screenshot(path=f"/tmp/cls/m-{theme.split()[-1]}.png")
+            rules = {"runOnly": {"type": "rule", "values": ["color-contrast"]}}
+            found = Axe().run(page, ".jp-OutputArea .jp-RenderedHTMLCommon", rules).response["violations"]
+            assert found == []
+    finally:
+        wear(page, THEMES[0])
+    shown.get_by_text("简体中文", exact=True).first.click()
+    expect(shown.get_by_text("各类 GPU 在每种系统上的最佳方案").or_(shown.locator("details[open] caption")).first).to_be_visible()
