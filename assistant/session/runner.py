@@ -6,6 +6,7 @@ import asyncio
 import threading
 import time
 from collections.abc import Callable
+from contextvars import copy_context
 from typing import Protocol
 
 from assistant.model.event import Event, Sink
@@ -47,11 +48,16 @@ class LoopRunner:
 
 
 class ThreadRunner:
-    """Runs the job on a daemon thread; events are delivered in batches, so that they cannot flood the front end."""
+    """Runs the job on a daemon thread; events are delivered in batches, so that they cannot flood the front end.
+
+    Its threads get a copy of the caller's context: there ipykernel keeps which message it answers, and 7.0 lets nobody
+    send a widget's change without (`Kernel.get_parent` in ipykernel/kernelbase.py; ipython/ipykernel#1451 mended 7.1).
+    """
 
     def start(self, job: Job, deliver: Deliver, end: End = nothing) -> None:
         """Start both threads and return."""
-        threading.Thread(target=self._work, args=(job, deliver, end), daemon=True, name="assistant-job").start()
+        work = (self._work, job, deliver, end)
+        threading.Thread(target=copy_context().run, args=work, daemon=True, name="assistant-job").start()
 
     def _work(self, job: Job, deliver: Deliver, end: End) -> None:
         time.sleep(YIELD_SECONDS)
@@ -67,6 +73,7 @@ class ThreadRunner:
 class _Pump(threading.Thread):
     def __init__(self, deliver: Deliver) -> None:
         super().__init__(daemon=True, name="assistant-pump")
+        self._context = copy_context()
         self._deliver = deliver
         self._gathered: list[Event] = []
         self._lock = threading.Lock()
@@ -80,7 +87,7 @@ class _Pump(threading.Thread):
     def run(self) -> None:
         """Deliver until stopped."""
         while not self._over.wait(PUMP_SECONDS):
-            self._flush()
+            self._context.run(self._flush)
 
     def stop(self) -> None:
         """Deliver the rest and end."""

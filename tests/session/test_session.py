@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from contextvars import ContextVar
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from assistant.host.base import Answer, Host
 from assistant.host.recording import ReplayHost
 from assistant.install import Sources
 from assistant.machines import load
-from assistant.model.event import Event, LogLine, Step
+from assistant.model.event import Event, LogLine, Sink, Step
 from assistant.model.plan import Backend, Request
 from assistant.session.actions import Simulate, Wish
 from assistant.session.runner import InlineRunner, Runner, ThreadRunner
@@ -132,6 +133,28 @@ class Deaf(ReplayHost):
         """Wait, then answer."""
         self.may.wait(30)
         return super().ask(kind, *arguments)
+
+
+def test_a_job_knows_what_its_caller_knew() -> None:
+    """Job and delivery see the caller's context variables; without them ipykernel 7.0 sends nothing to the browser."""
+    answered: ContextVar[str] = ContextVar("answered")
+    answered.set("the message")
+    seen: list[str] = []
+    delivered, over = threading.Event(), threading.Event()
+
+    def job(emit: Sink) -> None:
+        seen.append(answered.get())
+        emit(LogLine(step=Step.INSTALL, text="1"))
+        delivered.wait(10)
+        over.set()
+
+    def deliver(_events: tuple[Event, ...]) -> None:
+        seen.append(answered.get())
+        delivered.set()
+
+    ThreadRunner().start(job, deliver)
+    assert over.wait(10)
+    assert seen == ["the message"] * 2
 
 
 def test_a_look_that_hangs_is_cancelled_at_once_and_its_answer_is_not_heard() -> None:
