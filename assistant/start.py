@@ -2,7 +2,7 @@
 
 Uses only the standard library. It installs the extra of the project that the command needs; an environment that holds
 more serves, too. A finished environment is never changed: a changed pyproject.toml, another Python or another folder
-gets a new one, and the old one is removed once the new one is finished.
+gets a new one, and so does another file of which it holds a copy; the old one is removed once the new one is finished.
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ from assistant.privacy import Lines
 
 ROOT = Path(__file__).resolve().parent.parent
 PROJECT = ROOT / "pyproject.toml"
+COPIED = ("labextension/**/*.*", "notebooks/setup.ipynb")  # even an editable installation holds copies of these
 HOME = ROOT / ".assistant"
 LOG = HOME / "start.log"
 TAIL_LINES = 12
@@ -89,9 +90,10 @@ def _as_typed(words: Sequence[str]) -> str:
 
 
 def _folder(kind: str) -> Path:
-    """Return the folder of the environment, named after Python, this folder, pyproject.toml and the kind."""
+    """Return the folder of the environment, named after Python, this folder, what is installed and the kind."""
     interpreter = _digest(f"{sys.version} {sys.base_prefix} {ROOT}".encode())
-    project = _digest(PROJECT.read_bytes())
+    copied = (path for pattern in COPIED for path in sorted(ROOT.glob(pattern)))
+    project = _digest(b"".join(path.read_bytes() for path in (PROJECT, *copied)))
     version = f"python{sys.version_info[0]}.{sys.version_info[1]}"
     return HOME / f"{version}-{interpreter}-{project}-{kind}"
 

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
+import time
 from pathlib import Path
 
+import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from assistant.host.live import LiveHost
@@ -91,6 +94,16 @@ def notebook_for(kernel: str) -> dict[str, object]:
     notebook = json.loads((ROOT / "notebooks" / "setup.ipynb").read_text(encoding="utf-8"))
     notebook["metadata"]["kernelspec"] = {"name": kernel, "display_name": kernel, "language": "python"}
     return notebook
+
+
+def printed_address(child: subprocess.Popen[bytes], log: Path) -> str:
+    """Wait for the address, token included, that a server prints into its log."""
+    deadline = time.monotonic() + 90
+    while time.monotonic() < deadline and child.poll() is None:
+        if found := re.search(r"http://127\S+token=\w+", log.read_text(errors="replace")):
+            return found[0]
+        time.sleep(0.2)
+    pytest.fail("no address was printed:\n" + log.read_text(errors="replace"), pytrace=False)
 
 
 def jupyter_environment(state: Path) -> dict[str, str]:

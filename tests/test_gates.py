@@ -361,7 +361,7 @@ def test_conda_and_binder_agree_with_the_project():
 # Packages whose modules have another name.
 MODULES_OF = {"nvidia-ml-py": "pynvml", "protobuf": "google"}
 # What a person or an environment other than the assistant's own brings, and is imported only where it is found.
-ELSEWHERE = {"torch", "torch_directml", "onnxruntime", "voila", "babel"}
+ELSEWHERE = {"torch", "torch_directml", "onnxruntime", "babel"}
 # Programs for other environments, files that users copy, and what the translations are made with.
 NOT_OURS = ("install/programs/", "labs/programs/", "runtime/", "locale/")
 # Rooms whose modules only run where an extra is installed; a module of any other room may import the core alone.

@@ -21,7 +21,7 @@ from assistant.i18n import _
 from assistant.model.errors import WorkFailed
 
 NAME = "torch-setup-assistant"
-SMALLEST_FIRST = ("onnx", "lab", "app")
+SMALLEST_FIRST = ("onnx", "lab")
 _MODULES = {"google": "protobuf"}  # modules with another name than their package
 
 

@@ -288,12 +288,12 @@ def start_detached(argv: Sequence[str | Path]) -> None:
     threading.Thread(target=child.wait, daemon=True).start()  # or it would stay as a zombie
 
 
-def become(argv: Sequence[str | Path]) -> NoReturn:
-    """Replace this process by another program; on Windows, run it and exit with its status."""
+def become(argv: Sequence[str | Path], environment: Mapping[str, str] | None = None) -> NoReturn:
+    """Replace this process by another program, with more variables; on Windows, run it and exit with its status."""
     words = [str(part) for part in argv]
     if sys.platform == "win32":
-        sys.exit(subprocess.call(words, env=for_child()))
-    os.execve(words[0], words, for_child())  # noqa: S606 - an argument list, no shell
+        sys.exit(subprocess.call(words, env=for_child(environment)))
+    os.execve(words[0], words, for_child(environment))  # noqa: S606 - an argument list, no shell
 
 
 def is_root() -> bool:

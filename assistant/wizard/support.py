@@ -81,10 +81,7 @@ def _support() -> Markup:
 def _workloads() -> Markup:
     known = workloads()
     titles = [say("Language model"), say("Speech (text to mel)"), say("Vocoder"), say("Fine-tuning")]
-    rows = [
-        (backend.title, [_state(known.get((backend, workload))) for workload in WORKLOADS])
-        for backend in Backend
-    ]
+    rows = [(backend.title, [_state(known.get((backend, workload))) for workload in WORKLOADS]) for backend in Backend]
     return _table(titles, rows)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import secrets
 import shutil
@@ -88,7 +87,7 @@ def browser(browser_path: Path) -> Iterator[Browser]:
 
 @pytest.fixture(scope="session")
 def jupyter_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """Serve a copy of the notebooks from this environment's JupyterLab, with all its state in a temporary folder."""
+    """Serve copies of the notebooks as `assistant lab` does, with all state in a temporary folder."""
     with _running("lab", tmp_path_factory.mktemp("jupyter")) as server:
         yield server
 
@@ -109,8 +108,8 @@ def _running(app: str, state: Path) -> Iterator[Server]:
         root_dir=state / "notebooks",
         state_dir=state,
     )
-    shutil.copytree(ROOT / "notebooks", server.root_dir)
-    _keep_quiet(state / "settings")
+    if app == "notebook":  # the product itself puts copies there
+        shutil.copytree(ROOT / "notebooks", server.root_dir)
     log = state / "server.log"
     with log.open("wb") as output:
         child = subprocess.Popen(
@@ -196,25 +195,21 @@ def _free_port() -> int:
         return found.getsockname()[1]
 
 
-def _keep_quiet(settings: Path) -> None:
-    """Answer beforehand what JupyterLab would ask a new user in a dialog."""
-    file = settings / "@jupyterlab" / "apputils-extension" / "notification.jupyterlab-settings"
-    file.parent.mkdir(parents=True)
-    file.write_text(json.dumps({"fetchNews": "false", "checkForUpdates": False}))
-
-
 def _command(app: str, server: Server) -> list[str]:
     options = {
         "ServerApp.ip": "127.0.0.1",
         "ServerApp.port": server.url.rpartition(":")[2],
         "ServerApp.port_retries": "0",
-        "ServerApp.root_dir": str(server.root_dir),
         "ServerApp.open_browser": "False",
         "ServerApp.allow_root": "True",
         "IdentityProvider.token": server.token,
         {"lab": "LabApp", "notebook": "JupyterNotebookApp"}[app] + ".expose_app_in_browser": "True",
     }
-    return [sys.executable, "-m", "jupyter", app, *(f"--{name}={value}" for name, value in options.items())]
+    command = {
+        "lab": ["assistant", "lab", f"--folder={server.root_dir}"],
+        "notebook": ["jupyter", "notebook", f"--notebook-dir={server.root_dir}"],
+    }
+    return [sys.executable, "-m", *command[app], *(f"--{name}={value}" for name, value in options.items())]
 
 
 def _wait_for(server: Server, child: subprocess.Popen[bytes], log: Path) -> None:

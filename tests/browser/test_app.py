@@ -1,57 +1,69 @@
-"""The guided setup where there is no JupyterLab around it: as a page of its own (Voilà), and in Notebook 7."""
+"""The guided setup where there is no JupyterLab around it: as an app that is all of the window, and in Notebook 7."""
 
 from __future__ import annotations
 
-import re
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from guided import jupyter_environment, run_first_cell, walk_in_simulation
-from playwright.sync_api import Browser, Page, expect
+from guided import jupyter_environment, main_button, printed_address
+from playwright.sync_api import Browser, Locator, Page, expect
+
+AROUND = "#jp-top-panel, #jp-menu-panel, #jp-bottom-panel, .jp-SideBar, .jp-InputArea, .jp-MarkdownOutput"
+FIRST = {
+    "nbformat": 4,
+    "nbformat_minor": 5,
+    "metadata": {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}},
+    "cells": [
+        {"cell_type": "code", "id": "a", "metadata": {}, "execution_count": None, "outputs": [], "source": "6 * 7"},
+    ],
+}
+OPEN = """notebook => document.querySelector(".ptsa-wizard").dispatchEvent(new CustomEvent("ptsa-open-notebook",
+    { bubbles: true, cancelable: true, detail: { name: "first.ipynb", notebook, kernel: "python3" } }))"""
 
 
 @pytest.fixture
 def address(tmp_path: Path) -> Iterator[str]:
     """Start `assistant lab --app`; give the address that it prints."""
-    command = [sys.executable, "-m", "assistant", "lab", "--app"]
-    child = subprocess.Popen(
-        command, env=jupyter_environment(tmp_path), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-    )
+    log = tmp_path / "log"
+    with log.open("wb") as output:
+        command = [sys.executable, "-m", "assistant", "lab", "--app", "--no-browser", "--ServerApp.port=0"]
+        child = subprocess.Popen(command, env=jupyter_environment(tmp_path), stdout=output, stderr=output)
     try:
-        printed = []
-        for line in child.stdout:
-            printed.append(line)
-            if found := re.search(r"http://\S+token=\w+", line):
-                yield found[0]
-                break
-        else:
-            pytest.fail("no address was printed:\n" + "".join(printed), pytrace=False)
+        yield printed_address(child, log)
     finally:
         child.terminate()
-        child.communicate(timeout=30)  # reads and closes what it printed
+        child.wait(30)
 
 
 @pytest.fixture
-def visitor(browser: Browser) -> Iterator[Page]:
-    """Give a page that may complain in its console.
-
-    Voilà loads extensions that expect a whole JupyterLab; Notebook 7.6 misses a schema of its own, without us as well.
-    """
-    with browser.new_context(viewport={"width": 1280, "height": 900}, locale="en-US") as context:
+def visitor(browser: Browser, request: pytest.FixtureRequest) -> Iterator[Page]:
+    """Give a page that may complain in its console: Notebook 7.6 misses a schema of its own, without us as well."""
+    width, height = getattr(request, "param", (1280, 900))
+    with browser.new_context(viewport={"width": width, "height": height}, locale="en-US") as context:
         yield context.new_page()
 
 
-def test_the_app_shows_the_wizard_and_no_code(visitor: Page, address: str) -> None:
-    """`assistant lab --app` prints an address; there the wizard walks, without a cell and without its instructions."""
+@pytest.mark.parametrize("visitor", [(1280, 800), (390, 844)], indirect=True, ids=["desk", "phone"])
+def test_the_app_is_the_wizard_and_nothing_else(visitor: Page, address: str) -> None:
+    """At the printed address the wizard is the whole window; a notebook that it opens brings the menus back."""
     visitor.goto(address)
     wizard = visitor.locator(".ptsa-wizard")
     wizard.wait_for(timeout=60_000)
-    walk_in_simulation(wizard)
-    expect(visitor.locator(".jp-InputArea")).to_have_count(0)
-    expect(visitor.get_by_text("Run the cell below")).to_have_count(0)
+    button = main_button(wizard, "Install")
+    expect(visitor.locator(f":is({AROUND}):visible")).to_have_count(0)
+    window = {"x": 0, "y": 0, **visitor.viewport_size}
+    assert wizard.bounding_box() == window
+    box = button.bounding_box()
+    assert box["y"] + box["height"] <= window["height"]
+    assert visitor.evaluate("document.documentElement.scrollWidth") <= window["width"]
+    assert visitor.title() == "Set up PyTorch"
+
+    assert visitor.evaluate(OPEN, FIRST) is False  # it was taken
+    expect(visitor.get_by_text("42", exact=True)).to_be_visible(timeout=60_000)
+    expect(visitor.get_by_role("menuitem", name="File", exact=True)).to_be_visible()
 
 
 def test_the_app_lets_nobody_in_without_its_token(visitor: Page, address: str) -> None:
@@ -63,17 +75,19 @@ def test_the_app_lets_nobody_in_without_its_token(visitor: Page, address: str) -
 
 @pytest.mark.heavy
 def test_notebook_7_shows_the_wizard_and_has_the_command(notebook_server, visitor: Page) -> None:
-    """The same notebook runs in Notebook 7, and its command palette offers to open the guided setup."""
+    """The same notebook runs by itself in Notebook 7; its command opens one in a page of its own, which does, too."""
     visitor.goto(f"{notebook_server.url}/notebooks/setup.ipynb?token={notebook_server.token}")
-    visitor.locator(".jp-Notebook").wait_for(timeout=60_000)
-    visitor.locator(".jp-NotebookKernelStatus, .jp-Notebook-ExecutionIndicator").first.wait_for()
-    visitor.wait_for_function(
-        "() => window.jupyterapp?.shell.currentWidget?.sessionContext?.session?.kernel?.status === 'idle'",
-    )
-    walk_in_simulation(run_first_cell(visitor))
+    main_button(run_by_itself(visitor), "Install")
     assert visitor.evaluate("window.jupyterapp.commands.hasCommand('torch-setup-assistant:open')")
     assert (notebook_server.root_dir / "set-up-pytorch.ipynb").exists() is False
     with visitor.context.expect_page() as opened:
         visitor.evaluate("void window.jupyterapp.commands.execute('torch-setup-assistant:open')")
-    opened.value.get_by_role("heading", name="Set up PyTorch").first.wait_for(timeout=30_000)
+    main_button(run_by_itself(opened.value), "Install")
     assert (notebook_server.root_dir / "set-up-pytorch.ipynb").exists()
+
+
+def run_by_itself(page: Page) -> Locator:
+    """Wait for a wizard that nobody has to call."""
+    wizard = page.locator(".ptsa-wizard")
+    wizard.wait_for(timeout=60_000)
+    return wizard

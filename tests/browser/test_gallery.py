@@ -138,11 +138,13 @@ def test_axe_finds_nothing_in_the_gallery(gallery: Locator) -> None:
         for theme in THEMES:
             wear(page, theme)
             found += [f"{theme}: {line}" for line in violations(page, ".ptsa-wizard")]
-            if os.environ.get("SHOT"): page.screenshot(path=f"/tmp/cls/g-{theme.split()[-1]}.png")
+            if os.environ.get("SHOT"):
+                page.screenshot(path=f"/tmp/cls/g-{theme.split()[-1]}.png")
         gallery.get_by_role("button", name="Show it in full").click()
         expect(gallery.locator(".ptsa-heading")).to_be_focused()
         found += violations(page, ".ptsa-wizard")
-        if os.environ.get("SHOT"): page.screenshot(path="/tmp/cls/g-full.png")
+        if os.environ.get("SHOT"):
+            page.screenshot(path="/tmp/cls/g-full.png")
     finally:
         wear(page, THEMES[0])  # JupyterLab remembers it
     assert found == []
@@ -159,11 +161,14 @@ def test_the_matrix_is_read_in_every_theme(page: Page, open_notebook: Callable[[
     try:
         for theme in THEMES:
             wear(page, theme)
-            if os.environ.get("SHOT"): page.screenshot(path=f"/tmp/cls/m-{theme.split()[-1]}.png")
+            if os.environ.get("SHOT"):
+                page.screenshot(path=f"/tmp/cls/m-{theme.split()[-1]}.png")
             rules = {"runOnly": {"type": "rule", "values": ["color-contrast"]}}
             found = Axe().run(page, ".jp-OutputArea .jp-RenderedHTMLCommon", rules).response["violations"]
             assert found == []
     finally:
         wear(page, THEMES[0])
     shown.get_by_text("简体中文", exact=True).first.click()
-    expect(shown.get_by_text("各类 GPU 在每种系统上的最佳方案").or_(shown.locator("details[open] caption")).first).to_be_visible()
+    expect(
+        shown.get_by_text("各类 GPU 在每种系统上的最佳方案").or_(shown.locator("details[open] caption")).first
+    ).to_be_visible()

@@ -48,7 +48,7 @@ def test_the_tile_opens_the_wizard(launcher: Page, folder: Path) -> None:
     launcher.locator(".jp-LauncherCard").filter(has_text="Set up PyTorch").click()
     wizard = launcher.locator(".ptsa-wizard")
     wizard.wait_for(timeout=60_000)
-    main_button(wizard, "Continue")
+    main_button(wizard, "Install")
     cells = json.loads((folder / NOTEBOOK).read_text(encoding="utf-8"))["cells"]
     assert "open_wizard" in "".join(cells[-1]["source"])
 

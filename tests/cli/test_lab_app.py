@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import json
 import os
 import shutil
 import subprocess
@@ -32,10 +34,13 @@ main()
 """
 
 
-def started(*arguments: str, code: str = "", home: Path | None = None) -> subprocess.CompletedProcess[str]:
+def started(
+    *arguments: str, code: str = "", home: Path | None = None, config: Path | None = None
+) -> subprocess.CompletedProcess[str]:
     """Run the command with all of its folders in `home`."""
     names = ("HOME", "JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR", "JUPYTER_RUNTIME_DIR", "XDG_DATA_HOME", "XDG_STATE_HOME")
     homes = {name: str(home) for name in names} if home else {}
+    homes |= {"JUPYTER_CONFIG_DIR": str(config)} if config else {}
     command = [sys.executable, *(("-c", code) if code else ("-m", "assistant")), *arguments]
     environment = {**os.environ, **homes, "LANGUAGE": "en"}
     return subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
@@ -45,8 +50,8 @@ def started(*arguments: str, code: str = "", home: Path | None = None) -> subpro
 @pytest.mark.parametrize(
     ("package", "extra", "arguments"),
     [
-        ("voila", "app", ("lab", "--app")),
         ("jupyterlab", "lab", ("lab",)),
+        ("jupyterlab", "lab", ("lab", "--app")),
         ("nbclient", "lab", ("labs", "check", ".")),
         ("onnx", "onnx", ("onnx", "check", "model.onnx")),
     ],
@@ -69,15 +74,34 @@ def test_a_package_that_is_missed_on_the_way_is_named_too(tmp_path) -> None:
 
 
 @pytest.mark.process
-def test_jupyterlab_opens_the_setup_and_asks_nothing_else(tmp_path: Path) -> None:
-    """The user's copy of the guided notebook is what opens, and no question about news lies over it."""
-    done = started("lab", "--show-config", home=tmp_path)
-    assert ".default_url = '/lab/tree/setup.ipynb'" in done.stdout
-    assert "news_url = DeferredConfigString('None')" in done.stdout
+@pytest.mark.parametrize(("options", "mode"), [((), "lab"), (("--app",), "doc")])
+def test_jupyterlab_opens_the_users_copy_of_the_setup(options, mode, tmp_path: Path) -> None:
+    """What opens is the user's copy of the guided notebook, in a workspace of its own; with --app it stands alone."""
+    done = started("lab", *options, "--show-config", home=tmp_path)
+    assert f".default_url = '/{mode}/workspaces/pytorch/tree/setup.ipynb'" in done.stdout
     folder = tmp_path / "pytorch-setup-assistant" / "notebooks"
     assert str(folder) in done.stdout
     assert str(folder) in done.stderr
     assert (folder / "setup.ipynb").is_file()
+
+
+@pytest.mark.process
+def test_the_question_about_news_is_kept_away_in_this_process_only(tmp_path: Path) -> None:
+    """JupyterLab reads our configuration first and the user's still, and nothing is written to the user's."""
+    page = tmp_path / ".jupyter" / "labconfig" / "page_config.json"
+    page.parent.mkdir(parents=True)
+    page.write_text(of_the_user := json.dumps({"disabledExtensions": {"@ann/clock": True}}))
+    code = "import sys, assistant.cli.lab as lab; lab.sys.executable = {!r}; from assistant.cli import main; main()"
+    told = tmp_path / "told.py"
+    told.write_text(
+        f"#!{sys.executable}\nfrom jupyterlab_server.config import get_page_config\nprint(get_page_config([]))\n"
+    )
+    told.chmod(0o755)
+    done = started("lab", code=code.format(str(told)), home=tmp_path, config=page.parents[1])
+    answer = ast.literal_eval(done.stdout)
+    assert set(answer["disabledExtensions"]) == {"@ann/clock", "@jupyterlab/apputils-extension:announcements"}
+    assert answer["torchSetupAssistant"] == "serves"
+    assert page.read_text() == of_the_user
 
 
 @pytest.mark.process

@@ -160,11 +160,14 @@ def test_half_made_environment_is_not_trusted(project):
     assert project.start("detect")[:2] == (0, f"detect|{project.folder}")
 
 
-def test_changed_project_gets_a_new_environment(project):
-    """Another pyproject.toml means another environment; the old one goes."""
+@pytest.mark.parametrize("name", ["pyproject.toml", "labextension/static/remoteEntry.js"])
+def test_changed_project_gets_a_new_environment(project, name):
+    """Another pyproject.toml, or another file of which it holds a copy, means another environment; the old one goes."""
+    (project.folder / "labextension" / "static").mkdir(parents=True)
     project.start("detect")
     before = project.environments()
-    (project.folder / "pyproject.toml").write_text(PYPROJECT.replace('version = "1"', 'version = "2"'))
+    changed = {"pyproject.toml": PYPROJECT.replace('version = "1"', 'version = "2"')}
+    (project.folder / name).write_text(changed.get(name, "// newer"))
     assert project.start("detect")[0] == 0
     assert len(project.environments()) == 1
     assert project.environments() != before
