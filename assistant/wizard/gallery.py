@@ -178,7 +178,8 @@ class Gallery(widgets.VBox):  # type: ignore[misc]  # the library has no types
             if self._packed:
                 self.foot.note = html.fetch(PACKAGES, "package")
             self.foot.send_progress(
-                {"running": bool(working), "share": 0, "known": False, "text": working, "since": since}, ""
+                {"running": bool(working), "share": None, "text": working, "since": since},
+                {"figures": "", "left": None},
             )
             if self._offer != (names, self.foot.buttons):
                 self._offer, self.foot.offer = (names, self.foot.buttons), self.foot.offer + 1

@@ -109,6 +109,6 @@ def test_the_pod_sets_up_the_cpu_path_in_2_gb(tmp_path):
 def test_the_links_of_the_documentation_open_what_is_there():
     """Each Binder link names a notebook of the project in its urlpath."""
     page = (ROOT / "docs" / "how-to" / "binder.md").read_text("utf-8")
-    named = re.findall(r"urlpath=(?:lab/tree|voila/render)/([\w/.-]+\.ipynb)", page)
+    named = re.findall(r"urlpath=(?:lab|doc)/tree/([\w/.-]+\.ipynb)", page)
     assert len(named) >= 2
     assert all((ROOT / name).exists() for name in named)

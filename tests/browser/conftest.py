@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import secrets
 import shutil
@@ -10,7 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -99,8 +100,14 @@ def notebook_server(tmp_path: Path) -> Iterator[Server]:
         yield server
 
 
+@pytest.fixture
+def served_by() -> Callable[[str, Path, Path], AbstractContextManager[Server]]:
+    """Give a function that serves from another environment."""
+    return _running
+
+
 @contextmanager
-def _running(app: str, state: Path) -> Iterator[Server]:
+def _running(app: str, state: Path, python: str | Path = sys.executable) -> Iterator[Server]:
     state.mkdir(exist_ok=True)
     server = Server(
         url=f"http://127.0.0.1:{_free_port()}",
@@ -108,12 +115,12 @@ def _running(app: str, state: Path) -> Iterator[Server]:
         root_dir=state / "notebooks",
         state_dir=state,
     )
-    if app == "notebook":  # the product itself puts copies there
-        shutil.copytree(ROOT / "notebooks", server.root_dir)
+    if app != "lab":  # the product itself puts copies there
+        shutil.copytree(ROOT / "notebooks", server.root_dir / ("notebooks" if app == "hub" else ""))
     log = state / "server.log"
     with log.open("wb") as output:
         child = subprocess.Popen(
-            _command(app, server),
+            [str(python), "-m", *_command(app, server)],
             env=jupyter_environment(state),
             stdin=subprocess.DEVNULL,
             stdout=output,
@@ -203,13 +210,14 @@ def _command(app: str, server: Server) -> list[str]:
         "ServerApp.open_browser": "False",
         "ServerApp.allow_root": "True",
         "IdentityProvider.token": server.token,
-        {"lab": "LabApp", "notebook": "JupyterNotebookApp"}[app] + ".expose_app_in_browser": "True",
+        ("JupyterNotebookApp" if app == "notebook" else "LabApp") + ".expose_app_in_browser": "True",
     }
     command = {
         "lab": ["assistant", "lab", f"--folder={server.root_dir}"],
         "notebook": ["jupyter", "notebook", f"--notebook-dir={server.root_dir}"],
+        "hub": ["jupyter", "lab", f"--notebook-dir={server.root_dir}"],
     }
-    return [sys.executable, "-m", *command[app], *(f"--{name}={value}" for name, value in options.items())]
+    return [*command[app], *(f"--{name}={value}" for name, value in options.items())]
 
 
 def _wait_for(server: Server, child: subprocess.Popen[bytes], log: Path) -> None:

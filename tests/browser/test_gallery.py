@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import os
 import zipfile
 from collections.abc import Callable
 
@@ -138,13 +137,9 @@ def test_axe_finds_nothing_in_the_gallery(gallery: Locator) -> None:
         for theme in THEMES:
             wear(page, theme)
             found += [f"{theme}: {line}" for line in violations(page, ".ptsa-wizard")]
-            if os.environ.get("SHOT"):
-                page.screenshot(path=f"/tmp/cls/g-{theme.split()[-1]}.png")
         gallery.get_by_role("button", name="Show it in full").click()
         expect(gallery.locator(".ptsa-heading")).to_be_focused()
         found += violations(page, ".ptsa-wizard")
-        if os.environ.get("SHOT"):
-            page.screenshot(path="/tmp/cls/g-full.png")
     finally:
         wear(page, THEMES[0])  # JupyterLab remembers it
     assert found == []
@@ -161,8 +156,6 @@ def test_the_matrix_is_read_in_every_theme(page: Page, open_notebook: Callable[[
     try:
         for theme in THEMES:
             wear(page, theme)
-            if os.environ.get("SHOT"):
-                page.screenshot(path=f"/tmp/cls/m-{theme.split()[-1]}.png")
             rules = {"runOnly": {"type": "rule", "values": ["color-contrast"]}}
             found = Axe().run(page, ".jp-OutputArea .jp-RenderedHTMLCommon", rules).response["violations"]
             assert found == []
