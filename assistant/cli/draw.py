@@ -291,6 +291,8 @@ def draw_installed(state: State) -> None:
         ready = state.preview.ready is not None
         text = say("already there, in {path}") if ready else say("created {path}")
         _draw_done(say("Install"), text.format(path=state.environment.path))
+        if name := state.environment.launcher_name:
+            console.print(Text(say("    JupyterLab's launcher shows it as {name}", name=name), style="dim"))
 
 
 def draw_verified(state: State) -> None:

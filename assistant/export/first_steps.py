@@ -53,15 +53,15 @@ def first_notebook(environment: Environment, plan: Plan) -> dict[str, Any]:
     )
     kind, module = _KINDS.get(plan.backend, ("", ""))
     cells = [
-        _words(f"{title}\n\n{runs}"),
-        _words(f"{say('## The device')}\n\n{device}"),
+        _words(title, runs),
+        _words(say("## The device"), device),
         _code("device", backend=plan.backend.value, kind=kind, module=module),
-        _words(f"{say('## A picture')}\n\n{picture}"),
+        _words(say("## A picture"), picture),
         _code("show", hidden=not plots, plots=plots),
         _code("picture"),
-        _words(f"{say('## Learning')}\n\n{learning}"),
+        _words(say("## Learning"), learning),
         _code("learning"),
-        _words(f"{say('## Speed')}\n\n{speed}"),
+        _words(say("## Speed"), speed),
         _code("speed"),
         _words(onwards),
     ]
@@ -102,8 +102,8 @@ def _kernel_of(path: Path) -> str | None:
         return None
 
 
-def _words(text: str) -> dict[str, Any]:
-    return {"cell_type": "markdown", "metadata": {}, "source": text}
+def _words(*paragraphs: str) -> dict[str, Any]:
+    return {"cell_type": "markdown", "metadata": {}, "source": "\n\n".join(paragraphs)}
 
 
 def _code(name: str, *, hidden: bool = False, **content: object) -> dict[str, Any]:

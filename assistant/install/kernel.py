@@ -138,7 +138,8 @@ def _own_programs(prefix: Path, python: Path) -> dict[str, str]:
     own = os.pathsep.join(map(str, folders)).replace("$", "$$")
     stands = prefix.exists() and not (prefix / "pyvenv.cfg").is_file()  # conda's, or a Python that is no environment
     active = {} if stands else {"VIRTUAL_ENV": str(prefix).replace("$", "$$")}
-    return {"PATH": f"{own}{os.pathsep}${{PATH}}", **active}
+    # Where PIP_USER is set for everybody, as on some clusters, `pip install` would fail in a virtual environment.
+    return {"PATH": f"{own}{os.pathsep}${{PATH}}", "PIP_USER": "0", **active}
 
 
 @cache
