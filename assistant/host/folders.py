@@ -33,6 +33,12 @@ def is_own_environment(prefix: str | Path) -> bool:
     return Path(prefix).parent.name == OWN_ENVIRONMENTS
 
 
+def shortened(path: str) -> str:
+    """Write a path as people do, with "~" for the home folder."""
+    home = Path.home()
+    return str("~" / Path(path).relative_to(home)) if Path(path).is_relative_to(home) else path
+
+
 def _folder(kind: str) -> Path:
     import platformdirs  # noqa: PLC0415 - 3 ms that `detect` need not pay
 

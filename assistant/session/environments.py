@@ -12,7 +12,7 @@ from packaging.utils import canonicalize_name
 from assistant.catalog import load_catalog
 from assistant.detect import detect
 from assistant.host.base import Host
-from assistant.host.folders import OWN_ENVIRONMENTS, here
+from assistant.host.folders import here, is_own_environment
 from assistant.i18n import _
 from assistant.install import (
     Difference,
@@ -100,7 +100,7 @@ def survey(host: Host, machine: Machine, folders: Iterable[str] = ()) -> Survey:
 def known_of(spot: Spot, site: Site, host: Host, machine: Machine, kernels: Iterable[str] = ()) -> Known:
     """Return what is known of an environment by what it holds, with its findings."""
     marker, versions = read_marker(spot.path), site.versions
-    own = spot.path.parent.name == OWN_ENVIRONMENTS or site.prefix == str(host.facts("platform").get("prefix", ""))
+    own = is_own_environment(spot.path)
     return Known(
         path=str(spot.path),
         name=spot.name,

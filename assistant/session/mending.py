@@ -19,6 +19,7 @@ from assistant.install import (
     Tools,
     Wanted,
     carry_out,
+    forget,
     guards,
     look_at,
     read_marker,
@@ -101,6 +102,14 @@ def undone(state: State, tools: Tools) -> Surveyed:
     undo(Path(state.picked), tools.host, tools.cancel)
     after, _site = looked_into(state.picked, tools.host, machine_here(state, tools.host), before.of(state.picked))
     return Surveyed(survey=before.with_known(after))
+
+
+def forgotten(state: State, _tools: Tools) -> Surveyed:
+    """Delete what is kept for undoing the last change of an environment: the change is for good."""
+    before = state.survey or Survey()
+    environment = before.of(state.picked)
+    forget(Path(state.picked))
+    return Surveyed(survey=before.with_known(replace(environment, undo=None)) if environment else before)
 
 
 def removed(state: State, tools: Tools) -> Surveyed:

@@ -97,20 +97,20 @@ def following(state: State) -> Task | None:
         return None
     for task in (Task.DETECT, Task.PLAN):
         phase = state.status(task.step).phase
-        if task is Task.PLAN and _wants_survey(state):
-            return Task.SURVEY
+        if task is Task.PLAN and state.page is Page.ENVIRONMENTS and phase is not Phase.RUNNING:
+            looks = state.survey is None and state.errand.phase is not Phase.FAILED
+            return Task.SURVEY if looks else _proof(state)  # the plan waits until somebody wants to see it
         if phase is not Phase.DONE:
             return None if phase is Phase.FAILED else task
+    prepares = state.preview is None and state.plan and not state.machine
     installed = state.status(Step.INSTALL).phase
-    if installed is Phase.DONE:
-        return Task.VERIFY if state.status(Step.VERIFY).phase in {Phase.LOCKED, Phase.READY} else None
-    prepares = state.preview is None and state.plan and not state.machine and installed is not Phase.FAILED
-    return Task.PREPARE if prepares else None
+    return Task.PREPARE if prepares and installed not in {Phase.DONE, Phase.FAILED} else _proof(state)
 
 
-def _wants_survey(state: State) -> bool:
-    """Return whether the page of the environments is looked at and nobody has looked for any yet."""
-    return state.page is Page.ENVIRONMENTS and state.survey is None and state.errand.phase is not Phase.FAILED
+def _proof(state: State) -> Task | None:
+    """Return the verification, where an installation has been made and nobody has verified it yet."""
+    waits = state.status(Step.VERIFY).phase in {Phase.LOCKED, Phase.READY}
+    return Task.VERIFY if waits and state.status(Step.INSTALL).phase is Phase.DONE else None
 
 
 _WRITE = {Task.PREPARE, Task.INSTALL, Task.VERIFY, Task.EXPORT, Task.MEND, Task.ADD}
@@ -264,9 +264,9 @@ def _with_added(state: State, adding: Adding) -> State:
 
 
 def _failed(state: State, failure: JobFailed) -> State:
-    why = {"message": failure.message, "hint": failure.hint, "exit_code": failure.exit_code}
     if state.running and state.running.is_errand:
         return errands.failed(state, failure)
+    why = {"message": failure.message, "hint": failure.hint, "exit_code": failure.exit_code}
     if state.running is Task.ONNX and state.onnx:
         return _finished(state, Finished(task=Task.ONNX, result=replace(state.onnx, **why)))
     if state.running is Task.ADD and state.adding:

@@ -27,7 +27,7 @@ from assistant.session.tasks import TASKS
 Watcher = Callable[[State, State], None]
 
 # What writes; any other task is left to itself when it is cancelled.
-TAKE_BACK = {Task.INSTALL, Task.EXPORT, Task.MEND, Task.ADD, Task.REPAIR, Task.UNDO, Task.REMOVE}
+TAKE_BACK = {Task.INSTALL, Task.EXPORT, Task.MEND, Task.ADD, Task.REPAIR, Task.UNDO, Task.FORGET, Task.REMOVE}
 
 
 class Session:

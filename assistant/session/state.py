@@ -61,6 +61,7 @@ class Task(Enum):
     COMPARE = "compare"
     REPAIR = "repair"
     UNDO = "undo"
+    FORGET = "forget"
     REMOVE = "remove"
 
     @property
@@ -72,7 +73,8 @@ class Task(Enum):
     @property
     def is_errand(self) -> bool:
         """Whether the task is about environments that stand, whatever the setup is at."""
-        return self in {Task.SURVEY, Task.CHECK, Task.COMPARE, Task.REPAIR, Task.UNDO, Task.REMOVE}
+        about = {Task.SURVEY, Task.CHECK, Task.COMPARE, Task.REPAIR, Task.UNDO, Task.FORGET, Task.REMOVE}
+        return self in about
 
     @property
     def page(self) -> Page | None:

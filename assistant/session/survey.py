@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import Enum
 
-from assistant.i18n import Message, Text, _, ngettext
+from assistant.i18n import Message, Text, _, ngettext, sentences
 from assistant.install import Difference, Kind, Move, Undoable
 from assistant.model.finding import Finding, Severity
 from assistant.model.plan import Backend
@@ -104,8 +104,8 @@ class Known(Record, frozen=True):
             works = _("Works: PyTorch computes on the device {device}.", device=self.device)
             return works if self.device else _("No problems found in its packages.")
         more = len(wrong) - 1
-        rest = ngettext("and {count} more problem", "and {count} more problems", more) if more else ""
-        return _("{problem} ({rest})", problem=wrong[0].text, rest=rest) if rest else wrong[0].text
+        rest = ngettext("There is {count} more problem.", "There are {count} more problems.", more) if more else ""
+        return sentences((wrong[0].text, rest))
 
 
 class Survey(Record, frozen=True):

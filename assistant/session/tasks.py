@@ -20,7 +20,7 @@ from assistant.session.doctor import findings_of, mixed_packages, still_true
 from assistant.session.environments import looked, surveyed
 from assistant.session.exporting import exported
 from assistant.session.interpreters import detected
-from assistant.session.mending import compared, removed, repaired, undone
+from assistant.session.mending import compared, forgotten, removed, repaired, undone
 from assistant.session.onnx import examined
 from assistant.session.remediation import mended
 from assistant.session.sources import planned
@@ -107,5 +107,6 @@ TASKS: dict[Task, Callable[[State, Tools], Result]] = {
     Task.COMPARE: compared,
     Task.REPAIR: repaired,
     Task.UNDO: undone,
+    Task.FORGET: forgotten,
     Task.REMOVE: removed,
 }

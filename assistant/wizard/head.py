@@ -90,16 +90,22 @@ def draw_head(head: Head, state: State) -> None:
     head.language, head.page = language(), state.page.value
     head.held = bool(state.running and not state.running.only_reads)
     head.view = f"{state.page.value} {stage(state).value}" if state.page is Page.SETUP else state.page.value
+    if state.page is Page.ENVIRONMENTS and state.repair:
+        head.view += " difference"
     head.status = _status(state)
 
 
 def _status(state: State) -> str:
     """Say in one line what is going on, or how the last task ended."""
     if state.running:
-        progress = state.status(state.running.step).progress
+        progress = state.doing.progress
         text = visible(render(progress.text)) if progress else ""
         stopping = say("Stopping; changes made so far are being rolled back.") if state.stopping else ""
+        if state.running.is_errand:
+            return stopping or text or word(state.errand)
         return about(state.running.step, stopping or text or word(state.status(state.running.step)))
+    if state.page is Page.ENVIRONMENTS:
+        return say("My environments: {text}", text=word(state.errand)) if state.errand.phase is not Phase.LOCKED else ""
     reached = [step for step in Step if state.status(step).phase not in {Phase.LOCKED, Phase.READY}]
     return about(reached[-1], word(state.status(reached[-1]))) if reached else ""
 
@@ -115,7 +121,7 @@ def draw_progress(foot: Foot, state: State, overall: Overall | None, since: floa
         "seconds": say("about {count} seconds left"),
         "minutes": say("about {count} minutes left"),
     }
-    progress = state.status(state.running.step).progress if state.running else None
+    progress = state.doing.progress if state.running else None
     quiet = bool(state.running and state.running.only_reads)
     share: int | None = None
     left: int | None = None

@@ -141,3 +141,18 @@ class Choices(anywidget.AnyWidget):
     description = traitlets.Unicode().tag(sync=True)
     options: traitlets.List[tuple[str, str]] = traitlets.List().tag(sync=True)
     value: traitlets.List[str] = traitlets.List(traitlets.Unicode()).tag(sync=True)
+
+
+class EnvironmentRows(anywidget.AnyWidget):
+    """The environments on a machine, a row each, with buttons: a press arrives as `{"press": key, "path", "view": id}`.
+
+    `rows` are {"path", "light", "word", "name", "keeper", "place", "torch", "python", "state", "buttons"}, the last of
+    (key, words). While `held`, nothing can be pressed. Messages with an "event" are those of a `Foot`.
+    """
+
+    _esm = STATIC / "environments.js"
+
+    caption = traitlets.Unicode().tag(sync=True)
+    headings: traitlets.List[str] = traitlets.List().tag(sync=True)
+    rows: traitlets.List[dict[str, object]] = traitlets.List().tag(sync=True)
+    held = traitlets.Bool().tag(sync=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from assistant.session.state import Page
 from assistant.wizard.panels.base import PageView
 from assistant.wizard.panels.diagnose import WrongPage
+from assistant.wizard.panels.environments import EnvironmentsPage
 from assistant.wizard.panels.export import ExportPage
 from assistant.wizard.panels.setup import SetupPage
 
@@ -13,5 +14,6 @@ __all__ = ["PAGES", "PageView"]
 PAGES: dict[Page, type[PageView]] = {
     Page.SETUP: SetupPage,
     Page.EXPORT: ExportPage,
+    Page.ENVIRONMENTS: EnvironmentsPage,
     Page.WRONG: WrongPage,
 }

@@ -1,0 +1,152 @@
+"""The page of the environments, without a browser: what it shows, offers and does."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from install.broken import BrokenEnvironment
+from ipywidgets.widgets.widget import _instances
+from loopback import LoopbackIndex
+
+from assistant.host.live import LiveHost
+from assistant.install import Sources
+from assistant.model.finding import Finding, Severity
+from assistant.model.machine import Detection, Machine
+from assistant.model.record import replace
+from assistant.session.runner import InlineRunner
+from assistant.session.session import Session
+from assistant.session.state import Page, State, Task
+from assistant.session.survey import Known, Survey
+from assistant.wizard.app import SetupWizard
+from assistant.wizard.panels.environments import EnvironmentsPage, draw_lead
+
+HOSTILE = '<img src=x onerror="alert(1)">'
+
+
+@pytest.fixture
+def wizard(loopback_index: LoopbackIndex, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[SetupWizard]:
+    """Give a wizard that works in a folder of its own, and takes packages from the index on loopback."""
+    for name in [name for name in os.environ if name.startswith(("PIP_", "UV_", "CONDA", "MAMBA"))]:
+        monkeypatch.delenv(name)
+    for name in ("JUPYTER_DATA_DIR", "XDG_STATE_HOME", "XDG_DATA_HOME", "XDG_CACHE_HOME", "UV_CACHE_DIR"):
+        monkeypatch.setenv(name, str(tmp_path / "own" / name))
+    monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
+    monkeypatch.setenv("UV_DEFAULT_INDEX", loopback_index.url)
+    (tmp_path / "home").mkdir()
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.chdir(tmp_path / "home")
+    state = State(detection=Detection(machine=Machine(os="linux", arch="x86_64", wsl=False)), page=Page.ENVIRONMENTS)
+    host = LiveHost()
+    shown = SetupWizard(Session(host, InlineRunner(), state=state, sources=Sources(host, index_url=loopback_index.url)))
+    yield shown
+    shown.close()
+
+
+def page_of(wizard: SetupWizard) -> EnvironmentsPage:
+    """Find the page."""
+    return wizard._pages[Page.ENVIRONMENTS]
+
+
+def press(wizard: SetupWizard, key: str, path: Path) -> None:
+    """Press a button of a row."""
+    page_of(wizard).rows._handle_custom_msg({"press": key, "path": str(path), "view": "v"}, [])
+
+
+def row(wizard: SetupWizard, path: Path) -> dict[str, object]:
+    """Find the row of an environment."""
+    return next(one for one in page_of(wizard).rows.rows if one["path"] == str(path))
+
+
+@pytest.mark.process
+def test_three_clicks_mend_and_one_takes_it_back(wizard: SetupWizard, loopback_index: LoopbackIndex) -> None:
+    """Mend shows the difference, one press does it, Undo stands beside it; every file is as it was."""
+    broken = BrokenEnvironment(loopback_index, Path.cwd() / "broken")
+    before, path = broken.picture(), broken.target
+    wizard.session.begin(Task.SURVEY)
+    assert (row(wizard, path)["light"], row(wizard, path)["word"]) == ("bad", "broken")
+    assert [key for key, _words in row(wizard, path)["buttons"]] == ["check", "mend"]
+    press(wizard, "mend", path)
+    shown = str(page_of(wizard).difference.value)
+    assert "What would change in broken" in shown
+    assert "numpy 2.1.0 → 1.26.4" in shown
+    assert "onnxruntime-gpu 1.20 is removed" in shown
+    assert "This stays as it is" not in shown
+    assert wizard.foot.buttons[:2] == [("main", "Change these packages", True), ("other0", "Not now", True)]
+    assert broken.picture() == before
+    wizard.press("main")
+    assert row(wizard, path)["light"] == "good"
+    assert [key for key, _words in row(wizard, path)["buttons"]] == ["check", "undo"]
+    assert "kept in the environment until" in str(wizard.foot.note)
+    assert wizard.foot.buttons[1] == ("other0", "Undo", True)
+    wizard.press("other0")
+    assert row(wizard, path)["light"] == "bad"
+    assert broken.picture() == before
+
+
+@pytest.mark.process
+def test_not_now_changes_nothing(wizard: SetupWizard, loopback_index: LoopbackIndex) -> None:
+    """The list is there again."""
+    broken = BrokenEnvironment(loopback_index, Path.cwd() / "broken")
+    before = broken.picture()
+    wizard.session.begin(Task.SURVEY)
+    press(wizard, "mend", broken.target)
+    wizard.press("other0")
+    assert wizard.session.state.repair is None
+    assert page_of(wizard).rows in wizard.middle.children
+    assert broken.picture() == before
+
+
+MADE = Known(path="/made", name="made", made=True, kernels=("torch-cpu",), torch="2.13.0+cpu", python="3.12.1")
+
+
+def with_survey(wizard: SetupWizard, *known: Known) -> None:
+    """Let the wizard show environments that are made up."""
+    old = wizard.session.state
+    wizard.session.state = replace(old, survey=Survey(environments=known))
+    wizard._follow(old, wizard.session.state)
+
+
+def test_a_removal_is_asked_for_twice(wizard: SetupWizard) -> None:
+    """The row's button only asks; Keep it takes it back."""
+    with_survey(wizard, MADE, replace(MADE, path="/other", made=False, kernels=()))
+    assert [key for key, _words in row(wizard, Path("/made"))["buttons"]] == ["check", "open", "remove"]
+    assert [key for key, _words in row(wizard, Path("/other"))["buttons"]] == ["check"]
+    press(wizard, "remove", Path("/made"))
+    assert wizard.foot.buttons[0] == ("main", "Remove it", True)
+    assert "/made and all that is in it" in str(wizard.foot.note)
+    wizard.press("other0")
+    assert wizard.foot.buttons[0] == ("main", "Set up another", True)
+
+
+def test_open_hands_a_notebook_on_the_kernel_to_the_page(wizard: SetupWizard, monkeypatch: pytest.MonkeyPatch) -> None:
+    """JupyterLab's extension takes it from there."""
+    with_survey(wizard, MADE)
+    sent: list[dict[str, object]] = []
+    monkeypatch.setattr(page_of(wizard).rows, "send", sent.append)
+    press(wizard, "open", Path("/made"))
+    assert (sent[0]["event"], sent[0]["view"]) == ("ptsa-open-notebook", "v")
+    assert sent[0]["detail"]["kernel"] == "torch-cpu"
+    assert sent[0]["detail"]["notebook"]["metadata"]["kernelspec"]["name"] == "torch-cpu"
+
+
+def test_hostile_texts_stay_text(wizard: SetupWizard) -> None:
+    """Names, paths and versions come from files of strangers."""
+    finding = Finding(key="x", severity=Severity.ERROR, text=HOSTILE)
+    texts = dict.fromkeys(("path", "name", "torch", "python", "of", "checked"), HOSTILE)
+    known = Known(**texts, findings=(finding,))
+    with_survey(wizard, known)
+    state = replace(wizard.session.state, picked=HOSTILE)
+    assert "<img" not in draw_lead(state)
+    assert page_of(wizard).rows.rows[0]["name"] == HOSTILE  # the browser writes it as text
+
+
+def test_a_page_that_is_closed_leaves_no_model(wizard: SetupWizard) -> None:
+    """Every widget of it is freed."""
+    begun = len(_instances)
+    page = EnvironmentsPage(wizard.session)
+    page.update(wizard.session.state)
+    page.close()
+    assert len(_instances) == begun
