@@ -5,7 +5,7 @@ A row holds `Text`; whoever draws it renders it in the current language.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator
+from collections.abc import Container, Iterator, Mapping
 from typing import Literal, NamedTuple
 
 from assistant.i18n import Message, Text, _, sentences
@@ -99,6 +99,14 @@ def plan_rows(plan: Plan, free_gb: float | None = None, *, hide: Container[str] 
         *(("setting", name, value) for name, value in plan.env.items()),
     ]
     return _shown(rows, hide)
+
+
+def change_rows(coming: Mapping[str, str], installed: Mapping[str, str]) -> Rows:
+    """Return what changes where versions come to those that are installed: what is replaced first, then what is new."""
+    changed = sorted(name for name, version in coming.items() if installed.get(name) != version)
+    replaced = [(name, f"{installed[name]} → {coming[name]}") for name in changed if name in installed]
+    new: Rows = [(name, _("new: {version}", version=coming[name])) for name in changed if name not in installed]
+    return [*replaced, *new]
 
 
 def rejected_name(rejection: Rejection) -> str:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
+import shutil
 from collections.abc import Iterable
-from textwrap import TextWrapper
 from typing import Any
 
 import click
@@ -14,6 +14,7 @@ from assistant.catalog import Catalog, load_catalog
 from assistant.catalog.refresh import Refreshed, newer_than, refreshed
 from assistant.catalog.tables import data_files, read_text
 from assistant.catalog.user import write_torch_tables
+from assistant.cli.fold import folded
 from assistant.cli.terminal import ask, echo, echo_json, json_option, yes_option
 from assistant.host.live import LiveHost
 from assistant.i18n import Message, _, as_typed, render, say, sentences
@@ -22,7 +23,7 @@ from assistant.model.errors import BadInput, Cancelled, WorkFailed
 from assistant.model.record import to_plain
 from assistant.session.sources import list_builds
 
-WIDTH = 100  # chosen: characters of a line, as rows are long
+WIDTH = 100  # chosen: characters of a line where no terminal says how wide it is, as rows are long
 REFRESH_SECONDS = 20.0  # chosen: the longest pages of an index are a few MB
 
 
@@ -135,9 +136,10 @@ def _named(wanted: str, tables: dict[str, dict[str, Any]]) -> str:
 def _lines(table: dict[str, Any]) -> Iterable[str]:
     yield say("As of {day}, from:", day=table["as_of"])
     yield from (f"    {source}" for source in re.split(r"; | (?=https?:)", table["source"]))
-    lines = TextWrapper(WIDTH, subsequent_indent="    ", break_long_words=False, break_on_hyphens=False)
+    width = shutil.get_terminal_size((WIDTH, 24)).columns
     for row in table["rows"]:
-        yield lines.fill("  ".join(f"{key}={_cell(value)}" for key, value in row.items()))
+        known = "  ".join(f"{key}={_cell(value)}" for key, value in row.items() if value not in (None, "", [], {}))
+        yield from folded(f"· {known}", width)
 
 
 def _cell(value: object) -> str:

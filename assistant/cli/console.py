@@ -3,15 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
+from rich.text import Text
 
+from assistant.cli.fold import indent, pieces
 from assistant.model.visible import visible
 
 
 class Terminal(Console):
-    """Draws as rich does; colours and moves are rich's own, never those that a text brings along."""
+    """Draws as rich does; colours and moves are rich's own, never those that a text brings along.
+
+    A line that is wider than the terminal goes on below it, lined up; what is not shown on a terminal keeps its lines.
+    """
+
+    def print(self, *objects: Any, folds: bool = True, **options: Any) -> None:  # noqa: ANN401 - rich's signature
+        """Print; a single text is folded unless it must stay as it is."""
+        if not folds or len(objects) != 1 or not isinstance(objects[0], Text) or not self.is_terminal:
+            super().print(*objects, **options)
+            return
+        for line in objects[0].split("\n", allow_blank=True):
+            margin = " " * indent(line.plain, self.width)
+            for number, (start, end) in enumerate(pieces(line.plain, self.width)):
+                super().print(Text(margin if number else "", style=line.style) + line[start:end], **options)
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterator[Segment]:
         """Yield the pieces of what is drawn, their text cleaned before any width is reckoned."""

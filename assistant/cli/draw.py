@@ -9,10 +9,10 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rich.table import Table
 from rich.text import Text
 
 from assistant.cli.console import console
+from assistant.cli.table import draw_command, draw_rows
 from assistant.i18n import Message, _, as_typed, ngettext, render, say
 from assistant.model.finding import Diagnosis, Finding, Remedy, Severity
 from assistant.model.report import Status, duration, verdict
@@ -33,6 +33,7 @@ from assistant.onnx.answers import (
 from assistant.views import (
     CHECK_HEADINGS,
     SPEED_HEADINGS,
+    change_rows,
     check_rows,
     gpu_line,
     machine_rows,
@@ -60,16 +61,14 @@ SIGNS = {
     Severity.ERROR: ("✗", "red"),
 }
 STYLES = {Status.PASSED: "green", Status.SKIPPED: "dim"}
+MOST_FILES = 9  # chosen: whose names are printed
 CAUSES = 3  # chosen: that are drawn of one log or failure, best first
 LOG_WIDTH = 160  # chosen: characters of a log's line, of which some hold thousands
 
 
 def draw_detection(found: Detection) -> None:
     """Print what was found on a machine: its facts, its GPUs, what is worth knowing."""
-    table = Table(show_header=False, box=None, padding=(0, 2))
-    for label, value in machine_rows(found.machine):
-        table.add_row(Text(render(label), style="bold"), Text(render(value)))
-    console.print(table)
+    draw_rows((), ((Text(render(label), style="bold"), value) for label, value in machine_rows(found.machine)))
     draw_findings(found.findings)
 
 
@@ -95,7 +94,10 @@ def draw_remedy(remedy: Remedy, sign: str, style: str, hide: str = "") -> None:
             text += ":"
         indent = " " * (len(sign) + 1 + 2 * (kind == "change"))
         look = {"check": "green", "place": ""}.get(kind, style)
-        console.print(Text(indent + text, style=look))
+        if kind in {"command", "plan", "check"}:
+            draw_command(text, indent, look)
+        else:
+            console.print(Text(indent + text, style=look))
 
 
 def draw_planning(planning: Planning, *, brief: bool = False) -> None:
@@ -158,17 +160,6 @@ def draw_report(report: Report) -> None:
     draw_rows(SPEED_HEADINGS, speed_rows(report))
 
 
-def draw_rows(headings: Iterable[str | Message], rows: Iterable[Iterable[str | Message | Text]]) -> None:
-    """Print a table; nothing at all where it has no rows. What is too long for its column goes on below."""
-    table = Table(box=None, padding=(0, 2))
-    for heading in headings:
-        table.add_column(render(heading), overflow="fold")
-    for row in rows:
-        table.add_row(*(cell if isinstance(cell, Text) else Text(render(cell)) for cell in row))
-    if table.rows:
-        console.print(table)
-
-
 def draw_diagnoses(found: Iterable[tuple[Diagnosis, int | None]], log: Log | None = None) -> None:
     """Print causes, best first: the line of the log that shows it, why, the fixes, how to tell that one worked."""
     for diagnosis, line in islice(found, CAUSES):
@@ -206,14 +197,10 @@ def draw_check(answer: Checked) -> None:
     console.print(Text(render(answer.verdict), style="bold"))
     if answer.npu:
         console.print(Text(render(answer.npu)))
-    table = Table(box=None, padding=(0, 2))
     headings, rows = operator_table(answer)
-    for place, heading in enumerate(headings):
-        table.add_column(render(heading), justify="right" if 0 < place < len(headings) - 1 else "left")
-    for counts, (operator, *cells) in zip(operator_rows(answer), rows, strict=True):
-        style = "red" if counts.nowhere else "yellow" if counts.cpu else ""
-        table.add_row(Text(render(operator), style=style), *(Text(render(cell)) for cell in cells))
-    console.print(table)
+    styles = ("red" if counts.nowhere else "yellow" if counts.cpu else "" for counts in operator_rows(answer))
+    coloured = ((Text(render(first), style=style), *rest) for style, (first, *rest) in zip(styles, rows, strict=True))
+    draw_rows(headings, coloured, numbers=True)
     draw_findings(answer.findings)
 
 
@@ -261,11 +248,18 @@ def draw_prepared(state: State) -> None:
     if preview is None:
         return
     count, size = len(preview.resolution.packages), preview.download / 10**6
-    text = say("  {count} packages, {size:.0f} MB to download, into {target}")
-    console.print(Text(text.format(count=count, size=size, target=preview.target)))
+    changes = change_rows(preview.resolution.versions, preview.site.versions) if preview.site else []
+    if preview.ready:
+        text = say("  all {count} packages are there already, in {target}")
+    elif preview.site:
+        text = say("  {changed} of {count} packages change in {target}, {size:.0f} MB to download")
+    else:
+        text = say("  {count} packages, {size:.0f} MB to download, into {target}")
+    console.print(Text(text.format(count=count, changed=len(changes), size=size, target=preview.target)))
+    draw_rows((), ((Text(f"  {name}"), change) for name, change in changes))
     draw_findings(preview.findings)
     for command in preview.commands:
-        console.print(Text(f"    {shlex.join(command)}", style="dim"))
+        draw_command(shlex.join(command))
 
 
 def draw_preview(preview: Prepared) -> None:
@@ -288,8 +282,8 @@ def draw_preview(preview: Prepared) -> None:
 def draw_installed(state: State) -> None:
     """Print where the environment is."""
     if state.environment and state.preview:
-        ready = state.preview.ready is not None
-        text = say("already there, in {path}") if ready else say("created {path}")
+        done = say("changed {path}") if state.preview.site else say("created {path}")
+        text = say("already there, in {path}") if state.preview.ready else done
         _draw_done(say("Install"), text.format(path=state.environment.path))
         if name := state.environment.launcher_name:
             console.print(Text(say("    JupyterLab's launcher shows it as {name}", name=name), style="dim"))
@@ -316,15 +310,34 @@ def draw_causes(state: State) -> None:
 
 
 def draw_exported(state: State) -> None:
-    """Print the files that were written."""
+    """Print the files that were written; of many, the folder says more than their names."""
     files = [Path(path) for path in state.exported]
     folder = os.path.commonpath([path.parent for path in files]) if files else ""
     text = ngettext("{count} file in {folder}", "{count} files in {folder}", len(files), folder=folder)
     _draw_done(say("Export"), render(text))
-    for path in files:
+    for path in files if len(files) <= MOST_FILES else ():
         console.print(Text(f"    {path.relative_to(folder)}"))
     for line in state.log:
         console.print(Text(f"  ! {as_typed(line)}", style="yellow"))
+
+
+def draw_next(state: State) -> None:
+    """Print what to type now: in this terminal, and in JupyterLab."""
+    made = state.environment
+    if made is None or not (state.report and state.report.usable):
+        return
+    folder, rows = Path(made.path), []
+    script = Path(made.python).parent / "activate"
+    if (folder / "conda-meta").is_dir():
+        rows.append((f"conda activate {shlex.quote(made.path)}", say("In this terminal:")))
+    elif script.is_file():
+        command = f'"{script}"' if os.name == "nt" else f"source {shlex.quote(str(script))}"
+        rows.append((command, say("In this terminal:")))
+    if made.kernel:
+        rows.append((as_typed("assistant lab"), say("In JupyterLab, with the kernel {name}:", name=made.kernel)))
+    for command, text in rows:
+        console.print(Text(f"  {text}"))
+        draw_command(command, style="bold")
 
 
 def _draw_done(step: str, text: str, *, good: bool = True) -> None:

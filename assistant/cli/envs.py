@@ -6,10 +6,10 @@ from typing import Any
 
 import click
 
-from assistant.cli.draw import draw_rows
 from assistant.cli.draw_environments import draw_environment, draw_environments, draw_repair
 from assistant.cli.journey import Journey
 from assistant.cli.options import source_options
+from assistant.cli.table import draw_rows
 from assistant.cli.terminal import ask, echo, echo_json, json_option, yes_option
 from assistant.host.live import LiveHost
 from assistant.i18n import _, as_typed, render, say

@@ -23,6 +23,7 @@ from assistant.cli.draw import (
     draw_diagnosed,
     draw_exported,
     draw_installed,
+    draw_next,
     draw_planned,
     draw_prepared,
     draw_verified,
@@ -161,6 +162,8 @@ class Journey:
         if not (ready or yes or ask(say("Install now?"), default=True)):
             raise Cancelled(_("Nothing was installed."), hint=_("Run the command again when you are ready."))
         self.run(Task.INSTALL, Task.VERIFY, *then)
+        if not self._quiet:
+            draw_next(self.state)
 
     def _interrupt(self) -> None:
         self._interrupted = True

@@ -82,7 +82,7 @@ def check(
 
 
 def _draw(found: Sequence[Grade]) -> None:
-    from assistant.cli.draw import draw_rows  # noqa: PLC0415 - --json need not load the drawing library
+    from assistant.cli.table import draw_rows  # noqa: PLC0415 - --json need not load the drawing library
 
     solved = {True: say("mended"), False: say("not mended")}
     rows = [(row.notebook, row.lab, row.fault or solved[row.solved], str(row.points)) for row in found]

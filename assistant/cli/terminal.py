@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import shutil
+import sys
 from collections.abc import Callable
 from typing import Any
 
 import click
 
+from assistant.cli.fold import folded
 from assistant.host.keyboard import forget_typed
 from assistant.i18n import Text, _, render
 from assistant.model.record import to_json, with_words
@@ -22,13 +25,17 @@ def yes_option(*, help: str) -> Option:  # noqa: A002 - as `click.option` has it
 
 
 def echo(text: Text = "", *, err: bool = False) -> None:
-    """Print a line, to standard error with `err`."""
-    click.echo(visible(render(text)), err=err)
+    """Print a line, to standard error with `err`; on a terminal, what is too long goes on below, lined up."""
+    shown = visible(render(text))
+    stream = sys.stderr if err else sys.stdout
+    if stream and stream.isatty():
+        shown = "\n".join(folded(shown, shutil.get_terminal_size().columns))
+    click.echo(shown, err=err)
 
 
 def echo_json(value: object, *, indent: int = 2) -> None:
     """Print a command's answer as JSON: sentences in the language in force, and beside them their keys and values."""
-    echo(to_json(with_words(value), indent=indent))
+    click.echo(visible(to_json(with_words(value), indent=indent)))
 
 
 ANSWERS = {"y": True, "yes": True, "是": True, "n": False, "no": False, "否": False}
