@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from assistant.host.identity import known_here
 from assistant.i18n import say
+from assistant.machines import label
 from assistant.markup import Markup, joined, tag
 from assistant.model.event import Step
 from assistant.model.finding import Severity
 from assistant.privacy import redact
 from assistant.session.exporting import downloads, packed
+from assistant.session.kits import here, package_for
 from assistant.session.state import Phase, State
 from assistant.wizard import html
 from assistant.wizard.footer import about, titles, word
@@ -17,7 +19,7 @@ from assistant.wizard.panels.base import failure, log_view
 from assistant.wizard.panels.choice import draw_why, headline
 from assistant.wizard.panels.diagnose import draw_causes
 from assistant.wizard.panels.export import PACK, PAGE
-from assistant.wizard.panels.install import draw_commands, draw_ready
+from assistant.wizard.panels.install import PACKAGE, draw_commands, draw_ready
 from assistant.wizard.panels.machine import draw_machine
 from assistant.wizard.panels.verify import draw_checks, plots
 from assistant.wizard.shared_widgets import STATIC
@@ -69,5 +71,7 @@ def file_of(state: State, key: str) -> tuple[str, bytes] | None:
         return PAGE, page(state).encode()
     if key == PACK and state.exported:
         return PACK, packed(state.exported)
+    if key == PACKAGE and state.machine and state.plan and state.detection:
+        return package_for(state.detection.machine, state.plan, label(state.machine), here())
     wanted = [path for number, path in enumerate(state.exported) if str(number) == key]
     return next(((file.name, file.content) for file in downloads(wanted) if not file.fault), None)

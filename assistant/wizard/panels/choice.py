@@ -4,35 +4,21 @@ from __future__ import annotations
 
 from assistant.i18n import Text, say, sentences
 from assistant.markup import Markup, joined, tag
-from assistant.model.machine import Gpu, Machine, Vendor
+from assistant.model.machine import Machine
 from assistant.model.plan import Backend, Plan, Planning
+from assistant.plan import card_name
 from assistant.session.progress import seconds_needed
 from assistant.session.state import State
 from assistant.views import plan_rows, plan_title, rejected_name
 from assistant.wizard import html
 
-MAKERS = {
-    Backend.CUDA: Vendor.NVIDIA,
-    Backend.ROCM: Vendor.AMD,
-    Backend.XPU: Vendor.INTEL,
-    Backend.MPS: Vendor.APPLE,
-}
-
-
-def card_of(plan: Plan, machine: Machine) -> Gpu | None:
-    """Return the graphics card that a plan computes on; None for a plan that has none."""
-    if plan.backend is Backend.CPU:
-        return None
-    fitting = [gpu for gpu in machine.gpus if MAKERS.get(plan.backend) in {gpu.vendor, None}]
-    return max(fitting, key=lambda gpu: (not gpu.integrated, gpu.vram_gb or 0), default=None)
-
 
 def headline(plan: Plan, machine: Machine) -> str:
     """Say which PyTorch is for what, in a few words."""
-    card = card_of(plan, machine)
-    if card is None:
+    card = card_name(machine, plan.backend)
+    if not card:
         return say("PyTorch {torch} for your processor", torch=plan.torch)
-    return say("PyTorch {torch} for your {card}", torch=plan.torch, card=card.label)
+    return say("PyTorch {torch} for your {card}", torch=plan.torch, card=card)
 
 
 def promise(state: State, plan: Plan) -> Text:

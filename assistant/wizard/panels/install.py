@@ -11,13 +11,20 @@ from assistant.markup import Markup, joined, tag
 from assistant.model.event import Step
 from assistant.model.finding import Severity
 from assistant.model.report import duration
+from assistant.session.kits import commands_for
 from assistant.session.progress import Overall
-from assistant.session.state import Phase, State
+from assistant.session.state import Adding, Phase, State
+from assistant.views import change_rows
 from assistant.wizard import html
+
+PACKAGE = "package"  # the file that makes the same on other PCs, as a link asks for it
 
 
 def draw_commands(state: State) -> Markup:
     """Show the folder, the size and the exact commands, and all that is written."""
+    if state.machine and state.plan and state.detection:
+        lines = [shlex.join(command) for command in commands_for(state.detection.machine, state.plan)]
+        return html.paragraph(say("On such a machine these commands would run:")) + html.code("\n".join(lines))
     if state.preview is None:
         return html.paragraph(say("The exact packages are being resolved."))
     return _agreement(state.preview) + html.table(_pythons(state))
@@ -28,8 +35,11 @@ def _agreement(preview: Prepared) -> Markup:
     size = say(
         "{size:.1f} MB, of {total:.1f} MB in all", size=preview.download / 1e6, total=preview.resolution.download / 1e6
     )
-    rows = ((say("Folder"), preview.target), (say("Packages"), str(len(packages))), (say("Download"), size))
+    changes = change_rows(preview.resolution.versions, preview.site.versions if preview.site else {})
+    count = say("{changed} of {count} change", changed=len(changes), count=len(packages))
+    rows = ((say("Folder"), preview.target), (say("Packages"), count), (say("Download"), size))
     commands = html.code("\n".join(shlex.join(command) for command in preview.commands))
+    replaced = html.table(changes) if preview.site else html.NOTHING
     sizes = {package.name: f"{package.size / 1e6:.2f} MB" if package.size else "" for package in packages}
     every = html.table(
         ((package.name, package.version, sizes[package.name], package.url) for package in packages),
@@ -38,6 +48,7 @@ def _agreement(preview: Prepared) -> Markup:
     ready = html.note(Severity.OK, say("This environment is there already and holds exactly these packages."))
     return (
         html.table(rows)
+        + replaced
         + (ready if preview.ready else html.paragraph(say("These commands will run:")) + commands)
         + html.details(say("Every package"), every)
         + html.details(say("Every file and folder that is written"), html.bullets(preview.writes))
@@ -64,12 +75,27 @@ def draw_work(overall: Overall) -> Markup:
     return tag("ul", *items, class_="ptsa-phases")
 
 
+def draw_adding(adding: Adding) -> Markup:
+    """Show what adding packages would change, why it cannot be, or that it is done."""
+    if adding.message:
+        return html.failure(adding.message, adding.hint)
+    if adding.environment:
+        return html.note(Severity.OK, say("Added: {packages}", packages=", ".join(adding.requirements)))
+    if adding.prepared is None:
+        return html.NOTHING
+    site = adding.prepared.site
+    rows = change_rows(adding.prepared.resolution.versions, site.versions if site else {})
+    findings = joined(map(html.finding, adding.prepared.findings))
+    return (html.table(rows) if rows else html.paragraph(say("All of it is there already."))) + findings
+
+
 def draw_ready(state: State) -> Markup:
     """Say where the environment is, and under which name JupyterLab's launcher offers it."""
     made = state.environment
     if made is None or state.status(Step.INSTALL).phase is not Phase.DONE:
         return html.NOTHING
-    kernel = say("JupyterLab's launcher offers it as the kernel {name}.", name=made.kernel) if made.kernel else ""
+    name = made.launcher_name or made.kernel
+    kernel = say("JupyterLab's launcher offers it as the kernel {name}.", name=name) if name else ""
     restart = say(
         "This kernel had already imported torch, so it still runs the old one: restart it (menu Kernel), run the cell "
         "above again and continue from where you are."

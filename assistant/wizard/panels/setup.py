@@ -6,7 +6,9 @@ from typing import Any
 
 import ipywidgets as widgets
 
+from assistant.catalog.bundles import Bundle, bundle_of, bundles
 from assistant.detect import Fact, check_fact, facts_to_set
+from assistant.export import uses
 from assistant.host.live import IN_BROWSER
 from assistant.i18n import render, say
 from assistant.install import KERNEL, check_folder
@@ -19,7 +21,9 @@ from assistant.model.machine import Machine
 from assistant.model.plan import Backend
 from assistant.model.record import replace
 from assistant.model.report import verdict
-from assistant.session.actions import Action, Aim, Begin, Choose, Fill, SetFact, Show, Simulate, Wish
+from assistant.plan import card_name
+from assistant.session.actions import Action, Add, Aim, Begin, Choose, Fill, SetFact, Show, Simulate, Wish
+from assistant.session.adding import requirements_of
 from assistant.session.interpreters import kernel_is_ours
 from assistant.session.progress import Overall
 from assistant.session.reducer import blockers
@@ -30,8 +34,8 @@ from assistant.wizard import html
 from assistant.wizard.footer import Footer, OpenNotebook, Other
 from assistant.wizard.head import Offer
 from assistant.wizard.panels.base import PageView, close_all, failure, log_view
-from assistant.wizard.panels.choice import card_of, draw_choice, draw_why
-from assistant.wizard.panels.install import draw_commands, draw_ready, draw_work
+from assistant.wizard.panels.choice import draw_choice, draw_why
+from assistant.wizard.panels.install import PACKAGE, draw_adding, draw_commands, draw_ready, draw_work
 from assistant.wizard.panels.machine import draw_machine, draw_machine_line
 from assistant.wizard.panels.verify import draw_checks, plots
 from assistant.wizard.shared_widgets import Chips, Drawing, Fold, make
@@ -47,8 +51,15 @@ class SetupPage(PageView):
         super().__init__(session)
         self._known_facts: tuple[Fact, ...] = ()
         self.lead, self.offer = make(Drawing), Offer(session)
-        self.why, self.commands, self.log, self.checks = (make(Drawing) for _number in range(4))
+        self.why, self.commands, self.log, self.checks, self.adding = (make(Drawing) for _number in range(5))
+        self.bundle = make(Chips, description=say("What for?"))
+        self.on_value(self.bundle, lambda key: self._wish(bundle=key))
+        self.packages = make(
+            widgets.Text, description=say("Packages"), placeholder="seaborn, pandas>=2", continuous_update=False
+        )
+        self.packages.observe(lambda change: self._add(change["new"]), "value")
         self.change = make(widgets.VBox, children=self._controls())
+        self.add = make(widgets.VBox, children=(self.packages, self.adding))
         self.next = make(Chips, pressed=True, description=say("What next?"))
         self.next.on_msg(self._on_next)
         self.measure = make(widgets.Button, description=say("Check everything, and measure its speed (a minute)"))
@@ -57,6 +68,7 @@ class SetupPage(PageView):
             "why": make(Fold, title=say("Why this one, and what else would work")),
             "commands": make(Fold, title=say("The exact commands and the folder")),
             "change": make(Fold, title=say("Change something: machine, version, Python, folder, nightly builds")),
+            "add": make(Fold, title=say("Add packages")),
             "log": make(Fold, title=say("What is being done (log)")),
             "checks": make(Fold, title=say("The checks, one by one, with times")),
         }
@@ -64,6 +76,7 @@ class SetupPage(PageView):
             Stage.LOOKING: (self.lead, self.folds["change"], self.change),
             Stage.READY: (
                 self.lead,
+                self.bundle,
                 self.offer,
                 self.folds["why"],
                 self.why,
@@ -77,6 +90,8 @@ class SetupPage(PageView):
             Stage.DONE: (
                 self.lead,
                 self.next,
+                self.folds["add"],
+                self.add,
                 self.folds["checks"],
                 self.checks,
                 self.measure,
@@ -141,6 +156,12 @@ class SetupPage(PageView):
     def _wish(self, **changed: Any) -> Wish:  # noqa: ANN401 - fields of the request
         return Wish(request=replace(self.session.state.request, **changed))
 
+    def _add(self, text: str) -> None:
+        """Work out what adding packages would change."""
+        if not self._quiet and text.strip():
+            self.session.dispatch(Add(requirements=requirements_of(text)))
+            self.session.begin(Task.ADD)
+
     def _aim(self, target: str) -> None:
         """Have the environment in a folder; a path that starts nowhere is refused."""
         if self._quiet:
@@ -195,6 +216,11 @@ class SetupPage(PageView):
         if now is Stage.DONE and state.report:
             self.checks.value = draw_checks(state.report) + plots(state)
             self.next.options = _next(state)
+            self.adding.value = draw_adding(state.adding) if state.adding else html.NOTHING
+        options = [{"key": one.key, "title": render(one.name), "lead": _packages(one)} for one in bundles()]
+        if list(self.bundle.options) != options:
+            self.bundle.options = options
+        self.bundle.value = bundle_of(state.request.bundle).key
         self._follow_controls(state)
 
     def _follow_controls(self, state: State) -> None:
@@ -236,6 +262,10 @@ class SetupPage(PageView):
     def footer(self, state: State) -> Footer:
         """Offer to install, to try again, or to open a notebook."""
         now = stage(state)
+        adding = state.adding
+        if now is Stage.DONE and adding and adding.prepared and not adding.environment:
+            rest = Other(label=say("Not now"), actions=(Add(requirements=()),))
+            return Footer(label=say("Add these packages"), actions=(Begin(task=Task.ADD),), others=(rest,))
         if now is Stage.DONE:
             other = Other(label=say("Set up another"), actions=(Begin(task=Task.DETECT),))
             return Footer(
@@ -281,10 +311,12 @@ def _draw_choice(state: State) -> Markup:
     if plan is None or found is None:
         return _draw_looking(state)
     wrong = [finding for finding in state.findings if finding.severity in {Severity.WARNING, Severity.ERROR}]
+    package = html.fetch(say("a setup package for such PCs"), PACKAGE)
     return joined(
         [
             draw_machine_line(found.machine),
             draw_choice(state, plan, found.machine),
+            tag("p", package) if state.machine else "",
             failure(state, Step.INSTALL),
             *(html.note(Severity.WARNING, line) for line in plan.warnings),
             *map(html.finding, wrong),
@@ -313,8 +345,8 @@ def _draw_done(state: State) -> Markup:
     report, plan, found = state.report, state.plan, state.detection
     if report is None or plan is None or found is None:
         return html.NOTHING
-    card = card_of(plan, found.machine)
-    works = say("PyTorch works on your {card}", card=card.label) if card else say("PyTorch works on your processor")
+    card = card_name(found.machine, plan.backend)
+    works = say("PyTorch works on your {card}", card=card) if card else say("PyTorch works on your processor")
     title = works if report.usable else say("PyTorch is installed, but some checks failed")
     line = tag("p", plan_title(plan), class_="ptsa-machine")
     return (
@@ -333,15 +365,28 @@ DRAWN = {
 }
 
 
+def _packages(bundle: Bundle) -> str:
+    """Name what a bundle brings, in short."""
+    return " + ".join(bundle.requirements[:3]) + (" …" if bundle.requirements[3:] else "") or "torch, numpy, pip"
+
+
 def _next(state: State) -> list[dict[str, str]]:
-    made = state.environment
-    python = made.python if made else ""
+    """List what can be done with the environment that stands."""
+    if state.environment is None or state.plan is None or state.detection is None:
+        return []
+    use = uses(state.environment, state.plan, windows=state.detection.machine.os == "windows")
     return [
+        {
+            "key": "terminal",
+            "title": say("Use it in a terminal"),
+            "lead": say("copies the line to type"),
+            "copy": use.terminal,
+        },
         {
             "key": "vscode",
             "title": say("Use it in VS Code"),
             "lead": say("copies the interpreter's path"),
-            "copy": python,
+            "copy": use.interpreter,
         },
         {"key": SAVE, "title": say("Save the configuration"), "lead": say("colleague, project, container, bug report")},
     ]
@@ -349,4 +394,5 @@ def _next(state: State) -> list[dict[str, str]]:
 
 def _opens(state: State) -> str:
     made = state.environment
-    return say("A first notebook on the kernel {name}.", name=made.kernel) if made and made.kernel else ""
+    name = made.launcher_name or made.kernel if made else ""
+    return say("A first notebook on the kernel “{name}”.", name=name) if name else ""

@@ -58,9 +58,9 @@ function buttons_cell(model, row, view) {
 }
 
 // An extension of JupyterLab takes such an event, or nobody does.
-function hand_on(model, { event, detail }) {
+function hand_on(el, model, { event, detail }) {
   const asked = new CustomEvent(event, { detail, bubbles: true, cancelable: true });
-  if (document.dispatchEvent(asked)) model.send({ refused: event, detail });
+  if (el.dispatchEvent(asked)) model.send({ refused: event });
 }
 
 function render({ model, el }) {
@@ -93,7 +93,7 @@ function render({ model, el }) {
   };
   model.on("change:rows change:headings change:caption", draw);
   model.on("change:held", hold);
-  model.on("msg:custom", (message) => message.view === view && hand_on(model, message));
+  model.on("msg:custom", (message) => message.view === view && hand_on(el, model, message));
   draw();
 }
 

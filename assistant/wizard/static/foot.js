@@ -53,9 +53,9 @@ function draw_time(line, model) {
 }
 
 // An extension of JupyterLab takes such an event, or nobody does.
-function hand_on(model, { event, detail }) {
+function hand_on(el, model, { event, detail }) {
   const asked = new CustomEvent(event, { detail, bubbles: true, cancelable: true });
-  if (document.dispatchEvent(asked)) model.send({ refused: event, detail });
+  if (el.dispatchEvent(asked)) model.send({ refused: event });
 }
 
 function render({ model, el }) {
@@ -101,7 +101,7 @@ function render({ model, el }) {
   let timer = 0;
   model.on("change:buttons change:note", draw);
   model.on("change:progress change:words", progress);
-  model.on("msg:custom", (message) => message.view === view && hand_on(model, message));
+  model.on("msg:custom", (message) => message.view === view && hand_on(el, model, message));
   model.on("change:offer", () => {
     foot.classList.add("ptsa-settling");
     clearTimeout(timer);
