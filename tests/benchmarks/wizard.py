@@ -71,7 +71,7 @@ def callbacks() -> list[tuple[float, str]]:
     def choose(widget: object, value: str) -> Callable[[], object]:
         return lambda: setattr(widget, "value", value)
 
-    setup = wizard._pages[Page.SETUP]
+    setup = wizard._pages[Page.SETUP].changes
     timed("look again", setup.again.click)
     timed("another backend", choose(setup.backend, "cpu"))
     timed("try again", lambda: wizard.press("main"))
@@ -79,7 +79,8 @@ def callbacks() -> list[tuple[float, str]]:
     session.dispatch(Paste(log="RuntimeError: CUDA error: no kernel image is available"))
     timed("find the cause", lambda: wizard.press("main"))
     timed("back", show(Page.SETUP))
-    timed("set a fact", choose(setup.fact, "nvidia_driver=580.95"))
+    setup.fact.value = "nvidia_driver"
+    timed("set a fact", choose(setup.fact_value, "580.95"))
     timed("another machine", choose(setup.machine, "macos14-m1"))
     timed("this machine", choose(setup.machine, ""))
     timed("Chinese", lambda: wizard.speak("zh_CN"))

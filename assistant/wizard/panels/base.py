@@ -19,28 +19,16 @@ from assistant.wizard import html
 from assistant.wizard.footer import Footer
 
 
-class PageView:
-    """One page below the head: made once for a language, then only told what has changed.
-
-    `parts` stand in the middle from top to bottom; they may change with the state.
-    """
+class Part:
+    """Widgets that follow the state, and post what the user does to the session."""
 
     def __init__(self, session: Session) -> None:
         self.session = session
-        self.parts: tuple[widgets.Widget, ...] = ()
         self._quiet = False
 
     def follow(self, state: State) -> None:
-        """Bring the parts up to date with the state."""
+        """Bring the widgets up to date with the state."""
         raise NotImplementedError
-
-    def footer(self, state: State) -> Footer:
-        """Return what the footer offers on this page while nothing is changed."""
-        raise NotImplementedError
-
-    def fields(self) -> Iterable[widgets.Widget]:
-        """Return the widgets into which somebody may have typed what no state knows yet."""
-        return ()
 
     def update(self, state: State) -> None:
         """Show a state; values that the state sets do not come back as actions of the user."""
@@ -49,6 +37,32 @@ class PageView:
             self.follow(state)
         finally:
             self._quiet = False
+
+    def on_value(self, widget: widgets.Widget, action: Callable[[Any], Action]) -> None:
+        """Post an action when the user changes a control."""
+
+        def changed(change: dict[str, Any]) -> None:
+            if not self._quiet:
+                self.session.dispatch(action(change["new"]))
+
+        widget.observe(changed, "value")
+
+
+class PageView(Part):
+    """One page below the head: made once for a language, then only told what has changed.
+
+    `parts` stand in the middle from top to bottom; they may change with the state.
+    """
+
+    parts: tuple[widgets.Widget, ...] = ()
+
+    def footer(self, state: State) -> Footer:
+        """Return what the footer offers on this page while nothing is changed."""
+        raise NotImplementedError
+
+    def fields(self) -> Iterable[widgets.Widget]:
+        """Return the widgets into which somebody may have typed what no state knows yet."""
+        return ()
 
     def adopt(self, other: PageView) -> None:
         """Take over what was typed into a page that this one replaces."""
@@ -61,15 +75,6 @@ class PageView:
         """Free every model of this page."""
         for widget in self.parts:
             close_all(widget)
-
-    def on_value(self, widget: widgets.Widget, action: Callable[[Any], Action]) -> None:
-        """Post an action when the user changes a control."""
-
-        def changed(change: dict[str, Any]) -> None:
-            if not self._quiet:
-                self.session.dispatch(action(change["new"]))
-
-        widget.observe(changed, "value")
 
 
 def close_all(widget: widgets.Widget) -> None:

@@ -1,0 +1,124 @@
+"""The end of a setup, which is a beginning: what can be done with the environment that stands."""
+
+from __future__ import annotations
+
+import ipywidgets as widgets
+
+from assistant.export import uses
+from assistant.i18n import say
+from assistant.markup import Markup, tag
+from assistant.model.report import verdict
+from assistant.plan import card_name
+from assistant.session.actions import Add, Begin, Fill, Show
+from assistant.session.adding import requirements_of
+from assistant.session.session import Session
+from assistant.session.state import Page, State, Task
+from assistant.views import plan_title
+from assistant.wizard import html
+from assistant.wizard.footer import Footer, OpenNotebook, Other
+from assistant.wizard.panels.base import Part
+from assistant.wizard.panels.install import draw_adding, draw_ready
+from assistant.wizard.panels.verify import draw_checks, plots
+from assistant.wizard.shared_widgets import Chips, Drawing, Fold, make
+
+SAVE = "save"
+
+
+class Done(Part):
+    """Cards to go on with, packages to add, and the checks."""
+
+    def __init__(self, session: Session) -> None:
+        super().__init__(session)
+        self.checks, self.adding = make(Drawing), make(Drawing)
+        self.next = make(Chips, pressed=True, description=say("What next?"))
+        self.next.on_msg(self._on_next)
+        self.packages = make(
+            widgets.Text, description=say("Packages"), placeholder="seaborn, pandas>=2", continuous_update=False
+        )
+        self.packages.observe(lambda change: self._add(change["new"]), "value")
+        self.measure = make(widgets.Button, description=say("Check everything, and measure its speed (a minute)"))
+        self.measure.on_click(lambda _button: self._measure())
+        self.parts = (
+            self.next,
+            make(Fold, title=say("Add packages")),
+            make(widgets.VBox, children=(self.packages, self.adding)),
+            make(Fold, title=say("The checks, one by one, with times")),
+            self.checks,
+            self.measure,
+        )
+
+    def _add(self, text: str) -> None:
+        """Work out what adding packages would change."""
+        if not self._quiet and text.strip():
+            self.session.dispatch(Add(requirements=requirements_of(text)))
+            self.session.begin(Task.ADD)
+
+    def _measure(self) -> None:
+        self.session.dispatch(Fill(level="full"))
+        self.session.begin(Task.VERIFY)
+
+    def _on_next(self, _widget: object, content: object, _buffers: object) -> None:
+        if isinstance(content, dict) and content.get("press") == SAVE:
+            self.session.dispatch(Show(page=Page.EXPORT))
+
+    def follow(self, state: State) -> None:
+        """Show what was verified, and what is being added."""
+        if state.report:
+            self.checks.value = draw_checks(state.report) + plots(state)
+        self.next.options = _next(state)
+        self.adding.value = draw_adding(state.adding) if state.adding else html.NOTHING
+
+    def footer(self, state: State) -> Footer:
+        """Offer to open a notebook, or to add the packages whose changes are shown."""
+        adding = state.adding
+        if adding and adding.prepared and not adding.environment:
+            rest = Other(label=say("Not now"), actions=(Add(requirements=()),))
+            return Footer(label=say("Add these packages"), actions=(Begin(task=Task.ADD),), others=(rest,))
+        another = Other(label=say("Set up another"), actions=(Begin(task=Task.DETECT),))
+        label = say("Open a notebook with it")
+        return Footer(label=label, actions=(OpenNotebook(),), note=_opens(state), others=(another,))
+
+
+def draw_done(state: State) -> Markup:
+    """Say what works now, where it is and what the launcher calls it."""
+    report, plan, found = state.report, state.plan, state.detection
+    if report is None or plan is None or found is None:
+        return html.NOTHING
+    card = card_name(found.machine, plan.backend)
+    works = say("PyTorch works on your {card}", card=card) if card else say("PyTorch works on your processor")
+    title = works if report.usable else say("PyTorch is installed, but some checks failed")
+    line = tag("p", plan_title(plan), class_="ptsa-machine")
+    return (
+        line
+        + html.heading(title)
+        + html.paragraph(verdict(report), "ok" if report.passed else "warning")
+        + draw_ready(state)
+    )
+
+
+def _next(state: State) -> list[dict[str, str]]:
+    """List what can be done with the environment that stands."""
+    if state.environment is None or state.plan is None or state.detection is None:
+        return []
+    use = uses(state.environment, state.plan, windows=state.detection.machine.os == "windows")
+    return [
+        {
+            "key": "terminal",
+            "title": say("Use it in a terminal"),
+            "lead": say("copies the line to type"),
+            "copy": use.terminal,
+        },
+        {
+            "key": "vscode",
+            "title": say("Use it in VS Code"),
+            "lead": say("copies the interpreter's path"),
+            "copy": use.interpreter,
+        },
+        {"key": SAVE, "title": say("Save the configuration"), "lead": say("colleague, project, container, bug report")},
+    ]
+
+
+def _opens(state: State) -> str:
+    made = state.environment
+    name = made.launcher_name or made.kernel if made else ""
+    return say("A first notebook on the kernel “{name}”.", name=name) if name else ""
