@@ -8,25 +8,14 @@ from typing import Any
 import click
 from rich.text import Text
 
-from assistant.catalog import load_catalog
 from assistant.cli.console import console
-from assistant.cli.inputs import read_file
 from assistant.cli.journey import Journey
-from assistant.cli.options import request_of, request_options, source_options
-from assistant.cli.plan import Brief
+from assistant.cli.options import request_options, source_options
+from assistant.cli.packages import write_packages
 from assistant.cli.terminal import echo, echo_json, json_option
-from assistant.detect import detect
-from assistant.export import FORMATS, write_all
-from assistant.host.live import LiveHost
-from assistant.host.process import CancelToken
-from assistant.host.recording import ReplayHost
+from assistant.export import FORMATS
 from assistant.i18n import as_typed, say
-from assistant.install import Sources, Tools
-from assistant.machines import label, load, shipped
-from assistant.model.plan import Request
-from assistant.model.record import from_json, replace
-from assistant.plan import make_plans
-from assistant.session.kits import Pc, packages_for, pc
+from assistant.model.record import replace
 from assistant.session.resume import last_setup
 from assistant.session.state import Task
 
@@ -63,7 +52,7 @@ def export(
     if machines:
         if formats or not folder:
             raise click.UsageError(say("--machine needs --to DIR, and takes no formats."))
-        written = _write_packages(machines, Path(folder).expanduser().absolute(), options, force=force)
+        written = write_packages(machines, Path(folder).expanduser().absolute(), options, force=force, quiet=as_json)
         if as_json:
             echo_json(tuple(map(str, written)), indent=0)
         else:
@@ -88,24 +77,3 @@ def _list(*, as_json: bool) -> None:
     for name, kind in FORMATS.items():
         needs = say("; only of a setup that is installed") if kind.installed else ""
         console.print(Text.assemble((name.ljust(width), "bold"), as_typed(described[name]) + needs))
-
-
-def _write_packages(
-    machines: tuple[str, ...], folder: Path, options: dict[str, Any], *, force: bool
-) -> tuple[Path, ...]:
-    """Plan for each machine, resolve its packages, and write a zip for each kind beside the page."""
-    request = request_of(options)
-    pcs = [_pc(name, request) for name in machines]
-    host = LiveHost()
-    tools = Tools(host, Sources(host, **options), lambda _event: None, CancelToken())
-    files = packages_for(pcs, tools, lambda text: echo(text, err=True))
-    return write_all(folder, files, lambda _foreign: force)
-
-
-def _pc(name: str, request: Request) -> Pc:
-    """Plan for a shipped machine, or for one that a file describes."""
-    if name in shipped() or not Path(name).exists():
-        machine = detect(ReplayHost(load(name))).machine
-        return pc(label(name), machine, make_plans(machine, load_catalog(), request))
-    brief = from_json(read_file(name), Brief, name)
-    return pc(Path(name).stem, brief, make_plans(brief, load_catalog(), brief.asked(request)))

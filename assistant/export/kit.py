@@ -215,7 +215,7 @@ def _which(kits: Sequence[Kit], without: Sequence[Without]) -> Markup:
         for kit in kits
         for pc in kit.pcs
     ]
-    named = (say("PC"), say("What it gets"), say("Package"), say("Start it there with"))
+    named = (say("PC"), say("What it gets"), say("Setup package"), say("Start it there with"))
     head = tag("thead", tag("tr", *(tag("th", title, scope="col") for title in named)))
     parts = [
         tag("h1", say("Which PC gets which package")),

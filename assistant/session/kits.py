@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from assistant.export import Kit, Setup, Without, commands, kit_bundle, kit_name, kit_zip, zipped
 from assistant.host.live import IN_BROWSER, LiveHost
 from assistant.host.process import CancelToken
-from assistant.i18n import Message, Text, _, sentences
+from assistant.i18n import Message, Text, _, ngettext, sentences
 from assistant.install import Resolution, Sources, Tools, find_uv, resolve_for
 from assistant.model.errors import Cancelled, NothingFits, WorkFailed
 from assistant.model.machine import Machine
@@ -93,10 +93,10 @@ def _kits(pcs: Iterable[Pc], tools: Tools | None, report: Callable[[Message], ob
         nonlocal done
         made = _kit(group, tools)
         done += 1
-        report(_("{done} of {total} kinds of PC are ready", done=done, total=len(groups)))
+        report(_("Packages ready: {done} of {total}", done=done, total=len(groups)))
         return made
 
-    report(_("Resolving the packages for {total} kinds of PC", total=len(groups)))
+    report(ngettext("Resolving for one kind of PC", "Resolving for {count} kinds of PC", len(groups)))
     if tools is None:
         return _named(list(map(kit, groups)))
     find_uv()  # here and not in the threads: sysconfig, which it asks, is not ready for two at once in Python 3.11

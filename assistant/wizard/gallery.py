@@ -267,11 +267,10 @@ def _card(exhibit: Exhibit) -> dict[str, object]:
 
 def _in_full(exhibit: Exhibit) -> Markup:
     """Draw a machine with its facts and its plan."""
-    facts = html.card(say("Facts"), html.table(machine_rows(exhibit.machine)), "gpu")
-    plan = html.card(say("What it gets"), _planned(exhibit.planning), "next")
-    return html.heading(exhibit.label, say("Change a fact to see what that does to the plan.")) + html.cards(
-        [facts, plan]
-    )
+    lead = say("Change a fact to see what that does to the plan.")
+    facts = html.section(say("Facts"), html.table(machine_rows(exhibit.machine)))
+    plan = html.section(say("What it gets"), _planned(exhibit.planning))
+    return html.heading(exhibit.label, lead) + html.cards([facts, plan])
 
 
 def _with_fact(exhibit: Exhibit, typed: str) -> Markup:
@@ -282,10 +281,10 @@ def _with_fact(exhibit: Exhibit, typed: str) -> Markup:
     try:
         machine, planning = changed(exhibit.name, fact.strip(), value.strip())
     except AssistantError as error:
-        return html.note(Severity.WARNING, f"{error.message} {error.hint}")
+        return html.failure(error.message, error.hint, Severity.WARNING)
     title = say("{fact} = {value}: set by you.", fact=fact.strip(), value=value.strip())
-    facts = html.card(title, html.table(machine_rows(machine)), "gpu")
-    return html.cards([facts, html.card(say("What it gets then"), _planned(planning), "next")])
+    facts = html.section(title, html.table(machine_rows(machine)))
+    return html.cards([facts, html.section(say("What it gets then"), _planned(planning))])
 
 
 def _planned(planning: Planning) -> Markup:

@@ -14,7 +14,7 @@ from playwright.sync_api import Locator, Page, expect
 from assistant.machines import shipped
 
 THEMES = ("JupyterLab Light", "JupyterLab Dark", "JupyterLab Dark High Contrast")
-RULES = {"runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]}
+RULES = {"runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]}
 PACKAGE_MS = 180_000  # every index is asked, and those that cannot be reached are asked again
 
 
@@ -24,6 +24,8 @@ def gallery(page: Page, open_notebook: Callable[[str], Page]) -> Locator:
     page.set_viewport_size({"width": 1280, "height": 800})
     shown = run_first_cell(open_notebook("gallery.ipynb"))
     expect(cards(shown)).to_have_count(len(shipped()))
+    expect(shown.get_by_role("button", name="Open in the wizard")).to_be_in_viewport()
+    expect(shown.get_by_label("Language")).to_be_in_viewport()
     return shown
 
 
@@ -142,7 +144,7 @@ def test_axe_finds_nothing_in_the_gallery(gallery: Locator) -> None:
         found += violations(page, ".ptsa-wizard")
     finally:
         wear(page, THEMES[0])  # JupyterLab remembers it
-    assert found == []
+    assert not found, "\n".join(found)
 
 
 def test_the_matrix_is_read_in_every_theme(page: Page, open_notebook: Callable[[str], Page]) -> None:
@@ -162,6 +164,4 @@ def test_the_matrix_is_read_in_every_theme(page: Page, open_notebook: Callable[[
     finally:
         wear(page, THEMES[0])
     shown.get_by_text("简体中文", exact=True).first.click()
-    expect(
-        shown.get_by_text("各类 GPU 在每种系统上的最佳方案").or_(shown.locator("details[open] caption")).first
-    ).to_be_visible()
+    expect(shown.locator("details[open] caption").first).to_be_visible()

@@ -20,6 +20,13 @@ function card_of({ key, title, chips, text, works }) {
 
 const STEPS = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 };
 
+// The foot, too, should be seen at once; the frame has its height only when all of it is drawn.
+function in_sight(el, tries = 60) {
+  const root = el.closest(".ptsa-wizard");
+  if (root?.querySelector(".ptsa-foot")) root.scrollIntoView({ block: "nearest" });
+  else if (tries) requestAnimationFrame(() => in_sight(el, tries - 1));
+}
+
 function render({ model, el }) {
   const group = element("div", "ptsa-machines", { role: "group" });
   const nothing = element("p", "ptsa-lead");
@@ -67,6 +74,7 @@ function render({ model, el }) {
     stop_at(cards[to]);
     cards[to].focus();
   });
+  in_sight(el);
   model.on("change:cards change:description change:nothing", draw);
   model.on("change:chosen", mark);
   model.on("change:shown", filter);

@@ -1,0 +1,47 @@
+"""`assistant export --machine`: a setup package for each kind of PC, and a page that shows which PC gets which."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from assistant.catalog import load_catalog
+from assistant.cli.inputs import read_file
+from assistant.cli.options import request_of
+from assistant.cli.plan import Brief
+from assistant.cli.terminal import echo
+from assistant.detect import detect
+from assistant.export import write_all
+from assistant.host.live import LiveHost
+from assistant.host.process import CancelToken
+from assistant.host.recording import ReplayHost
+from assistant.install import Sources, Tools
+from assistant.machines import label, load, shipped
+from assistant.model.plan import Request
+from assistant.model.record import from_json
+from assistant.plan import make_plans
+from assistant.session.kits import Pc, packages_for, pc
+
+
+def write_packages(
+    machines: tuple[str, ...], folder: Path, options: dict[str, Any], *, force: bool, quiet: bool
+) -> tuple[Path, ...]:
+    """Plan for each machine, resolve its packages, write them, and return the paths, the page's first.
+
+    `options` are those of `request_options` and `source_options`.
+    """
+    request = request_of(options)
+    pcs = [_pc(name, request) for name in machines]
+    host = LiveHost()
+    tools = Tools(host, Sources(host, **options), lambda _event: None, CancelToken())
+    files = packages_for(pcs, tools, (lambda _text: None) if quiet else (lambda text: echo(text, err=True)))
+    return write_all(folder, files, lambda _foreign: force)
+
+
+def _pc(name: str, request: Request) -> Pc:
+    """Plan for a shipped machine, or for one that a file describes."""
+    if name in shipped() or not Path(name).exists():
+        machine = detect(ReplayHost(load(name))).machine
+        return pc(label(name), machine, make_plans(machine, load_catalog(), request))
+    brief = from_json(read_file(name), Brief, name)
+    return pc(Path(name).stem, brief, make_plans(brief, load_catalog(), brief.asked(request)))
