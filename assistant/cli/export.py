@@ -75,5 +75,7 @@ def _list(*, as_json: bool) -> None:
         return
     width = max(map(len, described)) + 2
     for name, kind in FORMATS.items():
-        needs = say("; only of a setup that is installed") if kind.installed else ""
-        console.print(Text.assemble((name.ljust(width), "bold"), as_typed(described[name]) + needs))
+        text = described[name]
+        if kind.installed:
+            text = say("{purpose} (only where an environment was made)", purpose=text)
+        console.print(Text.assemble((name.ljust(width), "bold"), as_typed(text)))
