@@ -129,14 +129,7 @@ class Gallery(widgets.VBox):  # type: ignore[misc]  # the library has no types
 
     def _draw(self) -> None:
         """Write every word in the language in force."""
-        self.head.words = {
-            "title": say("Recorded machines"),
-            "language": say("Language"),
-            "gone": say(
-                "The kernel was restarted or has ended, so nothing here works any more. Run the cell above again."
-            ),
-        }
-        self.head.language = language()
+        self._draw_head()
         self.vendor.description, self.os.description = say("Maker"), say("OS")
         self.text.description, self.fact.description = say("Search"), say("Set a fact")
         anything, nothing = (say("Any"), ""), (say("No GPU"), "none")
@@ -147,6 +140,17 @@ class Gallery(widgets.VBox):  # type: ignore[misc]  # the library has no types
         self._filter()
         self._draw_detail()
         self._draw_foot()
+
+    def _draw_head(self) -> None:
+        self.head.words = {
+            "title": say("Recorded machines"),
+            "language": say("Language"),
+            "gone": say(
+                "The kernel was restarted or has ended, so nothing here works any more. Run the cell above again."
+            ),
+        }
+        self.head.language = language()
+        self.head.links = [("machines", say("Back to the machines"))] if self.wizard else []
 
     def _filter(self) -> None:
         shown = fitting(self._all, vendor=self.vendor.value, os=self.os.value, text=self.text.value)
@@ -189,14 +193,15 @@ class Gallery(widgets.VBox):  # type: ignore[misc]  # the library has no types
     def _open(self, name: str) -> None:
         """Put the wizard in the place of the cards; the head leads back."""
         self.wizard = open_wizard(name)
+        self.wizard.head.observe(_ignoring_change(self._draw_head), "language")  # it speaks for both
         self.add_class("ptsa-gallery-opened")
-        self.head.links = [("machines", say("Back to the machines"))]
+        self._draw_head()
         self.children = (self.head, self.wizard)
         self.head.view = "wizard"
 
     def _back(self) -> None:
         self.remove_class("ptsa-gallery-opened")
-        self.head.links = []
+        self.wizard = None
         self.children = (self.head, self.middle, self.foot)
         self.speak(language())
 

@@ -84,6 +84,9 @@ def test_the_wizard_opens_in_sight_and_takes_the_focus(gallery: Locator) -> None
     expect(wizard.locator(".ptsa-heading")).to_be_in_viewport()
     expect(wizard.locator(".ptsa-foot button").first).to_be_in_viewport()
     expect(gallery.get_by_label("Language").locator("visible=true")).to_have_count(1)
+    wizard.get_by_label("Language").select_option("zh_CN")
+    expect(gallery.get_by_role("heading", name="录制的机器", level=1).last).to_be_visible()
+    wizard.locator(".ptsa-language select").select_option("en")
     page.get_by_role("button", name="Back to the machines").click()
     expect(cards(gallery)).to_have_count(1)
     assert len(chosen(gallery)) == 1
