@@ -83,8 +83,8 @@ def test_the_wizard_opens_in_sight_and_takes_the_focus(gallery: Locator) -> None
     expect(wizard.locator(".ptsa-heading")).to_be_focused()
     expect(wizard.locator(".ptsa-heading")).to_be_in_viewport()
     expect(wizard.locator(".ptsa-foot button").first).to_be_in_viewport()
-    expect(gallery.get_by_label("Language").locator("visible=true")).to_have_count(1)
-    wizard.get_by_label("Language").select_option("zh_CN")
+    expect(gallery.get_by_role("combobox", name="Language", exact=True).locator("visible=true")).to_have_count(1)
+    wizard.get_by_role("combobox", name="Language", exact=True).select_option("zh_CN")
     expect(gallery.get_by_role("heading", name="录制的机器", level=1).last).to_be_visible()
     wizard.locator(".ptsa-language select").select_option("en")
     page.get_by_role("button", name="Back to the machines").click()
@@ -111,7 +111,7 @@ def test_a_machine_in_full_takes_the_focus_and_one_fact_changes_its_plan(gallery
 def test_the_language_is_chosen_on_the_page(gallery: Locator) -> None:
     """Every word changes; what was chosen stays."""
     cards(gallery).first.click()
-    gallery.get_by_label("Language").select_option("zh_CN")
+    gallery.get_by_role("combobox", name="Language", exact=True).select_option("zh_CN")
     expect(gallery.get_by_label("搜索")).to_be_visible()
     expect(gallery.get_by_label("Search")).to_have_count(0)
     assert len(chosen(gallery)) == 1
