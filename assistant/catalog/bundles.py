@@ -81,4 +81,7 @@ def bundle_of(key: str) -> Bundle:
         if bundle.key == wanted:
             return bundle
     names = ", ".join(bundle.key for bundle in bundles())
-    raise BadInput(_("There is no bundle called '{name}'.", name=key), hint=_("Choose one of: {names}.", names=names))
+    raise BadInput(
+        _("There is no bundle called '{name}'.", name=key),
+        hint=_("Choose one of: {names}.", names=names, option="--for"),
+    )

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from assistant.host.base import Host
 from assistant.host.lock import Lock
 from assistant.i18n import _
-from assistant.install.constraints import protect
+from assistant.install.constraints import guards, protect
 from assistant.install.inspect_env import Site, installed_files, interpreter
 from assistant.install.installer import Installer
-from assistant.install.kernel import display_name, kernel_name, note_kernel, register_kernel
+from assistant.install.kernel import display_name, kernel_file, kernel_name, note_kernel, register_kernel
 from assistant.install.packages import Package, Resolution
 from assistant.install.swap import Change, change_for, check_movable
 from assistant.install.target import OWN_FILES, check_disk, check_target, is_ours, write_marker
 from assistant.install.transaction import Transaction, transaction
 from assistant.install.unpack import unpack
+from assistant.install.wheels import places, to_download
 from assistant.model.event import Part
 from assistant.model.finding import Finding, Severity
 from assistant.model.plan import Plan
@@ -76,6 +78,14 @@ def install(  # noqa: PLR0913, PLR0917 - what, where, with what, and what the la
         text = _("Files that were not part of the installation have been moved to {path}.", path=path)
         installer.report(Finding(key="files-set-aside", severity=Severity.INFO, text=text))
     return made
+
+
+def writes(plan: Plan, target: Path, site: Site | None, packages: list[Package]) -> tuple[str, ...]:
+    """List the files, and the folders ("/" at the end), that an installation writes."""
+    python = Path(site.python) if site else interpreter(target)
+    inside = [f"{site.purelib}{os.sep}", *map(str, guards(target))] if site else [f"{target}{os.sep}"]
+    downloads = places(to_download(packages)).values()
+    return (*map(str, downloads), *inside, str(kernel_file(kernel_name(plan, python))))
 
 
 def _swap(site: Site, packages: Sequence[Package], work: Transaction) -> None:

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 from assistant.i18n import _
 from assistant.install.conflicts import conflicts, undone_by_project
 from assistant.install.consent import index_findings, resolved
-from assistant.install.constraints import guards
-from assistant.install.inspect_env import Site, interpreter, still
-from assistant.install.installation import Verify, install
-from assistant.install.kernel import kernel_file, kernel_name
-from assistant.install.packages import Package, Resolution
+from assistant.install.inspect_env import Site, still
+from assistant.install.installation import Verify, install, writes
+from assistant.install.packages import Resolution
 from assistant.install.recovery import make_whole
 from assistant.install.target import check_target, read_marker, target_for
 from assistant.install.tools import Tools
-from assistant.install.wheels import places, to_download
+from assistant.install.wheels import to_download
 from assistant.model.event import Part
 from assistant.model.finding import Finding
 from assistant.model.plan import Plan
@@ -73,7 +70,7 @@ def prepare(plan: Plan, where: str, tools: Tools, card: str = "") -> Prepared:
         target=str(target),
         resolution=resolution,
         commands=installer.commands(target, Path(site.python) if site else None),
-        writes=_writes(plan, target, site, packages),
+        writes=writes(plan, target, site, packages),
         download=sum(package.size or 0 for package in to_download(packages)),
         findings=findings,
         site=site,
@@ -85,14 +82,6 @@ def reusable(target: Path, site: Site | None, resolution: Resolution) -> Environ
     """Return an environment of ours that was made with what the resolution names and still holds it, else None."""
     marker = read_marker(target) if site and not resolution.changes(site.versions) else None
     return marker.environment if marker and marker.environment.packages == resolution.versions else None
-
-
-def _writes(plan: Plan, target: Path, site: Site | None, packages: list[Package]) -> tuple[str, ...]:
-    """List the files, and the folders ("/" at the end), that an installation writes."""
-    python = Path(site.python) if site else interpreter(target)
-    inside = [f"{site.purelib}{os.sep}", *map(str, guards(target))] if site else [f"{target}{os.sep}"]
-    downloads = places(to_download(packages)).values()
-    return (*map(str, downloads), *inside, str(kernel_file(kernel_name(plan, python))))
 
 
 def run(prepared: Prepared, prove: Verify, tools: Tools) -> Environment:

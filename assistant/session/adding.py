@@ -14,7 +14,7 @@ from assistant.model.errors import WorkFailed
 from assistant.model.plan import Plan
 from assistant.model.record import replace
 from assistant.model.report import Report
-from assistant.plan import card_name
+from assistant.session.sources import card_of
 from assistant.session.state import Adding, State, known
 from assistant.session.verification import proved
 
@@ -79,9 +79,8 @@ def _worked_out(requirements: tuple[str, ...], state: State, tools: Tools) -> Pr
     whole = replace(
         plan, requirements=(*(f"{name}=={version}" for name, version in held.items()), *kept, *requirements)
     )
-    card = card_name(known(state.detection).machine, plan.backend)
     try:
-        prepared = prepare(whole, made.path, tools, card)
+        prepared = prepare(whole, made.path, tools, card_of(state))
     except Unsolved as error:
         if error.unreachable:
             raise

@@ -16,6 +16,7 @@ from assistant.model.record import replace
 from assistant.plan import (
     Lookup,
     PlanInputs,
+    card_name,
     companions_to_find,
     make_plans,
     nothing_fits,
@@ -37,6 +38,11 @@ def planned(state: State, tools: Tools) -> Planned:
     if planning.choice is None:
         raise nothing_fits(planning)
     return Planned(planning=planning)
+
+
+def card_of(state: State) -> str:
+    """Return the GPU that the chosen plan computes on, as people call it; "" for the CPU."""
+    return card_name(known(state.detection).machine, known(state.plan).backend)
 
 
 def settled(planning: Planning, case: PlanInputs, sources: Sources) -> Planning:

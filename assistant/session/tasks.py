@@ -13,7 +13,6 @@ from assistant.model.finding import Finding
 from assistant.model.plan import Backend
 from assistant.model.record import replace
 from assistant.model.report import Environment
-from assistant.plan import card_name
 from assistant.session.adding import added
 from assistant.session.diagnosis import diagnosed, inquiry, machine_of_log, with_remedies
 from assistant.session.doctor import findings_of, mixed_packages, still_true
@@ -23,7 +22,7 @@ from assistant.session.interpreters import detected
 from assistant.session.mending import compared, forgotten, removed, repaired, undone
 from assistant.session.onnx import examined
 from assistant.session.remediation import mended
-from assistant.session.sources import planned
+from assistant.session.sources import card_of, planned
 from assistant.session.state import Diagnosed, Installed, Result, State, Task, Verified, known
 from assistant.session.verification import proved, verified
 
@@ -31,7 +30,7 @@ from assistant.session.verification import proved, verified
 def _prepare(state: State, tools: Tools) -> Prepared:
     """Resolve the packages, and judge the environment as it would be after the installation."""
     plan = known(state.plan)
-    prepared = prepare(plan, state.target, tools, card_name(known(state.detection).machine, plan.backend))
+    prepared = prepare(plan, state.target, tools, card_of(state))
     if prepared.site is None:
         return prepared
     after = {**prepared.site.versions, **prepared.resolution.versions}
