@@ -246,7 +246,7 @@ def test_pip_does_the_same_where_uv_is_refused(bench: Bench) -> None:
     made = bench.make(resolution)
     versions = look_at(Path(made.path), LiveHost()).versions
     assert {name: versions[name] for name in resolution.versions} == resolution.versions
-    last = [event for event in bench.events if isinstance(event, Progress)][-1]
+    last = [event for event in bench.events if isinstance(event, Progress) and event.unit == "packages"][-1]
     assert (last.done, last.total) == (3, 3)
     shown = installer.commands(bench.target, None)
     assert not any(Path(command[0]).stem == "uv" for command in shown)

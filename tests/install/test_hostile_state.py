@@ -738,6 +738,11 @@ def longer(path: Path) -> None:
         file.write(b"more")
 
 
+def without_pip(versions: dict[str, str]) -> dict[str, str]:
+    """Leave out the tool that each new environment gets beside what was resolved."""
+    return {name: version for name, version in versions.items() if name != "pip"}
+
+
 @pytest.mark.parametrize("harm", [cut, emptied, altered, zeroed, swapped, longer], ids=lambda harm: harm.__name__)
 @pytest.mark.parametrize("kind", DEEDS)
 def test_a_damaged_wheel_in_the_cache_is_fetched_again(ground: Ground, harm: Callable[[Path], None], kind: str) -> None:
@@ -749,7 +754,7 @@ def test_a_damaged_wheel_in_the_cache_is_fetched_again(ground: Ground, harm: Cal
     ground.events.clear()
     with fault("damaged wheels"):
         made = ground.make(resolution) if kind == "new" else ground.change(resolution)
-        assert look_at(Path(made.path), LiveHost()).versions == resolution.versions
+        assert without_pip(look_at(Path(made.path), LiveHost()).versions) == resolution.versions
         assert [event for event in ground.events if isinstance(event, LogLine) and "is damaged" in str(event.text)]
         assert ground.debris() == []
 
@@ -767,7 +772,7 @@ def test_a_damaged_cache_of_the_installers_does_not_matter(
         harm(path)
     with fault("damaged wheels"):
         made = ground.make(resolution)
-        assert look_at(Path(made.path), LiveHost()).versions == resolution.versions
+        assert without_pip(look_at(Path(made.path), LiveHost()).versions) == resolution.versions
         assert incomplete(Path(made.path), contents(places(resolution.packages).values())) == []
         assert (site_of(ground.new) / "torch" / "lib" / "library.so").stat().st_size > 100_000
         assert ground.debris() == []
@@ -780,7 +785,7 @@ def test_what_is_no_file_in_the_cache_is_fetched_again(ground: Ground, body: str
     put(places(resolution.packages)["torch"], BODIES[body])
     with fault("damaged wheels"):
         made = ground.make(resolution)
-        assert look_at(Path(made.path), LiveHost()).versions == resolution.versions
+        assert without_pip(look_at(Path(made.path), LiveHost()).versions) == resolution.versions
 
 
 def test_a_damaged_wheel_of_the_users_own_is_named(ground: Ground) -> None:
