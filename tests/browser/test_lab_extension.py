@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 import tomllib
 from collections.abc import Iterator
@@ -76,6 +77,17 @@ def test_a_folder_that_cannot_be_written_is_said(launcher: Page) -> None:
     launcher.locator(".jp-LauncherCard").filter(has_text="Set up PyTorch").click()
     expect(launcher.get_by_role("dialog")).to_contain_text("The guided notebook could not be created")
     launcher.keyboard.press("Escape")
+
+
+def test_the_extension_has_all_its_words_in_both_languages() -> None:
+    """What one language says the other says too, and the Chinese is Chinese."""
+    script = (ROOT / "labextension" / "static" / "remoteEntry.js").read_text(encoding="utf-8")
+    said = {code: re.search(rf"    {code}: \{{\n(.*?)\n    \}}", script, re.DOTALL)[1] for code in ("en", "zh")}
+    words = {code: dict(re.findall(r"^ {6}(\w+): ([\"'].*[\"']),$", text, re.MULTILINE)) for code, text in said.items()}
+    assert words["en"].keys() == words["zh"].keys()
+    assert len(words["en"]) == said["en"].count("\n") + 1
+    shown = words["zh"].keys() - {"file", "call"}
+    assert [key for key in shown if not re.search("[\u4e00-\u9fff]", words["zh"][key])] == []
 
 
 def test_the_extension_bears_the_projects_version() -> None:

@@ -155,6 +155,23 @@ def test_code_that_is_not_ours_is_not_run(kind: str, page: Page, jupyter_server,
     expect(page.locator(".jp-OutputArea-output")).to_have_count(0)
 
 
+def test_a_kernel_without_the_assistant_is_seen_with_what_to_do(page: Page, jupyter_server, open_notebook) -> None:
+    """Where the cell fails, nothing is hidden any more: code, instructions and the error are there to be read."""
+    spec = jupyter_server.state_dir / "data" / "kernels" / "bare"
+    spec.mkdir(parents=True)
+    code = "import sys; sys.modules['torch_setup_assistant'] = None; import ipykernel.kernelapp as app; "
+    argv = [sys.executable, "-c", f"{code}app.launch_new_instance()", "-f", "{connection_file}"]
+    (spec / "kernel.json").write_text(json.dumps({"argv": argv, "display_name": "Bare", "language": "python"}))
+    (jupyter_server.root_dir / "bare.ipynb").write_text(json.dumps(notebook_for("bare")))
+    try:
+        open_notebook("bare.ipynb")
+        expect(page.get_by_text("ModuleNotFoundError").first).to_be_visible(timeout=60_000)
+        for part in (".jp-CodeCell .jp-InputArea", ".jp-MarkdownOutput", ".jp-NotebookPanel-toolbar", "#jp-menu-panel"):
+            expect(page.locator(part)).to_be_visible()
+    finally:
+        shutil.rmtree(spec)
+
+
 @pytest.mark.parametrize("call", ['open_wizard(language="zh_CN")', 'open_wizard(language="en")'])
 def test_it_runs_in_a_folder_and_a_language_of_ones_own(call: str, page: Page, jupyter_server, open_notebook) -> None:
     """Our code, with a language named, is recognised wherever it lies, if only notebooks and data lie beside it."""
