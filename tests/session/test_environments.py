@@ -21,11 +21,11 @@ from assistant.model.machine import Answer, Detection, Gpu, Machine, Vendor
 from assistant.model.plan import Backend
 from assistant.session.actions import LookIn, Pick, Show
 from assistant.session.environments import survey
-from assistant.session.mending import mendable
 from assistant.session.runner import InlineRunner
 from assistant.session.session import Session
 from assistant.session.state import Page, Phase, State, Task
 from assistant.session.survey import Known, Light
+from assistant.session.wanted import mendable
 
 HERE = Machine(os="linux", arch="x86_64", wsl=False, python="3.11.2")
 NVIDIA = Gpu(vendor=Vendor.NVIDIA, name="NVIDIA GeForce RTX 4090", compute_capability="8.9")

@@ -29,6 +29,7 @@ from assistant.session.runner import InlineRunner
 from assistant.session.session import Session
 from assistant.session.state import Page, Phase, State, StepStatus, Task
 from assistant.session.store import Store
+from assistant.session.survey import Known, Survey
 from assistant.wizard.app import SetupWizard
 from assistant.wizard.head import Offer
 from assistant.wizard.page import file_of
@@ -175,7 +176,13 @@ def hostile_state(folder: Path) -> State:
     failed = StepStatus(
         phase=Phase.FAILED, message=HOSTILE, hint=HOSTILE, progress=Progress(step=Step.INSTALL, text=HOSTILE)
     )
+    known = Known(
+        path=HOSTILE, name=HOSTILE, of=HOSTILE, torch=HOSTILE, python=HOSTILE, findings=(finding,), checked="x"
+    )
     return State(
+        survey=Survey(environments=(known,), notes=(finding,)),
+        picked=HOSTILE,
+        errand=StepStatus(phase=Phase.DONE),
         detection=Detection(machine=machine, findings=(finding,)),
         overrides={HOSTILE: HOSTILE},
         pythons={"kernel": HOSTILE, "server": HOSTILE},

@@ -12,10 +12,10 @@ from assistant.markup import Markup, joined, tag
 from assistant.model.errors import Cancelled
 from assistant.model.finding import Severity
 from assistant.session.actions import Action, Begin, LookIn, Pick, Show
-from assistant.session.mending import mendable
 from assistant.session.session import Session
 from assistant.session.state import Page, Phase, State, Task
 from assistant.session.survey import Known, Repair, Survey, kept_for_undo, move_words
+from assistant.session.wanted import mendable
 from assistant.wizard import html
 from assistant.wizard.footer import Footer, Other
 from assistant.wizard.panels.base import PageView, log_view
