@@ -76,11 +76,11 @@ def _installed_twice(site: Site, coming: Mapping[str, str]) -> Iterator[Finding]
         versions.setdefault(canonicalize_name(one.name), []).append(one.version)
     for name, several in versions.items():
         if len(several) > 1 and coming.get(name, site.versions[name]) == site.versions[name]:
-            text = _("{name} is installed {count} times over ({versions}), so its files are a mixture.")
+            text = _("Several versions of {name} are installed over one another: {versions}.")
             yield Finding(
                 key="package-installed-twice",
                 severity=Severity.ERROR,
-                text=text.format(name=name, count=len(several), versions=", ".join(several)),
+                text=text.format(name=name, versions=", ".join(several)),
                 evidence=tuple(f"{name}=={version}" for version in several),
                 remedies=(
                     Remedy(

@@ -19,6 +19,7 @@ from assistant.install import (
     find_environments,
     look_at,
     marked_environments,
+    read_marker,
     read_site,
     size_of,
     spot_at,
@@ -27,8 +28,9 @@ from assistant.model.errors import BadInput
 from assistant.model.event import Progress, Step
 from assistant.model.finding import Finding, Severity
 from assistant.model.machine import Machine
-from assistant.model.plan import Backend
+from assistant.model.plan import Backend, Plan
 from assistant.model.record import replace
+from assistant.model.report import Environment
 from assistant.session.judgement import known_of
 from assistant.session.state import State, Surveyed
 from assistant.session.survey import Known, Survey
@@ -108,3 +110,12 @@ def _verified(known: Known, site: Site, tools: Tools) -> Known:
     report = verify(site.python, device, tools.sink, tools.cancel, traceless=True)
     wrong = tuple(finding for finding in raised(report) if finding.wrong)
     return replace(known, findings=(*known.findings, *wrong), device=device if report.usable else "")
+
+
+def kernel_of(known: Known) -> tuple[Environment, Plan]:
+    """Return an environment with its kernel, and what it was planned for, or is as good as."""
+    kernel, marker = known.kernels[0], read_marker(Path(known.path))
+    if marker:
+        return replace(marker.environment, kernel=kernel), marker.plan
+    made = Environment(path=known.path, python="", kernel=kernel)
+    return made, Plan(backend=known.backend or Backend.CPU, variant="", torch=known.torch, python=known.python)

@@ -116,7 +116,7 @@ def _prove(repair: Repair, made: Environment, machine: Machine, lock: Lock, tool
     site = look_at(Path(made.python), tools.host)
     differs = [name for name in {*site.versions, *made.packages} if site.versions.get(name) != made.packages.get(name)]
     if differs:
-        raise _refused(_("{names} would not be as they should", names=", ".join(sorted(differs))))
+        raise _refused(_("{names} would not have the versions that were shown", names=", ".join(sorted(differs))))
     left = {_identity(one) for one in judged_after(repair.difference, tools.host, machine, site)}
     if stays := [one for one in repair.mends if _identity(one) in left]:
         raise _refused(stays[0].text)

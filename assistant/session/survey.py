@@ -97,7 +97,7 @@ class Known(Record, frozen=True):
         order = list(Severity)
         wrong = sorted((one for one in self.findings if one.wrong), key=lambda one: -order.index(one.severity))
         if self.own:
-            return _("This is the assistant's own environment; it looks after it by itself.")
+            return _("The assistant runs in this environment and looks after it by itself.")
         if self.unread:
             return _("It could not be read.")
         if not wrong:

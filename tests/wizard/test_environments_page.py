@@ -12,16 +12,17 @@ from ipywidgets.widgets.widget import _instances
 from loopback import LoopbackIndex
 
 from assistant.host.live import LiveHost
-from assistant.install import Sources
+from assistant.install import Difference, Move, Site, Sources
 from assistant.model.finding import Finding, Severity
 from assistant.model.machine import Detection, Machine
 from assistant.model.record import replace
 from assistant.session.runner import InlineRunner
 from assistant.session.session import Session
 from assistant.session.state import Page, State, Task
-from assistant.session.survey import Known, Survey
+from assistant.session.survey import Known, Repair, Survey
 from assistant.wizard.app import SetupWizard
-from assistant.wizard.panels.environments import EnvironmentsPage, draw_lead
+from assistant.wizard.panels.environments import EnvironmentsPage
+from assistant.wizard.panels.rows import draw_lead, draw_repair
 
 HOSTILE = '<img src=x onerror="alert(1)">'
 
@@ -130,6 +131,9 @@ def test_open_hands_a_notebook_on_the_kernel_to_the_page(wizard: SetupWizard, mo
     assert (sent[0]["event"], sent[0]["view"]) == ("ptsa-open-notebook", "v")
     assert sent[0]["detail"]["kernel"] == "torch-cpu"
     assert sent[0]["detail"]["notebook"]["metadata"]["kernelspec"]["name"] == "torch-cpu"
+    page_of(wizard).rows._handle_custom_msg({"refused": sent[0]["event"], "detail": sent[0]["detail"]}, [])
+    (written,) = Path.cwd().glob("*.ipynb")
+    assert f"{written} is there now" in str(page_of(wizard).lead.value)
 
 
 def test_hostile_texts_stay_text(wizard: SetupWizard) -> None:
@@ -140,6 +144,12 @@ def test_hostile_texts_stay_text(wizard: SetupWizard) -> None:
     with_survey(wizard, known)
     state = replace(wizard.session.state, picked=HOSTILE)
     assert "<img" not in draw_lead(state)
+    site = Site(**dict.fromkeys(("prefix", "base_prefix", "python", "version", "purelib"), HOSTILE))
+    moves = (Move(name=HOSTILE, before=HOSTILE, after=HOSTILE), Move(name=HOSTILE, after=HOSTILE))
+    difference = Difference(site=site, moves=moves, findings=(finding,))
+    repair = Repair(path=HOSTILE, difference=difference, mends=(finding,), remains=(finding,))
+    assert "<img" not in draw_repair(state, repair)
+    assert draw_repair(state, repair).count("&lt;img") > 5
     assert page_of(wizard).rows.rows[0]["name"] == HOSTILE  # the browser writes it as text
 
 
