@@ -8,12 +8,9 @@ from typing import Any
 
 import ipywidgets as widgets
 
-from assistant.export import first_notebook, write_first_notebook
 from assistant.host.base import Host
-from assistant.host.folders import here
 from assistant.host.live import IN_BROWSER, LiveHost
-from assistant.i18n import LANGUAGES, language, render, say, sentences, use_language
-from assistant.model.errors import AssistantError
+from assistant.i18n import LANGUAGES, language, say, use_language
 from assistant.session.actions import Show, Simulate
 from assistant.session.progress import PARTS
 from assistant.session.runner import LoopRunner, ThreadRunner
@@ -21,14 +18,13 @@ from assistant.session.session import Session
 from assistant.session.state import Page, State, Task
 from assistant.session.store import Store
 from assistant.wizard import html
+from assistant.wizard.first_notebook import put_notebook, send_notebook
 from assistant.wizard.footer import Footer, OpenNotebook
 from assistant.wizard.head import banner, draw_head, draw_progress, instead_of_wizard
 from assistant.wizard.page import file_of
-from assistant.wizard.panels import PAGES, PageView
-from assistant.wizard.panels.base import working
+from assistant.wizard.panels import PAGES, PageView, working
 from assistant.wizard.shared_widgets import Drawing, Foot, Head, make
 
-NOTEBOOK = "first-steps.ipynb"
 DEMO = "linux-arch-rx6700xt-directml"  # what is looked at where there is no machine at hand
 
 
@@ -90,30 +86,9 @@ class SetupWizard(widgets.VBox):  # type: ignore[misc]  # the library has no typ
         offered |= {f"other{number}": other.actions for number, other in enumerate(shown.others)}
         for action in offered.get(name, ()):
             if isinstance(action, OpenNotebook):
-                self._open_notebook(view)
+                send_notebook(self.session.state, self.foot, view)
             else:
                 self.session.dispatch(action)
-
-    def _open_notebook(self, view: object) -> None:
-        """Let JupyterLab open a first notebook on the kernel of the environment that was made."""
-        made, plan = self.session.state.environment, self.session.state.plan
-        if made and plan:
-            detail = {"name": NOTEBOOK, "kernel": made.kernel, "notebook": first_notebook(made, plan)}
-            self.foot.send({"event": "ptsa-open-notebook", "detail": detail, "view": view})
-
-    def _write_notebook(self) -> None:
-        """Write the first notebook beside this one, where nobody can open it, and say where it is."""
-        made, plan = self.session.state.environment, self.session.state.plan
-        if made is None or plan is None:
-            return
-        try:
-            path = write_first_notebook(here(), made, plan)
-            note = say(
-                "{path} is there now; open it and choose the kernel “{name}”.", path=path, name=made.launcher_name
-            )
-        except AssistantError as error:
-            note = render(sentences((error.message, error.hint)))
-        self.foot.note = html.inline(note)
 
     def _follow(self, old: State, new: State) -> None:
         if old.running is not new.running:
@@ -180,7 +155,7 @@ class SetupWizard(widgets.VBox):  # type: ignore[misc]  # the library has no typ
     def _on_foot(self, _widget: object, content: object, _buffers: object) -> None:
         message = content if isinstance(content, dict) else {}
         if message.get("refused"):
-            self.session.aside(self._write_notebook)
+            self.session.aside(lambda: put_notebook(self.session.state, self.foot))
         else:
             self.press(str(message.get("press")), message.get("offer"), message.get("view"))
 

@@ -15,13 +15,21 @@ from assistant.session.state import Phase, State
 from assistant.wizard import html
 from assistant.wizard.footer import about, titles, word
 from assistant.wizard.head import simulation
-from assistant.wizard.panels.base import failure, log_view
-from assistant.wizard.panels.choice import draw_why, headline
-from assistant.wizard.panels.diagnose import draw_causes
-from assistant.wizard.panels.export import PACK, PAGE
-from assistant.wizard.panels.install import PACKAGE, draw_commands, draw_ready
-from assistant.wizard.panels.machine import draw_machine
-from assistant.wizard.panels.verify import draw_checks, plots
+from assistant.wizard.panels import (
+    PACK,
+    PACKAGE,
+    PAGE,
+    draw_causes,
+    draw_checks,
+    draw_commands,
+    draw_machine,
+    draw_ready,
+    draw_why,
+    failure,
+    headline,
+    log_view,
+    plots,
+)
 from assistant.wizard.shared_widgets import STATIC
 
 SIGNS = {Phase.DONE: "ok", Phase.FAILED: "error", Phase.STALE: "stale"}  # of steps that were reached
@@ -52,7 +60,7 @@ def _result(state: State, step: Step) -> Markup:  # noqa: PLR0911 - one for each
             return draw_machine(state) + joined(map(html.finding, found.findings if found else ()))
         case Step.PLAN if plan and found and state.planning:
             warnings = joined(html.note(Severity.WARNING, line) for line in plan.warnings)
-            return html.paragraph(headline(plan, found.machine)) + warnings + draw_why(state.planning, plan)
+            return html.paragraph(headline(plan, found.machine)) + warnings + draw_why(state, state.planning, plan)
         case Step.INSTALL if state.preview:
             return draw_commands(state) + draw_ready(state)
         case Step.VERIFY if report:

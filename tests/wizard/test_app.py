@@ -31,9 +31,9 @@ from assistant.session.state import Page, Phase, State, StepStatus, Task
 from assistant.session.store import Store
 from assistant.session.survey import Known, Survey
 from assistant.wizard.app import SetupWizard
-from assistant.wizard.head import Offer
 from assistant.wizard.page import file_of
 from assistant.wizard.panels import PAGES
+from assistant.wizard.panels.offer import Offer
 
 HOSTILE = '<img src=x onerror="alert(1)"><script>alert(2)</script>'
 MACHINE = "linux-arch-rx6700xt-directml"

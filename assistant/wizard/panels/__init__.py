@@ -1,15 +1,36 @@
-"""One view per page: made once for a language, then only told what changed."""
+"""The pages, one view for each, and what the saved page draws as they do."""
 
 from __future__ import annotations
 
 from assistant.session.state import Page
-from assistant.wizard.panels.base import PageView
-from assistant.wizard.panels.diagnose import WrongPage
+from assistant.wizard.panels.base import PACKAGE, PageView, failure, log_view, working
+from assistant.wizard.panels.choice import draw_why, headline
+from assistant.wizard.panels.diagnose import WrongPage, draw_causes
 from assistant.wizard.panels.environments import EnvironmentsPage
-from assistant.wizard.panels.export import ExportPage
+from assistant.wizard.panels.export import PACK, PAGE, ExportPage
+from assistant.wizard.panels.install import draw_commands, draw_ready
+from assistant.wizard.panels.machine import draw_machine
 from assistant.wizard.panels.setup import SetupPage
+from assistant.wizard.panels.verify import draw_checks, plots
 
-__all__ = ["PAGES", "PageView"]
+__all__ = [
+    "PACK",
+    "PACKAGE",
+    "PAGE",
+    "PAGES",
+    "PageView",
+    "draw_causes",
+    "draw_checks",
+    "draw_commands",
+    "draw_machine",
+    "draw_ready",
+    "draw_why",
+    "failure",
+    "headline",
+    "log_view",
+    "plots",
+    "working",
+]
 
 PAGES: dict[Page, type[PageView]] = {
     Page.SETUP: SetupPage,

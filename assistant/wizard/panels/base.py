@@ -18,6 +18,8 @@ from assistant.session.state import Phase, State
 from assistant.wizard import html
 from assistant.wizard.footer import Footer
 
+PACKAGE = "package"  # the file that makes the same on other PCs, as a link asks for it
+
 
 class Part:
     """Widgets that follow the state, and post what the user does to the session."""

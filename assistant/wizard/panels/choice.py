@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from assistant.i18n import Text, say, sentences
+from assistant.catalog.bundles import Bundle, bundle_of, bundles
+from assistant.i18n import Text, render, say, sentences
 from assistant.markup import Markup, joined, tag
+from assistant.model.event import Step
+from assistant.model.finding import Severity
 from assistant.model.machine import Machine
-from assistant.model.plan import Backend, Plan, Planning
+from assistant.model.plan import Backend, Plan, Planning, Request
 from assistant.plan import card_name
 from assistant.session.progress import seconds_needed
 from assistant.session.state import State
 from assistant.views import plan_rows, plan_title, rejected_name
 from assistant.wizard import html
+from assistant.wizard.panels.base import PACKAGE, failure
+from assistant.wizard.panels.machine import draw_machine, draw_machine_line
 
 
 def headline(plan: Plan, machine: Machine) -> str:
@@ -63,18 +68,49 @@ def amount(megabytes: float) -> str:
     return f"{megabytes:.0f} MB" if megabytes < 1000 else f"{megabytes / 1000:.1f} GB"  # noqa: PLR2004 - see above
 
 
-def draw_choice(state: State, plan: Plan, machine: Machine) -> Markup:
-    """Show the choice as a heading with its sentence."""
-    return html.heading(headline(plan, machine)) + tag("p", promise(state, plan), class_="ptsa-promise")
+def draw_ready_to_install(state: State) -> Markup:
+    """Show the choice as a heading with its sentence, and what should be known before; while there is none, say so."""
+    plan, found = state.plan, state.detection
+    if plan is None or found is None:
+        return html.heading(say("Looking at this machine …"), say("This takes a few seconds and changes nothing."))
+    wrong = [finding for finding in state.findings if finding.severity in {Severity.WARNING, Severity.ERROR}]
+    package = html.fetch(say("a setup package for such PCs"), PACKAGE)
+    return joined(
+        [
+            draw_machine_line(found.machine),
+            html.heading(headline(plan, found.machine)),
+            tag("p", promise(state, plan), class_="ptsa-promise"),
+            tag("p", package) if state.machine else "",
+            failure(state, Step.INSTALL),
+            *(html.note(Severity.WARNING, line) for line in plan.warnings),
+            *map(html.finding, wrong),
+        ]
+    )
 
 
-def draw_why(planning: Planning, plan: Plan) -> Markup:
-    """Show the reasons for a plan, what it brings from where, and what could be had instead or cannot."""
+def bundle_options() -> list[dict[str, str]]:
+    """List what an environment can be for, each with what it brings in short."""
+    return [{"key": one.key, "title": render(one.name), "lead": _packages(one)} for one in bundles()]
+
+
+def bundle_key(request: Request) -> str:
+    """Return the bundle that a request means."""
+    return bundle_of(request.bundle).key
+
+
+def _packages(bundle: Bundle) -> str:
+    """Name what a bundle brings, in short."""
+    return " + ".join(bundle.requirements[:3]) + (" …" if bundle.requirements[3:] else "") or "torch, numpy, pip"
+
+
+def draw_why(state: State, planning: Planning, plan: Plan) -> Markup:
+    """Show the reasons for a plan, what it brings from where, what else could be had or cannot, and the machine."""
     return joined(
         [
             html.bullets(plan.reasons, "next"),
             html.section(say("What is installed"), html.table(plan_rows(plan))),
             html.section(say("The alternatives"), _alternatives(planning, plan)),
+            html.section(say("The machine"), draw_machine(state)),
         ]
     )
 

@@ -13,11 +13,11 @@ from assistant.model.finding import Severity
 from assistant.model.report import duration
 from assistant.session.kits import commands_for
 from assistant.session.progress import Overall
-from assistant.session.state import Adding, Phase, State
+from assistant.session.state import Adding, Phase, State, Task
 from assistant.views import change_rows
 from assistant.wizard import html
-
-PACKAGE = "package"  # the file that makes the same on other PCs, as a link asks for it
+from assistant.wizard.panels.base import failure
+from assistant.wizard.stage import failed_step
 
 
 def draw_commands(state: State) -> Markup:
@@ -62,7 +62,7 @@ def _pythons(state: State) -> list[tuple[str, str]]:
     return [(name, path) for name, path in rows if path]
 
 
-def draw_work(overall: Overall) -> Markup:
+def _parts(overall: Overall) -> Markup:
     """List the parts of an installation: those that are over ticked, with the time that they took."""
     signs = {"done": "ok", "running": "running", "waiting": "waiting"}
     items = []
@@ -108,3 +108,36 @@ def draw_ready(state: State) -> Markup:
             html.note(Severity.WARNING, restart) if old else "",
         ]
     )
+
+
+def before(state: State) -> str:
+    """Say what pressing the button does to what stands here, or what it still waits for."""
+    preview = state.preview
+    if state.running is Task.PREPARE:
+        return say("Working out every package …")
+    if preview is None:
+        return say("Looking at this machine …")
+    if preview.ready:
+        return say("Nothing has to be installed: it is checked and can be used at once.")
+    if preview.site:
+        return say("The environment in this folder is changed; if anything fails, it is restored.")
+    return say("Nothing is changed before you press. It goes into an environment of its own, which can be removed.")
+
+
+def draw_working(state: State, overall: Overall | None) -> Markup:
+    """Show the parts of the work, and the question that it waits for."""
+    title = say("Installing") if state.running is Task.INSTALL else say("Checking that it computes correctly")
+    step = state.running.step if state.running else Step.INSTALL
+    return html.heading(title) + failure(state, step) + (_parts(overall) if overall else html.NOTHING)
+
+
+def draw_failed(state: State) -> Markup:
+    """Say what failed, and the next step."""
+    step = failed_step(state) or Step.DETECT
+    titles = {
+        Step.DETECT: say("The machine could not be looked at"),
+        Step.PLAN: say("No PyTorch was found for this machine"),
+        Step.INSTALL: say("Nothing was installed"),
+        Step.VERIFY: say("The verification did not finish"),
+    }
+    return html.heading(titles[step]) + failure(state, step)

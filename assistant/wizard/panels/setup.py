@@ -2,33 +2,21 @@
 
 from __future__ import annotations
 
-from assistant.catalog.bundles import Bundle, bundle_of, bundles
-from assistant.i18n import render, say
-from assistant.markup import Markup, joined, tag
-from assistant.model.event import Step
-from assistant.model.finding import Severity
+from assistant.i18n import say
 from assistant.model.record import replace
 from assistant.session.actions import Action, Begin, Show, Wish
-from assistant.session.progress import Overall
 from assistant.session.reducer import blockers
 from assistant.session.session import Session
 from assistant.session.state import Page, State, Task
-from assistant.wizard import html
 from assistant.wizard.footer import Footer, Other
-from assistant.wizard.head import Offer
-from assistant.wizard.panels.base import PageView, close_all, failure, log_view
+from assistant.wizard.panels.base import PageView, close_all, log_view
 from assistant.wizard.panels.change import Changes
-from assistant.wizard.panels.choice import draw_choice, draw_why
+from assistant.wizard.panels.choice import bundle_key, bundle_options, draw_ready_to_install, draw_why
 from assistant.wizard.panels.done import Done, draw_done
-from assistant.wizard.panels.install import PACKAGE, draw_commands, draw_work
-from assistant.wizard.panels.machine import draw_machine, draw_machine_line
+from assistant.wizard.panels.install import before, draw_commands, draw_failed, draw_working
+from assistant.wizard.panels.offer import Offer
 from assistant.wizard.shared_widgets import Chips, Drawing, Fold, make
-from assistant.wizard.stage import Stage, failed_step, repeated, stage
-
-
-def _packages(bundle: Bundle) -> str:
-    """Name what a bundle brings, in short."""
-    return " + ".join(bundle.requirements[:3]) + (" …" if bundle.requirements[3:] else "") or "torch, numpy, pip"
+from assistant.wizard.stage import Stage, repeated, stage
 
 
 class SetupPage(PageView):
@@ -71,20 +59,18 @@ class SetupPage(PageView):
         now = stage(state)
         self.parts = self._views[now]
         overall = self.session.meter.overall() if now is Stage.WORKING else None
-        self.lead.value = _draw_working(state, overall) if now is Stage.WORKING else DRAWN[now](state)
+        self.lead.value = draw_working(state, overall) if now is Stage.WORKING else DRAWN[now](state)
         self.offer.draw(state)
         if state.planning and state.plan:
-            self.why.value = draw_why(state.planning, state.plan) + html.section(
-                say("The machine"), draw_machine(state)
-            )
+            self.why.value = draw_why(state, state.planning, state.plan)
             self.commands.value = draw_commands(state)
         self.log.value = log_view(state.log, state.log_file)
         if now is Stage.DONE:
             self.done.update(state)
-        options = [{"key": one.key, "title": render(one.name), "lead": _packages(one)} for one in bundles()]
+        options = bundle_options()
         if list(self.bundle.options) != options:
             self.bundle.options = options
-        self.bundle.value = bundle_of(state.request.bundle).key
+        self.bundle.value = bundle_key(state.request)
         self.changes.update(state)
 
     def footer(self, state: State) -> Footer:
@@ -101,7 +87,7 @@ class SetupPage(PageView):
         reasons = blockers(state, Task.INSTALL)
         actions: tuple[Action, ...] = () if reasons else (Begin(task=Task.INSTALL),)
         busy = state.running is not None
-        return Footer(label=say("Install"), actions=actions, able=not reasons, note=_promise(state), cancel=busy)
+        return Footer(label=say("Install"), actions=actions, able=not reasons, note=before(state), cancel=busy)
 
     def close(self) -> None:
         """Free every model, those that are not shown now among them."""
@@ -109,62 +95,9 @@ class SetupPage(PageView):
             close_all(widget)
 
 
-def _promise(state: State) -> str:
-    """Say what pressing the button does to what stands here, or what it still waits for."""
-    preview = state.preview
-    if state.running is Task.PREPARE:
-        return say("Working out every package …")
-    if preview is None:
-        return say("Looking at this machine …")
-    if preview.ready:
-        return say("Nothing has to be installed: it is checked and can be used at once.")
-    if preview.site:
-        return say("The environment in this folder is changed; if anything fails, it is restored.")
-    return say("Nothing is changed before you press. It goes into an environment of its own, which can be removed.")
-
-
-def _draw_looking(_state: State) -> Markup:
-    return html.heading(say("Looking at this machine …"), say("This takes a few seconds and changes nothing."))
-
-
-def _draw_choice(state: State) -> Markup:
-    plan, found = state.plan, state.detection
-    if plan is None or found is None:
-        return _draw_looking(state)
-    wrong = [finding for finding in state.findings if finding.severity in {Severity.WARNING, Severity.ERROR}]
-    package = html.fetch(say("a setup package for such PCs"), PACKAGE)
-    return joined(
-        [
-            draw_machine_line(found.machine),
-            draw_choice(state, plan, found.machine),
-            tag("p", package) if state.machine else "",
-            failure(state, Step.INSTALL),
-            *(html.note(Severity.WARNING, line) for line in plan.warnings),
-            *map(html.finding, wrong),
-        ]
-    )
-
-
-def _draw_working(state: State, overall: Overall | None) -> Markup:
-    title = say("Installing") if state.running is Task.INSTALL else say("Checking that it computes correctly")
-    step = state.running.step if state.running else Step.INSTALL
-    return html.heading(title) + failure(state, step) + (draw_work(overall) if overall else html.NOTHING)
-
-
-def _draw_failed(state: State) -> Markup:
-    step = failed_step(state) or Step.DETECT
-    titles = {
-        Step.DETECT: say("The machine could not be looked at"),
-        Step.PLAN: say("No PyTorch was found for this machine"),
-        Step.INSTALL: say("Nothing was installed"),
-        Step.VERIFY: say("The verification did not finish"),
-    }
-    return html.heading(titles[step]) + failure(state, step)
-
-
 DRAWN = {
-    Stage.LOOKING: _draw_looking,
-    Stage.READY: _draw_choice,
-    Stage.FAILED: _draw_failed,
+    Stage.LOOKING: draw_ready_to_install,
+    Stage.READY: draw_ready_to_install,
+    Stage.FAILED: draw_failed,
     Stage.DONE: draw_done,
 }

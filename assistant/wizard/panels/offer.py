@@ -1,0 +1,63 @@
+"""The offer to go on with the setup that was saved."""
+
+from __future__ import annotations
+
+import ipywidgets as widgets
+
+from assistant.i18n import say, sentences
+from assistant.model.finding import Severity
+from assistant.model.record import replace
+from assistant.session.actions import Resume
+from assistant.session.resume import furthest, obstacle, remarks, worth_telling
+from assistant.session.session import Session
+from assistant.session.state import Page, State
+from assistant.wizard import html
+from assistant.wizard.footer import titles
+from assistant.wizard.shared_widgets import Drawing, make, show
+
+
+class Offer(widgets.HBox):  # type: ignore[misc]  # the library has no types
+    """Offers to go on with the setup that was saved, until the user has gone on by himself."""
+
+    def __init__(self, session: Session) -> None:
+        self.text, self.resume, self.drop = make(Drawing), make(widgets.Button), make(widgets.Button)
+        super().__init__(children=(self.text, self.resume, self.drop))
+        self.add_class("ptsa-offers")
+        self._session, self._saved = session, session.saved()
+        self.resume.on_click(lambda _button: self._resume())
+        self.drop.on_click(lambda _button: self._drop())
+
+    def draw(self, state: State) -> None:
+        """Say where the saved setup stood, or why it cannot be gone on with here."""
+        saved, found = self._saved, state.detection
+        worth = saved and (saved.state is None or worth_telling(saved.state))
+        offered = bool(worth and found and not state.machine and state.environment is None)
+        show(self, visible=offered)
+        if not (offered and saved and found):
+            return
+        reason = obstacle(saved, found.machine)
+        step = titles()[furthest(saved.state)] if saved.state else ""
+        text = say("A setup of {when} got as far as {step}.") if saved.state else say("A setup was saved on {when}.")
+        lines = [text.format(when=saved.at, step=step), *([reason] if reason else remarks(saved))]
+        self.text.value = html.note(Severity.WARNING if reason else Severity.INFO, sentences(lines))
+        self.resume.description, self.drop.description = say("Continue from there"), say("Start over")
+        show(self.resume, visible=not reason)
+        show(self.drop, visible=not saved.in_use)
+
+    def close(self) -> None:
+        """Free every model."""
+        for child in self.children:
+            child.close()
+        super().close()
+
+    def _resume(self) -> None:
+        if self._saved and self._saved.state:
+            state, found = self._saved.state, self._session.state
+            known = {"pythons": found.pythons, "log_file": found.log_file, "page": Page.SETUP}
+            self._saved = None
+            self._session.dispatch(Resume(state=replace(state, **known)))
+
+    def _drop(self) -> None:
+        self._session.drop()
+        self._saved = None
+        self.draw(self._session.state)
