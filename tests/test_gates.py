@@ -101,7 +101,8 @@ MOST_IMPORTS = 16  # of our own modules
 
 def test_nobody_knows_everybody():
     """A module that imports very many others does their work, or that of several modules."""
-    known = {path.relative_to(ROOT / "assistant").as_posix(): _modules_known(path) for path in MODULES}
+    rooms = [path for path in MODULES if path.name != "__init__.py"]  # a face only names what is behind it
+    known = {path.relative_to(ROOT / "assistant").as_posix(): _modules_known(path) for path in rooms}
     found = {place: len(modules) for place, modules in known.items() if len(modules) > MOST_IMPORTS}
     assert found == {}, "let it hand the work on: to the room whose data it is, or to a module for each of its thoughts"
 

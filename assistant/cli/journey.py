@@ -9,14 +9,8 @@ from contextlib import nullcontext
 from pathlib import Path
 
 import click
-from rich.progress import Progress as Bars
-from rich.progress import ProgressColumn, SpinnerColumn, TextColumn
-from rich.progress import Task as Line
-from rich.progress_bar import ProgressBar
-from rich.table import Column
-from rich.text import Text as RichText
 
-from assistant.cli.console import Terminal
+from assistant.cli.bars import described, installation_bars
 from assistant.cli.draw import (
     draw_causes,
     draw_detected,
@@ -31,14 +25,13 @@ from assistant.cli.draw import (
 from assistant.cli.terminal import ask
 from assistant.host.live import LiveHost
 from assistant.host.process import on_interrupt
-from assistant.i18n import _, render, say, sentences
+from assistant.i18n import _, say, sentences
 from assistant.install import Sources, find_uv, read_marker
 from assistant.model.errors import AssistantError, BadInput, Cancelled, WorkFailed
 from assistant.model.event import Event, Progress, Step
 from assistant.model.plan import Plan, Planning, Request
 from assistant.model.record import replace
 from assistant.session.actions import Answer, Resume, Wish
-from assistant.session.progress import PARTS, TITLES, Overall
 from assistant.session.runner import InlineRunner
 from assistant.session.session import TAKE_BACK, Session
 from assistant.session.state import Phase, State, Task
@@ -64,34 +57,6 @@ class OnlyFinished(Store):
             super().save(state)
 
 
-class WholeBar(ProgressColumn):
-    """One bar from the first byte to the last check; it only moves where nobody knows how long something takes."""
-
-    def __init__(self, overall: Callable[[], Overall | None]) -> None:
-        super().__init__(table_column=Column(ratio=1, min_width=8))
-        self._overall = overall
-
-    def render(self, task: Line) -> ProgressBar:
-        """Draw it as far as the installation is by now."""
-        now = self._overall()
-        return ProgressBar(
-            total=1, completed=now.share if now else 0, pulse=now is None, animation_time=task.get_time()
-        )
-
-
-class TimeLeft(ProgressColumn):
-    """The time that the whole installation still takes."""
-
-    def __init__(self, overall: Callable[[], Overall | None]) -> None:
-        super().__init__(table_column=Column(no_wrap=True))
-        self._overall = overall
-
-    def render(self, task: Line) -> RichText:  # noqa: ARG002 - rich's signature
-        """Say it, as far as it is known."""
-        now = self._overall()
-        return RichText(render(now.left) if now else "", style="dim")
-
-
 class Journey:
     """A session in the terminal; `quiet` draws nothing (for --json), `asks` puts a task's questions to the user."""
 
@@ -105,11 +70,7 @@ class Journey:
         self.session.watch(self._answer)
         self._quiet = quiet
         self._interrupted = False
-        said = TextColumn("{task.description}", markup=False, table_column=Column(no_wrap=True, overflow="ellipsis"))
-        columns = (SpinnerColumn(), said, WholeBar(self._overall), TimeLeft(self._overall))
-        terminal = Terminal(stderr=True)
-        hidden = quiet or not terminal.is_terminal
-        self._bars = Bars(*columns, console=terminal, transient=True, disable=hidden, expand=True)
+        self._bars = installation_bars(lambda: self.session.overall, hidden=quiet)
         self._line = self._bars.add_task("", total=None)
 
     @property
@@ -196,12 +157,7 @@ class Journey:
 
     def _hear(self, event: Event) -> None:
         if isinstance(event, Progress):
-            said = TITLES[event.part] if event.part else event.text
-            self._bars.update(self._line, description=f"{render(said)}  {render(event.figures)}".strip())
-
-    def _overall(self) -> Overall | None:
-        """Return how far the installation is; None while the task at hand is no part of one."""
-        return self.session.meter.overall() if self.state.running in PARTS else None
+            self._bars.update(self._line, description=described(event))
 
     def _answer(self, old: State, new: State) -> None:
         """Put the question of a running task to the user."""

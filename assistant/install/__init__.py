@@ -27,6 +27,7 @@ from assistant.install.recovery import Outcome, Recovered, give_up, recover
 from assistant.install.resolution import Unsolved
 from assistant.install.search import Kind, Search, Spot, find_environments, spot_at
 from assistant.install.sources import Consent, Sources, known_index
+from assistant.install.swap import set_aside
 from assistant.install.target import (
     KERNEL,
     Marker,
@@ -95,6 +96,7 @@ __all__ = [
     "replaced_builds",
     "resolve_for",
     "run",
+    "set_aside",
     "set_variables",
     "size_of",
     "spot_at",

@@ -14,13 +14,12 @@ from assistant.install.inspect_env import Site, installed_files, interpreter
 from assistant.install.installer import Installer
 from assistant.install.kernel import display_name, kernel_file, kernel_name, note_kernel, register_kernel
 from assistant.install.packages import Package, Resolution
-from assistant.install.swap import Change, change_for, check_movable
+from assistant.install.swap import Change, change_for, check_movable, set_aside
 from assistant.install.target import OWN_FILES, check_disk, check_target, is_ours, write_marker
 from assistant.install.transaction import Transaction, transaction
 from assistant.install.unpack import unpack
 from assistant.install.wheels import places, to_download
 from assistant.model.event import Part
-from assistant.model.finding import Finding, Severity
 from assistant.model.plan import Plan
 from assistant.model.report import Environment
 
@@ -75,8 +74,7 @@ def install(  # noqa: PLR0913, PLR0917 - what, where, with what, and what the la
             work.change(Change(comes=tuple(sorted(path.name for path in build.iterdir()))))
         work.commit(note_kernel(name, python), lambda: register_kernel(plan, made))
     for path in work.kept:
-        text = _("Files that were not part of the installation have been moved to {path}.", path=path)
-        installer.report(Finding(key="files-set-aside", severity=Severity.INFO, text=text))
+        installer.report(set_aside(path))
     return made
 
 

@@ -18,6 +18,7 @@ from pathlib import Path, PurePosixPath
 
 from assistant.i18n import _
 from assistant.model.errors import WorkFailed
+from assistant.model.finding import Finding, Severity
 from assistant.model.record import Record
 
 CACHE = "__pycache__"
@@ -285,6 +286,12 @@ def _move(name: str, source: Path, goal: Path) -> None:
     """Rename a file or a folder; folders that are missing above it get the modes of those at the source."""
     _folders_like(PurePosixPath(name).parent, source, goal)
     (source / name).replace(goal / name)
+
+
+def set_aside(folder: Path) -> Finding:
+    """Return what is told of files that were in the way and are not ours."""
+    text = _("Files that were not part of the installation have been moved to {path}.", path=folder)
+    return Finding(key="files-set-aside", severity=Severity.INFO, text=text)
 
 
 def _folders_like(name: PurePosixPath, source: Path, goal: Path) -> None:

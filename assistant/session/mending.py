@@ -18,12 +18,13 @@ from assistant.install import (
     forget,
     look_at,
     remove_environment,
+    set_aside,
     undo,
     work_out,
 )
 from assistant.model.errors import BadInput, WorkFailed
 from assistant.model.event import Progress, Step
-from assistant.model.finding import Finding, Severity
+from assistant.model.finding import Finding
 from assistant.model.machine import Machine
 from assistant.model.record import replace
 from assistant.model.report import Environment
@@ -77,8 +78,7 @@ def repaired(state: State, tools: Tools) -> Surveyed:
 
     _made, kept = carry_out(repair.difference, prove, tools)
     for path in kept:
-        text = _("Files that were not part of the installation have been moved to {path}.", path=path)
-        notes.append(Finding(key="files-set-aside", severity=Severity.INFO, text=text))
+        notes.append(set_aside(path))
     after, _site = looked_into(repair.path, tools.host, machine, before.of(repair.path))
     return Surveyed(survey=replace(before.with_known(after), notes=tuple(notes)))
 

@@ -17,7 +17,7 @@ from assistant.model.event import Event, JobFailed, LogLine, Part, Sink
 from assistant.model.record import replace
 from assistant.parsers.decode import without_colours
 from assistant.session.actions import Abandoned, Action, Answer, Asked, Begin, Finished, Stop, Told, Wished
-from assistant.session.progress import Meter
+from assistant.session.progress import PARTS, Meter, Overall
 from assistant.session.reducer import blockers, following, reduce
 from assistant.session.runner import Runner
 from assistant.session.state import State, Task
@@ -62,6 +62,11 @@ class Session:
         self._watchers: list[Watcher] = []
         self._sinks: list[Sink] = []
         self.meter.follow(self)
+
+    @property
+    def overall(self) -> Overall | None:
+        """How far the installation is as a whole; None while the task at hand is no part of one."""
+        return self.meter.overall() if self.state.running in PARTS else None
 
     def watch(self, watcher: Watcher) -> None:
         """Call `watcher(old, new)` after every change of the state."""

@@ -12,7 +12,6 @@ from assistant.host.base import Host
 from assistant.host.live import IN_BROWSER, LiveHost
 from assistant.i18n import LANGUAGES, language, say, use_language
 from assistant.session.actions import Show, Simulate
-from assistant.session.progress import PARTS
 from assistant.session.runner import LoopRunner, ThreadRunner
 from assistant.session.session import Session
 from assistant.session.state import Page, State, Task
@@ -132,9 +131,10 @@ class SetupWizard(widgets.VBox):  # type: ignore[misc]  # the library has no typ
             self._offered, self.foot.offer = offer, self.foot.offer + 1
         others = [(f"other{number}", other.label, True) for number, other in enumerate(shown.others)]
         stop = [("stop", say("Cancel"), shown.cancel)] if state.running else []
-        self.foot.buttons = [("main", shown.label, shown.able), *others, *stop]
+        main = [("main", shown.label, shown.able)] if shown.label else []
+        self.foot.buttons = [*main, *others, *stop]
         self.foot.note = html.inline(shown.note)
-        draw_progress(self.foot, state, self.session.meter.overall() if state.running in PARTS else None, self._since)
+        draw_progress(self.foot, state, self.session.overall, self._since)
 
     def _on_head(self, _widget: object, content: object, _buffers: object) -> None:
         message = content if isinstance(content, dict) else {}

@@ -22,7 +22,10 @@ class Other(Record, frozen=True):
 
 
 class Footer(Record, frozen=True):
-    """The main button's words and what it does, a sentence beside it, further buttons, and whether Cancel is there."""
+    """The main button's words and what it does, a sentence beside it, further buttons, and whether Cancel is there.
+
+    Without words there is no main button.
+    """
 
     label: str
     actions: tuple[Action | OpenNotebook, ...] = ()

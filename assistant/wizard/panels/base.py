@@ -91,8 +91,7 @@ def working(state: State) -> Footer:
     if state.question and not state.stopping:
         note = say("Press Yes to go on, or Cancel to roll everything back.")
         return Footer(label=say("Yes"), actions=(Answer(yes=True),), note=note, cancel=True)
-    label = say("Stopping…") if state.stopping else say("Working…")
-    return Footer(label=label, able=False, cancel=not state.stopping)
+    return Footer(label="", able=False, note=say("Stopping …") if state.stopping else "", cancel=not state.stopping)
 
 
 def failure(state: State, step: Step) -> Markup:

@@ -7,10 +7,8 @@ from typing import Any
 import ipywidgets as widgets
 
 from assistant.detect import Fact, check_fact, facts_to_set
-from assistant.host.live import IN_BROWSER
 from assistant.i18n import render, say
 from assistant.install import KERNEL, check_folder
-from assistant.machines import label, shipped
 from assistant.model.errors import AssistantError
 from assistant.model.machine import Machine
 from assistant.model.plan import Backend
@@ -22,6 +20,7 @@ from assistant.session.state import State, Task
 from assistant.views import plan_title
 from assistant.wizard import html
 from assistant.wizard.panels.base import Part
+from assistant.wizard.panels.machine import machine_options
 from assistant.wizard.shared_widgets import Chips, Drawing, make
 
 
@@ -31,9 +30,7 @@ class Changes(Part):
     def __init__(self, session: Session) -> None:
         super().__init__(session)
         self._known_facts: tuple[Fact, ...] = ()
-        recorded = sorted((render(label(name)), name) for name in shipped())
-        here = [] if IN_BROWSER else [(say("This machine"), "")]
-        self.machine = make(widgets.Dropdown, options=[*here, *recorded], description=say("Machine"))
+        self.machine = make(widgets.Dropdown, options=machine_options(), description=say("Machine"))
         self.on_value(self.machine, lambda name: Simulate(machine=name))
         self.fact = make(widgets.Dropdown, description=say("A fact of the machine"))
         self.fact.observe(lambda _change: self._show_example(), "value")

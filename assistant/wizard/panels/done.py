@@ -29,7 +29,7 @@ class Done(Part):
 
     def __init__(self, session: Session) -> None:
         super().__init__(session)
-        self.checks, self.adding = make(Drawing), make(Drawing)
+        self.checks, self.adding, self.where = make(Drawing), make(Drawing), make(Drawing)
         self.next = make(Chips, pressed=True, description=say("What next?"))
         self.next.on_msg(self._on_next)
         self.packages = make(
@@ -44,6 +44,8 @@ class Done(Part):
             make(widgets.VBox, children=(self.packages, self.adding)),
             make(Fold, title=say("The checks, one by one, with times")),
             self.checks,
+            make(Fold, title=say("Where it is")),
+            self.where,
             self.measure,
         )
 
@@ -65,6 +67,7 @@ class Done(Part):
         """Show what was verified, and what is being added."""
         if state.report:
             self.checks.value = draw_checks(state.report) + plots(state)
+        self.where.value = draw_ready(state)
         self.next.options = _next(state)
         self.adding.value = draw_adding(state.adding) if state.adding else html.NOTHING
 
@@ -88,12 +91,7 @@ def draw_done(state: State) -> Markup:
     works = say("PyTorch works on your {card}", card=card) if card else say("PyTorch works on your processor")
     title = works if report.usable else say("PyTorch is installed, but some checks failed")
     line = tag("p", plan_title(plan), class_="ptsa-machine")
-    return (
-        line
-        + html.heading(title)
-        + html.paragraph(verdict(report), "ok" if report.passed else "warning")
-        + draw_ready(state)
-    )
+    return line + html.heading(title) + html.paragraph(verdict(report), "ok" if report.passed else "warning")
 
 
 def _next(state: State) -> list[dict[str, str]]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from assistant.i18n import say
+from assistant.host.live import IN_BROWSER
+from assistant.i18n import render, say
+from assistant.machines import label, shipped
 from assistant.markup import Markup, joined, tag
 from assistant.model.finding import Severity
 from assistant.model.machine import Machine
@@ -11,6 +13,12 @@ from assistant.session.what_if import CardOutlook, outlook
 from assistant.views import machine_rows
 from assistant.wizard import html
 from assistant.wizard.driver_scale import driver_ruler
+
+
+def machine_options() -> list[tuple[str, str]]:
+    """List what can be looked at, with its key: this machine, unless Python runs in a page, and every recorded one."""
+    here = [] if IN_BROWSER else [(say("This machine"), "")]
+    return [*here, *sorted((render(label(name)), name) for name in shipped())]
 
 
 def draw_machine_line(machine: Machine) -> Markup:

@@ -58,7 +58,7 @@ class SetupPage(PageView):
         """Show the view of this state, and the controls' values."""
         now = stage(state)
         self.parts = self._views[now]
-        overall = self.session.meter.overall() if now is Stage.WORKING else None
+        overall = self.session.overall
         self.lead.value = draw_working(state, overall) if now is Stage.WORKING else DRAWN[now](state)
         self.offer.draw(state)
         if state.planning and state.plan:

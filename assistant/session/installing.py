@@ -1,0 +1,58 @@
+"""The tasks of an installation: what would be installed, the installation itself, and its verification."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from assistant.install import Prepared, Tools, look_at, prepare, run, undone_by_project
+from assistant.model.event import FindingRaised, Step
+from assistant.model.finding import Finding
+from assistant.model.plan import Backend
+from assistant.model.record import replace
+from assistant.model.report import Environment
+from assistant.session.doctor import findings_of, mixed_packages
+from assistant.session.sources import card_of
+from assistant.session.state import Installed, State, Verified, known
+from assistant.session.verification import proved, verified
+
+
+def prepared(state: State, tools: Tools) -> Prepared:
+    """Resolve the packages, and judge the environment as it would be after the installation."""
+    plan = known(state.plan)
+    ready = prepare(plan, state.target, tools, card_of(state))
+    if ready.site is None:
+        return ready
+    after = {**ready.site.versions, **ready.resolution.versions}
+    gpu = plan.backend is not Backend.CPU
+    mixed = mixed_packages(after, ready.site.version, known(state.detection).machine, gpu_plan=gpu)
+    for finding in mixed:
+        tools.sink(FindingRaised(step=Step.INSTALL, finding=finding))
+    return replace(ready, findings=(*mixed, *ready.findings))
+
+
+def installed(state: State, tools: Tools) -> Installed:
+    """Install what was prepared; judge an environment that was there before anew."""
+    ready, proofs = known(state.preview), []
+    made = run(ready, lambda made, lock: proofs.append(proved(ready, made, lock, tools, keep=state.keep)), tools)
+    _judge(made, state, tools)
+    return Installed(environment=made, proof=(*proofs, None)[0])
+
+
+def verify(state: State, tools: Tools) -> Verified:
+    """Verify an environment; judge one that was there before anew, as its faults may be gone or not."""
+    report = verified(state, tools)
+    _judge(known(state.environment), state, tools)
+    return Verified(report=report)
+
+
+def _judge(made: Environment, state: State, tools: Tools) -> None:
+    """Report what is wrong with an environment as it stands now; in one that has just been made nothing can be."""
+    plan, preview = state.plan, state.preview
+    found: list[Finding] = []
+    if state.detection and not (preview and preview.site is None):
+        gpu = plan is None or plan.backend is not Backend.CPU
+        found += findings_of(look_at(Path(made.python), tools.host), state.detection.machine, gpu_plan=gpu)
+    if plan:
+        found += undone_by_project(Path(made.path), plan, made.packages)
+    for finding in found:
+        tools.sink(FindingRaised(step=Step.VERIFY, finding=finding))
