@@ -10,7 +10,7 @@ import io
 import re
 import shlex
 import zipfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from assistant.export.formats import FORMATS
 from assistant.export.pins import lines
@@ -20,7 +20,7 @@ from assistant.export.templates import filled
 from assistant.i18n import LANGUAGES, Text, in_language, render, say
 from assistant.markup import Markup, joined, tag
 from assistant.model.plan import Backend
-from assistant.model.record import Record
+from assistant.model.record import Record, replace
 from assistant.model.visible import visible
 from assistant.views import plan_title
 
@@ -29,7 +29,7 @@ FOLDER = "torch-env"  # of the environment, beside the script, unless the user n
 _FORMATS = ("pylock.toml", "pyproject.toml", "environment.yml", "Dockerfile", "device.py", "verify.py")
 # As pip does; uv itself would take all that torch's index holds from there, such as an old NumPy.
 _STRATEGY = ("--index-strategy", "unsafe-best-match")
-_LATER = (1980, 1, 1, 0, 0, 0)  # the same content gives the same zip; earlier dates no zip can hold
+_DATE = (1980, 1, 1, 0, 0, 0)  # the same content gives the same zip; earlier dates no zip can hold
 
 
 class Kit(Record, frozen=True):
@@ -83,7 +83,7 @@ def commands(setup: Setup) -> tuple[tuple[str, ...], ...]:
 
 def kit_files(kit: Kit) -> dict[str, str]:
     """Return the texts of a package by path; the script speaks the language in force, the README each of ours."""
-    kit = Kit(name=kit.name, pcs=kit.pcs, setup=clean(kit.setup), unlocked=kit.unlocked)
+    kit = replace(kit, setup=clean(kit.setup))
     files = {"README.md": _readme(kit)}
     if kit.windows:
         files["install.ps1"] = _script(kit, "install.ps1", powershell_quoted)
@@ -113,7 +113,7 @@ def zipped(files: Mapping[str, bytes]) -> bytes:
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w") as archive:
         for path, content in files.items():
-            entry = zipfile.ZipInfo(path, _LATER)
+            entry = zipfile.ZipInfo(path, _DATE)
             entry.external_attr = (0o755 if path.endswith(".sh") else 0o644) << 16
             archive.writestr(entry, content)
     return packed.getvalue()
@@ -140,10 +140,10 @@ def is_locked(setup: Setup) -> bool:
     return bool(setup.versions) and set(setup.versions) <= {name for name, digest in setup.hashes.items() if digest}
 
 
-def _script(kit: Kit, name: str, quoted: object) -> str:
+def _script(kit: Kit, name: str, quoted: Callable[[str], str]) -> str:
     return filled(
         name,
-        {"quoted": quoted},  # type: ignore[dict-item]  # either shell's own
+        {"quoted": quoted},
         title=", ".join(map(render, kit.pcs)).replace("\n", " "),
         python=kit.setup.plan.python,
         folder=FOLDER,

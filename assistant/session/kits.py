@@ -10,7 +10,7 @@ from assistant.host.live import IN_BROWSER, LiveHost
 from assistant.host.process import CancelToken
 from assistant.i18n import Message, Text, _, ngettext, sentences
 from assistant.install import Resolution, Sources, Tools, find_uv, resolve_for
-from assistant.model.errors import Cancelled, NothingFits, WorkFailed
+from assistant.model.errors import NothingFits, WorkFailed
 from assistant.model.machine import Machine
 from assistant.model.plan import Plan, Planning
 from assistant.model.record import Record, replace
@@ -82,26 +82,26 @@ def _unheard(_text: Message) -> None:
 
 def _kits(pcs: Iterable[Pc], tools: Tools | None, report: Callable[[Message], object]) -> list[Kit]:
     """Put the PCs that get the same together, and lock each kind's packages."""
-    kinds: dict[tuple[object, ...], list[Pc]] = {}
+    kinds: dict[tuple[object, ...], tuple[Machine, Plan, list[Text]]] = {}
     for one in pcs:
         if one.plan:
-            kinds.setdefault(_kind(one.machine, one.plan), []).append(one)
-    groups = list(kinds.values())
+            _machine, _plan, labels = kinds.setdefault(_kind(one.machine, one.plan), (one.machine, one.plan, []))
+            labels.append(one.label)
     done = 0
 
-    def kit(group: list[Pc]) -> Kit:
+    def kit(kind: tuple[Machine, Plan, list[Text]]) -> Kit:
         nonlocal done
-        made = _kit(group, tools)
+        made = _kit(*kind, tools)
         done += 1
-        report(_("Packages ready: {done} of {total}", done=done, total=len(groups)))
+        report(_("Packages ready: {done} of {total}", done=done, total=len(kinds)))
         return made
 
-    report(ngettext("Resolving for one kind of PC", "Resolving for {count} kinds of PC", len(groups)))
+    report(ngettext("Resolving for one kind of PC", "Resolving for {count} kinds of PC", len(kinds)))
     if tools is None:
-        return _named(list(map(kit, groups)))
+        return _named(list(map(kit, kinds.values())))
     find_uv()  # here and not in the threads: sysconfig, which it asks, is not ready for two at once in Python 3.11
     with ThreadPoolExecutor(_AT_ONCE) as pool:
-        return _named(list(pool.map(kit, groups)))
+        return _named(list(pool.map(kit, kinds.values())))
 
 
 def _kind(machine: Machine, plan: Plan) -> tuple[object, ...]:
@@ -113,21 +113,17 @@ def _kind(machine: Machine, plan: Plan) -> tuple[object, ...]:
     return (*system, *wanted, plan.requirements, tuple(sorted(plan.env.items())))
 
 
-def _kit(group: list[Pc], tools: Tools | None) -> Kit:
-    machine, plan = group[0].machine, group[0].plan
-    if plan is None:  # never: they are grouped by it
-        raise NothingFits(_("No PyTorch wheel fits."))
-    setup, unlocked = Setup(machine=machine, plan=plan), _("The packages were not resolved.")
+def _kit(machine: Machine, plan: Plan, labels: list[Text], tools: Tools | None) -> Kit:
+    """Make the package of one kind of PC, with a lock if its packages can be resolved."""
+    plan = replace(plan, index_url=tools.sources.index_url or plan.index_url) if tools else plan
+    setup = Setup(machine=machine, plan=plan)
+    unlocked: Text = _("Nothing could be resolved where this package was written.")
     if tools:
-        plan = replace(plan, index_url=tools.sources.index_url or plan.index_url)
         try:
-            setup, unlocked = _locked(machine, plan, resolve_for(plan, machine, tools)), Message("")
-        except Cancelled:
-            raise
+            setup, unlocked = _locked(machine, plan, resolve_for(plan, machine, tools)), ""
         except WorkFailed as error:
-            setup, unlocked = Setup(machine=machine, plan=plan), sentences((error.message,))
-    pcs = tuple(dict.fromkeys(one.label for one in group))
-    return Kit(name=kit_name(setup), pcs=pcs, setup=setup, unlocked=unlocked)
+            unlocked = error.message
+    return Kit(name=kit_name(setup), pcs=tuple(dict.fromkeys(labels)), setup=setup, unlocked=unlocked)
 
 
 def _locked(machine: Machine, plan: Plan, resolution: Resolution) -> Setup:

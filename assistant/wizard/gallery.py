@@ -229,9 +229,9 @@ def _buttons(chosen: int) -> list[tuple[str, str, bool]]:
     """Return the foot's buttons (name, words, whether it can be pressed) for a number of chosen machines."""
     if chosen <= 1:
         words = [("main", say("Open in the wizard"), bool(chosen))]
-        more = [("look", say("Show it in full"), True), ("package", say("Package for such PCs"), not IN_BROWSER)]
+        more = [("look", say("Show it in full"), True), ("package", say("Package for such PCs"), True)]
     else:
-        words, more = [("main", say("Package for these PCs"), not IN_BROWSER)], []
+        words, more = [("main", say("Package for these PCs"), True)], []
     return [*words, *more, ("none", say("Choose none"), True)] if chosen else words
 
 
@@ -239,10 +239,6 @@ def _note(names: list[str]) -> Text:
     """Say which machines are chosen, or how that is done."""
     if not names:
         return say("Press a card to choose that machine. Several make one setup package, as for a class.")
-    if IN_BROWSER and len(names) > 1:
-        return say(
-            "This page runs in your browser, where no package can be written. On your own machine, get the project."
-        )
     shown, rest = ", ".join(names[:NAMED]), len(names) - NAMED
     return say("{names} and {count} more", names=shown, count=rest) if rest > 0 else shown
 

@@ -122,6 +122,16 @@ def test_a_lock_names_every_package_with_its_hash():
     ]
 
 
+def test_versions_without_hashes_are_no_lock():
+    """An index that gives no hashes leaves the versions; nothing claims more, and the script asks for no hash."""
+    setup = locked(setup_of(BOARDS[0]))
+    files = kit_files(kit_of(replace(setup, hashes={"torch": "ab" * 32})))
+    assert "numpy==2.1.0" in files["requirements.txt"]
+    assert "--hash" not in files["requirements.txt"]
+    assert "--require-hashes" not in files["install.sh"]
+    assert "It is no full lock" in files["README.md"]
+
+
 def test_a_zip_is_the_same_each_time_and_its_script_can_be_run():
     """Nothing in it depends on the day, and what unpacks it finds a script that may be executed."""
     kit = kit_of(setup_of("linux-debian12-cpu-container"))
