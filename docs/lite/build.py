@@ -53,6 +53,7 @@ def main() -> None:
         fetch_core(pyodide)
         fetch_wheels(pyodide)
         thin(next(pyodide.glob("jedi-*.whl")))
+        fetch_without_speedups("markupsafe", pyodide)
         write_lock(pyodide / "pyodide-lock.json")
         write_settings(work)
         build_site(work, folder)
@@ -94,6 +95,30 @@ def thin(wheel: Path) -> None:
             if "/third_party/" not in name or "/typeshed/stdlib/" in name:
                 new.writestr(name, old.read(name))
     thinned.replace(wheel)
+
+
+def fetch_without_speedups(name: str, folder: Path) -> None:
+    """Fetch a package that has no wheel for Pyodide and works without its compiled module, and leave that out."""
+    with TemporaryDirectory() as place:
+        run(
+            sys.executable,
+            "-m",
+            "pip",
+            "download",
+            "--quiet",
+            "--no-deps",
+            "--only-binary=:all:",
+            "--dest",
+            place,
+            name,
+        )
+        native = next(Path(place).glob("*.whl"))
+        project, version, *_rest = parse_wheel_filename(native.name)
+        pure = folder / f"{project}-{version}-py3-none-any.whl"
+        with zipfile.ZipFile(native) as old, zipfile.ZipFile(pure, "w", zipfile.ZIP_DEFLATED) as new:
+            for file in old.namelist():
+                if not file.endswith((".so", ".pyd")):
+                    new.writestr(file, old.read(file))
 
 
 def write_lock(lock: Path) -> None:

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import threading
+import zipfile
 from collections.abc import Iterator
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
@@ -87,13 +88,16 @@ def test_the_gallery_and_its_wizard_work_without_a_server(visitor: Page, address
     gallery.get_by_label("Search").press("Enter")
     expect(cards).to_have_count(1)
     cards.first.click()
-    expect(gallery.get_by_role("button", name="Package for such PCs")).to_be_disabled()  # there is no installer here
+    gallery.get_by_role("button", name="Package for such PCs").click()
+    with visitor.expect_download() as waiting:
+        gallery.get_by_role("link", name="Download pytorch-packages.zip").click()
+    assert "index.html" in zipfile.ZipFile(waiting.value.path()).namelist()
     gallery.get_by_role("button", name="Open in the wizard").click()
     wizard = gallery.locator(".ptsa-wizard")
     expect(wizard.get_by_text("python3 start.py")).to_be_visible()
     unfold(wizard, "Why this one")
     expect(wizard.get_by_text("HSA_OVERRIDE_GFX_VERSION=10.3.0").first).to_be_visible()
-    wizard.get_by_label("Language").select_option("简体中文")
+    wizard.get_by_role("combobox", name="Language", exact=True).select_option("简体中文")
     expect(wizard.get_by_role("heading", name="适用于")).to_be_visible()
 
 

@@ -27,6 +27,9 @@ import json, sys
 from assistant.wizard.gallery import open_gallery
 gallery = open_gallery("linux-arch-rx9070xt")
 gallery.press("open")
+from assistant.session.kits import package_for
+exhibit = next(one for one in gallery._all if one.planning.choice)
+package_for(exhibit.machine, exhibit.planning.choice, "a PC")
 print(json.dumps(sorted({name.partition(".")[0] for name in sys.modules})))
 """
 
