@@ -10,6 +10,7 @@ from assistant.i18n import LANGUAGES, Text, in_language, language, say, use_lang
 from assistant.markup import Markup, tag
 from assistant.model.plan import Backend
 from assistant.session.support import SYSTEMS, WORKLOADS, Cell, Known, Standing, matrix, standing, state_word, workloads
+from assistant.wizard.html import NOTHING
 
 TITLES = {"linux": "Linux", "wsl": "WSL", "windows": "Windows", "macos": "macOS"}
 
@@ -97,7 +98,7 @@ def _table(columns: list[str], rows: list[tuple[str, list[Markup]]]) -> Markup:
 def _best(cell: Cell) -> Markup:
     """Write how well the best plan does, and which it is: the backend is text, like torch's version."""
     if cell.plan is None:
-        return Markup()
+        return NOTHING
     key, plan = standing(cell), cell.plan
     text = f" {plan.backend.title}, torch {plan.torch} ({plan.variant})"
     return _badge(BADGES[key], _words()[key]) + text
@@ -118,7 +119,7 @@ def _badge(badge: Badge, word: Text) -> Markup:
 
 
 def _state(known: Known | None) -> Markup:
-    return _badge(STATES[known.state], state_word(known.state)) if known else Markup()
+    return _badge(STATES[known.state], state_word(known.state)) if known else NOTHING
 
 
 def _support_legend() -> Markup:
