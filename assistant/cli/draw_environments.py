@@ -9,7 +9,7 @@ from rich.text import Text
 from assistant.cli.console import console
 from assistant.cli.draw import draw_findings
 from assistant.i18n import as_typed, render, say
-from assistant.session.survey import Known, Light, Repair, kept_for_undo, move_words
+from assistant.session.survey import Known, Light, Repair, kept_for_undo, megabytes, move_words
 
 SIGNS = {
     Light.GOOD: ("✓", "green"),
@@ -51,7 +51,7 @@ def draw_repair(repair: Repair) -> None:
     console.print(Text(say("What would change in {path}:", path=repair.path), style="bold"))
     for move in difference.moves:
         console.print(Text(f"  {render(move_words(move))}"))
-    console.print(Text(say("  {size:.1f} MB to download", size=difference.download / 1e6), style="dim"))
+    console.print(Text(say("  {size:.1f} MB to download", size=megabytes(difference.download)), style="dim"))
     draw_findings(difference.findings)
     for finding in repair.mends:
         console.print(Text.assemble(("✓ ", "green"), say("mends: {problem}", problem=finding.text)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Container, Iterator, Mapping
 from functools import lru_cache
 from pathlib import Path
@@ -92,26 +93,24 @@ def _installed_twice(site: Site, coming: Mapping[str, str]) -> Iterator[Finding]
 
 
 def _broken_requirements(site: Site, coming: Mapping[str, str]) -> Iterator[Finding]:
-    """Tell of the packages that stay and do not accept what is there afterwards."""
+    """Report the packages that stay and do not accept what is there afterwards; without what torch needs it fails."""
     for one, need, have in broken_requirements(site, coming):
-        name = canonicalize_name(need.name)
+        name, wanted = canonicalize_name(need.name), f"{need.name}{need.specifier}"
+        comes = coming.get(name, site.versions.get(name)) != site.versions.get(name)
         text = (
             _("{package} {version} requires {need}, and the plan installs {name} {have}.")
-            if coming.get(name, site.versions.get(name)) != site.versions.get(name)
+            if comes
             else _("{package} {version} requires {need}, and {name} {have} is installed.")
         )
-        fix = _("Update {package}, or give it an environment of its own.", package=one.name)
+        fix, install = _("Update {package}, or give it an environment of its own.", package=one.name), one.name
+        if not (comes or of_torch_family(name)):
+            fix, install = _("Install {need}.", need=wanted), shlex.quote(wanted)
         yield _finding(
             "torch-pinned" if of_torch_family(name) else "requirement-broken",
-            text.format(
-                package=one.name,
-                version=one.version,
-                need=f"{need.name}{need.specifier}",
-                name=need.name,
-                have=have,
-            ),
+            text.format(package=one.name, version=one.version, need=wanted, name=need.name, have=have),
             fix,
-            f"{site.python} -m pip install --upgrade {one.name}",
+            f"{site.python} -m pip install --upgrade {install}",
+            severity=Severity.ERROR if canonicalize_name(one.name) == "torch" else Severity.WARNING,
         )
 
 

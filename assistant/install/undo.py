@@ -124,6 +124,9 @@ def undo(target: Path, host: Host, cancel: CancelToken) -> Undoable:
             _("The change of {path} can no longer be undone: {reason}.", path=target, reason=reason),
             hint=_("Nothing was changed. Check the environment; what is wrong with it now can be mended anew."),
         )
+    now = noted.packages | {move.name: move.after for move in noted.moves}
+    if look_at(python_of(target), host).versions != {name: version for name, version in now.items() if version}:
+        raise _other_packages(target)
     with transaction(target, stands=True) as work:
         _copy(old, work.layout.staged)
         cancel.check()
@@ -131,14 +134,18 @@ def undo(target: Path, host: Host, cancel: CancelToken) -> Undoable:
         check_movable(target, (*change.goes, *change.comes))
         work.change(change)
         if look_at(python_of(target), host).versions != noted.packages:
-            raise WorkFailed(
-                _("{path} would not hold the same packages as before.", path=target),
-                hint=_("Packages were installed or removed since then. Nothing was changed."),
-            )
+            raise _other_packages(target)
         work.settle(cancel.check)
         work.commit()
     forget(target)
     return noted
+
+
+def _other_packages(target: Path) -> WorkFailed:
+    return WorkFailed(
+        _("{path} would not hold the same packages as before.", path=target),
+        hint=_("Packages were installed or removed since then. Nothing was changed."),
+    )
 
 
 def forget(target: Path) -> int:

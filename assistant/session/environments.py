@@ -10,11 +10,12 @@ from pathlib import Path
 from assistant.detect import detect
 from assistant.host.base import Host
 from assistant.host.folders import here
-from assistant.i18n import _
+from assistant.i18n import Text, _
 from assistant.install import (
     Site,
     Spot,
     Tools,
+    check_folder,
     environments_with_kernels,
     find_environments,
     look_at,
@@ -26,7 +27,7 @@ from assistant.install import (
 )
 from assistant.model.errors import BadInput
 from assistant.model.event import Progress, Step
-from assistant.model.finding import Finding, Severity
+from assistant.model.finding import Finding, Remedy, Severity
 from assistant.model.machine import Machine
 from assistant.model.plan import Backend, Plan
 from assistant.model.record import replace
@@ -41,10 +42,25 @@ def surveyed(state: State, tools: Tools) -> Surveyed:
     """Find and judge the environments on this machine; those that the user named before stay in the list."""
     tools.sink(Progress(step=Step.DETECT, text=_("Looking for environments")))
     before = state.survey or Survey()
-    found = survey(tools.host, machine_here(state, tools.host), before.folders)
+    faults = {folder: fault for folder in before.folders if (fault := _fault(folder))}
+    folders = (folder for folder in before.folders if folder not in faults)
+    found = survey(tools.host, machine_here(state, tools.host), folders)
     checked = {one.path: one for one in before.environments if one.checked}
     rows = (_as_checked(one, checked.get(one.path)) for one in found.environments)
-    return Surveyed(survey=replace(found, environments=tuple(rows)))
+    return Surveyed(survey=replace(found, environments=tuple(rows), notes=tuple(faults.values())))
+
+
+def _fault(folder: str) -> Finding | None:
+    """Return what is wrong with a folder that the user named; None for one that can be searched."""
+    text: Text = _("{folder} is not a folder.", folder=folder)
+    hint: Text = ""
+    try:
+        if Path(check_folder(folder)).is_dir():
+            return None
+    except BadInput as error:
+        text, hint = error.message, error.hint
+    remedies = (Remedy(text=hint),) if hint else ()
+    return Finding(key="no-folder", severity=Severity.WARNING, text=text, remedies=remedies)
 
 
 def _as_checked(now: Known, before: Known | None) -> Known:

@@ -155,9 +155,14 @@ def move_words(move: Move) -> Text:
     return _("{name} {before} → {after}", **words)
 
 
+def megabytes(size: int) -> float:
+    """Return bytes in MB for people: what is there at all is no 0.0."""
+    return max(size / 1e6, 0.1) if size else 0.0
+
+
 def kept_for_undo(change: Undoable) -> Message:
     """Say what is kept for undoing a change, where, how much, and for how long."""
     return _(
         "Its old files ({size:.1f} MB) are kept in the environment until it is mended again or you delete them.",
-        size=change.size / 1e6,
+        size=megabytes(change.size),
     )

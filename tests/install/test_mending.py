@@ -16,11 +16,13 @@ import pytest
 from install.faults import picture
 from loopback import LoopbackIndex
 
+from assistant.host.files import write_whole
 from assistant.host.live import LiveHost
 from assistant.host.process import CancelToken
-from assistant.install import Sources, Tools, Wanted, carry_out, conflicts, look_at, undo, undoable, work_out
+from assistant.install import Sources, Tools, Wanted, carry_out, conflicts, forget, look_at, undo, undoable, work_out
 from assistant.install.difference import Difference
 from assistant.install.undo import FOLDER
+from assistant.model.errors import BadInput
 from assistant.model.event import Event
 from assistant.model.record import replace
 from assistant.model.report import Environment
@@ -165,6 +167,28 @@ def test_what_is_required_is_mended_along_the_way(patient: Patient) -> None:
     (broken,) = patient.problems.values()
     assert broken == "torch 2.13.0 requires typing-extensions>=4.10, and typing-extensions 4.5.0 is installed."
     assert moves(patient.difference(Wanted())) == [("typing-extensions", "4.5.0", "4.16.0")]
+
+
+def test_a_change_stands_where_nothing_can_be_kept_for_it(patient: Patient, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A state folder that is full once the change is made: it counts, and is not offered to be undone."""
+    add = patient.index.add
+    add("numpy", "1.26.4")
+    patient.install(add("numpy", "2.1.0"))
+
+    def full(path: Path, data: str, **options: object) -> None:
+        if path.suffix == ".files":
+            raise OSError(28, "No space left on device")
+        write_whole(path, data, **options)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(sys.modules["assistant.install.undo"], "write_whole", full)
+        patient.change(Wanted(requires=("numpy<2",)))
+    assert patient.versions == {"numpy": "1.26.4"}
+    assert undoable(patient.target) is None
+    with pytest.raises(BadInput, match="that could be undone"):
+        undo(patient.target, HOST, CancelToken())
+    forget(patient.target)
+    assert not list(patient.target.glob(f"{FOLDER}*"))
 
 
 def with_module(wheel: Path, name: str, text: str) -> None:

@@ -149,6 +149,21 @@ def test_a_folder_of_the_users_choice_is_searched_as_well(home: Path) -> None:
     assert seen.folders == (str(other),)
 
 
+def test_a_folder_that_is_none_is_named_and_forgotten(home: Path) -> None:
+    """A slip of the pen, or a path that starts nowhere: a sentence, and the next search is as before."""
+    pretend(home / "project" / "env")
+    session = Session(LiveHost(), InlineRunner(), None, State(detection=Detection(machine=HERE)))
+    for folder in (str(home / "nowhere"), "some/where"):
+        session.dispatch(LookIn(folder=folder))
+        session.begin(Task.SURVEY)
+        survey = session.state.survey
+        assert [folder in str(note.text) for note in survey.notes] == [True]
+        assert survey.folders == ()
+        assert len(survey.environments) >= 1
+    session.begin(Task.SURVEY)
+    assert session.state.survey.notes == ()
+
+
 @pytest.mark.parametrize(
     ("packages", "machine", "light", "key", "mends"),
     [

@@ -13,7 +13,7 @@ from assistant.session.actions import Action, Begin, LookIn, Pick, Show
 from assistant.session.environments import kernel_of
 from assistant.session.session import Session
 from assistant.session.state import Page, State, Task
-from assistant.session.survey import Known, Survey, kept_for_undo
+from assistant.session.survey import Known, Survey, kept_for_undo, megabytes
 from assistant.wizard import html
 from assistant.wizard.footer import Footer, Other
 from assistant.wizard.panels.base import PageView, log_view
@@ -62,7 +62,7 @@ class EnvironmentsPage(PageView):
         survey = state.survey or Survey()
         known = survey.of(state.picked)
         if state.repair:
-            size = state.repair.difference.download / 1e6
+            size = megabytes(state.repair.difference.download)
             load = say("{size:.1f} MB to download.", size=size) if size else say("Nothing has to be downloaded.")
             note = sentences((load, say("If anything fails, all is restored; later it can be undone.")))
             change, back = (Begin(task=Task.REPAIR),), Other(label=say("Not now"), actions=(Pick(path=""),))
