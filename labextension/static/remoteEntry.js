@@ -249,6 +249,7 @@
     await panel.context.ready;
     await ready(panel.sessionContext);
     await lab.run_all(panel.content, panel.sessionContext);
+    await panel.context.save(); // with its results, so that closing it asks nothing
   }
 
   // Save a notebook under its name, or under the next free one; one that holds the same is used again.
@@ -328,7 +329,8 @@
       option,
       serves: option("torchSetupAssistant") === "serves", // by `assistant lab`, the user's own folder
       shipped: shipped_notebook(),
-      run_all: (content, context) => notebook.NotebookActions.runAll(content, context),
+      // Not `runAll`, which scrolls to the end: reading begins at the top.
+      run_all: (content, context) => notebook.NotebookActions.runCells(content, content.widgets, context),
       show_error: apputils.showErrorMessage,
       changed: () => {},
     };

@@ -192,12 +192,14 @@ def test_the_wizard_has_a_notebook_opened_and_run(page: Page, jupyter_server, op
     spec.mkdir(parents=True)
     argv = [sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}"]
     (spec / "kernel.json").write_text(json.dumps({"argv": argv, "display_name": "New", "language": "python"}))
-    first = notebook("print('computed', 6 * 7)", "print('and', 8 * 9)", kernel="made-just-now")
+    sources = ("print('computed', 6 * 7)", "print(*range(99), sep='\\n')", "print('and', 8 * 9)")
+    first = notebook(*sources, kernel="made-just-now")
     detail = {"name": "first-steps.ipynb", "notebook": first, "kernel": "made-just-now"}
     try:
         assert page.evaluate(ASK, ["ptsa-open-notebook", detail]) is True
-        for text in ("computed 42", "and 72"):
-            expect(page.get_by_text(text, exact=True)).to_be_visible(timeout=60_000)
+        expect(page.get_by_text("and 72", exact=True)).to_be_attached(timeout=60_000)
+        expect(page.get_by_text("computed 42", exact=True)).to_be_in_viewport()
+        page.wait_for_function("() => !window.jupyterapp.shell.currentWidget.context.model.dirty")
         (session,) = (one for one in jupyter_server.ask("sessions") if one["path"] == "first-steps.ipynb")
         assert session["kernel"]["name"] == "made-just-now"
 
