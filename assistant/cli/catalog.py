@@ -23,7 +23,7 @@ from assistant.model.errors import BadInput, Cancelled, WorkFailed
 from assistant.model.record import to_plain
 from assistant.session.sources import list_builds
 
-WIDTH = 100  # chosen: characters of a line where no terminal says how wide it is, as rows are long
+WIDTH = 100  # chosen: characters of a line, as rows are long; fewer in a narrow terminal
 REFRESH_SECONDS = 20.0  # chosen: the longest pages of an index are a few MB
 
 
@@ -136,7 +136,7 @@ def _named(wanted: str, tables: dict[str, dict[str, Any]]) -> str:
 def _lines(table: dict[str, Any]) -> Iterable[str]:
     yield say("As of {day}, from:", day=table["as_of"])
     yield from (f"    {source}" for source in re.split(r"; | (?=https?:)", table["source"]))
-    width = shutil.get_terminal_size((WIDTH, 24)).columns
+    width = min(WIDTH, shutil.get_terminal_size((WIDTH, 24)).columns)
     for row in table["rows"]:
         known = "  ".join(f"{key}={_cell(value)}" for key, value in row.items() if value not in (None, "", [], {}))
         yield from folded(f"· {known}", width)

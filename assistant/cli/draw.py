@@ -285,8 +285,6 @@ def draw_installed(state: State) -> None:
         done = say("changed {path}") if state.preview.site else say("created {path}")
         text = say("already there, in {path}") if state.preview.ready else done
         _draw_done(say("Install"), text.format(path=state.environment.path))
-        if name := state.environment.launcher_name:
-            console.print(Text(say("    JupyterLab's launcher shows it as {name}", name=name), style="dim"))
 
 
 def draw_verified(state: State) -> None:
@@ -322,20 +320,16 @@ def draw_exported(state: State) -> None:
 
 
 def draw_next(state: State) -> None:
-    """Print what to type now: in this terminal, and in JupyterLab."""
-    made = state.environment
-    if made is None or not (state.report and state.report.usable):
+    """Print what to type now: in this terminal, and for JupyterLab."""
+    from assistant.export import uses  # noqa: PLC0415 - only an installation needs it
+
+    made, report, plan = state.environment, state.report, state.plan
+    if not (made and plan and report and report.usable):
         return
-    folder, rows = Path(made.path), []
-    script = Path(made.python).parent / "activate"
-    if (folder / "conda-meta").is_dir():
-        rows.append((f"conda activate {shlex.quote(made.path)}", say("In this terminal:")))
-    elif script.is_file():
-        command = f'"{script}"' if os.name == "nt" else f"source {shlex.quote(str(script))}"
-        rows.append((command, say("In this terminal:")))
-    if made.kernel:
-        rows.append((as_typed("assistant lab"), say("In JupyterLab, with the kernel {name}:", name=made.kernel)))
-    for command, text in rows:
+    lines = {say("In this terminal:"): uses(made, plan, windows=os.name == "nt").terminal}
+    if made.launcher_name:
+        lines[say("In JupyterLab, with the kernel “{name}”:", name=made.launcher_name)] = as_typed("assistant lab")
+    for text, command in lines.items():
         console.print(Text(f"  {text}"))
         draw_command(command, style="bold")
 

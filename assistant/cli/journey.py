@@ -10,7 +10,7 @@ from pathlib import Path
 
 import click
 
-from assistant.cli.bars import described, installation_bars
+from assistant.cli.bar import Bar
 from assistant.cli.draw import (
     draw_causes,
     draw_detected,
@@ -28,7 +28,7 @@ from assistant.host.process import on_interrupt
 from assistant.i18n import _, say, sentences
 from assistant.install import Sources, find_uv, read_marker
 from assistant.model.errors import AssistantError, BadInput, Cancelled, WorkFailed
-from assistant.model.event import Event, Progress, Step
+from assistant.model.event import Step
 from assistant.model.plan import Plan, Planning, Request
 from assistant.model.record import replace
 from assistant.session.actions import Answer, Resume, Wish
@@ -66,12 +66,10 @@ class Journey:
         host = LiveHost()
         asks = asks and not quiet and sys.stdin.isatty()
         self.session = Session(host, InlineRunner(), OnlyFinished(), state, sources=sources or Sources(host), asks=asks)
-        self.session.listen(self._hear)
         self.session.watch(self._answer)
         self._quiet = quiet
         self._interrupted = False
-        self._bars = installation_bars(lambda: self.session.overall, hidden=quiet)
-        self._line = self._bars.add_task("", total=None)
+        self._bar = Bar(self.session, hidden=quiet)
 
     @property
     def state(self) -> State:
@@ -89,7 +87,7 @@ class Journey:
             try:
                 # Ctrl-C stops what changes files only where it can be taken back, and anything else at once.
                 heard = on_interrupt(self._interrupt) if task in TAKE_BACK else nullcontext()
-                with nullcontext() if self._bars.disable else self._bars, heard:
+                with self._bar, heard:
                     self.session.begin(task)
                 self._raise_for(task)
             except KeyboardInterrupt as error:
@@ -155,21 +153,17 @@ class Journey:
             failure.exit_code = status.exit_code or 1
             raise failure
 
-    def _hear(self, event: Event) -> None:
-        if isinstance(event, Progress):
-            self._bars.update(self._line, description=described(event))
-
     def _answer(self, old: State, new: State) -> None:
         """Put the question of a running task to the user."""
         if not new.question or old.question:
             return
-        self._bars.stop()
+        self._bar.stop()
         try:
             with on_interrupt(_raise_abort):
                 self.session.dispatch(Answer(yes=ask(new.question, default=False)))
         except click.Abort:
             self._interrupt()
-        self._bars.start()
+        self._bar.start()
 
 
 def _raise_abort() -> None:

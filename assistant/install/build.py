@@ -17,7 +17,6 @@ from assistant.i18n import _
 from assistant.install.installer import Installer, last_words
 from assistant.install.temporary import scratch
 from assistant.model.errors import WorkFailed, unreadable, unwritable
-from assistant.model.event import Part
 
 LIMIT = 4 << 30  # bytes; larger than any source archive or wheel that PyPI takes
 
@@ -57,7 +56,7 @@ def _obtained(archive: Archive, installer: Installer, work: Path, index_url: str
         except OSError as error:
             raise unreadable(path, error) from error
         return place
-    installer.progress(_("Downloading {file}", file=place.name), part=Part.RESOLVE)
+    installer.progress(_("Downloading {file}", file=place.name))
     download(
         [Fetch(url=archive.url, path=str(place), sha256=archive.sha256)],
         lambda _file, _have: None,
@@ -71,7 +70,7 @@ def _obtained(archive: Archive, installer: Installer, work: Path, index_url: str
 
 def _built(name: str, archive: Archive, source: Path, installer: Installer, work: Path) -> Path:
     out, output = work / "out", list[str]()
-    installer.progress(_("Building {file}", file=source.name), part=Part.RESOLVE)
+    installer.progress(_("Building {file}", file=source.name))
     failed = installer.call(installer.backend.build(installer.python, source, out), output, work)
     wheels = [wheel for wheel in out.glob("*.whl") if _is_wheel_of(wheel.name, name, archive.version)]
     if failed or not wheels:

@@ -8,7 +8,6 @@ from pathlib import Path
 
 from assistant.host.base import Host
 from assistant.host.lock import Lock
-from assistant.i18n import _
 from assistant.install.constraints import guards, protect
 from assistant.install.inspect_env import Site, installed_files, interpreter
 from assistant.install.installer import Installer
@@ -19,7 +18,6 @@ from assistant.install.target import OWN_FILES, check_disk, check_target, is_our
 from assistant.install.transaction import Transaction, transaction
 from assistant.install.unpack import unpack
 from assistant.install.wheels import places, to_download
-from assistant.model.event import Part
 from assistant.model.plan import Plan
 from assistant.model.report import Environment
 
@@ -68,7 +66,7 @@ def install(  # noqa: PLR0913, PLR0917 - what, where, with what, and what the la
         build = work.layout.build
         built = Environment(path=str(build), python=str(interpreter(build)), kernel=name, packages=made.packages)
         verify(made if site else built, work.lock)
-        installer.progress(_("Adding the kernel to Jupyter"), part=Part.REGISTER)
+        installer.registers()
         work.settle(installer.cancel.check)
         if not site and work.layout.top is None:
             work.change(Change(comes=tuple(sorted(path.name for path in build.iterdir()))))

@@ -84,9 +84,13 @@ class Installer:
         move = [["mv", str(places.top), str(places.place)]] if places.top else []  # one rename on any system
         return tuple(tuple(step) for step in (*steps, install, *move))
 
-    def progress(self, text: Message, **figures: Any) -> None:  # noqa: ANN401 - the fields of `Progress`
+    def progress(self, text: Message, *, part: Part = Part.RESOLVE, **figures: Any) -> None:  # noqa: ANN401 - of `Progress`
         """Report how far the work is."""
-        self.sink(Progress(step=Step.INSTALL, text=text, **figures))
+        self.sink(Progress(step=Step.INSTALL, text=text, part=part, **figures))
+
+    def registers(self) -> None:
+        """Report the last part: all is on the disk, and the environment's kernel becomes known."""
+        self.progress(_("Adding the kernel to Jupyter"), part=Part.REGISTER)
 
     def log(self, text: Message) -> None:
         """Add a sentence of our own to the step's log; a program's output is cleaned first (see `call`)."""

@@ -14,7 +14,6 @@ from assistant.install.recovery import make_whole
 from assistant.install.target import check_target, read_marker, target_for
 from assistant.install.tools import Tools
 from assistant.install.wheels import to_download
-from assistant.model.event import Part
 from assistant.model.finding import Finding
 from assistant.model.plan import Plan
 from assistant.model.record import Record
@@ -52,7 +51,7 @@ def prepare(plan: Plan, where: str, tools: Tools, card: str = "") -> Prepared:
     target, site = target_for(plan, where, tools.host)
     check_target(target, site)
     installer = tools.installer(plan, site)
-    installer.progress(_("Resolving the packages"), part=Part.RESOLVE)
+    installer.progress(_("Resolving the packages"))
     keep = {**(site.versions if site else {}), **tools.sources.keep}
     resolution = resolved(plan, installer, tools.sources, tools.ask, keep)
     if ready := reusable(target, site, resolution):

@@ -61,7 +61,7 @@ def seat(tmp_path: Path) -> Iterator[Seat]:
 
 def test_nothing_is_agreed_to_before_it_is_shown(seat: Seat, tmp_path: Path) -> None:
     """Enter, y and n while the packages are resolved do nothing; the question waits, and says what it takes."""
-    assert seat.sees("Resolving the packages"), seat.screen
+    assert seat.sees("\\d GB of disk"), seat.screen  # the plan is shown, and its packages are being resolved
     seat.types("\ny\nn\n")
     assert seat.sees(QUESTION), seat.screen
     assert not seat.sees("Nothing was installed|Downloading|Installing", 2), seat.screen
