@@ -183,7 +183,7 @@ RENDERERS = {
     "onnx/compare.py": "the first line of what a runtime said",
     "session/gallery.py": "labels are sorted and searched as people read them",
     "session/session.py": "it writes the log",
-    "session/tasks.py": "the sentences of a failure are diagnosed like any log",
+    "session/causes.py": "the sentences of a failure are diagnosed like any log",
     "verify/plots.py": "it draws a file",
     "verify/run.py": "what a check's process died of is kept as a fact",
 }

@@ -96,7 +96,7 @@ def _kits(pcs: Iterable[Pc], tools: Tools | None, report: Callable[[Message], ob
         report(_("Packages ready: {done} of {total}", done=done, total=len(kinds)))
         return made
 
-    report(ngettext("Resolving for one kind of PC", "Resolving for {count} kinds of PC", len(kinds)))
+    report(ngettext("Resolving for {count} kind of PC", "Resolving for {count} kinds of PC", len(kinds)))
     if tools is None:
         return _named(list(map(kit, kinds.values())))
     find_uv()  # here and not in the threads: sysconfig, which it asks, is not ready for two at once in Python 3.11

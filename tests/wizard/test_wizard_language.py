@@ -11,6 +11,7 @@ import ipywidgets as widgets
 import pytest
 from made_up import ENGLISH_WORDS, LATIN_WORD, without_filled, write_made_up
 
+from assistant.catalog.bundles import bundles
 from assistant.export import FORMATS
 from assistant.host.recording import ReplayHost
 from assistant.i18n import use_language
@@ -35,6 +36,8 @@ MACHINES = ["linux-mint22-laptop-780m-rtx4070", "windows11-rx7800xt", "macos14-m
 NAMES = {"PyTorch", "Python", "ROCm", "GB", "MB", "NVIDIA", "English", "SetupWizard", "torch", "CPU", "CUDA"}
 NAMES |= {"ms", "XPU", "MPS", "DirectML", "PyPI", "nvidia", "driver", "model"}
 NAMES |= {*LATIN_WORD.findall(str(Path.cwd())), "pytorch", "configuration"}  # the folder for the files
+PACKAGES = {word for bundle in bundles() for line in bundle.requirements for word in LATIN_WORD.findall(line)}
+PACKAGES |= {"numpy", "pip", "pandas", "seaborn"}  # what a minimal setup brings, and examples of what can be added
 DONE = StepStatus(phase=Phase.DONE)
 
 
@@ -112,7 +115,7 @@ def walked(shown: SetupWizard) -> set[str]:
 
 def strange(texts: set[str], state: State) -> set[str]:
     """Give the words that neither a translation nor a fact of the state explains."""
-    known = NAMES | set(LATIN_WORD.findall(" ".join([*FORMATS, to_json(state)])))
+    known = NAMES | PACKAGES | set(LATIN_WORD.findall(" ".join([*FORMATS, to_json(state)])))
     outside = {text: without_filled(text) for text in texts}
     words = {word for text in outside.values() for word in LATIN_WORD.findall(text)} - known
     return words | {text for text in outside.values() if ENGLISH_WORDS.search(text) and text not in to_json(state)}
