@@ -87,21 +87,16 @@ def _kits(pcs: Iterable[Pc], tools: Tools | None, report: Callable[[Message], ob
         if one.plan:
             _machine, _plan, labels = kinds.setdefault(_kind(one.machine, one.plan), (one.machine, one.plan, []))
             labels.append(one.label)
-    done = 0
-
-    def kit(kind: tuple[Machine, Plan, list[Text]]) -> Kit:
-        nonlocal done
-        made = _kit(*kind, tools)
-        done += 1
-        report(_("Packages ready: {done} of {total}", done=done, total=len(kinds)))
-        return made
-
     report(ngettext("Resolving for {count} kind of PC", "Resolving for {count} kinds of PC", len(kinds)))
     if tools is None:
-        return _named(list(map(kit, kinds.values())))
+        return _named([_kit(*kind, tools) for kind in kinds.values()])
     find_uv()  # here and not in the threads: sysconfig, which it asks, is not ready for two at once in Python 3.11
+    kits: list[Kit] = []
     with ThreadPoolExecutor(_AT_ONCE) as pool:
-        return _named(list(pool.map(kit, kinds.values())))
+        for kit in pool.map(lambda kind: _kit(*kind, tools), kinds.values()):
+            kits.append(kit)
+            report(_("Packages ready: {done} of {total}", done=len(kits), total=len(kinds)))
+    return _named(kits)
 
 
 def _kind(machine: Machine, plan: Plan) -> tuple[object, ...]:

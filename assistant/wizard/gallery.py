@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from contextvars import copy_context
 
 import anywidget
 import ipywidgets as widgets
@@ -109,7 +110,8 @@ class Gallery(widgets.VBox):  # type: ignore[misc]  # the library has no types
             if IN_BROWSER:
                 self.pack(chosen)
             else:
-                threading.Thread(target=self.pack, args=(chosen,), daemon=True).start()
+                # With the caller's context, as `session.runner.ThreadRunner` has it, or ipykernel 7.0 sends nothing.
+                threading.Thread(target=copy_context().run, args=(self.pack, chosen), daemon=True).start()
 
     def pack(self, chosen: list[Exhibit]) -> None:
         """Write the packages of machines, and offer them to be downloaded."""
