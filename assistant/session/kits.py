@@ -93,7 +93,7 @@ def _kits(pcs: Iterable[Pc], tools: Tools | None, report: Callable[[Message], ob
     find_uv()  # here and not in the threads: sysconfig, which it asks, is not ready for two at once in Python 3.11
     kits: list[Kit] = []
     with ThreadPoolExecutor(_AT_ONCE) as pool:
-        for kit in pool.map(lambda kind: _kit(*kind, tools), kinds.values()):
+        for kit in pool.map(lambda kind: _kit(kind[0], kind[1], kind[2], tools), kinds.values()):
             kits.append(kit)
             report(_("Packages ready: {done} of {total}", done=len(kits), total=len(kinds)))
     return _named(kits)
