@@ -17,7 +17,7 @@ from assistant.export.pins import lines
 from assistant.export.setup import MARKER, Setup, Unsuited, clean
 from assistant.export.shells import powershell_quoted
 from assistant.export.templates import filled
-from assistant.i18n import LANGUAGES, Text, in_language, render, say
+from assistant.i18n import LANGUAGES, Message, Text, _, in_language, render, say, sentences
 from assistant.markup import Markup, joined, tag
 from assistant.model.plan import Backend
 from assistant.model.record import Record, replace
@@ -71,7 +71,7 @@ def kit_name(setup: Setup) -> str:
 
 def commands(setup: Setup) -> tuple[tuple[str, ...], ...]:
     """List what an installation runs on such a PC: make the environment, install by name, compute on the device."""
-    python = f"{FOLDER}\\Scripts\\python.exe" if setup.machine.os == "windows" else f"{FOLDER}/bin/python"
+    python = f"{FOLDER}/Scripts/python.exe" if setup.machine.os == "windows" else f"{FOLDER}/bin/python"
     wanted = [word for line in lines(setup) for word in (line.split(" ", 1) if line.startswith("-") else [line])]
     wanted = [*_STRATEGY, *wanted] if "--extra-index-url" in wanted else wanted
     return (
@@ -165,15 +165,35 @@ def _readme(kit: Kit) -> str:
                     what=render(plan_title(kit.setup.plan)),
                     kit=kit,
                     folder=FOLDER,
-                    count=len(kit.setup.versions),
+                    lock=render(_about_lock(kit)),
                     gpu=kit.setup.plan.backend is not Backend.CPU,
                     settings=kit.setup.plan.env,
                     warnings=[render(warning) for warning in kit.setup.plan.warnings],
-                    locked=is_locked(kit.setup),
-                    unlocked=render(kit.unlocked),
                 )
             )
     return f"<!-- {MARKER} -->\n" + "\n".join(parts)
+
+
+def _about_lock(kit: Kit) -> Message:
+    """Say how far the packages are settled."""
+    count = len(kit.setup.versions)
+    if is_locked(kit.setup):
+        return _(
+            "`requirements.txt` is a lock: {count} packages, each with its version and the hash of its file, "
+            "so that all PCs get the same.",
+            count=count,
+        )
+    if count:
+        return _(
+            "`requirements.txt` names {count} packages with their versions. "
+            "It is no full lock: not every index gives the hashes of its files.",
+            count=count,
+        )
+    text = _(
+        "`requirements.txt` is no lock: torch is pinned, "
+        "the versions of the other packages are chosen when the script runs."
+    )
+    return sentences((text, kit.unlocked))
 
 
 _STYLE = """
@@ -223,6 +243,6 @@ def _which(kits: Sequence[Kit], without: Sequence[Without]) -> Markup:
         tag("table", head, tag("tbody", "", *rows)),
     ]
     if without:
-        items = (tag("li", tag("strong", one.pc), ": ", one.why) for one in without)
-        parts += [tag("h2", say("Without a package")), tag("ul", *items)]
+        items = (part for one in without for part in (tag("dt", one.pc), tag("dd", one.why)))
+        parts += [tag("h2", say("Without a package")), tag("dl", *items)]
     return joined(parts)

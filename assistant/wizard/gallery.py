@@ -13,6 +13,7 @@ import traitlets
 
 from assistant.host.live import IN_BROWSER
 from assistant.i18n import LANGUAGES, Message, Text, language, render, say, use_language
+from assistant.machines import label
 from assistant.markup import Markup, joined
 from assistant.model.errors import AssistantError
 from assistant.model.finding import Severity
@@ -121,7 +122,7 @@ class Gallery(widgets.VBox):  # type: ignore[misc]  # the library has no types
             self._draw_foot(working=render(text), since=since)
 
         try:
-            files = packages_for([pc(one.label, one.machine, one.planning) for one in chosen], here(), tell)
+            files = packages_for([pc(label(one.name), one.machine, one.planning) for one in chosen], here(), tell)
         except AssistantError as error:
             self._draw_foot(failed=html.failure(error.message, error.hint))
         else:

@@ -89,6 +89,7 @@ def test_a_package_holds_one_script_and_says_what_it_is_in_both_languages(name, 
     assert MARKER in files["README.md"].splitlines()[0]
     assert "is no lock" in files["README.md"]
     assert "Nobody resolved it." in files["README.md"]
+    assert "。 " not in files["README.md"]
 
 
 @board
@@ -197,10 +198,10 @@ def test_the_commands_are_those_of_that_system():
     setup = setup_of("windows11-rtx3060")
     first, second, third = commands_for(setup.machine, setup.plan)
     assert first[:2] == ("uv", "venv")
-    assert "torch-env\\Scripts\\python.exe" in second
+    assert "torch-env/Scripts/python.exe" in second
     assert f"torch=={setup.plan.torch}" in second
     assert setup.plan.index_url in second
-    assert third == ("torch-env\\Scripts\\python.exe", "verify.py")
+    assert third == ("torch-env/Scripts/python.exe", "verify.py")
     assert commands(setup_of("macos15-m3max"))[2][0] == "torch-env/bin/python"
 
 
