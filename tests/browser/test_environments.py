@@ -15,6 +15,7 @@ from loopback import LoopbackIndex
 from playwright.sync_api import Locator, Page, expect
 
 TASK_MS = 90_000
+THEMES = ("JupyterLab Light", "JupyterLab Dark", "JupyterLab Dark High Contrast")
 RULES = {
     "runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"],
     "rules": {"target-size": {"enabled": True}},  # off unless asked for
@@ -83,6 +84,30 @@ def test_a_broken_environment_is_mended_by_three_clicks_and_undone_by_one(
     undo.click()
     expect(row).to_contain_text("There are 3 more problems.", timeout=TASK_MS)
     assert broken.picture() == before
+
+
+def test_the_page_is_for_everybody(wizard: Locator) -> None:
+    """In each of JupyterLab's themes nothing is wrong by WCAG; on a phone nothing has to be scrolled sideways."""
+    page = wizard.page
+    page.add_style_tag(content="body { height: 100vh }")  # axe takes a body of no height, as JupyterLab's, for hidden
+    wizard.get_by_role("button", name="My environments").click()
+    mend = wizard.get_by_role("button", name="Mend … broken")
+    expect(mend).to_be_visible(timeout=TASK_MS)
+    for theme in THEMES:
+        wear(page, theme)
+        assert judged(page) == [], theme
+    wear(page, THEMES[0])
+    page.set_viewport_size({"width": 560, "height": 844})  # JupyterLab's own bars take some of it
+    expect(mend).to_be_visible()
+    middle = wizard.locator(".ptsa-middle")
+    assert middle.evaluate("box => box.scrollWidth <= box.clientWidth")
+
+
+def wear(page: Page, theme: str) -> None:
+    """Put a theme on JupyterLab and wait until it is there."""
+    page.evaluate("theme => window.jupyterapp.commands.execute('apputils:change-theme', { theme })", theme)
+    page.wait_for_function("theme => document.body.dataset.jpThemeName === theme", arg=theme)
+    page.locator("#jupyterlab-splash").wait_for(state="detached")  # a curtain while the style sheet loads
 
 
 def judged(page: Page) -> list[str]:
