@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from rich.console import Console, ConsoleOptions, RenderableType
+from rich.console import Console, ConsoleDimensions, ConsoleOptions, RenderableType
 from rich.segment import Segment
 from rich.text import Text
 
 from assistant.cli.fold import indent, pieces
 from assistant.model.visible import visible
+
+UNBOUND = 10_000  # chosen: columns; more than any row of ours has
 
 
 class Terminal(Console):
@@ -18,6 +20,16 @@ class Terminal(Console):
 
     A line that is wider than the terminal goes on below it, lined up; what is not shown on a terminal keeps its lines.
     """
+
+    @property
+    def size(self) -> ConsoleDimensions:
+        """The columns and lines that there are; a file or a pipe has as many columns as a table needs."""
+        found = super().size
+        return found if self.is_terminal else ConsoleDimensions(UNBOUND, found.height)
+
+    @size.setter
+    def size(self, new: tuple[int, int]) -> None:
+        Console.size.fset(self, new)  # type: ignore[attr-defined] # mypy sees no setter of a property
 
     def print(self, *objects: Any, folds: bool = True, **options: Any) -> None:  # noqa: ANN401 - rich's signature
         """Print; a single text is folded unless it must stay as it is."""

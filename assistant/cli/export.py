@@ -8,10 +8,10 @@ from typing import Any
 import click
 from rich.text import Text
 
-from assistant.cli.console import console
 from assistant.cli.journey import Journey
 from assistant.cli.options import request_options, source_options
 from assistant.cli.packages import write_packages
+from assistant.cli.table import draw_rows
 from assistant.cli.terminal import echo, echo_json, json_option
 from assistant.export import FORMATS
 from assistant.i18n import as_typed, say
@@ -73,9 +73,10 @@ def _list(*, as_json: bool) -> None:
     if as_json:
         echo_json(described)
         return
-    width = max(map(len, described)) + 2
+    rows = []
     for name, kind in FORMATS.items():
         text = described[name]
         if kind.installed:
             text = say("{purpose} (only where an environment was made)", purpose=text)
-        console.print(Text.assemble((name.ljust(width), "bold"), as_typed(text)))
+        rows.append((Text(name, style="bold"), as_typed(text)))
+    draw_rows((), rows)

@@ -17,8 +17,8 @@ Cell = str | Message | Text
 def draw_rows(headings: Iterable[str | Message], rows: Iterable[Iterable[Cell]], *, numbers: bool = False) -> None:
     """Print a table without its empty columns; nothing at all where it has no rows.
 
-    On a terminal no word is broken: where the columns do not fit, each row stands by itself. With `numbers`, all cells
-    between the first and the last of a row are figures.
+    On a terminal no word is broken: where the columns do not fit, each row stands by itself. In a file or a pipe each
+    row is one line. With `numbers`, all cells between the first and the last of a row are figures.
     """
     names = [render(heading) for heading in headings]
     cells = [[cell if isinstance(cell, Text) else Text(render(cell)) for cell in row] for row in rows]
@@ -26,8 +26,8 @@ def draw_rows(headings: Iterable[str | Message], rows: Iterable[Iterable[Cell]],
     cells = [[row[place] for place in kept] for row in cells]
     names = [names[place] for place in kept] if names else [""] * len(kept)
     texts = [names, *([cell.plain for cell in row] for row in cells)]
-    wide = sum(max(map(columns, column)) + 4 for column in zip(*texts, strict=True)) > console.width
-    narrow = wide and console.is_terminal
+    natural = sum(max(map(columns, column)) + 4 for column in zip(*texts, strict=True))
+    narrow = console.is_terminal and natural > console.width
     widths = layout(texts, console.width - 2 * len(kept)) if narrow else None
     if narrow and widths is None:
         _draw_one_by_one(names, cells, numbers=numbers)
