@@ -14,10 +14,14 @@ def open_wizard(machine: str = "", *, language: str | None = None) -> SetupWizar
     """Show the guided setup; call it as the last line of a cell.
 
     `machine` names a recorded machine to look at instead of this one; `language` is "en" or "zh_CN".
-    A second call in the same kernel shows a wizard that is at work as it stands, and replaces one that is not.
+    A second call in the same kernel shows the wizard as it stands; with another machine it replaces one that is idle.
     """
     from assistant.i18n import use_language  # noqa: PLC0415
-    from assistant.wizard.app import open_here  # noqa: PLC0415 - widgets are loaded only where a wizard is wanted
+    from assistant.wizard.app import open_here, standing  # noqa: PLC0415 - widgets are loaded where a wizard is wanted
 
-    use_language(language)
-    return open_here(machine)
+    wizard = standing(machine)
+    if wizard and language:
+        wizard.speak(language)
+    elif not wizard:
+        use_language(language)
+    return wizard or open_here(machine)

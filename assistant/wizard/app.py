@@ -160,21 +160,30 @@ class SetupWizard(widgets.VBox):  # type: ignore[misc]  # the library has no typ
             self.press(str(message.get("press")), message.get("offer"), message.get("view"))
 
 
+def standing(machine: str = "") -> SetupWizard | None:
+    """Return this kernel's wizard, if it is at work or was opened for this machine: a reloaded page shows it again."""
+    for asked, wizard in _current:
+        if wizard.comm is not None and (wizard.session.state.running or asked == machine):
+            return wizard
+    return None
+
+
 def open_here(machine: str = "", host: Host | None = None) -> SetupWizard:
-    """Show this kernel's wizard: one that is at work as it stands, else a new one, which begins by looking."""
-    if _current and _current[-1].session.state.running and _current[-1].comm is not None:
-        return _current[-1]
+    """Show this kernel's wizard as it stands; with another machine or host a new one, which begins by looking."""
+    wizard = standing(machine)
+    if wizard and (wizard.session.state.running or host is None):
+        return wizard
     if _current:
-        _current.pop().close()
+        _current.pop()[1].close()
     session = Session(
         host or LiveHost(), LoopRunner() if IN_BROWSER else ThreadRunner(), Store(), asks=True, guided=True
     )
     if machine or IN_BROWSER:
         session.dispatch(Simulate(machine=machine or DEMO))
     wizard = SetupWizard(session)
-    _current.append(wizard)
+    _current.append((machine, wizard))
     session.begin(Task.DETECT)
     return wizard
 
 
-_current: list[SetupWizard] = []  # one wizard per kernel
+_current: list[tuple[str, SetupWizard]] = []  # one wizard per kernel, and the machine that was asked for

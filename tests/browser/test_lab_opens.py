@@ -106,8 +106,13 @@ def test_a_restarted_kernel_and_a_reloaded_page_draw_the_wizard_again(page: Page
         page.locator(".lm-Menu-item").filter(has_text="Restart Kernel…").click()
         page.locator(".jp-Dialog-button.jp-mod-accept").click()
 
-    main_button(drawn_again(page, restart), "Install")
-    main_button(drawn_again(page, page.reload), "Install")
+    again = drawn_again(page, restart)
+    main_button(again, "Install")
+    wrong = page.locator(".ptsa-wizard").get_by_role("button", name="Something is wrong?")
+    wrong.click()
+    expect(wrong).to_have_attribute("aria-current", "page")
+    drawn_again(page, page.reload)
+    expect(wrong).to_have_attribute("aria-current", "page")  # it stands where it stood
     expect(page.locator(".ptsa-wizard")).to_have_count(1)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import re
+import time
 import zipfile
 from collections.abc import Iterator
 from html.parser import HTMLParser
@@ -15,7 +16,7 @@ from ipywidgets.widgets.widget import _instances
 
 from assistant.host.base import Answer, Host
 from assistant.host.recording import ReplayHost
-from assistant.i18n import _
+from assistant.i18n import _, language
 from assistant.install import Package, Prepared, Resolution, Sources
 from assistant.machines import load
 from assistant.model.event import JobFailed, LogLine, Progress, Step
@@ -30,6 +31,7 @@ from assistant.session.session import Session
 from assistant.session.state import Page, Phase, State, StepStatus, Task
 from assistant.session.store import Store
 from assistant.session.survey import Known, Survey
+from assistant.wizard import open_wizard
 from assistant.wizard.app import SetupWizard
 from assistant.wizard.page import file_of
 from assistant.wizard.panels import PAGES
@@ -54,6 +56,24 @@ def wizard() -> Iterator[SetupWizard]:
     shown.session.begin(Task.DETECT)
     yield shown
     shown.close()
+
+
+def test_a_second_call_shows_the_wizard_as_it_stands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A page that is reloaded runs the cell again: it gets the same wizard in the same language."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    first = open_wizard(MACHINE, language="zh_CN")
+    assert open_wizard(MACHINE) is first
+    assert language() == "zh_CN"
+    assert open_wizard(MACHINE, language="en") is first
+    assert language() == "en"
+    deadline = time.monotonic() + 20
+    while first.session.state.running and time.monotonic() < deadline:
+        time.sleep(0.05)
+    other = open_wizard("windows11-rx7800xt")
+    assert other is not first
+    assert first.comm is None
+    other.session.cancel()
+    other.close()
 
 
 def html_of(widget: widgets.Widget) -> str:
