@@ -94,6 +94,9 @@ def _of_plan(plan: Plan) -> Iterator[_Fault]:
 def _of_environment(environment: Environment) -> Iterator[_Fault]:
     """Accept one folder's name, and an interpreter inside of it: nothing that could lead anywhere else."""
     yield from _of_form(_KERNEL, "environment.kernel", environment.kernel or "none")
+    if environment.display_name:
+        text = _("it is not of the form that the assistant writes")  # which leaves it out: it names a card
+        yield _Fault("environment.display_name", environment.display_name, text)
     folder = environment.path
     if not _FOLDER.fullmatch(folder) or folder.strip(". ") != folder or _RESERVED.fullmatch(folder):
         yield _Fault("environment.path", folder, _("it is not the plain name of a folder"))

@@ -44,6 +44,15 @@ def test_an_interpreter_outside_of_the_environment_is_refused(path):
         read_config(TEXT.replace(PYTHON, f'python = "{path}"'))
 
 
+def test_a_name_for_the_launcher_is_left_out_and_refused():
+    """It names the user's card, and a stranger's would be shown as ours."""
+    named = change(SETUP, environment=change(SETUP.environment, display_name="PyTorch 2.6 · GeForce RTX 4090"))
+    text = config_text(named)
+    assert "display_name" not in text
+    with pytest.raises(BadInput, match=r"environment\.display_name"):
+        read_config(TEXT.replace(PYTHON, f'{PYTHON}\ndisplay_name = "Click here"'))
+
+
 @pytest.mark.parametrize(
     "line",
     [
