@@ -51,13 +51,12 @@ PAINT = """(box, [kind, variables]) => {
 
 # What a screen reader is told of the plan of a simulated machine, from top to bottom.
 AS_HEARD = """
-- banner:
-  - heading "Set up PyTorch" [level=1]
-  - navigation "Set up PyTorch":
-    - button "The setup"
-    - button "My environments"
-    - button "Something is wrong?"
-  - combobox "Language"
+- heading "Set up PyTorch" [level=1]
+- navigation "Set up PyTorch":
+  - button "The setup"
+  - button "My environments"
+  - button "Something is wrong?"
+- combobox "Language"
 - status: "Plan: done"
 - heading "PyTorch 2.13.0 for your AMD Radeon RX 6700 XT" [level=2]
 - button "Why this one, and what else would work"
@@ -65,8 +64,7 @@ AS_HEARD = """
 - button "Change something: machine, version, Python, folder, nightly builds" [expanded]
 - combobox "Build"
 - combobox "Backend"
-- contentinfo:
-  - button "Install" [disabled]
+- button "Install" [disabled]
 """
 
 

@@ -35,7 +35,7 @@ def walk(wizard: Locator) -> None:
     expect(wizard.get_by_role("button", name="Install", exact=True)).to_have_count(0)
     wizard.get_by_role("button", name="The setup").click()
     main_button(wizard, "Install")
-    wizard.get_by_label("Language").select_option("简体中文")
+    wizard.locator(".ptsa-language select").select_option("简体中文")
     main_button(wizard, "安装")
 
 

@@ -36,7 +36,7 @@ def wizard(open_notebook) -> Locator:
 @pytest.fixture
 def picture(wizard: Locator, request: pytest.FixtureRequest) -> Callable[[str], None]:
     """Give a function that renews the README's pictures of one view, in both languages, when the run was asked to."""
-    language = wizard.get_by_role("banner").get_by_role("combobox")
+    language = wizard.locator(".ptsa-language select")
 
     def take(name: str) -> None:
         if not request.config.getoption("--screenshots"):

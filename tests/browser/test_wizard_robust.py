@@ -133,7 +133,7 @@ def test_the_language_is_switched_in_the_page(open_notebook, notebook) -> None:
     """Every word changes at once, the page says which language it is in, and the plan is still there."""
     page = open_notebook(notebook("speak.ipynb", f"from assistant.wizard import open_wizard\nopen_wizard('{SHIPPED}')"))
     wizard = run_first_cell(page)
-    language = wizard.get_by_role("banner").get_by_role("combobox")
+    language = wizard.locator(".ptsa-language select")
     expect(wizard.get_by_role("heading", name="for your NVIDIA")).to_be_visible()
     language.select_option("简体中文")
     expect(wizard.get_by_role("heading", name="适用于")).to_be_visible()

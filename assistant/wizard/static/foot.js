@@ -60,7 +60,7 @@ function hand_on(el, model, { event, detail }) {
 
 function render({ model, el }) {
   const view = Math.random().toString(36).slice(2);
-  const foot = element("footer", "ptsa-foot");
+  const foot = element("div", "ptsa-foot");
   const row = element("div", "ptsa-buttons");
   const note = element("div", "ptsa-note-line");
   const work = element("div", "ptsa-work");

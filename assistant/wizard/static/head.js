@@ -142,7 +142,7 @@ function keep_focus(root, signal) {
 
 function render({ model, el }) {
   const gone = element("div", "ptsa-gone", { role: "alert" });
-  const head = element("header", "ptsa-head");
+  const head = element("div", "ptsa-head");
   const title = element("h1", "ptsa-title");
   const nav = element("nav", "ptsa-nav");
   const language = element("label", "ptsa-language");
