@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from assistant.diagnose.engine import Match, as_remedy, diagnose, matches, merged, nearest, remedies_for
 from assistant.diagnose.health import check_packages, check_up, variables
-from assistant.diagnose.launch import relaunched
+from assistant.diagnose.launch import launched, relaunched
 from assistant.diagnose.log import Log, read_log
 from assistant.diagnose.rules import PlanRequest, Rule, RuleRemedy, load_rules
 
@@ -18,6 +18,7 @@ __all__ = [
     "check_packages",
     "check_up",
     "diagnose",
+    "launched",
     "load_rules",
     "matches",
     "merged",

@@ -7,7 +7,7 @@ from assistant.model.checks import Level
 from assistant.model.event import Event, JobFailed
 from assistant.model.plan import Request
 from assistant.model.record import Record
-from assistant.session.state import Page, Result, State, Task
+from assistant.session.state import Page, Pasted, Result, State, Task
 
 
 class Begin(Record, frozen=True):
@@ -92,7 +92,11 @@ class Fill(Record, frozen=True):
 class Paste(Record, frozen=True):
     """Set the log to diagnose."""
 
-    log: str
+    log: Pasted | str
+
+
+class Edited(Record, frozen=True):
+    """The page holds another log now than the one that was set last; it is sent when it is to be diagnosed."""
 
 
 class Mend(Record, frozen=True):
@@ -142,5 +146,5 @@ class Stop(Record, frozen=True):
     """Ask the running task to stop."""
 
 
-Wished = Add | Choose | Wish | Aim | Examine | Fill | LookIn | Mend | Paste | Pick | Resume | SetFact | Simulate
-Action = Abandoned | Begin | Told | Asked | Answer | Finished | JobFailed | Show | Stop | Wished
+Wished = Add | Choose | Wish | Aim | Examine | Fill | LookIn | Mend | Pick | Resume | SetFact | Simulate
+Action = Abandoned | Begin | Told | Asked | Answer | Edited | Finished | JobFailed | Paste | Show | Stop | Wished

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Iterator
 from functools import cache, lru_cache
 
 from assistant.catalog import load_catalog
+from assistant.catalog.launchers import launchers, written
 from assistant.detect import read_report
 from assistant.diagnose import (
     Log,
     PlanRequest,
     RuleRemedy,
     as_remedy,
+    launched,
     load_rules,
     matches,
     merged,
@@ -19,13 +22,15 @@ from assistant.diagnose import (
     remedies_for,
 )
 from assistant.host.identity import known_here
+from assistant.i18n import Message, Text, _
 from assistant.model.errors import BadInput
-from assistant.model.finding import Diagnosis, Finding, Remedy
-from assistant.model.machine import Machine
+from assistant.model.finding import Diagnosis, Finding, Launch, Remedy
+from assistant.model.machine import Gpu, Machine
 from assistant.model.plan import Backend, Plan, Request
 from assistant.model.record import from_json, replace, to_json
 from assistant.plan import make_plans
 from assistant.privacy import redact
+from assistant.session.state import Place, Source
 
 # What shows that a plan has helped, where its remedy has no check of its own.
 CHECKS = {
@@ -36,7 +41,24 @@ CHECKS = {
     Backend.DIRECTML: 'python -c "import torch, torch_directml as d; torch.ones(2, device=d.device()).sum()"',
     Backend.CPU: 'python -c "import torch; torch.ones(2).sum()"',
 }
+BETTER = _("Change from {used} to {better}: PyTorch for {better} runs on the {gpu} and suits it better.")
 REPORTED = 80  # last lines of a log that go into a report
+LONGEST = 300  # chosen: characters of a line that are shown
+# The folder of an environment, in the lines of a traceback:
+#   File "/home/ada/webui/venv/lib/python3.10/site-packages/torch/__init__.py", line 237, in <module>
+#   File "C:\Users\ada\ComfyUI\python_embeded\Lib\site-packages\torch_directml\__init__.py", line 21, in <module>
+_ENVIRONMENT = re.compile(
+    r"(?<![^\s\"'(=])((?:[A-Za-z]:)?[\\/][^\n\"'*?<>|:]{1,300}?)[\\/](?:lib(?:64)?/python3\.\d{1,2}t?|Lib)[\\/]site-packages[\\/]"
+)
+_MODULE = re.compile(r"site-packages[\\/](\w{1,80})")
+_OF_SYSTEM = re.compile(r"/usr(?:/local)?|.*/\.local")  # whose Python is no environment of anybody's
+# On Windows some keep `python.exe` in the folder itself, where an environment of venv has `Scripts`.
+_FLAT = re.compile(
+    r".*[\\/](?:envs[\\/][^\\/]+|python_embed\w*|(?:mini|ana)conda\d?|miniforge\d?|Python3\d+)", re.IGNORECASE
+)
+_SYSTEMS = {"linux": "Linux", "windows": "Windows", "macos": "macOS"}
+# Packages whose names differ from those of their modules; as published on PyPI.
+_PACKAGE_OF = {"cv2": "opencv-python", "sklearn": "scikit-learn", "skimage": "scikit-image", "PIL": "pillow"}
 # Words of the reports that people paste whole: collect_env, nvidia-smi, rocminfo, dxdiag, system_profiler.
 REPORTS = ("pytorch version:", "nvidia-smi", "hsa agents", "dxdiag", "spdisplaysdatatype", "graphics/displays")
 
@@ -52,8 +74,101 @@ def diagnosed_lines(log: Log, machine: Machine) -> tuple[tuple[Diagnosis, int | 
     found = []
     for match in matches(log, known):
         remedies = _with_plans(zip(match.diagnosis.remedies, match.origins, strict=True), known, log)
-        found.append((replace(match.diagnosis, remedies=remedies), match.line))
+        found.append((_with_module(replace(match.diagnosis, remedies=remedies), log, match.line), match.line))
+    better = _better(log, known) if found and not any(remedy.plan for remedy in found[0][0].remedies) else None
+    if better:
+        best, line = found[0]
+        found[0] = replace(best, remedies=(*best.remedies, better)), line
     return tuple(found)
+
+
+def places(log: Log, lines: Iterable[int | None]) -> tuple[Place | None, ...]:
+    """Return where in a log its causes are shown, for the indexes in `log.lines` of the lines that show them."""
+    return tuple(
+        None
+        if index is None
+        else Place(
+            line=log.lines[index][0],
+            lines=tuple((number, redact(line[: 10 * LONGEST])[:LONGEST]) for number, line in log.around(index, 2)),
+        )
+        for index in lines
+    )
+
+
+def source_of(log: Log, machine: Machine, here: Machine, line: int | None = None) -> Source:
+    """Return what a log of a machine comes from; `line` is the index of the line that shows its first cause."""
+    program, arguments = launched(log)
+    gpus = _computing(machine.gpus)
+    best = _plan(to_json(replace(machine, evidence=())), PlanRequest()) if machine.os else None
+    return Source(
+        program=program.name if program else "",
+        arguments=arguments if program else (),
+        python=_python_named(log, line),
+        system=machine.os_version or _SYSTEMS.get(machine.os or "", ""),
+        gpu=gpus[0].label if len(gpus) == 1 else "",
+        best=best.backend if best else None,
+        elsewhere=machine.os != here.os,
+    )
+
+
+def _computing(gpus: tuple[Gpu, ...]) -> tuple[Gpu, ...]:
+    """Return the GPUs that are meant when one speaks of a computer's: the discrete ones, where there are any."""
+    return tuple(gpu for gpu in gpus if gpu.integrated is False) or gpus
+
+
+def _near(log: Log, line: int | None, pattern: re.Pattern[str]) -> Iterator[str]:
+    """Yield what lines name, from the one that shows a cause upwards, then those below it."""
+    start = len(log.lines) if line is None else line + 1
+    for _number, text in (*reversed(log.lines[:start]), *log.lines[start:]):
+        if "site-packages" in text and (found := pattern.search(text)):
+            yield found[1]
+
+
+def _python_named(log: Log, line: int | None) -> str:
+    """Return the interpreter of the environment in which a log's program runs; "" where the log names none."""
+    for folder in _near(log, line, _ENVIRONMENT):
+        if _OF_SYSTEM.fullmatch(folder):
+            continue
+        if "\\" not in folder:
+            return f"{folder}/bin/python"
+        return f"{folder}\\python.exe" if _FLAT.fullmatch(folder) else f"{folder}\\Scripts\\python.exe"
+    return ""
+
+
+def _with_module(diagnosis: Diagnosis, log: Log, line: int | None) -> Diagnosis:
+    """Name the module that was built for another NumPy, where the log names it, and what helps that module."""
+    if diagnosis.key != "numpy2-abi":
+        return diagnosis
+    module = next((name for name in _near(log, line, _MODULE) if name not in {"numpy", "_distutils_hack"}), "")
+    if not module:
+        return diagnosis
+    title = _("{module} was built for NumPy 1, and NumPy 2 is installed", module=module)
+    if module == "torch":
+        return replace(diagnosis, title=title)
+    check = (f'python -W error -c "import {module}"',)
+    back = replace(diagnosis.remedies[0], check=check)
+    newer = Remedy(
+        text=_("Or install a release of {module} that was built for NumPy 2.", module=module),
+        commands=(f"python -m pip install --upgrade {_PACKAGE_OF.get(module, module)}",),
+        check=check,
+    )
+    return replace(diagnosis, title=title, remedies=(back, newer))
+
+
+def _better(log: Log, machine: Machine) -> Remedy | None:
+    """Return the build that the planner prefers to the one that a log's program uses; None where there is none."""
+    arguments = launched(log)[1]
+    directml = any("directml" in word for word in arguments) or "torch-directml" in log.facts.packages
+    cpu = log.facts.packages.get("torch", "").endswith("+cpu")
+    used = Backend.DIRECTML if directml or "privateuseone" in log.text else Backend.CPU if cpu else None
+    plan = _plan(to_json(replace(machine, evidence=())), PlanRequest()) if used and machine.os else None
+    order = list(Backend)
+    if used is None or plan is None or order.index(plan.backend) >= order.index(used):
+        return None
+    gpus = _computing(machine.gpus)
+    text = BETTER.format(used=used.title, better=plan.backend.title, gpu=gpus[0].label if gpus else "GPU")
+    launch = relaunched(log, plan.backend, machine.os or "") if launched(log)[0] else ()
+    return Remedy(text=text, plan=plan, check=(CHECKS[plan.backend],), launch=tuple(map(_whole, launch)))
 
 
 def machine_of_log(log: Log, here: Machine) -> Machine:
@@ -84,7 +199,8 @@ def with_remedies(findings: Iterable[Finding], machine: Machine) -> tuple[Findin
         if finding.key not in rules or not finding.wrong or able:
             return finding
         more = _with_plans(((as_remedy(each), each) for each in remedies_for(rules[finding.key], machine)), machine)
-        return replace(finding, remedies=(*finding.remedies, *more))
+        new = tuple(remedy for remedy in more if remedy.text not in {known.text for known in finding.remedies})
+        return replace(finding, remedies=(*finding.remedies, *new))
 
     return tuple(map(helped, findings))
 
@@ -109,16 +225,33 @@ def _with_plans(
     for remedy, origin in remedies:
         plan = _plan(facts, origin.plan) if machine.os and origin and origin.plan else None
         check = remedy.check or ((CHECKS[plan.backend],) if plan else ())
-        filled.append((replace(remedy, plan=plan, check=check), origin))
+        filled.append((replace(remedy, plan=plan, check=check, text=_for_this(remedy.text, plan)), origin))
     first = next((remedy.plan for remedy, _origin in filled if remedy.plan), None)
     possible = tuple(
-        replace(remedy, launch=relaunched(log, first.backend, machine.os or ""))
+        replace(remedy, launch=tuple(map(_whole, relaunched(log, first.backend, machine.os or ""))))
         if origin and origin.launch and first and log and log.text
         else remedy
         for remedy, origin in filled
         if origin is None or origin.plan is None or remedy.plan or remedy.commands or remedy.env
     )
     return possible or tuple(remedy for remedy, _origin in filled)
+
+
+def _for_this(text: Text, plan: Plan | None) -> Text:
+    """Name the one build that was planned, where a rule's sentence lists those of every maker."""
+    listed = text.id if isinstance(text, Message) else text
+    if plan is None or sum(backend.title in listed for backend in Backend) <= 2:  # noqa: PLR2004 - a pair is a contrast
+        return text
+    return _("Install PyTorch for {backend}, the build that fits this computer.", backend=plan.backend.title)
+
+
+def _whole(launch: Launch) -> Launch:
+    """Write out the line of a file of settings, such as `device: auto`, in which a bare argument would be an error."""
+    settings = next((each for each in launchers() if each.name == launch.app), None)
+    if launch.line or settings is None or any(word.startswith("-") for word in settings.choosing):
+        return launch
+    line = written(settings, launch.add, next(iter(settings.lines))) if launch.add else None
+    return replace(launch, line=line, add=()) if line else launch
 
 
 @cache  # many remedies ask for the same plan; the machine as JSON, since a record with dicts has no hash

@@ -20,6 +20,7 @@ from assistant.session.actions import (
     Asked,
     Begin,
     Choose,
+    Edited,
     Examine,
     Fill,
     Finished,
@@ -44,6 +45,7 @@ from assistant.session.state import (
     Installed,
     Mended,
     Page,
+    Pasted,
     Phase,
     Planned,
     State,
@@ -81,7 +83,7 @@ def _blockers(state: State, task: Task) -> list[Message]:
         reasons.append(_("This is a simulation of another machine, so nothing can be installed."))
     if task is Task.INSTALL and state.preview is None:
         reasons.append(_("The packages have not been resolved yet."))
-    if task in {Task.VERIFY, Task.EXPORT, Task.MEND, Task.ADD} and state.environment is None:
+    if task in {Task.VERIFY, Task.EXPORT, Task.ADD} and state.environment is None:
         reasons.append(_("There is no installed environment yet."))
     if task is Task.EXPORT and state.report is None:
         reasons.append(_("The environment has not been verified yet."))
@@ -237,13 +239,19 @@ def _filled(state: State, result: StepResult) -> State:  # noqa: C901, PLR0911 -
                 state,
                 findings=result.findings,
                 diagnoses=result.diagnoses,
+                places=result.places,
+                explained=result.explained,
+                source=result.source,
                 mended={},
-                elsewhere=result.elsewhere,
                 near=result.near,
                 inquiry=result.inquiry,
             )
         case Mended():
-            return replace(state, mended={**state.mended, result.way: result.outcome})
+            new = replace(state, mended={**state.mended, result.way: result})
+            if result.raised is None:
+                return new
+            known = state.detection.findings if state.detection else ()
+            return replace(new, raised=result.raised, findings=_both(known, result.raised))
         case Exported():
             return replace(state, exported=result.files, overwrite=False)
         case Examined():
@@ -285,6 +293,10 @@ def _abandoned(state: State) -> State:
     )
 
 
+def _given(log: Pasted | str) -> Pasted:
+    return Pasted(text=log) if isinstance(log, str) else log
+
+
 def _stale(state: State, changed: Step, *, itself: bool = False) -> State:
     """Mark what rests on a changed step as stale; its results are kept until they are made anew."""
     for step in STEPS[STEPS.index(changed) + (not itself) :]:
@@ -310,10 +322,11 @@ _EVENTS: dict[type[Action], Change] = {
     JobFailed: _failed,
     Show: lambda state, show: replace(state, page=show.page),
     Stop: lambda state, _: replace(state, stopping=True) if state.running and not state.stopping else state,
+    Paste: lambda state, paste: replace(state, pasted=_given(paste.log), edited=False),  # no other task rests on it
+    Edited: lambda state, _: replace(state, edited=True),
 }
 # What the user may answer while nothing runs; what rested on the old answer turns stale.
 _WISHES: dict[type[Action], Change] = {
-    Paste: lambda state, paste: replace(state, pasted=paste.log),
     LookIn: errands.looked_in,
     Pick: errands.picked,
     Mend: lambda state, mend: replace(state, way=mend.way),

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping
+from pathlib import Path
 
 from assistant.host.process import CancelToken, stream
 from assistant.i18n import _
-from assistant.install import Tools, find_uv, set_variables
+from assistant.install import Tools, find_uv, is_environment, look_at, set_variables
 from assistant.model.errors import BadInput, WorkFailed
 from assistant.model.event import LogLine, Progress, Sink, Step
 from assistant.model.finding import Diagnosis, Finding, Remedy
+from assistant.model.plan import Backend
 from assistant.model.report import Environment
 from assistant.privacy import Lines, Policy
+from assistant.session.doctor import findings_of
 from assistant.session.state import Mended, Outcome, State, known
 
 Words = tuple[str, ...]
@@ -31,14 +34,30 @@ def named(state: State) -> dict[str, Remedy]:
 
 def ways(state: State) -> dict[str, Remedy]:
     """Return those of the `named` remedies that can be applied here; one with a plan is for the install step."""
-    environment = state.environment
-    if environment is None or state.machine or state.elsewhere:
+    if state.machine:
         return {}
+    environments = {name: environment_of(state, name) for name in named(state)}
     return {
         name: remedy
         for name, remedy in named(state).items()
-        if not remedy.plan and commands_for(remedy, environment) is not None
+        if (environment := environments[name]) and not remedy.plan and commands_for(remedy, environment) is not None
     }
+
+
+def environment_of(state: State, way: str) -> Environment | None:
+    """Return the environment that a remedy is for: the one that the log names, if it stands here, else this setup's.
+
+    What helps against findings is for this setup's in any case. Returns None where there is none here.
+    """
+    if way.partition("#")[0] not in {cause.key for cause in state.diagnoses}:
+        return state.environment
+    if state.source.elsewhere:
+        return None
+    python = Path(state.source.python)
+    if not state.source.python or (state.environment and python == Path(state.environment.python)):
+        return state.environment
+    folder = python.parent.parent
+    return Environment(path=str(folder), python=str(python)) if python.is_file() and is_environment(folder) else None
 
 
 def commands_for(remedy: Remedy, environment: Environment) -> tuple[Words, ...] | None:
@@ -54,13 +73,29 @@ def commands_for(remedy: Remedy, environment: Environment) -> tuple[Words, ...] 
 
 
 def mended(state: State, tools: Tools) -> Mended:
-    """Apply the remedy that the user chose; raise `BadInput` where it cannot be applied here."""
-    if state.elsewhere:
+    """Apply the remedy that the user chose, and judge the environment anew.
+
+    Raises `BadInput` where the remedy cannot be applied here.
+    """
+    remedy, environment = ways(state).get(state.way), environment_of(state, state.way)
+    if environment is None and state.source.elsewhere:
         raise BadInput(_("This log comes from another system."), hint=_("Copy the commands and run them there."))
-    remedy = ways(state).get(state.way)
-    if remedy is None:
+    if remedy is None or environment is None:
         raise BadInput(_("This fix can't be applied here."), hint=_("Copy its commands into a terminal."))
-    return Mended(way=state.way, outcome=_apply(remedy, known(state.environment), tools))
+    outcome = _apply(remedy, environment, tools)
+    raised = _anew(state, environment, tools) if environment == state.environment else None
+    return Mended(way=state.way, outcome=outcome, text=remedy.text, raised=raised)
+
+
+def _anew(state: State, environment: Environment, tools: Tools) -> tuple[Finding, ...] | None:
+    """Judge this setup's environment as it stands now; None where its Python does not answer."""
+    found, plan = known(state.detection), state.plan
+    gpu = plan is None or plan.backend is not Backend.CPU
+    try:
+        site = look_at(Path(environment.python), tools.host)
+    except BadInput:
+        return None
+    return findings_of(site, found.machine, gpu_plan=gpu)
 
 
 def _apply(remedy: Remedy, environment: Environment, tools: Tools) -> Outcome:

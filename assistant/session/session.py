@@ -20,7 +20,7 @@ from assistant.session.actions import Abandoned, Action, Answer, Asked, Begin, F
 from assistant.session.progress import PARTS, Meter, Overall
 from assistant.session.reducer import blockers, following, reduce
 from assistant.session.runner import Runner
-from assistant.session.state import State, Task
+from assistant.session.state import Page, State, Task
 from assistant.session.store import Saved, Store
 from assistant.session.tasks import TASKS
 
@@ -77,10 +77,10 @@ class Session:
         self._sinks.append(sink)
 
     def dispatch(self, action: Action) -> None:
-        """Apply an action; a `Begin` that is accepted starts its task, and a wish gives up one that only reads."""
+        """Apply an action; a `Begin` that is accepted starts its task, and one that only reads may be given up then."""
         with self._lock:
             old = new = self.state
-            if isinstance(action, Wished) and old.running and old.running.only_reads:
+            if _gives_up(old, action):
                 self._leave()
                 new = reduce(new, Abandoned())
             if isinstance(action, Answer) and old.question:
@@ -206,6 +206,15 @@ class Session:
             emit(event)
 
         return sink
+
+
+def _gives_up(state: State, action: Action) -> bool:
+    """Return whether a running task is given up: one that only reads, for a wish or to find what is wrong."""
+    if state.running is None or not state.running.only_reads:
+        return False
+    if isinstance(action, Begin) and action.task.page is Page.WRONG:
+        return not blockers(reduce(state, Abandoned()), action.task)
+    return isinstance(action, Wished)
 
 
 def _failed(task: Task, error: AssistantError) -> JobFailed:

@@ -12,7 +12,7 @@ from assistant.model.errors import BadInput
 from assistant.model.event import Progress, Step
 from assistant.model.finding import Diagnosis, Finding
 from assistant.model.machine import Detection
-from assistant.model.plan import Plan, Planning, Request
+from assistant.model.plan import Backend, Plan, Planning, Request
 from assistant.model.record import Record
 from assistant.model.report import Environment, Report, Status
 from assistant.onnx.answers import Attempt, Checked, Conversion
@@ -107,6 +107,43 @@ class StepStatus(Record, frozen=True):
     seconds: float = 0.0
 
 
+class Pasted(Record, frozen=True):
+    """A log that the user gave: all of its `text`, or, of a long one, its beginning and its `tail`.
+
+    `size` in bytes and `lines` are those of a long one, whose whole text lies in the private file `path`; `name` is
+    that of the file which it came from.
+    """
+
+    text: str = ""
+    tail: str = ""
+    size: int = 0
+    lines: int = 0
+    name: str = ""
+    path: str = ""
+
+
+class Place(Record, frozen=True):
+    """Where a log shows a cause: the number of the line, and that line with its neighbours by their numbers."""
+
+    line: int
+    lines: tuple[tuple[int, str], ...] = ()
+
+
+class Source(Record, frozen=True):
+    """What a log comes from: `program` with its arguments, the `python` that it names, its system and its GPU.
+
+    `best` is the backend that would be planned there; `elsewhere` is set for another system than the one at hand.
+    """
+
+    program: str = ""
+    arguments: tuple[str, ...] = ()
+    python: str = ""
+    system: str = ""
+    gpu: str = ""
+    best: Backend | None = None
+    elsewhere: bool = False
+
+
 class Detected(Record, frozen=True):
     """What detection found, and the interpreters by their roles."""
 
@@ -138,16 +175,23 @@ class Diagnosed(Record, frozen=True):
 
     findings: tuple[Finding, ...] = ()
     diagnoses: tuple[Diagnosis, ...] = ()
-    elsewhere: bool = False
+    places: tuple[Place | None, ...] = ()
+    explained: Pasted = Pasted()
+    source: Source = Source()
     near: tuple[Message, ...] = ()
     inquiry: str = ""
 
 
 class Mended(Record, frozen=True):
-    """How applying the chosen remedy ended."""
+    """How applying the chosen remedy, whose `text` it bears, ended.
+
+    `raised` is what is wrong with the setup's environment now; None where another one was changed.
+    """
 
     way: str
     outcome: Outcome
+    text: Text = ""
+    raised: tuple[Finding, ...] | None = None
 
 
 class Exported(Record, frozen=True):
@@ -213,13 +257,15 @@ class State(Record, frozen=True):
     """Everything that a setup knows; `machine` names a replayed recording ("" is the machine at hand).
 
     `overrides` are facts that the user set; `target`, `device` and `folder` are the user's own choices, "" where the
-    plan decides. `pasted` is a log that the user gave to be diagnosed. `keep` lets an installation stand whose
+    plan decides. `pasted` is a log that the user gave to be diagnosed, `edited` says that the page holds another one
+    that was not sent yet, and `explained` is the one that the `diagnoses` are of (empty: what failed here), each shown
+    at one of `places`. `keep` lets an installation stand whose
     verification failed; `question` waits for the user's answer; `proof` is what the installation itself verified.
     `aside` is the real setup while a recorded machine is looked at; `stopping` is set from a request to stop until the
     task has taken back what it began. `pythons` names the interpreters of this kernel and of the server that shows it;
-    `elsewhere` is set when the pasted log comes from another system; where no rule knows it, `near` holds the titles of
-    those that it resembles and `inquiry` a report to paste. `way` names the remedy that was chosen, by the
-    cause's key and its number as in "oom#1"; `mended` says how applying those that were chosen ended.
+    `source` is what the log comes from; where no rule knows it, `near` holds the titles of those that it resembles.
+    `inquiry` is a report to paste. `way` names the remedy that was chosen, by the
+    cause's key and its number as in "oom#1"; `mended` says how applying those that were chosen ended, by their names.
     `raised` are those of the `findings` that the tasks told about the setup's environment.
     `log_file` keeps every line of the log. `overwrite` lets the next export replace files that somebody else wrote.
     `onnx` is the model that is examined beside the steps, none of which rests on it; `adding` are packages that the
@@ -256,13 +302,16 @@ class State(Record, frozen=True):
     report: Report | None = None
     findings: tuple[Finding, ...] = ()
     raised: tuple[Finding, ...] = ()
-    pasted: str = ""
-    elsewhere: bool = False
+    pasted: Pasted = Pasted()
+    edited: bool = False
+    explained: Pasted = Pasted()
+    source: Source = Source()
     near: tuple[Message, ...] = ()
     inquiry: str = ""
     diagnoses: tuple[Diagnosis, ...] = ()
+    places: tuple[Place | None, ...] = ()
     way: str = ""
-    mended: dict[str, Outcome] = {}
+    mended: dict[str, Mended] = {}
     exported: tuple[str, ...] = ()
     log: tuple[str, ...] = ()
     log_file: str = ""
@@ -293,7 +342,8 @@ class State(Record, frozen=True):
     @property
     def failures(self) -> list[Text]:
         """What there is to diagnose: the sentences of failed steps, their log, and what failed checks said."""
-        messages = [status.message for status in self.statuses.values() if status.phase is Phase.FAILED]
+        steps = {step: status for step, status in self.statuses.items() if step is not Step.DIAGNOSE}
+        messages = [status.message for status in steps.values() if status.phase is Phase.FAILED]
         checks = self.report.checks if self.report else ()
         details = [check.detail for check in checks if check.status not in {Status.PASSED, Status.SKIPPED}]
         return [*messages, *(self.log if messages else ()), *details]

@@ -120,7 +120,8 @@ class SetupWizard(widgets.VBox):  # type: ignore[misc]  # the library has no typ
             old.close()
 
     def _footer(self, state: State) -> Footer:
-        if state.running and not (state.page is Page.SETUP and state.running.only_reads):
+        aside = state.page in {Page.SETUP, Page.WRONG} and state.running and state.running.only_reads
+        if state.running and not aside:
             return working(state)
         return self._pages[state.page].footer(state)
 

@@ -158,6 +158,16 @@ def code(text: str) -> Markup:
     return tag("pre", text, class_="ptsa-code")
 
 
+def copyable(text: str) -> Markup:
+    """Write text as typed, with a button that copies it."""
+    return tag("div", code(text), copy_button(text, say("Copy")), class_="ptsa-copyable")
+
+
+def copy_button(text: str, words: str) -> Markup:
+    """Write a button that puts a text on the clipboard, as the wizard's head sees to."""
+    return tag("button", words, type="button", class_="jupyter-button widget-button ptsa-copy", data_copy=text)
+
+
 def inline(line: Text) -> Markup:
     """Write a short text for the inside of a line; nothing for none."""
     return tag("span", line) if line else NOTHING

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -156,3 +156,46 @@ class EnvironmentRows(anywidget.AnyWidget):
     headings: traitlets.List[str] = traitlets.List().tag(sync=True)
     rows: traitlets.List[dict[str, object]] = traitlets.List().tag(sync=True)
     held = traitlets.Bool().tag(sync=True)
+
+
+class LogBox(anywidget.AnyWidget):
+    """A place to paste, drop or choose a log of any size, which the browser keeps until the main button is pressed.
+
+    Then it is sent in pieces: `{"id": id, "piece": n, "last": bool, "name": file}` with one buffer each, of which the
+    next follows when `{"id": id, "piece": n}` has come back, with a "fault" where the log is refused. What the last
+    piece completes goes to `taken`, which returns why it cannot be taken, "" if it can. `{"edited": true}` says that
+    the box holds another text than `shown` (the fields of `session.state.Pasted`) now. While `busy` it is only read.
+    """
+
+    _esm = STATIC / "logbox.js"
+
+    words: traitlets.Dict[str, str] = traitlets.Dict().tag(sync=True)
+    shown: traitlets.Dict[str, str | int] = traitlets.Dict().tag(sync=True)
+    language = traitlets.Unicode().tag(sync=True)
+    busy = traitlets.Bool().tag(sync=True)
+
+    def __init__(self, edited: Callable[[], None], taken: Callable[[bytes, str], str]) -> None:
+        super().__init__()
+        self._edited, self._taken = edited, taken
+        self._pieces: dict[str, list[bytes]] = {}
+        self.on_msg(self._on_message)
+
+    def _on_message(self, _widget: object, content: object, buffers: Sequence[bytes]) -> None:
+        message = content if isinstance(content, dict) else {}
+        if message.get("edited"):
+            self._edited()
+        if "piece" in message:
+            self._collect(message, bytes(buffers[0]) if buffers else b"")
+
+    def _collect(self, message: dict[str, Any], piece: bytes) -> None:
+        """Keep a piece until the last one is there; only one log is under way at a time."""
+        key, number = str(message.get("id")), message["piece"]
+        if number == 0:
+            self._pieces = {key: []}
+        before, fault = self._pieces.get(key), ""
+        if before is None or number != len(before):
+            return  # another window has begun to send its own
+        before.append(piece)
+        if message.get("last"):
+            fault = self._taken(b"".join(self._pieces.pop(key)), str(message.get("name") or ""))
+        self.send({"id": key, "piece": number, "fault": fault})

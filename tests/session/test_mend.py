@@ -12,14 +12,15 @@ import pytest
 
 from assistant.host.live import LiveHost
 from assistant.model.event import Step
-from assistant.model.finding import Diagnosis, Remedy
+from assistant.model.finding import Diagnosis, Finding, Remedy, Severity
 from assistant.model.machine import Detection, Machine
+from assistant.model.record import replace
 from assistant.model.report import Environment
 from assistant.session.actions import Mend
-from assistant.session.remediation import commands_for, ways
+from assistant.session.remediation import commands_for, environment_of, ways
 from assistant.session.runner import InlineRunner, Runner, ThreadRunner
 from assistant.session.session import Session
-from assistant.session.state import Outcome, Phase, State, Task
+from assistant.session.state import Outcome, Phase, Source, State, Task
 
 pytestmark = pytest.mark.process
 
@@ -98,7 +99,7 @@ def test_nothing_runs_on_a_simulated_machine_elsewhere_or_without_an_environment
     remedy = Remedy(text="x", commands=("python -m pip install six",))
     assert list(ways(state_with(remedy))) == ["cause#1"]
     assert ways(state_with(remedy, machine="wsl-ubuntu2404-rx7900xtx")) == {}
-    assert ways(state_with(remedy, elsewhere=True)) == {}
+    assert ways(state_with(remedy, source=Source(elsewhere=True))) == {}
     assert ways(state_with(remedy, environment=None)) == {}
     session = Session(LiveHost(), InlineRunner(), state=state_with(remedy, machine="macos15-m3max", way="cause#1"))
     session.begin(Task.MEND)
@@ -109,7 +110,7 @@ def test_nothing_runs_on_a_simulated_machine_elsewhere_or_without_an_environment
 def test_a_way_out_is_carried_out_and_its_check_says_fixed(real: Environment) -> None:
     """A package is removed from the environment by the job, and the log tells what ran."""
     session = mended(Remedy(text="Remove it.", commands=("python -m pip uninstall -y six",), check=(GONE,)), real)
-    assert session.state.mended == {"cause#1": Outcome.FIXED}
+    assert session.state.mended["cause#1"].outcome is Outcome.FIXED
     assert session.state.status(Step.DIAGNOSE).phase is Phase.DONE
     assert any("uninstall" in line for line in session.state.log)
 
@@ -117,12 +118,13 @@ def test_a_way_out_is_carried_out_and_its_check_says_fixed(real: Environment) ->
 def test_a_check_that_fails_says_not_fixed(real: Environment) -> None:
     """What ran well need not have helped."""
     session = mended(Remedy(text="x", commands=("python -c pass",), check=("python -c 'import nothing_such'",)), real)
-    assert session.state.mended == {"cause#1": Outcome.NOT_FIXED}
+    assert session.state.mended["cause#1"].outcome is Outcome.NOT_FIXED
 
 
 def test_without_a_check_it_is_only_done(real: Environment) -> None:
     """Nothing is claimed that nobody looked at."""
-    assert mended(Remedy(text="x", commands=("python -c pass",)), real).state.mended == {"cause#1": Outcome.DONE}
+    done = mended(Remedy(text="x", commands=("python -c pass",)), real).state.mended["cause#1"]
+    assert (done.outcome, done.text) == (Outcome.DONE, "x")
 
 
 def test_a_command_that_fails_is_a_sentence(real: Environment) -> None:
@@ -154,5 +156,30 @@ def test_variables_go_into_the_kernel(real: Environment, monkeypatch: pytest.Mon
     check = """python -c 'import os; assert os.environ["PYTORCH_ENABLE_MPS_FALLBACK"] == "1"'"""
     environment = Environment(path=real.path, python=real.python, kernel="torch")
     session = mended(Remedy(text="x", env={"PYTORCH_ENABLE_MPS_FALLBACK": "1"}, check=(check,)), environment)
-    assert session.state.mended == {"cause#1": Outcome.FIXED}
+    assert session.state.mended["cause#1"].outcome is Outcome.FIXED
     assert json.loads(spec.read_text())["env"] == {"A": "1", "PYTORCH_ENABLE_MPS_FALLBACK": "1"}
+
+
+def test_the_environment_that_the_log_names_is_mended_and_no_other(real: Environment, tmp_path: Path) -> None:
+    """A log of a program with an environment of its own: that one is changed, or, where it is not here, none."""
+    remedy = Remedy(text="Remove it.", commands=("python -m pip uninstall -y six",))
+    there, gone = Source(python=real.python), Source(python=str(tmp_path / "gone" / "bin" / "python"))
+    assert environment_of(state_with(remedy, source=there), "cause#1") == Environment(
+        path=real.path, python=real.python
+    )
+    assert environment_of(state_with(remedy, source=gone), "cause#1") is None
+    assert ways(state_with(remedy, source=gone)) == {}
+    assert list(ways(state_with(remedy, source=there, environment=None))) == ["cause#1"]
+
+
+def test_after_a_fix_the_environment_is_judged_anew(real: Environment) -> None:
+    """What was found before and is gone is said no more; what was found on the machine itself stays."""
+    of_machine = Finding(key="proxy-misconfigured", severity=Severity.WARNING, text="The proxy.")
+    of_packages = Finding(key="onnxruntime-packages-conflict", severity=Severity.ERROR, text="Two of them.")
+    found = Detection(machine=Machine(os="linux"), findings=(of_machine,))
+    state = state_with(Remedy(text="x", commands=("python -c pass",)), real, detection=found)
+    session = Session(LiveHost(), InlineRunner(), state=replace(state, findings=(of_machine, of_packages)))
+    session.dispatch(Mend(way="cause#1"))
+    session.begin(Task.MEND)
+    keys = {finding.key for finding in session.state.findings}
+    assert keys & {of_machine.key, of_packages.key} == {of_machine.key}

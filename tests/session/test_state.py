@@ -24,6 +24,7 @@ from assistant.session.state import (
     Phase,
     Planned,
     Result,
+    Source,
     State,
     Task,
     Verified,
@@ -219,7 +220,7 @@ def test_each_result_fills_its_fields() -> None:
     found = Finding(key="slow", severity=Severity.INFO, text="slow")
     ends = {
         Task.VERIFY: VERIFIED,
-        Task.DIAGNOSE: Diagnosed(findings=(found,), elsewhere=True, inquiry="?"),
+        Task.DIAGNOSE: Diagnosed(findings=(found,), source=Source(elsewhere=True), inquiry="?"),
         Task.MEND: Mended(way="slow#1", outcome=Outcome.FIXED),
         Task.EXPORT: Exported(files=("/out/report.md",)),
     }
@@ -230,8 +231,8 @@ def test_each_result_fills_its_fields() -> None:
         PREVIEW,
     )
     assert (state.environment, state.report, state.proof) == (MADE, VERIFIED.report, None)
-    assert (state.findings, state.elsewhere, state.inquiry) == ((found,), True, "?")
-    assert (state.mended, state.exported) == ({"slow#1": Outcome.FIXED}, ("/out/report.md",))
+    assert (state.findings, state.source.elsewhere, state.inquiry) == ((found,), True, "?")
+    assert (state.mended, state.exported) == ({"slow#1": ends[Task.MEND]}, ("/out/report.md",))
     again = after(*done(Task.INSTALL, Installed(environment=MADE, proof=VERIFIED.report)), state=state)
     assert (again.proof, again.report, again.exported) == (VERIFIED.report, None, ())
 

@@ -1,32 +1,49 @@
-"""The diagnose panel: what is offered to one press, what the press does, and what is only told."""
+"""The page for what is wrong: the answer begins with the user's machine, one press mends, nothing is cleared unseen."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from assistant.diagnose import read_log
 from assistant.host.live import LiveHost
+from assistant.host.recording import ReplayHost
+from assistant.i18n import Message, render, use_language
+from assistant.install import Sources
+from assistant.machines import load
 from assistant.markup import plain
-from assistant.model.event import Step
-from assistant.model.finding import Diagnosis, Remedy
+from assistant.model.event import JobFailed, Step
+from assistant.model.finding import Diagnosis, Finding, Launch, Remedy, Severity
 from assistant.model.machine import Detection, Gpu, Machine, Vendor
 from assistant.model.plan import Backend, Plan
+from assistant.model.record import replace
 from assistant.model.report import Environment
-from assistant.session.actions import Action, Begin, Paste, Wish
+from assistant.session.actions import Aim, Begin, Edited, Mend, Paste, Show, Wish
+from assistant.session.answer import best, headline
+from assistant.session.diagnosis import diagnosed, source_of
 from assistant.session.runner import InlineRunner
 from assistant.session.session import Session
-from assistant.session.state import Outcome, State, Task
-from assistant.wizard.panels.diagnose import DiagnosePanel
+from assistant.session.state import Outcome, Page, Pasted, Source, State, Task
+from assistant.wizard.panels.answer import draw_causes
+from assistant.wizard.panels.diagnose import WrongPage
 
 pytestmark = pytest.mark.process
 
 GONE = """python -c 'import importlib.util as u, sys; sys.exit(u.find_spec("six") is not None)'"""
 PLAN = Plan(backend=Backend.ROCM, variant="rocm7.2", torch="2.14.1", python="3.12")
 HERE = Machine(os="linux", wsl=False, arch="x86_64", python="3.12", gpus=(Gpu(vendor=Vendor.AMD, name="RX 7900 XTX"),))
+NO_DIRECTML = "ImportError: libd3d12.so: cannot open shared object file: No such file or directory"
+FORGE = f"/srv/webui-forge/launch.py\nLaunching Web UI with arguments: --directml --medvram\n{NO_DIRECTML}"
+NO_MEMORY = "Starting SD.Next\nCommand line args: ['--use-directml', '--debug']\nThere is not enough GPU video memory"
+ABI = """Traceback (most recent call last):
+  File "/srv/app/env/lib/python3.11/site-packages/onnxruntime/capi/_pybind_state.py", line 32, in <module>
+AttributeError: _ARRAY_API not found
+A module that was compiled using NumPy 1.x cannot be run in NumPy 2.1"""
+LOG = Pasted(text="a log")
 
 
 @pytest.fixture
@@ -39,99 +56,303 @@ def environment(tmp_path: Path) -> Environment:
     return Environment(path=str(tmp_path / "env"), python=str(python))
 
 
+@pytest.fixture
+def in_chinese() -> Iterator[None]:
+    """Speak Chinese."""
+    use_language("zh_CN")
+    yield
+    use_language("en")
+
+
 def state_of(*remedies: Remedy, **fields: object) -> State:
-    """Give a setup with one cause and its ways out."""
+    """Give a setup whose log has one cause, with its remedies."""
     cause = Diagnosis(key="cause", title="A cause", cause="It is so.", remedies=remedies)
-    return State(detection=Detection(machine=HERE), diagnoses=(cause,), **fields)
+    known = {"detection": Detection(machine=HERE), "diagnoses": (cause,), "pasted": LOG, "explained": LOG}
+    return State(page=Page.WRONG, **{**known, **fields})
 
 
-def panel_for(dispatch: Callable[[Action], None]) -> DiagnosePanel:
-    """Make the panel as the wizard does."""
-    panel = DiagnosePanel(dispatch)
-    panel.step = Step.DIAGNOSE
-    return panel
+def page_of(session: Session) -> WrongPage:
+    """Show a session's page, kept up to date."""
+    page = WrongPage(session)
+    session.watch(lambda _old, new: page.update(new))
+    page.update(session.state)
+    return page
 
 
-def panel_of(session: Session) -> DiagnosePanel:
-    """Show a session's panel, kept up to date."""
-    panel = panel_for(session.dispatch)
-    session.watch(lambda _old, new: panel.update(new))
-    panel.update(session.state)
-    return panel
+def press(page: WrongPage) -> str:
+    """Press the main button; give its words."""
+    shown = page.footer(page.session.state)
+    for action in shown.actions:
+        page.session.dispatch(action)
+    return shown.label
 
 
-def test_one_press_mends_and_says_fixed(environment: Environment) -> None:
-    """The commands stand above the button; after the press the check's answer stands at the top."""
+def on(machine: str, log: str = "", *, simulated: bool = False) -> Session:
+    """Look at a recorded machine, make its plan, and find the cause of a log."""
+    host = ReplayHost(load(machine))
+    state = State(machine=machine if simulated else "", page=Page.WRONG)
+    session = Session(host, InlineRunner(), sources=Sources(host, offline=True), state=state)
+    session.begin(Task.DETECT)
+    session.begin(Task.PLAN)
+    if log:
+        session.dispatch(Paste(log=log))
+        session.begin(Task.DIAGNOSE)
+    return session
+
+
+def source(log: str, machine: Machine = HERE) -> tuple[Diagnosis, Source]:
+    """Give the first cause of a log and what it comes from."""
+    read = read_log(log)
+    return diagnosed(read, machine)[0], source_of(read, machine, machine)
+
+
+def test_one_press_mends_and_says_that_the_check_passed(environment: Environment) -> None:
+    """The exact commands can be seen before; after the press the answer of the check stands at the top."""
     way = Remedy(text="Remove six.", commands=("python -m pip uninstall -y six",), check=(GONE,))
-    session = Session(LiveHost(), InlineRunner(), state=state_of(way, environment=environment))
-    panel = panel_of(session)
-    assert "uninstall" in panel.preview.value
-    assert environment.python in panel.preview.value
-    panel.apply.click()
-    assert session.state.mended == {"cause#1": Outcome.FIXED}
-    assert "Fixed: Remove six." in panel.body.value
-    assert "Uninstalled" in panel.lines.value
+    page = page_of(Session(LiveHost(), InlineRunner(), state=state_of(way, environment=environment)))
+    assert environment.python in page.answer.value
+    assert "pip uninstall --python" in page.answer.value
+    assert press(page) == "Mend it"
+    assert page.session.state.mended["cause#1"].outcome is Outcome.FIXED
+    assert "Mended, and its check passed: Remove six." in page.answer.value
+    assert "Uninstalled" in page.lines.value
+    assert page.footer(page.session.state).label == "Find the cause"  # it was tried, and is not offered again
 
 
-def test_a_way_for_the_user_alone_has_no_button(environment: Environment) -> None:
-    """What needs sudo is shown to be copied."""
-    panel = panel_of(
-        Session(
-            LiveHost(),
-            InlineRunner(),
-            state=state_of(Remedy(text="Join.", commands=("sudo usermod -aG render me",)), environment=environment),
-        )
+def test_a_fix_for_the_user_alone_has_no_button(environment: Environment) -> None:
+    """What needs sudo is shown, to be copied."""
+    way = Remedy(text="Join.", commands=("sudo usermod -aG render me",))
+    page = page_of(Session(LiveHost(), InlineRunner(), state=state_of(way, environment=environment)))
+    assert page.footer(page.session.state).label == "Find the cause"
+    assert 'data-copy="sudo usermod -aG render me"' in page.answer.value
+
+
+def test_the_other_ways_are_folded_and_can_be_pressed_too(environment: Environment) -> None:
+    """The first that can be applied is the main button; the second is a button of its own, the third is read."""
+    ways = (
+        Remedy(text="Join.", commands=("sudo usermod -aG render me",)),
+        Remedy(text="Run.", commands=("python -c pass",)),
+        Remedy(text="Plan.", plan=PLAN),
     )
-    assert "ptsa-hidden" in panel.apply._dom_classes
-    assert "sudo usermod" in panel.body.value
+    page = page_of(Session(LiveHost(), InlineRunner(), state=state_of(*ways, environment=environment)))
+    assert best(page.session.state) == "cause#2"
+    assert page.fold.title == "Other ways (2)"
+    assert [option["key"] for option in page.others.options] == ["cause#3"]
+    assert "sudo usermod" in page.more.value
+    page.others._handle_custom_msg({"press": "cause#3"}, [])
+    assert (page.session.state.page, page.session.state.request.backend) == (Page.SETUP, Backend.ROCM)
 
 
 def test_a_simulated_machine_offers_plans_alone(environment: Environment) -> None:
-    """Nothing can be run for it, whatever is pressed."""
+    """Nothing can be run for it, whatever is pressed; a plan can be made, and its button is there."""
     ways = (Remedy(text="Run.", commands=("python -c pass",)), Remedy(text="Plan.", plan=PLAN))
-    session = Session(
-        LiveHost(),
-        InlineRunner(),
-        state=state_of(*ways, environment=environment, machine="linux-arch-rx6700xt-directml"),
-    )
-    assert [name for _label, name in panel_of(session).fix.options] == ["cause#2"]
+    state = state_of(*ways, environment=environment, machine="linux-arch-rx6700xt-directml")
+    page = page_of(Session(LiveHost(), InlineRunner(), state=state))
+    wish, show = page.footer(state).actions
+    assert isinstance(wish, Wish)
+    assert show == Show(page=Page.SETUP)
+    assert not page.others.options
+    session = on("linux-arch-rx6700xt-directml", NO_DIRECTML, simulated=True)
+    assert page_of(session).footer(session.state).label == "Mend it"
 
 
-def test_a_plan_becomes_the_wish_of_the_plan_step() -> None:
-    """The press asks for the plan's backend and Python, and lets the plan step begin."""
-    actions: list[object] = []
-    panel = panel_for(actions.append)
-    panel.update(state_of(Remedy(text="Install the build for this GPU.", plan=PLAN)))
-    actions.clear()
-    panel.apply.click()
-    wish, begin = actions
+def test_a_plan_becomes_the_wish_of_the_setup() -> None:
+    """The press asks for the plan's backend and Python, and shows the setup, where it is agreed to."""
+    page = page_of(Session(LiveHost(), InlineRunner(), state=state_of(Remedy(text="Build.", plan=PLAN))))
+    wish, show = page.footer(page.session.state).actions
     assert isinstance(wish, Wish)
     assert (wish.request.backend, wish.request.python) == (Backend.ROCM, "3.12")
-    assert begin == Begin(task=Task.PLAN)
+    assert show == Show(page=Page.SETUP)
 
 
-def test_a_log_that_nobody_knows_gets_a_report_without_private_things() -> None:
-    """What comes nearest is named, and the report has no home folder in it."""
+def test_a_plan_goes_into_the_environment_that_the_log_names(environment: Environment) -> None:
+    """Only where that one stands here and has the plan's Python; else a new one is planned."""
+    version = f"{sys.version_info[0]}.{sys.version_info[1]}"
+    there = Source(python=environment.python)
+    state = state_of(Remedy(text="Build.", plan=replace(PLAN, python=version)), source=there)
+    page = page_of(Session(LiveHost(), InlineRunner(), state=state))
+    assert page.footer(state).actions[0] == Aim(target=environment.path)
+    other = state_of(Remedy(text="Build.", plan=replace(PLAN, python="3.7")), source=there)
+    assert not any(isinstance(action, Aim) for action in page.footer(other).actions)
+
+
+def test_a_log_that_nobody_knows_is_no_all_clear_and_gives_a_report_without_private_things() -> None:
+    """What comes nearest is named, and the report to copy has no home folder in it."""
     session = Session(LiveHost(), InlineRunner(), state=State(detection=Detection(machine=HERE)))
-    panel = panel_of(session)
-    session.dispatch(
-        Paste(log="File /home/jane/app.py\nRuntimeError: HIP error: something new\ntoken=hf_abcdefghijklmnop")
-    )
-    session.begin(Task.DIAGNOSE)
+    page = page_of(session)
+    log = "File /home/jane/app.py\nRuntimeError: HIP error: something new\ntoken=hf_abcdefghijklmnop"
+    session.dispatch(Paste(log=log))
+    assert press(page) == "Find the cause"
     assert session.state.diagnoses == ()
     assert session.state.near
-    assert plain(session.state.near[0]) in panel.body.value
-    assert "HIP error: something new" in panel.body.value
+    assert plain(session.state.near[0]) in page.answer.value
+    assert "That does not mean that nothing is wrong." in page.answer.value
+    assert "No problem was found" not in page.answer.value
+    assert "HIP error: something new" in page.answer.value
+    assert "Copy for an issue" in page.answer.value
     assert "jane" not in session.state.inquiry
     assert "hf_abcdefghijklmnop" not in session.state.inquiry
 
 
 def test_a_log_from_another_system_runs_nothing_here(environment: Environment) -> None:
-    """A Windows log pasted on Linux is told its ways out, and none of them can be pressed."""
+    """A Windows log on Linux is told what helps there, and none of it can be pressed."""
     session = Session(LiveHost(), InlineRunner(), state=state_of(environment=environment))
-    panel = panel_of(session)
+    page = page_of(session)
     session.dispatch(Paste(log='OSError: [WinError 126] Error loading "C:\\v\\torch\\lib\\fbgemm.dll"'))
-    session.begin(Task.DIAGNOSE)
-    assert session.state.elsewhere
-    assert session.state.diagnoses
-    assert not panel.fix.options
+    press(page)
+    assert session.state.source.elsewhere
+    assert "On another computer" in page.answer.value
+    assert page.footer(session.state).label == "Find the cause"
+    assert not page.others.options
+
+
+def test_an_answer_is_of_the_text_in_the_box_or_there_is_none() -> None:
+    """While the browser holds another text, and after another was set, the old cause and its button are gone."""
+    page = page_of(on("linux-arch-rx6700xt-directml", NO_DIRECTML))
+    session = page.session
+    assert page.footer(session.state).label == "Mend it"
+    for action in (Edited(), Paste(log="another text")):
+        session.dispatch(action)
+        assert "DirectML, which only" not in page.answer.value
+        assert page.footer(session.state).label == "Find the cause"
+    press(page)
+    assert "No known problem" in page.answer.value
+    assert page.box.shown["text"] == "another text"
+
+
+def test_without_any_text_it_is_said_what_was_looked_at() -> None:
+    """A healthy machine is told what was found well, and no more; one with a fault is told that, with its button."""
+    page = page_of(on("linux-debian12-cpu-container"))
+    assert "No problem was found in what was looked at:" in page.answer.value
+    assert "what that environment computes" not in page.answer.value  # there is none yet
+    assert "If a program fails all the same" in page.answer.value
+    page = page_of(on("linux-arch-rx6700xt-directml"))
+    assert "No problem was found" not in page.answer.value
+    assert "torch-directml is installed" in page.answer.value
+    assert page.footer(page.session.state).label == "Mend it"
+
+
+def test_what_failed_here_is_shown_and_explained_without_any_text() -> None:
+    """The failed step stands there at once, and the press finds its cause."""
+    page = page_of(on("linux-debian12-cpu-container"))
+    page.session.dispatch(JobFailed(step=Step.INSTALL, message="OSError: [Errno 28] No space left on device"))
+    assert "No space left on device" in page.answer.value
+    assert "No problem was found" not in page.answer.value
+    assert press(page) == "Find the cause"
+    assert page.session.state.diagnoses[0].key == "disk-full"
+    assert "Seen in what the step that failed has printed." in page.answer.value
+
+
+def test_a_cause_is_not_told_twice() -> None:
+    """What the log's cause says of torch-directml, no finding repeats."""
+    drawn = draw_causes(on("linux-arch-rx6700xt-directml", NO_DIRECTML).state)
+    assert "torch-directml is installed" not in drawn
+
+
+def test_the_answer_begins_with_the_users_own_machine_and_program() -> None:
+    """The card that is fine, the program and what it was started with; the line is shown by its number."""
+    drawn = draw_causes(on("linux-arch-rx6700xt-directml", FORGE).state)
+    assert "Your Radeon RX 6700 XT is fine. Stable Diffusion WebUI Forge was started with DirectML" in drawn
+    assert "Seen in line 3." in drawn
+    assert "Install PyTorch for ROCm, the build that fits this computer." in drawn
+    assert "CUDA for NVIDIA" not in drawn
+    assert "<del>--directml</del>" in drawn
+    assert 'data-copy="export COMMANDLINE_ARGS=&quot;--medvram&quot;"' in drawn
+    assert "InvokeAI" not in drawn
+
+
+def test_without_a_program_no_programs_arguments_are_told() -> None:
+    """A log that names none is not answered with those of six."""
+    session = on("linux-arch-rx6700xt-directml", NO_DIRECTML)
+    page = page_of(session)
+    assert "The program asks for DirectML" in page.answer.value
+    assert not any(name in page.answer.value + page.more.value for name in ("InvokeAI", "SD.Next", "ComfyUI,"))
+
+
+def test_settings_in_a_file_are_written_out() -> None:
+    """InvokeAI's YAML is shown as what to write into which file."""
+    drawn = draw_causes(on("linux-arch-rx6700xt-directml", f"invokeai starting\n{NO_DIRECTML}").state)
+    assert "Write into invokeai.yaml:" in drawn
+    assert 'data-copy="device: auto"' in drawn
+
+
+def test_a_better_build_for_the_card_is_named() -> None:
+    """DirectML without memory on a card that ROCm supports: the answer says so, and the button plans it."""
+    session = on("windows11-rx7800xt", NO_MEMORY)
+    page = page_of(session)
+    assert session.state.diagnoses[0].key == "oom"
+    assert "SD.Next on your AMD Radeon RX 7800 XT: Not enough memory on the device" in page.answer.value
+    assert "PyTorch for ROCm runs on the AMD Radeon RX 7800 XT and suits it better." in page.answer.value
+    assert "webui.bat --debug --use-rocm" in page.answer.value
+    assert page.footer(session.state).label == "Change to ROCm"
+
+
+def test_the_module_that_the_log_names_is_the_one_that_is_told() -> None:
+    """An old ONNX Runtime is not called PyTorch; pip is that of the environment in the traceback."""
+    page = page_of(on("linux-debian12-cpu-container", ABI))
+    assert "onnxruntime was built for NumPy 1, and NumPy 2 is installed" in page.answer.value
+    assert "PyTorch was built" not in page.answer.value
+    assert "/srv/app/env/bin/python -m pip install &quot;numpy&lt;2&quot;" in page.answer.value
+    assert "/srv/app/env/bin/python -m pip install --upgrade onnxruntime" in page.more.value
+
+
+@pytest.mark.parametrize(
+    ("line", "python"),
+    [
+        ('File "/home/u/webui/venv/lib/python3.10/site-packages/torch/__init__.py"', "/home/u/webui/venv/bin/python"),
+        (r'File "C:\AI\my ui\venv\Lib\site-packages\torch\x.py"', r"C:\AI\my ui\venv\Scripts\python.exe"),
+        (r'File "C:\Comfy\python_embeded\Lib\site-packages\x\y.py"', r"C:\Comfy\python_embeded\python.exe"),
+        (r'File "C:\Users\u\miniconda3\envs\ai\Lib\site-packages\x.py"', r"C:\Users\u\miniconda3\envs\ai\python.exe"),
+        ('File "/home/u/.local/lib/python3.11/site-packages/torch/x.py"', ""),
+        ('File "lab/env/lib/python3.11/site-packages/torch/x.py"', ""),
+        ('File "/usr/local/lib/python3.11/site-packages/torch/x.py"', ""),
+    ],
+)
+def test_the_interpreter_is_read_from_the_paths_of_a_traceback(line: str, python: str) -> None:
+    """Environments of every kind; a system's Python is nobody's environment."""
+    assert source_of(read_log(f"{line}, line 1, in <module>\n{NO_DIRECTML}"), HERE, HERE).python == python
+
+
+CASES = [
+    ("oom", Source(), "Title"),
+    ("oom", Source(program="SD.Next"), "SD.Next: Title"),
+    ("oom", Source(gpu="RX 7600", system="Arch"), "On your RX 7600: Title"),
+    ("oom", Source(system="Debian 12"), "On your computer (Debian 12): Title"),
+    ("oom", Source(program="SD.Next", system="Debian 12"), "SD.Next on your computer (Debian 12): Title"),
+    ("oom", Source(gpu="RX 7600", system="Arch", elsewhere=True), "On another computer (RX 7600, Arch): Title"),
+    ("stale-venv", Source(gpu="RX 7600", best=Backend.ROCM), "Your RX 7600 is fine. Title"),
+    ("stale-venv", Source(gpu="RX 7600", best=Backend.CPU), "On your RX 7600: Title"),
+    ("stale-venv", Source(gpu="RX 7600"), "On your RX 7600: Title"),
+    ("stale-venv", Source(gpu="A", best=Backend.ROCM, program="X", elsewhere=True), "computer is fine. X: Title"),
+]
+
+
+@pytest.mark.parametrize(("key", "origin", "said"), CASES)
+def test_a_sentence_claims_no_more_than_is_known(key: str, origin: Source, said: str) -> None:
+    """A card is called fine where the planner has a build for it and the cause is one of software, and only there."""
+    cause = Diagnosis(key=key, title="Title", cause="Because.", confidence=0.9)
+    assert render(headline(cause, origin)).endswith(said)
+    assert "fine" not in render(headline(replace(cause, confidence=0.5), origin))
+
+
+@pytest.mark.usefixtures("in_chinese")
+def test_every_sentence_is_composed_in_chinese_too() -> None:
+    """No placeholder is left over, and names keep their places."""
+    for key, origin, _said in CASES:
+        said = render(headline(Diagnosis(key=key, title=Message("Title"), cause="", confidence=0.9), origin))
+        assert "{" not in said
+        assert origin.program in said
+    cause, origin = source(FORGE)
+    assert "Stable Diffusion WebUI Forge" in render(headline(cause, origin))
+
+
+def test_findings_keep_their_own_remedies_and_launches(environment: Environment) -> None:
+    """A finding's fix is for this setup's environment, whatever a log names."""
+    launch = Launch(app="SD.Next", drop=("--use-directml",), add=("--use-rocm",))
+    fix = Remedy(text="Clean.", commands=("python -m pip check",), launch=(launch,))
+    finding = Finding(key="mixed", severity=Severity.WARNING, text="Mixed.", remedies=(fix,))
+    state = State(detection=Detection(machine=HERE), environment=environment, findings=(finding,))
+    page = page_of(Session(LiveHost(), InlineRunner(), state=state))
+    assert f"{environment.python} -m pip check" in page.answer.value
+    assert "--use-rocm" in page.answer.value
+    assert page.footer(state).actions == (Mend(way="mixed#1"), Begin(task=Task.MEND))

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import datetime as dt
+import errno
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from onnx_traps import trap
@@ -16,7 +18,7 @@ from assistant.model.event import Step
 from assistant.session.actions import Show
 from assistant.session.runner import InlineRunner, Runner, ThreadRunner
 from assistant.session.session import Session
-from assistant.session.state import Phase, State, Task
+from assistant.session.state import Page, Phase, State, Task
 from assistant.wizard.app import SetupWizard
 from assistant.wizard.panels.onnx import OnnxPage
 
@@ -26,12 +28,12 @@ MINUTES = 180.0
 
 
 def opened(runner: Runner) -> SetupWizard:
-    """Show the diagnose step of a machine that was detected."""
+    """Show what may be wrong with a machine that was detected."""
     host = ReplayHost(load("linux-debian12-cpu-container"))
     session = Session(host, InlineRunner(), sources=Sources(host, offline=True))
     session.begin(Task.DETECT)
     shown = SetupWizard(Session(host, runner, state=session.state))
-    shown.session.dispatch(Show(step=Step.DIAGNOSE))
+    shown.session.dispatch(Show(page=Page.WRONG))
     return shown
 
 
@@ -44,10 +46,10 @@ def wizard(request: pytest.FixtureRequest) -> Iterator[SetupWizard]:
 
 
 def page_of(wizard: SetupWizard) -> OnnxPage:
-    """Open the page as the user does."""
-    panel = wizard._panels[Step.DIAGNOSE]
-    panel.open.click()
-    return panel.page.children[0]
+    """Open the part for a model as the user does."""
+    page = wizard._pages[Page.WRONG]
+    page.of_model.open = True
+    return page.model
 
 
 def finished(wizard: SetupWizard) -> State:
@@ -106,13 +108,13 @@ def test_another_language_shows_the_same_results() -> None:
     page = page_of(wizard)
     page.go.click()
     try:
-        wizard.language.value = "zh_CN"
-        chinese = wizard._panels[Step.DIAGNOSE].page.children[0]
-        assert "没有给出模型" in chinese.result.value
-        assert "ptsa-hidden" not in chinese._dom_classes
+        wizard.speak("zh_CN")
+        chinese = wizard._pages[Page.WRONG]
+        assert "没有给出模型" in chinese.model.result.value
+        assert chinese.of_model.open
     finally:
-        wizard.language.value = "en"
-    assert "No model was given" in wizard._panels[Step.DIAGNOSE].page.children[0].result.value
+        wizard.speak("en")
+    assert "No model was given" in wizard._pages[Page.WRONG].model.result.value
     wizard.close()
 
 
@@ -128,3 +130,22 @@ def test_what_is_no_model_ends_in_a_sentence(wizard: SetupWizard) -> None:
     assert "cannot be read" in page.result.value
     assert "<b>no" not in page.result.value
     assert wizard.session.state.failures == []
+
+
+def test_a_full_disk_is_a_sentence_on_the_page(wizard: SetupWizard, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An upload that cannot be written is said where the button is, and the next one that can is examined."""
+    page = page_of(wizard)
+    give(page, "net.onnx", "weight beyond the range")
+
+    def full(_path: Path, _data: bytes) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("assistant.wizard.panels.onnx.write_whole", full)
+        page.go.click()
+        assert "The model could not be written: No space left on device." in page.result.value
+        assert wizard.session.state.onnx is None
+    page.go.click()
+    finished(wizard)
+    assert "could not be written" not in page.result.value
+    assert "Every operator" in page.result.value

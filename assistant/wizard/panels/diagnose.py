@@ -1,167 +1,128 @@
-"""Diagnose: the causes of what failed or of a pasted log, what else is wrong, and the fixes."""
+"""Something is wrong: the cause of a log or of what failed, on the user's own machine, and one button to mend it."""
 
 from __future__ import annotations
 
-import shlex
+from collections.abc import Callable
 
 import ipywidgets as widgets
 
-from assistant.i18n import render, say, sentences
-from assistant.markup import Markup, joined
-from assistant.model.event import Step
-from assistant.model.finding import Diagnosis, Remedy, Severity
-from assistant.model.record import replace
-from assistant.model.visible import visible
-from assistant.session.actions import Begin, Mend, Paste, Show, Wish
-from assistant.session.reducer import blockers
-from assistant.session.remediation import commands_for, named, ways
+from assistant.i18n import ngettext, render, say
+from assistant.markup import joined
+from assistant.model.errors import AssistantError
+from assistant.session.actions import Edited, Paste
+from assistant.session.answer import offered, others
+from assistant.session.pasted import taken
 from assistant.session.session import Session
-from assistant.session.state import Outcome, Page, Phase, State, Task
+from assistant.session.state import State, Task
 from assistant.wizard import html
-from assistant.wizard.footer import Footer, Other
-from assistant.wizard.panels.base import PageView, failure, log_view
+from assistant.wizard.footer import Footer
+from assistant.wizard.panels.answer import draw_causes, draw_remedy
+from assistant.wizard.panels.base import PageView, log_view
+from assistant.wizard.panels.fixes import applied, does, footer_of, label_of
 from assistant.wizard.panels.onnx import OnnxPage
-from assistant.wizard.shared_widgets import Drawing, make, show
-
-LABEL = 100  # chosen: characters of a fix that a list shows
+from assistant.wizard.shared_widgets import Chips, Drawing, Fold, LogBox, make
 
 
 class WrongPage(PageView):
-    """Causes with their fixes, findings, a place to paste a log from anywhere, and a button that applies a fix."""
+    """A place to give a log, what is wrong and how it is mended, and further folds; all of it rests on the state."""
 
     def __init__(self, session: Session) -> None:
         super().__init__(session)
-        self.body, self.lines = make(Drawing), make(Drawing)
-        self.log = make(
-            widgets.Textarea,
-            description=say("A log"),
-            placeholder=say("Paste an error message or a whole log."),
-            continuous_update=False,
-            rows=6,
+        self.head, self.answer, self.more, self.lines = (make(Drawing) for _number in range(4))
+        self.lent = False  # whether the box has gone to a page of another language
+        self.box = LogBox(*_answers_of(session))
+        self.others = make(Chips, pressed=True, description=say("Other ways that one press can take"))
+        self.others.on_msg(self._on_other)
+        self.ways = make(widgets.VBox)
+        self.fold, self.of_model = (
+            make(Fold),
+            make(Fold, title=say("An ONNX model: what runs where, and a converted one")),
         )
-        self.on_value(self.log, lambda text: Paste(log=text))
-        self.fix = make(widgets.Dropdown, description=say("Fix"))
-        self.on_value(self.fix, lambda way: Mend(way=way or ""))
-        self.preview, self.apply = make(Drawing), make(widgets.Button)
-        self.apply.on_click(lambda _button: self._apply())
-        self.open, self.page = make(widgets.Button, description=say("Examine an ONNX model")), make(widgets.VBox)
-        self.open.on_click(lambda _button: self._onnx_page())
-        self.parts = (self.log, self.body, self.fix, self.preview, self.apply, self.lines, self.open, self.page)
+        self.model = OnnxPage(session.dispatch)
 
-    def fields(self) -> tuple[widgets.Widget, ...]:
-        """Return the box for a log."""
-        return (self.log,)
-
-    def footer(self, state: State) -> Footer:
-        """Offer to look for causes."""
-        reasons = blockers(state, Task.DIAGNOSE)
-        back = Other(label=say("Back"), actions=(Show(page=Page.SETUP),))
-        actions = () if reasons else (Begin(task=Task.DIAGNOSE),)
-        return Footer(label=say("Find the cause"), actions=actions, able=not reasons, others=(back,))
-
-    def _onnx_page(self) -> OnnxPage:
-        """Return the page for an ONNX model, made when it is first asked for."""
-        if not self.page.children:
-            self.page.children = (OnnxPage(self.session.dispatch),)
-        page: OnnxPage = self.page.children[0]
-        return page
-
-    def _apply(self) -> None:
-        """Apply the chosen fix; one that is a plan becomes the request that the plan step works on."""
-        fix = self.offered.get(self.fix.value)
-        if fix and fix.plan:
-            self.session.dispatch(Wish(request=replace(self.request, backend=fix.plan.backend, python=fix.plan.python)))
-            self.session.dispatch(Begin(task=Task.PLAN))
-        elif fix:
-            self.session.dispatch(Mend(way=self.fix.value))
-            self.session.dispatch(Begin(task=Task.MEND))
+    def adopt(self, other: PageView) -> None:
+        """Take over the box of a page that this one replaces: what was typed into it only the browser knows."""
+        if isinstance(other, WrongPage):
+            self.box.close()
+            self.box, other.lent = other.box, True
+            self.model.path.value = other.model.path.value
+            self.of_model.open, self.fold.open = other.of_model.open, other.fold.open
 
     def follow(self, state: State) -> None:
-        """Offer the fixes that can be applied here, and show how far the examination of a model is."""
-        self.body.value = draw_causes(state)
-        self.log.value = state.pasted
-        self.offered, self.request = _offered(state), state.request
-        options = [(_label(fix), name) for name, fix in self.offered.items()]
-        if list(self.fix.options) != options:
-            self.fix.options = options
-        if self.offered:
-            self.fix.value = state.way if state.way in self.offered else self.fix.value or next(iter(self.offered))
-        chosen = self.offered.get(self.fix.value)
-        self.apply.description = say("Make this plan") if chosen and chosen.plan else say("Apply it, then check")
-        self.preview.value = _preview(chosen, state) if chosen else html.NOTHING
-        for widget in (self.fix, self.apply):
-            show(widget, visible=bool(chosen))
+        """Show the log as the state has it, what it means, and how far the examination of a model is."""
+        self.head.value = html.heading(say("Is anything wrong?"))
+        self.answer.value = draw_causes(state)
+        with self.box.hold_sync():
+            self.box.words, self.box.language = _words_of_box(), html.html_language()
+            self.box.shown = {name: getattr(state.pasted, name) for name in ("text", "tail", "size", "lines", "name")}
+            self.box.busy = state.running in {Task.DIAGNOSE, Task.MEND}
+        self._follow_ways(state)
         shown = state.running is Task.MEND or state.mended
         self.lines.value = log_view(state.log, state.log_file) if shown else html.NOTHING
-        if state.onnx:
-            self._onnx_page().update(state.onnx)
+        self.model.update(state.onnx)
+        folded = (self.fold, self.ways) if self.ways.children else ()
+        self.parts = (self.head, self.box, self.answer, *folded, self.lines, self.of_model, self.model)
+        if state.running is Task.ONNX:
+            self.of_model.open = True
+
+    def _follow_ways(self, state: State) -> None:
+        """Offer the fixes beside the first one: those that can be applied here as buttons, the others to be read."""
+        able, found = offered(state), others(state)
+        buttons = [name for name in found if name in able]
+        options = [{"key": name, "title": label_of(found[name]), "lead": render(does(name, state))} for name in buttons]
+        if self.others.options != options:
+            self.others.options = options
+        rest = {name: fix for name, fix in found.items() if name not in able}
+        self.more.value = joined(draw_remedy(fix, name, state) for name, fix in rest.items())
+        self.fold.title = render(ngettext("Another way ({count})", "Other ways ({count})", len(found)))
+        # An anywidget's view follows no change of its classes, so what is not to be seen is not among the children.
+        self.ways.children = (*((self.others,) if options else ()), *((self.more,) if rest else ()))
+
+    def _on_other(self, _widget: object, content: object, _buffers: object) -> None:
+        name = str(content.get("press")) if isinstance(content, dict) else ""
+        for action in applied(name, self.session.state):
+            self.session.dispatch(action)
+
+    def footer(self, state: State) -> Footer:
+        """Offer to mend what was found, or to look for the cause of what is in the box."""
+        return footer_of(state)
+
+    def close(self) -> None:
+        """Free every model."""
+        drawn = (self.head, self.answer, self.more, self.lines)
+        box = () if self.lent else (self.box,)
+        for widget in (*drawn, *box, self.fold, self.others, self.ways, self.of_model, self.model):
+            widget.close()
 
 
-def draw_causes(state: State) -> Markup:
-    """Show causes and findings, or that there is none, and how the fixes that were tried ended."""
-    top = html.heading(say("Is anything wrong?"), say("What detection and verification noticed, and what failed."))
-    worth = [finding for finding in state.findings if finding.severity in {Severity.WARNING, Severity.ERROR}]
-    found = joined([*map(_cause, state.diagnoses), *map(html.finding, worth)])
-    following = say("What you paste is read here, in this kernel, and sent nowhere.")
-    if _offered(state):
-        following += " " + say("A fix is applied only when you press its button.")
-    return (
-        top
-        + failure(state, Step.DIAGNOSE)
-        + html.section(say("What was tried"), _tried(state))
-        + html.section(say("What was found"), found or _nothing(state))
-        + html.section(say("What will happen"), html.paragraph(following))
-    )
+def _answers_of(session: Session) -> tuple[Callable[[], None], Callable[[bytes, str], str]]:
+    """Return what the box calls: when another text is in it, and when one has arrived."""
+
+    def edited() -> None:
+        if not session.state.edited:
+            session.dispatch(Edited())
+
+    def arrived(data: bytes, name: str) -> str:
+        try:
+            session.dispatch(Paste(log=taken(data, name)))
+        except AssistantError as error:
+            return " ".join(filter(None, (render(error.message), render(error.hint))))
+        return ""
+
+    return edited, arrived
 
 
-def _offered(state: State) -> dict[str, Remedy]:
-    """Return the fixes that one press can apply: a plan to make, or commands that need no shell and no other rights."""
-    able = ways(state)
-    plans = {} if state.elsewhere else named(state)
-    return {name: fix for name, fix in named(state).items() if name in able or (name in plans and fix.plan)}
-
-
-def _label(fix: Remedy) -> str:
-    text = visible(render(fix.text))
-    return text if len(text) <= LABEL else f"{text[: LABEL - 1]}…"
-
-
-def _preview(fix: Remedy, state: State) -> Markup:
-    """Say what pressing the button will do."""
-    if fix.plan:
-        text = say("This makes a plan for {backend} with Python {python}; nothing is installed before you agree.")
-        return html.paragraph(text.format(backend=fix.plan.backend.title, python=fix.plan.python))
-    commands = commands_for(fix, state.environment) if state.environment else ()
-    typed = [shlex.join(words) for words in commands or ()]
-    settings = [f"{name}={value}" for name, value in fix.env.items()]
-    parts = ((say("These commands will run:"), typed), (say("These variables will be set in the kernel:"), settings))
-    return joined(html.paragraph(title) + html.code("\n".join(lines)) for title, lines in parts if lines)
-
-
-def _tried(state: State) -> Markup:
-    fixes = named(state)
-    words = {
-        Outcome.FIXED: (Severity.OK, say("Fixed: {way}")),
-        Outcome.NOT_FIXED: (Severity.WARNING, say("Applied, but the problem remains: {way}")),
-        Outcome.DONE: (Severity.INFO, say("Applied; whether it helped cannot be checked here: {way}")),
+def _words_of_box() -> dict[str, str]:
+    """Return the texts of the box, those with placeholders for the browser to fill."""
+    return {
+        "label": say("Paste an error message or a whole log here, or drop a log file."),
+        "choose": say("Choose a file"),
+        "clear": say("Clear"),
+        "reading": say("Reading …"),
+        "sending": say("Sending …"),
+        "sent": say("{done} of {size} read"),
+        "gap": say("the middle is not shown, but it is read too"),
+        "ends": say("{size}, {lines} lines: the beginning and the end are shown"),
+        "one": say("{size} in one line: the beginning and the end are shown"),
+        "too_large": say("This file is larger than 500 MB. Give only the part in which the error stands."),
     }
-    known = ((*words[outcome], fixes[name].text) for name, outcome in state.mended.items() if name in fixes)
-    return joined(html.note(severity, text.format(way=way)) for severity, text, way in known)
-
-
-def _nothing(state: State) -> Markup:
-    """Say that nothing is wrong, or that nobody knows this log, with what comes nearest and a report to hand on."""
-    if state.status(Step.DIAGNOSE).phase is not Phase.DONE:
-        return html.NOTHING
-    if not state.inquiry:
-        return html.note(Severity.OK, say("No problems found."))
-    nearest = html.paragraph(say("The nearest known problems:")) + html.bullets(state.near) if state.near else ""
-    report = html.details(say("A report to paste into an issue, private things removed"), html.code(state.inquiry))
-    return html.note(Severity.INFO, say("No known problem matches this log."), joined([nearest, report]))
-
-
-def _cause(diagnosis: Diagnosis) -> Markup:
-    evidence = html.code("\n".join(map(render, diagnosis.evidence))) if diagnosis.evidence else html.NOTHING
-    severity = Severity.ERROR if diagnosis.sure else Severity.INFO
-    text = sentences((diagnosis.title, diagnosis.cause))
-    return html.note(severity, text, html.details(say("Evidence"), evidence) + html.remedies(diagnosis.remedies))

@@ -1,4 +1,4 @@
-"""An ONNX model in the diagnose panel: given as a file, then checked, converted and tried by `Task.ONNX`."""
+"""An ONNX model on the page for what is wrong: given as a file, then checked, converted and tried by `Task.ONNX`."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ class OnnxPage(widgets.VBox):  # type: ignore[misc]  # the library has no types
     def __init__(self, dispatch: Callable[[Action], None]) -> None:
         self._dispatch = dispatch
         self.head, self.result = make(Drawing), make(Drawing)
-        lead = say(
-            "Which nodes DirectML runs, a converted model, and the proof that it agrees. The model stays as it is."
+        self.head.value = html.lead_line(
+            say("Which nodes DirectML runs, a converted model, and the proof that it agrees. The model stays as it is.")
         )
-        self.head.value = html.heading(say("An ONNX model"), lead)
+        self._refused = html.NOTHING
         self.upload = make(widgets.FileUpload, multiple=True, description=say("Upload"))
         self.path = make(
             widgets.Text, description=say("Or a file here"), placeholder="model.onnx", continuous_update=False
@@ -54,7 +54,14 @@ class OnnxPage(widgets.VBox):  # type: ignore[misc]  # the library has no types
 
     def begin(self) -> None:
         """Let the session examine the model that was uploaded or named."""
-        model = self._uploaded() or self.path.value.strip()
+        try:
+            model = self._uploaded() or self.path.value.strip()
+        except OSError as error:
+            reason = say("The model could not be written: {reason}.", reason=error.strerror or error)
+            self._refused = html.failure(reason, say("Make room on the disk, or name the model's file below."))
+            self.update(None)
+            return
+        self._refused = html.NOTHING
         file = Path(model).expanduser()
         output = self._folder / f"{file.stem}.dml.onnx"
         self._dispatch(Examine(model=str(file) if model else "", output=str(output)))
@@ -62,7 +69,7 @@ class OnnxPage(widgets.VBox):  # type: ignore[misc]  # the library has no types
 
     def update(self, examined: Examined | None) -> None:
         """Show how far the examination is."""
-        self.result.value = _result(examined) if examined else html.NOTHING
+        self.result.value = self._refused or (_result(examined) if examined else html.NOTHING)
 
     def close(self) -> None:
         """Free every model."""

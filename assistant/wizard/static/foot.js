@@ -71,10 +71,19 @@ function render({ model, el }) {
   foot.append(work, row, note);
   el.append(foot);
   const nodes = {};
+  // What a page holds back until then, such as a long log, is sent first; what the button says then must be the same.
+  const press = async (name, button) => {
+    const [before, words] = [[], button.textContent];
+    el.closest(".ptsa-wizard")?.dispatchEvent(new CustomEvent("ptsa-press", { detail: { name, before } }));
+    if (!before.length) return model.send({ press: name, offer: model.get("offer"), view });
+    const all = await Promise.allSettled(before);
+    const same = button.textContent === words && !button.disabled;
+    if (same && all.every(({ status }) => status === "fulfilled")) model.send({ press: name, offer: null, view });
+  };
   const added = (name) => {
     const button = element("button", `jupyter-button widget-button ptsa-${name}`, { type: "button" });
     button.classList.toggle("mod-primary", name === "main");
-    button.addEventListener("click", () => model.send({ press: name, offer: model.get("offer"), view }));
+    button.addEventListener("click", () => press(name, button));
     button.addEventListener("keydown", (event) => event.repeat && event.key !== "Tab" && event.preventDefault());
     row.append(button);
     return button;

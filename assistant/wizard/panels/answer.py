@@ -1,0 +1,241 @@
+"""What is wrong, as HTML: the cause said of the user's machine, where it shows, what helps, and what was looked at."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterable
+
+from assistant.i18n import as_typed, ngettext, render, say
+from assistant.markup import Markup, joined, tag
+from assistant.model.checks import check_title
+from assistant.model.event import Step
+from assistant.model.finding import Diagnosis, Finding, Launch, Remedy, Severity
+from assistant.model.report import Status
+from assistant.model.visible import visible
+from assistant.session.answer import first, headline, launches, offered, stands
+from assistant.session.remediation import commands_for, environment_of, named
+from assistant.session.state import Outcome, Phase, Place, State
+from assistant.wizard import html
+from assistant.wizard.panels.base import failure
+
+CAUSES = 3  # chosen, as in the terminal: that are shown of one log, likeliest first
+
+
+def draw_causes(state: State) -> Markup:
+    """Show what was mended, the cause with its first fix, what else is wrong, or what was looked at and found well."""
+    causes = state.diagnoses if stands(state) else ()
+    keys = {cause.key for cause in causes}
+    wrong = [finding for finding in state.findings if finding.wrong and finding.key not in keys]
+    notes = joined(_draw_finding(finding, state) for finding in wrong)
+    also = render(ngettext("Something else on this computer ({count})", "More on this computer ({count})", len(wrong)))
+    outdated = bool(state.edited or state.explained != state.pasted)
+    failed = html.NOTHING if causes or outdated else _failures(state)
+    parts = [
+        failure(state, Step.DIAGNOSE),
+        _tried(state),
+        _waits(state) if outdated else html.NOTHING,
+        _draw_answer(causes[0], state) if causes else html.NOTHING,
+        _more_causes(causes[1:CAUSES], state),
+        _unknown(state) if not causes and not outdated and state.pasted.text and state.inquiry else html.NOTHING,
+        failed,
+        html.details(also, notes) if causes or state.pasted.text else notes,
+        html.NOTHING if causes or outdated or wrong or state.pasted.text or failed else _nothing(state),
+    ]
+    return joined(parts)
+
+
+def _draw_finding(finding: Finding, state: State) -> Markup:
+    """Frame a finding with all that helps."""
+    fixes = ((fix, f"{finding.key}#{number}") for number, fix in enumerate(finding.remedies, 1))
+    return html.note(finding.severity, finding.text, joined(draw_remedy(fix, name, state) for fix, name in fixes))
+
+
+def _waits(state: State) -> Markup:
+    """Say that what is in the box was not looked at yet."""
+    return (
+        html.lead_line(say("Press “Find the cause” to have this text looked at."))
+        if state.running is None
+        else html.NOTHING
+    )
+
+
+def _draw_answer(cause: Diagnosis, state: State) -> Markup:
+    """Write the likeliest cause: machine and program, where it shows, why it is so, and the fix to begin with."""
+    place = state.places[0] if state.places else None
+    way = first(state)
+    seen = html.NOTHING
+    if place and state.pasted.text:
+        seen = html.lead_line(say("Seen in line {line}.", line=f"{place.line:,}"))
+    elif place:
+        seen = html.lead_line(say("Seen in what the step that failed has printed."))
+    fix = draw_remedy(named(state)[way], way, state) if way else html.NOTHING
+    mark = "error" if cause.sure else "info"
+    body = [
+        tag("h3", html.icon(mark), headline(cause, state.source), class_="ptsa-answer-title"),
+        seen,
+        _draw_place(place) if place else html.NOTHING,
+        html.paragraph(cause.cause),
+        tag("h4", say("What helps")) + fix if fix else html.NOTHING,
+        *(_draw_launch(launch, state.source.arguments) for launch in launches(state)),
+        _how_sure(cause),
+        _for_an_issue(state),
+    ]
+    return tag("section", *body, class_=f"ptsa-answer ptsa-note ptsa-note-{mark}")
+
+
+def _draw_place(place: Place) -> Markup:
+    """Show the line of the log with its neighbours, by their numbers."""
+    width = len(str(place.lines[-1][0])) if place.lines else 1
+    lines = [
+        tag("mark" if number == place.line else "span", f"{number:>{width}}  {visible(text)}") + "\n"
+        for number, text in place.lines
+    ]
+    return tag("pre", *lines, class_="ptsa-code ptsa-place", tabindex=0) if lines else html.NOTHING
+
+
+def _how_sure(cause: Diagnosis) -> Markup:
+    """Fold away how sure the answer is, on what it rests, and who says so."""
+    text = (
+        say("Such lines are typical of this cause.")
+        if cause.sure
+        else say("This is a likely cause, but such lines have other causes, too.")
+    )
+    evidence = html.code("\n".join(map(render, cause.evidence))) if cause.evidence else html.NOTHING
+    sources = [tag("a", source, href=source, target="_blank", rel="noreferrer") for source in cause.sources]
+    summary = say("How sure is this? {percent} %", percent=f"{100 * cause.confidence:.0f}")
+    return html.details(summary, joined([html.paragraph(text), evidence, html.bullets(sources)]))
+
+
+def _for_an_issue(state: State) -> Markup:
+    """Offer the report to copy, and show what it holds."""
+    if not state.inquiry:
+        return html.NOTHING
+    button = html.copy_button(state.inquiry, say("Copy for an issue"))
+    held = html.details(say("What is copied: a report without private things"), html.code(state.inquiry))
+    return tag("div", button, held, class_="ptsa-issue")
+
+
+def _more_causes(causes: Iterable[Diagnosis], state: State) -> Markup:
+    """Fold away less likely causes, each with all that helps."""
+    found = list(causes)
+    text = ngettext("Another possible cause ({count})", "Other possible causes ({count})", len(found))
+    drawn = [
+        html.note(
+            Severity.INFO,
+            cause.title,
+            html.paragraph(cause.cause)
+            + joined(draw_remedy(fix, f"{cause.key}#{number}", state) for number, fix in enumerate(cause.remedies, 1)),
+        )
+        for cause in found
+    ]
+    return html.details(render(text), joined(drawn)) if drawn else html.NOTHING
+
+
+def _unknown(state: State) -> Markup:
+    """Say that nobody knows this log, with what comes nearest and a report to hand on."""
+    text = say("No known problem matches this text. That does not mean that nothing is wrong.")
+    nearest = (
+        html.paragraph(say("The nearest known problems:")) + html.bullets(state.near) if state.near else html.NOTHING
+    )
+    asked = html.paragraph(say("Those who wrote the program can help: copy the report into an issue there."))
+    return html.note(Severity.INFO, text, joined([nearest, html.bullets(state.near), asked, _for_an_issue(state)]))
+
+
+def _failures(state: State) -> Markup:
+    """Show what failed here, where nothing was given."""
+    if state.pasted.text:
+        return html.NOTHING
+    steps = (step for step in Step if step is not Step.DIAGNOSE and state.status(step).phase is Phase.FAILED)
+    bad = {Status.WRONG, Status.FAILED, Status.TIMEOUT}
+    checks = state.report.checks if state.report else ()
+    told = (
+        html.note(Severity.ERROR, check_title(check.key), html.paragraph(check.detail))
+        for check in checks
+        if check.status in bad
+    )
+    return joined([*(failure(state, step) for step in steps), *told])
+
+
+def _nothing(state: State) -> Markup:
+    """Say what was looked at and found well, and no more than that."""
+    seen = [
+        say("the hardware and the drivers of this computer") if state.detection else "",
+        say("which PyTorch fits it") if state.plan else "",
+        say("the packages of the environment {name}", name=folder_name(state.environment.path))
+        if state.environment
+        else "",
+        say("what that environment computes") if state.environment and state.report else "",
+    ]
+    text = say("No problem was found in what was looked at:")
+    hint = html.paragraph(say("If a program fails all the same, paste what it says into the box above."))
+    return html.note(Severity.INFO, text, html.bullets(filter(None, seen)) + hint)
+
+
+def _tried(state: State) -> Markup:
+    """Say how the fixes that were applied ended."""
+    words = {
+        Outcome.FIXED: (Severity.OK, say("Mended, and its check passed: {way}")),
+        Outcome.NOT_FIXED: (Severity.WARNING, say("Applied, but the problem remains: {way}")),
+        Outcome.DONE: (Severity.INFO, say("Applied; whether it helped cannot be checked here: {way}")),
+    }
+    done = ((*words[done.outcome], done.text) for done in state.mended.values())
+    return joined(html.note(severity, text.format(way=render(way))) for severity, text, way in done)
+
+
+def folder_name(path: str) -> str:
+    """Return the last part of a path of any system."""
+    return re.split(r"[\\/]", path.rstrip("\\/"))[-1]
+
+
+def draw_remedy(fix: Remedy, name: str, state: State) -> Markup:
+    """Write a fix: its sentence, what to set and to type, and an application's start line."""
+    python = _python_for(name, state)
+    typed = [re.sub(r"^python(?= )", lambda _found: python, as_typed(command)) for command in fix.commands]
+    settings = [f"{variable}={value}" for variable, value in fix.env.items()]
+    title = say("PyTorch {torch} for {backend}, Python {python}")
+    plan = html.NOTHING
+    if fix.plan:
+        words = title.format(torch=fix.plan.torch, backend=fix.plan.backend.title, python=fix.plan.python)
+        plan = html.paragraph(words, "next")
+    launches = fix.launch if state.source.program or len(fix.launch) == 1 else ()  # else it would be a list of all
+    environment = environment_of(state, name)
+    run = commands_for(fix, environment) if environment and name in offered(state) else ()
+    exact = html.code("\n".join(shlex.join(words) for words in run)) if run else html.NOTHING
+    return joined(
+        [
+            html.paragraph(as_typed(fix.text)),
+            plan,
+            html.copyable("\n".join(settings)) if settings else html.NOTHING,
+            html.copyable("\n".join(typed)) if typed else html.NOTHING,
+            *(_draw_launch(launch, state.source.arguments) for launch in launches),
+            html.details(say("The exact commands"), exact),
+        ]
+    )
+
+
+def _python_for(name: str, state: State) -> str:
+    """Return how the Python of the environment that a fix is for is typed; `python` where nobody knows it."""
+    of_cause = name.partition("#")[0] in {cause.key for cause in state.diagnoses}
+    named_there = state.source.python if of_cause else ""
+    made = state.environment if not (of_cause and state.source.elsewhere) else None
+    path = named_there or (made.python if made else "python")
+    return f'"{path}"' if " " in path else path
+
+
+def _draw_launch(launch: Launch, arguments: tuple[str, ...]) -> Markup:
+    """Show how an application was started and how it is to be started, with words for what changes."""
+    where = ", ".join(filter(None, (launch.app, launch.file)))
+    rows = []
+    if arguments and launch.line:
+        before = [tag("del" if word in launch.drop else "span", word) + " " for word in arguments]
+        rows.append((say("Started so far with"), tag("code", *before)))
+    elif launch.drop:
+        rows.append((say("Take out"), tag("code", " ".join(launch.drop))))
+    if launch.add and not launch.line:
+        rows.append((say("Add"), tag("code", " ".join(launch.add))))
+    lines = [tag("tr", tag("th", words, scope="row"), tag("td", value)) for words, value in rows]
+    table = tag("table", tag("tbody", "", *lines), class_="ptsa-table") if lines else html.NOTHING
+    title = say("Write into {file}:", file=launch.file) if launch.file else say("Start it with:")
+    whole = html.paragraph(title) + html.copyable(launch.line) if launch.line else html.NOTHING
+    return tag("div", tag("h5", where), table, whole, class_="ptsa-launch")
