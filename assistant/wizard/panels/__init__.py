@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from assistant.session.state import Page
+from assistant.wizard.panels.answer import draw_causes
 from assistant.wizard.panels.base import PACKAGE, PageView, failure, log_view, working
 from assistant.wizard.panels.choice import draw_why, headline
-from assistant.wizard.panels.diagnose import WrongPage, draw_causes
+from assistant.wizard.panels.diagnose import WrongPage
 from assistant.wizard.panels.environments import EnvironmentsPage
 from assistant.wizard.panels.export import PACK, PAGE, ExportPage
 from assistant.wizard.panels.install import draw_commands, draw_ready
