@@ -61,7 +61,7 @@ def aim_at(wizard: Locator, target: Path) -> None:
 def choose_machine(wizard: Locator, machine: str) -> None:
     """Look at a recorded machine, and wait for its plan."""
     unfold(wizard, "Change something")
-    wizard.get_by_label("Machine").select_option(machine)
+    wizard.get_by_label("Machine", exact=True).select_option(machine)
     expect(wizard.get_by_text(f"Simulation of {machine}")).to_be_visible()
     expect(wizard.get_by_text("so nothing can be installed.").last).to_be_visible()
 

@@ -140,7 +140,7 @@ def test_a_recorded_machine_can_be_looked_at_and_never_installed(
     expect(wizard.locator(".ptsa-card").first).to_contain_text("gfx1031")
     expect(wizard.get_by_role("button", name="Install", exact=True)).to_be_disabled()
 
-    wizard.get_by_label("Machine").select_option("Linux Mint 22 laptop, Radeon 780M and RTX 4070 Laptop")
+    wizard.get_by_label("Machine", exact=True).select_option("Linux Mint 22 laptop, Radeon 780M and RTX 4070 Laptop")
     expect(wizard.get_by_role("img", name="Driver 580 or newer also runs")).to_be_visible()
     expect(wizard.locator(".ptsa-card")).to_have_count(2)
     expect(wizard.get_by_role("heading", name="The alternatives")).to_be_visible()
