@@ -37,7 +37,8 @@ HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 NOTEBOOKS = ("gallery.ipynb", "setup.ipynb")
 CORE = ("pyodide.mjs", "pyodide.asm.mjs", "pyodide.asm.wasm", "python_stdlib.zip", "pyodide-lock.json")
-FRONT_ENDS = ("anywidget", "jupyterlab_widgets")  # whose wheels bring what JupyterLab loads for them
+# Whose wheels bring what JupyterLab loads for them; ours shows the guided notebook as a page that runs by itself.
+FRONT_ENDS = ("anywidget", "jupyterlab_widgets", "torch_setup_assistant")
 
 
 def main() -> None:
