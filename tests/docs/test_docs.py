@@ -38,6 +38,10 @@ ELSEWHERE = {
     "uv run docs/lite/build.py site": "tests/browser/test_lite.py",
     "python3 start.py setup --yes --target ~/torch": "tests/test_journey.py",
     "assistant detect --record linux-mine.json": "tests/cli/test_cli_commands.py",
+    "assistant envs --all": "tests/session/test_environments.py",
+    "assistant envs --check ~/webui/venv": "tests/session/test_environments.py",
+    "assistant envs --mend ~/webui/venv": "tests/session/test_environments.py",
+    "assistant envs --undo ~/webui/venv": "tests/session/test_environments.py",
 }
 
 

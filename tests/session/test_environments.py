@@ -373,6 +373,9 @@ def test_the_command_shows_asks_mends_and_undoes(broken: Broken, loopback_index:
     done = json.loads(forked.run("envs", "--mend", path, "--yes", "--json", *source).stdout)
     assert done["environment"].get("findings", []) == []
     assert broken.picture() != before
+    checked = json.loads(forked.run("envs", "--check", path, "--json").stdout)["environment"]
+    assert checked["size"] > 0
+    assert {one["key"].partition(".")[0] for one in checked["findings"]} == {"verify"}  # its torch computes nothing
     undone = forked.run("envs", "--undo", path)
     assert undone.returncode == 0, undone.stderr
     assert "NumPy 2.1.0 is installed" in undone.stdout
