@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from axe_playwright_python.sync_playwright import Axe
 from guided import main_button, run_first_cell
 from playwright.sync_api import Locator, Page, expect
 
@@ -47,6 +48,8 @@ DROPPED = """(root, [name, text]) => {
     for (const kind of ["dragover", "drop"])
         root.dispatchEvent(new DragEvent(kind, { dataTransfer: data, bubbles: true, cancelable: true }));
 }"""
+THEMES = ("JupyterLab Light", "JupyterLab Dark", "JupyterLab Dark High Contrast")
+RULES = {"runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]}
 
 
 @pytest.fixture(scope="module")
@@ -204,3 +207,37 @@ def test_after_a_restart_of_the_kernel_the_box_holds_what_is_diagnosed(
     box_of(wizard).fill(OTHER)
     main_button(wizard, "Find the cause").click()
     expect(wizard.locator(".ptsa-answer-title")).to_contain_text("An operator has no Metal kernel")
+
+
+def wear(page: Page, theme: str) -> None:
+    """Put a theme on JupyterLab and wait until it is there."""
+    page.evaluate("theme => window.jupyterapp.commands.execute('apputils:change-theme', { theme })", theme)
+    page.wait_for_function("theme => document.body.dataset.jpThemeName === theme", arg=theme)
+    page.locator("#jupyterlab-splash").wait_for(state="detached")  # a curtain while the style sheet loads
+
+
+def violations(page: Page, place: str) -> list[str]:
+    """List what axe has against a part of the page."""
+    found = Axe().run(page, place, RULES).response["violations"]
+    return [f"{rule['id']}: {node['html'][:120]}: {node['failureSummary']}" for rule in found for node in rule["nodes"]]
+
+
+def test_axe_finds_nothing_in_an_answer(wrong: Locator) -> None:
+    """Box, answer, start line, copy buttons and folds, all opened, in every theme."""
+    page = wrong.page
+    page.set_viewport_size({"width": 1280, "height": 3000})  # axe passes over what is scrolled out of sight
+    page.add_style_tag(content="body { height: 100vh }")  # axe takes a body of no height, as JupyterLab's, for hidden
+    box_of(wrong).fill(f"webui-forge\nLaunching Web UI with arguments: --directml --medvram\n{ERROR}")
+    main_button(wrong, "Find the cause").click()
+    expect(wrong.locator(".ptsa-answer-title")).to_be_visible()
+    wrong.get_by_role("button", name=re.compile("Other ways")).click()
+    for fold in wrong.locator("summary").all():
+        fold.click()
+    found = []
+    try:
+        for theme in THEMES:
+            wear(page, theme)
+            found += [f"{theme}: {line}" for line in violations(page, ".ptsa-wizard")]
+    finally:
+        wear(page, THEMES[0])  # JupyterLab remembers it
+    assert found == []
