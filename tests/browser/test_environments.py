@@ -41,16 +41,16 @@ def broken(
     notebook = json.loads((jupyter_server.root_dir / "setup.ipynb").read_text(encoding="utf-8"))
     cell = next(cell for cell in notebook["cells"] if cell["cell_type"] == "code")
     cell["source"], cell["outputs"] = source, []
-    folder = jupyter_server.root_dir / "mine"
-    folder.mkdir(exist_ok=True)
+    folder = jupyter_server.root_dir / tmp_path.name  # the server is one for all tests
+    folder.mkdir()
     (folder / "mine.ipynb").write_text(json.dumps({**notebook, "cells": [cell]}), encoding="utf-8")
     return BrokenEnvironment(loopback_index, folder / "broken")
 
 
 @pytest.fixture
-def wizard(broken: BrokenEnvironment, open_notebook: Callable[[str], Page]) -> Locator:  # noqa: ARG001 - it makes the notebook
+def wizard(broken: BrokenEnvironment, open_notebook: Callable[[str], Page]) -> Locator:
     """Open that notebook and run its cell."""
-    page = open_notebook("mine/mine.ipynb")
+    page = open_notebook(f"{broken.target.parent.name}/mine.ipynb")
     page.locator(".jp-CodeCell").first.locator(".cm-content").click()
     page.keyboard.press("Control+Enter")
     shown = page.locator(".ptsa-wizard")
