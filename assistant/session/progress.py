@@ -26,6 +26,7 @@ from assistant.session.state import State, Task
 PACE_FILE = "pace.json"
 PRIOR_SECONDS = 1.0  # chosen: of downloading, for which the earlier speed still counts beside what is measured
 IMPORT_SHARE = 0.75  # of the checks' time is the first `import torch`, which compiles it: 9.0 of 11.5 s, 10.2 of 13.1 s
+LATE = 0.2  # chosen: the share of a part that is still to come when it has taken as long as was expected
 VENV_SECONDS = 1.0  # for an empty environment, and to look whether all files came: measured 1.0 and 1.6 s
 FULL_SECONDS = 60.0  # for every check, and speed: a minute or two (`verify --full`)
 PARTS = {Task.PREPARE: Part.RESOLVE, Task.INSTALL: Part.DOWNLOAD, Task.VERIFY: Part.CHECK}
@@ -121,10 +122,9 @@ def _unpacked_bytes(prepared: Prepared) -> int:
     return sum(package.size or 0 for package in prepared.resolution.changes(installed))
 
 
-def _gone(elapsed: float, expected: float) -> float:
-    """Return the share of a part that says nothing of itself: by the clock, ever slower, and never all of it."""
-    ratio = elapsed / expected if expected else 1.0
-    return ratio * 0.8 if ratio < 1 else 1 - 0.2 / (1 + 4 * (ratio - 1))
+def _rest(elapsed: float, expected: float) -> float:
+    """Return the seconds left of a part that says nothing of itself; one that is late is as slow in what is left."""
+    return expected - (1 - LATE) * elapsed if elapsed < expected else LATE * elapsed
 
 
 class Watched(Protocol):
@@ -214,9 +214,10 @@ class Meter:
         """Enter the first part of a task; an installation goes on where its packages were resolved."""
         if task is Task.VERIFY and state.proof:
             return  # what the installation has verified is not done twice
-        if task is not Task.INSTALL or Part.DOWNLOAD in self._seconds:
+        if task is not Task.INSTALL or Part.DOWNLOAD in self._seconds or not self._seconds:
             self._forget()
-        self._pace = pace = read_pace()
+            self._pace = read_pace()
+        pace = self._pace
         self._bytes = _unpacked_bytes(state.preview) if state.preview else 0
         self._expected = _expected(state.preview, pace) | {Part.RESOLVE: pace.resolve}
         if state.preview is None:  # the plan's own figure will do until all is resolved
@@ -268,7 +269,7 @@ class Meter:
         if part in self._done:
             return 0.0
         if part is not self._part:
-            return expected
+            return expected * self._slowness()
         event = self._event
         if part is Part.DOWNLOAD and event and event.total:
             measured = event.done / event.rate if event.rate else 0.0  # seconds
@@ -278,9 +279,15 @@ class Meter:
             rest = FULL_SECONDS if self._full else self._imported * (1 / IMPORT_SHARE - 1)
             return rest * (1 - (event.done - 1) / event.total)
         if part is Part.CHECK and not self._full:  # however long the import takes, the others come after it
-            first = expected * IMPORT_SHARE
-            return first * (1 - _gone(spent, first)) + max(first, spent) * (1 / IMPORT_SHARE - 1)
-        return expected * (1 - _gone(spent, expected))
+            first = expected * self._slowness() * IMPORT_SHARE
+            return _rest(spent, first) + max(first, spent) * (1 / IMPORT_SHARE - 1)
+        return _rest(spent, expected)
+
+    def _slowness(self) -> float:
+        """Return how many times slower than expected the unpacking was: a busy machine is as slow at all that comes."""
+        expected = self._expected.get(Part.UNPACK, 0.0)
+        running = self._clock() - self._since if self._part is Part.UNPACK else 0.0
+        return max(1.0, (self._seconds.get(Part.UNPACK, 0.0) + running) / expected) if expected else 1.0
 
     def _row(self, part: Part, spent: float) -> Row:
         if part is self._part:

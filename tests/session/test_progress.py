@@ -97,6 +97,16 @@ def test_the_time_left_is_near_the_truth(earlier: int, error: float) -> None:
         assert abs(overall.share - quarter) < error, quarter
 
 
+def test_a_machine_that_is_much_slower_than_expected_is_believed() -> None:
+    """Four times slower than ever before: once the unpacking is late, so is all that comes after it."""
+    moments = replayed(Part.DOWNLOAD, lambda at: at * 4)
+    begun = 4 * next(at for at, told in recorded() if told == {"type": "begin", "task": "install"})
+    end = 4 * next(at for at, told in recorded() if told == {"type": "end", "task": "install"})
+    for quarter in (0.5, 0.75):
+        at, overall = min(moments, key=lambda moment: abs(moment.at - begun - quarter * (end - begun)))
+        assert abs(overall.seconds_left - (end - at)) < 0.3 * (end - begun), quarter
+
+
 def test_every_part_has_a_row_that_is_ticked_off_in_order() -> None:
     """What is done stays done, one part is at work, and the download says how fast it is."""
     seen: dict[Part, list[str]] = {part: [] for part in Part}
