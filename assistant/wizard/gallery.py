@@ -22,6 +22,7 @@ from assistant.session.gallery import Exhibit, changed, exhibits, fitting
 from assistant.session.kits import here, in_one_zip, packages_for, pc
 from assistant.views import machine_rows, plan_title, rejection_reason
 from assistant.wizard import html, open_wizard
+from assistant.wizard.head import head_words
 from assistant.wizard.shared_widgets import STATIC, Drawing, Foot, Head, make, show
 
 OSES = {"linux": "Linux", "windows": "Windows", "macos": "macOS", "wsl": "WSL"}
@@ -145,13 +146,7 @@ class Gallery(widgets.VBox):  # type: ignore[misc]  # the library has no types
         self._draw_foot()
 
     def _draw_head(self) -> None:
-        self.head.words = {
-            "title": say("Recorded machines"),
-            "language": say("Language"),
-            "gone": say(
-                "The kernel was restarted or has ended, so nothing here works any more. Run the cell above again."
-            ),
-        }
+        self.head.words = head_words(say("Recorded machines"))
         self.head.language = language()
         self.head.links = [("machines", say("Back to the machines"))] if self.wizard else []
 

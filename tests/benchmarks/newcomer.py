@@ -74,25 +74,15 @@ def set_up(page: Page, watch: Watch) -> None:
     from guided import main_button, run_first_cell  # noqa: PLC0415 - found once the browser's helpers are loaded
 
     wizard = run_first_cell(page)
-    main_button(wizard, "Continue")
-    watch.stage("the wizard is there and has looked at the machine")
-    main_button(wizard, "Continue").click()
-    wizard.get_by_role("heading", name="What will be installed?").wait_for(timeout=LONG_MS)
-    main_button(wizard, "Continue").click()
-    wizard.get_by_role("button", name="Install", exact=True).wait_for(timeout=LONG_MS)
-    watch.stage("planned, packages worked out")
+    main_button(wizard, "Install")
+    watch.stage("the wizard is there: looked at the machine, planned, packages worked out")
     main_button(wizard, "Install").click()
-    wizard.get_by_text("The environment is ready").wait_for(timeout=LONG_MS)
-    watch.stage("installed, cold caches")
-    main_button(wizard, "Continue").click()
-    wizard.get_by_text("All checks passed").wait_for(timeout=LONG_MS)
-    watch.stage("verified")
-    main_button(wizard, "Continue").click()
-    wizard.get_by_role("heading", name="Is anything wrong?").wait_for(timeout=LONG_MS)
-    main_button(wizard, "Continue").click()
+    main_button(wizard, "Open a notebook with it")
+    watch.stage("installed and verified, cold caches")
+    wizard.get_by_role("button", name="Save the configuration").click()
     main_button(wizard, "Write the files").click()
-    wizard.get_by_role("link", name="Download report.md").wait_for(timeout=LONG_MS)
-    watch.stage("diagnosed and exported")
+    wizard.get_by_role("link", name="Download configuration.zip").wait_for(timeout=LONG_MS)
+    watch.stage("exported")
 
 
 def play(page: Page, watch: Watch, ready: str) -> None:

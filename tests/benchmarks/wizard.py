@@ -139,7 +139,7 @@ def go_through(page: Tab, target: Path) -> float:
     main_button(wizard, "Try again").click()
     main_button(wizard, "Open a notebook with it")
     wizard.get_by_role("button", name="Something is wrong?").click()
-    main_button(wizard, "Find the cause")
+    wizard.locator(".ptsa-heading").wait_for(timeout=60_000)
     wizard.get_by_role("button", name="The setup").click()
     wizard.get_by_role("button", name="Save the configuration").click()
     main_button(wizard, "Write the files").click()

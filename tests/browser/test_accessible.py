@@ -58,10 +58,10 @@ AS_HEARD = """
   - button "Something is wrong?"
 - combobox "Language"
 - status: "Plan: done"
-- heading "PyTorch 2.13.0 for your AMD Radeon RX 6700 XT" [level=2]
+- heading /PyTorch .+ for your AMD Radeon RX 6700 XT/ [level=2]
 - button "Why this one, and what else would work"
 - button "The exact commands and the folder"
-- button "Change something: machine, version, Python, folder, nightly builds" [expanded]
+- 'button "Change something: machine, version, Python, folder, nightly builds" [expanded]'
 - combobox "Build"
 - combobox "Backend"
 - button "Install" [disabled]

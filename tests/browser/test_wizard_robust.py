@@ -116,7 +116,7 @@ def test_a_kernel_that_dies_is_told_and_the_cell_brings_the_wizard_back(
     )
     process.kill()
     expect(wizard.get_by_role("alert")).to_be_visible(timeout=60_000)
-    expect(wizard.get_by_role("alert")).to_contain_text("Run the cell above again")
+    expect(wizard.get_by_role("alert")).to_contain_text("run its cell again")
     gate.touch()
     page.wait_for_function(
         "() => window.jupyterapp.shell.currentWidget.sessionContext.session?.kernel?.status === 'idle'", timeout=60_000
