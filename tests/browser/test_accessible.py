@@ -142,7 +142,7 @@ def test_axe_finds_nothing_in_a_whole_setup(
 
 
 def test_axe_finds_nothing_in_warnings_and_causes(wizard: Locator, look: Callable[[str], None]) -> None:
-    """A simulated machine with trouble, and a pasted log with its cause and remedies, are as accessible."""
+    """A simulated machine with trouble, and a pasted log with its cause and remedies, are as accessible; in Chinese, too."""
     choose_machine(wizard, "Arch Linux, Radeon RX 6700 XT, torch-directml installed")
     expect(wizard).to_match_aria_snapshot(AS_HEARD)
     unfold(wizard, "Why this one")
@@ -153,6 +153,9 @@ def test_axe_finds_nothing_in_warnings_and_causes(wizard: Locator, look: Callabl
     main_button(wizard, "Find the cause").click()
     wizard.get_by_text("How sure is this?").click()
     look("Is anything wrong?")
+    wizard.locator(".ptsa-language select").select_option("简体中文")
+    expect(wizard).to_have_attribute("lang", "zh-CN")
+    assert complaints(wizard) == []
 
 
 @pytest.mark.parametrize(
