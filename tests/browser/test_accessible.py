@@ -142,7 +142,7 @@ def test_axe_finds_nothing_in_a_whole_setup(
 
 
 def test_axe_finds_nothing_in_warnings_and_causes(wizard: Locator, look: Callable[[str], None]) -> None:
-    """A simulated machine with trouble, and a pasted log with its cause and remedies, are as accessible; in Chinese, too."""
+    """A simulated machine with trouble, and a log with its cause and fixes, are as accessible, in Chinese too."""
     choose_machine(wizard, "Arch Linux, Radeon RX 6700 XT, torch-directml installed")
     expect(wizard).to_match_aria_snapshot(AS_HEARD)
     unfold(wizard, "Why this one")
