@@ -75,6 +75,15 @@ def _parts(overall: Overall) -> Markup:
     return tag("ul", *items, class_="ptsa-phases")
 
 
+def draw_restart(state: State) -> Markup:
+    """Warn where this kernel still runs the torch that was replaced."""
+    text = say(
+        "This kernel had already imported torch, so it still runs the old one: restart it (menu Kernel), run the cell "
+        "above again and continue from where you are."
+    )
+    return html.note(Severity.WARNING, text) if state.target == KERNEL and "torch" in sys.modules else html.NOTHING
+
+
 def draw_adding(adding: Adding) -> Markup:
     """Show what adding packages would change, why it cannot be, or that it is done."""
     if adding.message:
@@ -96,16 +105,10 @@ def draw_ready(state: State) -> Markup:
         return html.NOTHING
     name = made.launcher_name or made.kernel
     kernel = say("JupyterLab's launcher offers it as the kernel {name}.", name=name) if name else ""
-    restart = say(
-        "This kernel had already imported torch, so it still runs the old one: restart it (menu Kernel), run the cell "
-        "above again and continue from where you are."
-    )
-    old = state.target == KERNEL and "torch" in sys.modules
     return joined(
         [
             html.paragraph(say("The environment is ready in {path}.", path=made.path)),
             html.paragraph(kernel),
-            html.note(Severity.WARNING, restart) if old else "",
         ]
     )
 
