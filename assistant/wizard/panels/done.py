@@ -17,7 +17,7 @@ from assistant.views import plan_title
 from assistant.wizard import html
 from assistant.wizard.footer import Footer, OpenNotebook, Other
 from assistant.wizard.panels.base import Part
-from assistant.wizard.panels.install import draw_adding, draw_ready
+from assistant.wizard.panels.install import draw_adding, draw_ready, draw_restart
 from assistant.wizard.panels.verify import draw_checks, plots
 from assistant.wizard.shared_widgets import Chips, Drawing, Fold, make
 
@@ -83,7 +83,7 @@ class Done(Part):
 
 
 def draw_done(state: State) -> Markup:
-    """Say what works now, where it is and what the launcher calls it."""
+    """Say what works now, and whether the kernel must be restarted for it."""
     report, plan, found = state.report, state.plan, state.detection
     if report is None or plan is None or found is None:
         return html.NOTHING
@@ -91,7 +91,8 @@ def draw_done(state: State) -> Markup:
     works = say("PyTorch works on your {card}", card=card) if card else say("PyTorch works on your processor")
     title = works if report.usable else say("PyTorch is installed, but some checks failed")
     line = tag("p", plan_title(plan), class_="ptsa-machine")
-    return line + html.heading(title) + html.paragraph(verdict(report), "ok" if report.passed else "warning")
+    judged = html.paragraph(verdict(report), "ok" if report.passed else "warning")
+    return line + html.heading(title) + judged + draw_restart(state)
 
 
 def _next(state: State) -> list[dict[str, str]]:
