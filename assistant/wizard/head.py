@@ -58,12 +58,11 @@ def simulation(machine: str) -> Markup:
         if recording.origin == "recorded"
         else say("Composed from published output ({date}): {source}")
     )
-    lines = [origin.format(date=recording.date, source=recording.source)]
-    if IN_BROWSER:
-        lines.append(
-            say("This page runs in your browser. On your own machine, get the project and run: python3 start.py")
-        )
-    return html.note(Severity.WARNING, text, joined(map(html.lead_line, lines)))
+    source = html.details(
+        say("Where it is known from"), html.lead_line(origin.format(date=recording.date, source=recording.source))
+    )
+    here = say("This page runs in your browser. On your own machine, get the project and run: python3 start.py")
+    return html.note(Severity.WARNING, text, joined([html.lead_line(here) if IN_BROWSER else "", source]))
 
 
 def head_words(title: str) -> dict[str, str]:

@@ -58,7 +58,7 @@ AS_HEARD = """
   - button "Something is wrong?"
 - combobox "Language"
 - status: "Plan: done"
-- heading /PyTorch .+ for your AMD Radeon RX 6700 XT/ [level=2]
+- heading /PyTorch .+ for your Radeon RX 6700 XT/ [level=2]
 - button "Why this one, and what else would work"
 - button "The exact commands and the folder"
 - 'button "Change something: machine, version, Python, folder, nightly builds" [expanded]'
@@ -146,7 +146,7 @@ def test_axe_finds_nothing_in_warnings_and_causes(wizard: Locator, look: Callabl
     choose_machine(wizard, "Arch Linux, Radeon RX 6700 XT, torch-directml installed")
     expect(wizard).to_match_aria_snapshot(AS_HEARD)
     unfold(wizard, "Why this one")
-    look("for your AMD Radeon RX 6700 XT")
+    look("for your Radeon RX 6700 XT")
     wizard.get_by_role("button", name="Something is wrong?").click()
     log = "ImportError: libd3d12.so: cannot open shared object file: No such file"
     wizard.get_by_label("Paste an error message").fill(log)

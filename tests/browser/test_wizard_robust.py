@@ -38,7 +38,7 @@ IS_QUIET = """() => {
 # Elements of ours whose text is wider or taller than they are, and that neither scroll nor wrap.
 CLIPPED = """root => [...root.querySelectorAll("*")]
     .filter(e => [...e.childNodes].some(n => n.nodeType === 3 && n.data.trim()) && e.offsetParent
-        && !e.closest("pre, select, svg") && getComputedStyle(e).overflowX !== "visible"
+        && !e.closest("pre, select, svg, .ptsa-offscreen") && getComputedStyle(e).overflowX !== "visible"
         && (e.scrollWidth > e.clientWidth + 1 || e.scrollHeight > e.clientHeight + 1))
     .map(e => `${e.className}: ${e.textContent.slice(0, 60)}`)"""
 
@@ -134,13 +134,13 @@ def test_the_language_is_switched_in_the_page(open_notebook, notebook) -> None:
     page = open_notebook(notebook("speak.ipynb", f"from assistant.wizard import open_wizard\nopen_wizard('{SHIPPED}')"))
     wizard = run_first_cell(page)
     language = wizard.locator(".ptsa-language select")
-    expect(wizard.get_by_role("heading", name="for your NVIDIA")).to_be_visible()
+    expect(wizard.get_by_role("heading", name="for your GeForce")).to_be_visible()
     language.select_option("简体中文")
     expect(wizard.get_by_role("heading", name="适用于")).to_be_visible()
     expect(wizard.get_by_text("包含适用于").first).to_be_attached()
     expect(wizard).to_have_attribute("lang", "zh-CN")
     language.select_option("English")
-    expect(wizard.get_by_role("heading", name="for your NVIDIA")).to_be_visible()
+    expect(wizard.get_by_role("heading", name="for your GeForce")).to_be_visible()
     expect(wizard).to_have_attribute("lang", "en")
 
 

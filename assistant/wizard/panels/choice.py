@@ -6,7 +6,7 @@ from assistant.catalog.bundles import Bundle, bundle_of, bundles
 from assistant.i18n import Text, render, say, sentences
 from assistant.markup import Markup, joined, tag
 from assistant.model.event import Step
-from assistant.model.finding import Severity
+from assistant.model.finding import Finding, Severity
 from assistant.model.machine import Machine
 from assistant.model.plan import Backend, Plan, Planning, Request
 from assistant.plan import card_name
@@ -83,9 +83,14 @@ def draw_ready_to_install(state: State) -> Markup:
             tag("p", package) if state.machine else "",
             failure(state, Step.INSTALL),
             *(html.note(Severity.WARNING, line) for line in plan.warnings),
-            *map(html.finding, wrong),
+            *(html.note(one.severity, one.text, _what_helps(one)) for one in wrong),
         ]
     )
+
+
+def _what_helps(finding: Finding) -> Markup:
+    """Fold the fixes of a finding away: most are for what stands here, and nothing of it is in the way."""
+    return html.details(say("What helps"), html.remedies(finding.remedies))
 
 
 def bundle_options() -> list[dict[str, str]]:
