@@ -48,7 +48,7 @@ def wizard(request: pytest.FixtureRequest) -> Iterator[SetupWizard]:
 def page_of(wizard: SetupWizard) -> OnnxPage:
     """Open the part for a model as the user does."""
     page = wizard._pages[Page.WRONG]
-    page.of_model.open = True
+    page.of_model.unfolded = True
     return page.model
 
 
@@ -111,7 +111,7 @@ def test_another_language_shows_the_same_results() -> None:
         wizard.speak("zh_CN")
         chinese = wizard._pages[Page.WRONG]
         assert "没有给出模型" in chinese.model.result.value
-        assert chinese.of_model.open
+        assert chinese.of_model.unfolded
     finally:
         wizard.speak("en")
     assert "No model was given" in wizard._pages[Page.WRONG].model.result.value

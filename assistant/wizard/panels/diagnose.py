@@ -46,7 +46,7 @@ class WrongPage(PageView):
             self.box.close()
             self.box, other.lent = other.box, True
             self.model.path.value = other.model.path.value
-            self.of_model.open, self.fold.open = other.of_model.open, other.fold.open
+            self.of_model.unfolded, self.fold.unfolded = other.of_model.unfolded, other.fold.unfolded
 
     def follow(self, state: State) -> None:
         """Show the log as the state has it, what it means, and how far the examination of a model is."""
@@ -63,7 +63,7 @@ class WrongPage(PageView):
         folded = (self.fold, self.ways) if self.ways.children else ()
         self.parts = (self.head, self.box, self.answer, *folded, self.lines, self.of_model, self.model)
         if state.running is Task.ONNX:
-            self.of_model.open = True
+            self.of_model.unfolded = True
 
     def _follow_ways(self, state: State) -> None:
         """Offer the fixes beside the first one: those that can be applied here as buttons, the others to be read."""
