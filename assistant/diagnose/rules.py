@@ -64,7 +64,10 @@ class RuleRemedy(Record, frozen=True):
 
 
 class Rule(Record, frozen=True):
-    """One cause: how it shows (`sign`, alternatives), why it happens, what helps (`remedy`), and who says so."""
+    """One cause: how it shows (`sign`, alternatives), why it happens, what helps (`remedy`), and who says so.
+
+    A cause that is `software_only` lies in programs and packages: a GPU with a build of its own is not at fault.
+    """
 
     key: str
     title: str
@@ -73,6 +76,7 @@ class Rule(Record, frozen=True):
     remedy: tuple[RuleRemedy, ...]
     sources: tuple[str, ...]
     severity: Severity = Severity.ERROR
+    software_only: bool = False
 
     @property
     def patterns(self) -> tuple[str, ...]:
@@ -146,3 +150,9 @@ def load_rules() -> Rules:
     names = sorted(item.name for item in folder.iterdir() if item.name.endswith(".toml"))
     texts = {name: folder.joinpath(name).read_text("utf-8") for name in names}
     return Rules(tuple(rule for name, text in texts.items() for rule in read_rules(text, name)))
+
+
+@cache
+def software_causes() -> frozenset[str]:
+    """Return the keys of causes that lie in programs and packages alone."""
+    return frozenset(rule.key for rule in load_rules().rules if rule.software_only)

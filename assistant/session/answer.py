@@ -4,41 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from assistant.diagnose import software_causes
 from assistant.i18n import Message, _, sentences
 from assistant.model.finding import Diagnosis, Launch, Remedy
 from assistant.model.plan import Backend
 from assistant.session.remediation import environment_of, named, ways
 from assistant.session.state import Pasted, Source, State
-
-# Causes that lie in programs and packages alone. Where the planner has a build for the GPU, that is not at fault then.
-OF_SOFTWARE = {
-    "cuda-hardcoded-on-xpu",
-    "directml-on-native-linux",
-    "directml-package-missing",
-    "ipex-bad-release",
-    "ipex-torch-mismatch",
-    "kernel-env-mismatch",
-    "numpy2-abi",
-    "nvjitlink-mismatch",
-    "obsolete-package-name",
-    "oneapi-version-mismatch",
-    "onnxruntime-packages-conflict",
-    "ort-cuda-version-mismatch",
-    "python-32bit",
-    "python-too-new-for-wheel",
-    "python-unsupported-for-wheel",
-    "rocm-gfx-not-in-wheel",
-    "sm-not-in-wheel",
-    "stale-venv",
-    "torch-abi-mismatch",
-    "torch-cpu-build-installed",
-    "torch-directml-outdated",
-    "torch-directml-pins-torch",
-    "torch-torchvision-mismatch",
-    "wrong-backend-build-for-gpu",
-    "xpu-cpu-build-installed",
-    "xpu-wheel-replaced",
-}
 
 
 def stands(state: State) -> bool:
@@ -51,7 +22,7 @@ def stands(state: State) -> bool:
 def headline(cause: Diagnosis, source: Source) -> Message:
     """Return what is wrong in one sentence that begins with the user's own machine and program."""
     said = _said(cause, source)
-    fine = cause.sure and cause.key in OF_SOFTWARE and source.gpu and source.best not in {None, Backend.CPU}
+    fine = cause.sure and cause.key in software_causes() and source.gpu and source.best not in {None, Backend.CPU}
     if fine:
         text = _("The {gpu} of that computer is fine.") if source.elsewhere else _("Your {gpu} is fine.")
         title = _("{program}: {cause}").format(program=source.program, cause=cause.title)
