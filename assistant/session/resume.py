@@ -56,8 +56,9 @@ def remarks(saved: Saved) -> tuple[Message, ...]:
 
 
 def furthest(state: State) -> Step:
-    """Return the step to go on with: the first that is not done."""
-    return next((step for step in Step if state.status(step).phase is not Phase.DONE), Step.EXPORT)
+    """Return the step to go on with: the first that is not done, without the diagnosis, which nothing waits for."""
+    steps = (step for step in Step if step is not Step.DIAGNOSE)
+    return next((step for step in steps if state.status(step).phase is not Phase.DONE), Step.EXPORT)
 
 
 def last_setup() -> State:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import ipywidgets as widgets
 
 from assistant.i18n import say, sentences
+from assistant.model.event import Step
 from assistant.model.finding import Severity
 from assistant.model.record import replace
 from assistant.session.actions import Resume
 from assistant.session.resume import furthest, obstacle, remarks, worth_telling
 from assistant.session.session import Session
 from assistant.session.state import Page, State
+from assistant.session.store import Saved
 from assistant.wizard import html
 from assistant.wizard.footer import titles
 from assistant.wizard.shared_widgets import Drawing, make, show
@@ -36,9 +38,7 @@ class Offer(widgets.HBox):  # type: ignore[misc]  # the library has no types
         if not (offered and saved and found):
             return
         reason = obstacle(saved, found.machine)
-        step = titles()[furthest(saved.state)] if saved.state else ""
-        text = say("A setup of {when} got as far as {step}.") if saved.state else say("A setup was saved on {when}.")
-        lines = [text.format(when=saved.at, step=step), *([reason] if reason else remarks(saved))]
+        lines = [_said(saved), *([reason] if reason else remarks(saved))]
         self.text.value = html.note(Severity.WARNING if reason else Severity.INFO, sentences(lines))
         self.resume.description, self.drop.description = say("Continue from there"), say("Start over")
         show(self.resume, visible=not reason)
@@ -61,3 +61,13 @@ class Offer(widgets.HBox):  # type: ignore[misc]  # the library has no types
         self._session.drop()
         self._saved = None
         self.draw(self._session.state)
+
+
+def _said(saved: Saved) -> str:
+    """Say how far a saved setup came."""
+    if saved.state is None:
+        return say("A setup was saved on {when}.", when=saved.at)
+    step = furthest(saved.state)
+    if step is Step.EXPORT:
+        return say("The setup of {when} is finished.", when=saved.at)
+    return say("A setup of {when} got as far as {step}.", when=saved.at, step=titles()[step])
