@@ -189,9 +189,15 @@ def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
     return report
 
 
+# A box of ipywidgets tells its children a moment after they came that they have a size, also those that have gone by
+# then (`update_children` in packages/controls/src/widget_box.ts, 8.1): said in the console, and to nobody's harm.
+GONE_ALREADY = "Cannot read properties of null (reading 'processLuminoMessage')"
+
+
 def _complaint(message: ConsoleMessage) -> list[str]:
-    """Keep errors, but not a resource that JupyterLab asks for and lives without."""
-    if message.type != "error" or message.text.startswith("Failed to load resource"):
+    """Keep errors, but not a resource that JupyterLab asks for and lives without, nor a size told too late."""
+    known = message.text.startswith("Failed to load resource") or GONE_ALREADY in message.text
+    if message.type != "error" or known:
         return []
     return [f"{message.text} ({message.location['url']})"]
 

@@ -46,8 +46,8 @@ def fault() -> Iterator[None]:
 
 
 def versions(target: Path) -> dict[str, str]:
-    """Ask an environment's own Python what is installed."""
-    return look_at(target, LiveHost()).versions
+    """Ask an environment's own Python what is installed, beside pip, which is in no resolution."""
+    return {name: version for name, version in look_at(target, LiveHost()).versions.items() if name != "pip"}
 
 
 def holds(ground: Ground, before: dict[str, tuple[object, ...]], resolution: Resolution) -> None:
