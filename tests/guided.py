@@ -21,6 +21,53 @@ expect.set_options(timeout=20_000)  # a machine under load is slow, not wrong; w
 ROOT = Path(__file__).parents[1]
 
 
+ERROR = "ImportError: libd3d12.so: cannot open shared object file: No such file or directory"
+LINE = "2026-11-22 10:00:00 step {number} loss 0.123 on the way, all is well, going on with the next batch of images\n"
+# Notes the page's tasks of more than 50 ms, without the time for which the browser itself stands still while it hands
+# over what was pasted: no page can begin before that.
+WATCH = """() => {
+    const own = (window.own ??= DataTransfer.prototype.getData);
+    const handed = [];
+    window.longest = 0;
+    DataTransfer.prototype.getData = function (kind) {
+        const begun = performance.now();
+        const text = own.call(this, kind);
+        handed.push([begun, performance.now() - begun]);
+        return text;
+    };
+    const note = ({ startTime, duration }) => {
+        for (const [begun, took] of handed) if (startTime <= begun && begun < startTime + duration) duration -= took;
+        window.longest = Math.max(window.longest, duration);
+    };
+    window.watcher = new PerformanceObserver((list) => list.getEntries().forEach(note));
+    window.watcher.observe({ entryTypes: ["longtask"] });
+}"""
+
+
+def write_long_log(file: Path) -> Path:
+    """Write a log of 25 MB with one error near its end."""
+    lines = (LINE.format(number=number) for number in range(25 * 10**6 // len(LINE.format(number=0)) + 1))
+    file.write_text("".join(lines) + f"{ERROR}\n" + LINE.format(number=-1) * 50, encoding="utf-8")
+    return file
+
+
+def copy_file(page: Page, file: Path) -> None:
+    """Put a file's text on the clipboard."""
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    page.route("**/copied.log", lambda route: route.fulfill(path=file, content_type="text/plain"))
+    page.evaluate("async () => navigator.clipboard.writeText(await (await fetch('/copied.log')).text())")
+
+
+def watch(page: Page) -> None:
+    """Begin to note for how long the page answers nothing."""
+    page.evaluate(WATCH)
+
+
+def watched(page: Page) -> float:
+    """Return the longest time in ms since `watch` for which the page answered nothing, the browser's own pasting aside."""
+    return float(page.evaluate("() => (window.watcher.disconnect(), window.longest)"))
+
+
 def run_first_cell(page: Page) -> Locator:
     """Give the wizard of a notebook: the guided one runs by itself, of any other the first cell is run."""
     wizard = page.locator(".ptsa-wizard")
