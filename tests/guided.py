@@ -64,7 +64,7 @@ def watch(page: Page) -> None:
 
 
 def watched(page: Page) -> float:
-    """Return the longest time in ms since `watch` for which the page answered nothing, the browser's own pasting aside."""
+    """Return the longest time in ms since `watch` for which the page answered nothing, pasting by the browser aside."""
     return float(page.evaluate("() => (window.watcher.disconnect(), window.longest)"))
 
 

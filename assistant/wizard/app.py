@@ -22,7 +22,7 @@ from assistant.wizard.footer import Footer, OpenNotebook
 from assistant.wizard.head import banner, draw_head, draw_progress, instead_of_wizard
 from assistant.wizard.page import file_of
 from assistant.wizard.panels import PAGES, PageView, working
-from assistant.wizard.shared_widgets import Drawing, Foot, Head, make
+from assistant.wizard.shared_widgets import Drawing, Foot, Head, make, shared
 
 DEMO = "linux-arch-rx6700xt-directml"  # what is looked at where there is no machine at hand
 
@@ -31,7 +31,7 @@ class SetupWizard(widgets.VBox):  # type: ignore[misc]  # the library has no typ
     """The guided setup as a widget; `session` holds everything that it knows."""
 
     def __init__(self, session: Session) -> None:
-        super().__init__()
+        super().__init__(layout=shared(widgets.Layout))
         self.add_class("ptsa-wizard")
         self.add_class("ptsa-guide")
         self.session = session
@@ -40,11 +40,11 @@ class SetupWizard(widgets.VBox):  # type: ignore[misc]  # the library has no typ
         self._replaced: dict[Page, PageView] = {}  # those of another language, until their page is shown again
         self._since = time.time()  # when the running task began
         self._offered: tuple[object, ...] = ()
-        self.head = Head(languages=list(LANGUAGES.items()))
+        self.head = make(Head, languages=list(LANGUAGES.items()))
         self.head.on_msg(self._on_head)
         self.banner, self.middle = make(Drawing), make(widgets.VBox)
         self.middle.add_class("ptsa-middle")
-        self.foot = Foot()
+        self.foot = make(Foot)
         self.foot.on_msg(self._on_foot)
         self.children = (self.head, self.middle, self.foot)
         session.watch(self._follow)

@@ -12,7 +12,7 @@ import anywidget
 import ipywidgets as widgets
 import traitlets
 
-from assistant.markup import Markup
+from assistant.markup import Markup, plain
 
 STATIC = Path(__file__).with_name("static")
 
@@ -23,12 +23,13 @@ def make(kind: type[widgets.Widget], **traits: Any) -> Any:  # noqa: ANN401 - as
     One layout and one style serve all of a kind: else the browser would be sent three models for each widget.
     """
     style = kind.class_traits().get("style")
-    looks = {"style": _shared(style.klass)} if style else {}
-    return kind(layout=_shared(widgets.Layout), **looks, **traits)
+    looks = {"style": shared(style.klass)} if style else {}
+    return kind(layout=shared(widgets.Layout), **looks, **traits)
 
 
 @cache
-def _shared(kind: type[widgets.Widget]) -> widgets.Widget:
+def shared(kind: type[widgets.Widget]) -> widgets.Widget:
+    """Return the one layout or style for all widgets of a kind."""
     return kind()
 
 
@@ -130,6 +131,24 @@ class Fold(anywidget.AnyWidget):
     unfolded = traitlets.Bool().tag(sync=True)
 
 
+class Details(Fold):
+    """A line that shows and hides HTML of its own, which is sent to the browser once somebody opens it."""
+
+    value = traitlets.Unicode().tag(sync=True)
+    _checked = traitlets.validate("value")(_only_markup)
+    _drawn = plain("")
+
+    def draw(self, html: Markup) -> None:
+        """Hold this from now on."""
+        self._drawn = html
+        if self.unfolded:
+            self.value = html
+
+    @traitlets.observe("unfolded")
+    def _opened(self, _change: object) -> None:
+        self.draw(self._drawn)
+
+
 class Choices(anywidget.AnyWidget):
     """Several of many: a named group of boxes to tick, which needs no Ctrl key as a list of the browser's does.
 
@@ -175,7 +194,7 @@ class LogBox(anywidget.AnyWidget):
     busy = traitlets.Bool().tag(sync=True)
 
     def __init__(self, edited: Callable[[], None], taken: Callable[[bytes, str], str]) -> None:
-        super().__init__()
+        super().__init__(layout=shared(widgets.Layout))
         self._edited, self._taken = edited, taken
         self._pieces: dict[str, list[bytes]] = {}
         self.on_msg(self._on_message)

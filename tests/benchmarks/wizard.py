@@ -83,6 +83,7 @@ def callbacks() -> list[tuple[float, str]]:
         return lambda: setattr(widget, "value", value)
 
     setup = wizard._pages[Page.SETUP].changes
+    timed("unfold what can be changed", lambda: setattr(setup.fold, "unfolded", True))
     timed("look again", setup.again.click)
     timed("another backend", choose(setup.backend, "cpu"))
     timed("try again", lambda: wizard.press("main"))
@@ -161,7 +162,7 @@ def go_through(page: Tab, target: Path) -> dict[str, float]:
 
 
 def long_log(page: Tab, log: Path) -> dict[str, float]:
-    """Paste a log of 25 MB, then give it as a file; answer the longest time in ms for which the page answered nothing."""
+    """Paste a log of 25 MB, then give it as a file; answer for how many ms the page answered nothing."""
     from guided import copy_file, main_button, watch, watched  # noqa: PLC0415 - found once the tests' own helpers are
 
     wizard, box = page.locator(".ptsa-wizard"), page.get_by_label("Paste an error message")

@@ -134,7 +134,7 @@ def test_axe_finds_nothing_in_a_whole_setup(
     look("PyTorch works on your processor")
     wizard.get_by_role("button", name="Save the configuration").click()
     main_button(wizard, "Write the files").click()
-    wizard.get_by_text("Each file").click()
+    unfold(wizard, "Each file")
     unfold(wizard, "Choose single files")
     look("Save the configuration")
     wizard.get_by_role("button", name="Something is wrong?").click()

@@ -86,7 +86,7 @@ def test_two_clicks_lead_to_a_notebook_that_computes(
         wizard.get_by_role("link", name="Download configuration.zip").click()
     with zipfile.ZipFile(download.value.path()) as pack:
         assert pack.read("report.md") == (folder / "report.md").read_bytes()
-    wizard.get_by_text("Each file").click()
+    unfold(wizard, "Each file")
     shown = wizard.get_by_role("listitem").filter(has=page.get_by_role("link", name="Download report.md"))
     shown.get_by_text("Read it here").click()
     expect(shown.locator("pre")).to_have_text((folder / "report.md").read_text())

@@ -36,6 +36,7 @@ from assistant.wizard.app import SetupWizard
 from assistant.wizard.page import file_of
 from assistant.wizard.panels import PAGES
 from assistant.wizard.panels.offer import Offer
+from assistant.wizard.shared_widgets import Details, Fold
 
 HOSTILE = '<img src=x onerror="alert(1)"><script>alert(2)</script>'
 MACHINE = "linux-arch-rx6700xt-directml"
@@ -77,8 +78,10 @@ def test_a_second_call_shows_the_wizard_as_it_stands(tmp_path: Path, monkeypatch
 
 
 def html_of(widget: widgets.Widget) -> str:
-    """Gather all HTML below a widget."""
-    own = widget.value if isinstance(widget, widgets.HTML) else ""
+    """Gather all HTML below a widget, every fold opened."""
+    if isinstance(widget, Fold):
+        widget.unfolded = True
+    own = widget.value if isinstance(widget, widgets.HTML | Details) else ""
     return own + "".join(html_of(child) for child in getattr(widget, "children", ()))
 
 
@@ -92,6 +95,13 @@ def test_the_wizard_says_the_same_in_every_run(wizard: SetupWizard) -> None:
     assert repr(wizard) == "SetupWizard()"
 
 
+def changes_of(wizard):
+    """Open the fold of what can be changed, and give its controls."""
+    changes = wizard._pages[Page.SETUP].changes
+    changes.fold.unfolded = True
+    return changes
+
+
 def test_a_recorded_machine_is_looked_at_and_planned_for_by_itself(wizard: SetupWizard) -> None:
     """The recording leads to a ROCm plan without a press; installing is refused with a reason."""
     assert "RX 6700 XT" in html_of(wizard)
@@ -102,7 +112,7 @@ def test_a_recorded_machine_is_looked_at_and_planned_for_by_itself(wizard: Setup
 
 def test_a_fact_can_be_set_and_taken_back(wizard: SetupWizard) -> None:
     """What the user sets replaces what was found, is marked as his, and can be taken back."""
-    page = wizard._pages[Page.SETUP].changes
+    page = changes_of(wizard)
     page.fact.value = "gpus[0].gfx"
     assert page.fact_value.placeholder == "gfx1100"
     page.fact_value.value = "gfx1100"
@@ -119,7 +129,7 @@ def test_a_fact_can_be_set_and_taken_back(wizard: SetupWizard) -> None:
 )
 def test_a_value_that_does_not_fit_is_refused_and_changes_nothing(wizard: SetupWizard, fact: str, value: str) -> None:
     """A sentence says what would fit; no step has to be repeated."""
-    before, page = wizard.session.state, wizard._pages[Page.SETUP].changes
+    before, page = wizard.session.state, changes_of(wizard)
     page.fact.value, page.fact_value.value = fact, value
     assert value in page.fault.value
     assert "Example" in page.fault.value
@@ -129,7 +139,7 @@ def test_a_value_that_does_not_fit_is_refused_and_changes_nothing(wizard: SetupW
 @pytest.mark.parametrize("folder", ["relative/folder", "C:\\Users\\me\\torch", "kernel"])
 def test_a_folder_is_named_from_the_top(wizard: SetupWizard, folder: str) -> None:
     """A path that starts nowhere would become a folder among the notebooks; the kernel is no folder."""
-    page = wizard._pages[Page.SETUP].changes
+    page = changes_of(wizard)
     page.target.value = folder
     assert "whole path" in page.fault.value
     assert wizard.session.state.target == ""
@@ -139,7 +149,7 @@ def test_the_assistants_own_environment_is_not_offered() -> None:
     """The next update would replace it with all that was installed there."""
     for ours in ("yes", ""):
         shown = SetupWizard(Session(NoHost(), InlineRunner(), state=State(pythons={"ours": ours})))
-        places = [key for _words, key in shown._pages[Page.SETUP].changes.where.options]
+        places = [key for _words, key in changes_of(shown).where.options]
         assert places == ([""] if ours else ["", "kernel"])
         shown.close()
 
@@ -473,7 +483,7 @@ def test_a_saved_setup_of_this_machine_is_gone_on_with(tmp_path: Path) -> None:
 def test_another_answer_makes_another_plan_by_itself(wizard: SetupWizard) -> None:
     """What rested on the old answer is made anew without a press."""
     assert wizard.session.state.plan.backend is Backend.ROCM
-    wizard._pages[Page.SETUP].changes.backend.value = "cpu"
+    changes_of(wizard).backend.value = "cpu"
     assert wizard.session.state.plan.backend is Backend.CPU
     assert "for your processor" in html_of(wizard)
 
@@ -485,7 +495,7 @@ def test_nightly_builds_are_asked_for_on_the_page(tmp_path: Path) -> None:
     shown = SetupWizard(session)
     session.begin(Task.DETECT)
     session.begin(Task.PLAN)
-    shown._pages[Page.SETUP].changes.builds.value = True
+    changes_of(shown).builds.value = True
     session.begin(Task.PLAN)
     assert session.state.plan.variant == "nightly/cpu"
     assert "A nightly build is made each night" in html_of(shown)

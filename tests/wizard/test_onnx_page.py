@@ -53,12 +53,18 @@ def page_of(wizard: SetupWizard) -> OnnxPage:
 
 
 def finished(wizard: SetupWizard) -> State:
-    """Wait until nothing runs any more."""
+    """Wait until nothing runs any more, and that is shown."""
     until = time.monotonic() + MINUTES
-    while wizard.session.state.running or (wizard.session.state.onnx and wizard.session.state.onnx.unfinished):
+    session = wizard.session
+    while session.state.running or (session.state.onnx and session.state.onnx.unfinished) or "stop" in buttons(wizard):
         assert time.monotonic() < until
         time.sleep(0.05)
-    return wizard.session.state
+    return session.state
+
+
+def buttons(wizard: SetupWizard) -> set[str]:
+    """Name the buttons that the foot shows, which is drawn last."""
+    return {name for name, _words, _able in wizard.foot.buttons}
 
 
 def give(page: OnnxPage, name: str, kind: str) -> None:

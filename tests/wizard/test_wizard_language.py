@@ -28,7 +28,7 @@ from assistant.session.state import Page, Phase, State, StepStatus, Task
 from assistant.session.store import Store
 from assistant.wizard.app import SetupWizard
 from assistant.wizard.panels import PAGES
-from assistant.wizard.shared_widgets import Fold
+from assistant.wizard.shared_widgets import Details, Fold
 
 ASSISTANT = Path(__file__).parents[2] / "assistant"
 MACHINES = ["linux-mint22-laptop-780m-rtx4070", "windows11-rx7800xt", "macos14-m1", "linux-debian12-cpu-container"]
@@ -79,11 +79,12 @@ class Texts(HTMLParser):
 
 def texts_of(widget: widgets.Widget) -> Iterator[str]:
     """Give every text of a widget and of those below it."""
-    if isinstance(widget, widgets.HTML):
+    if isinstance(widget, Fold):
+        widget.unfolded = True
+        yield widget.title
+    if isinstance(widget, widgets.HTML | Details):
         yield from Texts(widget.value).found
     yield from (getattr(widget, name, "") for name in ("description", "placeholder"))
-    if isinstance(widget, Fold):
-        yield widget.title
     for option in getattr(widget, "options", ()):
         yield from (option["title"], option["lead"]) if isinstance(option, dict) else [str(option[0])]
     for child in getattr(widget, "children", ()):

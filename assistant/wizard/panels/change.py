@@ -21,15 +21,23 @@ from assistant.views import plan_title
 from assistant.wizard import html
 from assistant.wizard.panels.base import Part
 from assistant.wizard.panels.machine import machine_options
-from assistant.wizard.shared_widgets import Chips, Drawing, make
+from assistant.wizard.shared_widgets import Chips, Drawing, Fold, make
 
 
 class Changes(Part):
-    """The controls in a box; each change makes the plan anew."""
+    """The controls in a box, which are made when its fold is opened; each change makes the plan anew."""
 
     def __init__(self, session: Session) -> None:
         super().__init__(session)
         self._known_facts: tuple[Fact, ...] = ()
+        self.fold = make(Fold, title=say("Change something: machine, version, Python, folder, nightly builds"))
+        self.box = make(widgets.VBox)
+        self.fold.observe(lambda _change: self._open(), "unfolded")
+
+    def _open(self) -> None:
+        """Make the controls, the first time."""
+        if self.box.children:
+            return
         self.machine = make(widgets.Dropdown, options=machine_options(), description=say("Machine"))
         self.on_value(self.machine, lambda name: Simulate(machine=name))
         self.fact = make(widgets.Dropdown, description=say("A fact of the machine"))
@@ -63,7 +71,7 @@ class Changes(Part):
         self.target.observe(lambda change: self._aim(change["new"].strip()), "value")
         self.again = make(widgets.Button, description=say("Look at the machine again"))
         self.again.on_click(lambda _button: self.session.begin(Task.DETECT))
-        children = (
+        self.box.children = (
             self.choice,
             self.backend,
             self.builds,
@@ -77,7 +85,7 @@ class Changes(Part):
             self.facts,
             self.again,
         )
-        self.box = make(widgets.VBox, children=children)
+        self.update(self.session.state)
 
     def _wish(self, **changed: Any) -> Wish:  # noqa: ANN401 - fields of the request
         return Wish(request=replace(self.session.state.request, **changed))
@@ -114,6 +122,8 @@ class Changes(Part):
 
     def follow(self, state: State) -> None:
         """Show the values of this state."""
+        if not self.box.children:
+            return
         plans = state.planning.plans if state.planning else ()
         options = [(render(plan_title(plan)), index) for index, plan in enumerate(plans)]
         if list(self.choice.options) != options:

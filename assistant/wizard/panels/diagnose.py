@@ -34,18 +34,19 @@ class WrongPage(PageView):
         self.others = make(Chips, pressed=True, description=say("Other ways that one press can take"))
         self.others.on_msg(self._on_other)
         self.ways = make(widgets.VBox)
-        self.fold, self.of_model = (
-            make(Fold),
-            make(Fold, title=say("An ONNX model: what runs where, and a converted one")),
-        )
+        self.fold = make(Fold)
+        self.of_model = make(Fold, title=say("An ONNX model: what runs where, and a converted one"))
         self.model = OnnxPage(session.dispatch)
+        self.of_model.observe(lambda _change: self.model.fill(), "unfolded")
 
     def adopt(self, other: PageView) -> None:
         """Take over the box of a page that this one replaces: what was typed into it only the browser knows."""
         if isinstance(other, WrongPage):
             self.box.close()
             self.box, other.lent = other.box, True
-            self.model.path.value = other.model.path.value
+            if other.model.opened:
+                self.model.fill()
+                self.model.path.value = other.model.path.value
             self.of_model.unfolded, self.fold.unfolded = other.of_model.unfolded, other.fold.unfolded
 
     def follow(self, state: State) -> None:

@@ -19,7 +19,7 @@ from assistant.wizard.footer import Footer, OpenNotebook, Other
 from assistant.wizard.panels.base import Part
 from assistant.wizard.panels.install import draw_adding, draw_ready, draw_restart
 from assistant.wizard.panels.verify import draw_checks, plots
-from assistant.wizard.shared_widgets import Chips, Drawing, Fold, make
+from assistant.wizard.shared_widgets import Chips, Details, Drawing, Fold, make
 
 SAVE = "save"
 
@@ -29,7 +29,9 @@ class Done(Part):
 
     def __init__(self, session: Session) -> None:
         super().__init__(session)
-        self.checks, self.adding, self.where = make(Drawing), make(Drawing), make(Drawing)
+        self.adding = make(Drawing)
+        self.checks = make(Details, title=say("The checks, one by one, with times"))
+        self.where = make(Details, title=say("Where it is"))
         self.next = make(Chips, pressed=True, description=say("What next?"))
         self.next.on_msg(self._on_next)
         self.packages = make(
@@ -42,9 +44,7 @@ class Done(Part):
             self.next,
             make(Fold, title=say("Add packages")),
             make(widgets.VBox, children=(self.packages, self.adding)),
-            make(Fold, title=say("The checks, one by one, with times")),
             self.checks,
-            make(Fold, title=say("Where it is")),
             self.where,
             self.measure,
         )
@@ -66,8 +66,8 @@ class Done(Part):
     def follow(self, state: State) -> None:
         """Show what was verified, and what is being added."""
         if state.report:
-            self.checks.value = draw_checks(state.report) + plots(state)
-        self.where.value = draw_ready(state)
+            self.checks.draw(draw_checks(state.report) + plots(state))
+        self.where.draw(draw_ready(state))
         self.next.options = _next(state)
         self.adding.value = draw_adding(state.adding) if state.adding else html.NOTHING
 

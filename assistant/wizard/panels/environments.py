@@ -18,7 +18,7 @@ from assistant.wizard import html
 from assistant.wizard.footer import Footer, Other
 from assistant.wizard.panels.base import PageView, log_view
 from assistant.wizard.panels.rows import caption, draw_lead, draw_repair, row_of
-from assistant.wizard.shared_widgets import Drawing, EnvironmentRows, Fold, make
+from assistant.wizard.shared_widgets import Details, Drawing, EnvironmentRows, make
 
 EVENT = "ptsa-open-notebook"  # JupyterLab's extension opens what comes with it
 
@@ -29,7 +29,8 @@ class EnvironmentsPage(PageView):
     def __init__(self, session: Session) -> None:
         super().__init__(session)
         self._removing = ""
-        self.lead, self.difference, self.log = make(Drawing), make(Drawing), make(Drawing)
+        self.lead, self.difference = make(Drawing), make(Drawing)
+        self.log = make(Details, title=say("What is being done (log)"))
         self.rows = make(EnvironmentRows)
         self.rows.on_msg(self._on_rows)
         self.folder = make(
@@ -39,9 +40,8 @@ class EnvironmentsPage(PageView):
             continuous_update=False,
         )
         self.folder.observe(self._on_folder, "value")
-        self.fold = make(Fold, title=say("What is being done (log)"))
         self._list = (self.lead, self.rows, self.folder)
-        self._change = (self.difference, self.fold, self.log)
+        self._change = (self.difference, self.log)
         self.parts = self._list
 
     def follow(self, state: State) -> None:
@@ -50,7 +50,7 @@ class EnvironmentsPage(PageView):
         self.parts = self._change if state.repair else self._list
         self.lead.value = draw_lead(state)
         self.difference.value = draw_repair(state, state.repair) if state.repair else html.NOTHING
-        self.log.value = log_view(state.log, state.log_file)
+        self.log.draw(log_view(state.log, state.log_file))
         with self.rows.hold_sync():
             self.rows.headings = [say("Environment"), say("State"), "PyTorch", say("What is known"), say("Actions")]
             self.rows.caption = caption(survey)

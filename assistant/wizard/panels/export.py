@@ -19,8 +19,8 @@ from assistant.session.session import Session
 from assistant.session.state import Page, Phase, State, Task
 from assistant.wizard import html
 from assistant.wizard.footer import Footer, Other
-from assistant.wizard.panels.base import PageView, failure
-from assistant.wizard.shared_widgets import Chips, Choices, Drawing, Fold, make
+from assistant.wizard.panels.base import PageView, close_all, failure
+from assistant.wizard.shared_widgets import Chips, Choices, Details, Drawing, Fold, make
 
 PAGE, PACK = "setup.html", "configuration.zip"
 SHOWN_BYTES = 60_000  # chosen: of a file that can be read in the panel; it is sent when somebody opens it
@@ -31,7 +31,8 @@ class ExportPage(PageView):
 
     def __init__(self, session: Session) -> None:
         super().__init__(session)
-        self.lead, self.files = make(Drawing), make(Drawing)
+        self.lead, self.written = make(Drawing), make(Drawing)
+        self.files = make(Details, title=say("Each file"))
         options = [
             {"key": key, "title": render(purpose.title), "lead": render(purpose.lead)}
             for key, purpose in PURPOSES.items()
@@ -45,12 +46,16 @@ class ExportPage(PageView):
         self.formats = make(Choices, description=say("Formats"), options=rows)
         self.on_value(self.formats, lambda names: Fill(formats=tuple(names)))
         controls = make(widgets.VBox, children=(self.folder, self.formats))
-        self.parts = (self.lead, self.purpose, self.files, self.fold, controls)
+        self._before = (self.lead, self.purpose, self.fold, controls)
+        self._after = (self.lead, self.purpose, self.written, self.files, self.fold, controls)
+        self.parts = self._before
 
     def follow(self, state: State) -> None:
         """Show the files, and the choices."""
         self.lead.value = _lead(state)
-        self.files.value = draw_files(state)
+        self.parts = self._after if state.exported else self._before
+        self.written.value, files = draw_files(state)
+        self.files.draw(files)
         self.purpose.value = state.purpose
         self.folder.placeholder = _folder(state)
         self.folder.value, self.formats.value = state.folder, list(state.formats)
@@ -68,6 +73,11 @@ class ExportPage(PageView):
             others=(Other(label=say("Back"), actions=(Show(page=Page.SETUP),)),),
         )
 
+    def close(self) -> None:
+        """Free every model, those that are not shown now among them."""
+        for widget in self._after:
+            close_all(widget)
+
 
 def _folder(state: State) -> str:
     """Return the folder to write to by default: beside the notebook, where JupyterLab's file browser shows it."""
@@ -80,17 +90,17 @@ def _lead(state: State) -> Markup:
     return html.heading(say("Save the configuration"), lead) + failure(state, Step.EXPORT)
 
 
-def draw_files(state: State) -> Markup:
-    """Show the files once they are written: all in one to download, then each."""
+def draw_files(state: State) -> tuple[Markup, Markup]:
+    """Show the files once they are written: all in one to download, and each of them."""
     folder = min((str(Path(path).parent) for path in state.exported), key=len, default="")
     files = [_file(file, str(key), folder) for key, file in enumerate(downloads(state.exported))]
     if not files:
-        return html.NOTHING
+        return html.NOTHING, html.NOTHING
     whole = Download(name=PAGE, path=PAGE, content=b"")
     files.append(_file(whole, PAGE, "", say("the whole setup as a page to read, without scripts")))
     pack = tag("p", html.fetch(PACK, PACK), " ", say("All files in one."))
     written = html.note(Severity.OK, say("The files are in {folder}.", folder=folder), pack)
-    return written + html.details(say("Each file"), tag("ul", *files, class_="ptsa-files"))
+    return written, tag("ul", *files, class_="ptsa-files")
 
 
 def _file(file: Download, key: str, folder: str, lead: str = "") -> Markup:

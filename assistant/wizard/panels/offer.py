@@ -15,7 +15,7 @@ from assistant.session.state import Page, State
 from assistant.session.store import Saved
 from assistant.wizard import html
 from assistant.wizard.footer import titles
-from assistant.wizard.shared_widgets import Drawing, make, show
+from assistant.wizard.shared_widgets import Drawing, make, shared, show
 
 
 class Offer(widgets.HBox):  # type: ignore[misc]  # the library has no types
@@ -23,7 +23,7 @@ class Offer(widgets.HBox):  # type: ignore[misc]  # the library has no types
 
     def __init__(self, session: Session) -> None:
         self.text, self.resume, self.drop = make(Drawing), make(widgets.Button), make(widgets.Button)
-        super().__init__(children=(self.text, self.resume, self.drop))
+        super().__init__(children=(self.text, self.resume, self.drop), layout=shared(widgets.Layout))
         self.add_class("ptsa-offers")
         self._session, self._saved = session, session.saved()
         self.resume.on_click(lambda _button: self._resume())

@@ -29,28 +29,38 @@ from assistant.onnx.answers import (
 from assistant.session.actions import Action, Begin, Examine
 from assistant.session.state import Examined, Task
 from assistant.wizard import html
-from assistant.wizard.shared_widgets import Drawing, make
+from assistant.wizard.shared_widgets import Drawing, make, shared
 
 DOWNLOAD_BYTES = 30 * 10**6  # chosen: a larger result is named, not sent through the browser
 
 
 class OnnxPage(widgets.VBox):  # type: ignore[misc]  # the library has no types
-    """A place to give a model, one button, and what came out."""
+    """A place to give a model, one button, and what came out: nothing of it is made before `fill`."""
 
     def __init__(self, dispatch: Callable[[Action], None]) -> None:
+        super().__init__(layout=shared(widgets.Layout))
         self._dispatch = dispatch
+        self._examined: Examined | None = None
+        self.opened = False
+        self._refused = html.NOTHING
+
+    def fill(self) -> None:
+        """Make the controls, the first time."""
+        if self.opened:
+            return
+        self.opened = True
         self.head, self.result = make(Drawing), make(Drawing)
         self.head.value = html.lead_line(
             say("Which nodes DirectML runs, a converted model, and the proof that it agrees. The model stays as it is.")
         )
-        self._refused = html.NOTHING
         self.upload = make(widgets.FileUpload, multiple=True, description=say("Upload"))
         self.path = make(
             widgets.Text, description=say("Or a file here"), placeholder="model.onnx", continuous_update=False
         )
         self.go = make(widgets.Button, description=say("Check, convert and try"), button_style="primary")
         self.go.on_click(lambda _button: self.begin())
-        super().__init__(children=(self.head, self.upload, self.path, self.go, self.result))
+        self.children = (self.head, self.upload, self.path, self.go, self.result)
+        self.update(self._examined)
 
     def begin(self) -> None:
         """Let the session examine the model that was uploaded or named."""
@@ -69,7 +79,9 @@ class OnnxPage(widgets.VBox):  # type: ignore[misc]  # the library has no types
 
     def update(self, examined: Examined | None) -> None:
         """Show how far the examination is."""
-        self.result.value = self._refused or (_result(examined) if examined else html.NOTHING)
+        self._examined = examined
+        if self.opened:
+            self.result.value = self._refused or (_result(examined) if examined else html.NOTHING)
 
     def close(self) -> None:
         """Free every model."""

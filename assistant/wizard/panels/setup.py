@@ -15,7 +15,7 @@ from assistant.wizard.panels.choice import bundle_key, bundle_options, draw_read
 from assistant.wizard.panels.done import Done, draw_done
 from assistant.wizard.panels.install import before, draw_commands, draw_failed, draw_working
 from assistant.wizard.panels.offer import Offer
-from assistant.wizard.shared_widgets import Chips, Drawing, Fold, make
+from assistant.wizard.shared_widgets import Chips, Details, Drawing, make
 from assistant.wizard.stage import Stage, repeated, stage
 
 
@@ -25,32 +25,19 @@ class SetupPage(PageView):
     def __init__(self, session: Session) -> None:
         super().__init__(session)
         self.lead, self.offer = make(Drawing), Offer(session)
-        self.why, self.commands, self.log = (make(Drawing) for _number in range(3))
         self.changes, self.done = Changes(session), Done(session)
         self.bundle = make(Chips, description=say("What for?"))
         self.on_value(self.bundle, lambda key: Wish(request=replace(session.state.request, bundle=key)))
-        self.folds = {
-            "why": make(Fold, title=say("Why this one, and what else would work")),
-            "commands": make(Fold, title=say("The exact commands and the folder")),
-            "change": make(Fold, title=say("Change something: machine, version, Python, folder, nightly builds")),
-            "log": make(Fold, title=say("What is being done (log)")),
-        }
+        self.why = make(Details, title=say("Why this one, and what else would work"))
+        self.commands = make(Details, title=say("The exact commands and the folder"))
+        self.log = make(Details, title=say("What is being done (log)"))
+        changes = (self.changes.fold, self.changes.box)
         self._views = {
-            Stage.LOOKING: (self.lead, self.folds["change"], self.changes.box),
-            Stage.READY: (
-                self.lead,
-                self.bundle,
-                self.offer,
-                self.folds["why"],
-                self.why,
-                self.folds["commands"],
-                self.commands,
-                self.folds["change"],
-                self.changes.box,
-            ),
-            Stage.WORKING: (self.lead, self.folds["log"], self.log),
-            Stage.FAILED: (self.lead, self.folds["log"], self.log, self.folds["change"], self.changes.box),
-            Stage.DONE: (self.lead, *self.done.parts, self.folds["log"], self.log),
+            Stage.LOOKING: (self.lead, *changes),
+            Stage.READY: (self.lead, self.bundle, self.offer, self.why, self.commands, *changes),
+            Stage.WORKING: (self.lead, self.log),
+            Stage.FAILED: (self.lead, self.log, *changes),
+            Stage.DONE: (self.lead, *self.done.parts, self.log),
         }
         self.parts = self._views[Stage.LOOKING]
 
@@ -62,9 +49,9 @@ class SetupPage(PageView):
         self.lead.value = draw_working(state, overall) if now is Stage.WORKING else DRAWN[now](state)
         self.offer.draw(state)
         if state.planning and state.plan:
-            self.why.value = draw_why(state, state.planning, state.plan)
-            self.commands.value = draw_commands(state)
-        self.log.value = log_view(state.log, state.log_file)
+            self.why.draw(draw_why(state, state.planning, state.plan))
+            self.commands.draw(draw_commands(state))
+        self.log.draw(log_view(state.log, state.log_file))
         if now is Stage.DONE:
             self.done.update(state)
         options = bundle_options()
