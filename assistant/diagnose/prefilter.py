@@ -10,8 +10,9 @@ from importlib.util import find_spec
 MOST_LINES = 200  # with the same literal that are looked at in one piece
 ENOUGH = 60  # lines of different shapes after which a literal is no longer looked for
 NEAR = 150  # bytes before and after a literal that make the shape of its line
-DIGITS = b"0123456789"
 FIRST = 1 << 16  # bytes of a piece that show which literals stand in every other line
+
+DIGITS = b"0123456789"
 
 
 class Prefilter:
@@ -22,7 +23,10 @@ class Prefilter:
         self._shapes: set[bytes] = set()
 
     def lines(self, low: str) -> set[int]:
-        """Return the indexes of lines that hold a literal and whose shape, other digits aside, was not seen before."""
+        """Return the indexes of the lines that hold a literal in a shape not seen before.
+
+        A line's shape is the text near the literal without its digits, which lines of a progress bar differ in.
+        """
         data = low.encode("utf-8", "replace")
         cut = data.find(b"\n", FIRST) + 1
         looked_at: Counter[bytes] = Counter()
@@ -44,7 +48,7 @@ class Prefilter:
             looked_at[literal] += 1
             start = max(at - NEAR, data.rfind(b"\n", max(0, at - NEAR), at) + 1)
             after = data[at + len(literal) : min(end, at + NEAR)]
-            # Digits aside, but those of the literal: 0x80070057 and 0x8007000E are two errors.
+            # The literal keeps its digits: 0x80070057 and 0x80004005 are two errors.
             shape = b"".join((data[start:at].translate(None, DIGITS), literal, after.translate(None, DIGITS)))
             if shape not in self._shapes:
                 self._shapes.add(shape)
