@@ -9,8 +9,8 @@ from pathlib import Path
 HERE = Path(__file__).parent
 HEAD = """\
 # For Binder, which reads this file instead of the one above it; `python3 binder/renew.py` writes it from the project's
-# pyproject.toml. It names all that the project needs and not the project itself, so that the image's large layer is
-# rebuilt for another requirement only. What the image brings and fits, pip leaves; postBuild adds the project.
+# pyproject.toml. It names all that the project needs but not the project itself, so that the image's large layer is
+# rebuilt only when a requirement changes. pip keeps what the image has if it fits; postBuild adds the project.
 channels:
   - conda-forge
 dependencies:
