@@ -250,7 +250,7 @@ def draw_prepared(state: State) -> None:
     count, size = len(preview.resolution.packages), preview.download / 10**6
     changes = change_rows(preview.resolution.versions, preview.site.versions) if preview.site else []
     if preview.ready:
-        text = say("  all {count} packages are there already, in {target}")
+        text = say("  all {count} packages are already in {target}")
     elif preview.site:
         text = say("  {changed} of {count} packages change in {target}, {size:.0f} MB to download")
     else:

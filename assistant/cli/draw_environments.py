@@ -28,14 +28,16 @@ def draw_environments(found: Iterable[Known], *, cut_short: bool) -> None:
     if not found:
         console.print(Text(as_typed(say("No environments were found; `assistant setup` makes one."))))
     if cut_short:
-        console.print(Text(say("There are more folders than were searched; name one with --check."), style="dim"))
+        console.print(
+            Text(say("There are more folders than could be searched; use --check to name an environment."), style="dim")
+        )
 
 
 def draw_environment(one: Known) -> None:
     """Print all that is known of an environment, with what would fix it."""
     _draw(one)
     if one.size is not None:
-        console.print(Text(say("    {size} MB on the disk", size=one.size // 10**6), style="dim"))
+        console.print(Text(say("    {size} MB on disk", size=one.size // 10**6), style="dim"))
     if one.findings:
         draw_findings(one.findings)
     else:
@@ -54,9 +56,9 @@ def draw_repair(repair: Repair) -> None:
     console.print(Text(say("  {size:.1f} MB to download", size=megabytes(difference.download)), style="dim"))
     draw_findings(difference.findings)
     for finding in repair.mends:
-        console.print(Text.assemble(("✓ ", "green"), say("mends: {problem}", problem=finding.text)))
+        console.print(Text.assemble(("✓ ", "green"), say("would be mended: {problem}", problem=finding.text)))
     for finding in repair.remains:
-        console.print(Text.assemble(("! ", "yellow"), say("stays: {problem}", problem=finding.text)))
+        console.print(Text.assemble(("! ", "yellow"), say("would remain: {problem}", problem=finding.text)))
 
 
 def _draw(one: Known) -> None:

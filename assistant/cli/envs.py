@@ -23,11 +23,24 @@ from assistant.session.survey import Known, Repair, Survey
 
 
 @click.command()
-@click.option("--all", "every", is_flag=True, help="List all that are found: kernels, conda, uv, applications too.")
-@click.option("--check", default="", metavar="PATH", help="Look into this one, and let it compute.")
-@click.option("--mend", default="", metavar="PATH", help="Show what would mend this one, and do it if you agree.")
-@click.option("--undo", default="", metavar="PATH", help="Put back what this one held before it was mended.")
-@click.option("--forget", "lets_go", default="", metavar="PATH", help="Delete what is kept for undoing, to free space.")
+@click.option(
+    "--all",
+    "every",
+    is_flag=True,
+    help="List every environment that is found: those of kernels, conda, uv and applications, too.",
+)
+@click.option("--check", default="", metavar="PATH", help="Check this environment, and let it compute.")
+@click.option(
+    "--mend", default="", metavar="PATH", help="Show what would mend this environment, and do it if you agree."
+)
+@click.option("--undo", default="", metavar="PATH", help="Put back what this environment held before it was mended.")
+@click.option(
+    "--forget",
+    "lets_go",
+    default="",
+    metavar="PATH",
+    help="Delete the old files that are kept for undoing, to free space.",
+)
 @click.option(
     "--remove", default="", metavar="NAME", help="Remove this one, with its kernels: its name, folder or kernel."
 )

@@ -28,7 +28,7 @@ from assistant.session.state import Task
     "machines",
     multiple=True,
     metavar="NAME|FILE",
-    help="Write a setup package for such a PC instead: a shipped machine, or a JSON file; may be given several times.",
+    help="Write a setup package for such a PC instead: a recorded machine, or a JSON file; may be given several times.",
 )
 @request_options
 @source_options
@@ -45,7 +45,7 @@ def export(
     as_json: bool,
     **options: Any,  # noqa: ANN401 - those of `request_options` and `source_options`
 ) -> None:
-    """Write the configuration of the last setup to files, or packages for other PCs."""
+    """Write the configuration of the last setup to files, or setup packages for other PCs."""
     if listing:
         _list(as_json=as_json)
         return
@@ -59,7 +59,7 @@ def export(
             echo(say("{page} shows which PC gets which package.", page=written[0]))
         return
     if any(options.values()):
-        raise click.UsageError(say("Options of the plan and of its sources need --machine."))
+        raise click.UsageError(say("Options for the plan and its sources work only with --machine."))
     state = replace(last_setup(), folder=folder, formats=formats, overwrite=force)
     journey = Journey(state, quiet=as_json, asks=True)
     journey.run(Task.EXPORT)
@@ -77,6 +77,6 @@ def _list(*, as_json: bool) -> None:
     for name, kind in FORMATS.items():
         text = described[name]
         if kind.installed:
-            text = say("{purpose} (only where an environment was made)", purpose=text)
+            text = say("{purpose} (only once an environment was made)", purpose=text)
         rows.append((Text(name, style="bold"), as_typed(text)))
     draw_rows((), rows)

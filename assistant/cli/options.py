@@ -58,7 +58,7 @@ request_options = together(
         default="",
         metavar="NAME",
         callback=each(lambda name: bundle_of(name).key),
-        help="Packages beside torch, by purpose: minimal, course, images, audio or language.",
+        help="Packages to install beside torch, by purpose: minimal, course, images, audio or language.",
     ),
 )
 find_links_option = click.option(

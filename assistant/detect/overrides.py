@@ -53,7 +53,7 @@ _MACHINE = (
         "python",
         _("Python"),
         "3.12.4",
-        _Kind(pattern=r"\d\.\d{1,2}(\.\d{1,2}((a|b|rc)\d{1,2})?)?t?", wanted=_("a version of Python")),
+        _Kind(pattern=r"\d\.\d{1,2}(\.\d{1,2}((a|b|rc)\d{1,2})?)?t?", wanted=_("a Python version")),
     ),
     Fact("nvidia_driver", _("NVIDIA driver"), "580.95.05", _VERSION),
     Fact("cuda_driver_api", _("CUDA of the driver"), "13.0", _VERSION),
@@ -75,7 +75,7 @@ _OF_GPU = (
     Fact("vendor", _("maker"), "amd", _Kind(values=tuple(vendor.value for vendor in Vendor))),
     Fact("name", _("name"), "Radeon RX 7900 XTX"),
     Fact("vram_gb", _("memory in GB"), "24", _SIZE),
-    Fact("gfx", _("target of ROCm"), "gfx1100", _Kind(pattern="gfx[0-9a-f]{3,5}", wanted=_("a target of ROCm"))),
+    Fact("gfx", _("ROCm target"), "gfx1100", _Kind(pattern="gfx[0-9a-f]{3,5}", wanted=_("a ROCm target"))),
     Fact(
         "compute_capability",
         _("compute capability"),
@@ -113,13 +113,13 @@ def check_fact(name: str, value: str) -> None:
     if fact is None:
         raise BadInput(
             _("There is no fact called “{name}”.", name=name),
-            hint=_("Facts are {names}.", names=", ".join((*(fact.name for fact in _MACHINE), "gpus[0].name"))),
+            hint=_("The facts are {names}.", names=", ".join((*(fact.name for fact in _MACHINE), "gpus[0].name"))),
         )
     kind = fact.kind
     if value and not (value in kind.values if kind.values else re.fullmatch(kind.pattern, value, re.DOTALL)):
         wanted = _("one of {values}", values=", ".join(kind.values)) if kind.values else kind.wanted
         raise BadInput(
-            _("“{value}” does not fit {name}, which is {wanted}.", value=value, name=name, wanted=wanted),
+            _("“{value}” does not fit {name}, which should be {wanted}.", value=value, name=name, wanted=wanted),
             hint=_("Example: {value}", value=fact.example),
         )
 
@@ -144,8 +144,8 @@ def overridden(detection: Detection, overrides: Mapping[str, str]) -> Detection:
             facts["gpus"] = [*gpus[:index], known | ({gpu[2]: text} if text else {}), *gpus[index + 1 :]]
         elif gpu:
             raise BadInput(
-                _("“{name}” names a GPU that this machine has not.", name=name),
-                hint=_("The first GPU is gpus[0]; a new one comes behind the last."),
+                _("“{name}” names a GPU that this machine does not have.", name=name),
+                hint=_("The first GPU is gpus[0]; a new one takes the number after the last."),
             )
         elif key and group in {"env", "packages"}:
             facts[group] = {**facts.get(group, {}), key: text}

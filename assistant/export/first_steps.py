@@ -40,7 +40,7 @@ def first_notebook(environment: Environment, plan: Plan) -> dict[str, Any]:
         kernel=environment.launcher_name or plan.backend.title,
     )
     device = say(
-        "A *tensor* is a table of numbers. It lies on a device, and what you compute with it is computed there."
+        "A *tensor* is a table of numbers. It lives on a device, and what you compute with it is computed there."
     )
     picture = say("One short formula, applied to 240,000 points at once: a Julia set.")
     learning = say(
@@ -48,8 +48,8 @@ def first_notebook(environment: Environment, plan: Plan) -> dict[str, Any]:
     )
     speed = say("How long does one training step of a larger network take?")
     onwards = say(
-        "**Go on:** `%pip install NAME` in a cell adds a package to this environment and to no other. The "
-        "[tutorials of PyTorch](https://docs.pytorch.org/tutorials/beginner/basics/intro.html) build on these steps."
+        "**Next:** `%pip install NAME` in a cell adds a package to this environment and to no other. "
+        "[PyTorch's tutorials](https://docs.pytorch.org/tutorials/beginner/basics/intro.html) build on these steps."
     )
     kind, module = _KINDS.get(plan.backend, ("", ""))
     cells = [

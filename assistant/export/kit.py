@@ -180,17 +180,17 @@ def _about_lock(kit: Kit) -> Message:
     if is_locked(kit.setup):
         return _(
             "`requirements.txt` is a lock: {count} packages, each with its version and the hash of its file, "
-            "so that all PCs get the same.",
+            "so that all these PCs get the same.",
             count=count,
         )
     if count:
         return _(
             "`requirements.txt` names {count} packages with their versions. "
-            "It is no full lock: not every index gives the hashes of its files.",
+            "It is not a full lock: not every index gives the hashes of its files.",
             count=count,
         )
     text = _(
-        "`requirements.txt` is no lock: torch is pinned, "
+        "`requirements.txt` is not a lock: torch is pinned; "
         "the versions of the other packages are chosen when the script runs."
     )
     return sentences((text, kit.unlocked))
@@ -235,7 +235,7 @@ def _which(kits: Sequence[Kit], without: Sequence[Without]) -> Markup:
         for kit in kits
         for pc in kit.pcs
     ]
-    named = (say("PC"), say("What it gets"), say("Setup package"), say("Start it there with"))
+    named = (say("PC"), say("What it gets"), say("Setup package"), say("Start it with"))
     head = tag("thead", tag("tr", *(tag("th", title, scope="col") for title in named)))
     parts = [
         tag("h1", say("Which PC gets which package")),

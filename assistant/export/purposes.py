@@ -17,10 +17,10 @@ class Purpose:
 
 
 PURPOSES = {
-    "": Purpose(_("Everything"), _("all that suits this setup")),
+    "": Purpose(_("Everything"), _("all the files that suit this setup")),
     "colleague": Purpose(
         _("A colleague"),
-        _("to make the same on such a machine"),
+        _("to make the same environment on a similar machine"),
         ("assistant.toml", "pylock.toml", "requirements.txt", "constraints.txt", "report.md"),
     ),
     "project": Purpose(
@@ -47,5 +47,5 @@ PURPOSES = {
         _("Docker, devcontainer, GitHub"),
         ("Dockerfile", ".devcontainer/devcontainer.json", ".github/workflows/torch.yml"),
     ),
-    "report": Purpose(_("A bug report"), _("one text, private things removed"), ("report.md",)),
+    "report": Purpose(_("A bug report"), _("one text, without private information"), ("report.md",)),
 }

@@ -52,7 +52,7 @@ def verified(setup: Setup) -> tuple[Environment, Report]:
     """Return the environment and its verification; raise `Unsuited` for a plan that is not installed."""
     if setup.environment is None or setup.report is None:
         raise Unsuited(
-            _("This format describes an environment that was installed and verified; here is only a plan."),
+            _("This format describes an environment that was installed and verified; so far there is only a plan."),
             hint=_("Install with `assistant setup`, then export, or choose another format."),
         )
     return setup.environment, setup.report

@@ -85,7 +85,10 @@ def _installed_twice(site: Site, coming: Mapping[str, str]) -> Iterator[Finding]
                 evidence=tuple(f"{name}=={version}" for version in several),
                 remedies=(
                     Remedy(
-                        text=_("Remove {name} until pip no longer finds it, then install it once.", name=name),
+                        text=_(
+                            "Uninstall {name} again and again until pip no longer finds it, then install it once.",
+                            name=name,
+                        ),
                         commands=(f"{site.python} -m pip uninstall -y {name}",),
                     ),
                 ),

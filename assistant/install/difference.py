@@ -1,4 +1,4 @@
-"""What a change of packages would do to an environment that stands, worked out before anything is touched."""
+"""What a change of packages would do to an existing environment, worked out before anything is touched."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from assistant.model.finding import Finding
 from assistant.model.plan import Backend, Plan, of_torch_family
 from assistant.model.record import Record, replace
 
-ROUNDS = 6  # chosen: each brings what the last one's changes broke; real environments need one or two
+ROUNDS = 6  # chosen: each mends what the one before broke; real environments need one or two
 
 
 class Wanted(Record, frozen=True):
@@ -60,9 +60,9 @@ class Difference(Record, frozen=True):
 
 
 def work_out(site: Site, wanted: Wanted, tools: Tools) -> Difference:
-    """Work out a change of an environment with as few moves as can be, and change nothing.
+    """Work out a change of an environment with as few moves as possible, and change nothing.
 
-    What else is broken there is mended as well where that can be, first by moving what is required, then by updating
+    What else is broken there is mended as well where possible, first by moving what is required, then by updating
     what requires it; else it stays as it is. Raises `BadInput` for an environment, or a package, that is not to be
     changed this way, and `WorkFailed` where no packages fit.
     """
@@ -75,7 +75,7 @@ def work_out(site: Site, wanted: Wanted, tools: Tools) -> Difference:
             failure = failure or error
             if isinstance(error, Unsolved) and error.unreachable:
                 break
-    raise failure or WorkFailed(_("No set of packages fits."))
+    raise failure or WorkFailed(_("No combination of packages fits."))
 
 
 Mend = Callable[[Site, Broken, bool], str]  # returns a requirement that would mend it, "" for none
@@ -119,7 +119,7 @@ def _worked_out(site: Site, wanted: Wanted, tools: Tools, mend: Mend) -> Differe
         if not (new := [line for line in more if line and line not in lines]):
             return _difference(site, plan, resolution, gone, again, tools)
         lines |= dict.fromkeys(new)
-    raise Unsolved(_("No set of packages fits."), hint=_("Set up a new environment instead."))
+    raise Unsolved(_("No combination of packages fits."), hint=_("Set up a new environment instead."))
 
 
 def _names(name: str, line: str) -> bool:
@@ -127,7 +127,7 @@ def _names(name: str, line: str) -> bool:
 
 
 def plan_for(site: Site, requirements: tuple[str, ...], index_url: str | None) -> Plan:
-    """Put requirements into the form that is resolved; what else a plan holds says nothing here."""
+    """Put requirements into the form that is resolved; the plan's other fields mean nothing here."""
     return Plan(
         backend=Backend.CPU, variant="", torch="", python=site.minor, index_url=index_url, requirements=requirements
     )
@@ -140,7 +140,7 @@ def _resolved(plan: Plan, installer: Installer, keep: Mapping[str, str], tools: 
 
 
 def _displaced(site: Site, coming: Mapping[str, str], wished: set[str]) -> Iterator[str]:
-    """Name what of torch's family would become another build though nobody wants that."""
+    """Name the packages of torch's family that would change their build unasked."""
     for name, version in site.versions.items():
         if of_torch_family(name) and name not in wished and coming.get(name, version) != version:
             yield name
@@ -183,7 +183,7 @@ def _difference(
 
 
 def _refuse_conda(moving: Iterable[Distribution], site: Site) -> None:
-    """Raise `BadInput` where conda installed what would move: it would not know, and undo it some day."""
+    """Raise `BadInput` where conda installed what would move: conda would not know of it, and undo it some day."""
     if owned := [one.name for one in moving if one.installer == "conda"]:
         raise BadInput(
             _("conda installed {names}, so conda has to change them.", names=", ".join(owned)),

@@ -49,7 +49,7 @@ def resolve_for(plan: Plan, machine: Machine, tools: Tools) -> Resolution:
     except Unsolved as error:
         if not error.unreachable:
             raise
-        index = plan.index_url or _("the index of pip")
+        index = plan.index_url or _("pip's index")
         raise WorkFailed(_("{index} could not be reached.", index=index), hint=error.hint) from error
 
 

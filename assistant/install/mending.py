@@ -1,4 +1,4 @@
-"""Changes packages of an environment that stands, in one transaction, and keeps what it takes to undo that."""
+"""Changes packages of an existing environment in one transaction, and keeps what it takes to undo that."""
 
 from __future__ import annotations
 
@@ -36,7 +36,8 @@ def carry_out(
     target, packages = Path(site.prefix), difference.packages
     if site.versions != difference.site.versions:
         raise WorkFailed(
-            _("{path} has changed since the difference was shown.", path=target), hint=_("Look at it again.")
+            _("{path} has changed since you were shown what would change.", path=target),
+            hint=_("Look again at what would change."),
         )
     plan = plan_for(site, (), difference.index_url)
     installer = tools.installer(plan, site)
@@ -67,7 +68,7 @@ def carry_out(
 
 
 def _guard(target: Path, after: Mapping[str, str], work: Transaction) -> None:
-    """Let what guards an environment of ours name the new versions."""
+    """Write the new versions into the files that guard an environment of ours."""
     if guards(target)[0].is_file():
         protect(target, after, work.layout.staged)
     if marker := read_marker(target):
@@ -81,7 +82,7 @@ def _is(folder: Path, name: str) -> bool:
 
 
 def _of_others(site: Site, leaving: Iterable[str]) -> set[str]:
-    """List the files of the packages that stay: one that a package which goes lists as well is theirs, too."""
+    """List the files of the packages that stay; a file that a leaving package lists as well is theirs, too."""
     staying = {canonicalize_name(one.name) for one in site.own} - set(leaving)
     found: set[str] = set()
     for name in staying:

@@ -49,6 +49,6 @@ def pip_for(environment: Path, plan: Plan, installer: Installer, lock: Lock) -> 
         package = next(one for one in resolve(bare, installer).packages if one.name == PIP)
         return package, fetch([package], installer)[PIP]
     except WorkFailed as error:
-        text = _("This environment has no pip: its Python brings none, and none can be had. {reason}")
+        text = _("This environment has no pip: its Python brings none, and none could be fetched. {reason}")
         installer.log(text.format(reason=error.message))
         return None

@@ -89,8 +89,8 @@ def check_folder(text: str) -> str:
     folder = Path(text).expanduser() if text else None
     if folder and not folder.is_absolute():
         raise BadInput(
-            _("“{path}” is not the whole path of a folder on this system.", path=text[:80]),
-            hint=_("Write it from the top, as in {example}.", example=Path.home() / "pytorch"),
+            _("“{path}” is not the full path of a folder on this system.", path=text[:80]),
+            hint=_("Write the full path, such as {example}.", example=Path.home() / "pytorch"),
         )
     return str(folder or "")
 

@@ -114,15 +114,17 @@ def undo(target: Path, host: Host, cancel: CancelToken) -> Undoable:
     noted = undoable(target)
     if noted is None:
         raise BadInput(
-            _("There is no change of {path} that could be undone.", path=target),
-            hint=_("The old files are kept from one change to the next, unless they were deleted meanwhile."),
+            _("There is no change to {path} that could be undone.", path=target),
+            hint=_("The old files of a change are kept until the next one, unless they are deleted before."),
         )
     files = from_json(read_plain(_manifest(target)), _Files, str(_manifest(target)))
     old = _folder(noted) / "old"
     if reason := _obstacle(files, target, old):
         raise WorkFailed(
-            _("The change of {path} can no longer be undone: {reason}.", path=target, reason=reason),
-            hint=_("Nothing was changed. Check the environment; what is wrong with it now can be mended anew."),
+            _("The change to {path} can no longer be undone: {reason}.", path=target, reason=reason),
+            hint=_(
+                "Nothing was changed. Check the environment; if something is wrong with it now, it can be mended again."
+            ),
         )
     now = noted.packages | {move.name: move.after for move in noted.moves}
     if look_at(python_of(target), host).versions != {name: version for name, version in now.items() if version}:
@@ -144,7 +146,7 @@ def undo(target: Path, host: Host, cancel: CancelToken) -> Undoable:
 def _other_packages(target: Path) -> WorkFailed:
     return WorkFailed(
         _("{path} would not hold the same packages as before.", path=target),
-        hint=_("Packages were installed or removed since then. Nothing was changed."),
+        hint=_("Packages have been installed or removed since then. Nothing was changed."),
     )
 
 
@@ -164,17 +166,17 @@ def _obstacle(files: _Files, target: Path, old: Path) -> Text:
     """Return why the files are no longer those that were noted; "" where they are."""
     names = (*files.came, *files.kept)
     if not all(map(is_below, names)):
-        return _("the record of it is damaged")
+        return _("its record is damaged")
     if identities(old) != files.kept:
-        return _("the files that are kept for it were changed")
+        return _("the files that were kept for it have changed")
     changed = [name for name, identity in files.came.items() if not _same(target / name, identity)]
     if changed:
-        return _("{name} was changed since", name=changed[0])
+        return _("{name} has changed since then", name=changed[0])
     return ""
 
 
 def _same(path: Path, identity: Identity) -> bool:
-    """Return whether a file is the one that came; compiled modules are nobody's work."""
+    """Return whether a file is the one that came; compiled modules do not count: nobody edits them."""
     if path.parent.name == CACHE:
         return True
     try:

@@ -58,7 +58,7 @@ def _fitted(plan: Plan, looks: Looks, inputs: PlanInputs) -> Plan:
 
 def _left_out(need: Requirement, build: str, look: Lookup) -> Message:
     if look.reason:
-        text = _("{package} is left out: {source} cannot be asked for it ({reason}).")
+        text = _("{package} is left out: {source} could not be asked for it ({reason}).")
         return text.format(package=need, source=look.source, reason=look.reason)
     text = _("{package} is left out: none of your package sources has it for the {build} build of torch.")
     return text.format(package=need, build=build)

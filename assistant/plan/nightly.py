@@ -26,7 +26,7 @@ def with_nightly(planning: Planning, request: Request, catalog: Catalog) -> Plan
     if plan is None:
         return planning
     if why := _why_no_nightly(plan, catalog):
-        help_ = _("Take the release: it serves this machine.")
+        help_ = _("Use the release: it works on this machine.")
         return replace(
             planning,
             rejected=(reject(plan.backend, "no-nightly", why, help_, NIGHTLY + plan.variant), *planning.rejected),
@@ -53,7 +53,7 @@ def with_nightly(planning: Planning, request: Request, catalog: Catalog) -> Plan
 
 def _without(family: tuple[str, ...]) -> tuple[Message, ...]:
     """Warn that torch's companions stay out: each is built for the torch of its own night."""
-    text = _("Without {packages}: their nightly builds fit the torch of the same night only.")
+    text = _("Without {packages}: their nightly builds fit only the torch of the same night.")
     return (text.format(packages=", ".join(family)),) if family else ()
 
 

@@ -99,7 +99,7 @@ def read_pins(pins: tuple[str, ...], catalog: Catalog) -> Pins:
     raise NothingFits(
         _("No release of torch satisfies {pins}.", pins=found.text),
         hint=_(
-            "The newest that this catalogue knows is {version}; for what comes after it, ask for nightly builds.",
+            "The newest release in this catalogue is {version}; for anything newer, choose nightly builds.",
             version=catalog.newest_torch,
             option="--nightly",
         ),

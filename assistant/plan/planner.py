@@ -88,7 +88,7 @@ def _reject_asked(rejected: list[Rejection], context: Context) -> Iterator[Rejec
         why = _("DirectML needs Windows or WSL, and a GPU with DirectX 12.")
     else:
         why = _("No GPU on this machine works with {backend}.", backend=asked.title)
-    yield reject(asked, "backend-not-here", why, _("Name no backend, to get the best one for this machine."))
+    yield reject(asked, "backend-not-here", why, _("Leave the backend open to get the best one for this machine."))
 
 
 def _plan(candidate: Candidate, context: Context, rejected: Iterable[Rejection]) -> Plan:

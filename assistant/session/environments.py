@@ -72,7 +72,7 @@ def _as_checked(now: Known, before: Known | None) -> Known:
 def looked(state: State, tools: Tools) -> Surveyed:
     """Look into the environment that the user chose, and let it compute where it has torch."""
     machine, before = machine_here(state, tools.host), state.survey or Survey()
-    tools.sink(Progress(step=Step.VERIFY, text=_("Asking {path} what it holds", path=state.picked)))
+    tools.sink(Progress(step=Step.VERIFY, text=_("Reading what {path} holds", path=state.picked)))
     known, site = looked_into(state.picked, tools.host, machine, before.of(state.picked))
     if site and known.torch and not known.own:
         known = _verified(known, site, tools)

@@ -1,4 +1,4 @@
-"""How a setup's state changes with the tasks about environments that stand, none of which is a step of the setup."""
+"""How a setup's state changes with tasks about existing environments, which are not steps of the setup."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def finished(state: State, end: Finished, result: Surveyed) -> State:
 
 
 def failed(state: State, failure: JobFailed) -> State:
-    """Keep why a task failed; what was known before still is."""
+    """Keep why a task failed, and what was known before."""
     status = StepStatus(phase=Phase.FAILED, message=failure.message, hint=failure.hint, exit_code=failure.exit_code)
     return replace(state, running=None, stopping=False, question="", errand=status)
 

@@ -32,7 +32,7 @@ from assistant.plan import make_plans
 from assistant.session.doctor import findings_of
 from assistant.session.survey import Known
 
-_OF_THE_SHELL = {"foreign-pip", "pythonpath-leak"}  # they say nothing of an environment, but of who asks
+_OF_THE_SHELL = {"foreign-pip", "pythonpath-leak"}  # these are about the shell that asks, not about the environment
 
 
 def known_of(spot: Spot, site: Site, host: Host, machine: Machine, kernels: Iterable[str] = ()) -> Known:

@@ -95,12 +95,12 @@ def _kits(pcs: Iterable[Pc], tools: Tools | None, report: Callable[[Message], ob
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         for kit in pool.map(lambda kind: _kit(kind[0], kind[1], kind[2], tools), kinds.values()):
             kits.append(kit)
-            report(_("Packages ready: {done} of {total}", done=len(kits), total=len(kinds)))
+            report(_("Setup packages ready: {done} of {total}", done=len(kits), total=len(kinds)))
     return _named(kits)
 
 
 def _kind(machine: Machine, plan: Plan) -> tuple[object, ...]:
-    """Return what two PCs have in common that get the same package."""
+    """Return what PCs that get the same package have in common."""
     # A lock for glibc 2.28 also fits 2.39, but not the other way round.
     release = machine.os_version if machine.os == "macos" else machine.glibc
     system = (machine.os, bool(machine.wsl), machine.arch, machine.libc, release)
@@ -112,7 +112,7 @@ def _kit(machine: Machine, plan: Plan, labels: list[Text], tools: Tools | None) 
     """Make the package of one kind of PC, with a lock if its packages can be resolved."""
     plan = replace(plan, index_url=tools.sources.index_url or plan.index_url) if tools else plan
     setup = Setup(machine=machine, plan=plan)
-    unlocked: Text = _("Nothing could be resolved where this package was written.")
+    unlocked: Text = _("The packages could not be resolved where this setup package was made.")
     if tools:
         try:
             setup, unlocked = _locked(machine, plan, resolve_for(plan, machine, tools)), ""

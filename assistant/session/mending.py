@@ -51,13 +51,13 @@ def compared(state: State, tools: Tools) -> Surveyed:
         )
     if site is None or not mendable(environment):
         raise BadInput(
-            _("There is nothing in {path} that changing its packages would mend.", path=environment.path),
+            _("Nothing that is wrong with {path} can be mended by changing its packages.", path=environment.path),
             hint=_("Check it to see what is wrong, or set up a new environment."),
         )
     difference = work_out(site, wanted_for(site, environment.findings, machine), tools)
     if not difference.moves:
         raise BadInput(
-            _("No change of packages was found that mends {path}.", path=environment.path),
+            _("No change of packages that would mend {path} was found.", path=environment.path),
             hint=_("Set up a new environment instead."),
         )
     remains = judged_after(difference, tools.host, machine)
@@ -69,7 +69,7 @@ def compared(state: State, tools: Tools) -> Surveyed:
 
 
 def repaired(state: State, tools: Tools) -> Surveyed:
-    """Carry out the change that was shown; it counts only once all is there, imports, and what it mends is gone."""
+    """Carry out the change that was shown; it counts only once all packages import and what it mends is gone."""
     repair, machine = known(state.repair), machine_here(state, tools.host)
     before, notes = state.survey or Survey(), list[Finding]()
 

@@ -13,9 +13,9 @@ from assistant.model.errors import BadInput, WorkFailed
 from assistant.parsers.decode import text_pieces
 from assistant.session.state import Pasted
 
-WHOLE = 100_000  # characters kept with the setup; chosen: so much a page shows whole without a pause
+WHOLE = 100_000  # characters kept with the setup; chosen: a page shows that many at once without a pause
 SHOWN = WHOLE // 5  # characters kept of both ends of a longer one, as `wizard/static/logbox.js` shows them
-KEPT = 3  # files of long logs: other windows may show some
+KEPT = 3  # files of long logs that are kept: other windows may still show one
 LIMIT = 2**30  # bytes; chosen: twice what the page sends
 
 
@@ -34,7 +34,7 @@ def taken(data: bytes, name: str = "", folder: Path | None = None) -> Pasted:
     except OSError as error:
         raise WorkFailed(
             _("This log could not be kept in {folder}: {reason}.", folder=folder, reason=error.strerror or error),
-            hint=_("Make room on the disk, or give only the end of the log."),
+            hint=_("Free some space on the disk, or give only the end of the log."),
         ) from error
     with suppress(OSError):
         for old in sorted(folder.glob("*.log"), key=lambda file: file.stat().st_mtime)[:-KEPT]:
@@ -53,8 +53,8 @@ def whole(pasted: Pasted) -> str | bytes:
         if path.stem == _digest(content):
             return content
     raise BadInput(
-        _("This log is no longer there in full; only its beginning and its end were kept."),
-        hint=_("Give it once more: paste it, or choose its file."),
+        _("The whole log is gone; only its beginning and its end were kept."),
+        hint=_("Give it again: paste it, or choose its file."),
     )
 
 

@@ -37,9 +37,9 @@ class Known(Record, frozen=True):
     """One environment: where and what it is, what it holds, what is wrong with it.
 
     `kind` and `of` tell what keeps it: "venv" or "conda", a "project" of uv or pixi, a Jupyter "kernel", an
-    "application". `made` is set for one of the assistant's making, `own` for the one that the assistant runs in.
+    "application". `made` is set if the assistant made it, `own` if the assistant runs in it.
     `checked` is when its Python was asked, "" where only files were read; `size` in bytes, None until then; `device` is
-    that on which torch was seen to compute.
+    the one on which torch was seen to compute.
     """
 
     path: str
@@ -78,7 +78,7 @@ class Known(Record, frozen=True):
             "kernel": _("Jupyter kernel"),
             "venv": _("virtual environment"),
             "conda": _("conda environment"),
-            "project": _("project of {tool}", tool=self.of),
+            "project": _("{tool} project", tool=self.of),
             "application": Message("{tool}").format(tool=self.of),
         }
         return kinds[self.kind]
@@ -130,7 +130,7 @@ class Survey(Record, frozen=True):
         return replace(self, environments=tuple(known if one.path == known.path else one for one in self.environments))
 
     def without(self, path: str) -> Survey:
-        """Leave out an environment that is no more."""
+        """Leave out an environment that no longer exists."""
         return replace(self, environments=tuple(one for one in self.environments if one.path != path))
 
 
@@ -156,7 +156,7 @@ def move_words(move: Move) -> Text:
 
 
 def megabytes(size: int) -> float:
-    """Return bytes in MB for people: what is there at all is no 0.0."""
+    """Return bytes in MB for people; any amount above nothing is at least 0.1."""
     return max(size / 1e6, 0.1) if size else 0.0
 
 

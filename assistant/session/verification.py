@@ -38,7 +38,7 @@ def proved(prepared: Prepared, made: Environment, lock: Lock, tools: Tools, *, k
                 device=report.device,
                 checks=names,
             ),
-            hint=_("Choose another plan, or keep the installation all the same.", option="--keep"),
+            hint=_("Choose another plan, or keep the installation anyway.", option="--keep"),
         )
     return report
 

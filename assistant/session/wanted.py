@@ -44,7 +44,7 @@ def wanted_for(site: Site, findings: Iterable[Finding], machine: Machine) -> Wan
 
 
 def _one_runtime(site: Site, finding: Finding, machine: Machine) -> Wanted:
-    """Keep the flavour of ONNX Runtime that a plan for this machine takes, else the plain one; it comes again."""
+    """Keep the flavour of ONNX Runtime that a plan for this machine takes, else the plain one, and install it again."""
     flavours = [canonicalize_name(str(line).partition("==")[0]) for line in finding.evidence]
     plan = _best_plan(site, machine)
     planned = {canonicalize_name(Requirement(line).name) for line in plan.requirements} if plan else set()
@@ -54,7 +54,7 @@ def _one_runtime(site: Site, finding: Finding, machine: Machine) -> Wanted:
 
 
 def _one_version(site: Site, finding: Finding, _machine: Machine) -> Wanted:
-    """Install the version again of which most files are in place, and so remove those of the others."""
+    """Install again the version that has most of its files in place; that removes the files of the others."""
     name = str(finding.evidence[0]).partition("==")[0]
     return Wanted(requires=(f"{name}=={version_in_place(site, name)}",), again=(name,))
 
@@ -105,7 +105,7 @@ def _what_is_required(_site: Site, _finding: Finding, _machine: Machine) -> Want
 
 
 Way = Callable[[Site, Finding, Machine], Wanted]
-_WAYS: dict[str, Way] = {  # the first come first, where two would move the same package
+_WAYS: dict[str, Way] = {  # in order: where two name the same package, the first counts
     "wrong-backend-build-for-gpu": _for_this_gpu,
     "torch-cpu-build-installed": _for_this_gpu,
     "build-replaced": _original,

@@ -29,7 +29,7 @@ def put_notebook(state: State, foot: Foot) -> None:
         return
     try:
         path, name = write_first_notebook(here(), made, plan), made.launcher_name
-        note = say("{path} is there now; open it and choose the kernel “{name}”.", path=path, name=name)
+        note = say("The notebook {path} is ready; open it and choose the kernel “{name}”.", path=path, name=name)
     except AssistantError as error:
         note = render(sentences((error.message, error.hint)))
     foot.note = html.inline(note)

@@ -38,7 +38,7 @@ def open_gallery(machine: str = "", *, language: str | None = None) -> Gallery:
 
 
 class MachineCards(anywidget.AnyWidget):
-    """A card for each machine that is chosen by a press and given back by another; `chosen` holds keys in that order.
+    """A card for each machine; a press chooses it, the next one drops it. `chosen` holds the keys in order.
 
     `cards` are {"key", "title", "chips", "text", "works"}; only those in `shown` are seen, `nothing` stands for none.
     """
@@ -128,7 +128,7 @@ class Gallery(widgets.VBox):  # type: ignore[misc]  # the library has no types
             self._draw_foot(failed=html.failure(error.message, error.hint))
         else:
             self._packed = in_one_zip(files)
-            self.head.status = say("The package is ready.")
+            self.head.status = say("The download is ready.")
             self._draw_foot()
 
     def _draw(self) -> None:
@@ -227,16 +227,18 @@ def _buttons(chosen: int) -> list[tuple[str, str, bool]]:
     """Return the foot's buttons (name, words, whether it can be pressed) for a number of chosen machines."""
     if chosen <= 1:
         words = [("main", say("Open in the wizard"), bool(chosen))]
-        more = [("look", say("Show it in full"), True), ("package", say("Package for such PCs"), True)]
+        more = [("look", say("Show details"), True), ("package", say("Setup package for such PCs"), True)]
     else:
-        words, more = [("main", say("Package for these PCs"), True)], []
-    return [*words, *more, ("none", say("Choose none"), True)] if chosen else words
+        words, more = [("main", say("Setup packages for these PCs"), True)], []
+    return [*words, *more, ("none", say("Clear selection"), True)] if chosen else words
 
 
 def _note(names: list[str]) -> Text:
     """Say which machines are chosen, or how that is done."""
     if not names:
-        return say("Press a card to choose that machine. Several make one setup package, as for a class.")
+        return say(
+            "Press a card to choose a machine. Choose several to get setup packages for all of them, as for a class."
+        )
     shown, rest = ", ".join(names[:NAMED]), len(names) - NAMED
     return say("{names} and {count} more", names=shown, count=rest) if rest > 0 else shown
 
@@ -266,7 +268,7 @@ def _card(exhibit: Exhibit) -> dict[str, object]:
 
 def _in_full(exhibit: Exhibit) -> Markup:
     """Draw a machine with its facts and its plan."""
-    lead = say("Change a fact to see what that does to the plan.")
+    lead = say("Change a fact to see what it does to the plan.")
     facts = html.section(say("Facts"), html.table(machine_rows(exhibit.machine)))
     plan = html.section(say("What it gets"), _planned(exhibit.planning))
     return html.heading(exhibit.label, lead) + html.cards([facts, plan])
@@ -283,7 +285,7 @@ def _with_fact(exhibit: Exhibit, typed: str) -> Markup:
         return html.failure(error.message, error.hint, Severity.WARNING)
     title = say("{fact} = {value}: set by you.", fact=fact.strip(), value=value.strip())
     facts = html.section(title, html.table(machine_rows(machine)))
-    return html.cards([facts, html.section(say("What it gets then"), _planned(planning))])
+    return html.cards([facts, html.section(say("What it would get"), _planned(planning))])
 
 
 def _planned(planning: Planning) -> Markup:

@@ -1,4 +1,4 @@
-"""What stands around the pages: head and progress, whose machine is looked at, the setup that was saved."""
+"""What surrounds the pages: the head, the progress, and which machine is simulated."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from assistant.wizard.stage import stage
 
 COMMAND = "python -m pip install ipywidgets anywidget"
 # Where Jupyter's server has its front end in an environment of its own, that may lack a widget library. The kernel
-# cannot see it, so the hint is always sent. It comes into sight after some seconds, unless the stepper's style sheet,
+# cannot see it, so the hint is always sent. It comes into sight after some seconds, unless the head's style sheet,
 # which hides it, has arrived by then.
 LATE = """
 .ptsa-late { position: absolute; visibility: hidden; animation: ptsa-late 0s 6s forwards; }
@@ -42,8 +42,8 @@ def instead_of_wizard() -> str:
 
 
 def banner(state: State) -> Markup:
-    """Say what is missing where the server knows widgets but not the stepper's, and that a machine is simulated."""
-    text = say("The steps cannot be drawn: Jupyter's own environment lacks anywidget, or has one that is too old.")
+    """Say what is missing where the server knows widgets but not the head's, and that a machine is simulated."""
+    text = say("The setup cannot be drawn: Jupyter's own environment lacks anywidget, or has one that is too old.")
     then = say("Run this there, restart Jupyter and open this page again:")
     late = tag("div", f"{text} {then} ", tag("code", COMMAND), class_="ptsa-late")
     return html.style(LATE) + late + (simulation(state.machine) if state.machine else "")
@@ -59,7 +59,7 @@ def simulation(machine: str) -> Markup:
         else say("Composed from published output ({date}): {source}")
     )
     source = html.details(
-        say("Where it is known from"), html.lead_line(origin.format(date=recording.date, source=recording.source))
+        say("Where its facts come from"), html.lead_line(origin.format(date=recording.date, source=recording.source))
     )
     here = say("This page runs in your browser. On your own machine, get the project and run: python3 start.py")
     return html.note(Severity.WARNING, text, joined([html.lead_line(here) if IN_BROWSER else "", source]))
@@ -73,7 +73,7 @@ def head_words(title: str) -> dict[str, str]:
         "copied": say("copied"),
         "not_copied": say("could not be copied"),
         "gone": say(
-            "The kernel was restarted or has ended. If the setup does not come back by itself, run its cell again."
+            "The kernel was restarted or has stopped. If the setup does not come back by itself, run its cell again."
         ),
     }
 
@@ -83,7 +83,7 @@ def draw_head(head: Head, state: State) -> None:
     names = {
         Page.SETUP: say("The setup"),
         Page.ENVIRONMENTS: say("My environments"),
-        Page.WRONG: say("Something is wrong?"),
+        Page.WRONG: say("Something wrong?"),
     }
     head.words = head_words(say("Set up PyTorch"))
     head.links = [(page.value, name) for page, name in names.items()]

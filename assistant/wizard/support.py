@@ -129,7 +129,7 @@ def _support_legend() -> Markup:
         "none": say("no build of PyTorch uses this GPU; everything runs on the CPU"),
     }
     items = [(_badge(BADGES[key], word), meaning[key]) for key, word in _words().items()]
-    return _legend(items, say("An empty place means that this system has no such card."))
+    return _legend(items, say("An empty cell means that this system has no such card."))
 
 
 def _workload_legend() -> Markup:

@@ -14,7 +14,7 @@
       file: "set-up-pytorch.ipynb",
       call: "open_wizard()",
       code: "Set up PyTorch: show the notebook's code",
-      starting: "Starting the guided setup…",
+      starting: "Starting the guided setup …",
       unopened: "The notebook could not be opened",
     },
     zh: {
@@ -24,7 +24,7 @@
       file: "set-up-pytorch.ipynb",
       call: 'open_wizard(language="zh_CN")',
       code: "配置 PyTorch：显示笔记本代码",
-      starting: "正在启动配置向导…",
+      starting: "正在启动安装向导……",
       unopened: "无法打开该笔记本",
     },
   };

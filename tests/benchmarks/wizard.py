@@ -143,7 +143,7 @@ def go_through(page: Tab, target: Path) -> dict[str, float]:
     wizard = page.locator(".ptsa-wizard")
     aim_at(wizard, target)
     main_button(wizard, "Install").click()
-    unfold(wizard, "What is being done")
+    unfold(wizard, "The log")
     wizard.locator(".ptsa-log").first.wait_for(timeout=60_000)
     answered = statistics.median(page.evaluate(ANSWER) for _turn in range(5))
     begun = time.perf_counter()
@@ -152,7 +152,7 @@ def go_through(page: Tab, target: Path) -> dict[str, float]:
     cancelled = time.perf_counter() - begun
     main_button(wizard, "Try again").click()
     main_button(wizard, "Open a notebook with it")
-    wizard.get_by_role("button", name="Something is wrong?").click()
+    wizard.get_by_role("button", name="Something wrong?").click()
     wizard.locator(".ptsa-heading").wait_for(timeout=60_000)
     wizard.get_by_role("button", name="The setup").click()
     wizard.get_by_role("button", name="Save the configuration").click()

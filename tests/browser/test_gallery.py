@@ -47,7 +47,7 @@ def test_three_machines_are_chosen_by_keyboard_and_their_package_is_downloaded(g
         press(key)
     names = chosen(gallery)
     assert names == [cards(gallery).nth(place).locator(".ptsa-machine-name").inner_text() for place in (0, 1, -1)]
-    button = gallery.get_by_role("button", name="Package for these PCs")
+    button = gallery.get_by_role("button", name="Setup packages for these PCs")
     expect(button).to_be_in_viewport()
     press("Tab")
     expect(button).to_be_focused()
@@ -98,7 +98,7 @@ def test_a_machine_in_full_takes_the_focus_and_one_fact_changes_its_plan(gallery
     gallery.get_by_label("Search").press("Enter")
     expect(cards(gallery)).to_have_count(1)
     cards(gallery).first.click()
-    gallery.get_by_role("button", name="Show it in full").click()
+    gallery.get_by_role("button", name="Show details").click()
     heading = gallery.locator(".ptsa-heading")
     expect(heading).to_be_focused()
     expect(heading).to_be_in_viewport()
@@ -142,7 +142,7 @@ def test_axe_finds_nothing_in_the_gallery(gallery: Locator) -> None:
         for theme in THEMES:
             wear(page, theme)
             found += [f"{theme}: {line}" for line in violations(page, ".ptsa-wizard")]
-        gallery.get_by_role("button", name="Show it in full").click()
+        gallery.get_by_role("button", name="Show details").click()
         expect(gallery.locator(".ptsa-heading")).to_be_focused()
         found += violations(page, ".ptsa-wizard")
     finally:

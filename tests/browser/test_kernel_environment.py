@@ -53,7 +53,7 @@ def test_the_kernels_own_environment_is_changed_and_gone_on_with(
     wizard = page.locator(".ptsa-wizard")
     unfold(wizard, "Change something")
     wizard.get_by_label("Where").select_option("The environment of this kernel")
-    expect(wizard.get_by_text("The environment in this folder is changed")).to_be_visible(timeout=120_000)
+    expect(wizard.get_by_text("The environment in the chosen folder will be changed")).to_be_visible(timeout=120_000)
     press(wizard, "Install")
     expect(wizard.get_by_text("All checks passed on the device cpu.").first).to_be_visible(timeout=300_000)
     expect(wizard.get_by_text("had already imported torch")).to_be_visible()

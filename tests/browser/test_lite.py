@@ -88,7 +88,7 @@ def test_the_gallery_and_its_wizard_work_without_a_server(visitor: Page, address
     gallery.get_by_label("Search").press("Enter")
     expect(cards).to_have_count(1)
     cards.first.click()
-    gallery.get_by_role("button", name="Package for such PCs").click()
+    gallery.get_by_role("button", name="Setup package for such PCs").click()
     with visitor.expect_download() as waiting:
         gallery.get_by_role("link", name="Download pytorch-packages.zip").click()
     assert "index.html" in zipfile.ZipFile(waiting.value.path()).namelist()

@@ -1,4 +1,4 @@
-"""“Something is wrong?” in a real JupyterLab: logs of any size, what is diagnosed is what is seen, text to copy."""
+"""“Something wrong?” in a real JupyterLab: logs of any size, what is diagnosed is what is seen, text to copy."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def wrong(open_notebook: Callable[[str], Page], notebook: Callable[..., str]) ->
     """Open the page on a recorded machine with a Radeon."""
     source = f"from assistant.wizard import open_wizard\nopen_wizard('{RADEON}')"
     wizard = run_first_cell(open_notebook(notebook("wrong.ipynb", source)))
-    wizard.get_by_role("button", name="Something is wrong?").click()
+    wizard.get_by_role("button", name="Something wrong?").click()
     expect(box_of(wizard)).to_be_visible()
     return wizard
 
@@ -84,7 +84,7 @@ def test_what_is_seen_is_what_is_diagnosed(wrong: Locator) -> None:
     main_button(wrong, "Find the cause").click()
     expect(wrong.get_by_role("heading", name="which only Windows and WSL have")).to_be_visible()
     main_button(wrong, "Mend it")
-    wrong.get_by_role("button", name=re.compile("Other ways")).click()
+    wrong.get_by_role("button", name=re.compile("Other fixes")).click()
     expect(wrong.get_by_text("python -m pip uninstall -y torch-directml")).to_be_visible()
     box_of(wrong).fill(OTHER)
     expect(wrong.get_by_role("heading", name="which only Windows and WSL have")).to_have_count(0)
@@ -102,7 +102,7 @@ def test_a_file_is_dropped_anywhere_on_the_page(wrong: Locator) -> None:
     expect(wrong.get_by_text("error.log")).to_be_visible()
     expect(box_of(wrong)).to_have_value(f"first\n{ERROR}\n")
     main_button(wrong, "Find the cause").click()
-    expect(wrong.get_by_text("Seen in line 2.")).to_be_visible()
+    expect(wrong.get_by_text("Found in line 2.")).to_be_visible()
 
 
 def test_a_command_and_a_report_are_copied(wrong: Locator) -> None:
@@ -117,7 +117,7 @@ def test_a_command_and_a_report_are_copied(wrong: Locator) -> None:
     line.get_by_role("button", name="Copy").click()
     expect(line.get_by_role("button", name="copied")).to_be_visible()
     assert page.evaluate("navigator.clipboard.readText()") == 'export COMMANDLINE_ARGS="--medvram"'
-    wrong.get_by_role("button", name="Copy for an issue").click()
+    wrong.get_by_role("button", name="Copy the report").click()
     expect(wrong.get_by_role("button", name="copied").first).to_be_visible()
     page.wait_for_function("navigator.clipboard.readText().then((text) => text.startsWith('Causes found: directml'))")
 
@@ -126,7 +126,7 @@ def test_the_text_is_still_there_after_another_page_and_another_language(wrong: 
     """What was typed and not sent yet is lost by neither."""
     box_of(wrong).fill(ERROR)
     wrong.get_by_role("button", name="The setup").click()
-    wrong.get_by_role("button", name="Something is wrong?").click()
+    wrong.get_by_role("button", name="Something wrong?").click()
     expect(box_of(wrong)).to_have_value(ERROR)
     wrong.locator("select").first.select_option("简体中文")
     expect(wrong).to_have_attribute("lang", "zh-CN")
@@ -143,7 +143,7 @@ def test_after_a_restart_of_the_kernel_the_box_holds_what_is_diagnosed(
     page = open_notebook(notebook("again.ipynb", source))
     wizard = run_first_cell(page)
     expect(wizard.get_by_role("button", name="Install", exact=True)).to_be_enabled(timeout=120_000)
-    wizard.get_by_role("button", name="Something is wrong?").click()
+    wizard.get_by_role("button", name="Something wrong?").click()
     wizard.locator("input[type=file]").first.set_input_files(long_log)
     expect(wizard.get_by_text(AMOUNT)).to_be_visible()
     main_button(wizard, "Find the cause").click()
@@ -158,7 +158,7 @@ def test_after_a_restart_of_the_kernel_the_box_holds_what_is_diagnosed(
     page.keyboard.press("Control+Enter")
     expect(wizard.get_by_role("alert")).to_be_hidden(timeout=60_000)
     wizard.get_by_role("button", name="Continue from there").click(timeout=120_000)
-    wizard.get_by_role("button", name="Something is wrong?").click()
+    wizard.get_by_role("button", name="Something wrong?").click()
     expect(wizard.get_by_text(AMOUNT)).to_be_visible()
     assert "libd3d12.so" in box_of(wizard).input_value()
     box_of(wizard).evaluate("area => area.scrollTop = area.scrollHeight")
@@ -190,7 +190,7 @@ def test_axe_finds_nothing_in_an_answer(wrong: Locator) -> None:
     box_of(wrong).fill(f"webui-forge\nLaunching Web UI with arguments: --directml --medvram\n{ERROR}")
     main_button(wrong, "Find the cause").click()
     expect(wrong.locator(".ptsa-answer-title")).to_be_visible()
-    wrong.get_by_role("button", name=re.compile("Other ways")).click()
+    wrong.get_by_role("button", name=re.compile("Other fixes")).click()
     for fold in wrong.locator("summary").all():
         fold.click()
     found = []

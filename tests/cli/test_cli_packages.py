@@ -38,7 +38,7 @@ def test_machines_by_name_and_by_file_get_a_package_each(run: Run, tmp_path: Pat
     for _again in range(2):
         done = run("export", *machines, "--offline", "--to", folder)
         assert done.returncode == 0, done.stderr
-        assert "Packages ready: 2 of 2" in done.stderr
+        assert "Setup packages ready: 2 of 2" in done.stderr
     assert done.stdout.strip() == f"{folder / 'index.html'} shows which PC gets which package."
     page = (folder / "index.html").read_text("utf-8")
     zips = sorted(path.name for path in folder.glob("*.zip"))
@@ -46,7 +46,7 @@ def test_machines_by_name_and_by_file_get_a_package_each(run: Run, tmp_path: Pat
     assert all(page.count(name) >= 2 for name in zips)
     assert "room 12" in page
     assert "musl" in page
-    assert "is no lock" in zipfile.ZipFile(folder / zips[0]).read("README.md").decode()
+    assert "is not a lock" in zipfile.ZipFile(folder / zips[0]).read("README.md").decode()
 
 
 def test_what_is_asked_for_goes_into_the_package(run: Run, tmp_path: Path) -> None:

@@ -87,7 +87,7 @@ def test_a_package_holds_one_script_and_says_what_it_is_in_both_languages(name, 
     assert ("install.ps1" in files, "install.sh" in files) == (windows, not windows)
     assert {"requirements.txt", "verify.py", "device.py", "environment.yml", "pyproject.toml"} <= set(files)
     assert MARKER in files["README.md"].splitlines()[0]
-    assert "is no lock" in files["README.md"]
+    assert "is not a lock" in files["README.md"]
     assert "Nobody resolved it." in files["README.md"]
     assert "。 " not in files["README.md"]
 
@@ -130,7 +130,7 @@ def test_versions_without_hashes_are_no_lock():
     assert "numpy==2.1.0" in files["requirements.txt"]
     assert "--hash" not in files["requirements.txt"]
     assert "--require-hashes" not in files["install.sh"]
-    assert "It is no full lock" in files["README.md"]
+    assert "It is not a full lock" in files["README.md"]
 
 
 def test_a_zip_is_the_same_each_time_and_its_script_can_be_run():
@@ -270,5 +270,5 @@ def test_what_cannot_be_resolved_here_says_so(tools):
     files = zipfile.ZipFile(io.BytesIO(packed))
     assert "pylock.toml" not in files.namelist()
     assert "torch==2.13.0" in files.read("requirements.txt").decode()
-    assert "is no lock" in files.read("README.md").decode()
+    assert "is not a lock" in files.read("README.md").decode()
     assert "No set of packages fits this plan" in files.read("README.md").decode()

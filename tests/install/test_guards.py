@@ -357,7 +357,7 @@ def test_a_folder_that_is_typed_into_a_form_is_a_whole_path(text: str, tmp_path:
     """Nobody sees there what a shorter one would start from; the word for the kernel's environment is none, either."""
     if os.name == "nt" and text[1:3] == ":\\":
         return
-    with pytest.raises(BadInput, match="is not the whole path of a folder on this system") as refused:
+    with pytest.raises(BadInput, match="is not the full path of a folder on this system") as refused:
         check_folder(text)
     assert str(Path.home() / "pytorch") in str(refused.value.hint)
     assert check_folder("") == ""

@@ -312,14 +312,14 @@ def test_a_change_that_can_no_longer_be_undone_says_why(broken: Broken, how: str
     site = next(broken.target.glob("lib/*/site-packages"))
     if how == "a file changed":
         (site / "numpy" / "__init__.py").write_text("__version__ = 'mine'\n")
-        why = "numpy/__init__.py was changed since"
+        why = "numpy/__init__.py has changed since then"
     elif how == "another package":
         (site / "late-1.0.dist-info").mkdir()
         (site / "late-1.0.dist-info" / "METADATA").write_text("Metadata-Version: 2.1\nName: late\nVersion: 1.0\n")
         why = "would not hold the same packages as before"
     else:
         next(broken.target.glob(f"{FOLDER}-*/old/**/__init__.py")).write_text("evil = 1\n")
-        why = "the files that are kept for it were changed"
+        why = "the files that were kept for it have changed"
     before = broken.picture()
     broken.session.begin(Task.UNDO)
     assert broken.session.state.errand.phase is Phase.FAILED
@@ -366,7 +366,7 @@ def test_the_command_shows_asks_mends_and_undoes(broken: Broken, loopback_index:
     shown = forked.run("envs", "--mend", path, *source)
     assert shown.returncode == 130
     assert "numpy 2.1.0 → 1.26.4" in shown.stdout
-    assert "mends: Several versions of torch are installed over one another" in shown.stdout
+    assert "would be mended: Several versions of torch are installed over one another" in shown.stdout
     told = json.loads(forked.run("envs", "--mend", path, "--json", *source).stdout)
     assert {move["name"] for move in told["moves"]} >= {"numpy", "torch", "onnxruntime-gpu"}
     assert broken.picture() == before

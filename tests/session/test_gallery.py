@@ -76,12 +76,12 @@ def test_what_is_chosen_decides_what_can_be_done():
     assert buttons(gallery) == []
     assert len(gallery.cards.shown) == len(shipped())
     gallery.cards.chosen = [BLACKWELL]
-    assert buttons(gallery)[:2] == ["Open in the wizard", "Show it in full"]
+    assert buttons(gallery)[:2] == ["Open in the wizard", "Show details"]
     assert not gallery.detail.value
     gallery.press("look")
     assert "RTX 5070 Ti" in gallery.detail.value
     gallery.cards.chosen = [BLACKWELL, "windows11-rtx3060"]
-    assert buttons(gallery) == ["Package for these PCs", "Choose none"]
+    assert buttons(gallery) == ["Setup packages for these PCs", "Clear selection"]
     gallery.text.value = "no such machine"
     assert gallery.cards.shown == []
     assert gallery.cards.chosen == [BLACKWELL, "windows11-rtx3060"]

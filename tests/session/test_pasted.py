@@ -48,7 +48,7 @@ def test_only_the_last_long_logs_are_kept(tmp_path: Path) -> None:
     assert len(list((tmp_path / "pasted").iterdir())) == KEPT
     Path(given[-1].path).write_bytes(b"another log")
     for lost in (given[0], given[-1]):
-        with pytest.raises(BadInput, match="no longer there in full"):
+        with pytest.raises(BadInput, match="The whole log is gone"):
             whole(lost)
     assert whole(given[-2])
 
@@ -83,4 +83,4 @@ def test_after_a_restart_what_is_seen_is_what_is_diagnosed(tmp_path: Path) -> No
     Path(state.pasted.path).unlink()
     again.begin(Task.DIAGNOSE)
     assert again.state.status(Step.DIAGNOSE).phase is Phase.FAILED
-    assert "no longer there in full" in str(again.state.status(Step.DIAGNOSE).message)
+    assert "The whole log is gone" in str(again.state.status(Step.DIAGNOSE).message)

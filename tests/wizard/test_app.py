@@ -141,7 +141,7 @@ def test_a_folder_is_named_from_the_top(wizard: SetupWizard, folder: str) -> Non
     """A path that starts nowhere would become a folder among the notebooks; the kernel is no folder."""
     page = changes_of(wizard)
     page.target.value = folder
-    assert "whole path" in page.fault.value
+    assert "full path" in page.fault.value
     assert wizard.session.state.target == ""
 
 

@@ -136,7 +136,7 @@ def test_the_other_ways_are_folded_and_can_be_pressed_too(environment: Environme
     )
     page = page_of(Session(LiveHost(), InlineRunner(), state=state_of(*ways, environment=environment)))
     assert best(page.session.state) == "cause#2"
-    assert page.fold.title == "Other ways (2)"
+    assert page.fold.title == "Other fixes (2)"
     assert [option["key"] for option in page.others.options] == ["cause#3"]
     assert "sudo usermod" in page.more.value
     page.others._handle_custom_msg({"press": "cause#3"}, [])
@@ -189,7 +189,7 @@ def test_a_log_that_nobody_knows_is_no_all_clear_and_gives_a_report_without_priv
     assert "That does not mean that nothing is wrong." in page.answer.value
     assert "No problem was found" not in page.answer.value
     assert "HIP error: something new" in page.answer.value
-    assert "Copy for an issue" in page.answer.value
+    assert "Copy the report" in page.answer.value
     assert "jane" not in session.state.inquiry
     assert "hf_abcdefghijklmnop" not in session.state.inquiry
 
@@ -223,9 +223,9 @@ def test_an_answer_is_of_the_text_in_the_box_or_there_is_none() -> None:
 def test_without_any_text_it_is_said_what_was_looked_at() -> None:
     """A healthy machine is told what was found well, and no more; one with a fault is told that, with its button."""
     page = page_of(on("linux-debian12-cpu-container"))
-    assert "No problem was found in what was looked at:" in page.answer.value
+    assert "No problem was found in what was checked:" in page.answer.value
     assert "what that environment computes" not in page.answer.value  # there is none yet
-    assert "If a program fails all the same" in page.answer.value
+    assert "If a program still fails" in page.answer.value
     page = page_of(on("linux-arch-rx6700xt-directml"))
     assert "No problem was found" not in page.answer.value
     assert "torch-directml is installed" in page.answer.value
@@ -240,7 +240,7 @@ def test_what_failed_here_is_shown_and_explained_without_any_text() -> None:
     assert "No problem was found" not in page.answer.value
     assert press(page) == "Find the cause"
     assert page.session.state.diagnoses[0].key == "disk-full"
-    assert "Seen in what the step that failed has printed." in page.answer.value
+    assert "Found in the output of the step that failed." in page.answer.value
 
 
 def test_a_cause_is_not_told_twice() -> None:
@@ -253,7 +253,7 @@ def test_the_answer_begins_with_the_users_own_machine_and_program() -> None:
     """The card that is fine, the program and what it was started with; the line is shown by its number."""
     drawn = draw_causes(on("linux-arch-rx6700xt-directml", FORGE).state)
     assert "Your Radeon RX 6700 XT is fine. Stable Diffusion WebUI Forge was started with DirectML" in drawn
-    assert "Seen in line 3." in drawn
+    assert "Found in line 3." in drawn
     assert "Install PyTorch for ROCm, the build that fits this computer." in drawn
     assert "CUDA for NVIDIA" not in drawn
     assert "<del>--directml</del>" in drawn
@@ -272,7 +272,7 @@ def test_without_a_program_no_programs_arguments_are_told() -> None:
 def test_settings_in_a_file_are_written_out() -> None:
     """InvokeAI's YAML is shown as what to write into which file."""
     drawn = draw_causes(on("linux-arch-rx6700xt-directml", f"invokeai starting\n{NO_DIRECTML}").state)
-    assert "Write into invokeai.yaml:" in drawn
+    assert "Put this into invokeai.yaml:" in drawn
     assert 'data-copy="device: auto"' in drawn
 
 

@@ -74,7 +74,7 @@ def test_three_clicks_mend_and_one_takes_it_back(wizard: SetupWizard, loopback_i
     assert "What would change in broken" in shown
     assert "numpy 2.1.0 → 1.26.4" in shown
     assert "onnxruntime-gpu 1.20 is removed" in shown
-    assert "This stays as it is" not in shown
+    assert "What stays as it is" not in shown
     assert wizard.foot.buttons[:2] == [("main", "Change these packages", True), ("other0", "Not now", True)]
     assert broken.picture() == before
     wizard.press("main")
@@ -117,7 +117,7 @@ def test_a_removal_is_asked_for_twice(wizard: SetupWizard) -> None:
     assert [key for key, _words in row(wizard, Path("/other"))["buttons"]] == ["check"]
     press(wizard, "remove", Path("/made"))
     assert wizard.foot.buttons[0] == ("main", "Remove it", True)
-    assert "/made and all that is in it" in str(wizard.foot.note)
+    assert "/made and everything in it" in str(wizard.foot.note)
     wizard.press("other0")
     assert wizard.foot.buttons[0] == ("main", "Set up another", True)
 
@@ -133,7 +133,7 @@ def test_open_hands_a_notebook_on_the_kernel_to_the_page(wizard: SetupWizard, mo
     assert sent[0]["detail"]["notebook"]["metadata"]["kernelspec"]["name"] == "torch-cpu"
     page_of(wizard).rows._handle_custom_msg({"refused": sent[0]["event"], "detail": sent[0]["detail"]}, [])
     (written,) = Path.cwd().glob("*.ipynb")
-    assert f"{written} is there now" in str(page_of(wizard).lead.value)
+    assert f"The notebook {written} is ready" in str(page_of(wizard).lead.value)
 
 
 def test_hostile_texts_stay_text(wizard: SetupWizard) -> None:

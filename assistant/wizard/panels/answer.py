@@ -19,7 +19,7 @@ from assistant.session.state import Outcome, Phase, Place, State
 from assistant.wizard import html
 from assistant.wizard.panels.base import failure
 
-CAUSES = 3  # chosen, as in the terminal: that are shown of one log, likeliest first
+CAUSES = 3  # chosen, as in the terminal: how many causes of one log are shown, likeliest first
 
 
 def draw_causes(state: State) -> Markup:
@@ -28,7 +28,9 @@ def draw_causes(state: State) -> Markup:
     keys = {cause.key for cause in causes}
     wrong = [finding for finding in state.findings if finding.wrong and finding.key not in keys]
     notes = joined(_draw_finding(finding, state) for finding in wrong)
-    also = render(ngettext("Something else on this computer ({count})", "More on this computer ({count})", len(wrong)))
+    also = render(
+        ngettext("Another problem on this computer ({count})", "Other problems on this computer ({count})", len(wrong))
+    )
     outdated = bool(state.edited or state.explained != state.pasted)
     failed = html.NOTHING if causes or outdated else _failures(state)
     parts = [
@@ -54,7 +56,7 @@ def _draw_finding(finding: Finding, state: State) -> Markup:
 def _waits(state: State) -> Markup:
     """Say that what is in the box was not looked at yet."""
     return (
-        html.lead_line(say("Press “Find the cause” to have this text looked at."))
+        html.lead_line(say("Press “Find the cause” to have this text examined."))
         if state.running is None
         else html.NOTHING
     )
@@ -66,9 +68,9 @@ def _draw_answer(cause: Diagnosis, state: State) -> Markup:
     way = first(state)
     seen = html.NOTHING
     if place and state.pasted.text:
-        seen = html.lead_line(say("Seen in line {line}.", line=f"{place.line:,}"))
+        seen = html.lead_line(say("Found in line {line}.", line=f"{place.line:,}"))
     elif place:
-        seen = html.lead_line(say("Seen in what the step that failed has printed."))
+        seen = html.lead_line(say("Found in the output of the step that failed."))
     fix = draw_remedy(named(state)[way], way, state) if way else html.NOTHING
     mark = "error" if cause.sure else "info"
     body = [
@@ -97,9 +99,9 @@ def _draw_place(place: Place) -> Markup:
 def _how_sure(cause: Diagnosis) -> Markup:
     """Fold away how sure the answer is, on what it rests, and who says so."""
     text = (
-        say("Such lines are typical of this cause.")
+        say("Lines like these are typical of this cause.")
         if cause.sure
-        else say("This is a likely cause, but such lines have other causes, too.")
+        else say("This is a likely cause, but lines like these can have other causes, too.")
     )
     evidence = html.code("\n".join(map(render, cause.evidence))) if cause.evidence else html.NOTHING
     sources = [tag("a", source, href=source, target="_blank", rel="noreferrer") for source in cause.sources]
@@ -111,8 +113,8 @@ def _for_an_issue(state: State) -> Markup:
     """Offer the report to copy, and show what it holds."""
     if not state.inquiry:
         return html.NOTHING
-    button = html.copy_button(state.inquiry, say("Copy for an issue"))
-    held = html.details(say("What is copied: a report without private things"), html.code(state.inquiry))
+    button = html.copy_button(state.inquiry, say("Copy the report"))
+    held = html.details(say("What is copied: a report without private information"), html.code(state.inquiry))
     return tag("div", button, held, class_="ptsa-issue")
 
 
@@ -133,12 +135,14 @@ def _more_causes(causes: Iterable[Diagnosis], state: State) -> Markup:
 
 
 def _unknown(state: State) -> Markup:
-    """Say that nobody knows this log, with what comes nearest and a report to hand on."""
+    """Say that no known problem matches this log, with the nearest ones and a report to hand on."""
     text = say("No known problem matches this text. That does not mean that nothing is wrong.")
     nearest = (
         html.paragraph(say("The nearest known problems:")) + html.bullets(state.near) if state.near else html.NOTHING
     )
-    asked = html.paragraph(say("Those who wrote the program can help: copy the report into an issue there."))
+    asked = html.paragraph(
+        say("The program's authors can help: copy the report, and open an issue with it in their project.")
+    )
     return html.note(Severity.INFO, text, joined([nearest, html.bullets(state.near), asked, _for_an_issue(state)]))
 
 
@@ -161,14 +165,14 @@ def _nothing(state: State) -> Markup:
     """Say what was looked at and found well, and no more than that."""
     seen = [
         say("the hardware and the drivers of this computer") if state.detection else "",
-        say("which PyTorch fits it") if state.plan else "",
+        say("which PyTorch fits this computer") if state.plan else "",
         say("the packages of the environment {name}", name=folder_name(state.environment.path))
         if state.environment
         else "",
         say("what that environment computes") if state.environment and state.report else "",
     ]
-    text = say("No problem was found in what was looked at:")
-    hint = html.paragraph(say("If a program fails all the same, paste what it says into the box above."))
+    text = say("No problem was found in what was checked:")
+    hint = html.paragraph(say("If a program still fails, paste its output into the box above."))
     return html.note(Severity.INFO, text, html.bullets(filter(None, seen)) + hint)
 
 
@@ -229,13 +233,13 @@ def _draw_launch(launch: Launch, arguments: tuple[str, ...]) -> Markup:
     rows = []
     if arguments and launch.line:
         before = [tag("del" if word in launch.drop else "span", word) + " " for word in arguments]
-        rows.append((say("Started so far with"), tag("code", *before)))
+        rows.append((say("It was started with"), tag("code", *before)))
     elif launch.drop:
         rows.append((say("Take out"), tag("code", " ".join(launch.drop))))
     if launch.add and not launch.line:
         rows.append((say("Add"), tag("code", " ".join(launch.add))))
     lines = [tag("tr", tag("th", words, scope="row"), tag("td", value)) for words, value in rows]
     table = tag("table", tag("tbody", "", *lines), class_="ptsa-table") if lines else html.NOTHING
-    title = say("Write into {file}:", file=launch.file) if launch.file else say("Start it with:")
+    title = say("Put this into {file}:", file=launch.file) if launch.file else say("Start it with:")
     whole = html.paragraph(title) + html.copyable(launch.line) if launch.line else html.NOTHING
     return tag("div", tag("h5", where), table, whole, class_="ptsa-launch")

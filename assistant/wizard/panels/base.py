@@ -18,7 +18,7 @@ from assistant.session.state import Phase, State
 from assistant.wizard import html
 from assistant.wizard.footer import Footer
 
-PACKAGE = "package"  # the file that makes the same on other PCs, as a link asks for it
+PACKAGE = "package"  # the key by which a link asks for the setup package for other PCs
 
 
 class Part:

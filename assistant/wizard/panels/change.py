@@ -40,14 +40,14 @@ class Changes(Part):
             return
         self.machine = make(widgets.Dropdown, options=machine_options(), description=say("Machine"))
         self.on_value(self.machine, lambda name: Simulate(machine=name))
-        self.fact = make(widgets.Dropdown, description=say("A fact of the machine"))
+        self.fact = make(widgets.Dropdown, description=say("Fact to change"))
         self.fact.observe(lambda _change: self._show_example(), "value")
-        self.fact_value = make(widgets.Text, description=say("Its value"), continuous_update=False)
+        self.fact_value = make(widgets.Text, description=say("New value"), continuous_update=False)
         self.fact_value.observe(lambda change: self._set_fact(change["new"].strip()), "value")
         self.fault = make(Drawing)
         self.facts = make(Chips, pressed=True)
         self.facts.on_msg(self._on_fact)
-        self.choice = make(widgets.Dropdown, description=say("Build"))
+        self.choice = make(widgets.Dropdown, description=say("PyTorch build"))
         self.on_value(self.choice, lambda index: Choose(index=index or 0))
         backends = [(say("Choose for me"), ""), *((backend.title, backend.value) for backend in Backend)]
         self.backend = make(widgets.Dropdown, options=backends, description=say("Backend"))
@@ -155,6 +155,6 @@ class Changes(Part):
         self.fault.value, self.fact_value.value = html.NOTHING, ""
         labels = {fact.name: render(fact.label) for fact in self._known_facts}
         self.facts.options = [
-            {"key": name, "title": f"{labels.get(name, name)}: {value}", "lead": say("take back")}
+            {"key": name, "title": f"{labels.get(name, name)}: {value}", "lead": say("press to undo")}
             for name, value in state.overrides.items()
         ]

@@ -29,11 +29,11 @@ def headline(plan: Plan, machine: Machine) -> str:
 def promise(state: State, plan: Plan) -> Text:
     """Say on what it will compute, how much it downloads and how much of the disk it takes."""
     through = {
-        Backend.CUDA: say("It will compute on the graphics card, through NVIDIA's CUDA."),
-        Backend.ROCM: say("It will compute on the graphics card, through AMD's ROCm."),
-        Backend.XPU: say("It will compute on the graphics processor, through Intel's XPU."),
-        Backend.MPS: say("It will compute on your Mac's graphics processor, through Metal (MPS)."),
-        Backend.DIRECTML: say("It will compute on the graphics card, through DirectML."),
+        Backend.CUDA: say("It will compute on the GPU, through NVIDIA's CUDA."),
+        Backend.ROCM: say("It will compute on the GPU, through AMD's ROCm."),
+        Backend.XPU: say("It will compute on the GPU, through Intel's XPU."),
+        Backend.MPS: say("It will compute on your Mac's GPU, through Metal (MPS)."),
+        Backend.DIRECTML: say("It will compute on the GPU, through DirectML."),
         Backend.CPU: say("It will compute on the processor; large models are slow there."),
     }[plan.backend]
     return sentences([through, *_space(state, plan)])
@@ -89,7 +89,7 @@ def draw_ready_to_install(state: State) -> Markup:
 
 
 def _what_helps(finding: Finding) -> Markup:
-    """Fold the fixes of a finding away: most are for what stands here, and nothing of it is in the way."""
+    """Fold a finding's fixes away: most are for an environment that exists, and a new one needs none of them."""
     return html.details(say("What helps"), html.remedies(finding.remedies))
 
 

@@ -31,11 +31,11 @@ class WrongPage(PageView):
         self.head, self.answer, self.more, self.lines = (make(Drawing) for _number in range(4))
         self.lent = False  # whether the box has gone to a page of another language
         self.box = LogBox(*_answers_of(session))
-        self.others = make(Chips, pressed=True, description=say("Other ways that one press can take"))
+        self.others = make(Chips, pressed=True, description=say("Other fixes that one press applies"))
         self.others.on_msg(self._on_other)
         self.ways = make(widgets.VBox)
         self.fold = make(Fold)
-        self.of_model = make(Fold, title=say("An ONNX model: what runs where, and a converted one"))
+        self.of_model = make(Fold, title=say("An ONNX model: see what runs where, and convert it"))
         self.model = OnnxPage(session.dispatch)
         self.of_model.observe(lambda _change: self.model.fill(), "unfolded")
 
@@ -75,7 +75,7 @@ class WrongPage(PageView):
             self.others.options = options
         rest = {name: fix for name, fix in found.items() if name not in able}
         self.more.value = joined(draw_remedy(fix, name, state) for name, fix in rest.items())
-        self.fold.title = render(ngettext("Another way ({count})", "Other ways ({count})", len(found)))
+        self.fold.title = render(ngettext("Another fix ({count})", "Other fixes ({count})", len(found)))
         # An anywidget's view follows no change of its classes, so what is not to be seen is not among the children.
         self.ways.children = (*((self.others,) if options else ()), *((self.more,) if rest else ()))
 
@@ -120,10 +120,10 @@ def _words_of_box() -> dict[str, str]:
         "choose": say("Choose a file"),
         "clear": say("Clear"),
         "reading": say("Reading …"),
-        "sending": say("Sending …"),
-        "sent": say("{done} of {size} read"),
-        "gap": say("the middle is not shown, but it is read too"),
+        "sending": say("Handing it to the kernel …"),
+        "sent": say("{done} of {size} handed to the kernel"),
+        "gap": say("the middle is not shown, but it is read, too"),
         "ends": say("{size}, {lines} lines: the beginning and the end are shown"),
         "one": say("{size} in one line: the beginning and the end are shown"),
-        "too_large": say("This file is larger than 500 MB. Give only the part in which the error stands."),
+        "too_large": say("This file is larger than 500 MB. Give only the part with the error."),
     }

@@ -1,4 +1,4 @@
-"""The end of a setup, which is a beginning: what can be done with the environment that stands."""
+"""The end of a setup: what can be done with the finished environment."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Done(Part):
             widgets.Text, description=say("Packages"), placeholder="seaborn, pandas>=2", continuous_update=False
         )
         self.packages.observe(lambda change: self._add(change["new"]), "value")
-        self.measure = make(widgets.Button, description=say("Check everything, and measure its speed (a minute)"))
+        self.measure = make(widgets.Button, description=say("Check everything and measure the speed (about a minute)"))
         self.measure.on_click(lambda _button: self._measure())
         self.parts = (
             self.next,
@@ -96,7 +96,7 @@ def draw_done(state: State) -> Markup:
 
 
 def _next(state: State) -> list[dict[str, str]]:
-    """List what can be done with the environment that stands."""
+    """List what can be done with the finished environment."""
     if state.environment is None or state.plan is None or state.detection is None:
         return []
     use = uses(state.environment, state.plan, windows=state.detection.machine.os == "windows")
@@ -120,4 +120,4 @@ def _next(state: State) -> list[dict[str, str]]:
 def _opens(state: State) -> str:
     made = state.environment
     name = made.launcher_name or made.kernel if made else ""
-    return say("A first notebook on the kernel “{name}”.", name=name) if name else ""
+    return say("Opens a first notebook on the kernel “{name}”.", name=name) if name else ""

@@ -1,4 +1,4 @@
-"""My environments: what stands on this machine, how it is, and what can be done with it."""
+"""My environments: which there are on this machine, how each is, and what can be done with it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class EnvironmentsPage(PageView):
         super().__init__(session)
         self._removing = ""
         self.lead, self.difference = make(Drawing), make(Drawing)
-        self.log = make(Details, title=say("What is being done (log)"))
+        self.log = make(Details, title=say("The log"))
         self.rows = make(EnvironmentRows)
         self.rows.on_msg(self._on_rows)
         self.folder = make(
@@ -64,11 +64,11 @@ class EnvironmentsPage(PageView):
         if state.repair:
             size = megabytes(state.repair.difference.download)
             load = say("{size:.1f} MB to download.", size=size) if size else say("Nothing has to be downloaded.")
-            note = sentences((load, say("If anything fails, all is restored; later it can be undone.")))
+            note = sentences((load, say("If anything fails, everything is restored; the change can be undone later.")))
             change, back = (Begin(task=Task.REPAIR),), Other(label=say("Not now"), actions=(Pick(path=""),))
             return Footer(label=say("Change these packages"), actions=change, note=note, others=(back,))
         if known and self._removing == known.path:
-            warning = say("{path} and all that is in it will be deleted.", path=known.path)
+            warning = say("{path} and everything in it will be deleted.", path=known.path)
             keep = Other(label=say("Keep it"), actions=(Pick(path=""),))
             return Footer(label=say("Remove it"), actions=(Begin(task=Task.REMOVE),), note=warning, others=(keep,))
         another = (Show(page=Page.SETUP), *((Begin(task=Task.DETECT),) if state.environment else ()))
@@ -126,7 +126,9 @@ class EnvironmentsPage(PageView):
         made, plan = kernel_of(known)
         try:
             written = write_first_notebook(here(), made, plan)
-            text = say("{path} is there now; open it and choose the kernel “{name}”.", path=written, name=made.kernel)
+            text = say(
+                "The notebook {path} is ready; open it and choose the kernel “{name}”.", path=written, name=made.kernel
+            )
             note = html.note(Severity.OK, text)
         except AssistantError as error:
             note = html.failure(error.message, error.hint)

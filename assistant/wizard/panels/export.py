@@ -32,14 +32,14 @@ class ExportPage(PageView):
     def __init__(self, session: Session) -> None:
         super().__init__(session)
         self.lead, self.written = make(Drawing), make(Drawing)
-        self.files = make(Details, title=say("Each file"))
+        self.files = make(Details, title=say("The individual files"))
         options = [
             {"key": key, "title": render(purpose.title), "lead": render(purpose.lead)}
             for key, purpose in PURPOSES.items()
         ]
-        self.purpose = make(Chips, description=say("What for?"), options=options)
+        self.purpose = make(Chips, description=say("What is it for?"), options=options)
         self.on_value(self.purpose, lambda key: Fill(purpose=key, formats=()))
-        self.fold = make(Fold, title=say("Choose single files, or another folder"))
+        self.fold = make(Fold, title=say("Choose individual files or another folder"))
         self.folder = make(widgets.Text, description=say("Folder"), continuous_update=False)
         self.on_value(self.folder, lambda folder: Fill(folder=folder.strip()))
         rows = [(kind.description, name) for name, kind in FORMATS.items()]
@@ -98,7 +98,7 @@ def draw_files(state: State) -> tuple[Markup, Markup]:
         return html.NOTHING, html.NOTHING
     whole = Download(name=PAGE, path=PAGE, content=b"")
     files.append(_file(whole, PAGE, "", say("the whole setup as a page to read, without scripts")))
-    pack = tag("p", html.fetch(PACK, PACK), " ", say("All files in one."))
+    pack = tag("p", html.fetch(PACK, PACK), " ", say("All files in one zip."))
     written = html.note(Severity.OK, say("The files are in {folder}.", folder=folder), pack)
     return written, tag("ul", *files, class_="ptsa-files")
 

@@ -26,7 +26,7 @@ def footer_of(state: State) -> Footer:
     name = "" if state.edited else best(state)
     if name and not reasons:
         return Footer(label=_pressed(name, state), actions=applied(name, state), note=does(name, state), others=back)
-    note = reasons[0] if reasons else say("What you give is read in this kernel and sent nowhere.")
+    note = reasons[0] if reasons else say("What you give is read in this kernel and sent nowhere else.")
     if IN_BROWSER and not reasons:
         note = say("What you give is read in this browser and sent nowhere.")
     actions = () if reasons else (Begin(task=Task.DIAGNOSE),)
@@ -46,7 +46,7 @@ def applied(name: str, state: State) -> tuple[Action, ...]:
 
 
 def _pressed(name: str, state: State) -> str:
-    """Return the words of the button that applies a fix; another build that suits a GPU better mends nothing."""
+    """Return the words of the button that applies a fix; a build that only suits the GPU better mends nothing."""
     fix = offered(state)[name]
     if fix.plan and isinstance(fix.text, Message) and fix.text.id == BETTER.id:
         return say("Change to {backend}", backend=fix.plan.backend.title)

@@ -1,4 +1,4 @@
-"""The installation: what exactly will run and be written, how far it is, and what stands afterwards."""
+"""The installation: what exactly will run and be written, how far it is, and where the environment is afterwards."""
 
 from __future__ import annotations
 
@@ -78,14 +78,14 @@ def _parts(overall: Overall) -> Markup:
 def draw_restart(state: State) -> Markup:
     """Warn where this kernel still runs the torch that was replaced."""
     text = say(
-        "This kernel had already imported torch, so it still runs the old one: restart it (menu Kernel), run the cell "
-        "above again and continue from where you are."
+        "This kernel had already imported torch, so it still runs the old one: restart it (menu Kernel). "
+        "If the setup does not come back by itself, run its cell again."
     )
     return html.note(Severity.WARNING, text) if state.target == KERNEL and "torch" in sys.modules else html.NOTHING
 
 
 def draw_adding(adding: Adding) -> Markup:
-    """Show what adding packages would change, why it cannot be, or that it is done."""
+    """Show what adding packages would change, why they cannot be added, or that they were."""
     if adding.message:
         return html.failure(adding.message, adding.hint)
     if adding.environment:
@@ -95,7 +95,7 @@ def draw_adding(adding: Adding) -> Markup:
     site = adding.prepared.site
     rows = change_rows(adding.prepared.resolution.versions, site.versions if site else {})
     findings = joined(map(html.finding, adding.prepared.findings))
-    return (html.table(rows) if rows else html.paragraph(say("All of it is there already."))) + findings
+    return (html.table(rows) if rows else html.paragraph(say("All of these are installed already."))) + findings
 
 
 def draw_ready(state: State) -> Markup:
@@ -114,17 +114,19 @@ def draw_ready(state: State) -> Markup:
 
 
 def before(state: State) -> str:
-    """Say what pressing the button does to what stands here, or what it still waits for."""
+    """Say what pressing Install does to the environment in the folder, or what is still being worked out."""
     preview = state.preview
     if state.running is Task.PREPARE:
         return say("Working out every package …")
     if preview is None:
         return say("Looking at this machine …")
     if preview.ready:
-        return say("Nothing has to be installed: it is checked and can be used at once.")
+        return say("Nothing has to be installed: after a check you can use it at once.")
     if preview.site:
-        return say("The environment in this folder is changed; if anything fails, it is restored.")
-    return say("Nothing is changed before you press. It goes into an environment of its own, which can be removed.")
+        return say("The environment in the chosen folder will be changed; if anything fails, it is restored.")
+    return say(
+        "Nothing changes before you press Install. PyTorch goes into an environment of its own, which can be removed."
+    )
 
 
 def draw_working(state: State, overall: Overall | None) -> Markup:
@@ -138,7 +140,7 @@ def draw_failed(state: State) -> Markup:
     """Say what failed, and the next step."""
     step = failed_step(state) or Step.DETECT
     titles = {
-        Step.DETECT: say("The machine could not be looked at"),
+        Step.DETECT: say("The machine could not be examined"),
         Step.PLAN: say("No PyTorch was found for this machine"),
         Step.INSTALL: say("Nothing was installed"),
         Step.VERIFY: say("The verification did not finish"),

@@ -68,7 +68,7 @@ class OnnxPage(widgets.VBox):  # type: ignore[misc]  # the library has no types
             model = self._uploaded() or self.path.value.strip()
         except OSError as error:
             reason = say("The model could not be written: {reason}.", reason=error.strerror or error)
-            self._refused = html.failure(reason, say("Make room on the disk, or name the model's file below."))
+            self._refused = html.failure(reason, say("Free some space on the disk, or name the model's file below."))
             self.update(None)
             return
         self._refused = html.NOTHING

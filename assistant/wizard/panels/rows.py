@@ -20,7 +20,10 @@ def draw_lead(state: State) -> Markup:
     survey = state.survey
     lead = say("Looking for environments …")
     if survey:
-        lead = say("This is read off their files; nothing in them is started before you press Check or Mend.")
+        lead = say(
+            "Nothing in an environment is started until you press one of its buttons; "
+            "before that, what you see is read from its files."
+        )
     if survey and not survey.environments and state.errand.phase is Phase.DONE:
         lead = say("No environments were found.")
     notes = joined(map(html.finding, survey.notes)) if survey else html.NOTHING
@@ -31,7 +34,7 @@ def draw_lead(state: State) -> Markup:
 
 def draw_known(known: Known) -> Markup:
     """Tell what a check found: that all is well, or each problem with its fixes."""
-    size = say("{size} MB on the disk.", size=known.size // 10**6) if known.size else ""
+    size = say("{size} MB on disk.", size=known.size // 10**6) if known.size else ""
     if known.findings:
         title = tag("p", tag("strong", known.name), f": {size}" if size else "")
         return title + joined(map(html.finding, known.findings))
@@ -51,8 +54,8 @@ def draw_repair(state: State, repair: Repair) -> Markup:
             html.heading(title, "" if running else say("Nothing has been changed yet.")),
             _failure(state),
             html.section(say("Packages"), moves),
-            html.section(say("This mends"), html.bullets([as_typed(one.text) for one in repair.mends], "ok")),
-            html.section(say("This stays as it is"), joined(map(html.finding, repair.remains))),
+            html.section(say("What this mends"), html.bullets([as_typed(one.text) for one in repair.mends], "ok")),
+            html.section(say("What stays as it is"), joined(map(html.finding, repair.remains))),
             joined(map(html.finding, repair.difference.findings)),
         ]
     )
@@ -71,9 +74,10 @@ def _failure(state: State) -> Markup:
 def caption(survey: Survey) -> str:
     """Say where was looked, and whether that was everywhere."""
     where = say(
-        "Looked for: Jupyter kernels, virtual environments, conda, uv, Stability Matrix, ComfyUI, InvokeAI and others."
+        "Searched for: Jupyter kernels, virtual environments, conda, uv, "
+        "Stability Matrix, ComfyUI, InvokeAI and others."
     )
-    short = say("There are more folders than were searched; name one below.") if survey.cut_short else ""
+    short = say("There are more folders than could be searched; name one below.") if survey.cut_short else ""
     return f"{where} {short}".strip()
 
 
@@ -82,7 +86,7 @@ def row_of(known: Known) -> dict[str, object]:
     buttons = [("check", say("Check"))] if not (known.own or known.unread) else []
     buttons += [("mend", say("Mend …"))] if mendable(known) else []
     buttons += [("undo", say("Undo"))] if known.undo else []
-    buttons += [("open", say("Open"))] if known.kernels and known.torch and not known.own else []
+    buttons += [("open", say("Open a notebook"))] if known.kernels and known.torch and not known.own else []
     buttons += [("remove", say("Remove …"))] if known.made and not known.own else []
     return {
         "path": known.path,

@@ -26,11 +26,11 @@ class SetupPage(PageView):
         super().__init__(session)
         self.lead, self.offer = make(Drawing), Offer(session)
         self.changes, self.done = Changes(session), Done(session)
-        self.bundle = make(Chips, description=say("What for?"))
+        self.bundle = make(Chips, description=say("What is it for?"))
         self.on_value(self.bundle, lambda key: Wish(request=replace(session.state.request, bundle=key)))
         self.why = make(Details, title=say("Why this one, and what else would work"))
         self.commands = make(Details, title=say("The exact commands and the folder"))
-        self.log = make(Details, title=say("What is being done (log)"))
+        self.log = make(Details, title=say("The log"))
         changes = (self.changes.fold, self.changes.box)
         self._views = {
             Stage.LOOKING: (self.lead, *changes),

@@ -41,7 +41,7 @@ function time_left({ left, at }, words) {
   return words.seconds.replace("{count}", String(seconds));
 }
 
-// Ticks in the browser, so that it costs no message; said to nobody's screen reader, which would be told every second.
+// Ticks in the browser, so that it costs no message; hidden from screen readers, which would read it out every second.
 function draw_time(line, model) {
   const progress = model.get("progress");
   const words = model.get("words");
