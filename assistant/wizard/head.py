@@ -83,7 +83,7 @@ def draw_head(head: Head, state: State) -> None:
     names = {
         Page.SETUP: say("The setup"),
         Page.ENVIRONMENTS: say("My environments"),
-        Page.WRONG: say("Something wrong?"),
+        Page.WRONG: say("Something is wrong?"),
     }
     head.words = head_words(say("Set up PyTorch"))
     head.links = [(page.value, name) for page, name in names.items()]

@@ -152,7 +152,7 @@ def go_through(page: Tab, target: Path) -> dict[str, float]:
     cancelled = time.perf_counter() - begun
     main_button(wizard, "Try again").click()
     main_button(wizard, "Open a notebook with it")
-    wizard.get_by_role("button", name="Something wrong?").click()
+    wizard.get_by_role("button", name="Something is wrong?").click()
     wizard.locator(".ptsa-heading").wait_for(timeout=60_000)
     wizard.get_by_role("button", name="The setup").click()
     wizard.get_by_role("button", name="Save the configuration").click()

@@ -55,7 +55,7 @@ AS_HEARD = """
 - navigation "Set up PyTorch":
   - button "The setup"
   - button "My environments"
-  - button "Something wrong?"
+  - button "Something is wrong?"
 - combobox "Language"
 - status: "Plan: done"
 - heading /PyTorch .+ for your Radeon RX 6700 XT/ [level=2]
@@ -137,7 +137,7 @@ def test_axe_finds_nothing_in_a_whole_setup(
     unfold(wizard, "The individual files")
     unfold(wizard, "Choose individual files")
     look("Save the configuration")
-    wizard.get_by_role("button", name="Something wrong?").click()
+    wizard.get_by_role("button", name="Something is wrong?").click()
     look("Is anything wrong?")
 
 
@@ -147,7 +147,7 @@ def test_axe_finds_nothing_in_warnings_and_causes(wizard: Locator, look: Callabl
     expect(wizard).to_match_aria_snapshot(AS_HEARD)
     unfold(wizard, "Why this one")
     look("for your Radeon RX 6700 XT")
-    wizard.get_by_role("button", name="Something wrong?").click()
+    wizard.get_by_role("button", name="Something is wrong?").click()
     log = "ImportError: libd3d12.so: cannot open shared object file: No such file"
     wizard.get_by_label("Paste an error message").fill(log)
     main_button(wizard, "Find the cause").click()
@@ -178,6 +178,6 @@ def test_axe_finds_nothing_in_vs_codes_colours(
     variables |= {f"--jp-{name}": colours[colour] for name, colour in bridge.items()}
     wizard.evaluate(PAINT, [kind, variables])
     assert complaints(wizard) == []
-    wizard.get_by_role("button", name="Something wrong?").click()
+    wizard.get_by_role("button", name="Something is wrong?").click()
     expect(wizard.get_by_role("heading", name="Is anything wrong?")).to_be_visible()
     assert complaints(wizard) == []

@@ -31,7 +31,7 @@ LOCKED = re.compile(
 def walk(wizard: Locator) -> None:
     """See the plan, which threads of the kernel have told; go to another page and back, and into another language."""
     main_button(wizard, "Install")
-    wizard.get_by_role("button", name="Something wrong?").click()
+    wizard.get_by_role("button", name="Something is wrong?").click()
     expect(wizard.get_by_role("button", name="Install", exact=True)).to_have_count(0)
     wizard.get_by_role("button", name="The setup").click()
     main_button(wizard, "Install")

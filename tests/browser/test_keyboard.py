@@ -64,7 +64,7 @@ def test_the_whole_journey_by_keyboard_alone(page: Page, open_notebook, cpu_envi
     expect(wizard.get_by_role("radio", name="A colleague")).to_be_checked()
     press(wizard, "Write the files")
     tab_to(wizard, "link", "Download configuration.zip")
-    tab_to(wizard, "button", "Something wrong?", key="Shift+Tab")
+    tab_to(wizard, "button", "Something is wrong?", key="Shift+Tab")
     page.keyboard.press("Enter")
     expect_focus_on(page, "Is anything wrong?")
 
@@ -105,7 +105,7 @@ def test_nothing_is_lost_in_a_narrow_window(page: Page, open_notebook, width: in
     choose_machine(wizard, "Ubuntu 24.04, RTX 3060 and GTX 1060, driver 580")
     unfold(wizard, "Why this one")
     found = {"setup": wizard.evaluate(OVERFLOWING)}
-    for name in ("Something wrong?", "My environments"):
+    for name in ("Something is wrong?", "My environments"):
         wizard.get_by_role("navigation").get_by_role("button", name=name).click()
         expect(wizard.get_by_role("button", name=name)).to_have_attribute("aria-current", "page")
         page.wait_for_timeout(500)

@@ -108,7 +108,7 @@ def test_a_restarted_kernel_and_a_reloaded_page_draw_the_wizard_again(page: Page
 
     again = drawn_again(page, restart)
     main_button(again, "Install")
-    wrong = page.locator(".ptsa-wizard").get_by_role("button", name="Something wrong?")
+    wrong = page.locator(".ptsa-wizard").get_by_role("button", name="Something is wrong?")
     wrong.click()
     expect(wrong).to_have_attribute("aria-current", "page")
     drawn_again(page, page.reload)

@@ -156,7 +156,7 @@ def test_the_main_button_is_in_sight_in_every_view(
     """Two presses lead through; in every settled state the primary action stands in the window without a scroll."""
     page.set_viewport_size({"width": width, "height": height})
     main = wizard.locator(".ptsa-main")
-    for name in ("My environments", "Something wrong?", "The setup"):
+    for name in ("My environments", "Something is wrong?", "The setup"):
         wizard.get_by_role("button", name=name, exact=True).click()
         expect(main).to_be_enabled(timeout=60_000)
         expect(main).to_be_in_viewport(ratio=1)

@@ -1,4 +1,4 @@
-"""“Something wrong?” in a real JupyterLab: logs of any size, what is diagnosed is what is seen, text to copy."""
+"""“Something is wrong?” in a real JupyterLab: logs of any size, what is diagnosed is what is seen, text to copy."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def wrong(open_notebook: Callable[[str], Page], notebook: Callable[..., str]) ->
     """Open the page on a recorded machine with a Radeon."""
     source = f"from assistant.wizard import open_wizard\nopen_wizard('{RADEON}')"
     wizard = run_first_cell(open_notebook(notebook("wrong.ipynb", source)))
-    wizard.get_by_role("button", name="Something wrong?").click()
+    wizard.get_by_role("button", name="Something is wrong?").click()
     expect(box_of(wizard)).to_be_visible()
     return wizard
 
@@ -126,7 +126,7 @@ def test_the_text_is_still_there_after_another_page_and_another_language(wrong: 
     """What was typed and not sent yet is lost by neither."""
     box_of(wrong).fill(ERROR)
     wrong.get_by_role("button", name="The setup").click()
-    wrong.get_by_role("button", name="Something wrong?").click()
+    wrong.get_by_role("button", name="Something is wrong?").click()
     expect(box_of(wrong)).to_have_value(ERROR)
     wrong.locator("select").first.select_option("简体中文")
     expect(wrong).to_have_attribute("lang", "zh-CN")
@@ -143,7 +143,7 @@ def test_after_a_restart_of_the_kernel_the_box_holds_what_is_diagnosed(
     page = open_notebook(notebook("again.ipynb", source))
     wizard = run_first_cell(page)
     expect(wizard.get_by_role("button", name="Install", exact=True)).to_be_enabled(timeout=120_000)
-    wizard.get_by_role("button", name="Something wrong?").click()
+    wizard.get_by_role("button", name="Something is wrong?").click()
     wizard.locator("input[type=file]").first.set_input_files(long_log)
     expect(wizard.get_by_text(AMOUNT)).to_be_visible()
     main_button(wizard, "Find the cause").click()
@@ -158,7 +158,7 @@ def test_after_a_restart_of_the_kernel_the_box_holds_what_is_diagnosed(
     page.keyboard.press("Control+Enter")
     expect(wizard.get_by_role("alert")).to_be_hidden(timeout=60_000)
     wizard.get_by_role("button", name="Continue from there").click(timeout=120_000)
-    wizard.get_by_role("button", name="Something wrong?").click()
+    wizard.get_by_role("button", name="Something is wrong?").click()
     expect(wizard.get_by_text(AMOUNT)).to_be_visible()
     assert "libd3d12.so" in box_of(wizard).input_value()
     box_of(wizard).evaluate("area => area.scrollTop = area.scrollHeight")

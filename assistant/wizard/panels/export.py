@@ -37,7 +37,7 @@ class ExportPage(PageView):
             {"key": key, "title": render(purpose.title), "lead": render(purpose.lead)}
             for key, purpose in PURPOSES.items()
         ]
-        self.purpose = make(Chips, description=say("What is it for?"), options=options)
+        self.purpose = make(Chips, description=say("What for?"), options=options)
         self.on_value(self.purpose, lambda key: Fill(purpose=key, formats=()))
         self.fold = make(Fold, title=say("Choose individual files or another folder"))
         self.folder = make(widgets.Text, description=say("Folder"), continuous_update=False)

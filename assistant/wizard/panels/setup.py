@@ -26,7 +26,7 @@ class SetupPage(PageView):
         super().__init__(session)
         self.lead, self.offer = make(Drawing), Offer(session)
         self.changes, self.done = Changes(session), Done(session)
-        self.bundle = make(Chips, description=say("What is it for?"))
+        self.bundle = make(Chips, description=say("What for?"))
         self.on_value(self.bundle, lambda key: Wish(request=replace(session.state.request, bundle=key)))
         self.why = make(Details, title=say("Why this one, and what else would work"))
         self.commands = make(Details, title=say("The exact commands and the folder"))
