@@ -143,7 +143,7 @@ def _unknown(state: State) -> Markup:
     asked = html.paragraph(
         say("The program's authors can help: copy the report, and open an issue with it in their project.")
     )
-    return html.note(Severity.INFO, text, joined([nearest, html.bullets(state.near), asked, _for_an_issue(state)]))
+    return html.note(Severity.INFO, text, joined([nearest, asked, _for_an_issue(state)]))
 
 
 def _failures(state: State) -> Markup:
@@ -164,16 +164,17 @@ def _failures(state: State) -> Markup:
 def _nothing(state: State) -> Markup:
     """Say what was looked at and found well, and no more than that."""
     seen = [
-        say("the hardware and the drivers of this computer") if state.detection else "",
-        say("which PyTorch fits this computer") if state.plan else "",
+        say("the hardware and the drivers") if state.detection else "",
+        say("which PyTorch fits the hardware") if state.plan else "",
         say("the packages of the environment {name}", name=folder_name(state.environment.path))
         if state.environment
         else "",
         say("what that environment computes") if state.environment and state.report else "",
     ]
-    text = say("No problem was found in what was checked:")
+    found = [words for words in seen if words]
+    text = say("No problem was found in what was checked:") if found else say("Nothing has been checked yet.")
     hint = html.paragraph(say("If a program still fails, paste its output into the box above."))
-    return html.note(Severity.INFO, text, html.bullets(filter(None, seen)) + hint)
+    return html.note(Severity.INFO, text, html.bullets(found) + hint)
 
 
 def _tried(state: State) -> Markup:

@@ -119,5 +119,5 @@ def _next(state: State) -> list[dict[str, str]]:
 
 def _opens(state: State) -> str:
     made = state.environment
-    name = made.launcher_name or made.kernel if made else ""
+    name = made.launcher_name if made else ""
     return say("Opens a first notebook on the kernel “{name}”.", name=name) if name else ""

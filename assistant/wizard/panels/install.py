@@ -103,7 +103,7 @@ def draw_ready(state: State) -> Markup:
     made = state.environment
     if made is None or state.status(Step.INSTALL).phase is not Phase.DONE:
         return html.NOTHING
-    name = made.launcher_name or made.kernel
+    name = made.launcher_name
     kernel = say("JupyterLab's launcher offers it as the kernel {name}.", name=name) if name else ""
     return joined(
         [

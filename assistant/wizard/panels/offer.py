@@ -40,7 +40,9 @@ class Offer(widgets.HBox):  # type: ignore[misc]  # the library has no types
         reason = obstacle(saved, found.machine)
         lines = [_said(saved), *([reason] if reason else remarks(saved))]
         self.text.value = html.note(Severity.WARNING if reason else Severity.INFO, sentences(lines))
-        self.resume.description, self.drop.description = say("Continue from there"), say("Start over")
+        finished = saved.state is not None and furthest(saved.state) is Step.EXPORT
+        self.resume.description = say("Show it") if finished else say("Continue from there")
+        self.drop.description = say("Start over")
         show(self.resume, visible=not reason)
         show(self.drop, visible=not saved.in_use)
 

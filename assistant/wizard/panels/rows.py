@@ -18,7 +18,7 @@ from assistant.wizard import html
 def draw_lead(state: State) -> Markup:
     """Write the heading, how the last task ended, and what the last change reported."""
     survey = state.survey
-    lead = say("Looking for environments …")
+    lead = "" if state.errand.phase is Phase.FAILED else say("Looking for environments …")
     if survey:
         lead = say(
             "Nothing in an environment is started until you press one of its buttons; "
