@@ -340,6 +340,11 @@ class State(Record, frozen=True):
         return plans[self.chosen] if 0 <= self.chosen < len(plans) else None
 
     @property
+    def held(self) -> bool:
+        """Whether a task runs that does more than read, so that nothing can be chosen until it is over."""
+        return bool(self.running and not self.running.only_reads)
+
+    @property
     def failures(self) -> list[Text]:
         """What there is to diagnose: the sentences of failed steps, their log, and what failed checks said."""
         steps = {step: status for step, status in self.statuses.items() if step is not Step.DIAGNOSE}

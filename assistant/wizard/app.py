@@ -162,9 +162,9 @@ class SetupWizard(widgets.VBox):  # type: ignore[misc]  # the library has no typ
 
 
 def standing(machine: str = "") -> SetupWizard | None:
-    """Return this kernel's wizard, if it is at work or was opened for this machine: a reloaded page shows it again."""
+    """Return this kernel's wizard, if it is at work or was opened for this machine: a reload shows it again."""
     for asked, wizard in _current:
-        if wizard.comm is not None and (wizard.session.state.running or asked == machine):
+        if wizard.comm is not None and (wizard.session.state.held or asked == machine):
             return wizard
     return None
 
@@ -172,10 +172,12 @@ def standing(machine: str = "") -> SetupWizard | None:
 def open_here(machine: str = "", host: Host | None = None) -> SetupWizard:
     """Show this kernel's wizard as it stands; with another machine or host a new one, which begins by looking."""
     wizard = standing(machine)
-    if wizard and (wizard.session.state.running or host is None):
+    if wizard and (wizard.session.state.held or host is None):
         return wizard
     if _current:
-        _current.pop()[1].close()
+        _machine, old = _current.pop()
+        old.session.cancel()
+        old.close()
     session = Session(
         host or LiveHost(), LoopRunner() if IN_BROWSER else ThreadRunner(), Store(), asks=True, guided=True
     )

@@ -88,7 +88,7 @@ def draw_head(head: Head, state: State) -> None:
     head.words = head_words(say("Set up PyTorch"))
     head.links = [(page.value, name) for page, name in names.items()]
     head.language, head.page = language(), state.page.value
-    head.held = bool(state.running and not state.running.only_reads)
+    head.held = state.held
     head.view = f"{state.page.value} {stage(state).value}" if state.page is Page.SETUP else state.page.value
     if state.page is Page.ENVIRONMENTS and state.repair:
         head.view += " difference"

@@ -55,7 +55,7 @@ class EnvironmentsPage(PageView):
             self.rows.headings = [say("Environment"), say("State"), "PyTorch", say("What is known"), say("Actions")]
             self.rows.caption = caption(survey)
             self.rows.rows = [row_of(one) for one in survey.environments]
-            self.rows.held = bool(state.running and not state.running.only_reads)
+            self.rows.held = state.held
 
     def footer(self, state: State) -> Footer:
         """Offer the change that is shown, the removal that was asked for, else another setup."""
