@@ -22,6 +22,7 @@ from assistant.markup import Markup, joined, tag
 from assistant.model.plan import Backend
 from assistant.model.record import Record, replace
 from assistant.model.visible import visible
+from assistant.privacy import redact
 from assistant.views import plan_title
 
 PAGE = "index.html"
@@ -83,7 +84,7 @@ def commands(setup: Setup) -> tuple[tuple[str, ...], ...]:
 
 def kit_files(kit: Kit) -> dict[str, str]:
     """Return the texts of a package by path; the script speaks the language in force, the README each of ours."""
-    kit = replace(kit, setup=clean(kit.setup))
+    kit = replace(kit, setup=clean(kit.setup), unlocked=redact(kit.unlocked))  # a reason may name an address
     files = {"README.md": _readme(kit)}
     if kit.windows:
         files["install.ps1"] = _script(kit, "install.ps1", powershell_quoted)

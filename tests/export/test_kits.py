@@ -164,6 +164,19 @@ def test_a_hostile_label_runs_nothing():
         assert "<script" not in page
 
 
+@pytest.mark.process
+def test_the_reason_for_having_no_lock_tells_no_password():
+    """An index that cannot be reached is named in the package, its user and password are not."""
+    host = LiveHost()
+    sources = Sources(host, index_url="http://jane:in-the-index-9@127.0.0.1:9/simple")
+    tools = Tools(host, sources, lambda _event: None, CancelToken())
+    _name, packed = package_for(HERE, CPU, "Room 12", tools)
+    files = zipfile.ZipFile(io.BytesIO(packed))
+    texts_of_all = {name: files.read(name).decode() for name in files.namelist()}
+    assert "127.0.0.1:9/simple could not be reached" in texts_of_all["README.md"]
+    assert not [name for name, text in texts_of_all.items() if "in-the-index-9" in text or "jane" in text]
+
+
 class Links(HTMLParser):
     """Collects the links and languages of a page."""
 
