@@ -88,8 +88,12 @@ def _move_needed(site: Site, broken: Broken, _old: bool) -> str:  # noqa: FBT001
     return f"{broken.need.name}{broken.need.specifier}"
 
 
-def _update_needing(_site: Site, broken: Broken, _old: bool) -> str:  # noqa: FBT001 - see `Mend`
-    return broken.package.name
+def _update_needing(_site: Site, broken: Broken, old: bool) -> str:  # noqa: FBT001 - see `Mend`
+    if not _is_private(broken.package):
+        return broken.package.name
+    if old:
+        return ""
+    raise _private([broken.package.name])
 
 
 def _leave(site: Site, broken: Broken, old: bool) -> str:  # noqa: FBT001 - see `Mend`
@@ -117,7 +121,9 @@ def _worked_out(site: Site, wanted: Wanted, tools: Tools, mend: Mend) -> Differe
         more = [mend(site, one, (one.package.name, one.need.name) in before) for one in broken]
         more += [f"{name}=={versions[name]}" for name in _displaced(site, coming, wished | gone)]
         if not (new := [line for line in more if line and line not in lines]):
-            return _difference(site, plan, resolution, gone, again, tools)
+            difference = _difference(site, plan, resolution, gone, again, tools)
+            _refuse_private(difference, wished)
+            return difference
         lines |= dict.fromkeys(new)
     raise Unsolved(_("No combination of packages fits."), hint=_("Set up a new environment instead."))
 
@@ -179,6 +185,34 @@ def _difference(
             *undone_by_project(Path(site.prefix), plan, after),
         ),
         index_url=plan.index_url,
+    )
+
+
+def _is_private(one: Distribution) -> bool:
+    """Return whether an index need not know a package, and may hold another one of its name."""
+    return one.origin != "" and not (one.origin == "archive_info" and of_torch_family(canonicalize_name(one.name)))
+
+
+def _refuse_private(difference: Difference, wished: set[str]) -> None:
+    """Raise `Unsolved` where something from an index would take the place of what came from somewhere else.
+
+    The file of a package that the change itself is about is not meant: it may well have been downloaded by hand.
+    """
+    coming = {package.name for package in difference.packages}
+    private = [one for one in difference.site.own if _is_private(one) and canonicalize_name(one.name) in coming]
+    free = {one.name for one in private if one.origin == "archive_info" and canonicalize_name(one.name) in wished}
+    if names := [one.name for one in private if one.name not in free]:
+        raise _private(names)
+
+
+def _private(names: Iterable[str]) -> Unsolved:
+    return Unsolved(
+        _(
+            "{names} would be replaced by a package of that name from an index, "
+            "and was installed from a folder, a repository or a file.",
+            names=", ".join(names),
+        ),
+        hint=_("Update it from where it came, or set up a new environment."),
     )
 
 

@@ -19,7 +19,10 @@ PACKAGES = ("lib/python*/site-packages", "lib64/python*/site-packages", "Lib/sit
 
 
 class Distribution(Record, frozen=True):
-    """One installed distribution; `record` is the path of its RECORD, "" without one; `place` the folder it lies in."""
+    """One installed distribution; `record` is the path of its RECORD, "" without one; `place` the folder it lies in.
+
+    `origin` is where it came from if not from an index: "dir_info", "vcs_info" or "archive_info", as PEP 610 has it.
+    """
 
     name: str
     version: str
@@ -27,6 +30,7 @@ class Distribution(Record, frozen=True):
     installer: str = ""
     record: str = ""
     place: str = ""
+    origin: str = ""
 
 
 class Site(Record, frozen=True):
@@ -68,6 +72,12 @@ class Site(Record, frozen=True):
 PROBE = r"""
 import json, os, shutil, site, sys, sysconfig
 from importlib import metadata
+def origin(one):
+    try:
+        told = json.loads(one.read_text("direct_url.json") or "{}")
+        return next((kind for kind in ("dir_info", "vcs_info", "archive_info") if kind in told), "")
+    except ValueError:
+        return ""
 places, seen, found = {}, set(), []
 for one in metadata.distributions():
     name, info = one.metadata["Name"], str(getattr(one, "_path", ""))
@@ -78,7 +88,7 @@ for one in metadata.distributions():
     record = os.path.join(info, "RECORD")
     found.append({"name": name, "version": one.version, "requires": list(one.requires or ()),
         "installer": (one.read_text("INSTALLER") or "").strip(), "place": os.path.dirname(info),
-        "record": record if os.path.isfile(record) else ""})
+        "origin": origin(one), "record": record if os.path.isfile(record) else ""})
 pip, first = shutil.which("pip"), ""
 if pip:
     try:

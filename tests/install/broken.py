@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 from install.faults import picture
@@ -33,13 +34,13 @@ class BrokenEnvironment:
         ]
         words = [*uv, "pip", "install", "-q", "--no-deps", "--no-index", "--python", target / "bin" / "python"]
         told = {**os.environ, "UV_LINK_MODE": "copy"}
-        subprocess.run([*words, *wheels], check=True, env=told)
+        subprocess.run([*words, *named(wheels)], check=True, env=told)
         site = next(target.glob("lib/*/site-packages"))
         for name in ("torch", "onnxruntime"):  # what is there twice: another version, another flavour
             info = next(site.glob(f"{name}-*.dist-info"))
             info.rename(info.with_name(f"{name}-aside"))
         older = [add("torch", "2.1.0", requires=needs), add("onnxruntime-gpu", "1.20", requires=("numpy",))]
-        subprocess.run([*words, *older], check=True, env=told)
+        subprocess.run([*words, *named(older)], check=True, env=told)
         for name, version in (("torch", "2.2.2"), ("onnxruntime", "1.20")):
             (site / f"{name}-aside").rename(site / f"{name}-{version}.dist-info")
         add("numpy", "1.26.4")
@@ -49,3 +50,9 @@ class BrokenEnvironment:
         """Describe every file but what is kept for undoing, and what Python compiled."""
         seen = picture(self.target).items()
         return {name: told for name, told in seen if not name.startswith(FOLDER) and "__pycache__" not in name}
+
+
+def named(wheels: Iterable[Path]) -> list[str]:
+    """Name wheels and their folders for pip, so that they are installed as from an index and not as files."""
+    requirements = ["==".join(wheel.name.split("-")[:2]) for wheel in wheels]
+    return [*(f"--find-links={wheel.parent}" for wheel in wheels), *requirements]

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from install.broken import named
 from install.faults import picture
 from loopback import LoopbackIndex
 
@@ -22,7 +23,7 @@ from assistant.host.process import CancelToken
 from assistant.install import Sources, Tools, Wanted, carry_out, conflicts, forget, look_at, undo, undoable, work_out
 from assistant.install.difference import Difference
 from assistant.install.undo import FOLDER
-from assistant.model.errors import BadInput
+from assistant.model.errors import BadInput, WorkFailed
 from assistant.model.event import Event
 from assistant.model.record import replace
 from assistant.model.report import Environment
@@ -42,11 +43,15 @@ class Patient:
         subprocess.run([*self.uv, "venv", "-q", "--no-project", "--python", sys.executable, self.target], check=True)
 
     def install(self, *wheels: Path) -> None:
-        """Install wheels one after the other, as pip does, whatever they require or overwrite."""
+        """Install wheels one after the other, as pip does from an index, whatever they require or overwrite."""
         for wheel in wheels:
-            python = self.target / "bin" / "python"
-            words = ["pip", "install", "-q", "--no-deps", "--no-index", "--python", python, wheel]
-            subprocess.run([*self.uv, *words], check=True, env={**os.environ, "UV_LINK_MODE": "copy"})
+            self.pip("--no-deps", "--no-index", *named([wheel]))
+
+    def pip(self, *words: str | Path) -> None:
+        """Install by uv's pip."""
+        python = self.target / "bin" / "python"
+        environment = {**os.environ, "UV_LINK_MODE": "copy"}
+        subprocess.run([*self.uv, "pip", "install", "-q", "--python", python, *words], check=True, env=environment)
 
     @property
     def tools(self) -> Tools:
@@ -167,6 +172,52 @@ def test_what_is_required_is_mended_along_the_way(patient: Patient) -> None:
     (broken,) = patient.problems.values()
     assert broken == "torch 2.13.0 requires typing-extensions>=4.10, and typing-extensions 4.5.0 is installed."
     assert moves(patient.difference(Wanted())) == [("typing-extensions", "4.5.0", "4.16.0")]
+
+
+BACKEND = """
+import zipfile
+def build_editable(folder, config_settings=None, metadata_directory=None):
+    files = {{
+        "{name}.pth": __file__.rpartition("/")[0],
+        "{name}-0.1.dist-info/METADATA": "Metadata-Version: 2.1\\nName: {name}\\nVersion: 0.1\\n"
+        "Requires-Dist: numpy>=2\\n",
+        "{name}-0.1.dist-info/WHEEL": "Wheel-Version: 1.0\\nRoot-Is-Purelib: true\\nTag: py3-none-any\\n",
+    }}
+    with zipfile.ZipFile(folder + "/{name}-0.1-py3-none-any.whl", "w") as wheel:
+        for path, text in files.items():
+            wheel.writestr(path, text)
+        wheel.writestr("{name}-0.1.dist-info/RECORD", "".join(path + ",,\\n" for path in files))
+    return "{name}-0.1-py3-none-any.whl"
+"""
+
+
+def project(folder: Path, name: str) -> Path:
+    """Write a project that needs NumPy 2 and can be installed where it lies."""
+    folder.mkdir()
+    (folder / "pyproject.toml").write_text(
+        f'[project]\nname = "{name}"\nversion = "0.1"\ndependencies = ["numpy>=2"]\n'
+        '[build-system]\nrequires = []\nbuild-backend = "backend"\nbackend-path = ["."]\n'
+    )
+    (folder / "backend.py").write_text(BACKEND.format(name=name))
+    return folder
+
+
+@pytest.mark.parametrize("how", ["folder", "file"])
+def test_nothing_from_an_index_replaces_what_is_the_users_own(patient: Patient, tmp_path: Path, how: str) -> None:
+    """A project that stands in the way keeps its place, though a stranger's package has its name and is newer."""
+    add = patient.index.add
+    add("numpy", "1.26.4")
+    patient.install(add("torch", "2.2.2", requires=("numpy",)), add("numpy", "2.1.0"))
+    if how == "folder":
+        patient.pip("--no-deps", "--no-index", "-e", project(tmp_path / "tools of mine", "mytools"))
+    else:
+        patient.pip("--no-deps", "--no-index", add("mytools", "0.1", requires=("numpy>=2",)))
+    assert patient.versions["mytools"] == "0.1"
+    patient.install(add("needs", "1.0", requires=("mytools>=2",)))
+    add("mytools", "99.0")
+    assert moves(patient.difference(Wanted())) == []
+    with pytest.raises(WorkFailed):
+        patient.difference(Wanted(requires=("numpy<2",)))
 
 
 def test_a_change_stands_where_nothing_can_be_kept_for_it(patient: Patient, monkeypatch: pytest.MonkeyPatch) -> None:
