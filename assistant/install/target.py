@@ -73,7 +73,7 @@ def find_target(text: str, host: Host, *, whole: bool = False) -> tuple[Path, Si
     uv or pixi that keeps it. With `whole`, what a killed installation left there is rolled back first.
     """
     own = Path(str(host.facts("platform").get("executable", "")))
-    target = own if text == KERNEL else Path(text).expanduser().absolute()
+    target = own if text == KERNEL else full_path(text)
     check_path(target)
     target = environment_of(target)
     if whole:
@@ -86,13 +86,30 @@ def check_folder(text: str) -> str:
 
     "" stays "": a folder is chosen then. Raises `BadInput` for any other path, such as one of another system.
     """
-    folder = Path(text).expanduser() if text else None
-    if folder and not folder.is_absolute():
-        raise BadInput(
-            _("“{path}” is not the full path of a folder on this system.", path=text[:80]),
-            hint=_("Write the full path, such as {example}.", example=Path.home() / "pytorch"),
-        )
-    return str(folder or "")
+    if text and not text.startswith("~") and not Path(text).is_absolute():
+        raise _not_full(text)
+    return str(full_path(text)) if text else ""
+
+
+def full_path(text: str) -> Path:
+    """Return a path from the top, with the home folder for "~", and without "..", so that each place has one name.
+
+    Raises `BadInput` for the home folder of a user who is not known.
+    """
+    try:
+        path = Path(text).expanduser().absolute()
+    except RuntimeError as error:
+        raise _not_full(text) from error
+    if ".." not in path.parts:
+        return path
+    return path.resolve() if path.is_dir() else path.parent.resolve() / path.name  # a Python may be a link itself
+
+
+def _not_full(text: str) -> BadInput:
+    return BadInput(
+        _("“{path}” is not the full path of a folder on this system.", path=text[:80]),
+        hint=_("Write the full path, such as {example}.", example=Path.home() / "pytorch"),
+    )
 
 
 def not_an_environment(path: str | Path) -> BadInput:

@@ -24,6 +24,7 @@ from assistant.install import (
     read_site,
     size_of,
     spot_at,
+    whole_path,
 )
 from assistant.model.errors import BadInput
 from assistant.model.event import Progress, Step
@@ -88,7 +89,7 @@ def machine_here(state: State, host: Host) -> Machine:
 def survey(host: Host, machine: Machine, folders: Iterable[str] = ()) -> Survey:
     """Find the environments on this machine and judge each by its files; nothing in them is started."""
     marked, kernels = dict(marked_environments()), environments_with_kernels()
-    named = tuple(str(Path(folder).expanduser().absolute()) for folder in folders)
+    named = tuple(str(whole_path(folder)) for folder in folders)
     found = find_environments(host, here(), marked, map(Path, named))
     rows = []
     for spot in found.spots:

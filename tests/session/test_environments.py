@@ -153,7 +153,7 @@ def test_a_folder_that_is_none_is_named_and_forgotten(home: Path) -> None:
     """A slip of the pen, or a path that starts nowhere: a sentence, and the next search is as before."""
     pretend(home / "project" / "env")
     session = Session(LiveHost(), InlineRunner(), None, State(detection=Detection(machine=HERE)))
-    for folder in (str(home / "nowhere"), "some/where"):
+    for folder in (str(home / "nowhere"), "some/where", "~nobody-of-this-name/envs"):
         session.dispatch(LookIn(folder=folder))
         session.begin(Task.SURVEY)
         survey = session.state.survey
