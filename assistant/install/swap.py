@@ -158,7 +158,7 @@ def _foreign(staged: Path, known: Mapping[str, Identity]) -> list[str]:
 
 
 def _identity(entry: os.DirEntry[str]) -> Identity:
-    found = entry.stat(follow_symlinks=False)
+    found = os.lstat(entry)  # on Windows an entry itself knows no inode, and may tell an old size
     return found.st_ino, found.st_size, found.st_mtime_ns
 
 

@@ -75,7 +75,7 @@ def keep(work: Transaction, came: Mapping[str, Identity], moves: tuple[Move, ...
     folder = work.target / f"{FOLDER}-{token}"
     now = datetime.now(UTC).isoformat(timespec="seconds")
     noted = Undoable(target=str(work.target), token=token, at=now, moves=moves, packages=dict(before))
-    with suppress(OSError):
+    try:
         private_folder(_record(work.target).parent)
         write_whole(_record(work.target), to_json(noted), private=True)  # first: no folder is without its record
         make(folder, token)
@@ -89,6 +89,8 @@ def keep(work: Transaction, came: Mapping[str, Identity], moves: tuple[Move, ...
             ),
             private=True,
         )
+    except OSError:  # what is half kept is of no use, and may be gigabytes
+        forget(work.target)
 
 
 def undoable(target: Path) -> Undoable | None:
@@ -102,13 +104,15 @@ def _noted(target: Path) -> Undoable | None:
         noted = from_json(read_plain(_record(target)), Undoable, str(_record(target)))
     except (OSError, BadInput):
         return None
-    return noted if noted.target == str(target) and carries(_folder(noted), noted.token) else None
+    same = os.path.realpath(noted.target) == os.path.realpath(target)  # as the record's own name: see `entry_of`
+    return noted if same and carries(_folder(noted), noted.token) else None
 
 
-def undo(target: Path, host: Host, cancel: CancelToken) -> Undoable:
-    """Put back the packages that an environment held before its last change, and return that change.
+def undo(target: Path, host: Host, cancel: CancelToken) -> tuple[Path, ...]:
+    """Put back the packages that an environment held before its last change.
 
-    It ends with all of them, or with the environment as it is. Raises `BadInput` where there is nothing to undo, and
+    Returns the folders into which files of the user's were moved, as they stood where old ones come back. It ends with
+    all of the packages, or with the environment as it is. Raises `BadInput` where there is nothing to undo, and
     `WorkFailed` where the files that came or those that are kept have changed since.
     """
     noted = undoable(target)
@@ -117,6 +121,7 @@ def undo(target: Path, host: Host, cancel: CancelToken) -> Undoable:
             _("There is no change to {path} that could be undone.", path=target),
             hint=_("The old files of a change are kept until the next one, unless they are deleted before."),
         )
+    target = Path(noted.target)  # which the user may have named by another path
     files = from_json(read_plain(_manifest(target)), _Files, str(_manifest(target)))
     old = _folder(noted) / "old"
     if reason := _obstacle(files, target, old):
@@ -140,7 +145,7 @@ def undo(target: Path, host: Host, cancel: CancelToken) -> Undoable:
         work.settle(cancel.check)
         work.commit()
     forget(target)
-    return noted
+    return work.kept
 
 
 def _other_packages(target: Path) -> WorkFailed:

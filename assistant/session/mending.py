@@ -71,25 +71,23 @@ def compared(state: State, tools: Tools) -> Surveyed:
 def repaired(state: State, tools: Tools) -> Surveyed:
     """Carry out the change that was shown; it counts only once all packages import and what it mends is gone."""
     repair, machine = known(state.repair), machine_here(state, tools.host)
-    before, notes = state.survey or Survey(), list[Finding]()
+    before = state.survey or Survey()
 
     def prove(made: Environment, lock: Lock) -> None:
         _prove(repair, made, machine, lock, tools)
 
     _made, kept = carry_out(repair.difference, prove, tools)
-    for path in kept:
-        notes.append(set_aside(path))
     after, _site = looked_into(repair.path, tools.host, machine, before.of(repair.path))
-    return Surveyed(survey=replace(before.with_known(after), notes=tuple(notes)))
+    return Surveyed(survey=replace(before.with_known(after), notes=tuple(map(set_aside, kept))))
 
 
 def undone(state: State, tools: Tools) -> Surveyed:
     """Put back what the environment held before its last change."""
     before = state.survey or Survey()
     tools.sink(Progress(step=Step.INSTALL, text=_("Putting the packages back as they were")))
-    undo(Path(state.picked), tools.host, tools.cancel)
+    kept = undo(Path(state.picked), tools.host, tools.cancel)
     after, _site = looked_into(state.picked, tools.host, machine_here(state, tools.host), before.of(state.picked))
-    return Surveyed(survey=before.with_known(after))
+    return Surveyed(survey=replace(before.with_known(after), notes=tuple(map(set_aside, kept))))
 
 
 def forgotten(state: State, _tools: Tools) -> Surveyed:
