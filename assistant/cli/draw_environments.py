@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable
 
 from rich.text import Text
@@ -43,7 +44,7 @@ def draw_environment(one: Known) -> None:
     else:
         console.print(Text(f"    {as_typed(one.state)}"))
     if one.undo:
-        text = say("`assistant envs --undo {path}` undoes its last change.", path=one.path)
+        text = say("`assistant envs --undo {path}` undoes its last change.", path=shlex.quote(one.path))
         console.print(Text(f"    {as_typed(text)} {render(kept_for_undo(one.undo))}", style="dim"))
 
 

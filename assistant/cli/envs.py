@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from assistant.cli.draw import draw_findings
 from assistant.cli.draw_environments import draw_environment, draw_environments, draw_repair
 from assistant.cli.journey import Journey
 from assistant.cli.options import source_options
@@ -51,6 +52,8 @@ from assistant.session.survey import Known, Repair, Survey
 def envs(remove: str, *, prune: bool, every: bool, yes: bool, as_json: bool, **options: Any) -> None:  # noqa: ANN401 - click's
     """List the environments that the assistant made, or all; check, mend or remove one."""
     check, mend, undo, lets_go = (options.pop(name) for name in ("check", "mend", "undo", "lets_go"))
+    if sum(map(bool, (check, mend, undo, lets_go, prune or remove))) > 1:
+        raise click.UsageError(say("Only one of --check, --mend, --undo, --forget and --remove can be done at a time."))
     if prune or remove:
         _tidy(remove, prune=prune, yes=yes, as_json=as_json)
     elif lets_go:
@@ -98,8 +101,10 @@ def _visit(journey: Journey, wanted: dict[Task, str], *, yes: bool, as_json: boo
     known = survey.of(journey.state.picked)
     if as_json:
         every = {"environments": [_told(one) for one in survey.environments], "cut_short": survey.cut_short}
-        echo_json({**told, "environment": _told(known)} if known else every)
+        notes = (*told.pop("notes", ()), *survey.notes)
+        echo_json({**told, "notes": notes, "environment": _told(known)} if known else every)
     elif known:
+        draw_findings(survey.notes)
         draw_environment(known)
     else:
         draw_environments(survey.environments, cut_short=survey.cut_short)
@@ -120,7 +125,7 @@ def _told(known: Known) -> dict[str, object]:
     return {**fields, "light": known.light.value, "state": render(known.state)}
 
 
-def _as_plain(repair: Repair) -> dict[str, object]:
+def _as_plain(repair: Repair) -> dict[str, Any]:
     """Return the difference for `--json`: what the environment holds beside it is no answer."""
     difference = repair.difference
     told = {"path": repair.path, "moves": difference.moves, "download_bytes": difference.download}

@@ -228,9 +228,16 @@ def test_what_is_only_tried_is_no_setup(run: Run, tmp_path: Path) -> None:
 
 
 def test_options_that_contradict_each_other_are_refused(run: Run, tmp_path: Path) -> None:
-    """A machine comes from one place; so does a log."""
+    """A machine comes from one place; so does a log; one thing is done with environments at a time."""
     refused(run("plan", "--machine", tmp_path, "--replay", "macos14-m1"), 2, "--machine", "--replay")
     refused(run("diagnose", "x.log", "--batch", "y.jsonl"), 2, "--batch")
+    refused(run("envs", "--forget", tmp_path, "--undo", tmp_path), 2, "--forget", "--undo")
+
+
+@pytest.mark.parametrize("option", [("envs", "--check"), ("setup", "--target")])
+def test_a_home_folder_that_nobody_knows(run: Run, option: tuple[str, str]) -> None:
+    """It is a slip of the pen, and no fault of the program."""
+    refused(run(*option, "~nobody-of-this-name/env"), 2, "~nobody-of-this-name/env")
 
 
 def test_a_name_that_is_nearly_a_shipped_machine(run: Run) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import zipfile
@@ -376,8 +377,14 @@ def test_the_command_shows_asks_mends_and_undoes(broken: Broken, loopback_index:
     checked = json.loads(forked.run("envs", "--check", path, "--json").stdout)["environment"]
     assert checked["size"] > 0
     assert {one["key"].partition(".")[0] for one in checked["findings"]} == {"verify"}  # its torch computes nothing
+    mine = next(broken.target.glob("lib/*/site-packages")) / "onnxruntime_gpu" / "__init__.py"
+    mine.parent.mkdir()
+    mine.write_text("my own")
     undone = forked.run("envs", "--undo", path)
     assert undone.returncode == 0, undone.stderr
+    (aside,) = broken.target.glob("assistant-set-aside-*")
+    assert f"have been moved to {aside}" in undone.stdout
+    shutil.rmtree(aside)
     assert "NumPy 2.1.0 is installed" in undone.stdout
     assert broken.picture() == before
     refused = forked.run("envs", "--undo", path)
