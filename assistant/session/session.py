@@ -78,7 +78,13 @@ class Session:
 
     def dispatch(self, action: Action) -> None:
         """Apply an action; a `Begin` that is accepted starts its task, and one that only reads may be given up then."""
+        self._apply(action)
+
+    def _apply(self, action: Action, teller: CancelToken | None = None) -> None:
+        """Apply an action; what a task tells, whose token is `teller`, counts only as long as the task is at hand."""
         with self._lock:
+            if teller not in {None, self._cancel}:
+                return
             old = new = self.state
             if _gives_up(old, action):
                 self._leave()
@@ -146,8 +152,7 @@ class Session:
 
     def _start(self, task: Task, cancel: CancelToken) -> None:
         def tell(action: Action) -> None:
-            if cancel is self._cancel:
-                self.dispatch(action)
+            self._apply(action, cancel)
 
         outcomes: list[Finished | JobFailed] = []
 
@@ -168,9 +173,10 @@ class Session:
 
     def _tools(self, emit: Sink, cancel: CancelToken) -> Tools:
         def ask(question: Message) -> bool:
+            cancel.check()  # one that was given up asks nothing: the answer would be another task's
             if self._asks:
                 self._answers = queue.SimpleQueue()
-                self.dispatch(Asked(question=question))
+                self._apply(Asked(question=question), cancel)
             while self._asks:
                 with suppress(queue.Empty):
                     return self._answers.get(timeout=0.1)

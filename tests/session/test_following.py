@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 
 import pytest
 
@@ -119,6 +120,36 @@ def test_a_wish_gives_up_what_only_reads_and_counts_at_once() -> None:
     runner.let_go(2)
     assert session.state.plan is not None
     assert session.state.plan.backend is Backend.CPU
+
+
+class Late:
+    """A lock that somebody else gets a moment before whoever asks for it next."""
+
+    def __init__(self, lock: AbstractContextManager[object], other: Callable[[], None]) -> None:
+        self._lock, self._others = lock, [other]
+
+    def __enter__(self) -> None:
+        while self._others:
+            self._others.pop()()
+        self._lock.__enter__()
+
+    def __exit__(self, *error: object) -> None:
+        self._lock.__exit__(*error)
+
+
+def test_an_answer_that_comes_with_the_wish_is_no_answer_to_it() -> None:
+    """A task that ends in the moment in which it is given up tells nothing of the one that took its place."""
+    host, runner = ReplayHost(load(MACHINE)), Held()
+    session = Session(host, runner, sources=Sources(host, offline=True), guided=True)
+    session.begin(Task.DETECT)
+    runner.let_go(0)
+    job, _deliver, end = runner.jobs[1]
+    job(lambda _event: None)
+    wish = Wish(request=Request(backend=Backend.CPU))
+    session._lock = Late(session._lock, lambda: session.dispatch(wish))
+    end()
+    assert session.state.running is Task.PLAN
+    assert session.state.planning is None
 
 
 def test_a_wish_waits_for_nothing_that_writes() -> None:
