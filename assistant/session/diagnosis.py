@@ -51,6 +51,8 @@ _ENVIRONMENT = re.compile(
     r"(?<![^\s\"'(=])((?:[A-Za-z]:)?[\\/][^\n\"'*?<>|:]{1,300}?)[\\/](?:lib(?:64)?/python3\.\d{1,2}t?|Lib)[\\/]site-packages[\\/]"
 )
 _MODULE = re.compile(r"site-packages[\\/](\w{1,80})")
+# \\server\share\…: to look whether it is there would ask that server, and tell it who this user is.
+_OF_A_SERVER = re.compile(r"[\\/]{2}")
 _OF_SYSTEM = re.compile(r"/usr(?:/local)?|.*/\.local")  # whose Python is no environment of anybody's
 # On Windows some keep `python.exe` in the folder itself, where an environment of venv has `Scripts`.
 _FLAT = re.compile(
@@ -127,7 +129,7 @@ def _near(log: Log, line: int | None, pattern: re.Pattern[str]) -> Iterator[str]
 def _python_named(log: Log, line: int | None) -> str:
     """Return the interpreter of the environment in which a log's program runs; "" where the log names none."""
     for folder in _near(log, line, _ENVIRONMENT):
-        if _OF_SYSTEM.fullmatch(folder):
+        if _OF_SYSTEM.fullmatch(folder) or _OF_A_SERVER.match(folder):
             continue
         if "\\" not in folder:
             return f"{folder}/bin/python"

@@ -306,10 +306,11 @@ def test_the_module_that_the_log_names_is_the_one_that_is_told() -> None:
         ('File "/home/u/.local/lib/python3.11/site-packages/torch/x.py"', ""),
         ('File "lab/env/lib/python3.11/site-packages/torch/x.py"', ""),
         ('File "/usr/local/lib/python3.11/site-packages/torch/x.py"', ""),
+        (r'File "\\evil.example\share\venv\Lib\site-packages\torch\x.py"', ""),
     ],
 )
 def test_the_interpreter_is_read_from_the_paths_of_a_traceback(line: str, python: str) -> None:
-    """Environments of every kind; a system's Python is nobody's environment."""
+    """Environments of every kind; a system's Python is nobody's environment, and no server of a stranger's is asked."""
     assert source_of(read_log(f"{line}, line 1, in <module>\n{NO_DIRECTML}"), HERE, HERE).python == python
 
 
