@@ -39,7 +39,9 @@ def told(state: State, events: Iterable[Event], most: int) -> State:
 def finished(state: State, end: Finished, result: Surveyed) -> State:
     """Keep what is known now; what is wrong with the setup's own environment is judged anew where it was changed."""
     status = StepStatus(phase=Phase.DONE, seconds=end.seconds)
-    new = replace(state, survey=result.survey, repair=result.repair, errand=status)
+    # The real setup is laid aside while a recorded machine is looked at; what was changed here may be its environment.
+    aside = finished(replace(state.aside, picked=state.picked), end, result) if state.aside else None
+    new = replace(state, survey=result.survey, repair=result.repair, errand=status, aside=aside)
     known = result.survey.of(state.picked)
     own = state.environment is not None and state.environment.path == state.picked
     if end.task in {Task.REPAIR, Task.UNDO} and own and known and state.detection:

@@ -11,7 +11,20 @@ from assistant.model.machine import Detection, Machine
 from assistant.model.plan import Backend, Plan, Planning, Request
 from assistant.model.record import from_json, replace, to_json
 from assistant.model.report import Environment, Report
-from assistant.session.actions import Aim, Begin, Choose, Fill, Finished, SetFact, Show, Simulate, Stop, Told, Wish
+from assistant.session.actions import (
+    Aim,
+    Begin,
+    Choose,
+    Fill,
+    Finished,
+    Pick,
+    SetFact,
+    Show,
+    Simulate,
+    Stop,
+    Told,
+    Wish,
+)
 from assistant.session.reducer import LOG_LINES, blockers, reduce
 from assistant.session.state import (
     Detected,
@@ -26,9 +39,11 @@ from assistant.session.state import (
     Result,
     Source,
     State,
+    Surveyed,
     Task,
     Verified,
 )
+from assistant.session.survey import Survey
 
 PLANS = tuple(Plan(backend=Backend.CPU, variant="cpu", torch=version, python="3.12") for version in ("2.14", "2.13"))
 PLANNING = Planning(choice=PLANS[0], plans=PLANS)
@@ -111,6 +126,16 @@ def test_a_simulation_lays_the_real_setup_aside() -> None:
     assert (state.machine, state.detection, state.environment) == ("two", None, None)
     assert after(Simulate(machine=""), state=state) == replace(real, page=Page.SETUP)
     assert after(Simulate(machine=""), state=State(machine="one")) == State()
+
+
+def test_an_environment_removed_beside_a_simulation_is_no_longer_the_setups() -> None:
+    """Coming back finds the setup without it, ready to install."""
+    real = after(*INSTALLED)
+    state = after(Simulate(machine="one"), Pick(path=real.environment.path), state=real)
+    state = after(*done(Task.REMOVE, Surveyed(survey=Survey())), Simulate(machine=""), state=state)
+    assert state.environment is None
+    assert state.status(Step.INSTALL).phase is Phase.LOCKED
+    assert state.status(Step.PLAN).phase is Phase.DONE
 
 
 def test_the_plan_that_is_chosen_already_is_not_chosen_again() -> None:
