@@ -125,8 +125,9 @@ def size_of(folder: Path) -> int:
     sizes: dict[int, int] = {}
     for root, _folders, files in os.walk(folder):
         for name in files:
-            found = (Path(root) / name).lstat()
-            sizes[found.st_ino] = found.st_size
+            with suppress(OSError):  # somebody may work there meanwhile
+                found = (Path(root) / name).lstat()
+                sizes[found.st_ino] = found.st_size
     return sum(sizes.values())
 
 

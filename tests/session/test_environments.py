@@ -16,7 +16,7 @@ from install.broken import KEYS, BrokenEnvironment
 from loopback import LoopbackIndex
 
 from assistant.host.live import LiveHost
-from assistant.install import Sources
+from assistant.install import Sources, size_of
 from assistant.install.undo import FOLDER
 from assistant.model.machine import Answer, Detection, Gpu, Machine, Vendor
 from assistant.model.plan import Backend
@@ -209,6 +209,13 @@ def test_an_environment_whose_python_is_gone_says_so(home: Path) -> None:
     (one,) = found().values()
     assert [finding.key for finding in one.findings] == ["environment-without-python"]
     assert not mendable(one)
+
+
+def test_a_file_that_goes_while_it_is_measured_is_no_failure(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Somebody installs, or runs, in the environment whose size is reckoned."""
+    (home / "stays").write_bytes(b"four")
+    monkeypatch.setattr(os, "walk", lambda folder: [(str(folder), [], ["goes", "stays"])])
+    assert size_of(home) == 4
 
 
 def test_hostile_files_end_no_survey(home: Path) -> None:
