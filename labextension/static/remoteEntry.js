@@ -120,6 +120,16 @@
     return !held.some((one) => one.content.some(({ name }) => name.startsWith("__init__.")));
   }
 
+  // What a kernel runs before the page does. IPython searches the notebook's folder before all packages (`init_path` in
+  // IPython/core/shellapp.py), and a compiled module in it is in no listing: `hide_globs` in
+  // jupyter_server/services/contents/manager.py.
+  const LEAVE_FOLDER = "import sys; sys.path[:] = [path for path in sys.path if path]";
+
+  async function leave_folder(kernel) {
+    const { done } = kernel.requestExecute({ code: LEAVE_FOLDER, silent: true, store_history: false });
+    return done.then((reply) => reply.content.status === "ok").catch(() => false);
+  }
+
   // Call `run` for each kernel that the notebook gets, and anew after a restart, once messages reach it.
   function for_each_kernel(context, run) {
     let due = false;
@@ -175,7 +185,8 @@
     async run() {
       const { content, sessionContext } = this.panel;
       if (!this.shown || this.panel.isDisposed || !is_guided(content, await this.lab.shipped)) return;
-      const went_well = await this.lab.run_all(content, sessionContext);
+      const alone = await leave_folder(sessionContext.session.kernel);
+      const went_well = alone && (await this.lab.run_all(content, sessionContext));
       if (!went_well && this.shown) this.show(false); // the instructions say what to do
       this.starting.remove();
     }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import py_compile
 import re
 import sys
 import tomllib
@@ -11,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from guided import main_button
+from jupyter_client.manager import start_new_kernel
 from playwright.sync_api import Page, expect
 
 import assistant
@@ -77,6 +79,24 @@ def test_a_folder_that_cannot_be_written_is_said(launcher: Page) -> None:
     launcher.locator(".jp-LauncherCard").filter(has_text="Set up PyTorch").click()
     expect(launcher.get_by_role("dialog")).to_contain_text("The guided notebook could not be created")
     launcher.keyboard.press("Escape")
+
+
+@pytest.mark.process
+def test_a_strangers_compiled_module_is_not_run_by_the_page(tmp_path: Path) -> None:
+    """No listing of the folder shows it, so the kernel leaves the folder before the page's code is run."""
+    (tmp_path / "its.py").write_text("open('stranger', 'w').close()")
+    py_compile.compile(str(tmp_path / "its.py"), cfile=str(tmp_path / "torch_setup_assistant.pyc"))
+    source = (ROOT / "labextension" / "static" / "remoteEntry.js").read_text(encoding="utf-8")
+    leave = re.search(r'LEAVE_FOLDER = "(.+)";', source)[1]
+    assert "leave_folder(sessionContext.session.kernel)" in source
+    manager, client = start_new_kernel(cwd=str(tmp_path))
+    try:
+        client.execute_interactive(leave, silent=True, timeout=60)
+        client.execute_interactive("import torch_setup_assistant", timeout=60, output_hook=lambda _message: None)
+        assert not (tmp_path / "stranger").exists()
+    finally:
+        client.stop_channels()
+        manager.shutdown_kernel(now=True)
 
 
 def test_the_extension_has_all_its_words_in_both_languages() -> None:
