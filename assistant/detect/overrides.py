@@ -116,7 +116,7 @@ def check_fact(name: str, value: str) -> None:
             hint=_("The facts are {names}.", names=", ".join((*(fact.name for fact in _MACHINE), "gpus[0].name"))),
         )
     kind = fact.kind
-    if value and not (value in kind.values if kind.values else re.fullmatch(kind.pattern, value, re.DOTALL)):
+    if value and not (value in kind.values if kind.values else re.fullmatch(kind.pattern, value, re.DOTALL | re.ASCII)):
         wanted = _("one of {values}", values=", ".join(kind.values)) if kind.values else kind.wanted
         raise BadInput(
             _("“{value}” does not fit {name}, which should be {wanted}.", value=value, name=name, wanted=wanted),

@@ -191,6 +191,7 @@ def test_a_fact_set_by_the_user_wins_and_is_marked():
         ("nvidia_driver", "banana"),
         ("memory_gb", "-5"),
         ("memory_gb", "nan"),
+        ("memory_gb", "\uff13\uff12"),  # digits of full width, as a Chinese keyboard writes them
         ("disk_free_gb", "0"),
         ("python", "three"),
         ("gpus[0].pci_id", "RTX"),
