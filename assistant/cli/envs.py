@@ -122,6 +122,7 @@ def _told(known: Known) -> dict[str, object]:
     """Return what is known of an environment for `--json`, with its light and the sentence about it."""
     plain = with_words(known)
     fields = plain if isinstance(plain, dict) else {}
+    fields.pop("stamp", None)  # says nothing to anybody else
     return {**fields, "light": known.light.value, "state": render(known.state)}
 
 

@@ -17,7 +17,7 @@ from assistant.install.environments import (
     replaced_builds,
     size_of,
 )
-from assistant.install.inspect_env import Distribution, Site, interpreter, is_environment, look_at, python_of
+from assistant.install.inspect_env import Distribution, Site, interpreter, is_environment, look_at, python_of, stamp_of
 from assistant.install.kernel import environments_with_kernels, set_variables
 from assistant.install.mending import carry_out
 from assistant.install.packages import Package, Resolution
@@ -101,6 +101,7 @@ __all__ = [
     "set_variables",
     "size_of",
     "spot_at",
+    "stamp_of",
     "torch_build",
     "undo",
     "undoable",

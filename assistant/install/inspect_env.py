@@ -137,7 +137,7 @@ def is_environment(target: Path) -> bool:
 def look_at(target: Path, host: Host) -> Site:
     """Ask an environment's Python what it holds; raise `BadInput` when it does not answer."""
     python = python_of(target)
-    before = _stamp(python)
+    before = stamp_of(python)
     answer = host.run(str(python), "-B", "-c", PROBE)  # -B: looking leaves no trace
     if not answer:
         reason = (answer.text.strip().splitlines() or [answer.status])[-1]
@@ -154,11 +154,11 @@ def still(site: Site, host: Host) -> Site:
 
     Raises `BadInput` when its Python does not answer any more.
     """
-    return site if site.stamp and site.stamp == _stamp(Path(site.python)) else look_at(Path(site.python), host)
+    return site if site.stamp and site.stamp == stamp_of(Path(site.python)) else look_at(Path(site.python), host)
 
 
-def _stamp(python: Path) -> tuple[int, ...]:
-    """Return times that change with every installation: it adds or removes a folder `*.dist-info`."""
+def stamp_of(python: Path) -> tuple[int, ...]:
+    """Return times that change with every installation: it adds or removes a folder `*.dist-info`; () where none is."""
     folders = [folder for place in (python.parent.parent, python.parent) for folder in package_folders(place)]
     with suppress(OSError):
         return tuple(path.stat().st_mtime_ns for path in (python, *folders)) if folders else ()

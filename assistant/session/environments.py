@@ -18,12 +18,14 @@ from assistant.install import (
     check_folder,
     environments_with_kernels,
     find_environments,
+    interpreter,
     look_at,
     marked_environments,
     read_marker,
     read_site,
     size_of,
     spot_at,
+    stamp_of,
     whole_path,
 )
 from assistant.model.errors import BadInput
@@ -66,8 +68,9 @@ def _fault(folder: str) -> Finding | None:
 
 def _as_checked(now: Known, before: Known | None) -> Known:
     """Keep what a check has found as long as the environment holds the same."""
-    same = before and (before.python, before.torch, before.undo) == (now.python, now.torch, now.undo)
-    return replace(now, checked=before.checked, size=before.size, findings=before.findings) if before and same else now
+    if before is None or not before.stamp or before.stamp != stamp_of(interpreter(Path(now.path))):
+        return now
+    return replace(before, kernels=now.kernels, undo=now.undo)
 
 
 def looked(state: State, tools: Tools) -> Surveyed:
@@ -118,7 +121,7 @@ def looked_into(path: str, host: Host, machine: Machine, before: Known | None = 
         if not known.findings or known.findings[0].key != "environment-without-python":
             silent = Finding(key="python-does-not-answer", severity=Severity.ERROR, text=error.message)
             known = replace(known, findings=(silent, *known.findings))
-    return replace(known, checked=now), site
+    return replace(known, checked=now, stamp=site.stamp if site else stamp_of(interpreter(spot.path))), site
 
 
 def _verified(known: Known, site: Site, tools: Tools) -> Known:

@@ -38,8 +38,8 @@ class Known(Record, frozen=True):
 
     `kind` and `of` tell what keeps it: "venv" or "conda", a "project" of uv or pixi, a Jupyter "kernel", an
     "application". `made` is set if the assistant made it, `own` if the assistant runs in it.
-    `checked` is when its Python was asked, "" where only files were read; `size` in bytes, None until then; `device` is
-    the one on which torch was seen to compute.
+    `checked` is when its Python was asked, "" where only files were read, and `stamp` tells whether anything was
+    installed since; `size` in bytes, None until then; `device` is the one on which torch was seen to compute.
     """
 
     path: str
@@ -55,6 +55,7 @@ class Known(Record, frozen=True):
     own: bool = False
     unread: bool = False
     checked: str = ""
+    stamp: tuple[int, ...] = ()
     size: int | None = None
     device: str = ""
     undo: Undoable | None = None

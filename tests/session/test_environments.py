@@ -295,6 +295,22 @@ def test_a_broken_environment_is_mended_and_undone(broken: Broken) -> None:
 
 
 @pytest.mark.process
+def test_what_a_check_has_found_counts_as_long_as_nothing_is_installed(broken: Broken) -> None:
+    """Looking again keeps it; once somebody has mended the environment by hand, what was true before is not said."""
+    broken.session.dispatch(Pick(path=str(broken.target)))
+    broken.run(Task.SURVEY, Task.CHECK)
+    checked = broken.known
+    assert "numpy2-abi" in {one.key for one in checked.findings}
+    broken.run(Task.SURVEY)
+    assert broken.known == checked
+    uv = [sys.executable, "-m", "uv", "pip", "install", "-q", "--no-deps", "--python", broken.target / "bin" / "python"]
+    subprocess.run([*uv, "numpy==1.26.4"], check=True)
+    broken.run(Task.SURVEY)
+    assert broken.known.checked == ""
+    assert "numpy2-abi" not in {one.key for one in broken.known.findings}
+
+
+@pytest.mark.process
 def test_what_does_not_import_does_not_count(broken: Broken, loopback_index: LoopbackIndex) -> None:
     """A change whose result cannot be imported is rolled back, file for file, and the reason is told."""
     (loopback_index.folder / "numpy" / "numpy-1.26.4-py3-none-any.whl").unlink()
