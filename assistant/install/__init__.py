@@ -22,7 +22,7 @@ from assistant.install.kernel import environments_with_kernels, set_variables
 from assistant.install.mending import carry_out
 from assistant.install.packages import Package, Resolution
 from assistant.install.prepared import Prepared, prepare, run
-from assistant.install.read_site import dead, read_site, torch_build
+from assistant.install.read_site import dead, is_closed, read_site, torch_build
 from assistant.install.recovery import Outcome, Recovered, give_up, recover
 from assistant.install.resolution import Unsolved
 from assistant.install.search import Kind, Search, Spot, find_environments, spot_at
@@ -80,6 +80,7 @@ __all__ = [
     "guarded",
     "guards",
     "interpreter",
+    "is_closed",
     "is_environment",
     "known_index",
     "look_at",

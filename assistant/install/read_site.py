@@ -71,6 +71,18 @@ def _packages(prefix: Path, host: Host) -> tuple[Path | None, str]:
     return (windows, "") if host.facts("folder", str(windows)) else (None, "")
 
 
+def is_closed(prefix: Path, host: Host) -> bool:
+    """Return whether a folder in which packages lie is there and cannot be listed, so that nothing is known of them."""
+    below = host.facts("folder", str(prefix / "lib")).get("folders", [])
+    names = [name for name in below if _FOLDER.fullmatch(name)] if isinstance(below, list) else []
+    places = [
+        prefix / "lib",
+        prefix / "Lib" / "site-packages",
+        *(prefix / "lib" / one / "site-packages" for one in names),
+    ]
+    return any(host.ask("folder", str(place)).status not in {"ok", "missing"} for place in places)
+
+
 def _conda_python(prefix: Path, host: Host) -> str:
     """Return the version of an environment's Python by conda's own records: `conda-meta/python-3.12.4-h99e….json`."""
     names = host.names(str(prefix / "conda-meta")).text.splitlines()

@@ -19,6 +19,7 @@ from assistant.install import (
     environments_with_kernels,
     find_environments,
     interpreter,
+    is_closed,
     look_at,
     marked_environments,
     read_marker,
@@ -98,7 +99,8 @@ def survey(host: Host, machine: Machine, folders: Iterable[str] = ()) -> Survey:
     for spot in found.spots:
         row = Known(path=str(spot.path), name=spot.name, kind=spot.kind, of=spot.of, unread=True)
         with suppress(OSError, ValueError):  # a stranger's files may hold anything
-            row = known_of(spot, read_site(spot.path, host), host, machine, kernels.get(spot.path, ()))
+            if not is_closed(spot.path, host):
+                row = known_of(spot, read_site(spot.path, host), host, machine, kernels.get(spot.path, ()))
         rows.append(row)
     return Survey(environments=tuple(rows), folders=named, cut_short=found.cut_short)
 

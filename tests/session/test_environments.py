@@ -211,6 +211,26 @@ def test_an_environment_whose_python_is_gone_says_so(home: Path) -> None:
     assert not mendable(one)
 
 
+class Closed(LiveHost):
+    """A machine on which nobody may look below a folder."""
+
+    def __init__(self, place: Path) -> None:
+        self.place = place
+
+    def ask(self, kind: str, *arguments: str) -> Answer:
+        """Refuse to look there."""
+        refused = kind != "run" and any(Path(one).is_relative_to(self.place) for one in arguments)
+        return Answer(status="denied") if refused else super().ask(kind, *arguments)
+
+
+@pytest.mark.parametrize("place", ["lib", "lib/python3.11/site-packages"])
+def test_an_environment_that_may_not_be_read_is_not_called_good(home: Path, place: str) -> None:
+    """Could not look is not looked and found nothing wrong."""
+    target = pretend(home / "project" / "env", "numpy==2.1.0")
+    (seen,) = survey(Closed(target / place), HERE).environments
+    assert (seen.path, seen.light) == (str(target), Light.UNKNOWN)
+
+
 def test_a_file_that_goes_while_it_is_measured_is_no_failure(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Somebody installs, or runs, in the environment whose size is reckoned."""
     (home / "stays").write_bytes(b"four")
