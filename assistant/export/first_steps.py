@@ -17,6 +17,7 @@ from assistant.model.plan import Backend, Plan
 from assistant.model.report import Environment
 
 NAME = "first-steps"
+_KERNEL = "python3"  # the one that is there in any case, for an environment without a kernel of its own
 _MOST = 1000  # chosen: a folder with so many notebooks of that name has another trouble
 
 # The name by which torch knows a backend's devices, and the part of torch that says whether there is one.
@@ -65,7 +66,7 @@ def first_notebook(environment: Environment, plan: Plan) -> dict[str, Any]:
         _code("speed"),
         _words(onwards),
     ]
-    kernel = {"name": environment.kernel or "python3", "display_name": environment.launcher_name, "language": "python"}
+    kernel = {"name": environment.kernel or _KERNEL, "display_name": environment.launcher_name, "language": "python"}
     return {
         "metadata": {"origin": MARKER, "kernelspec": kernel, "language_info": {"name": "python"}},
         "nbformat": 4,
@@ -83,7 +84,7 @@ def write_first_notebook(folder: Path, environment: Environment, plan: Plan) -> 
     for path in (folder / f"{name}.ipynb" for name in names):
         if not path.exists():
             break
-        if _kernel_of(path) == environment.kernel:
+        if _kernel_of(path) == (environment.kernel or _KERNEL):
             return path
     try:
         folder.mkdir(parents=True, exist_ok=True)

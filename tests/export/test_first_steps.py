@@ -78,6 +78,10 @@ def test_a_notebook_of_before_is_kept(tmp_path: Path) -> None:
     assert write_first_notebook(folder, other, CPU).name == "first-steps-2.ipynb"
     first.write_text("mine")
     assert write_first_notebook(folder, ENVIRONMENT, CPU).name == "first-steps-3.ipynb"
+    bare = replace(ENVIRONMENT, kernel=None)  # no notebook of anybody else's is taken for its own
+    last = write_first_notebook(folder, bare, CPU)
+    assert last.name == "first-steps-4.ipynb"
+    assert write_first_notebook(folder, bare, CPU) == last
     assert first.read_text() == "mine"
     (tmp_path / "file").write_text("")
     with pytest.raises(WorkFailed, match="cannot be written"):
