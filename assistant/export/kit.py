@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from assistant.export.formats import FORMATS
 from assistant.export.pins import lines
+from assistant.export.report import escaped
 from assistant.export.setup import MARKER, Setup, Unsuited, clean
 from assistant.export.shells import powershell_quoted
 from assistant.export.templates import filled
@@ -162,6 +163,7 @@ def _readme(kit: Kit) -> str:
             parts.append(
                 filled(
                     "kit.md",
+                    {"text": escaped},
                     pcs=kit.pcs,
                     what=render(plan_title(kit.setup.plan)),
                     kit=kit,

@@ -153,13 +153,14 @@ def test_windows_powershell_takes_the_script_for_utf_8():
 
 
 def test_a_hostile_label_runs_nothing():
-    """Whatever a PC is called, the script stays one comment, and the page shows text."""
+    """Whatever a PC is called, the script stays one comment, and README and page show text."""
     label = "x\nrm -rf ~ #' $(id) `id` <script>alert(1)</script>"
     for name in ("windows11-rtx3060", "linux-debian12-cpu-container"):
         kit = replace(kit_of(setup_of(name)), pcs=(label,))
         files = kit_files(kit)
         script = files.get("install.ps1") or files["install.sh"]
         assert all(line.startswith("#") for line in script.splitlines() if "rm -rf" in line)
+        assert not re.search(r"^rm -rf|<script|`id`", files["README.md"], re.MULTILINE)
         page = kit_bundle([kit], [Without(pc=label, why=label)])["index.html"].decode()
         assert "<script" not in page
 
