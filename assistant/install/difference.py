@@ -208,11 +208,11 @@ def _refuse_private(difference: Difference, wished: set[str]) -> None:
 def _private(names: Iterable[str]) -> Unsolved:
     return Unsolved(
         _(
-            "{names} would be replaced by a package of that name from an index, "
-            "and was installed from a folder, a repository or a file.",
+            "{names}: installed from a folder, a repository or a file, "
+            "which a package of the same name from an index would replace.",
             names=", ".join(names),
         ),
-        hint=_("Update it from where it came, or set up a new environment."),
+        hint=_("Update it from there, or set up a new environment."),
     )
 
 

@@ -76,7 +76,7 @@ def origin(one):
     try:
         told = json.loads(one.read_text("direct_url.json") or "{}")
         return next((kind for kind in ("dir_info", "vcs_info", "archive_info") if kind in told), "")
-    except ValueError:
+    except (ValueError, TypeError):
         return ""
 places, seen, found = {}, set(), []
 for one in metadata.distributions():

@@ -96,7 +96,8 @@ def keep(work: Transaction, came: Mapping[str, Identity], moves: tuple[Move, ...
 def undoable(target: Path) -> Undoable | None:
     """Return the last change of an environment, if what is needed to undo it is still there; None otherwise."""
     noted = _noted(target)
-    return noted if noted and _manifest(target).is_file() else None
+    whole = noted and carries(_folder(noted), noted.token) and _manifest(target).is_file()
+    return noted if whole else None
 
 
 def _noted(target: Path) -> Undoable | None:
@@ -105,7 +106,7 @@ def _noted(target: Path) -> Undoable | None:
     except (OSError, BadInput):
         return None
     same = os.path.realpath(noted.target) == os.path.realpath(target)  # as the record's own name: see `entry_of`
-    return noted if same and carries(_folder(noted), noted.token) else None
+    return noted if same else None
 
 
 def undo(target: Path, host: Host, cancel: CancelToken) -> tuple[Path, ...]:
@@ -157,14 +158,15 @@ def _other_packages(target: Path) -> WorkFailed:
 
 def forget(target: Path) -> int:
     """Delete what is kept for undoing the last change of an environment, and return how many bytes that were."""
-    noted = _noted(target)
+    noted, size = _noted(target), 0
     if noted:
+        size = noted.size if carries(_folder(noted), noted.token) else 0
         with suppress(WorkFailed, BadInput, OSError):
             delete(_folder(noted), noted.token)
     for file in (_manifest(target), _record(target)):
         with suppress(OSError):
             file.unlink(missing_ok=True)
-    return noted.size if noted else 0
+    return size
 
 
 def _obstacle(files: _Files, target: Path, old: Path) -> Text:

@@ -6,6 +6,7 @@ import base64
 import csv
 import hashlib
 import os
+import shutil
 import subprocess
 import sys
 import zipfile
@@ -329,6 +330,20 @@ def test_the_users_own_file_is_moved_and_named_when_a_change_is_undone(patient: 
     (folder,) = undo(patient.target, HOST, CancelToken())
     assert [path.read_text() for path in folder.glob("**/__init__.py")] == ["my own"]
     assert mine.read_text() == "__version__ = '1.0'\n"
+
+
+def test_a_folder_that_was_just_made_when_a_change_was_killed_goes(patient: Patient) -> None:
+    """It holds nothing yet, not even what marks it as ours; the next change clears it away."""
+    add = patient.index.add
+    add("numpy", "1.26.4")
+    patient.install(add("numpy", "2.1.0"))
+    patient.change(Wanted(requires=("numpy<2",)))
+    (folder,) = patient.target.glob(f"{FOLDER}*")
+    shutil.rmtree(folder)
+    folder.mkdir()
+    assert undoable(patient.target) is None
+    patient.change(Wanted(requires=("numpy>=2",)))
+    assert len(list(patient.target.glob(f"{FOLDER}*"))) == 1
 
 
 def with_module(wheel: Path, name: str, text: str) -> None:
