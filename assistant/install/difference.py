@@ -189,8 +189,9 @@ def _difference(
 
 
 def _is_private(one: Distribution) -> bool:
-    """Return whether an index need not know a package, and may hold another one of its name."""
-    return one.origin != "" and not (one.origin == "archive_info" and of_torch_family(canonicalize_name(one.name)))
+    """Return whether an index need not know a package, and may hold another one of its name; conda's are conda's."""
+    known = one.origin == "archive_info" and of_torch_family(canonicalize_name(one.name))
+    return one.origin != "" and one.installer != "conda" and not known
 
 
 def _refuse_private(difference: Difference, wished: set[str]) -> None:

@@ -232,6 +232,9 @@ def test_nothing_from_an_index_replaces_what_is_the_users_own(patient: Patient, 
     assert moves(patient.difference(Wanted())) == []
     with pytest.raises(WorkFailed):
         patient.difference(Wanted(requires=("numpy<2",)))
+    next(patient.target.glob("lib/*/site-packages/mytools-*/INSTALLER")).write_text("conda")
+    with pytest.raises(BadInput, match="conda installed mytools"):  # its packages name the folder that built them
+        patient.difference(Wanted(requires=("numpy<2",)))
 
 
 def test_a_change_stands_where_nothing_can_be_kept_for_it(patient: Patient, monkeypatch: pytest.MonkeyPatch) -> None:
