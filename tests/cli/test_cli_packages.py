@@ -39,6 +39,8 @@ def test_machines_by_name_and_by_file_get_a_package_each(run: Run, tmp_path: Pat
         done = run("export", *machines, "--offline", "--to", folder)
         assert done.returncode == 0, done.stderr
         assert "Setup packages ready: 2 of 2" in done.stderr
+        (left_out,) = [line for line in done.stderr.splitlines() if "gets no package: " in line]
+        assert "musl" in left_out
     assert done.stdout.strip() == f"{folder / 'index.html'} shows which PC gets which package."
     page = (folder / "index.html").read_text("utf-8")
     zips = sorted(path.name for path in folder.glob("*.zip"))
