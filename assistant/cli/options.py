@@ -12,7 +12,7 @@ import click
 from assistant.catalog.bundles import bundle_of
 from assistant.cli.terminal import Option
 from assistant.i18n import _
-from assistant.install import KERNEL, check_index_url, check_requirement, whole_path
+from assistant.install import KERNEL, check_index_url, check_requirement, full_path
 from assistant.model.errors import BadInput
 from assistant.model.plan import Backend, Request
 
@@ -80,7 +80,7 @@ source_options = together(
 
 def place(name: str) -> str:
     """Take the words for a place as they are, and a folder by its whole path: `./kernel` is a folder of that name."""
-    return name if name in {"", "new", KERNEL} else str(whole_path(name))
+    return name if name in {"", "new", KERNEL} else str(full_path(name))
 
 
 target_option = click.option(

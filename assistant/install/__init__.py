@@ -36,7 +36,7 @@ from assistant.install.target import (
     find_target,
     not_an_environment,
     read_marker,
-    whole_path,
+    full_path,
 )
 from assistant.install.tools import Tools
 from assistant.install.undo import Move, Undoable, forget, undo, undoable
@@ -108,6 +108,6 @@ __all__ = [
     "undoable",
     "undone_by_project",
     "version_in_place",
-    "whole_path",
+    "full_path",
     "work_out",
 ]

@@ -16,7 +16,7 @@ from assistant.i18n import _
 from assistant.install.constraints import guards, replaced
 from assistant.install.inspect_env import interpreter, look_at
 from assistant.install.kernel import environments_with_kernels, remove_kernel
-from assistant.install.target import MARKER, Marker, environments_folder, read_marker, whole_path
+from assistant.install.target import MARKER, Marker, environments_folder, read_marker, full_path
 from assistant.install.transaction import remove
 from assistant.install.undo import forget
 from assistant.install.wheels import cache_folder
@@ -67,7 +67,7 @@ def remove_environment(name: str) -> Path:
 
     Raises `BadInput` for one that is not ours, and for a name that several have.
     """
-    kernels, path = environments_with_kernels(), whole_path(name)
+    kernels, path = environments_with_kernels(), full_path(name)
     ours = dict(marked_environments())
     named = [folder for folder in ours if name in {folder.name, *kernels.get(folder, ())}]
     found = [path] if read_marker(path) else named

@@ -16,7 +16,7 @@ from assistant.catalog.places import Place, places
 from assistant.host.base import Host
 from assistant.install.kernel import environments_with_kernels
 from assistant.install.project import environment_of, project_of
-from assistant.install.target import not_an_environment, whole_path
+from assistant.install.target import not_an_environment, full_path
 
 Kind = Literal["kernel", "venv", "conda", "project", "application"]
 MOST_FOLDERS = 600  # chosen: a look at one takes some 50 µs on a warm disk, and milliseconds on one that sleeps
@@ -50,7 +50,7 @@ def spot_at(path: str) -> Spot:
 
     Raises `BadInput` for any other path. Nothing in it is started.
     """
-    given = whole_path(path)
+    given = full_path(path)
     folder = environment_of(given.parent.parent if given.is_file() else given)
     if not ((folder / "pyvenv.cfg").is_file() or (folder / "conda-meta").is_dir()):
         raise not_an_environment(path)

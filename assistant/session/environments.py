@@ -27,7 +27,7 @@ from assistant.install import (
     size_of,
     spot_at,
     stamp_of,
-    whole_path,
+    full_path,
 )
 from assistant.model.errors import BadInput
 from assistant.model.event import Progress, Step
@@ -93,7 +93,7 @@ def machine_here(state: State, host: Host) -> Machine:
 def survey(host: Host, machine: Machine, folders: Iterable[str] = ()) -> Survey:
     """Find the environments on this machine and judge each by its files; nothing in them is started."""
     marked, kernels = dict(marked_environments()), environments_with_kernels()
-    named = tuple(str(whole_path(folder)) for folder in folders)
+    named = tuple(str(full_path(folder)) for folder in folders)
     found = find_environments(host, here(), marked, map(Path, named))
     rows = []
     for spot in found.spots:
