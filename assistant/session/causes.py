@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from assistant.diagnose import nearest, read_log
+from assistant.host.base import Host
 from assistant.i18n import _, render
 from assistant.install import Tools
 from assistant.model.event import Progress, Step
+from assistant.model.finding import Finding
+from assistant.model.record import replace
 from assistant.session.diagnosis import (
     diagnosed_lines,
     inquiry,
@@ -24,8 +27,8 @@ def causes_found(state: State, tools: Tools) -> Diagnosed:
     tools.sink(Progress(step=Step.DIAGNOSE, text=_("Looking for causes")))
     machine, pasted = known(state.detection).machine, state.pasted
     text = whole(pasted) or "\n".join(map(render, state.failures))
-    findings = state.findings if state.machine else still_true(state.findings, tools.host)
-    findings = with_remedies(findings, machine)
+    still = state.findings if state.machine else _still_true(state, tools.host)
+    findings = with_remedies(still, machine)
     if not text:
         return Diagnosed(findings=findings, explained=pasted)
     log = read_log(text)
@@ -41,3 +44,10 @@ def causes_found(state: State, tools: Tools) -> Diagnosed:
         near=() if diagnoses else tuple(_(rule.title) for rule in nearest(log)),
         inquiry=inquiry(log, origin, diagnoses),
     )
+
+
+def _still_true(state: State, host: Host) -> tuple[Finding, ...]:
+    """Leave out what has been mended since; of the setup's environment only its own tasks know."""
+    raised = {finding.text for finding in state.raised}
+    still = still_true(replace(known(state.detection), findings=state.findings), host)
+    return tuple(finding for finding in state.findings if finding in still or finding.text in raised)

@@ -60,10 +60,17 @@ def findings_of(site: Site, machine: Machine, *, gpu_plan: bool = True) -> tuple
     return (*mixed_packages(site.versions, site.version, machine, gpu_plan=gpu_plan), *conflicts(site, {}))
 
 
-def still_true(findings: tuple[Finding, ...], host: Host) -> tuple[Finding, ...]:
-    """Leave out the kernels that were found to be broken and are so no longer: an installation may have mended them."""
-    now = {finding.text for finding in broken_kernels(host)}
-    return tuple(finding for finding in findings if finding.key != "kernel-broken" or finding.text in now)
+def still_true(found: Detection, host: Host) -> tuple[Finding, ...]:
+    """Leave out what has been mended since of the Jupyter kernels and of the packages of this Python.
+
+    What cannot be looked at again still counts.
+    """
+    now = replace(found.machine, packages={name: str(text) for name, text in host.facts("packages").items()})
+    wrong = {finding.text for finding in (*broken_kernels(host), *check_packages(now))}
+    asked = {finding.text for finding in check_packages(found.machine)} if host.ask("packages") else set()
+    if host.ask("kernels"):
+        asked |= {finding.text for finding in found.findings if finding.key == "kernel-broken"}
+    return tuple(finding for finding in found.findings if finding.text in wrong or finding.text not in asked)
 
 
 def judged(found: Detection, *, live: bool = False) -> tuple[Finding, ...]:

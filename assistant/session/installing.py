@@ -10,7 +10,7 @@ from assistant.model.finding import Finding
 from assistant.model.plan import Backend
 from assistant.model.record import replace
 from assistant.model.report import Environment
-from assistant.session.doctor import findings_of, mixed_packages
+from assistant.session.doctor import findings_of, mixed_packages, still_true
 from assistant.session.sources import card_of
 from assistant.session.state import Installed, State, Verified, known
 from assistant.session.verification import proved, verified
@@ -35,14 +35,15 @@ def installed(state: State, tools: Tools) -> Installed:
     ready, proofs = known(state.preview), []
     made = run(ready, lambda made, lock: proofs.append(proved(ready, made, lock, tools, keep=state.keep)), tools)
     _judge(made, state, tools)
-    return Installed(environment=made, proof=(*proofs, None)[0])
+    still = still_true(known(state.detection), tools.host)
+    return Installed(environment=made, proof=(*proofs, None)[0], detected=still)
 
 
 def verify(state: State, tools: Tools) -> Verified:
     """Verify an environment; judge one that was there before anew, as its faults may be gone or not."""
     report = verified(state, tools)
     _judge(known(state.environment), state, tools)
-    return Verified(report=report)
+    return Verified(report=report, detected=still_true(known(state.detection), tools.host))
 
 
 def _judge(made: Environment, state: State, tools: Tools) -> None:

@@ -192,8 +192,8 @@ def _finished(state: State, end: Finished) -> State:
     if isinstance(end.result, Surveyed):
         return errands.finished(replace(state, running=None, stopping=False, question=""), end, end.result)
     done = _filled(replace(state, running=None, stopping=False, question=""), end.result)
-    if task in _RAISE and state.detection:
-        done = replace(done, findings=_both(state.detection.findings, state.raised))
+    if task in _RAISE and done.detection:
+        done = replace(done, findings=_both(done.detection.findings, state.raised))
     if task in _BESIDE:
         done = _with(done, task.step, replace(done.status(task.step), progress=None))
         changed = isinstance(end.result, Adding) and end.result.changed
@@ -231,9 +231,10 @@ def _filled(state: State, result: StepResult) -> State:  # noqa: C901, PLR0911 -
         case Prepared():
             return replace(state, preview=result)
         case Installed():
-            return replace(state, environment=result.environment, proof=result.proof, report=None, exported=())
+            new = replace(state, environment=result.environment, proof=result.proof, report=None, exported=())
+            return _seen_again(new, result.detected)
         case Verified():
-            return replace(state, report=result.report, proof=None)
+            return _seen_again(replace(state, report=result.report, proof=None), result.detected)
         case Diagnosed():
             return replace(
                 state,
@@ -247,10 +248,10 @@ def _filled(state: State, result: StepResult) -> State:  # noqa: C901, PLR0911 -
                 inquiry=result.inquiry,
             )
         case Mended():
-            new = replace(state, mended={**state.mended, result.way: result})
+            new = _seen_again(replace(state, mended={**state.mended, result.way: result}), result.detected)
             if result.raised is None:
                 return new
-            known = state.detection.findings if state.detection else ()
+            known = new.detection.findings if new.detection else ()
             return replace(new, raised=result.raised, findings=_both(known, result.raised))
         case Exported():
             return replace(state, exported=result.files, overwrite=False)
@@ -258,6 +259,16 @@ def _filled(state: State, result: StepResult) -> State:  # noqa: C901, PLR0911 -
             return replace(state, onnx=result)
         case Adding():
             return _with_added(state, result)
+
+
+def _seen_again(state: State, found: tuple[Finding, ...] | None) -> State:
+    """Keep what is still true of what detection had found, and say no more what is not."""
+    if found is None or state.detection is None:
+        return state
+    stays = {str(one.text) for one in (*found, *state.raised)}
+    gone = {str(one.text) for one in state.detection.findings} - stays
+    findings = tuple(one for one in state.findings if str(one.text) not in gone)
+    return replace(state, detection=replace(state.detection, findings=found), findings=findings)
 
 
 def _with_added(state: State, adding: Adding) -> State:

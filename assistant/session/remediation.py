@@ -15,7 +15,7 @@ from assistant.model.finding import Diagnosis, Finding, Remedy
 from assistant.model.plan import Backend
 from assistant.model.report import Environment
 from assistant.privacy import Lines, Policy
-from assistant.session.doctor import findings_of
+from assistant.session.doctor import findings_of, still_true
 from assistant.session.state import Mended, Outcome, State, known
 
 Words = tuple[str, ...]
@@ -84,7 +84,8 @@ def mended(state: State, tools: Tools) -> Mended:
         raise BadInput(_("This fix can't be applied here."), hint=_("Copy its commands into a terminal."))
     outcome = _apply(remedy, environment, tools)
     raised = _anew(state, environment, tools) if environment == state.environment else None
-    return Mended(way=state.way, outcome=outcome, text=remedy.text, raised=raised)
+    still = still_true(known(state.detection), tools.host)
+    return Mended(way=state.way, outcome=outcome, text=remedy.text, raised=raised, detected=still)
 
 
 def _anew(state: State, environment: Environment, tools: Tools) -> tuple[Finding, ...] | None:

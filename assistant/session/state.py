@@ -158,16 +158,21 @@ class Planned(Record, frozen=True):
 
 
 class Installed(Record, frozen=True):
-    """The environment that was made, and what its installation verified; None where it was there already."""
+    """The environment that was made, and what its installation verified; None where it was there already.
+
+    Here and below, `detected` is what detection had found and is still true; None where nobody looked.
+    """
 
     environment: Environment
     proof: Report | None = None
+    detected: tuple[Finding, ...] | None = None
 
 
 class Verified(Record, frozen=True):
     """What the checks found."""
 
     report: Report
+    detected: tuple[Finding, ...] | None = None
 
 
 class Diagnosed(Record, frozen=True):
@@ -192,6 +197,7 @@ class Mended(Record, frozen=True):
     outcome: Outcome
     text: Text = ""
     raised: tuple[Finding, ...] | None = None
+    detected: tuple[Finding, ...] | None = None
 
 
 class Exported(Record, frozen=True):

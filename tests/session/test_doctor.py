@@ -12,15 +12,16 @@ import pytest
 
 from assistant.catalog import load_catalog
 from assistant.detect import detect
+from assistant.host.base import Host
 from assistant.host.recording import ReplayHost
 from assistant.i18n import render
 from assistant.install.inspect_env import Distribution, Site
 from assistant.machines import load, shipped
 from assistant.model.finding import Finding, Severity
-from assistant.model.machine import Detection, Gpu, Machine, Vendor
+from assistant.model.machine import Answer, Detection, Gpu, Machine, Vendor
 from assistant.model.record import replace
 from assistant.plan import make_plans
-from assistant.session.doctor import CAUSES_OF_DRIVER, examine, findings_of, judged, mixed_packages
+from assistant.session.doctor import CAUSES_OF_DRIVER, examine, findings_of, judged, mixed_packages, still_true
 
 CATALOG = load_catalog()
 NVIDIA, AMD, INTEL = (Gpu(vendor=vendor, name=vendor.value) for vendor in (Vendor.NVIDIA, Vendor.AMD, Vendor.INTEL))
@@ -174,6 +175,34 @@ def test_what_goes_together_raises_nothing() -> None:
     """No finding without a reason, for flavours that are none and for a CPU build that was asked for."""
     assert findings_of(site({"onnxruntime": "1.20", "onnxruntime-extensions": "0.10"}), in_order()) == ()
     assert findings_of(site({"numpy": "2.1", "torch": "2.9.0+cpu"}), in_order(), gpu_plan=False) == ()
+
+
+class Later(Host):
+    """A host on which packages and kernels are others by now."""
+
+    def __init__(self, **answers: object) -> None:
+        self.answers = answers
+
+    def ask(self, kind: str, *_arguments: str) -> Answer:
+        """Answer in JSON, or that nobody could look."""
+        known = {"platform": {"executable": "/usr/bin/python3"}, **self.answers}
+        return Answer(text=json.dumps(known[kind])) if kind in known else Answer(status="denied")
+
+
+def test_what_was_mended_since_is_no_longer_true() -> None:
+    """Packages of this Python and kernels are looked at again; where that cannot be done, what was found counts."""
+    gone = Finding(key="kernel-broken", severity=Severity.WARNING, text="Its program is gone.")
+    disk = Finding(key="disk-full", severity=Severity.ERROR, text="The disk is full.")
+    machine = in_order(packages={"torch": "2.2.2+cu121", "numpy": "2.1.0"})
+    found = Detection(machine=machine, findings=(*judged(Detection(machine=machine)), gone, disk))
+    wrong = replace(found, findings=tuple(finding for finding in found.findings if finding.wrong))
+
+    def left(**answers: object) -> list[str]:
+        return [finding.key for finding in still_true(wrong, Later(**answers))]
+
+    assert left() == ["numpy2-abi", "kernel-broken", "disk-full"]
+    assert left(packages=dict(machine.packages), kernels={}) == ["numpy2-abi", "disk-full"]
+    assert left(packages={"torch": "2.2.2+cu121", "numpy": "1.26.4"}) == ["kernel-broken", "disk-full"]
 
 
 @pytest.fixture

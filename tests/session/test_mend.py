@@ -176,10 +176,11 @@ def test_after_a_fix_the_environment_is_judged_anew(real: Environment) -> None:
     """What was found before and is gone is said no more; what was found on the machine itself stays."""
     of_machine = Finding(key="proxy-misconfigured", severity=Severity.WARNING, text="The proxy.")
     of_packages = Finding(key="onnxruntime-packages-conflict", severity=Severity.ERROR, text="Two of them.")
-    found = Detection(machine=Machine(os="linux"), findings=(of_machine,))
+    of_kernel = Finding(key="kernel-broken", severity=Severity.WARNING, text="A kernel that can start by now.")
+    found = Detection(machine=Machine(os="linux"), findings=(of_machine, of_kernel))
     state = state_with(Remedy(text="x", commands=("python -c pass",)), real, detection=found)
-    session = Session(LiveHost(), InlineRunner(), state=replace(state, findings=(of_machine, of_packages)))
+    session = Session(LiveHost(), InlineRunner(), state=replace(state, findings=(of_machine, of_kernel, of_packages)))
     session.dispatch(Mend(way="cause#1"))
     session.begin(Task.MEND)
     keys = {finding.key for finding in session.state.findings}
-    assert keys & {of_machine.key, of_packages.key} == {of_machine.key}
+    assert keys & {of_machine.key, of_kernel.key, of_packages.key} == {of_machine.key}

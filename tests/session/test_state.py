@@ -292,6 +292,24 @@ def test_a_problem_vanishes_only_once_it_was_looked_for_and_not_found(task: Task
     assert state.findings == (() if end == "gone" else (CONFLICT,))
 
 
+@pytest.mark.parametrize("task", [Task.INSTALL, Task.VERIFY, Task.MEND])
+def test_what_a_task_has_mended_on_the_machine_is_said_no_more(task: Task) -> None:
+    """What detection had found goes with its cause, also from what is exported; what was not found by it stays."""
+    broken = Finding(key="kernel-broken", severity=Severity.WARNING, text="It cannot start.")
+    slow = Finding(key="slow", severity=Severity.INFO, text="It is slow.")
+    state = after(*INSTALLED, *told(Task.VERIFY, CONFLICT), Finished(task=Task.VERIFY, result=VERIFIED))
+    found = replace(state.detection, findings=(broken, slow))
+    state = replace(state, detection=found, findings=(broken, slow, CONFLICT))
+    result = {
+        Task.INSTALL: Installed(environment=MADE, detected=(slow,)),
+        Task.VERIFY: replace(VERIFIED, detected=(slow,)),
+        Task.MEND: Mended(way="cause#1", outcome=Outcome.DONE, detected=(slow,)),
+    }[task]
+    state = after(*told(task, *[CONFLICT] * (task is not Task.MEND)), Finished(task=task, result=result), state=state)
+    assert state.findings == (slow, CONFLICT)
+    assert state.detection.findings == (slow,)
+
+
 def test_another_look_at_the_machine_mends_no_environment() -> None:
     """Detection says nothing of the environment; another folder is another environment."""
     state = after(*INSTALLED, *told(Task.VERIFY, CONFLICT), Finished(task=Task.VERIFY, result=VERIFIED), *DETECTED)
