@@ -37,7 +37,7 @@ class Remedy(Record, frozen=True, omit_defaults=False):
     """A fix: one sentence, the commands that apply it, and a new plan if the fix is one.
 
     `env` holds variables to set, `launch` changes to applications' arguments; the commands in `check` all end with exit
-    code 0 once it has worked.
+    code 0 once it has worked. `mends` is False where it removes no cause, but would suit the machine better.
     """
 
     text: Text
@@ -46,6 +46,7 @@ class Remedy(Record, frozen=True, omit_defaults=False):
     env: dict[str, str] = {}
     check: tuple[str, ...] = ()
     launch: tuple[Launch, ...] = ()
+    mends: bool = True
 
 
 class Finding(Record, frozen=True):

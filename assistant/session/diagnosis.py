@@ -41,7 +41,6 @@ CHECKS = {
     Backend.DIRECTML: 'python -c "import torch, torch_directml as d; torch.ones(2, device=d.device()).sum()"',
     Backend.CPU: 'python -c "import torch; torch.ones(2).sum()"',
 }
-BETTER = _("Change from {used} to {better}: PyTorch for {better} runs on the {gpu} and suits it better.")
 REPORTED = 80  # last lines of a log that go into a report
 LONGEST = 300  # chosen: characters of a line that are shown
 # The folder of an environment, in the lines of a traceback:
@@ -168,9 +167,11 @@ def _better(log: Log, machine: Machine) -> Remedy | None:
     if used is None or plan is None or order.index(plan.backend) >= order.index(used):
         return None
     gpus = _computing(machine.gpus)
-    text = BETTER.format(used=used.title, better=plan.backend.title, gpu=gpus[0].label if gpus else "GPU")
+    text = _("Change from {used} to {better}: PyTorch for {better} runs on the {gpu} and suits it better.").format(
+        used=used.title, better=plan.backend.title, gpu=gpus[0].label if gpus else "GPU"
+    )
     launch = relaunched(log, plan.backend, machine.os or "") if launched(log)[0] else ()
-    return Remedy(text=text, plan=plan, check=(CHECKS[plan.backend],), launch=tuple(map(_whole, launch)))
+    return Remedy(text=text, plan=plan, check=(CHECKS[plan.backend],), launch=tuple(map(_whole, launch)), mends=False)
 
 
 def machine_of_log(log: Log, here: Machine) -> Machine:

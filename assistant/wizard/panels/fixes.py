@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from assistant.host.live import IN_BROWSER
-from assistant.i18n import Message, Text, render, say
+from assistant.i18n import Text, render, say
 from assistant.model.finding import Remedy
 from assistant.model.record import replace
 from assistant.model.visible import visible
 from assistant.session.actions import Action, Aim, Begin, Mend, Show, Wish
 from assistant.session.answer import best, goes_into, offered
-from assistant.session.diagnosis import BETTER
 from assistant.session.reducer import blockers
 from assistant.session.remediation import environment_of
 from assistant.session.state import Page, State, Task
@@ -46,9 +45,9 @@ def applied(name: str, state: State) -> tuple[Action, ...]:
 
 
 def _pressed(name: str, state: State) -> str:
-    """Return the words of the button that applies a fix; a build that only suits the GPU better mends nothing."""
+    """Return the words of the button that applies a fix."""
     fix = offered(state)[name]
-    if fix.plan and isinstance(fix.text, Message) and fix.text.id == BETTER.id:
+    if fix.plan and not fix.mends:
         return say("Change to {backend}", backend=fix.plan.backend.title)
     return say("Mend it")
 
