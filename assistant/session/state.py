@@ -16,7 +16,7 @@ from assistant.model.plan import Backend, Plan, Planning, Request
 from assistant.model.record import Record
 from assistant.model.report import Environment, Report, Status
 from assistant.onnx.answers import Attempt, Checked, Conversion
-from assistant.session.survey import Repair, Survey
+from assistant.session.survey import Known, Repair, Survey
 
 
 class Phase(Enum):
@@ -190,7 +190,8 @@ class Diagnosed(Record, frozen=True):
 class Mended(Record, frozen=True):
     """How applying the chosen remedy, whose `text` it bears, ended.
 
-    `raised` is what is wrong with the setup's environment now; None where another one was changed.
+    `raised` is what is wrong with the setup's environment now; None where another one was changed. `known` is what the
+    list of environments says of it from now on, None where there is no list.
     """
 
     way: str
@@ -198,6 +199,7 @@ class Mended(Record, frozen=True):
     text: Text = ""
     raised: tuple[Finding, ...] | None = None
     detected: tuple[Finding, ...] | None = None
+    known: Known | None = None
 
 
 class Exported(Record, frozen=True):
@@ -319,7 +321,7 @@ class State(Record, frozen=True):
     way: str = ""
     mended: dict[str, Mended] = {}
     exported: tuple[str, ...] = ()
-    log: tuple[str, ...] = ()
+    log: tuple[Text, ...] = ()
     log_file: str = ""
     onnx: Examined | None = None
     adding: Adding | None = None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from assistant.i18n import Message
 from assistant.install import Prepared, Resolution
 from assistant.model.event import FindingRaised, JobFailed, LogLine, Progress, Step
 from assistant.model.finding import Finding, Severity
@@ -264,7 +265,8 @@ def test_each_result_fills_its_fields() -> None:
 
 def test_a_state_survives_the_trip_through_json() -> None:
     """What is saved is what is loaded."""
-    state = after(*INSTALLED)
+    ours = LogLine(step=Step.INSTALL, text=Message("Removing {path}").format(path="/env"))
+    state = after(*INSTALLED, Begin(task=Task.VERIFY), Told(events=(ours, LogLine(step=Step.INSTALL, text="ok"))))
     assert from_json(to_json(state), State, "state") == state
 
 

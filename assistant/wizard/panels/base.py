@@ -7,7 +7,7 @@ from typing import Any
 
 import ipywidgets as widgets
 
-from assistant.i18n import say
+from assistant.i18n import Text, render, say
 from assistant.markup import Markup, tag
 from assistant.model.errors import Cancelled
 from assistant.model.event import Step
@@ -105,9 +105,9 @@ def failure(state: State, step: Step) -> Markup:
     return html.NOTHING
 
 
-def log_view(lines: Iterable[str], file: str = "") -> Markup:
+def log_view(lines: Iterable[Text], file: str = "") -> Markup:
     """Show the last lines of a running job, the newest in sight, and name the file that holds all of them."""
-    text = "\n".join(lines)
+    text = "\n".join(map(render, lines))
     if not text:
         return html.NOTHING
     log = tag("pre", text, class_="ptsa-log")
