@@ -249,6 +249,8 @@ def _filled(state: State, result: StepResult) -> State:  # noqa: C901, PLR0911 -
             )
         case Mended():
             new = _seen_again(replace(state, mended={**state.mended, result.way: result}), result.detected)
+            if result.known and new.survey:
+                new = replace(new, survey=new.survey.with_known(result.known))
             if result.raised is None:
                 return new
             known = new.detection.findings if new.detection else ()

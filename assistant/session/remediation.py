@@ -3,12 +3,29 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from itertools import takewhile
 from pathlib import Path
+
+from packaging.requirements import InvalidRequirement, Requirement
+from packaging.utils import canonicalize_name
+from packaging.version import Version
 
 from assistant.host.process import CancelToken, stream
 from assistant.i18n import _
-from assistant.install import Tools, find_uv, is_environment, look_at, set_variables
+from assistant.install import (
+    Site,
+    Tools,
+    Unsolved,
+    Wanted,
+    carry_out,
+    find_uv,
+    is_environment,
+    look_at,
+    set_aside,
+    set_variables,
+    work_out,
+)
 from assistant.model.errors import BadInput, WorkFailed
 from assistant.model.event import LogLine, Progress, Sink, Step
 from assistant.model.finding import Diagnosis, Finding, Remedy
@@ -16,7 +33,9 @@ from assistant.model.plan import Backend
 from assistant.model.report import Environment
 from assistant.privacy import Lines, Policy
 from assistant.session.doctor import findings_of, still_true
+from assistant.session.environments import looked_into
 from assistant.session.state import Mended, Outcome, State, known
+from assistant.session.survey import move_words
 
 Words = tuple[str, ...]
 LIMIT = 3600.0  # seconds for one command: 2 GB of PyTorch over a line of 5 Mbit/s
@@ -84,8 +103,10 @@ def mended(state: State, tools: Tools) -> Mended:
         raise BadInput(_("This fix can't be applied here."), hint=_("Copy its commands into a terminal."))
     outcome = _apply(remedy, environment, tools)
     raised = _anew(state, environment, tools) if environment == state.environment else None
-    still = still_true(known(state.detection), tools.host)
-    return Mended(way=state.way, outcome=outcome, text=remedy.text, raised=raised, detected=still)
+    found, before = known(state.detection), state.survey and state.survey.of(environment.path)
+    listed = looked_into(environment.path, tools.host, found.machine, before)[0] if before else None
+    still = still_true(found, tools.host)
+    return Mended(way=state.way, outcome=outcome, text=remedy.text, raised=raised, detected=still, known=listed)
 
 
 def _anew(state: State, environment: Environment, tools: Tools) -> tuple[Finding, ...] | None:
@@ -106,7 +127,10 @@ def _apply(remedy: Remedy, environment: Environment, tools: Tools) -> Outcome:
     """
     sink, cancel = tools.sink, tools.cancel
     variables = {**tools.sources.environment, **remedy.env}  # uv reads from them where packages come from
-    for words in commands_for(remedy, environment) or ():
+    commands = commands_for(remedy, environment) or ()
+    changes = tuple(takewhile(lambda words: words[1:2] == ("pip",) and words[2] != "check", commands))
+    changed = bool(changes) and _changed(changes, environment, tools)
+    for words in commands[len(changes) :] if changed else commands:
         sink(Progress(step=Step.DIAGNOSE, text=_("Running {command}", command=shlex.join(words))))
         code = _run(words, sink, cancel, variables, LIMIT)
         if code:
@@ -120,6 +144,42 @@ def _apply(remedy: Remedy, environment: Environment, tools: Tools) -> Outcome:
     sink(Progress(step=Step.DIAGNOSE, text=_("Checking")))
     passed = all(_run(words, sink, cancel, variables, CHECK_LIMIT) == 0 for words in checks if words)
     return Outcome.FIXED if passed else Outcome.NOT_FIXED
+
+
+def _changed(commands: tuple[Words, ...], environment: Environment, tools: Tools) -> bool:
+    """Change packages as commands ask for, all or none, so that it can be undone; False where that cannot be done."""
+    try:
+        site = look_at(Path(environment.python), tools.host)
+        wanted = wanted_by(commands, site)
+        if wanted is None:
+            return False
+        difference = work_out(site, wanted, tools, only=True)
+        kept = carry_out(difference, lambda _made, _lock: None, tools)[1] if difference.moves else ()
+        lines = [*map(move_words, difference.moves), *(set_aside(folder).text for folder in kept)]
+    except (BadInput, Unsolved) as error:
+        if isinstance(error, Unsolved) and len(commands) > 1:
+            raise  # of several commands the first would have changed something before the one that fails
+        wanted, lines = None, [_("What follows cannot be undone later: {reason}", reason=error.message)]
+    for line in lines:
+        tools.sink(LogLine(step=Step.DIAGNOSE, text=line))
+    return wanted is not None
+
+
+def wanted_by(commands: Iterable[Words], site: Site) -> Wanted | None:
+    """Return the change of packages that commands ask for; None where one also says how it is to be made."""
+    removes, requires, versions = dict[str, str](), dict[str, str](), site.versions
+    for _uv, _pip, verb, _option, _python, *rest in commands:
+        words = [word for word in rest if word != "--upgrade"]
+        try:
+            named: dict[str, str] = {canonicalize_name(Requirement(word).name): word for word in words}
+        except InvalidRequirement:
+            return None
+        if len(words) < len(rest):
+            newer = {name for name, word in named.items() if name in versions and not Requirement(word).specifier}
+            named |= {name: f"{named[name]}>{Version(versions[name]).public}" for name in newer}
+        (removes if verb == "uninstall" else requires).update(named)
+    again = tuple(name for name in removes if name in requires and name in versions)
+    return Wanted(tuple(requires.values()), tuple(name for name in removes if name not in requires), again)
 
 
 def _run(words: Words, sink: Sink, cancel: CancelToken, variables: Mapping[str, str], limit: float) -> int:

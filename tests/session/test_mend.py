@@ -3,24 +3,29 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import time
 from pathlib import Path
 
 import pytest
+from install.broken import BrokenEnvironment
+from loopback import LoopbackIndex
 
 from assistant.host.live import LiveHost
+from assistant.install import Distribution, Site, Sources, Wanted
 from assistant.model.event import Step
 from assistant.model.finding import Diagnosis, Finding, Remedy, Severity
 from assistant.model.machine import Detection, Machine
 from assistant.model.record import replace
 from assistant.model.report import Environment
-from assistant.session.actions import Mend
-from assistant.session.remediation import commands_for, environment_of, ways
+from assistant.session.actions import Mend, Pick
+from assistant.session.remediation import commands_for, environment_of, wanted_by, ways
 from assistant.session.runner import InlineRunner, Runner, ThreadRunner
 from assistant.session.session import Session
 from assistant.session.state import Outcome, Phase, Source, State, Task
+from assistant.session.survey import Known, Survey
 
 pytestmark = pytest.mark.process
 
@@ -108,11 +113,11 @@ def test_nothing_runs_on_a_simulated_machine_elsewhere_or_without_an_environment
 
 
 def test_a_way_out_is_carried_out_and_its_check_says_fixed(real: Environment) -> None:
-    """A package is removed from the environment by the job, and the log tells what ran."""
+    """A package is removed from the environment by the job, and the log tells what changed."""
     session = mended(Remedy(text="Remove it.", commands=("python -m pip uninstall -y six",), check=(GONE,)), real)
     assert session.state.mended["cause#1"].outcome is Outcome.FIXED
     assert session.state.status(Step.DIAGNOSE).phase is Phase.DONE
-    assert any("uninstall" in line for line in session.state.log)
+    assert any("six" in line and "is removed" in line for line in map(str, session.state.log))
 
 
 def test_a_check_that_fails_says_not_fixed(real: Environment) -> None:
@@ -170,6 +175,94 @@ def test_the_environment_that_the_log_names_is_mended_and_no_other(real: Environ
     assert environment_of(state_with(remedy, source=gone), "cause#1") is None
     assert ways(state_with(remedy, source=gone)) == {}
     assert list(ways(state_with(remedy, source=there, environment=None))) == ["cause#1"]
+
+
+@pytest.mark.parametrize(
+    ("commands", "wanted"),
+    [
+        (["install numpy<2"], Wanted(requires=("numpy<2",))),
+        (["install new[cuda]"], Wanted(requires=("new[cuda]",))),
+        (["install --upgrade six[x] new numpy<2"], Wanted(requires=("six[x]>1.0", "new", "numpy<2"))),
+        (["uninstall six gone"], Wanted(removes=("six", "gone"))),
+        (["uninstall six gone", "install six"], Wanted(requires=("six",), removes=("gone",), again=("six",))),
+        (["install --reinstall six"], None),
+        (["install --no-cache six"], None),
+        (["install --find-links wheels six"], None),
+    ],
+)
+def test_commands_of_pip_are_read_as_a_change_of_packages(commands: list[str], wanted: Wanted | None) -> None:
+    """What also says how the packages are to come is left to the command itself."""
+    six = Distribution(name="six", version="1.0+cpu", place="/env/lib/site-packages")
+    site = Site(prefix="/env", base_prefix="/usr", python="/env/bin/python", version="3.12.1", purelib="")
+    words = [("uv", "pip", verb, "--python", "/env/bin/python", *rest) for verb, *rest in map(str.split, commands)]
+    found = wanted_by(words, replace(site, distributions=(six,)))
+    assert found == wanted or (found and sorted(found.requires) == sorted(wanted.requires))
+
+
+@pytest.fixture
+def broken(tmp_path: Path, loopback_index: LoopbackIndex, monkeypatch: pytest.MonkeyPatch) -> BrokenEnvironment:
+    """Make an environment with two ONNX Runtimes, whose packages come from an index of the test's own."""
+    for name in [name for name in os.environ if name.startswith(("PIP_", "UV_"))]:
+        monkeypatch.delenv(name)
+    for name in ("JUPYTER_DATA_DIR", "XDG_STATE_HOME", "XDG_CACHE_HOME", "UV_CACHE_DIR"):
+        monkeypatch.setenv(name, str(tmp_path / "own" / name))
+    monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
+    monkeypatch.setenv("UV_DEFAULT_INDEX", loopback_index.url)
+    return BrokenEnvironment(loopback_index, tmp_path / "broken")
+
+
+def at(broken: BrokenEnvironment, index: LoopbackIndex, *commands: str) -> Session:
+    """Apply commands to that environment, which the list of environments holds already."""
+    environment = Environment(path=str(broken.target), python=str(broken.target / "bin" / "python"))
+    survey = Survey(environments=(Known(path=environment.path, name="broken"),))
+    state = state_with(Remedy(text="x", commands=commands), environment, survey=survey)
+    host = LiveHost()
+    session = Session(host, InlineRunner(), state=state, sources=Sources(host, index_url=index.url))
+    session.dispatch(Mend(way="cause#1"))
+    session.begin(Task.MEND)
+    return session
+
+
+ONE_RUNTIME = ("python -m pip uninstall -y onnxruntime onnxruntime-gpu", "python -m pip install onnxruntime")
+
+
+def test_a_fix_can_be_undone_in_my_environments(broken: BrokenEnvironment, loopback_index: LoopbackIndex) -> None:
+    """All of its commands are one change, which the list offers to take back, file for file; nothing else is moved."""
+    before = broken.picture()
+    session = at(broken, loopback_index, *ONE_RUNTIME)
+    assert session.state.status(Step.DIAGNOSE).phase is Phase.DONE, session.state.status(Step.DIAGNOSE)
+    undo = session.state.survey.of(str(broken.target)).undo
+    assert {move.name: (move.before, move.after) for move in undo.moves} == {
+        "onnxruntime": ("1.20", "1.20"),
+        "onnxruntime-gpu": ("1.20", ""),
+    }
+    session.dispatch(Pick(path=str(broken.target)))
+    session.begin(Task.UNDO)
+    assert session.state.errand.phase is Phase.DONE, session.state.errand
+    assert broken.picture() == before
+
+
+def test_a_fix_that_fails_leaves_the_environment_as_it_was(
+    broken: BrokenEnvironment, loopback_index: LoopbackIndex
+) -> None:
+    """What the first command would have removed is still there when the second finds no package."""
+    before = broken.picture()
+    session = at(broken, loopback_index, ONE_RUNTIME[0], "python -m pip install onnxruntime==9")
+    assert session.state.status(Step.DIAGNOSE).phase is Phase.FAILED
+    assert broken.picture() == before
+
+
+def test_a_fix_that_needs_another_torch_still_brings_it(
+    broken: BrokenEnvironment, loopback_index: LoopbackIndex
+) -> None:
+    """No mending of packages moves torch unasked, so the command itself does; the log says that it stays so."""
+    loopback_index.add("torch-directml", "0.2.5", requires=("torch==2.2.1",))
+    loopback_index.add("torch", "2.2.1")
+    session = at(broken, loopback_index, "python -m pip install torch-directml")
+    assert session.state.status(Step.DIAGNOSE).phase is Phase.DONE, session.state.status(Step.DIAGNOSE)
+    assert any("cannot be undone later" in str(line) for line in session.state.log)
+    assert list(broken.target.glob("lib/*/site-packages/torch_directml-0.2.5.dist-info"))
+    assert session.state.survey.of(str(broken.target)).undo is None
 
 
 def test_after_a_fix_the_environment_is_judged_anew(real: Environment) -> None:

@@ -214,7 +214,7 @@ def draw_remedy(fix: Remedy, name: str, state: State) -> Markup:
             html.copyable("\n".join(settings)) if settings else html.NOTHING,
             html.copyable("\n".join(typed)) if typed else html.NOTHING,
             *(_draw_launch(launch, state.source.arguments) for launch in launches),
-            html.details(say("The exact commands"), exact),
+            html.details(say("The same in a terminal"), exact),
         ]
     )
 
