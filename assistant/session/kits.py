@@ -37,10 +37,12 @@ def pc(label: Text, machine: Machine, planning: Planning) -> Pc:
     return Pc(label=label, machine=machine, plan=planning.choice, why=why)
 
 
-def here() -> Tools | None:
+def here(cancel: CancelToken | None = None) -> Tools | None:
     """Return the tools that resolve packages on this machine, as its user has set them; None in a browser."""
+    if IN_BROWSER:
+        return None
     host = LiveHost()
-    return None if IN_BROWSER else Tools(host, Sources(host), lambda _event: None, CancelToken())
+    return Tools(host, Sources(host), lambda _event: None, CancelToken() if cancel is None else cancel)
 
 
 def commands_for(machine: Machine, plan: Plan) -> tuple[tuple[str, ...], ...]:

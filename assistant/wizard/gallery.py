@@ -12,10 +12,11 @@ import ipywidgets as widgets
 import traitlets
 
 from assistant.host.live import IN_BROWSER
+from assistant.host.process import CancelToken
 from assistant.i18n import LANGUAGES, Message, Text, language, render, say, use_language
 from assistant.machines import label
 from assistant.markup import Markup, joined
-from assistant.model.errors import AssistantError
+from assistant.model.errors import AssistantError, Cancelled
 from assistant.model.finding import Severity
 from assistant.model.plan import Plan, Planning
 from assistant.session.gallery import Exhibit, changed, exhibits, fitting
@@ -62,6 +63,8 @@ class Gallery(widgets.VBox):  # type: ignore[misc]  # the library has no types
         self._all = exhibits()
         self._looked_at = ""  # the machine that is shown in full
         self._packed = b""
+        self._packing: CancelToken | None = None  # of the package that is being made
+        self._working, self._since = "", 0.0
         self._offer: tuple[object, ...] = ()
         self.head, self.foot, self.cards = Head(languages=list(LANGUAGES.items())), Foot(), MachineCards()
         self.detail, self.what_if = make(Drawing), make(Drawing)
@@ -99,7 +102,9 @@ class Gallery(widgets.VBox):  # type: ignore[misc]  # the library has no types
     def press(self, name: str) -> None:
         """Do what a button of the foot says."""
         chosen = [exhibit for name in self.cards.chosen for exhibit in self._all if exhibit.name == name]
-        if name == "none":
+        if name == "stop":
+            self._stop()
+        elif name == "none":
             self.cards.chosen, self._looked_at = [], ""
             self._draw()
         elif name == "look" and chosen:
@@ -117,19 +122,39 @@ class Gallery(widgets.VBox):  # type: ignore[misc]  # the library has no types
 
     def pack(self, chosen: list[Exhibit]) -> None:
         """Write the packages of machines, and offer them to be downloaded."""
-        since = time.time()
+        if self._packing is not None:
+            self._packing.set()
+        cancel = self._packing = CancelToken()
+        self._since = time.time()
 
         def tell(text: Message) -> None:
-            self._draw_foot(working=render(text), since=since)
+            if cancel is self._packing:
+                self._working = render(text)
+                self._draw_foot()
 
+        failed, packed = html.NOTHING, b""
         try:
-            files = packages_for([pc(label(one.name), one.machine, one.planning) for one in chosen], here(), tell)
+            kinds = [pc(label(one.name), one.machine, one.planning) for one in chosen]
+            packed = in_one_zip(packages_for(kinds, here(cancel), tell))
         except AssistantError as error:
-            self._draw_foot(failed=html.failure(error.message, error.hint))
-        else:
-            self._packed = in_one_zip(files)
-            self.head.status = say("The download is ready.")
-            self._draw_foot()
+            failed = html.failure(error.message, error.hint)
+        if cancel is self._packing:  # else nobody waits for it any more
+            self._packing, self._working, self._packed = None, "", packed
+            if packed:
+                self.head.status = say("The download is ready.")
+            self._draw_foot(failed)
+
+    def _stop(self) -> None:
+        """Give up the package that is being made, at once; what still resolves for it is ended."""
+        if self._packing is None:
+            return
+        cancel, self._packing, self._working = self._packing, None, ""
+        cancel.set()
+        try:
+            cancel.check()
+        except Cancelled as error:
+            self.head.status = render(error.message)
+            self._draw_foot(html.failure(error.message, error.hint, Severity.INFO))
 
     def _draw(self) -> None:
         """Write every word in the language in force."""
@@ -156,6 +181,7 @@ class Gallery(widgets.VBox):  # type: ignore[misc]  # the library has no types
 
     def _choose(self) -> None:
         self._packed = b""
+        self._stop()
         if self._looked_at not in self.cards.chosen:
             self._looked_at = ""
             self._draw_detail()
@@ -170,17 +196,19 @@ class Gallery(widgets.VBox):  # type: ignore[misc]  # the library has no types
         self.what_if.value = _with_fact(exhibit, self.fact.value) if exhibit else html.NOTHING
         self.head.view = self._looked_at
 
-    def _draw_foot(self, *, working: str = "", since: float = 0.0, failed: Markup = html.NOTHING) -> None:
+    def _draw_foot(self, failed: Markup = html.NOTHING) -> None:
         """Offer what can be done with the machines that are chosen."""
+        working = self._working
         names = [exhibit.label for key in self.cards.chosen for exhibit in self._all if exhibit.name == key]
         with self.foot.hold_sync():
             self.foot.words = {"progress": say("Progress"), "elapsed": say("{time} so far")}
-            self.foot.buttons = [(name, words, able and not working) for name, words, able in _buttons(len(names))]
+            buttons = [(name, words, able and not working) for name, words, able in _buttons(len(names))]
+            self.foot.buttons = [*buttons, *([("stop", say("Cancel"), True)] if working else [])]
             self.foot.note = failed or html.inline(_note(names))
             if self._packed:
                 self.foot.note = html.fetch(PACKAGES, "package")
             self.foot.send_progress(
-                {"running": bool(working), "share": None, "text": working, "since": since},
+                {"running": bool(working), "share": None, "text": working, "since": self._since},
                 {"figures": "", "left": None},
             )
             if self._offer != (names, self.foot.buttons):
