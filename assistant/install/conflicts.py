@@ -156,11 +156,14 @@ def _surroundings(site: Site) -> Iterator[Finding]:
         )
         yield _finding("pythonpath-leak", text, _("Unset it before you use the environment."), "unset PYTHONPATH")
     # A script's interpreter may be a link beside the environment's own: `bin/python3.12` beside `bin/python`.
-    if site.pip and Path(site.pip).parent != Path(site.python).parent:
+    program = site.pip or site.pip_script
+    if program and Path(program).parent != Path(site.python).parent:
         text = _("The command `pip` belongs to another Python: {python}.", python=site.pip)
-        yield _finding(
-            "foreign-pip", text, _("Call pip through the environment's own Python."), f"{site.python} -m pip"
-        )
+        if not site.pip:
+            text = _("The command `pip` is the script {path}, which chooses a Python by itself.", path=program)
+        severity = Severity.WARNING if site.pip else Severity.INFO
+        fix, command = _("Call pip through the environment's own Python."), f"{site.python} -m pip"
+        yield _finding("foreign-pip", text, fix, command, severity=severity)
 
 
 def _finding(key: str, text: Message, fix: Message, *commands: str, severity: Severity = Severity.WARNING) -> Finding:

@@ -36,7 +36,8 @@ class Distribution(Record, frozen=True):
 class Site(Record, frozen=True):
     """An interpreter with what is installed for it; `path` is its `sys.path`, `pip` the Python that `pip` serves.
 
-    `stamp` is when its folders of packages last changed.
+    That is "" where it is not known, as for a shell script of pyenv; `pip_script` is the path of that file. `stamp` is
+    when its folders of packages last changed.
     """
 
     prefix: str
@@ -49,6 +50,7 @@ class Site(Record, frozen=True):
     path: tuple[str, ...] = ()
     pythonpath: str = ""
     pip: str = ""
+    pip_script: str = ""
     distributions: tuple[Distribution, ...] = ()
     stamp: tuple[int, ...] = ()
 
@@ -70,7 +72,7 @@ class Site(Record, frozen=True):
 
 # Runs in the environment's own Python, whichever version that is; prints one JSON object.
 PROBE = r"""
-import json, os, shutil, site, sys, sysconfig
+import json, os, shlex, shutil, site, sys, sysconfig
 from importlib import metadata
 def origin(one):
     try:
@@ -89,12 +91,16 @@ for one in metadata.distributions():
     found.append({"name": name, "version": one.version, "requires": list(one.requires or ()),
         "installer": (one.read_text("INSTALLER") or "").strip(), "place": os.path.dirname(info),
         "origin": origin(one), "record": record if os.path.isfile(record) else ""})
-pip, first = shutil.which("pip"), ""
+pip, first, serves = shutil.which("pip"), "", ""
 if pip:
     try:
         with open(pip, encoding="utf-8") as script:
-            first = script.readline().strip()
-    except (OSError, UnicodeDecodeError):
+            first, second = script.readline(), script.readline()
+        # #!/home/ada/env/bin/python3, or, where that path is long or has a gap:
+        # #!/bin/sh    and then    '''exec' "/home/ada/my env/bin/python3" "$0" "$@"
+        words = shlex.split(second)[1:] if second.startswith("'''exec' ") else first[2:].split()
+        serves = words[0] if os.path.basename(words[0]).startswith(("python", "pypy")) else ""
+    except (OSError, ValueError, IndexError):
         pass
 print(json.dumps({"prefix": sys.prefix, "base_prefix": sys.base_prefix, "python": sys.executable,
     "version": "%d.%d.%d" % sys.version_info[:3] + "t" * bool(sysconfig.get_config_var("Py_GIL_DISABLED")),
@@ -103,7 +109,8 @@ print(json.dumps({"prefix": sys.prefix, "base_prefix": sys.base_prefix, "python"
     "managed": sys.prefix == sys.base_prefix and os.path.exists(
         os.path.join(sysconfig.get_path("stdlib"), "EXTERNALLY-MANAGED")),
     "path": [p for p in sys.path if p],
-    "pythonpath": os.environ.get("PYTHONPATH", ""), "pip": first[2:] if first.startswith("#!") else "",
+    "pythonpath": os.environ.get("PYTHONPATH", ""), "pip": serves,
+    "pip_script": pip if first.startswith("#!") else "",
     "distributions": found}))
 """
 

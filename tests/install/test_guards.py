@@ -32,6 +32,7 @@ from assistant.install.validate import check_index_url, check_requirement
 from assistant.install.wheels import to_download
 from assistant.model.errors import BadInput, WorkFailed
 from assistant.model.event import Progress, Step
+from assistant.model.finding import Severity
 from assistant.model.record import replace
 
 
@@ -88,6 +89,38 @@ def test_torch_in_the_user_site_shadows(tmp_path: Path) -> None:
 def test_what_goes_together_raises_nothing(here: Site) -> None:
     """No finding without a reason."""
     assert conflicts(here, {"torch": "2.9.0+cu126"}) == ()
+
+
+@pytest.mark.process
+@pytest.mark.skipif(sys.platform == "win32", reason="there pip is a program")
+@pytest.mark.parametrize(
+    ("script", "severity", "named"),
+    [
+        ("#!/usr/bin/python3 -sP\n", Severity.WARNING, "/usr/bin/python3"),
+        (
+            '#!/bin/sh\n\'\'\'exec\' "/other place/bin/python3" "$0" "$@"\n',
+            Severity.WARNING,
+            "/other place/bin/python3",
+        ),
+        ('#!/bin/sh\n\'\'\'exec\' "{bin}/python3" "$0" "$@"\n', None, ""),
+        ("#!{bin}/python3\n", None, ""),
+        ("#!/usr/bin/env bash\nexec pyenv exec pip\n", Severity.INFO, "{script}"),
+        ("#!/usr/bin/env python3\n", Severity.INFO, "{script}"),
+    ],
+)
+def test_a_pip_is_that_of_another_python_only_where_that_is_known(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str, severity: Severity | None, named: str
+) -> None:
+    """A shell script, as pyenv puts before every pip, is named itself; one for a path with a gap names its Python."""
+    pip = tmp_path / "pip"
+    names = {"bin": str(Path(sys.executable).parent), "script": str(pip)}
+    pip.write_text(script.format(**names))
+    pip.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    found = [one for one in conflicts(look_at(Path(sys.executable), LiveHost()), {}) if one.key == "foreign-pip"]
+    assert [one.severity for one in found] == ([severity] if severity else [])
+    assert not found or f"{named.format(**names)}" in str(found[0].text)
+    assert not found or ("another Python" in str(found[0].text)) is (severity is Severity.WARNING)
 
 
 @pytest.mark.parametrize(
