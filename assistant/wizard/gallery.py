@@ -24,7 +24,7 @@ from assistant.session.kits import here, in_one_zip, packages_for, pc
 from assistant.views import machine_rows, plan_title, rejection_reason
 from assistant.wizard import html, open_wizard
 from assistant.wizard.head import head_words
-from assistant.wizard.shared_widgets import STATIC, Drawing, Foot, Head, make, show
+from assistant.wizard.shared_widgets import Drawing, Foot, Head, make, module, show
 
 OSES = {"linux": "Linux", "windows": "Windows", "macos": "macOS", "wsl": "WSL"}
 VENDORS = {"nvidia": "NVIDIA", "amd": "AMD", "intel": "Intel", "apple": "Apple"}
@@ -44,7 +44,7 @@ class MachineCards(anywidget.AnyWidget):
     `cards` are {"key", "title", "chips", "text", "works"}; only those in `shown` are seen, `nothing` stands for none.
     """
 
-    _esm = STATIC / "machines.js"
+    _esm = module("element.js", "machines.js")
 
     description = traitlets.Unicode().tag(sync=True)
     cards: traitlets.List[dict[str, object]] = traitlets.List().tag(sync=True)

@@ -17,6 +17,11 @@ from assistant.markup import Markup, plain
 STATIC = Path(__file__).with_name("static")
 
 
+def module(*names: str) -> str:
+    """Return an ES module of several files: what widgets share comes before their own, as a module imports nothing."""
+    return "".join((STATIC / name).read_text(encoding="utf-8") for name in names)
+
+
 def make(kind: type[widgets.Widget], **traits: Any) -> Any:  # noqa: ANN401 - as the library, which has no types
     """Make a widget; how it looks is said by the stylesheet alone.
 
@@ -65,7 +70,7 @@ class Head(anywidget.AnyWidget):
     `{"file": key, "view": id}` asks for a file, which is sent to that view alone, with what else the message said.
     """
 
-    _esm = STATIC / "head.js"
+    _esm = module("element.js", "head.js")
     _css = STATIC / "wizard.css"
 
     links: traitlets.List[tuple[str, str]] = traitlets.List().tag(sync=True)
@@ -87,7 +92,7 @@ class Foot(anywidget.AnyWidget):
     document; where nobody there takes it, `{"refused": name, "detail": …}` comes back.
     """
 
-    _esm = STATIC / "foot.js"
+    _esm = module("element.js", "hand_on.js", "foot.js")
 
     buttons: traitlets.List[tuple[str, str, bool]] = traitlets.List().tag(sync=True)
     offer = traitlets.Int().tag(sync=True)
@@ -114,7 +119,7 @@ class Chips(anywidget.AnyWidget):
     `options` are {"key", "title", "lead"}; a button with "copy" puts that text on the clipboard instead.
     """
 
-    _esm = STATIC / "chips.js"
+    _esm = module("element.js", "chips.js")
 
     description = traitlets.Unicode().tag(sync=True)
     options: traitlets.List[dict[str, str]] = traitlets.List().tag(sync=True)
@@ -169,7 +174,7 @@ class EnvironmentRows(anywidget.AnyWidget):
     (key, words). While `held`, nothing can be pressed. Messages with an "event" are those of a `Foot`.
     """
 
-    _esm = STATIC / "environments.js"
+    _esm = module("hand_on.js", "environments.js")
 
     caption = traitlets.Unicode().tag(sync=True)
     headings: traitlets.List[str] = traitlets.List().tag(sync=True)
@@ -186,7 +191,7 @@ class LogBox(anywidget.AnyWidget):
     the box holds another text than `shown` (the fields of `session.state.Pasted`) now. While `busy` it is only read.
     """
 
-    _esm = STATIC / "logbox.js"
+    _esm = module("element.js", "logbox.js")
 
     words: traitlets.Dict[str, str] = traitlets.Dict().tag(sync=True)
     shown: traitlets.Dict[str, str | int] = traitlets.Dict().tag(sync=True)

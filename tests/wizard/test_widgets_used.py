@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,8 @@ import pytest
 from assistant.markup import joined, tag
 from assistant.model.finding import Remedy, Severity
 from assistant.wizard import html
-from assistant.wizard.shared_widgets import Drawing
+from assistant.wizard.gallery import MachineCards
+from assistant.wizard.shared_widgets import Chips, Choices, Drawing, EnvironmentRows, Fold, Foot, Head, LogBox
 
 WIZARD = Path(__file__).parents[2] / "assistant" / "wizard"
 # Headers without a role, groups without a name, a choice that only a colour tells, progress without a value,
@@ -87,6 +89,19 @@ def test_nothing_is_kept_in_the_browser() -> None:
     storage = re.compile(r"localStorage|sessionStorage|indexedDB|document\.cookie|caches\.")
     assert len(scripts) >= 2
     assert [script.name for script in scripts if storage.search(script.read_text(encoding="utf-8"))] == []
+
+
+def test_what_widgets_share_is_written_once() -> None:
+    """No function stands in two scripts; a widget's module has each that it calls, and each once."""
+    functions = re.compile(r"^function .*?^}\n", re.MULTILINE | re.DOTALL)
+    scripts = [path.read_text(encoding="utf-8") for path in (WIZARD / "static").glob("*.js")]
+    written = Counter(found for script in scripts for found in functions.findall(script))
+    assert [text.splitlines()[0] for text, count in written.items() if count > 1] == []
+    for widget in (Chips, Choices, EnvironmentRows, Fold, Foot, Head, LogBox, MachineCards):
+        text = str(widget._esm)
+        declared = Counter(re.findall(r"^function (\w+)", text, re.MULTILINE))
+        assert set(declared.values()) == {1}, widget
+        assert {name for name in ("element", "hand_on") if f"{name}(" in text} <= set(declared), widget
 
 
 def test_ways_out_name_the_command_as_this_user_types_it(monkeypatch: pytest.MonkeyPatch) -> None:

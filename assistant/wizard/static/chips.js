@@ -1,10 +1,4 @@
 // Small cards in a group with a name: one of them is chosen, or each is a button of its own.
-function element(tag, name, attributes = {}) {
-  const node = document.createElement(tag);
-  node.className = name;
-  for (const [key, value] of Object.entries(attributes)) node.setAttribute(key, value);
-  return node;
-}
 
 function words_of({ title, lead }) {
   const name = element("span", "ptsa-chip-title");

@@ -57,12 +57,6 @@ function buttons_cell(model, row, view) {
   return cell;
 }
 
-// An extension of JupyterLab takes such an event, or nobody does.
-function hand_on(el, model, { event, detail }) {
-  const asked = new CustomEvent(event, { detail, bubbles: true, cancelable: true });
-  if (el.dispatchEvent(asked)) model.send({ refused: event });
-}
-
 function render({ model, el }) {
   const view = Math.random().toString(36).slice(2);
   const table = element("table", "ptsa-table ptsa-environments");

@@ -2,13 +2,6 @@
 const SETTLE_MS = 400; // chosen: a second click of a double click does not press what the button says by then
 const SLOW_SECONDS = 10; // chosen: from then on the time is shown
 
-function element(tag, name, attributes = {}) {
-  const node = document.createElement(tag);
-  node.className = name;
-  for (const [key, value] of Object.entries(attributes)) node.setAttribute(key, value);
-  return node;
-}
-
 function clock(seconds) {
   const whole = Math.max(0, Math.round(seconds));
   return `${Math.floor(whole / 60)}:${String(whole % 60).padStart(2, "0")}`;
@@ -50,12 +43,6 @@ function draw_time(line, model) {
   const left = progress.quiet ? "" : time_left(progress, words);
   const known = progress.quiet && !slow ? [] : [progress.text, progress.figures];
   line.textContent = progress.running ? [...known, left || slow].filter(Boolean).join(" · ") : "";
-}
-
-// An extension of JupyterLab takes such an event, or nobody does.
-function hand_on(el, model, { event, detail }) {
-  const asked = new CustomEvent(event, { detail, bubbles: true, cancelable: true });
-  if (el.dispatchEvent(asked)) model.send({ refused: event });
 }
 
 function render({ model, el }) {

@@ -1,10 +1,4 @@
 // The title, the ways to the other pages, the language, and the one live line. All texts arrive through traits.
-function element(tag, name, attributes = {}) {
-  const node = document.createElement(tag);
-  node.className = name;
-  for (const [key, value] of Object.entries(attributes)) node.setAttribute(key, value);
-  return node;
-}
 
 // The nodes stay while their words change, and so does the focus.
 function draw_links(nav, nodes, model) {

@@ -7,13 +7,6 @@ const SHOWN = 20_000; // characters of either end
 const PIECE = 2 ** 18;
 const MOST = 500 * 2 ** 20; // bytes; chosen: more than any log that was seen
 
-function element(tag, name, attributes = {}) {
-  const node = document.createElement(tag);
-  node.className = name;
-  for (const [key, value] of Object.entries(attributes)) node.setAttribute(key, value);
-  return node;
-}
-
 // Lets the browser draw and answer between two pieces of work.
 const breath = () => new Promise((done) => setTimeout(done));
 

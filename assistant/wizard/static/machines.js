@@ -1,10 +1,4 @@
 // Cards that are buttons: each is chosen or not, several may be. One of them is a stop of the Tab key; arrows go on.
-function element(tag, name, attributes = {}) {
-  const node = document.createElement(tag);
-  node.className = name;
-  for (const [key, value] of Object.entries(attributes)) node.setAttribute(key, value);
-  return node;
-}
 
 function card_of({ key, title, chips, text, works }) {
   const card = element("button", "ptsa-machine-card", { type: "button", "data-key": key, "aria-pressed": "false" });
