@@ -30,8 +30,8 @@ def instead_of_wizard() -> str:
     """Say, in plain text, why there are no controls where the server knows no widgets at all, and what to do."""
     return "\n".join(
         (
-            say("The guided setup appears here; this text is shown only where it cannot be drawn."),
-            say("If you see it after the cell has run, Jupyter's own environment lacks ipywidgets or anywidget."),
+            say("If you still see this text after the cell has run, the guided setup cannot be drawn here."),
+            say("Jupyter's own environment lacks ipywidgets or anywidget."),
             say("Run there: {command}", command=COMMAND),
             say(
                 "Then restart Jupyter and run the cell again; or do everything in a terminal: {command}",

@@ -73,6 +73,17 @@ def test_a_second_call_shows_the_wizard_as_it_stands(tmp_path: Path, monkeypatch
     other.close()
 
 
+def test_where_no_widget_is_drawn_plain_text_says_what_to_do(wizard: SetupWizard) -> None:
+    """It promises nothing that is not so, and leads to the next step: what to install where, or the terminal."""
+    text = wizard._repr_mimebundle_()["text/plain"]
+    assert "appears here" not in text
+    assert text.splitlines()[0] == (
+        "If you still see this text after the cell has run, the guided setup cannot be drawn here."
+    )
+    assert "pip install ipywidgets anywidget" in text
+    assert "python -m assistant setup" in text
+
+
 def html_of(widget: widgets.Widget) -> str:
     """Gather all HTML below a widget, every fold opened."""
     if isinstance(widget, Fold):
