@@ -203,7 +203,8 @@ def _finished(state: State, end: Finished) -> State:
     done = _with(_stale(done, task.step), task.step, StepStatus(phase=Phase.DONE, seconds=seconds))
     following = STEPS[STEPS.index(task.step) + 1 :][:1]
     for step in (*following, Step.DIAGNOSE):  # a log can be pasted at any time
-        if done.status(step).phase is Phase.LOCKED:
+        anew = task is Task.INSTALL and step is Step.VERIFY  # what an earlier installation proved is not proved of this
+        if anew or done.status(step).phase is Phase.LOCKED:
             done = _with(done, step, StepStatus(phase=Phase.READY))
     return done
 

@@ -167,8 +167,14 @@ class Session:
         self._runner.start(job, lambda events: tell(Told(events=events)), end)
 
     def _save(self, task: Task) -> None:
-        """Save the state, also before a task in case it never ends; detection alone does not replace a saved setup."""
-        if self._store and task is not Task.DETECT and not task.is_errand:
+        """Save the state, also before a task in case it never ends.
+
+        Detection alone does not replace a saved setup, nor does what goes on by itself replace one that was installed.
+        """
+        if self._store is None or task is Task.DETECT or task.is_errand:
+            return
+        by_itself = self._guided and task in {Task.PLAN, Task.PREPARE} and self.state.environment is None
+        if not (by_itself and self._store.environment()):
             self._store.save(self.state)
 
     def _tools(self, emit: Sink, cancel: CancelToken) -> Tools:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from pathlib import Path
 
 import pytest
 
@@ -15,12 +16,13 @@ from assistant.model.event import JobFailed, Sink, Step
 from assistant.model.machine import Detection, Machine
 from assistant.model.plan import Backend, Plan, Planning, Request
 from assistant.model.record import replace
-from assistant.model.report import Environment
+from assistant.model.report import Environment, Report
 from assistant.session.actions import Finished, Simulate, Wish
 from assistant.session.reducer import following, reduce
 from assistant.session.runner import End, InlineRunner, Job
 from assistant.session.session import Session
-from assistant.session.state import Detected, Installed, Phase, Planned, State, StepStatus, Task
+from assistant.session.state import Detected, Installed, Phase, Planned, State, StepStatus, Task, Verified
+from assistant.session.store import Store
 
 MACHINE = "linux-arch-rx6700xt-directml"
 PLAN = Plan(backend=Backend.CPU, variant="cpu", torch="2.13.0", python="3.12")
@@ -47,6 +49,15 @@ def test_looking_choosing_and_resolving_follow_one_another() -> None:
     assert following(state) is Task.VERIFY
 
 
+def test_a_second_installation_is_proved_like_the_first() -> None:
+    """After looking again, what was proved before is stale: the new installation leads to a proof of its own."""
+    first = ended(ended(ended(State(), Task.DETECT, FOUND), Task.PLAN, PLANNED), Task.INSTALL, MADE)
+    verified = ended(first, Task.VERIFY, Verified(report=Report(device="cpu")))
+    again = ended(ended(verified, Task.DETECT, FOUND), Task.PLAN, PLANNED)
+    assert again.status(Step.VERIFY).phase is Phase.STALE
+    assert following(ended(again, Task.INSTALL, MADE)) is Task.VERIFY
+
+
 @pytest.mark.parametrize("step", [Step.DETECT, Step.PLAN, Step.INSTALL, Step.VERIFY])
 def test_nothing_goes_on_after_a_failure(step: Step) -> None:
     """It would fail again and again: the user decides."""
@@ -65,6 +76,20 @@ def test_a_simulation_is_planned_for_and_nothing_more() -> None:
     """No package is resolved for a machine that is not there."""
     state = ended(ended(State(machine=MACHINE), Task.DETECT, FOUND), Task.PLAN, PLANNED)
     assert following(state) is None
+
+
+def test_what_goes_on_by_itself_does_not_replace_an_installed_setup(tmp_path: Path) -> None:
+    """Whoever only opens the page, and installs nothing, finds the finished setup again the next time."""
+    store, host = Store(tmp_path), ReplayHost(load("macos15-m3max"))
+    finished = ended(ended(State(), Task.DETECT, FOUND), Task.INSTALL, MADE)
+    store.save(finished)
+    session = Session(host, InlineRunner(), store, sources=Sources(host, offline=True), guided=True)
+    session.begin(Task.DETECT)
+    assert session.state.plan
+    assert store.environment() == MADE.environment
+    store.drop()
+    session.begin(Task.PLAN)
+    assert store.load().plan == session.state.plan
 
 
 def test_one_look_leads_to_a_plan() -> None:
