@@ -259,6 +259,9 @@
     if (!panel?.sessionContext) return; // Notebook 7 opens a page of its own
     await panel.context.ready;
     await ready(panel.sessionContext);
+    const { id } = panel.sessionContext.session.kernel;
+    if (lab.ran.get(path) === id) return; // asked for again, or by a double click: what was computed there stays
+    lab.ran.set(path, id);
     await lab.run_all(panel.content, panel.sessionContext);
     await panel.context.save(); // with its results, so that closing it asks nothing
   }
@@ -344,6 +347,7 @@
       run_all: (content, context) => notebook.NotebookActions.runCells(content, content.widgets, context),
       show_error: apputils.showErrorMessage,
       changed: () => {},
+      ran: new Map(), // by the path of a notebook: the kernel that has run it
     };
     lab.shipped.catch(() => {}); // told where it is awaited
     const tokens = {

@@ -208,7 +208,9 @@ def test_the_wizard_has_a_notebook_opened_and_run(page: Page, jupyter_server, op
         (session,) = (one for one in jupyter_server.ask("sessions") if one["path"] == "first-steps.ipynb")
         assert session["kernel"]["name"] == "made-just-now"
 
-        assert page.evaluate(ASK, ["ptsa-open-notebook", detail]) is True  # the same is used again
+        assert page.evaluate(ASK, ["ptsa-open-notebook", detail]) is True  # the same is used again, and not run again
+        page.wait_for_timeout(3000)
+        expect(page.locator(".jp-NotebookPanel:not(.lm-mod-hidden) .jp-InputPrompt").last).to_have_text("[3]:")
         other = {**detail, "notebook": notebook("print('another', 5 * 5)", kernel="made-just-now")}
         assert page.evaluate(ASK, ["ptsa-open-notebook", other]) is True
         expect(page.get_by_text("another 25", exact=True)).to_be_visible(timeout=60_000)
