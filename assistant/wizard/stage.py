@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from enum import Enum
 
+from assistant.model.errors import Cancelled
 from assistant.model.event import Step
 from assistant.session.state import Phase, State, Task
 
@@ -33,6 +34,12 @@ def failed_step(state: State) -> Step | None:
     """Return the step that failed and that the setup cannot go on without."""
     steps = (Step.DETECT, Step.PLAN, Step.INSTALL, Step.VERIFY)
     return next((step for step in steps if state.status(step).phase is Phase.FAILED), None)
+
+
+def cancelled(state: State) -> bool:
+    """Return whether the step that failed did so because the user stopped it."""
+    step = failed_step(state)
+    return step is not None and state.status(step).exit_code == Cancelled.exit_code
 
 
 def repeated(state: State) -> Task:

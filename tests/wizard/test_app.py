@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import re
+import sys
 import zipfile
 from collections.abc import Iterator
 from html.parser import HTMLParser
@@ -485,6 +486,47 @@ def test_a_saved_setup_of_this_machine_is_gone_on_with(tmp_path: Path) -> None:
     assert shown.session.state.plan == session.state.plan
     assert "ptsa-hidden" in offer_of(shown)._dom_classes
     shown.close()
+
+
+def test_a_finished_setup_is_where_the_next_start_begins(tmp_path: Path) -> None:
+    """The main button goes on with what stands; to install is the second choice, and one press leads to the end."""
+    store, host = Store(tmp_path), ReplayHost(load("linux-debian12-cpu-container"))
+    session = Session(host, InlineRunner(), sources=Sources(host, offline=True))
+    session.begin(Task.DETECT)
+    made = Environment(path=str(tmp_path), python=sys.executable, kernel="torch-cpu-2.13.0")
+    store.save(replace(finished(), detection=session.state.detection, environment=made))
+    shown = SetupWizard(Session(host, InlineRunner(), store, sources=Sources(host, offline=True)))
+    shown.session.begin(Task.DETECT)
+    shown.session.begin(Task.PLAN)
+    assert "is finished" in offer_of(shown).text.value
+    assert shown.foot.buttons[0] == ("main", "Continue from there", True)
+    shown.press("main")
+    assert shown.session.state.environment == made
+    assert shown.foot.buttons[0] == ("main", "Open a notebook with it", True)
+    shown.close()
+
+
+def test_what_was_open_stays_open_in_another_language() -> None:
+    """Whoever reads a fold and changes the language goes on reading there; what is shut stays shut."""
+    shown = SetupWizard(Session(NoHost(), InlineRunner(), state=finished()))
+    before = shown._pages[Page.SETUP].foldable()
+    before[0].unfolded = True
+    shown.speak("zh_CN")
+    after = shown._pages[Page.SETUP].foldable()
+    shown.speak("en")
+    shown.close()
+    assert [fold.unfolded for fold in after] == [True, *[False] * (len(before) - 1)]
+
+
+def test_the_shells_pip_is_nobodys_trouble_here(tmp_path: Path) -> None:
+    """Which pip a shell finds says nothing of a kernel, which has its own: other findings are told, this one is not."""
+    found = [Finding(key=key, severity=Severity.WARNING, text=_("Told.")) for key in ("foreign-pip", "pythonpath-leak")]
+    plan = finished().planning
+    for count, findings in enumerate((found[:1], found)):
+        state = State(detection=Detection(machine=Machine()), planning=plan, findings=tuple(findings))
+        shown = SetupWizard(Session(NoHost(), InlineRunner(), Store(tmp_path), state=state))
+        assert html_of(shown).count("Told.") == count
+        shown.close()
 
 
 def test_another_answer_makes_another_plan_by_itself(wizard: SetupWizard) -> None:

@@ -9,6 +9,7 @@ import pytest
 from assistant.host.recording import ReplayHost
 from assistant.i18n import render
 from assistant.machines import load
+from assistant.model.errors import Cancelled
 from assistant.model.event import JobFailed, Step
 from assistant.model.machine import Detection, Machine
 from assistant.model.plan import Backend, Plan, Planning
@@ -21,6 +22,7 @@ from assistant.session.session import Session
 from assistant.session.state import Detected, Installed, Page, Phase, Planned, Result, State, StepStatus, Task, Verified
 from assistant.wizard.footer import OpenNotebook
 from assistant.wizard.panels.base import working
+from assistant.wizard.panels.install import draw_failed
 from assistant.wizard.panels.setup import SetupPage
 from assistant.wizard.stage import Stage, repeated, stage
 
@@ -116,3 +118,17 @@ def test_a_question_of_a_running_task_is_answered_by_the_main_button() -> None:
     assert working(state).cancel
     assert working(state).actions == (Answer(yes=True),)
     assert str(reduce(state, Answer(yes=True)).question) == ""
+
+
+@pytest.mark.parametrize("step", [Step.DETECT, Step.PLAN])
+def test_what_was_cancelled_is_not_called_impossible(step: Step) -> None:
+    """Nobody is told that there is no PyTorch, nor sent to look for a cause, because he pressed Cancel."""
+    end = JobFailed(step=step, message="Cancelled.", exit_code=Cancelled.exit_code)
+    state = reduce(replace(after(*PLANNED_FOR), running=Task(step.value)), end)
+    made = SetupPage(Session(ReplayHost(load(PREPARED)), InlineRunner(), state=state))
+    offered = made.footer(state)
+    made.close()
+    assert "<h2" in (drawn := str(draw_failed(state)))
+    assert "No PyTorch" not in drawn
+    assert "could not" not in drawn
+    assert (offered.label, offered.others) == ("Try again", ())

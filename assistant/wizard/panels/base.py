@@ -17,7 +17,9 @@ from assistant.session.session import Session
 from assistant.session.state import Phase, State
 from assistant.wizard import html
 from assistant.wizard.footer import Footer
+from assistant.wizard.shared_widgets import Fold
 
+SHELLS_PIP = "foreign-pip"  # a finding about the shell: every kernel that is made here has its own pip first
 PACKAGE = "package"  # the key by which a link asks for the setup package for other PCs
 
 
@@ -66,11 +68,17 @@ class PageView(Part):
         """Return the widgets into which somebody may have typed what no state knows yet."""
         return ()
 
+    def foldable(self) -> Iterable[Fold]:
+        """Return what can be folded away here, in any view of the page."""
+        return ()
+
     def adopt(self, other: PageView) -> None:
-        """Take over what was typed into a page that this one replaces."""
+        """Take over what was typed into a page that this one replaces, and what was open there."""
         self._quiet = True
         for new, old in zip(self.fields(), other.fields(), strict=True):
             new.value = old.value
+        for new, old in zip(self.foldable(), other.foldable(), strict=True):
+            new.unfolded = old.unfolded
         self._quiet = False
 
     def close(self) -> None:

@@ -14,7 +14,7 @@ from assistant.session.progress import seconds_needed
 from assistant.session.state import State
 from assistant.views import plan_rows, plan_title, rejected_name
 from assistant.wizard import html
-from assistant.wizard.panels.base import PACKAGE, failure
+from assistant.wizard.panels.base import PACKAGE, SHELLS_PIP, failure
 from assistant.wizard.panels.machine import draw_machine, draw_machine_line
 
 
@@ -73,7 +73,8 @@ def draw_ready_to_install(state: State) -> Markup:
     plan, found = state.plan, state.detection
     if plan is None or found is None:
         return html.heading(say("Looking at this machine …"), say("This takes a few seconds and changes nothing."))
-    wrong = [finding for finding in state.findings if finding.severity in {Severity.WARNING, Severity.ERROR}]
+    grave = {Severity.WARNING, Severity.ERROR}
+    wrong = [finding for finding in state.findings if finding.severity in grave and finding.key != SHELLS_PIP]
     package = html.fetch(say("a setup package for such PCs"), PACKAGE)
     return joined(
         [

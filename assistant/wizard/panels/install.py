@@ -16,8 +16,8 @@ from assistant.session.progress import Overall
 from assistant.session.state import Adding, Phase, State, Task
 from assistant.views import change_rows
 from assistant.wizard import html
-from assistant.wizard.panels.base import failure
-from assistant.wizard.stage import failed_step
+from assistant.wizard.panels.base import SHELLS_PIP, failure
+from assistant.wizard.stage import cancelled, failed_step
 
 
 def draw_commands(state: State) -> Markup:
@@ -94,7 +94,7 @@ def draw_adding(adding: Adding) -> Markup:
         return html.NOTHING
     site = adding.prepared.site
     rows = change_rows(adding.prepared.resolution.versions, site.versions if site else {})
-    findings = joined(map(html.finding, adding.prepared.findings))
+    findings = joined(html.finding(one) for one in adding.prepared.findings if one.key != SHELLS_PIP)
     return (html.table(rows) if rows else html.paragraph(say("All of these are installed already."))) + findings
 
 
@@ -118,8 +118,10 @@ def before(state: State) -> str:
     preview = state.preview
     if state.running is Task.PREPARE:
         return say("Working out every package …")
+    if state.running is Task.PLAN and state.plan:
+        return say("Choosing the PyTorch …")
     if preview is None:
-        return say("Looking at this machine …")
+        return say("Looking at this machine …") if state.running else ""
     if preview.ready:
         return say("Nothing has to be installed: after a check you can use it at once.")
     if preview.site:
@@ -145,4 +147,5 @@ def draw_failed(state: State) -> Markup:
         Step.INSTALL: say("Nothing was installed"),
         Step.VERIFY: say("The verification did not finish"),
     }
-    return html.heading(titles[step]) + failure(state, step)
+    title = say("Cancelled") if cancelled(state) and step in {Step.DETECT, Step.PLAN} else titles[step]
+    return html.heading(title) + failure(state, step)

@@ -24,7 +24,7 @@ def machine_options() -> list[tuple[str, str]]:
 def draw_machine_line(machine: Machine) -> Markup:
     """Name the graphics cards, the system and the memory in one line."""
     cards = [gpu.label + (f" ({gpu.vram_gb:g} GB)" if gpu.vram_gb else "") for gpu in dict.fromkeys(machine.gpus)]
-    memory = say("{size:g} GB of memory", size=machine.memory_gb) if machine.memory_gb else ""
+    memory = say("{size:g} GB of RAM", size=machine.memory_gb) if machine.memory_gb else ""
     known = [machine.os_version or machine.os or "", memory]
     named = tag("strong", " + ".join(cards) or say("No GPU found"))
     return tag("p", named, *(f" · {word}" for word in known if word), class_="ptsa-machine")

@@ -26,25 +26,28 @@ class Offer(widgets.HBox):  # type: ignore[misc]  # the library has no types
         super().__init__(children=(self.text, self.resume, self.drop), layout=shared(widgets.Layout))
         self.add_class("ptsa-offers")
         self._session, self._saved = session, session.saved()
+        self.installed = False  # whether what is offered stands already, so that going on is what most will want
         self.resume.on_click(lambda _button: self._resume())
         self.drop.on_click(lambda _button: self._drop())
 
     def draw(self, state: State) -> None:
         """Say where the saved setup stood, or why it cannot be gone on with here."""
+        if state.environment:
+            self._saved = None
         saved, found = self._saved, state.detection
         worth = saved and (saved.state is None or worth_telling(saved.state))
         offered = bool(worth and found and not state.machine and state.environment is None)
+        self.installed = False
         show(self, visible=offered)
         if not (offered and saved and found):
             return
         reason = obstacle(saved, found.machine)
+        self.installed = bool(not reason and saved.state and furthest(saved.state) is Step.EXPORT)
         lines = [_said(saved), *([reason] if reason else remarks(saved))]
         self.text.value = html.note(Severity.WARNING if reason else Severity.INFO, sentences(lines))
-        finished = saved.state is not None and furthest(saved.state) is Step.EXPORT
-        self.resume.description = say("Show it") if finished else say("Continue from there")
-        self.drop.description = say("Start over")
-        show(self.resume, visible=not reason)
-        show(self.drop, visible=not saved.in_use)
+        self.resume.description, self.drop.description = say("Continue from there"), say("Start over")
+        show(self.resume, visible=not reason and not self.installed)
+        show(self.drop, visible=not saved.in_use and not self.installed)
 
     def close(self) -> None:
         """Free every model."""
@@ -52,12 +55,19 @@ class Offer(widgets.HBox):  # type: ignore[misc]  # the library has no types
             child.close()
         super().close()
 
+    @property
+    def actions(self) -> tuple[Resume, ...]:
+        """What goes on with the saved setup."""
+        if self._saved is None or self._saved.state is None:
+            return ()
+        state, found = self._saved.state, self._session.state
+        known = {"pythons": found.pythons, "log_file": found.log_file, "page": Page.SETUP}
+        return (Resume(state=replace(state, **known)),)
+
     def _resume(self) -> None:
-        if self._saved and self._saved.state:
-            state, found = self._saved.state, self._session.state
-            known = {"pythons": found.pythons, "log_file": found.log_file, "page": Page.SETUP}
-            self._saved = None
-            self._session.dispatch(Resume(state=replace(state, **known)))
+        actions, self._saved = self.actions, None
+        for action in actions:
+            self._session.dispatch(action)
 
     def _drop(self) -> None:
         self._session.drop()

@@ -15,8 +15,8 @@ from assistant.wizard.panels.choice import bundle_key, bundle_options, draw_read
 from assistant.wizard.panels.done import Done, draw_done
 from assistant.wizard.panels.install import before, draw_commands, draw_failed, draw_working
 from assistant.wizard.panels.offer import Offer
-from assistant.wizard.shared_widgets import Chips, Details, Drawing, make
-from assistant.wizard.stage import Stage, repeated, stage
+from assistant.wizard.shared_widgets import Chips, Details, Drawing, Fold, make
+from assistant.wizard.stage import Stage, cancelled, repeated, stage
 
 
 class SetupPage(PageView):
@@ -34,7 +34,7 @@ class SetupPage(PageView):
         changes = (self.changes.fold, self.changes.box)
         self._views = {
             Stage.LOOKING: (self.lead, *changes),
-            Stage.READY: (self.lead, self.bundle, self.offer, self.why, self.commands, *changes),
+            Stage.READY: (self.lead, self.offer, self.bundle, self.why, self.commands, *changes),
             Stage.WORKING: (self.lead, self.log),
             Stage.FAILED: (self.lead, self.log, *changes),
             Stage.DONE: (self.lead, *self.done.parts, self.log),
@@ -67,14 +67,23 @@ class SetupPage(PageView):
             return self.done.footer(state)
         if now is Stage.FAILED:
             wrong = Other(label=say("Find the cause"), actions=(Show(page=Page.WRONG), Begin(task=Task.DIAGNOSE)))
-            return Footer(label=say("Try again"), actions=(Begin(task=repeated(state)),), others=(wrong,))
+            others = () if cancelled(state) else (wrong,)
+            return Footer(label=say("Try again"), actions=(Begin(task=repeated(state)),), others=others)
         if state.machine and state.plan:
             note = say("This is a simulation of another machine, so nothing can be installed.")
             return Footer(label=say("Install"), able=False, note=note, cancel=state.running is not None)
         reasons = blockers(state, Task.INSTALL)
         actions: tuple[Action, ...] = () if reasons else (Begin(task=Task.INSTALL),)
         busy = state.running is not None
+        if self.offer.installed and not busy:
+            install = (Other(label=say("Install"), actions=actions),) if actions else ()
+            return Footer(label=say("Use it"), actions=self.offer.actions, others=install)
         return Footer(label=say("Install"), actions=actions, able=not reasons, note=before(state), cancel=busy)
+
+    def foldable(self) -> tuple[Fold, ...]:
+        """Return every fold, those that are not shown now among them."""
+        parts = dict.fromkeys(part for parts in self._views.values() for part in parts)
+        return tuple(part for part in parts if isinstance(part, Fold))
 
     def close(self) -> None:
         """Free every model, those that are not shown now among them."""
