@@ -267,7 +267,7 @@ def _note(names: list[str]) -> Text:
         return say(
             "Press a card to choose a machine. Choose several to get setup packages for all of them, as for a class."
         )
-    shown, rest = ", ".join(names[:NAMED]), len(names) - NAMED
+    shown, rest = " · ".join(names[:NAMED]), len(names) - NAMED
     return say("{names} and {count} more", names=shown, count=rest) if rest > 0 else shown
 
 

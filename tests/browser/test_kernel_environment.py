@@ -62,7 +62,7 @@ def test_the_kernels_own_environment_is_changed_and_gone_on_with(
     page.wait_for_function(READY, timeout=60_000)
     run_cell(page, 0)
     expect(wizard.get_by_text(re.compile("The setup of .* is finished"))).to_be_visible(timeout=60_000)
-    press(wizard, "Show it")
+    press(wizard, "Use it")
     expect(wizard.get_by_text("All checks passed on the device cpu.").first).to_be_visible(timeout=120_000)
     run_cell(page, 1)
     page.get_by_text("+cpu").first.wait_for()

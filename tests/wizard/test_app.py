@@ -499,7 +499,7 @@ def test_a_finished_setup_is_where_the_next_start_begins(tmp_path: Path) -> None
     shown.session.begin(Task.DETECT)
     shown.session.begin(Task.PLAN)
     assert "is finished" in offer_of(shown).text.value
-    assert shown.foot.buttons[0] == ("main", "Continue from there", True)
+    assert shown.foot.buttons[0] == ("main", "Use it", True)
     shown.press("main")
     assert shown.session.state.environment == made
     assert shown.foot.buttons[0] == ("main", "Open a notebook with it", True)

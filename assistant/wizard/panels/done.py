@@ -39,6 +39,7 @@ class Done(Part):
         )
         self.packages.observe(lambda change: self._add(change["new"]), "value")
         self.measure = make(widgets.Button, description=say("Check everything and measure the speed (about a minute)"))
+        self.measure.add_class("ptsa-measure")
         self.measure.on_click(lambda _button: self._measure())
         self.parts = (
             self.next,
