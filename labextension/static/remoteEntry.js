@@ -216,12 +216,12 @@
       isToggled: () => current()?.shown === false,
       execute: () => current()?.show(!current().shown),
     });
-    if (lab.option("mode") === "single-document") stand_alone(app, lab, () => pages.get(app.shell.currentWidget)?.shown);
+    if (lab.option("mode") === "single-document") stand_alone(app, lab, tracker, () => pages.get(app.shell.currentWidget)?.shown);
     return pages;
   }
 
   // At an address of one document, the page is all that is seen: an app. With another document everything is back.
-  function stand_alone(app, lab, is_page) {
+  function stand_alone(app, lab, tracker, is_page) {
     const { shell } = app;
     let hidden = [];
     const side_bars = () => ["left", "right"].filter((side) => shell.isSideTabBarVisible?.(side));
@@ -247,6 +247,12 @@
     const title = document.querySelector("title");
     const renamed = () => is_page() && document.title !== lab.words.label && (document.title = lab.words.label);
     new MutationObserver(renamed).observe(title, { childList: true });
+    // There are no tabs here: the browser's Back leads from a notebook that was opened back to the page.
+    window.addEventListener("popstate", () => {
+      const path = decodeURIComponent(window.location.pathname.split("/tree/")[1] ?? "");
+      const panel = tracker.find(({ context }) => context.path === path);
+      if (panel) shell.activateById(panel.id);
+    });
     app.restored.then(draw);
   }
 

@@ -48,7 +48,7 @@ def visitor(browser: Browser, request: pytest.FixtureRequest) -> Iterator[Page]:
 
 @pytest.mark.parametrize("visitor", [(1280, 800), (390, 844)], indirect=True, ids=["desk", "phone"])
 def test_the_app_is_the_wizard_and_nothing_else(visitor: Page, address: str) -> None:
-    """At the printed address the wizard is the whole window; a notebook that it opens brings the menus back."""
+    """At the printed address the wizard is the whole window; a notebook brings the menus, and Back the wizard."""
     visitor.goto(address)
     wizard = visitor.locator(".ptsa-wizard")
     wizard.wait_for(timeout=60_000)
@@ -64,6 +64,10 @@ def test_the_app_is_the_wizard_and_nothing_else(visitor: Page, address: str) -> 
     assert visitor.evaluate(OPEN, FIRST) is False  # it was taken
     expect(visitor.get_by_text("42", exact=True)).to_be_visible(timeout=60_000)
     expect(visitor.get_by_role("menuitem", name="File", exact=True)).to_be_visible()
+
+    visitor.go_back()  # there are no tabs
+    expect(visitor.locator(f":is({AROUND}):visible")).to_have_count(0)
+    assert wizard.bounding_box() == window
 
 
 def test_the_app_lets_nobody_in_without_its_token(visitor: Page, address: str) -> None:

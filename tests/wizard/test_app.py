@@ -518,6 +518,19 @@ def test_what_was_open_stays_open_in_another_language() -> None:
     assert [fold.unfolded for fold in after] == [True, *[False] * (len(before) - 1)]
 
 
+def test_another_language_offers_nothing_that_was_just_begun(tmp_path: Path) -> None:
+    """What this very setup has saved by then is no earlier one."""
+    host = ReplayHost(load(MACHINE))
+    shown = SetupWizard(Session(host, InlineRunner(), Store(tmp_path), sources=Sources(host, offline=True)))
+    shown.session.begin(Task.DETECT)
+    shown.session.begin(Task.PLAN)
+    shown.speak("zh_CN")
+    hidden = "ptsa-hidden" in offer_of(shown)._dom_classes
+    shown.speak("en")
+    shown.close()
+    assert hidden
+
+
 def test_the_shells_pip_is_nobodys_trouble_here(tmp_path: Path) -> None:
     """Which pip a shell finds says nothing of a kernel, which has its own: other findings are told, this one is not."""
     found = [Finding(key=key, severity=Severity.WARNING, text=_("Told.")) for key in ("foreign-pip", "pythonpath-leak")]

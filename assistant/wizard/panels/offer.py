@@ -25,7 +25,7 @@ class Offer(widgets.HBox):  # type: ignore[misc]  # the library has no types
         self.text, self.resume, self.drop = make(Drawing), make(widgets.Button), make(widgets.Button)
         super().__init__(children=(self.text, self.resume, self.drop), layout=shared(widgets.Layout))
         self.add_class("ptsa-offers")
-        self._session, self._saved = session, session.saved()
+        self._session, self.saved = session, session.saved()
         self.installed = False  # whether what is offered stands already, so that going on is what most will want
         self.resume.on_click(lambda _button: self._resume())
         self.drop.on_click(lambda _button: self._drop())
@@ -33,8 +33,8 @@ class Offer(widgets.HBox):  # type: ignore[misc]  # the library has no types
     def draw(self, state: State) -> None:
         """Say where the saved setup stood, or why it cannot be gone on with here."""
         if state.environment:
-            self._saved = None
-        saved, found = self._saved, state.detection
+            self.saved = None
+        saved, found = self.saved, state.detection
         worth = saved and (saved.state is None or worth_telling(saved.state))
         offered = bool(worth and found and not state.machine and state.environment is None)
         self.installed = False
@@ -58,20 +58,20 @@ class Offer(widgets.HBox):  # type: ignore[misc]  # the library has no types
     @property
     def actions(self) -> tuple[Resume, ...]:
         """What goes on with the saved setup."""
-        if self._saved is None or self._saved.state is None:
+        if self.saved is None or self.saved.state is None:
             return ()
-        state, found = self._saved.state, self._session.state
+        state, found = self.saved.state, self._session.state
         known = {"pythons": found.pythons, "log_file": found.log_file, "page": Page.SETUP}
         return (Resume(state=replace(state, **known)),)
 
     def _resume(self) -> None:
-        actions, self._saved = self.actions, None
+        actions, self.saved = self.actions, None
         for action in actions:
             self._session.dispatch(action)
 
     def _drop(self) -> None:
         self._session.drop()
-        self._saved = None
+        self.saved = None
         self.draw(self._session.state)
 
 

@@ -18,7 +18,10 @@ from assistant.wizard import html
 def draw_lead(state: State) -> Markup:
     """Write the heading, how the last task ended, and what the last change reported."""
     survey = state.survey
-    lead = "" if state.errand.phase is Phase.FAILED else say("Looking for environments …")
+    waits = state.running is not None and not state.running.is_errand
+    lead = say("The list comes when the work below is done.") if waits else say("Looking for environments …")
+    if state.errand.phase is Phase.FAILED:
+        lead = ""
     if survey:
         lead = say(
             "Nothing in an environment is started until you press one of its buttons; "

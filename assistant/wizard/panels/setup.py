@@ -85,6 +85,12 @@ class SetupPage(PageView):
         parts = dict.fromkeys(part for parts in self._views.values() for part in parts)
         return tuple(part for part in parts if isinstance(part, Fold))
 
+    def adopt(self, other: PageView) -> None:
+        """Take over the offer, too: what was saved since then is this very setup."""
+        super().adopt(other)
+        if isinstance(other, SetupPage):
+            self.offer.saved = other.offer.saved
+
     def close(self) -> None:
         """Free every model, those that are not shown now among them."""
         for widget in dict.fromkeys(part for parts in self._views.values() for part in parts):
