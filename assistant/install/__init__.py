@@ -34,9 +34,9 @@ from assistant.install.target import (
     check_folder,
     default_target,
     find_target,
+    full_path,
     not_an_environment,
     read_marker,
-    full_path,
 )
 from assistant.install.tools import Tools
 from assistant.install.undo import Move, Undoable, forget, undo, undoable
@@ -76,6 +76,7 @@ __all__ = [
     "find_target",
     "find_uv",
     "forget",
+    "full_path",
     "give_up",
     "guarded",
     "guards",
@@ -108,6 +109,5 @@ __all__ = [
     "undoable",
     "undone_by_project",
     "version_in_place",
-    "full_path",
     "work_out",
 ]

@@ -16,7 +16,7 @@ from assistant.i18n import _
 from assistant.install.constraints import guards, replaced
 from assistant.install.inspect_env import interpreter, look_at
 from assistant.install.kernel import environments_with_kernels, remove_kernel
-from assistant.install.target import MARKER, Marker, environments_folder, read_marker, full_path
+from assistant.install.target import MARKER, Marker, environments_folder, full_path, read_marker
 from assistant.install.transaction import remove
 from assistant.install.undo import forget
 from assistant.install.wheels import cache_folder

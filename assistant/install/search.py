@@ -16,7 +16,7 @@ from assistant.catalog.places import Place, places
 from assistant.host.base import Host
 from assistant.install.kernel import environments_with_kernels
 from assistant.install.project import environment_of, project_of
-from assistant.install.target import not_an_environment, full_path
+from assistant.install.target import full_path, not_an_environment
 
 Kind = Literal["kernel", "venv", "conda", "project", "application"]
 MOST_FOLDERS = 600  # chosen: a look at one takes some 50 µs on a warm disk, and milliseconds on one that sleeps

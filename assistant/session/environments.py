@@ -18,6 +18,7 @@ from assistant.install import (
     check_folder,
     environments_with_kernels,
     find_environments,
+    full_path,
     interpreter,
     is_closed,
     look_at,
@@ -27,7 +28,6 @@ from assistant.install import (
     size_of,
     spot_at,
     stamp_of,
-    full_path,
 )
 from assistant.model.errors import BadInput
 from assistant.model.event import Progress, Step
