@@ -15,7 +15,6 @@ from assistant.export import write_all
 from assistant.host.live import LiveHost
 from assistant.host.process import CancelToken
 from assistant.host.recording import ReplayHost
-from assistant.i18n import say
 from assistant.install import Sources, Tools
 from assistant.machines import label, load, shipped
 from assistant.model.plan import Request
@@ -36,11 +35,7 @@ def write_packages(
     host = LiveHost()
     tools = Tools(host, Sources(host, **options), lambda _event: None, CancelToken())
     files = packages_for(pcs, tools, (lambda _text: None) if quiet else (lambda text: echo(text, err=True)))
-    written = write_all(folder, files, lambda _foreign: force)
-    for one in pcs if not quiet else ():
-        if one.plan is None:
-            echo(say("{pc} gets no package: {why}", pc=one.label, why=one.why), err=True)
-    return written
+    return write_all(folder, files, lambda _foreign: force)
 
 
 def _pc(name: str, request: Request) -> Pc:

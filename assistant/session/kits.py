@@ -70,6 +70,8 @@ def packages_for(
             _("No PyTorch wheel fits any of these PCs."),
             hint=sentences(one.why for one in without) if without else _("Choose at least one."),
         )
+    for one in without:
+        report(_("{pc} gets no package: {why}", pc=one.pc, why=one.why))
     return kit_bundle(_kits(pcs, tools, report), without)
 
 
