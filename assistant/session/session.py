@@ -56,6 +56,8 @@ class Session:
         self._cancel = CancelToken()
         self._asks = asks
         self._guided = guided
+        # Whether an installed setup was saved: read once, here, so that no two threads begin to decode it together.
+        self._keeps = bool(guided and store and store.environment())
         self.meter = Meter(first=Part.DOWNLOAD if guided else Part.RESOLVE)
         self._answers: queue.SimpleQueue[bool] = queue.SimpleQueue()
         self._lock = threading.RLock()
@@ -139,6 +141,7 @@ class Session:
 
     def drop(self) -> None:
         """Delete the setup that was saved last."""
+        self._keeps = False
         if self._store:
             self._store.drop()
 
@@ -174,7 +177,7 @@ class Session:
         if self._store is None or task is Task.DETECT or task.is_errand:
             return
         by_itself = self._guided and task in {Task.PLAN, Task.PREPARE} and self.state.environment is None
-        if not (by_itself and self._store.environment()):
+        if not (by_itself and self._keeps):
             self._store.save(self.state)
 
     def _tools(self, emit: Sink, cancel: CancelToken) -> Tools:

@@ -87,7 +87,7 @@ def test_what_goes_on_by_itself_does_not_replace_an_installed_setup(tmp_path: Pa
     session.begin(Task.DETECT)
     assert session.state.plan
     assert store.environment() == MADE.environment
-    store.drop()
+    session.drop()
     session.begin(Task.PLAN)
     assert store.load().plan == session.state.plan
 
