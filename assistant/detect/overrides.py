@@ -11,6 +11,7 @@ import msgspec
 from assistant.i18n import Message, Text, _
 from assistant.model.errors import BadInput
 from assistant.model.machine import Detection, Evidence, Machine, Vendor
+from assistant.model.record import from_plain
 
 _GPU = re.compile(r"gpus[.\[](\d{1,2})\]?\.(\w+)")
 
@@ -151,7 +152,7 @@ def overridden(detection: Detection, overrides: Mapping[str, str]) -> Detection:
             facts[group] = {**facts.get(group, {}), key: text}
         else:
             facts[name] = text or None
-    machine = msgspec.convert(facts, Machine, strict=False)
+    machine = from_plain(facts, Machine, "facts", strict=False)
     yours = tuple(Evidence(fact=name, source="you", text=value) for name, value in overrides.items())
     kept = tuple(item for item in machine.evidence if item.fact not in overrides)
     return msgspec.structs.replace(detection, machine=msgspec.structs.replace(machine, evidence=(*yours, *kept)))

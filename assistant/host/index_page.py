@@ -10,6 +10,7 @@ from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel
 from packaging.version import InvalidVersion
 
 from assistant.model.plan import Wheel
+from assistant.model.record import decoder
 from assistant.privacy import without_credentials
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ def wheels_of_page(index_url: str, project: str, client: PyPIClient, where: str)
     except LinkCollectError:  # no such project
         return ()
     if page.content_type.lower().startswith("application/vnd.pypi.simple.v1+json"):
-        files = msgspec.json.decode(page.content, type=_Page).files
+        files = decoder(_Page).decode(page.content).files
     else:
         files = [
             _File(

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from typing import TypeVar
+import threading
+from typing import Any, TypeVar
 
 import msgspec
 import msgspec.structs
@@ -22,18 +23,38 @@ replace = msgspec.structs.replace  # a copy of a record with some fields changed
 R = TypeVar("R")
 
 
+_meeting = threading.Lock()
+_decoders: dict[type, msgspec.json.Decoder[Any]] = {}
+
+
+def decoder(kind: type[R]) -> msgspec.json.Decoder[R]:
+    """Return the decoder of a type; every record is read by one, as only one thread may be the first to meet a type.
+
+    msgspec 0.22 shows a type to other threads before it has read the types of its fields, and a thread that decodes
+    into it then ends the process: `StructInfo_Convert` in src/msgspec/_core.c.
+    """
+    with _meeting:
+        if kind not in _decoders:
+            _decoders[kind] = msgspec.json.Decoder(kind)
+        return _decoders[kind]
+
+
 def from_json(text: str | bytes, kind: type[R], what: str) -> R:
     """Decode strictly into `kind`; raise `BadInput` that names `what` and the key or position at fault."""
     try:
-        return msgspec.json.decode(text, type=kind)
+        return decoder(kind).decode(text)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise _refusal(what, error) from error
 
 
-def from_plain(value: object, kind: type[R], what: str) -> R:
-    """Convert plain dicts and lists strictly into `kind`; raise `BadInput` as `from_json` does."""
+def from_plain(value: object, kind: type[R], what: str, *, strict: bool = True) -> R:
+    """Convert plain dicts and lists into `kind`; raise `BadInput` as `from_json` does.
+
+    Unless `strict`, texts that hold numbers are taken for such.
+    """
+    decoder(kind)
     try:
-        return msgspec.convert(value, type=kind)
+        return msgspec.convert(value, type=kind, strict=strict)
     except msgspec.ValidationError as error:
         raise _refusal(what, error) from error
 

@@ -17,6 +17,7 @@ from assistant.host.files import read_plain
 from assistant.host.process import CancelToken
 from assistant.host.sandbox import confine
 from assistant.i18n import Message, _, render
+from assistant.model.record import decoder
 from assistant.onnx.answers import TRY_SECONDS, Agreement, Attempt, Run
 from assistant.onnx.calibrate import Feeds, is_small
 from assistant.onnx.isolated import limits
@@ -112,7 +113,7 @@ class Runner:
             return Run(error=_("It needs more than {size:.1f} GB of memory.", size=allowed.memory / 2**30))
         if done.code or not done.lines:
             return Run(error=_("The process died with code {code}.", code=done.code))
-        return msgspec.json.decode(done.lines[-1], type=Run)
+        return decoder(Run).decode(done.lines[-1])
 
     def compare(self, expected: str, found: str) -> tuple[Agreement, ...]:
         """Compare two runs output by output, in order; empty where one of them has none."""

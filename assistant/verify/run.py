@@ -20,7 +20,7 @@ from assistant.model.checks import CHECKS, Level, check_title
 from assistant.model.errors import AssistantError, BadInput, Cancelled
 from assistant.model.event import FindingRaised, LogLine, Part, Progress, Sink, Step
 from assistant.model.plan import Backend
-from assistant.model.record import Record, replace
+from assistant.model.record import Record, decoder, replace
 from assistant.model.report import RIGHT, Check, Report, Status
 from assistant.model.speed import BANDWIDTH, Limit
 from assistant.privacy import Lines, Policy
@@ -168,7 +168,7 @@ class _Run:
     def hear(self, text: str) -> None:
         """Read one line of the child's output."""
         try:
-            line = msgspec.json.decode(text, type=_Line)
+            line = decoder(_Line).decode(text)
         except msgspec.DecodeError:
             return self._hear_stray(text)
         self.facts.update(line.facts)

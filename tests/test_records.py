@@ -1,0 +1,34 @@
+"""Records are read from JSON by any thread, whichever meets their type first."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+# Four threads decode into a type that none of them has met; the interpreter switches between them as often as it can.
+FOUR_THREADS = """
+import random, sys, threading, time
+from assistant.model.machine import Detection
+from assistant.model.record import from_json
+text = '{"machine": {"os": "linux", "gpus": [{"vendor": "amd", "name": "x", "gfx": "gfx1030"}]}}'
+barrier, found = threading.Barrier(4), []
+def read():
+    barrier.wait()
+    time.sleep(random.random() / 1000)
+    found.append(from_json(text, Detection, "a text").machine.gpus[0].gfx)
+sys.setswitchinterval(1e-6)
+threads = [threading.Thread(target=read) for _ in range(4)]
+[thread.start() for thread in threads]
+[thread.join() for thread in threads]
+print(*found)
+"""
+
+
+@pytest.mark.process
+def test_a_type_may_be_met_by_several_threads_at_once() -> None:
+    """No thread sees what another has only begun to know of a type: msgspec ended the process, four times of five."""
+    for _turn in range(5):
+        done = subprocess.run([sys.executable, "-c", FOUR_THREADS], capture_output=True, text=True, check=False)
+        assert (done.returncode, done.stdout.split()) == (0, ["gfx1030"] * 4), done.stderr
