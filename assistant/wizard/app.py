@@ -18,7 +18,7 @@ from assistant.session.state import Page, State, Task
 from assistant.session.store import Store
 from assistant.wizard import html
 from assistant.wizard.first_notebook import put_notebook, send_notebook
-from assistant.wizard.footer import Footer, OpenNotebook
+from assistant.wizard.footer import OPEN_NOTEBOOK, SHOW_FOLDER, Footer, OpenNotebook, ShowFolder
 from assistant.wizard.head import banner, draw_head, draw_progress, instead_of_wizard
 from assistant.wizard.page import file_of
 from assistant.wizard.panels import PAGES, PageView, working
@@ -86,6 +86,8 @@ class SetupWizard(widgets.VBox):  # type: ignore[misc]  # the library has no typ
         for action in offered.get(name, ()):
             if isinstance(action, OpenNotebook):
                 send_notebook(self.session.state, self.foot, view)
+            elif isinstance(action, ShowFolder):
+                self.foot.send({"event": SHOW_FOLDER, "detail": {"path": action.path}, "view": view})
             else:
                 self.session.dispatch(action)
 
@@ -155,7 +157,7 @@ class SetupWizard(widgets.VBox):  # type: ignore[misc]  # the library has no typ
 
     def _on_foot(self, _widget: object, content: object, _buffers: object) -> None:
         message = content if isinstance(content, dict) else {}
-        if message.get("refused"):
+        if message.get("refused") == OPEN_NOTEBOOK:
             self.session.aside(lambda: put_notebook(self.session.state, self.foot))
         else:
             self.press(str(message.get("press")), message.get("offer"), message.get("view"))

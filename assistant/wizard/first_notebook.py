@@ -8,10 +8,10 @@ from assistant.i18n import render, say, sentences
 from assistant.model.errors import AssistantError
 from assistant.session.state import State
 from assistant.wizard import html
+from assistant.wizard.footer import OPEN_NOTEBOOK
 from assistant.wizard.shared_widgets import Foot
 
 NOTEBOOK = "first-steps.ipynb"
-EVENT = "ptsa-open-notebook"  # labextension/static/remoteEntry.js listens for it
 
 
 def send_notebook(state: State, foot: Foot, view: object) -> None:
@@ -19,7 +19,7 @@ def send_notebook(state: State, foot: Foot, view: object) -> None:
     made, plan = state.environment, state.plan
     if made and plan:
         detail = {"name": NOTEBOOK, "kernel": made.kernel, "notebook": first_notebook(made, plan)}
-        foot.send({"event": EVENT, "detail": detail, "view": view})
+        foot.send({"event": OPEN_NOTEBOOK, "detail": detail, "view": view})
 
 
 def put_notebook(state: State, foot: Foot) -> None:

@@ -9,16 +9,28 @@ from assistant.model.record import Record
 from assistant.session.actions import Action
 from assistant.session.state import Phase, StepStatus
 
+# Events for JupyterLab's extension (labextension/static/remoteEntry.js).
+OPEN_NOTEBOOK, SHOW_FOLDER = "ptsa-open-notebook", "ptsa-open-file"
+
 
 class OpenNotebook(Record, frozen=True):
     """Open a first notebook on the kernel of the environment that was made."""
+
+
+class ShowFolder(Record, frozen=True):
+    """Show a folder in JupyterLab's file browser."""
+
+    path: str
+
+
+Deed = Action | OpenNotebook | ShowFolder  # what a button does
 
 
 class Other(Record, frozen=True):
     """A button beside the main one."""
 
     label: str
-    actions: tuple[Action | OpenNotebook, ...]
+    actions: tuple[Deed, ...]
 
 
 class Footer(Record, frozen=True):
@@ -28,7 +40,7 @@ class Footer(Record, frozen=True):
     """
 
     label: str
-    actions: tuple[Action | OpenNotebook, ...] = ()
+    actions: tuple[Deed, ...] = ()
     able: bool = True
     note: Text = ""
     others: tuple[Other, ...] = ()

@@ -116,6 +116,9 @@ def test_a_recorded_machine_is_looked_at_and_planned_for_by_itself(wizard: Setup
     assert wizard.session.state.plan.backend is Backend.ROCM
     assert wizard.foot.buttons[0] == ("main", "Install", False)
     assert "nothing can be installed" in str(wizard.foot.note)
+    assert ("other0", "Back to this machine", True) in wizard.foot.buttons
+    wizard.press("other0")
+    assert wizard.session.state.machine == ""
 
 
 def test_a_fact_can_be_set_and_taken_back(wizard: SetupWizard) -> None:

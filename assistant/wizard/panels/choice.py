@@ -43,6 +43,8 @@ def _space(state: State, plan: Plan) -> list[Text]:
     """Say what has to be downloaded and what the disk needs: exactly once the packages are resolved."""
     if state.preview and state.preview.ready:
         return [say("It is installed here already.")]
+    if state.preview and state.preview.site and not state.preview.resolution.changes(state.preview.site.versions):
+        return [say("All of its packages are installed here already; they are checked again.")]
     free = state.detection.machine.disk_free_gb if state.detection else None
     megabytes = state.preview.download / 1e6 if state.preview else plan.download_mb
     lines: list[Text] = []
@@ -106,7 +108,10 @@ def bundle_key(request: Request) -> str:
 
 def _packages(bundle: Bundle) -> str:
     """Name what a bundle brings, in short."""
-    return " + ".join(bundle.requirements[:3]) + (" …" if bundle.requirements[3:] else "") or "torch, numpy, pip"
+    return (
+        " + ".join(bundle.requirements[:3]) + (" …" if bundle.requirements[3:] else "")
+        or "torch, numpy, onnxruntime, pip"
+    )
 
 
 def draw_why(state: State, planning: Planning, plan: Plan) -> Markup:
@@ -114,7 +119,7 @@ def draw_why(state: State, planning: Planning, plan: Plan) -> Markup:
     return joined(
         [
             html.bullets(plan.reasons, "next"),
-            html.section(say("What is installed"), html.table(plan_rows(plan))),
+            html.section(say("What will be installed"), html.table(plan_rows(plan))),
             html.section(say("The alternatives"), _alternatives(planning, plan)),
             html.section(say("The machine"), draw_machine(state)),
         ]

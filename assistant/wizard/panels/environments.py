@@ -15,12 +15,10 @@ from assistant.session.session import Session
 from assistant.session.state import Page, State, Task
 from assistant.session.survey import Known, Survey, kept_for_undo, megabytes
 from assistant.wizard import html
-from assistant.wizard.footer import Footer, Other
+from assistant.wizard.footer import OPEN_NOTEBOOK, Footer, Other
 from assistant.wizard.panels.base import PageView, log_view
 from assistant.wizard.panels.rows import caption, draw_lead, draw_repair, row_of
 from assistant.wizard.shared_widgets import Details, Drawing, EnvironmentRows, make
-
-EVENT = "ptsa-open-notebook"  # JupyterLab's extension opens what comes with it
 
 
 class EnvironmentsPage(PageView):
@@ -97,7 +95,7 @@ class EnvironmentsPage(PageView):
     def _on_rows(self, _widget: object, content: object, _buffers: object) -> None:
         message = content if isinstance(content, dict) else {}
         path, press = str(message.get("path", "")), message.get("press")
-        if message.get("refused") == EVENT:
+        if message.get("refused") == OPEN_NOTEBOOK:
             self._write_notebook(message.get("detail"))
         survey = self.session.state.survey
         known = survey.of(path) if survey else None
@@ -115,7 +113,7 @@ class EnvironmentsPage(PageView):
         """Let JupyterLab open a first notebook on the environment's kernel."""
         made, plan = kernel_of(known)
         detail = {"name": f"{known.name}.ipynb", "kernel": made.kernel, "notebook": first_notebook(made, plan)}
-        self.rows.send({"event": EVENT, "detail": {**detail, "path": known.path}, "view": view})
+        self.rows.send({"event": OPEN_NOTEBOOK, "detail": {**detail, "path": known.path}, "view": view})
 
     def _write_notebook(self, detail: object) -> None:
         """Write the notebook beside this one, where nobody can open it, and say where it is."""

@@ -18,7 +18,7 @@ from assistant.session.reducer import blockers
 from assistant.session.session import Session
 from assistant.session.state import Page, Phase, State, Task
 from assistant.wizard import html
-from assistant.wizard.footer import Footer, Other
+from assistant.wizard.footer import Footer, Other, ShowFolder
 from assistant.wizard.panels.base import PageView, close_all, failure
 from assistant.wizard.shared_widgets import Chips, Choices, Details, Drawing, Fold, make
 
@@ -70,7 +70,7 @@ class ExportPage(PageView):
             actions=() if reasons else write,
             able=not reasons,
             note=next(iter(reasons), ""),
-            others=(Other(label=say("Back"), actions=(Show(page=Page.SETUP),)),),
+            others=(*_show_folder(state), Other(label=say("Back"), actions=(Show(page=Page.SETUP),))),
         )
 
     def close(self) -> None:
@@ -90,9 +90,21 @@ def _lead(state: State) -> Markup:
     return html.heading(say("Save the configuration"), lead) + failure(state, Step.EXPORT)
 
 
+def _written_to(state: State) -> str:
+    """Return the folder that holds all files; "" before they are written."""
+    return min((str(Path(path).parent) for path in state.exported), key=len, default="")
+
+
+def _show_folder(state: State) -> tuple[Other, ...]:
+    """Offer to show the folder where JupyterLab's file browser reaches it: below that of the notebooks."""
+    folder = _written_to(state)
+    reached = folder and Path(folder).is_relative_to(here())
+    return (Other(label=say("Show the folder"), actions=(ShowFolder(path=folder),)),) if reached else ()
+
+
 def draw_files(state: State) -> tuple[Markup, Markup]:
     """Show the files once they are written: all in one to download, and each of them."""
-    folder = min((str(Path(path).parent) for path in state.exported), key=len, default="")
+    folder = _written_to(state)
     files = [_file(file, str(key), folder) for key, file in enumerate(downloads(state.exported))]
     if not files:
         return html.NOTHING, html.NOTHING

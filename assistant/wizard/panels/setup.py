@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from assistant.host.live import IN_BROWSER
 from assistant.i18n import say
 from assistant.model.record import replace
-from assistant.session.actions import Action, Begin, Show, Wish
+from assistant.session.actions import Action, Begin, Show, Simulate, Wish
 from assistant.session.reducer import blockers
 from assistant.session.session import Session
 from assistant.session.state import Page, State, Task
@@ -71,7 +72,9 @@ class SetupPage(PageView):
             return Footer(label=say("Try again"), actions=(Begin(task=repeated(state)),), others=others)
         if state.machine and state.plan:
             note = say("This is a simulation of another machine, so nothing can be installed.")
-            return Footer(label=say("Install"), able=False, note=note, cancel=state.running is not None)
+            back = Other(label=say("Back to this machine"), actions=(Simulate(machine=""),))
+            others = () if IN_BROWSER else (back,)
+            return Footer(label=say("Install"), able=False, note=note, others=others, cancel=state.running is not None)
         reasons = blockers(state, Task.INSTALL)
         actions: tuple[Action, ...] = () if reasons else (Begin(task=Task.INSTALL),)
         busy = state.running is not None
