@@ -17,7 +17,7 @@ import pytest
 from filelock import FileLock
 from loopback import LoopbackIndex
 
-from assistant.i18n import use_language
+from assistant.i18n import _Current, use_language
 from assistant.model.record import from_plain
 from assistant.model.report import Environment
 
@@ -81,8 +81,12 @@ sys.addaudithook(lambda event, _arguments: started.append(event) if event in STA
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup() -> None:
-    """Begin to watch for processes; those that a fixture starts count, too."""
+    """Begin to watch for processes; those that a fixture starts count, too.
+
+    A command that a test before has run in this process showed the options of sentences: that is over.
+    """
     started.clear()
+    _Current.options = False
 
 
 @pytest.hookimpl(wrapper=True)

@@ -159,6 +159,8 @@ class SetupWizard(widgets.VBox):  # type: ignore[misc]  # the library has no typ
         message = content if isinstance(content, dict) else {}
         if message.get("refused") == OPEN_NOTEBOOK:
             self.session.aside(lambda: put_notebook(self.session.state, self.foot))
+        elif message.get("refused") == SHOW_FOLDER:
+            self.foot.note = html.inline(say("JupyterLab cannot show the folder here; its name is above."))
         else:
             self.press(str(message.get("press")), message.get("offer"), message.get("view"))
 

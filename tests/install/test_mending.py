@@ -88,7 +88,7 @@ class Patient:
     @property
     def problems(self) -> dict[str, str]:
         """What does not go together in it; whose `pip` is on this test's PATH is no matter."""
-        found = conflicts(replace(look_at(self.target, HOST), pip=""), {})
+        found = conflicts(replace(look_at(self.target, HOST), pip="", pip_script=""), {})
         return {one.key: str(one.text) for one in found}
 
     def picture(self) -> dict[str, tuple[object, ...]]:

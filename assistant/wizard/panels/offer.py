@@ -7,6 +7,7 @@ import ipywidgets as widgets
 from assistant.i18n import say, sentences
 from assistant.model.event import Step
 from assistant.model.finding import Severity
+from assistant.model.plan import Request
 from assistant.model.record import replace
 from assistant.session.actions import Resume
 from assistant.session.resume import furthest, obstacle, remarks, worth_telling
@@ -42,10 +43,13 @@ class Offer(widgets.HBox):  # type: ignore[misc]  # the library has no types
         if not (offered and saved and found):
             return
         reason = obstacle(saved, found.machine)
-        self.installed = bool(not reason and saved.state and furthest(saved.state) is Step.EXPORT)
+        finished = saved.state is not None and furthest(saved.state) is Step.EXPORT
+        untouched = not state.target and not state.overrides and state.request == Request()
+        self.installed = bool(finished and untouched and not reason)
         lines = [_said(saved), *([reason] if reason else remarks(saved))]
         self.text.value = html.note(Severity.WARNING if reason else Severity.INFO, sentences(lines))
-        self.resume.description, self.drop.description = say("Continue from there"), say("Start over")
+        self.resume.description = say("Use it") if finished else say("Continue from there")
+        self.drop.description = say("Start over")
         show(self.resume, visible=not reason and not self.installed)
         show(self.drop, visible=not saved.in_use and not self.installed)
 

@@ -165,7 +165,9 @@ function render({ model, el }) {
   model.on("change:words change:links change:page change:language", draw);
   model.on("change:status", say);
   // A view that has changed takes the focus to its heading; its widgets are drawn in the same burst of messages.
-  model.on("change:view", () => setTimeout(() => when_attached(el, focus_heading), 80));
+  // Who is in it already, by the keyboard or typing, is left where he is.
+  const arrive = (root) => root.querySelector(".ptsa-middle")?.contains(document.activeElement) || focus_heading(root);
+  model.on("change:view", () => setTimeout(() => when_attached(el, arrive), 80));
   const over = new AbortController();
   when_attached(el, (root) => {
     offer_files(root, model);
