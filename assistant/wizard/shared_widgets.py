@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -137,17 +137,17 @@ class Fold(anywidget.AnyWidget):
 
 
 class Details(Fold):
-    """A line that shows and hides HTML of its own, which is sent to the browser once somebody opens it."""
+    """A line that shows and hides HTML of its own, which is written and sent to the browser once somebody opens it."""
 
     value = traitlets.Unicode().tag(sync=True)
     _checked = traitlets.validate("value")(_only_markup)
-    _drawn = plain("")
+    _drawn: Callable[[], Markup] = staticmethod(partial(plain, ""))
 
-    def draw(self, html: Markup) -> None:
-        """Hold this from now on."""
-        self._drawn = html
+    def draw(self, drawn: Callable[[], Markup]) -> None:
+        """Hold what a function writes, from now on."""
+        self._drawn = drawn
         if self.unfolded:
-            self.value = html
+            self.value = drawn()
 
     @traitlets.observe("unfolded")
     def _opened(self, _change: object) -> None:

@@ -69,7 +69,7 @@ class PageView(Part):
         return ()
 
     def foldable(self) -> Iterable[Fold]:
-        """Return what can be folded away here, in any view of the page."""
+        """Return what can be folded away here, in any view of the page that was made; later views come last."""
         return ()
 
     def adopt(self, other: PageView) -> None:
@@ -77,7 +77,7 @@ class PageView(Part):
         self._quiet = True
         for new, old in zip(self.fields(), other.fields(), strict=True):
             new.value = old.value
-        for new, old in zip(self.foldable(), other.foldable(), strict=True):
+        for new, old in zip(self.foldable(), other.foldable(), strict=False):
             new.unfolded = old.unfolded
         self._quiet = False
 

@@ -67,8 +67,9 @@ class Done(Part):
     def follow(self, state: State) -> None:
         """Show what was verified, and what is being added."""
         if state.report:
-            self.checks.draw(draw_checks(state.report) + plots(state))
-        self.where.draw(draw_ready(state))
+            report = state.report
+            self.checks.draw(lambda: draw_checks(report) + plots(state))
+        self.where.draw(lambda: draw_ready(state))
         self.next.options = _next(state)
         self.adding.value = draw_adding(state.adding) if state.adding else html.NOTHING
 

@@ -48,7 +48,7 @@ class EnvironmentsPage(PageView):
         self.parts = self._change if state.repair else self._list
         self.lead.value = draw_lead(state)
         self.difference.value = draw_repair(state, state.repair) if state.repair else html.NOTHING
-        self.log.draw(log_view(state.log, state.log_file))
+        self.log.draw(lambda: log_view(state.log, state.log_file))
         with self.rows.hold_sync():
             self.rows.headings = [say("Environment"), say("State"), "PyTorch", say("What is known"), say("Actions")]
             self.rows.caption = caption(survey)

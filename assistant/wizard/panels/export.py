@@ -54,8 +54,8 @@ class ExportPage(PageView):
         """Show the files, and the choices."""
         self.lead.value = _lead(state)
         self.parts = self._after if state.exported else self._before
-        self.written.value, files = draw_files(state)
-        self.files.draw(files)
+        self.written.value = draw_written(state)
+        self.files.draw(lambda: draw_files(state))
         self.purpose.value = state.purpose
         self.folder.placeholder = _folder(state)
         self.folder.value, self.formats.value = state.folder, list(state.formats)
@@ -102,17 +102,21 @@ def _show_folder(state: State) -> tuple[Other, ...]:
     return (Other(label=say("Show the folder"), actions=(ShowFolder(path=folder),)),) if reached else ()
 
 
-def draw_files(state: State) -> tuple[Markup, Markup]:
-    """Show the files once they are written: all in one to download, and each of them."""
+def draw_written(state: State) -> Markup:
+    """Say where the files are once they are written, and offer all of them in one to download."""
+    if not state.exported:
+        return html.NOTHING
+    pack = tag("p", html.fetch(PACK, PACK), " ", say("All files in one zip."))
+    return html.note(Severity.OK, say("The files are in {folder}.", folder=_written_to(state)), pack)
+
+
+def draw_files(state: State) -> Markup:
+    """Show each file that was written, and the whole setup as a page."""
     folder = _written_to(state)
     files = [_file(file, str(key), folder) for key, file in enumerate(downloads(state.exported))]
-    if not files:
-        return html.NOTHING, html.NOTHING
     whole = Download(name=PAGE, path=PAGE, content=b"")
     files.append(_file(whole, PAGE, "", say("the whole setup as a page to read, without scripts")))
-    pack = tag("p", html.fetch(PACK, PACK), " ", say("All files in one zip."))
-    written = html.note(Severity.OK, say("The files are in {folder}.", folder=folder), pack)
-    return written, tag("ul", *files, class_="ptsa-files")
+    return tag("ul", *files, class_="ptsa-files")
 
 
 def _file(file: Download, key: str, folder: str, lead: str = "") -> Markup:

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from functools import cached_property
+
+import ipywidgets as widgets
+
 from assistant.host.live import IN_BROWSER
 from assistant.i18n import say
 from assistant.model.record import replace
@@ -26,7 +31,7 @@ class SetupPage(PageView):
     def __init__(self, session: Session) -> None:
         super().__init__(session)
         self.lead, self.offer = make(Drawing), Offer(session)
-        self.changes, self.done = Changes(session), Done(session)
+        self.changes = Changes(session)
         self.bundle = make(Chips, description=say("What for?"))
         self.on_value(self.bundle, lambda key: Wish(request=replace(session.state.request, bundle=key)))
         self.why = make(Details, title=say("Why this one, and what else would work"))
@@ -38,23 +43,30 @@ class SetupPage(PageView):
             Stage.READY: (self.lead, self.offer, self.bundle, self.why, self.commands, *changes),
             Stage.WORKING: (self.lead, self.log),
             Stage.FAILED: (self.lead, self.log, *changes),
-            Stage.DONE: (self.lead, *self.done.parts, self.log),
         }
         self.parts = self._views[Stage.LOOKING]
+
+    @cached_property
+    def done(self) -> Done:
+        """What comes after a setup; made when the first one is finished."""
+        done = Done(self.session)
+        self._views[Stage.DONE] = (self.lead, *done.parts, self.log)
+        return done
 
     def follow(self, state: State) -> None:
         """Show the view of this state, and the controls' values."""
         now = stage(state)
+        if now is Stage.DONE:
+            self.done.update(state)
         self.parts = self._views[now]
         overall = self.session.overall
         self.lead.value = draw_working(state, overall) if now is Stage.WORKING else DRAWN[now](state)
         self.offer.draw(state)
         if state.planning and state.plan:
-            self.why.draw(draw_why(state, state.planning, state.plan))
-            self.commands.draw(draw_commands(state))
-        self.log.draw(log_view(state.log, state.log_file))
-        if now is Stage.DONE:
-            self.done.update(state)
+            planning, plan = state.planning, state.plan
+            self.why.draw(lambda: draw_why(state, planning, plan))
+            self.commands.draw(lambda: draw_commands(state))
+        self.log.draw(lambda: log_view(state.log, state.log_file))
         options = bundle_options()
         if list(self.bundle.options) != options:
             self.bundle.options = options
@@ -85,19 +97,23 @@ class SetupPage(PageView):
 
     def foldable(self) -> tuple[Fold, ...]:
         """Return every fold, those that are not shown now among them."""
-        parts = dict.fromkeys(part for parts in self._views.values() for part in parts)
-        return tuple(part for part in parts if isinstance(part, Fold))
+        return tuple(part for part in self._every_part() if isinstance(part, Fold))
 
     def adopt(self, other: PageView) -> None:
         """Take over the offer, too: what was saved since then is this very setup."""
-        super().adopt(other)
         if isinstance(other, SetupPage):
+            if stage(self.session.state) is Stage.DONE:
+                self.done.update(self.session.state)
             self.offer.saved = other.offer.saved
+        super().adopt(other)
 
     def close(self) -> None:
         """Free every model, those that are not shown now among them."""
-        for widget in dict.fromkeys(part for parts in self._views.values() for part in parts):
+        for widget in self._every_part():
             close_all(widget)
+
+    def _every_part(self) -> Iterable[widgets.Widget]:
+        return dict.fromkeys(part for parts in self._views.values() for part in parts)
 
 
 DRAWN = {
