@@ -87,6 +87,7 @@ def set_up(page: Page, watch: Watch) -> None:
 
 def play(page: Page, watch: Watch, ready: str) -> None:
     """Open the first lab in JupyterLab's list of files, run it, mend it, have it checked."""
+    page.get_by_role("tab", name="File Browser").click()
     page.locator(".jp-DirListing-item", has_text="labs").dblclick()
     page.locator(".jp-DirListing-item", has_text="01-directml-on-linux.ipynb").dblclick()
     notebook = page.locator(".jp-NotebookPanel:not(.lm-mod-hidden)")
