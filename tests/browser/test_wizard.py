@@ -58,6 +58,8 @@ def test_two_clicks_lead_to_a_notebook_that_computes(
 ) -> None:
     """Looking, choosing and resolving go by themselves; one press installs, one opens a notebook that runs."""
     target = tmp_path / "pytorch"
+    main_button(wizard, "Install")
+    picture("ready")
     aim_at(wizard, target)
     expect(wizard.locator("pre").filter(has_text="uv venv")).to_contain_text(str(target))
     expect(wizard.get_by_role("row").filter(has_text="Download")).to_contain_text("MB")
@@ -134,8 +136,6 @@ def test_a_recorded_machine_can_be_looked_at_and_never_installed(
     wizard: Locator, picture: Callable[[str], None]
 ) -> None:
     """Choosing a recorded machine replays it, says so, and stops before the installation."""
-    main_button(wizard, "Install")
-    picture("ready")
     choose_machine(wizard, "Arch Linux, Radeon RX 6700 XT, torch-directml installed")
     expect(wizard.get_by_role("heading", name="for your Radeon RX 6700 XT")).to_be_visible()
     unfold(wizard, "Why this one")
