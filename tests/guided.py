@@ -78,6 +78,17 @@ def run_first_cell(page: Page) -> Locator:
     return wizard
 
 
+def run_code(page: Page) -> float:
+    """Have the notebook's kernel run something, and return after how many seconds the page had its answer."""
+    code = """async () => {
+        const begun = performance.now();
+        const { kernel } = window.jupyterapp.shell.currentWidget.sessionContext.session;
+        await kernel.requestExecute({ code: "1", store_history: false }).done;
+        return (performance.now() - begun) / 1000;
+    }"""
+    return float(page.evaluate(code))
+
+
 def main_button(wizard: Locator, name: str) -> Locator:
     """Find the main button once it bears a name and can be pressed."""
     button = wizard.get_by_role("button", name=name, exact=True)

@@ -40,13 +40,6 @@ BROWSER = Path(__file__).parents[1] / "browser"
 MACHINE = "linux-mint22-laptop-780m-rtx4070"
 KIND = re.compile(rb'"msg_type": ?"(\w+)"')  # the first in a message is its own, a second that of what it answers
 RUN_ALL = "window.jupyterapp.commands.execute('notebook:run-all-cells')"
-# The kernel's answer to another cell, as the page sees it, in seconds.
-ANSWER = """async () => {
-    const begun = performance.now();
-    const { kernel } = window.jupyterapp.shell.currentWidget.sessionContext.session;
-    await kernel.requestExecute({ code: "1", store_history: false }).done;
-    return (performance.now() - begun) / 1000;
-}"""
 
 
 def lab_helpers() -> ModuleType:
@@ -138,14 +131,14 @@ def shown_again(page: Tab) -> float:
 
 def go_through(page: Tab, target: Path) -> dict[str, float]:
     """Do all steps with a real installation; time an answer and a cancel in its middle."""
-    from guided import aim_at, main_button, unfold  # noqa: PLC0415 - found once the tests' own helpers are
+    from guided import aim_at, main_button, run_code, unfold  # noqa: PLC0415 - found once the tests' own helpers are
 
     wizard = page.locator(".ptsa-wizard")
     aim_at(wizard, target)
     main_button(wizard, "Install").click()
     unfold(wizard, "The log")
     wizard.locator(".ptsa-log").first.wait_for(timeout=60_000)
-    answered = statistics.median(page.evaluate(ANSWER) for _turn in range(5))
+    answered = statistics.median(run_code(page) for _turn in range(5))
     begun = time.perf_counter()
     wizard.get_by_role("button", name="Cancel", exact=True).click()
     wizard.get_by_text("You cancelled the work.").wait_for(timeout=60_000)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cached_property
 
 import ipywidgets as widgets
 
@@ -30,7 +31,6 @@ class WrongPage(PageView):
         super().__init__(session)
         self.head, self.answer, self.more, self.lines = (make(Drawing) for _number in range(4))
         self.lent = False  # whether the box has gone to a page of another language
-        self.box = LogBox(*_answers_of(session))
         self.others = make(Chips, pressed=True, description=say("Other fixes that one press applies"))
         self.others.on_msg(self._on_other)
         self.ways = make(widgets.VBox)
@@ -39,10 +39,14 @@ class WrongPage(PageView):
         self.model = OnnxPage(session.dispatch)
         self.of_model.observe(lambda _change: self.model.fill(), "unfolded")
 
+    @cached_property
+    def box(self) -> LogBox:
+        """The place for a log, unless the page that this one replaces has handed on its own."""
+        return LogBox(*_answers_of(self.session))
+
     def adopt(self, other: PageView) -> None:
         """Take over the box of a page that this one replaces: what was typed into it only the browser knows."""
         if isinstance(other, WrongPage):
-            self.box.close()
             self.box, other.lent = other.box, True
             if other.model.opened:
                 self.model.fill()
