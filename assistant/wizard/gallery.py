@@ -65,7 +65,7 @@ class Gallery(widgets.VBox):  # type: ignore[misc]  # the library has no types
         self._packed = b""
         self._packing: CancelToken | None = None  # of the package that is being made
         self._working, self._since = "", 0.0
-        self._offer: tuple[object, ...] = ()
+        self._offer: list[tuple[str, str, bool]] = []
         self.head, self.foot, self.cards = Head(languages=list(LANGUAGES.items())), Foot(), MachineCards()
         self.detail, self.what_if = make(Drawing), make(Drawing)
         self.fact = make(widgets.Text, placeholder="nvidia_driver=580.95.05", continuous_update=False)
@@ -211,8 +211,8 @@ class Gallery(widgets.VBox):  # type: ignore[misc]  # the library has no types
                 {"running": bool(working), "share": None, "text": working, "since": self._since},
                 {"figures": "", "left": None},
             )
-            if self._offer != (names, self.foot.buttons):
-                self._offer, self.foot.offer = (names, self.foot.buttons), self.foot.offer + 1
+            if self._offer != self.foot.buttons:  # which machines are chosen arrives before a press on them
+                self._offer, self.foot.offer = self.foot.buttons, self.foot.offer + 1
         if working:
             self.head.status = working
 
