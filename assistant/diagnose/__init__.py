@@ -6,7 +6,7 @@ from assistant.diagnose.engine import Match, as_remedy, diagnose, matches, merge
 from assistant.diagnose.health import check_packages, check_up, variables
 from assistant.diagnose.launch import launched, relaunched
 from assistant.diagnose.log import Log, read_log
-from assistant.diagnose.rules import PlanRequest, Rule, RuleRemedy, load_rules, software_causes
+from assistant.diagnose.rules import PlanRequest, Rule, RuleRemedy, load_rules
 
 __all__ = [
     "Log",
@@ -26,6 +26,5 @@ __all__ = [
     "read_log",
     "relaunched",
     "remedies_for",
-    "software_causes",
     "variables",
 ]

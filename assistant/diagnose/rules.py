@@ -63,6 +63,19 @@ class RuleRemedy(Record, frozen=True):
     unless: dict[str, object] = {}
 
 
+class Asks(Record, frozen=True):
+    """What a program does that brings a cause about, in a sentence each.
+
+    `started` is said where one of the program's arguments holds `argument`, else `asks`; `unnamed` where no program is
+    known.
+    """
+
+    argument: str
+    started: str
+    asks: str
+    unnamed: str
+
+
 class Rule(Record, frozen=True):
     """One cause: how it shows (`sign`, alternatives), why it happens, what helps (`remedy`), and who says so.
 
@@ -77,6 +90,7 @@ class Rule(Record, frozen=True):
     sources: tuple[str, ...]
     severity: Severity = Severity.ERROR
     software_only: bool = False
+    asks: Asks | None = None
 
     @property
     def patterns(self) -> tuple[str, ...]:
@@ -94,6 +108,7 @@ class Rules:
 
     def __init__(self, rules: tuple[Rule, ...]) -> None:
         self.rules = rules
+        self.by_key = {rule.key: rule for rule in rules}
         self.literals = {text: literals(text) for rule in rules for text in rule.patterns}
 
 
@@ -150,9 +165,3 @@ def load_rules() -> Rules:
     names = sorted(item.name for item in folder.iterdir() if item.name.endswith(".toml"))
     texts = {name: folder.joinpath(name).read_text("utf-8") for name in names}
     return Rules(tuple(rule for name, text in texts.items() for rule in read_rules(text, name)))
-
-
-@cache
-def software_causes() -> frozenset[str]:
-    """Return the keys of causes that lie in programs and packages alone."""
-    return frozenset(rule.key for rule in load_rules().rules if rule.software_only)

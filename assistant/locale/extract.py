@@ -23,9 +23,10 @@ def commands(file: IO[bytes], keywords: Any, comment_tags: Any, options: Any) ->
 
 
 def rules(file: IO[bytes], *_babel: Any, **_options: Any) -> Iterator[tuple[Any, ...]]:  # noqa: ANN401 - as above
-    """Yield title, cause and remedies of each diagnosis rule."""
+    """Yield title, cause, remedies and what a program asks for of each diagnosis rule."""
     for rule in tomllib.loads(file.read().decode())["rule"]:
-        for text in (rule["title"], rule["cause"], *(way["text"] for way in rule["remedy"])):
+        asks = [rule["asks"][key] for key in ("started", "asks", "unnamed")] if "asks" in rule else []
+        for text in (rule["title"], rule["cause"], *asks, *(way["text"] for way in rule["remedy"])):
             yield 0, None, text, []
 
 

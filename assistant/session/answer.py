@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from assistant.diagnose import software_causes
+from assistant.diagnose import load_rules
 from assistant.i18n import Message, _, sentences
 from assistant.model.finding import Diagnosis, Launch, Remedy
 from assistant.model.plan import Backend
@@ -21,8 +21,9 @@ def stands(state: State) -> bool:
 
 def headline(cause: Diagnosis, source: Source) -> Message:
     """Return what is wrong in one sentence that begins with the user's own machine and program."""
-    said = _said(cause, source)
-    fine = cause.sure and cause.key in software_causes() and source.gpu and source.best not in {None, Backend.CPU}
+    said, rule = _said(cause, source), load_rules().by_key.get(cause.key)
+    software = cause.sure and rule is not None and rule.software_only
+    fine = software and source.gpu and source.best not in {None, Backend.CPU}
     if fine:
         text = _("The {gpu} of that computer is fine.") if source.elsewhere else _("Your {gpu} is fine.")
         title = _("{program}: {cause}").format(program=source.program, cause=cause.title)
@@ -31,18 +32,15 @@ def headline(cause: Diagnosis, source: Source) -> Message:
 
 
 def _said(cause: Diagnosis, source: Source) -> Message | None:
-    """Return what the user's program did, where that says more than the cause's title."""
-    if cause.key != "directml-on-native-linux" or not cause.sure:
+    """Return what the user's program did, where the cause's rule says that; it tells more than the cause's title."""
+    rule = load_rules().by_key.get(cause.key)
+    asks = rule.asks if rule and cause.sure else None
+    if asks is None:
         return None
     if not source.program:
-        return _("The program asks for DirectML, which only Windows and WSL have.")
-    started = any("directml" in word for word in source.arguments)
-    text = (
-        _("{program} was started with DirectML, which only Windows and WSL have.")
-        if started
-        else _("{program} asks for DirectML, which only Windows and WSL have.")
-    )
-    return text.format(program=source.program)
+        return _(asks.unnamed)
+    started = any(asks.argument in word for word in source.arguments)
+    return _(asks.started if started else asks.asks).format(program=source.program)
 
 
 def _placed(cause: Diagnosis, source: Source) -> Message:
