@@ -6,17 +6,12 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from accessibility import STRICT, THEMES, wear
 from axe_playwright_python.sync_playwright import Axe
 from guided import TASK_MS, aim_at, choose_machine, main_button, run_first_cell, unfold
 from playwright.sync_api import Locator, Page, expect
 
 from assistant.model.report import Environment
-
-THEMES = ("JupyterLab Light", "JupyterLab Dark", "JupyterLab Dark High Contrast")
-RULES = {
-    "runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"],
-    "rules": {"target-size": {"enabled": True}},  # off unless asked for
-}
 
 SEEN = {"color-contrast": 9, "target-size": 4}  # sentences and controls that every step has at least
 UNDECIDED = (
@@ -68,13 +63,6 @@ AS_HEARD = """
 """
 
 
-def wear(page: Page, theme: str) -> None:
-    """Put a theme on JupyterLab and wait until it is there."""
-    page.evaluate("theme => window.jupyterapp.commands.execute('apputils:change-theme', { theme })", theme)
-    page.wait_for_function("theme => document.body.dataset.jpThemeName === theme", arg=theme)
-    page.locator("#jupyterlab-splash").wait_for(state="detached")  # a curtain while the style sheet loads
-
-
 @pytest.fixture
 def wizard(page: Page, open_notebook) -> Iterator[Locator]:
     """Show the wizard in a window that holds all of it; put the theme back, because JupyterLab remembers it."""
@@ -103,7 +91,7 @@ def look(wizard: Locator) -> Iterator[Callable[[str], None]]:
 
 def complaints(wizard: Locator) -> list[str]:
     """List what axe has against the wizard, and what it could not decide."""
-    answer = Axe().run(wizard.page, ".ptsa-wizard", RULES).response
+    answer = Axe().run(wizard.page, ".ptsa-wizard", STRICT).response
     lines = [
         f"{rule['id']}: {node['html'][:160]}: {node['failureSummary']}"
         for kind in ("violations", "incomplete")

@@ -8,18 +8,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
+from accessibility import STRICT, THEMES, violations, wear
 from browser.conftest import Server
 from install.broken import BrokenEnvironment
 from loopback import LoopbackIndex
 from playwright.sync_api import Locator, Page, expect
 
 TASK_MS = 90_000
-THEMES = ("JupyterLab Light", "JupyterLab Dark", "JupyterLab Dark High Contrast")
-RULES = {
-    "runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"],
-    "rules": {"target-size": {"enabled": True}},  # off unless asked for
-}
 
 
 @pytest.fixture
@@ -74,11 +69,11 @@ def test_a_broken_environment_is_mended_by_three_clicks_and_undone_by_one(
     assert broken.picture() == before
     change = wizard.get_by_role("button", name="Change these packages")
     expect(change).to_be_in_viewport(ratio=1)
-    assert judged(wizard.page) == []
+    assert violations(wizard.page, ".ptsa-middle", STRICT) == []
     change.click()
     expect(row).to_contain_text("No problems found in its packages.", timeout=TASK_MS)
     expect(row.locator(".ptsa-light")).to_have_text("good")
-    assert judged(wizard.page) == []
+    assert violations(wizard.page, ".ptsa-middle", STRICT) == []
     undo = wizard.locator(".ptsa-foot").get_by_role("button", name="Undo")
     expect(undo).to_be_in_viewport(ratio=1)
     undo.click()
@@ -95,22 +90,9 @@ def test_the_page_is_for_everybody(wizard: Locator) -> None:
     expect(mend).to_be_visible(timeout=TASK_MS)
     for theme in THEMES:
         wear(page, theme)
-        assert judged(page) == [], theme
+        assert violations(page, ".ptsa-middle", STRICT) == [], theme
     wear(page, THEMES[0])
     page.set_viewport_size({"width": 560, "height": 844})  # JupyterLab's own bars take some of it
     expect(mend).to_be_visible()
     middle = wizard.locator(".ptsa-middle")
     assert middle.evaluate("box => box.scrollWidth <= box.clientWidth")
-
-
-def wear(page: Page, theme: str) -> None:
-    """Put a theme on JupyterLab and wait until it is there."""
-    page.evaluate("theme => window.jupyterapp.commands.execute('apputils:change-theme', { theme })", theme)
-    page.wait_for_function("theme => document.body.dataset.jpThemeName === theme", arg=theme)
-    page.locator("#jupyterlab-splash").wait_for(state="detached")  # a curtain while the style sheet loads
-
-
-def judged(page: Page) -> list[str]:
-    """Name what axe finds wrong with the page between head and foot."""
-    found = Axe().run(page, context=".ptsa-middle", options=RULES).response["violations"]
-    return [f"{one['id']}: {one['help']} {[node['html'][:200] for node in one['nodes']]}" for one in found]

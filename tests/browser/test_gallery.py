@@ -7,14 +7,12 @@ import zipfile
 from collections.abc import Callable
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
+from accessibility import THEMES, violations, wear
 from guided import run_first_cell
 from playwright.sync_api import Locator, Page, expect
 
 from assistant.machines import shipped
 
-THEMES = ("JupyterLab Light", "JupyterLab Dark", "JupyterLab Dark High Contrast")
-RULES = {"runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]}
 PACKAGE_MS = 180_000  # every index is asked, and those that cannot be reached are asked again
 
 
@@ -119,19 +117,6 @@ def test_the_language_is_chosen_on_the_page(gallery: Locator) -> None:
     expect(gallery.get_by_label("Search")).to_be_visible()
 
 
-def wear(page: Page, theme: str) -> None:
-    """Put a theme on JupyterLab and wait until it is there."""
-    page.evaluate("theme => window.jupyterapp.commands.execute('apputils:change-theme', { theme })", theme)
-    page.wait_for_function("theme => document.body.dataset.jpThemeName === theme", arg=theme)
-    page.locator("#jupyterlab-splash").wait_for(state="detached")  # a curtain while the style sheet loads
-
-
-def violations(page: Page, place: str) -> list[str]:
-    """List what axe has against a part of the page."""
-    found = Axe().run(page, place, RULES).response["violations"]
-    return [f"{rule['id']}: {node['html'][:120]}: {node['failureSummary']}" for rule in found for node in rule["nodes"]]
-
-
 def test_axe_finds_nothing_in_the_gallery(gallery: Locator) -> None:
     """Cards, one machine in full, the foot: no violation of WCAG 2.2 AA in any theme."""
     page = gallery.page
@@ -162,8 +147,7 @@ def test_the_matrix_is_read_in_every_theme(page: Page, open_notebook: Callable[[
         for theme in THEMES:
             wear(page, theme)
             rules = {"runOnly": {"type": "rule", "values": ["color-contrast"]}}
-            found = Axe().run(page, ".jp-OutputArea .jp-RenderedHTMLCommon", rules).response["violations"]
-            assert found == []
+            assert violations(page, ".jp-OutputArea .jp-RenderedHTMLCommon", rules) == []
     finally:
         wear(page, THEMES[0])
     shown.get_by_text("简体中文", exact=True).first.click()

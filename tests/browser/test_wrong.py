@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
+from accessibility import THEMES, violations, wear
 from guided import ERROR, copy_file, main_button, run_first_cell, watch, watched, write_long_log
 from playwright.sync_api import Locator, Page, expect
 
@@ -21,8 +21,6 @@ DROPPED = """(root, [name, text]) => {
     for (const kind of ["dragover", "drop"])
         root.dispatchEvent(new DragEvent(kind, { dataTransfer: data, bubbles: true, cancelable: true }));
 }"""
-THEMES = ("JupyterLab Light", "JupyterLab Dark", "JupyterLab Dark High Contrast")
-RULES = {"runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]}
 
 
 @pytest.fixture(scope="module")
@@ -167,19 +165,6 @@ def test_after_a_restart_of_the_kernel_the_box_holds_what_is_diagnosed(
     box_of(wizard).fill(OTHER)
     main_button(wizard, "Find the cause").click()
     expect(wizard.locator(".ptsa-answer-title")).to_contain_text("An operator has no Metal kernel")
-
-
-def wear(page: Page, theme: str) -> None:
-    """Put a theme on JupyterLab and wait until it is there."""
-    page.evaluate("theme => window.jupyterapp.commands.execute('apputils:change-theme', { theme })", theme)
-    page.wait_for_function("theme => document.body.dataset.jpThemeName === theme", arg=theme)
-    page.locator("#jupyterlab-splash").wait_for(state="detached")  # a curtain while the style sheet loads
-
-
-def violations(page: Page, place: str) -> list[str]:
-    """List what axe has against a part of the page."""
-    found = Axe().run(page, place, RULES).response["violations"]
-    return [f"{rule['id']}: {node['html'][:120]}: {node['failureSummary']}" for rule in found for node in rule["nodes"]]
 
 
 def test_axe_finds_nothing_in_an_answer(wrong: Locator) -> None:
