@@ -4,7 +4,7 @@ Other packages import from here only, never from the modules behind it.
 """
 
 from assistant.install.backends import find_uv
-from assistant.install.conflicts import conflicts, undone_by_project
+from assistant.install.conflicts import FOREIGN_PIP, conflicts, undone_by_project
 from assistant.install.constraints import guarded, guards, replaced
 from assistant.install.difference import Difference, Wanted, version_in_place, work_out
 from assistant.install.elsewhere import resolve_for
@@ -43,6 +43,7 @@ from assistant.install.undo import Move, Undoable, forget, undo, undoable
 from assistant.install.validate import check_index_url, check_requirement
 
 __all__ = [
+    "FOREIGN_PIP",
     "KERNEL",
     "Consent",
     "Difference",

@@ -128,6 +128,9 @@ def _owned_by_conda(site: Site, after: Mapping[str, str]) -> Iterator[Finding]:
         yield _finding("conda-owned", text.format(names=", ".join(lost)), fix, command)
 
 
+FOREIGN_PIP = "foreign-pip"  # is about the shell that asks: every kernel that is made here has its own pip first
+
+
 def _surroundings(site: Site) -> Iterator[Finding]:
     """Find whose the environment is, and what reaches into it from outside."""
     if is_own_environment(site.prefix):
@@ -163,7 +166,7 @@ def _surroundings(site: Site) -> Iterator[Finding]:
             text = _("The command `pip` is the script {path}, which chooses a Python by itself.", path=program)
         severity = Severity.WARNING if site.pip else Severity.INFO
         fix, command = _("Call pip through the environment's own Python."), f"{site.python} -m pip"
-        yield _finding("foreign-pip", text, fix, command, severity=severity)
+        yield _finding(FOREIGN_PIP, text, fix, command, severity=severity)
 
 
 def _finding(key: str, text: Message, fix: Message, *commands: str, severity: Severity = Severity.WARNING) -> Finding:

@@ -59,16 +59,16 @@ class Difference(Record, frozen=True):
     index_url: str | None = None
 
 
-def work_out(site: Site, wanted: Wanted, tools: Tools, *, only: bool = False) -> Difference:
+def work_out(site: Site, wanted: Wanted, tools: Tools, *, all_else: bool = True) -> Difference:
     """Work out a change of an environment with as few moves as possible, and change nothing.
 
     What else is broken there is mended as well where possible, first by moving what is required, then by updating
-    what requires it; else, or with `only`, it stays as it is. Raises `BadInput` for an environment, or a package, that
-    is not to be changed this way, and `WorkFailed` where no packages fit.
+    what requires it; else, or without `all_else`, it stays as it is. Raises `BadInput` for an environment, or a
+    package, that is not to be changed this way, and `WorkFailed` where no packages fit.
     """
     check_target(Path(site.prefix), site)
     failure: WorkFailed | None = None
-    for mend in (_leave,) if only else (_move_needed, _update_needing, _leave):
+    for mend in (_move_needed, _update_needing, _leave) if all_else else (_leave,):
         try:
             return _worked_out(site, wanted, tools, mend)
         except (Unsolved, OnlySource) as error:

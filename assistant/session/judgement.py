@@ -11,6 +11,7 @@ from assistant.catalog import load_catalog
 from assistant.host.base import Host
 from assistant.host.folders import is_own_environment
 from assistant.install import (
+    FOREIGN_PIP,
     Difference,
     Distribution,
     Marker,
@@ -32,7 +33,7 @@ from assistant.plan import make_plans
 from assistant.session.doctor import findings_of
 from assistant.session.survey import Known
 
-_OF_THE_SHELL = {"foreign-pip", "pythonpath-leak"}  # these are about the shell that asks, not about the environment
+_OF_THE_SHELL = {FOREIGN_PIP, "pythonpath-leak"}  # these are about the shell that asks, not about the environment
 
 
 def known_of(spot: Spot, site: Site, host: Host, machine: Machine, kernels: Iterable[str] = ()) -> Known:

@@ -153,7 +153,7 @@ def _changed(commands: tuple[Words, ...], environment: Environment, tools: Tools
         wanted = wanted_by(commands, site)
         if wanted is None:
             return False
-        difference = work_out(site, wanted, tools, only=True)
+        difference = work_out(site, wanted, tools, all_else=False)
         kept = carry_out(difference, lambda _made, _lock: None, tools)[1] if difference.moves else ()
         lines = [*map(move_words, difference.moves), *(set_aside(folder).text for folder in kept)]
     except (BadInput, Unsolved) as error:

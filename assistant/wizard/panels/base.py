@@ -19,7 +19,6 @@ from assistant.wizard import html
 from assistant.wizard.footer import Footer
 from assistant.wizard.shared_widgets import Fold
 
-SHELLS_PIP = "foreign-pip"  # a finding about the shell: every kernel that is made here has its own pip first
 PACKAGE = "package"  # the key by which a link asks for the setup package for other PCs
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from assistant.catalog.bundles import Bundle, bundle_of, bundles
 from assistant.i18n import Text, render, say, sentences
+from assistant.install import FOREIGN_PIP
 from assistant.markup import Markup, joined, tag
 from assistant.model.event import Step
 from assistant.model.finding import Finding, Severity
@@ -14,7 +15,7 @@ from assistant.session.progress import seconds_needed
 from assistant.session.state import State
 from assistant.views import plan_rows, plan_title, rejected_name
 from assistant.wizard import html
-from assistant.wizard.panels.base import PACKAGE, SHELLS_PIP, failure
+from assistant.wizard.panels.base import PACKAGE, failure
 from assistant.wizard.panels.machine import draw_machine, draw_machine_line
 
 
@@ -76,7 +77,7 @@ def draw_ready_to_install(state: State) -> Markup:
     if plan is None or found is None:
         return html.heading(say("Looking at this machine …"), say("This takes a few seconds and changes nothing."))
     grave = {Severity.WARNING, Severity.ERROR}
-    wrong = [finding for finding in state.findings if finding.severity in grave and finding.key != SHELLS_PIP]
+    wrong = [finding for finding in state.findings if finding.severity in grave and finding.key != FOREIGN_PIP]
     package = html.fetch(say("a setup package for such PCs"), PACKAGE)
     return joined(
         [

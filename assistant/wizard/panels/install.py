@@ -6,7 +6,7 @@ import shlex
 import sys
 
 from assistant.i18n import say
-from assistant.install import KERNEL, Prepared
+from assistant.install import FOREIGN_PIP, KERNEL, Prepared
 from assistant.markup import Markup, joined, tag
 from assistant.model.event import Step
 from assistant.model.finding import Severity
@@ -16,7 +16,7 @@ from assistant.session.progress import Overall
 from assistant.session.state import Adding, Phase, State, Task
 from assistant.views import change_rows
 from assistant.wizard import html
-from assistant.wizard.panels.base import SHELLS_PIP, failure
+from assistant.wizard.panels.base import failure
 from assistant.wizard.stage import cancelled, failed_step
 
 
@@ -94,7 +94,7 @@ def draw_adding(adding: Adding) -> Markup:
         return html.NOTHING
     site = adding.prepared.site
     rows = change_rows(adding.prepared.resolution.versions, site.versions if site else {})
-    findings = joined(html.finding(one) for one in adding.prepared.findings if one.key != SHELLS_PIP)
+    findings = joined(html.finding(one) for one in adding.prepared.findings if one.key != FOREIGN_PIP)
     return (html.table(rows) if rows else html.paragraph(say("All of these are installed already."))) + findings
 
 
