@@ -23,7 +23,7 @@ replace = msgspec.structs.replace  # a copy of a record with some fields changed
 R = TypeVar("R")
 
 
-_meeting = threading.Lock()
+_first_use = threading.Lock()
 _decoders: dict[type, msgspec.json.Decoder[Any]] = {}
 
 
@@ -33,7 +33,7 @@ def decoder(kind: type[R]) -> msgspec.json.Decoder[R]:
     msgspec 0.22 shows a type to other threads before it has read the types of its fields, and a thread that decodes
     into it then ends the process: `StructInfo_Convert` in src/msgspec/_core.c.
     """
-    with _meeting:
+    with _first_use:
         if kind not in _decoders:
             _decoders[kind] = msgspec.json.Decoder(kind)
         return _decoders[kind]

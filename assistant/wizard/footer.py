@@ -23,14 +23,14 @@ class ShowFolder(Record, frozen=True):
     path: str
 
 
-Deed = Action | OpenNotebook | ShowFolder  # what a button does
+ButtonAction = Action | OpenNotebook | ShowFolder  # what a button does
 
 
 class Other(Record, frozen=True):
     """A button beside the main one."""
 
     label: str
-    actions: tuple[Deed, ...]
+    actions: tuple[ButtonAction, ...]
 
 
 class Footer(Record, frozen=True):
@@ -40,7 +40,7 @@ class Footer(Record, frozen=True):
     """
 
     label: str
-    actions: tuple[Deed, ...] = ()
+    actions: tuple[ButtonAction, ...] = ()
     able: bool = True
     note: Text = ""
     others: tuple[Other, ...] = ()

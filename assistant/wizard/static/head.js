@@ -94,6 +94,12 @@ async function copied(text, root) {
   }
 }
 
+// A wizard may stand within another page of ours.
+function outermost(root) {
+  const around = root.parentElement?.closest(".ptsa-wizard");
+  return around ? outermost(around) : root;
+}
+
 function when_attached(el, then, tries = 200) {
   const root = el.closest(".ptsa-wizard");
   if (root) then(root);
@@ -165,8 +171,12 @@ function render({ model, el }) {
   model.on("change:words change:links change:page change:language", draw);
   model.on("change:status", say);
   // A view that has changed takes the focus to its heading; its widgets are drawn in the same burst of messages.
-  // Who is in it already, by the keyboard or typing, is left where he is.
-  const arrive = (root) => root.querySelector(".ptsa-middle")?.contains(document.activeElement) || focus_heading(root);
+  // Whoever types in it, or elsewhere in the notebook, is left where he is.
+  const arrive = (root) => {
+    const [at, page] = [document.activeElement, outermost(root)];
+    const elsewhere = at && !at.contains(page) && !page.contains(at);
+    if (!elsewhere && !root.querySelector(".ptsa-middle")?.contains(at)) focus_heading(root);
+  };
   model.on("change:view", () => setTimeout(() => when_attached(el, arrive), 80));
   const over = new AbortController();
   when_attached(el, (root) => {
