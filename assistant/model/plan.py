@@ -30,7 +30,9 @@ class Backend(Enum):
 class Request(Record, frozen=True):
     """What the user asks for: backend, Python version, requirement pins, nightly builds; what is empty is chosen.
 
-    `bundle` is the key of a bundle of packages, "" for none beside torch.
+    `pins` are PEP 508 lines that are installed and must hold, those of a project included. `bundle` is the key of a
+    bundle of packages, "" for none beside torch. The rest is what a project says beside its requirements, as in
+    `model/project.py`.
     """
 
     backend: Backend | None = None
@@ -38,6 +40,11 @@ class Request(Record, frozen=True):
     pins: tuple[str, ...] = ()
     nightly: bool = False
     bundle: str = ""
+    constraints: tuple[str, ...] = ()
+    overrides: tuple[str, ...] = ()
+    pythons: str = ""
+    indexes: tuple[str, ...] = ()
+    links: tuple[str, ...] = ()
 
 
 class Wheel(Record, frozen=True):
@@ -58,7 +65,9 @@ class Plan(Record, frozen=True, omit_defaults=False):
     """One installable plan: torch and its family come from `index_url` (None: pip's index), all else from pip's index.
 
     `torch` is the public version; `requirements` are PEP 508 lines; `env` is set whenever the environment is used;
-    `download_mb` in MB of 10**6 bytes, None when unknown; `wheel` is None while no source has been asked.
+    `download_mb` in MB of 10**6 bytes, None when unknown; `wheel` is None while no source has been asked. `asked` are
+    the canonical names of the distributions that the user asked for: verification imports each of them.
+    `constraints`, `overrides`, `indexes` and `links` are the request's, for the resolver.
     """
 
     backend: Backend
@@ -72,6 +81,11 @@ class Plan(Record, frozen=True, omit_defaults=False):
     reasons: tuple[Text, ...] = ()
     warnings: tuple[Text, ...] = ()
     wheel: Wheel | None = None
+    asked: tuple[str, ...] = ()
+    constraints: tuple[str, ...] = ()
+    overrides: tuple[str, ...] = ()
+    indexes: tuple[str, ...] = ()
+    links: tuple[str, ...] = ()
 
     @property
     def disk_gb(self) -> float | None:
