@@ -150,10 +150,10 @@ def test_axe_finds_nothing_in_warnings_and_causes(wizard: Locator, look: Callabl
 @pytest.mark.parametrize(
     ("kind", "colours", "bridge"),
     [
-        pytest.param("vscode-dark", DARK, INKS | INPUT, id="dark", marks=pytest.mark.heavy),
-        pytest.param("vscode-light", LIGHT, INKS | INPUT, id="light", marks=pytest.mark.heavy),
+        pytest.param("vscode-dark", DARK, INKS | INPUT, id="dark"),
+        pytest.param("vscode-light", LIGHT, INKS | INPUT, id="light"),
         pytest.param("vscode-high-contrast", CONTRAST, INKS | BLACK, id="high contrast"),
-        pytest.param("vscode-dark", DARK, {}, id="dark, before it set JupyterLab's", marks=pytest.mark.heavy),
+        pytest.param("vscode-dark", DARK, {}, id="dark, before it set JupyterLab's"),
     ],
 )
 def test_axe_finds_nothing_in_vs_codes_colours(
