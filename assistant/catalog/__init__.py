@@ -10,6 +10,7 @@ from assistant.catalog.names import vendor_of
 
 if TYPE_CHECKING:
     from assistant.catalog.catalog import AMD_INDEX, Catalog, Number, TorchWheel, load_catalog, number, python_range
+    from assistant.catalog.companions import carried_by_torch_index
 
 __all__ = [
     "AMD_INDEX",
@@ -17,6 +18,7 @@ __all__ = [
     "GpuIdentity",
     "Number",
     "TorchWheel",
+    "carried_by_torch_index",
     "identified",
     "identify",
     "identify_name",
@@ -32,4 +34,5 @@ def __getattr__(name: str) -> object:
     if name not in __all__:
         message = f"module {__name__!r} has no attribute {name!r}"
         raise AttributeError(message)
-    return getattr(import_module("assistant.catalog.catalog"), name)
+    home = "companions" if name == "carried_by_torch_index" else "catalog"
+    return getattr(import_module(f"assistant.catalog.{home}"), name)

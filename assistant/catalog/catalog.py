@@ -8,11 +8,12 @@ from functools import cache, cached_property, lru_cache
 from typing import NamedTuple
 
 from assistant.catalog.bundles import load_bundles
+from assistant.catalog.recipes import packages_of_recipes
 from assistant.catalog.rows import (
     AmdRelease,
     AmdTarget,
+    Basic,
     Branch,
-    Companion,
     CudaTables,
     DirectmlTables,
     IndexTables,
@@ -117,9 +118,9 @@ class Catalog:
     @cached_property
     def packages(self) -> frozenset[str]:
         """Name every package that a plan of these tables can ask for, and the kernel that each environment gets."""
-        companions = {row.package for row in self.torch.companions.rows}
-        companions |= {row.package for row in load_bundles().packages.rows}
-        return frozenset(companions | {"torch", "torchvision", "torchaudio", "torch-directml", "ipykernel"})
+        beside = {row.package for row in self.torch.basics.rows}
+        beside |= {row.package for row in load_bundles().packages.rows} | packages_of_recipes()
+        return frozenset(beside | {"torch", "torchvision", "torchaudio", "torch-directml", "ipykernel"})
 
     def release(self, version: str) -> TorchRelease | None:
         """Find a release by its public version."""
@@ -217,9 +218,9 @@ class Catalog:
         return {row.gfx: row for row in self.rocm.overrides.rows}
 
     @cached_property
-    def companions(self) -> dict[tuple[str, int | None], Companion]:
-        """Packages beside torch by name and CUDA major."""
-        return {(row.package, row.cuda): row for row in self.torch.companions.rows}
+    def basics(self) -> dict[tuple[str, int | None], Basic]:
+        """What every plan adds beside torch, by name and CUDA major."""
+        return {(row.package, row.cuda): row for row in self.torch.basics.rows}
 
     def index_url(self, variant: str) -> str | None:
         """Return the address of the index that a variant's torch comes from; None is the installer's default, PyPI."""

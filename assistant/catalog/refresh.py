@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 
 from assistant.catalog.catalog import number
-from assistant.catalog.rows import Companion, Macos, TorchRelease, TorchTables
+from assistant.catalog.rows import Basic, Macos, TorchRelease, TorchTables
 from assistant.i18n import Message, _
 
 _PLATFORMS = {
@@ -55,14 +55,14 @@ def refreshed(tables: TorchTables, seen: Iterable[Seen], today: str) -> Refreshe
     releases = _releases(tables, [file for file in files if file.package == "torch"], today, changes)
     pythons = {tag for row in releases for tags in row.pythons.values() for tag in tags}
     beside = [file for file in files if file.python in pythons]
-    companions = tuple(_companion(row, beside, changes) for row in tables.companions.rows)
+    basics = tuple(_basic(row, beside, changes) for row in tables.basics.rows)
     if not changes:
         return Refreshed(tables, ())
     return Refreshed(
         replace(
             tables,
             releases=replace(tables.releases, rows=releases, as_of=today),
-            companions=replace(tables.companions, rows=companions, as_of=today),
+            basics=replace(tables.basics, rows=basics, as_of=today),
         ),
         tuple(changes),
     )
@@ -151,7 +151,7 @@ def _release(row: TorchRelease, held: list[_File]) -> TorchRelease:
     return replace(row, pythons=pythons, variants=variants, unconfirmed=left, mb=sizes)
 
 
-def _companion(row: Companion, files: list[_File], changes: list[Message]) -> Companion:
+def _basic(row: Basic, files: list[_File], changes: list[Message]) -> Basic:
     """Add Python tags; rows for one CUDA major stay as they are, since a file name does not tell it."""
     if row.cuda is not None:
         return row

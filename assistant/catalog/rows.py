@@ -36,8 +36,8 @@ class TorchRelease(Record, frozen=True):
     mb: dict[str, int] = {}
 
 
-class Companion(Record, frozen=True):
-    """A package that goes beside torch: the Python tags of its wheels per platform; `cuda` is the major it needs."""
+class Basic(Record, frozen=True):
+    """What every plan adds beside torch: the Python tags of its wheels per platform; `cuda` is the major it needs."""
 
     package: str
     pythons: dict[str, tuple[str, ...]]
@@ -61,7 +61,7 @@ class TorchTables(Record, frozen=True):
     """Releases of torch and what goes with them."""
 
     releases: Table[TorchRelease]
-    companions: Table[Companion]
+    basics: Table[Basic]
     downloads: Table[Download]
 
 

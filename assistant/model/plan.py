@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-import re
+from collections.abc import Container
 from enum import Enum
+
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 from assistant.i18n import Text
 from assistant.model.record import Record
@@ -31,8 +34,8 @@ class Request(Record, frozen=True):
     """What the user asks for: backend, Python version, requirement pins, nightly builds; what is empty is chosen.
 
     `pins` are PEP 508 lines that are installed and must hold, those of a project included. `bundle` is the key of a
-    bundle of packages, "" for none beside torch. The rest is what a project says beside its requirements, as in
-    `model/project.py`.
+    bundle of packages, "" for none beside torch. `project` is the file or folder of a project that is read before a
+    plan is made; the rest is what a project says beside its requirements, as in `model/project.py`.
     """
 
     backend: Backend | None = None
@@ -40,6 +43,7 @@ class Request(Record, frozen=True):
     pins: tuple[str, ...] = ()
     nightly: bool = False
     bundle: str = ""
+    project: str = ""
     constraints: tuple[str, ...] = ()
     overrides: tuple[str, ...] = ()
     pythons: str = ""
@@ -67,7 +71,8 @@ class Plan(Record, frozen=True, omit_defaults=False):
     `torch` is the public version; `requirements` are PEP 508 lines; `env` is set whenever the environment is used;
     `download_mb` in MB of 10**6 bytes, None when unknown; `wheel` is None while no source has been asked. `asked` are
     the canonical names of the distributions that the user asked for: verification imports each of them.
-    `constraints`, `overrides`, `indexes` and `links` are the request's, for the resolver.
+    `constraints`, `overrides`, `indexes` and `links` are the request's, for the resolver; `apart` are companions that
+    come from pip's index though torch's own lists them, as it lacks the version that is asked for.
     """
 
     backend: Backend
@@ -86,11 +91,17 @@ class Plan(Record, frozen=True, omit_defaults=False):
     overrides: tuple[str, ...] = ()
     indexes: tuple[str, ...] = ()
     links: tuple[str, ...] = ()
+    apart: tuple[str, ...] = ()
 
     @property
     def disk_gb(self) -> float | None:
         """The disk space that an installation takes with its cache, in GB of 10**9 bytes; None if unknown."""
         return None if self.download_mb is None else self.download_mb * DISK_FACTOR / 1000
+
+    def to_import(self, packages: Container[str]) -> tuple[str, ...]:
+        """Return what was `asked` for, without what a marker kept from the `packages` of an environment."""
+        bound = {canonicalize_name(one.name) for one in map(Requirement, self.requirements) if one.marker}
+        return tuple(name for name in self.asked if name in packages or name not in bound)
 
 
 class Rejection(Record, frozen=True, omit_defaults=False):
@@ -112,11 +123,3 @@ class Planning(Record, frozen=True, omit_defaults=False):
     choice: Plan | None = None
     plans: tuple[Plan, ...] = ()
     rejected: tuple[Rejection, ...] = ()
-
-
-_FAMILY = re.compile(r"torch(vision|audio)?|(pytorch-)?triton(-.*)?|rocm(-.*)?")  # as torch's indexes list them
-
-
-def of_torch_family(name: str) -> bool:
-    """Whether a package comes from torch's own index: torch, torchvision, torchaudio, Triton and ROCm."""
-    return _FAMILY.fullmatch(name) is not None

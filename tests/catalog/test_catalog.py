@@ -12,13 +12,17 @@ import pytest
 
 from assistant.catalog import load_catalog, number
 from assistant.catalog.bundles import BundleTables
+from assistant.catalog.companions import CompanionTables
 from assistant.catalog.identity import CardTables
 from assistant.catalog.launchers import LauncherTables
 from assistant.catalog.limits import LimitTables
+from assistant.catalog.memory import MemoryTables
 from assistant.catalog.names import NameTables
 from assistant.catalog.places import PlaceTables
+from assistant.catalog.recipes import RecipeTables
 from assistant.catalog.rows import CudaTables, DirectmlTables, IndexTables, RocmTables, SystemTables, TorchTables
 from assistant.catalog.tables import Table, read_tables
+from assistant.catalog.toolchains import ToolchainTables
 from assistant.export.containers import ContainerTables
 from assistant.model.errors import BadInput
 from assistant.model.record import Record
@@ -41,6 +45,7 @@ class Switches(Record, frozen=True):
 
 KINDS = {
     "bundles": BundleTables,
+    "companions": CompanionTables,
     "torch": TorchTables,
     "cuda": CudaTables,
     "rocm": RocmTables,
@@ -54,9 +59,12 @@ KINDS = {
     "launchers": LauncherTables,
     "places": PlaceTables,
     "limits": LimitTables,
+    "memory": MemoryTables,
+    "recipes": RecipeTables,
     "names": NameTables,
     "support": SupportTables,
     "telemetry": Switches,
+    "toolchains": ToolchainTables,
 }
 CATALOG = load_catalog()
 

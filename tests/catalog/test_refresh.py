@@ -69,11 +69,11 @@ def test_nothing_new_changes_nothing():
     assert refreshed(TABLES, seen, "2026-12-01") == (TABLES, ())
 
 
-def test_companions_gain_python_versions():
+def test_what_stands_beside_torch_gains_python_versions():
     """A first onnxruntime for Python 3.15 is noted."""
     seen = [Seen("pypi", "onnxruntime-1.32.0-cp315-cp315-manylinux_2_28_x86_64.whl")]
     tables, changes = refreshed(TABLES, seen, "2026-12-01")
-    found = next(row for row in tables.companions.rows if row.package == "onnxruntime")
+    found = next(row for row in tables.basics.rows if row.package == "onnxruntime")
     assert "315" in found.pythons["linux_x86_64"]
     assert tuple(map(str, changes)) == ("onnxruntime has wheels for more Python versions.",)
 

@@ -1,0 +1,393 @@
+"""Companions of torch: which of their versions go with which torch, where their wheels lie, how they are tried.
+
+The metadata of an index wins where it says more; these tables know what it leaves out. What they do not know they
+leave open: unknown is neither a pair nor a refusal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator
+from fnmatch import fnmatchcase
+from functools import cache, lru_cache
+from typing import Literal, NamedTuple
+
+from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
+from packaging.utils import canonicalize_name
+from packaging.version import Version
+
+from assistant.catalog.catalog import load_catalog
+from assistant.catalog.tables import Table, read_tables
+from assistant.i18n import Message, _
+from assistant.model.record import Record
+
+_NEVER_BELOW = Version("0")
+_IN_RELEASES = {"torchvision", "torchaudio"}  # whose pairs stand in the rows of torch's releases
+
+
+class Stretch(Record, frozen=True):
+    """Versions of a companion that go with the same torch, both as specifiers.
+
+    `torch` holds alternatives, none for any torch; `known` is from where: a resolver sees "metadata" itself, while
+    "documents" (tables, notes and build files of the makers) and "seen" (public lock files) stand here alone. `cuda`
+    are the CUDA majors that PyPI's wheel serves, none where it needs none or that is not known. `source` and `as_of`
+    are the companion's own where they are empty.
+    """
+
+    versions: str
+    torch: tuple[str, ...] = ()
+    known: Literal["metadata", "documents", "seen"] = "metadata"
+    cuda: tuple[int, ...] = ()
+    source: str = ""
+    as_of: str = ""
+    note: str = ""
+
+    @property
+    def silent(self) -> bool:
+        """Whether these tables alone tie it to a torch, so that a resolver would take it beside any."""
+        return self.known != "metadata" and bool(self.torch and self.versions)
+
+    def goes_with(self, torch: str) -> bool:
+        """Return whether it goes with a version of torch."""
+        return not self.torch or any(_within(one, torch) for one in self.torch)
+
+    @property
+    def least(self) -> Version:
+        """The oldest version that it can hold."""
+        bounds = [one.version.removesuffix(".*") for one in _specifiers(self.versions) if one.operator[0] in ">=~"]
+        return max(map(Version, bounds), default=_NEVER_BELOW)
+
+    @property
+    def end(self) -> str:
+        """The version before which it ends, "" for none."""
+        return next((one.version for one in _specifiers(self.versions) if one.operator == "<"), "")
+
+
+class SystemNeed(Record, frozen=True):
+    """Something that must be on the system, by key; `what` is its version, `systems` need it (none named: all)."""
+
+    key: str
+    what: str = ""
+    systems: tuple[str, ...] = ()
+
+
+class BuildNeeds(Record, frozen=True):
+    """What a build from source needs beside a C++ compiler.
+
+    `torch` is True where its set-up imports torch; `nvcc` is "always", "gpu" (for a build that computes on CUDA) or "";
+    `requires` come from PyPI; one compiler job takes up to `gb_per_job` GB of memory, where that is known. From torch
+    `torch_below` on the build fails. `note` is for people.
+    """
+
+    torch: bool = False
+    nvcc: Literal["", "gpu", "always"] = ""
+    requires: tuple[str, ...] = ()
+    gb_per_job: float | None = None
+    torch_below: str = ""
+    note: str = ""
+
+
+class BesideCuda(Record, frozen=True):
+    """What makes a wheel for another CUDA work: packages to add, and their folders below site-packages by system."""
+
+    requires: tuple[str, ...]
+    folders: dict[str, str]
+
+
+class Companion(Record, frozen=True):
+    """A distribution that stands on torch or beside it.
+
+    `modules` are imported and `call` is run to try it; `on_cpu` says whether that works without a GPU, and `ran` is the
+    day on which we saw it work on one. `platforms` have wheels on PyPI or torch's indexes, none with `only_source`.
+    `backends` are those it computes on. The CUDA of its wheels matters on `cuda_systems`; `extras` name the CUDA majors
+    of an extra's libraries, and `beside_cuda` helps beside a torch of another major. It computes with the companions in
+    `through`, whose needs are its own. `note` is for people.
+    """
+
+    name: str
+    source: str
+    as_of: str
+    stretches: tuple[Stretch, ...]
+    modules: tuple[str, ...] = ()
+    call: str = ""
+    on_cpu: Literal["safe", "unknown", "no"] = "unknown"
+    ran: str = ""
+    platforms: tuple[str, ...] = ()
+    backends: tuple[str, ...] = ()
+    needs: tuple[SystemNeed, ...] = ()
+    only_source: bool = False
+    build: BuildNeeds | None = None
+    extras: dict[str, tuple[int, ...]] = {}
+    beside_cuda: dict[str, BesideCuda] = {}
+    through: tuple[str, ...] = ()
+    cuda_systems: tuple[str, ...] = ("linux", "windows")
+    note: str = ""
+
+
+class Place(Record, frozen=True):
+    """Where wheels lie beside PyPI and torch's indexes: a `page` to choose from, a list of `links`, or an `index`.
+
+    `{torch}` in the address is its minor, such as "2.9", `{variant}` and `{version}` (of the companion) likewise.
+    """
+
+    name: str
+    versions: str
+    torch: str
+    platforms: tuple[str, ...]
+    variants: tuple[str, ...]
+    url: str
+    by: Literal["its makers", "others"]
+    find: Literal["page", "links", "index"]
+    source: str
+    as_of: str
+    note: str = ""
+
+
+class Carried(Record, frozen=True):
+    """Distributions (names or patterns) that torch's own indexes carry, for variants by pattern.
+
+    `device_extra` marks those that AMD's index splits by GPU: each card's code is an extra, "device-gfx1100". torch
+    itself requires those `by_torch`.
+    """
+
+    names: tuple[str, ...]
+    variants: tuple[str, ...]
+    device_extra: bool = False
+    by_torch: bool = False
+
+
+class Clash(Record, frozen=True):
+    """Packages (requirement lines) that write the same folder, so that at most one of them may be installed."""
+
+    key: str
+    names: tuple[str, ...]
+    shares: str
+    source: str
+    as_of: str
+
+
+class CompanionTables(Record, frozen=True):
+    """The file of companions."""
+
+    companions: Table[Companion]
+    places: Table[Place]
+    carried: Table[Carried]
+    clashes: Table[Clash]
+
+
+class Trial(NamedTuple):
+    """How to find out whether a distribution works: modules to import, then a line of Python ("" where none is known).
+
+    `on_cpu` is True where both work without a GPU, False where they cannot, None where that is not known.
+    """
+
+    modules: tuple[str, ...]
+    call: str
+    on_cpu: bool | None
+
+
+def load_companions() -> CompanionTables:
+    """Read the tables, once."""
+    return read_tables("companions", CompanionTables)
+
+
+@lru_cache(maxsize=4096)
+def companion(name: str) -> Companion | None:
+    """Find a companion by the name of its distribution, in any spelling."""
+    return _by_name().get(canonicalize_name(name))
+
+
+def known_names() -> frozenset[str]:
+    """Name every distribution that the tables know, to find the nearest one to a misspelt name."""
+    carried = {name for row in load_companions().carried.rows for name in row.names if not set(name) & set("*?[")}
+    return frozenset({*_by_name(), *carried})
+
+
+def trial(name: str) -> Trial | None:
+    """Return how to try a distribution; None for one that the tables do not know, or that has nothing to import."""
+    row = companion(name)
+    if row is None or not row.modules:
+        return None
+    return Trial(row.modules, row.call, {"safe": True, "no": False}.get(row.on_cpu))
+
+
+def build_needs(name: str) -> BuildNeeds | None:
+    """Return what a build of a distribution from source needs; None where that is not known."""
+    row = companion(name)
+    return row.build if row else None
+
+
+def places(name: str, torch: str, variant: str, platform: str) -> tuple[Place, ...]:
+    """Return where wheels of a companion lie for a torch, those of its makers first; a release may lack a Python."""
+    fitting = (
+        row
+        for row in load_companions().places.rows
+        if row.name == canonicalize_name(name) and platform in row.platforms
+        if _within(row.torch, torch) and _among(variant, row.variants)
+    )
+    return tuple(sorted(fitting, key=lambda row: row.by != "its makers"))
+
+
+@lru_cache(maxsize=4096)
+def carried_by_torch_index(name: str, variant: str = "") -> bool:
+    """Whether torch's own index carries a distribution, so that it comes in torch's own build from there.
+
+    Without a `variant`, such as "cu130": whether any of torch's indexes does.
+    """
+    return any(_among(name, row.names) and (not variant or _among(variant, row.variants)) for row in _carried())
+
+
+@lru_cache(maxsize=4096)
+def required_by_torch(name: str) -> bool:
+    """Return whether some build of torch itself requires a distribution of its own index: Triton, ROCm's libraries."""
+    return any(row.by_torch and _among(name, row.names) for row in _carried())
+
+
+def takes_device_extra(name: str) -> bool:
+    """Return whether AMD's index keeps a distribution's code for each GPU in extras, as "torch[device-gfx1100]"."""
+    return any(row.device_extra and _among(name, row.names) for row in _carried())
+
+
+def torch_bounds(requirement: Requirement) -> tuple[SpecifierSet, ...] | None:
+    """Return the alternatives of torch that versions meeting a requirement go with, the newest versions' first.
+
+    None where the tables know nothing of them, or where their newest goes with any torch.
+    """
+    fitting = [one for one in stretches(requirement.name) if overlap(str(requirement.specifier), one.versions)]
+    newest_first = sorted(fitting, key=lambda one: one.least, reverse=True)
+    if not newest_first or not newest_first[0].torch:
+        return None
+    alternatives = (alternative for one in newest_first for alternative in one.torch or ("",))
+    return tuple(map(SpecifierSet, dict.fromkeys(alternatives)))
+
+
+def constraints_for(torch: str, variant: str, platform: str) -> tuple[str, ...]:
+    """Return constraints (PEP 508) that keep companions to a torch where their metadata would let any version in.
+
+    They bound what these tables alone know: pairs, and the CUDA major of PyPI's wheels of a distribution that does not
+    come from torch's own index. `torch` is a version, `variant` such as "cu130", `platform` such as "linux_x86_64".
+    """
+    found = {row.name: _by_torch(row, torch) & _by_cuda(row, torch, variant, platform) for row in _judged()}
+    return tuple(f"{name}{bounds}" for name, bounds in found.items() if str(bounds))
+
+
+def unpaired(names: Iterable[str], torch: str) -> tuple[Message, ...]:
+    """Say of which distributions no version is known to go with a torch, though no resolver would refuse them."""
+    text = _("No version of {name} is known to go with torch {torch}: it may fail when it is imported.")
+    wanted = dict.fromkeys(canonicalize_name(name) for name in names)
+    lost = (name for name in wanted if _is_unpaired(stretches(name), torch))
+    return tuple(text.format(name=name, torch=torch) for name in lost)
+
+
+@lru_cache(maxsize=4096)
+def stretches(name: str) -> tuple[Stretch, ...]:
+    """Return what is known of a companion's versions; torch's releases name those of torchvision and torchaudio."""
+    row = companion(name)
+    own = row.stretches if row else ()
+    return (*_paired_by_release(canonicalize_name(name), own), *own)
+
+
+def cuda_major(torch: str, variant: str, platform: str) -> int | None:
+    """Return the CUDA major that a build of torch computes with; None where it does not compute with CUDA."""
+    if variant == "pypi":
+        release = load_catalog().release(torch)
+        variant = release.pypi.get(platform, "") if release else ""
+    tag = variant.removeprefix("nightly/")
+    return int(tag[2:4]) if tag.startswith("cu") and tag[2:4].isdigit() else None
+
+
+def for_other_cuda(row: Companion, torch: str, variant: str, platform: str) -> tuple[Stretch, ...]:
+    """Return the versions whose wheel on PyPI, which would be taken, is known to be for another CUDA than torch's."""
+    major = cuda_major(torch, variant, platform)
+    if major is None or platform.partition("_")[0] not in row.cuda_systems:
+        return ()
+    if carried_by_torch_index(row.name, variant):
+        return ()
+    return tuple(one for one in row.stretches if one.cuda and major not in one.cuda)
+
+
+@lru_cache(maxsize=4096)
+def overlap(one: str, other: str) -> bool:
+    """Return whether some version meets two specifiers."""
+    return not (_specifiers(one) & _specifiers(other)).is_unsatisfiable()
+
+
+def _by_torch(row: Companion, torch: str) -> SpecifierSet:
+    """Return the bounds that leave out the versions which these tables alone know to be for another torch."""
+    found = stretches(row.name)
+    good = [one for one in found if one.goes_with(torch)]
+    bad = [one for one in found if one.silent and not one.goes_with(torch)]
+    if good or not bad:
+        newest = max(good, key=lambda one: one.least, default=None)
+        end = newest.end if newest and newest.silent and newest.end else ""  # where the next torch's begin
+        return _between(bad, good) & SpecifierSet(f"<{end}" if end else "")
+    first, last = min(bad, key=lambda one: one.least), max(bad, key=lambda one: one.least)
+    if all(Version(torch) < _least_torch(one) for one in bad):
+        return SpecifierSet(f"<{first.least}")
+    return SpecifierSet(f">={last.end}") if last.end else SpecifierSet()
+
+
+def _by_cuda(row: Companion, torch: str, variant: str, platform: str) -> SpecifierSet:
+    """Return the bounds that leave out wheels for another CUDA major, where some are known to be for this one."""
+    good = [one for one in row.stretches if cuda_major(torch, variant, platform) in one.cuda]
+    return _between(for_other_cuda(row, torch, variant, platform), good)
+
+
+def _between(bad: Iterable[Stretch], good: Collection[Stretch]) -> SpecifierSet:
+    """Return the bounds that hold what is good and leave out what is bad on either side of it."""
+    if not good:
+        return SpecifierSet()
+    middle = max(one.least for one in good)
+    below = max((one for one in bad if one.least < middle and one.end), key=lambda one: one.least, default=None)
+    above = min((one for one in bad if one.least > middle), key=lambda one: one.least, default=None)
+    bounds = (f">={below.end}" if below else "", f"<{above.least}" if above else "")
+    return SpecifierSet(",".join(filter(None, bounds)))
+
+
+def _judged() -> Iterator[Companion]:
+    """Yield the companions of which a resolver can choose a wheel."""
+    return (row for row in load_companions().companions.rows if not row.only_source)
+
+
+def _is_unpaired(found: Iterable[Stretch], torch: str) -> bool:
+    """Return whether versions are tied to torch by these tables alone, and none of them to this one."""
+    tied = [one for one in found if one.torch]
+    return any(one.known != "metadata" for one in tied) and not any(one.goes_with(torch) for one in tied)
+
+
+def _least_torch(one: Stretch) -> Version:
+    return min(Stretch(versions=alternative).least for alternative in one.torch)
+
+
+def _paired_by_release(name: str, own: tuple[Stretch, ...]) -> tuple[Stretch, ...]:
+    """Return the pairs that torch's releases name, but those versions of which the companion's row says more."""
+    pairs = [
+        (version, release.version)
+        for release in load_catalog().releases
+        for version in (getattr(release, name) if name in _IN_RELEASES else ())
+    ]
+    said = [pair for pair in pairs if not any(_within(one.versions, pair[0]) for one in own)]
+    return tuple(Stretch(versions=f"=={version}", torch=(f"=={torch}",)) for version, torch in said)
+
+
+@cache
+def _by_name() -> dict[str, Companion]:
+    return {row.name: row for row in load_companions().companions.rows}
+
+
+def _carried() -> tuple[Carried, ...]:
+    return load_companions().carried.rows
+
+
+def _among(name: str, patterns: Iterable[str]) -> bool:
+    return any(fnmatchcase(name, pattern) for pattern in patterns)
+
+
+@lru_cache(maxsize=4096)
+def _specifiers(text: str) -> SpecifierSet:
+    return SpecifierSet(text, prereleases=True)
+
+
+@lru_cache(maxsize=4096)
+def _within(specifiers: str, version: str) -> bool:
+    return _specifiers(specifiers).contains(version)

@@ -1,0 +1,464 @@
+"""Companions of torch: the table is whole, and its answers are those of the makers' own documents."""
+
+from __future__ import annotations
+
+import ast
+import keyword
+import re
+from importlib.resources import files
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
+from packaging.utils import canonicalize_name
+
+from assistant.catalog import load_catalog
+from assistant.catalog.companions import (
+    build_needs,
+    carried_by_torch_index,
+    companion,
+    constraints_for,
+    cuda_major,
+    known_names,
+    load_companions,
+    places,
+    stretches,
+    takes_device_extra,
+    torch_bounds,
+    trial,
+    unpaired,
+)
+from assistant.catalog.needs import _NEEDS, beside, clashes, needs, sharing
+from assistant.model.plan import Backend
+
+CATALOG = load_catalog()
+TABLES = load_companions()
+ROWS = TABLES.companions.rows
+RELEASES = [row.version for row in CATALOG.releases]
+LINUX, WINDOWS = "linux_x86_64", "windows_amd64"
+
+
+def bound(requirement):
+    """Return the bounds of torch as text, the first ones first."""
+    found = torch_bounds(Requirement(requirement))
+    return None if found is None else [str(one) for one in found]
+
+
+def limits(torch, variant, platform=LINUX):
+    """Return the constraints beside a torch, by name."""
+    lines = map(Requirement, constraints_for(torch, variant, platform))
+    return {need.name: need.specifier for need in lines}
+
+
+def newest(name, versions, torch, variant, platform=LINUX):
+    """Return the newest of some versions that the constraints beside a torch let in."""
+    allowed = limits(torch, variant, platform).get(name, SpecifierSet())
+    return next((version for version in versions.split() if allowed.contains(version)), None)
+
+
+# The table itself.
+
+
+def test_each_row_says_where_it_is_from_and_when():
+    """A fact without a source and a day cannot be checked or replaced."""
+    facts = (*ROWS, *TABLES.places.rows, *TABLES.clashes.rows)
+    for row in facts:
+        assert len(row.source) > 10, row
+        assert re.fullmatch(r"20\d\d-\d\d-\d\d", row.as_of), row
+    for one in (one for row in ROWS for one in row.stretches if one.as_of):
+        assert re.fullmatch(r"20\d\d-\d\d-\d\d", one.as_of), one
+
+
+def test_names_are_unique_and_as_installers_write_them():
+    """Else a companion would not be found by the name in a requirement."""
+    names = [row.name for row in ROWS]
+    assert len(names) == len(set(names))
+    assert names == [canonicalize_name(name) for name in names]
+    through = {name for row in ROWS for name in row.through}
+    assert {place.name for place in TABLES.places.rows} | through <= {*names}
+    assert known_names() >= {*names, "torch", "flash-attn-3"}
+
+
+def test_platforms_needs_and_backends_are_those_of_the_project():
+    """A word that nothing else knows would never fit."""
+    platforms = {platform for row in CATALOG.releases for platform in row.variants} | {"windows_arm64"}
+    for row in ROWS:
+        assert {*row.platforms} <= platforms, row.name
+        assert {*row.backends} <= {backend.value for backend in Backend}, row.name
+        assert {need.key for need in row.needs} <= {*_NEEDS}, row.name
+    assert {platform for place in TABLES.places.rows for platform in place.platforms} <= platforms
+
+
+def test_modules_and_calls_are_python():
+    """The child that verifies an environment imports them and runs the line."""
+    for row in ROWS:
+        parts = [part for module in row.modules for part in module.split(".")]
+        assert all(part.isidentifier() and not keyword.iskeyword(part) for part in parts), row.name
+        ast.parse(row.call)
+        assert "\n" not in row.call
+        assert row.only_source <= (row.build is not None), row.name
+
+
+def test_what_the_table_alone_knows_is_written_as_ranges():
+    """Only a range can be left out by one constraint: ">=0.6,<0.8", open at its end where newer versions go on."""
+    silent = [(row, one) for row in ROWS for one in row.stretches if one.silent and not row.only_source]
+    assert len(silent) > 30
+    for row, one in silent:
+        assert re.fullmatch(r">=[\w.]+(,<[\w.]+)?", one.versions), (row.name, one.versions)
+
+
+@pytest.mark.parametrize("torch", RELEASES)
+def test_constraints_let_in_what_goes_with_torch_and_nothing_else(torch):
+    """Of what the table alone knows, for every release: each range that fits stays whole, each other one is out."""
+    allowed = limits(torch, "cpu")
+    for row in (row for row in ROWS if not row.only_source):
+        found = allowed.get(row.name, SpecifierSet())
+        assert not found.is_unsatisfiable(), row.name
+        for one in stretches(row.name):
+            both = SpecifierSet(one.versions) & found
+            if one.goes_with(torch):
+                assert not both.is_unsatisfiable(), (row.name, one.versions, found)
+            elif one.silent:
+                assert both.is_unsatisfiable(), (row.name, one.versions, found)
+
+
+def test_the_file_stays_small():
+    """It is read whenever a plan has companions."""
+    assert len((files("assistant.catalog") / "data" / "companions.json").read_bytes()) < 100_000
+
+
+# Pairs, as the makers publish them.
+
+
+@pytest.mark.parametrize(
+    ("requirement", "torch"),
+    [
+        ("torchvision==0.18.0", "==2.3.0"),
+        ("torchvision==0.21.0", "==2.6.0"),
+        ("torchvision==0.24.1", "==2.9.1"),
+        ("torchvision==0.28.0", "==2.13.0"),
+        ("torchvision==0.29.2", ">=2.14"),
+        ("torchaudio==2.4.1", "==2.4.1"),
+        ("torchaudio==2.10.0", "==2.10.0"),
+        ("torchaudio==2.11.0", ">=2.11"),
+        ("torchcodec==0.1.1", "==2.5.*"),
+        ("torchcodec==0.5", "==2.7.*"),
+        ("torchcodec==0.7.0", "==2.8.*"),
+        ("torchcodec==0.9.1", "==2.9.*"),
+        ("torchcodec==0.11.1", "==2.11.*"),
+        ("torchao==0.14.0", "==2.8.*"),
+        ("torchao==0.16.0", "==2.10.*"),
+        ("triton==2.3.1", "==2.3.1"),
+        ("triton==3.2.0", "==2.6.0"),
+        ("triton==3.5.1", "==2.9.1"),
+        ("triton==3.8.0", "==2.14.*"),
+        ("triton==3.9.0", "==2.15.0"),
+        ("triton-windows==3.3.1.post19", "==2.7.*"),
+        ("triton-windows==3.8.0.post29", "==2.14.*"),
+        ("triton-xpu==3.7.0", "==2.11.0"),
+        ("pytorch-triton-xpu==3.4.0", "==2.8.0"),
+        ("pytorch-triton-rocm==3.3.1", "==2.7.1"),
+        ("triton-rocm==3.8.0", "==2.14.*"),
+        ("xformers==0.0.26.post1", "==2.3.0"),
+        ("xformers==0.0.28.post3", "==2.5.1"),
+        ("xformers==0.0.29.post3", "==2.6.0"),
+        ("xformers==0.0.31.post1", "==2.7.1"),
+        ("xformers==0.0.33.post2", "==2.9.1"),
+        ("xformers==0.0.34", "==2.10.0"),
+        ("xformers==0.0.35", ">=2.10"),
+        ("vllm==0.6.6", "==2.5.1"),
+        ("vllm==0.8.5.post1", "==2.6.0"),
+        ("vllm==0.10.2", "==2.8.0"),
+        ("vllm==0.13.0", "==2.9.0"),
+        ("vllm==0.26.0", "==2.11.0"),
+        ("vllm==0.32.0", "==2.13.0"),
+        ("vllm==0.33.0", "==2.14.0"),
+        ("unsloth==2025.7.1", "<=2.7.0,>=2.4"),
+        ("unsloth==2026.7.4", "<2.11,>=2.4"),
+        ("unsloth==2026.10.9", "<2.15,>=2.4"),
+        ("whisperx>=3.7.4", "~=2.8.0"),
+        ("whisperx==3.8.6", "~=2.8.0"),
+        ("whisperx==3.6.2", ">=2.7.1"),
+        ("bitsandbytes==0.50.2", "<3,>=2.4"),
+        ("flash-attn==2.8.3", "<2.15,>=2.4"),
+        ("torch-directml==0.2.5.dev240914", "==2.4.1"),
+        ("intel-extension-for-pytorch==2.8.0", "==2.8.*"),
+        ("torch-scatter", "<2.13,>=2.3"),
+    ],
+)
+def test_pairs_of_the_makers(requirement, torch):
+    """A version that fits one torch names it."""
+    assert bound(requirement) == [torch]
+
+
+def test_where_any_torch_will_do_or_nothing_is_known_there_is_no_bound():
+    """Unknown is never none, and a bound that says nothing is no hint."""
+    for requirement in ("onnxruntime-gpu", "ctranslate2>=4", "jax", "numpy", "no-such-package", "xformers==0.0.1"):
+        assert bound(requirement) is None, requirement
+
+
+def test_an_open_requirement_gets_the_newest_versions_torch_first():
+    """A resolver takes the newest version that it may, so its torch is the best guess."""
+    assert bound("vllm")[:3] == ["==2.14.0", "==2.13.0", "==2.11.0"]
+    assert bound("vllm<0.20")[0] == "==2.10.0"
+    assert bound("TorchVision>=0.20,<0.22") == ["==2.6.0", "==2.5.1", "==2.5.0"]
+    assert bound("unsloth")[0] == "<2.15,>=2.4"
+
+
+def test_every_pair_names_a_torch_that_the_catalogue_knows():
+    """A pair with a torch that was never released is a slip of the pen."""
+    for row in ROWS:
+        for one in stretches(row.name):
+            assert any(map(one.goes_with, RELEASES)), (row.name, one)
+
+
+# Constraints for those whose metadata names no torch.
+
+TORCHCODEC = "0.17.0 0.16.0 0.14.0 0.13.0 0.12.0 0.11.1 0.11.0 0.10.0 0.9.1 0.9.0 0.8.1 0.7.0 0.6.0 0.5 0.2.1 0.1.1"
+TRITON_WINDOWS = "3.8.0.post29 3.7.1.post27 3.6.0.post26 3.5.1.post24 3.4.0.post21 3.3.1.post19 3.2.0.post18"
+UNSLOTH = "2026.10.9 2026.9.13 2026.7.4 2026.3.18 2026.3.10 2025.11.1 2025.7.1 2025.5.9"
+
+
+@pytest.mark.parametrize(
+    ("name", "versions", "torch", "expected"),
+    [
+        ("torchcodec", TORCHCODEC, "2.5.1", "0.1.1"),
+        ("torchcodec", TORCHCODEC, "2.8.0", "0.7.0"),
+        ("torchcodec", TORCHCODEC, "2.9.1", "0.9.1"),
+        ("torchcodec", TORCHCODEC, "2.13.0", "0.17.0"),
+        ("torchcodec", TORCHCODEC, "2.4.1", None),
+        ("torchaudio", "2.11.0 2.10.0 2.9.1 2.8.0", "2.8.0", "2.10.0"),
+        ("torchaudio", "2.11.0 2.10.0", "2.15.0", "2.11.0"),
+        ("torchao", "0.18.0 0.17.0 0.16.0 0.15.0 0.14.1 0.14.0 0.13.0 0.12.0 0.11.0", "2.8.0", "0.14.0"),
+        ("torchao", "0.18.0 0.17.0 0.16.0 0.15.0 0.14.1 0.14.0 0.13.0 0.12.0 0.11.0", "2.10.0", "0.16.0"),
+        ("triton-windows", TRITON_WINDOWS, "2.14.1", "3.8.0.post29"),
+        ("triton-windows", TRITON_WINDOWS, "2.11.0", "3.6.0.post26"),
+        ("triton-windows", TRITON_WINDOWS, "2.15.0", None),
+        ("unsloth", UNSLOTH, "2.10.0", "2026.10.9"),
+        ("transformers", "5.23.0 5.19.0 5.15.1 4.57.6", "2.5.1", "5.19.0"),
+        ("intel-extension-for-pytorch", "2.8.0 2.7.0", "2.9.0", None),
+    ],
+)
+def test_what_a_resolver_would_take_beside_any_torch_is_held_to_its_own(name, versions, torch, expected):
+    """The metadata of these names no torch, or no upper end: the newest would come in, and fail when imported."""
+    assert newest(name, versions, torch, "cu128") == expected
+
+
+def test_no_resolver_walks_back_to_an_unsloth_without_an_upper_bound():
+    """2026.3.10 asks for torch 2.4 or newer and would be taken beside 2.15, on which it does not run."""
+    for torch in ("2.11.0", "2.12.1", "2.14.0", "2.15.0"):
+        assert newest("unsloth", "2026.3.10 2025.11.1 2025.5.9", torch, "cu130") is None
+    assert newest("unsloth", "2026.3.10", "2.10.0", "cu128") == "2026.3.10"
+
+
+def test_what_has_no_known_pair_is_said():
+    """Nothing is refused for it, as a pair may have come since."""
+    said = [str(message) for message in unpaired(["Flash_Attn", "triton-windows", "numpy", "vllm"], "2.15.0")]
+    assert [text.split(" is known")[0] for text in said] == [
+        "No version of flash-attn",
+        "No version of triton-windows",
+    ]
+    assert unpaired(["flash-attn", "triton-windows", "torchcodec"], "2.14.0") == ()
+
+
+# CUDA majors of the wheels on PyPI.
+
+
+@pytest.mark.parametrize(
+    ("torch", "variant", "platform", "major"),
+    [
+        ("2.14.1", "cu126", LINUX, 12),
+        ("2.9.0", "cu130", WINDOWS, 13),
+        ("2.6.0", "cu118", LINUX, 11),
+        ("2.15.0", "pypi", LINUX, 13),
+        ("2.8.0", "pypi", LINUX, 12),
+        ("2.8.0", "pypi", "linux_aarch64", None),
+        ("2.15.0", "pypi", WINDOWS, None),
+        ("2.16.0.dev0", "nightly/cu132", LINUX, 13),
+        ("2.14.0", "rocm7.2", LINUX, None),
+        ("2.14.0", "cpu", LINUX, None),
+        ("9.9", "pypi", LINUX, None),
+    ],
+)
+def test_the_cuda_of_a_build(torch, variant, platform, major):
+    """PyPI's own wheel is that of its release and platform."""
+    assert cuda_major(torch, variant, platform) == major
+
+
+def test_wheels_for_another_cuda_are_left_out_where_there_are_some_for_this_one():
+    """Metadata never says it: onnxruntime-gpu then computes on the CPU, and vllm fails when it is imported."""
+    cuda12, cuda13 = limits("2.11.0", "cu126"), limits("2.11.0", "cu130")
+    assert (cuda12["onnxruntime-gpu"], cuda13["onnxruntime-gpu"]) == (
+        SpecifierSet(">=1.19,<1.27"),
+        SpecifierSet(">=1.27"),
+    )
+    assert (cuda12["vllm"], cuda13["vllm"]) == (SpecifierSet("<0.20"), SpecifierSet(">=0.20"))
+    assert cuda13["bitsandbytes"] == SpecifierSet(">=0.48")
+    assert not {"onnxruntime-gpu", "vllm", "bitsandbytes"} & {*limits("2.11.0", "cpu"), *limits("2.11.0", "rocm7.2")}
+
+
+@pytest.mark.parametrize(
+    ("major", "torch", "variant"), [(11, "2.6.0", "cu118"), (12, "2.8.0", "cu128"), (13, "2.13.0", "cu130")]
+)
+def test_what_a_plan_asks_for_by_default_lies_within_these_bounds(major, torch, variant):
+    """The range of onnxruntime-gpu that each plan takes stands in another table, with the Pythons of its wheels."""
+    wanted = Requirement(CATALOG.basics["onnxruntime-gpu", major].requirement).specifier
+    allowed = limits(torch, variant)["onnxruntime-gpu"]
+    known = ("1.17.1", "1.18.1", "1.19.0", "1.26.0", "1.27.0", "1.28.0", "1.31.1")
+    taken = [version for version in known if wanted.contains(version)]
+    assert taken
+    assert all(map(allowed.contains, taken))
+
+
+def test_ctranslate2_gets_its_cuda_12_beside_a_torch_for_cuda_13():
+    """It knows no CUDA 13, and says so at the first use of the GPU alone; what computes with it needs the same."""
+    for name in ("ctranslate2", "faster-whisper", "whisperx"):
+        added = beside([Requirement(name)], "2.13.0", "cu130", LINUX)
+        assert added.requires == ("nvidia-cublas-cu12",)
+        assert added.folders == ("nvidia/cublas/lib",)
+        assert "LD_LIBRARY_PATH" in str(added.warnings[0])
+    assert beside([Requirement("ctranslate2")], "2.13.0", "cu130", WINDOWS).folders == ("nvidia/cublas/bin",)
+    for variant in ("cu126", "cpu", "rocm7.2"):
+        assert beside([Requirement("ctranslate2")], "2.13.0", variant, LINUX) == ((), (), ())
+
+
+def test_xformers_of_pypi_is_warned_of_and_that_of_torchs_index_is_not():
+    """PyPI's 0.0.35 is for CUDA 12.8; torch's index for CUDA 13.0 has its own."""
+    wanted = [Requirement("xformers")]
+    assert "CUDA 12" in str(beside(wanted, "2.13.0", "pypi", LINUX).warnings[0])
+    assert "CUDA 12" in str(beside(wanted, "2.13.0", "cu132", LINUX).warnings[0])
+    assert beside(wanted, "2.13.0", "cu130", LINUX).warnings == ()
+    assert beside([Requirement("xformers==0.0.34")], "2.10.0", "pypi", LINUX).warnings == ()
+
+
+def test_an_extra_with_the_libraries_of_another_cuda_is_warned_of():
+    """Both write the same files of cuDNN and NCCL."""
+    for line in ("jax[cuda12]", "tensorflow[and-cuda]"):
+        assert "overwrite" in str(beside([Requirement(line)], "2.13.0", "cu130", LINUX).warnings)
+    for line in ("jax[cuda13]", "jax", "tensorflow", "tensorflow[other]"):
+        assert beside([Requirement(line)], "2.13.0", "cu130", LINUX).warnings == ()
+
+
+# What torch's indexes carry.
+
+
+@pytest.mark.parametrize(
+    ("name", "variant", "carried"),
+    [
+        ("torch", "cu132", True),
+        ("torchvision", "amd-index", True),
+        ("torchaudio", "cu130", True),
+        ("torchaudio", "cu132", False),
+        ("torchcodec", "cpu", True),
+        ("torchcodec", "rocm7.2", False),
+        ("xformers", "cu130", True),
+        ("xformers", "cu132", False),
+        ("xformers", "rocm7.1", True),
+        ("flash-attn-3", "cu126", True),
+        ("triton", "cu128", True),
+        ("triton-rocm", "rocm7.2", True),
+        ("triton-xpu", "xpu", True),
+        ("pytorch-triton-rocm", "rocm6.4", True),
+        ("pytorch-triton", "nightly/cu130", True),
+        ("rocm-sdk-device-gfx1100", "amd-index", True),
+        ("triton-windows", "cu130", False),
+        ("flash-attn", "cu130", False),
+        ("rocm-docs-core", "cu130", False),
+        ("numpy", "cpu", False),
+        ("torchmetrics", "cpu", False),
+    ],
+)
+def test_what_torchs_index_carries(name, variant, carried):
+    """A resolver that was sent to an index without the package would find nothing."""
+    assert carried_by_torch_index(name, variant) is carried
+
+
+def test_without_a_variant_any_index_counts():
+    """As when a package is asked whether it belongs to torch's build at all."""
+    assert carried_by_torch_index("torchaudio")
+    assert not carried_by_torch_index("triton-windows")
+    assert [name for name in ("torch", "torchvision", "torchaudio") if takes_device_extra(name)] == [
+        "torch",
+        "torchvision",
+    ]
+
+
+# What else they want.
+
+
+def test_needs_of_the_system():
+    """Keyed, for this system and backend alone, with how to get it."""
+    assert [need.key for need in needs("torchcodec", "windows", Backend.CPU)] == ["ffmpeg"]
+    assert "full-shared" in str(needs("torchcodec", "windows", Backend.CPU)[0].help)
+    assert [need.key for need in needs("whisperx", "linux", Backend.CUDA)] == ["ffmpeg", "ffmpeg-program"]
+    assert [need.key for need in needs("faster-whisper", "windows", Backend.CPU)] == ["msvc-runtime"]
+    assert [need.key for need in needs("deepspeed", "linux", Backend.CUDA)] == ["nvcc"]
+    assert needs("deepspeed", "linux", Backend.CPU) == ()
+    assert [need.key for need in needs("ultralytics", "linux", Backend.CPU)] == ["libgl"]
+    assert needs("ultralytics", "windows", Backend.CPU) == ()
+    assert needs("opencv-python-headless", "linux", Backend.CPU) == needs("numpy", "linux", Backend.CPU) == ()
+
+
+def test_needs_of_a_build_from_source():
+    """What must be there before the first file is compiled."""
+    flash = build_needs("flash_attn")
+    assert (flash.torch, flash.nvcc, flash.gb_per_job, flash.torch_below) == (True, "always", 9, "2.14")
+    assert "ninja" in flash.requires
+    assert build_needs("mmcv").nvcc == "gpu"
+    assert not build_needs("llama-cpp-python").torch
+    assert build_needs("numpy") is build_needs("vllm-unknown") is None
+
+
+def test_trials():
+    """What the verification imports and runs."""
+    assert trial("TorchCodec") == (("torchcodec",), "from torchcodec.decoders import AudioDecoder, VideoDecoder", True)
+    assert trial("flash-attn").on_cpu is False
+    assert trial("mmcv").modules == ("mmcv", "mmcv._ext")
+    assert trial("numpy") is None
+
+
+@pytest.mark.parametrize(
+    ("versions", "keys"),
+    [
+        ({"onnxruntime": "1.30.0", "onnxruntime-gpu": "1.31.1"}, ["onnxruntime-packages-conflict"]),
+        ({"onnxruntime": "1.30.0", "onnxruntime-qnn": "2.7.0"}, []),
+        ({"onnxruntime": "1.30.0", "onnxruntime-qnn": ""}, []),
+        ({"onnxruntime": "1.30.0", "onnxruntime-qnn": "1.24.4"}, ["onnxruntime-packages-conflict"]),
+        ({"onnxruntime": "", "onnxruntime-ep-openvino": ""}, []),
+        ({"OpenCV_Python": "4.12", "opencv-python-headless": ""}, ["opencv-packages-conflict"]),
+        ({"triton": "3.7.1", "triton-windows": "3.7.1.post27"}, ["triton-packages-conflict"]),
+        ({"mmcv": "2.2.0", "mmcv-lite": "2.2.0"}, ["mmcv-packages-conflict"]),
+        ({"nvidia-cudnn-cu12": "9.10", "nvidia-cudnn-cu13": "9.20"}, ["nvidia-cudnn-packages-conflict"]),
+        ({"nvidia-cublas-cu12": "12.8", "nvidia-cublas": "13.8"}, []),
+        ({"torch": "2.13.0", "numpy": "2.3"}, []),
+    ],
+)
+def test_clashes(versions, keys):
+    """Flavours that write one folder; plug-ins with a folder of their own are none."""
+    assert [one.key for one in clashes(versions)] == keys
+
+
+def test_a_clash_that_is_none_is_refused():
+    """A check that names one by a slip would never find anything."""
+    with pytest.raises(ValueError, match="no clash"):
+        sharing("no-such-clash", {})
+
+
+def test_places_of_wheels():
+    """Those of the makers first; none for a torch, a variant or a platform that they do not serve."""
+    assert [place.by for place in places("flash-attn", "2.8.0", "cu128", LINUX)] == ["its makers", "others"]
+    assert {place.by for place in places("flash-attn", "2.13.0", "cu130", WINDOWS)} == {"others"}
+    assert places("flash-attn", "2.15.0", "cu130", LINUX) == ()
+    assert places("flash-attn", "2.13.0", "rocm7.2", LINUX) == ()
+    pyg = places("torch-scatter", "2.12.0", "cu130", LINUX)[0]
+    assert (pyg.find, pyg.url.format(torch="2.12", variant="cu130")) == (
+        "links",
+        "https://data.pyg.org/whl/torch-2.12.0+cu130.html",
+    )
+    assert places("torch-scatter", "2.13.0", "cu130", LINUX) == ()
+
+
+def test_an_unknown_companion_has_no_row():
+    """Whoever asks decides what that means."""
+    assert companion("no-such-thing") is None
+    assert stretches("no-such-thing") == ()
