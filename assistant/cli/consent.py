@@ -6,9 +6,10 @@ import shlex
 import sys
 
 from assistant.catalog import load_catalog
+from assistant.catalog.indexes import known_index
 from assistant.cli.terminal import ask
 from assistant.i18n import Message, _
-from assistant.install import Sources, check_index_url, known_index
+from assistant.install import Sources, check_index_url
 from assistant.model.errors import BadInput
 from assistant.model.plan import Plan
 from assistant.session.apply import unknown_requirements

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from assistant.catalog.bundles import bundle_of
+from assistant.catalog.recipes import bundle_of
 from assistant.cli.terminal import Option
 from assistant.i18n import _
 from assistant.install import KERNEL, check_index_url, check_requirement, full_path
@@ -58,7 +58,31 @@ request_options = together(
         default="",
         metavar="NAME",
         callback=each(lambda name: bundle_of(name).key),
-        help="Packages to install beside torch, by purpose: minimal, course, images, audio or language.",
+        help="What it is for: minimal, course, images, audio, language, or a recipe (see `assistant recipes list`).",
+    ),
+)
+trust_index_option = click.option(
+    "--trust-index",
+    multiple=True,
+    metavar="URL",
+    help="Take packages from this index even if other indexes offer the same names.",
+)
+project_options = together(
+    click.option(
+        "-r",
+        "--requirements",
+        "projects",
+        multiple=True,
+        metavar="FILE|FOLDER",
+        help="Also what a project needs: requirements.txt, pyproject.toml, environment.yml, a lock file, a notebook or "
+        "a folder of code; '-' for standard input; may be given several times.",
+    ),
+    click.option(
+        "--extra",
+        "extras",
+        multiple=True,
+        metavar="NAME",
+        help="With an optional part of that project, such as train; may be given several times.",
     ),
 )
 find_links_option = click.option(
@@ -108,4 +132,9 @@ def merged(own: Request, other: Request) -> Request:
         pins=(*own.pins, *other.pins),
         nightly=own.nightly or other.nightly,
         bundle=own.bundle or other.bundle,
+        constraints=(*own.constraints, *other.constraints),
+        overrides=(*own.overrides, *other.overrides),
+        pythons=",".join(filter(None, (own.pythons, other.pythons))),
+        indexes=(*own.indexes, *other.indexes),
+        links=(*own.links, *other.links),
     )

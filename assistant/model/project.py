@@ -50,3 +50,8 @@ class Project(Record, frozen=True):
     links: tuple[str, ...] = ()
     guesses: tuple[Guess, ...] = ()
     left_out: tuple[Text, ...] = ()
+
+    @property
+    def sure(self) -> tuple[Guess, ...]:
+        """The guesses of imports that one package alone provides: they are taken where nobody is asked."""
+        return tuple(guess for guess in self.guesses if not guess.others)

@@ -8,9 +8,9 @@ import pytest
 from export.setups import SETUP
 
 from assistant.catalog import load_catalog
+from assistant.catalog.indexes import known_index
 from assistant.export import read_config
 from assistant.export.config import config_text
-from assistant.install import known_index
 from assistant.model.errors import BadInput
 
 change = msgspec.structs.replace

