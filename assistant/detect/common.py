@@ -14,6 +14,8 @@ from assistant.privacy import redact
 VARIABLES = (
     "CUDA_VISIBLE_DEVICES",
     "CUDA_DEVICE_ORDER",
+    "CUDA_HOME",
+    "CUDA_PATH",
     "HIP_VISIBLE_DEVICES",
     "ROCR_VISIBLE_DEVICES",
     "GPU_DEVICE_ORDINAL",

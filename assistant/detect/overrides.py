@@ -71,7 +71,10 @@ _SELDOM = (  # for the command line alone
     Fact("nvidia_driver_state", "nvidia_driver_state", "nouveau"),
     Fact("nvidia_smi_output", "nvidia_smi_output", "No devices were found"),
     Fact("rocm_tools", "rocm_tools", "true", _YES_NO),
+    Fact("nvcc", "nvcc", "13.0", _VERSION),
+    Fact("cuda_home_state", "cuda_home_state", "missing", _Kind(values=("ready", "missing", "no-nvcc"))),
 )
+_GROUPS = {"env", "packages", "compilers"}  # of facts that have any name
 _OF_GPU = (
     Fact("vendor", _("maker"), "amd", _Kind(values=tuple(vendor.value for vendor in Vendor))),
     Fact("name", _("name"), "Radeon RX 7900 XTX"),
@@ -106,7 +109,7 @@ def facts_to_set(machine: Machine) -> Iterator[Fact]:
 def check_fact(name: str, value: str) -> None:
     """Raise `BadInput` for a fact that nobody knows, or a value that does not fit it; "", for unknown, fits any."""
     group, _dot, key = name.partition(".")
-    if key and group in {"env", "packages"}:
+    if key and group in _GROUPS:
         return
     gpu = _GPU.fullmatch(name)
     known = {fact.name: fact for fact in (_OF_GPU if gpu else (*_MACHINE, *_SELDOM))}
@@ -148,7 +151,7 @@ def overridden(detection: Detection, overrides: Mapping[str, str]) -> Detection:
                 _("“{name}” names a GPU that this machine does not have.", name=name),
                 hint=_("The first GPU is gpus[0]; a new one takes the number after the last."),
             )
-        elif key and group in {"env", "packages"}:
+        elif key and group in _GROUPS:
             facts[group] = {**facts.get(group, {}), key: text}
         else:
             facts[name] = text or None

@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 
-from assistant.detect import amd, common, linux, macos, nvidia, windows, wsl
+from assistant.detect import amd, common, linux, macos, nvidia, toolchain, windows, wsl
 from assistant.detect.gpus import merge
 from assistant.detect.observations import Notes
 from assistant.detect.overrides import overridden
@@ -19,7 +19,15 @@ from assistant.model.machine import Detection, Machine
 Probe = Callable[[Host, Notes], None]
 LIMIT_SECONDS = 10.0  # chosen: nvidia-smi takes seconds where persistence mode is off and GPUs wake up
 
-COMMON: tuple[Probe, ...] = (common.interpreter, common.disk, common.environment, common.packages, common.kernels)
+COMMON: tuple[Probe, ...] = (
+    common.interpreter,
+    common.disk,
+    common.environment,
+    common.packages,
+    common.kernels,
+    toolchain.compilers,
+    toolchain.cuda_toolkit,
+)
 PROBES: dict[str, tuple[Probe, ...]] = {
     "Linux": (
         linux.release,

@@ -7,7 +7,7 @@ from collections.abc import Collection
 from functools import cache
 from importlib.resources import files
 
-from assistant.diagnose.predicates import ask, check_facts
+from assistant.diagnose.predicates import ask, check_facts, installed_of
 from assistant.i18n import _
 from assistant.model.finding import Finding, Severity
 from assistant.model.machine import Machine, Vendor
@@ -91,6 +91,8 @@ def _values(case: Case, machine: Machine, installed: list[str]) -> dict[str, obj
         "torch": machine.packages.get("torch"),
         "numpy": machine.packages.get("numpy"),
         "driver": machine.nvidia_driver,
+        "nvcc": machine.nvcc,
+        "gcc": (machine.compilers or {}).get("g++"),
         "gpus": ", ".join(gpu.name or gpu.vendor.value for gpu in machine.gpus),
         "targets": ", ".join(sorted(targets)),
         "memory": machine.memory_gb,
@@ -106,7 +108,7 @@ def _installed(case: Case, machine: Machine) -> list[str]:
     """Name the packages that a case asks for and that are there."""
     wanted = case.facts.get("installed")
     asked = wanted.get("of") if isinstance(wanted, dict) else case.facts.get("builds_differ")
-    return [name for name in _names(asked) if name in machine.packages]
+    return list(installed_of(machine, asked if isinstance(asked, str) else _names(asked)))
 
 
 def _variables(case: Case) -> list[str]:

@@ -9,6 +9,8 @@ from typing import Any
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.version import InvalidVersion, Version
 
+from assistant.catalog.needs import sharing
+from assistant.catalog.toolchains import toolkits
 from assistant.model.machine import Gpu, Machine, Vendor
 
 Verdict = bool | None
@@ -97,9 +99,16 @@ def _text(name: str) -> Callable[[Machine, str], Verdict]:
     return predicate
 
 
+def installed_of(machine: Machine, names: list[str] | str) -> tuple[str, ...]:
+    """Return which of some packages are there: those named, or those that a clash of the catalogue names by its key."""
+    if isinstance(names, str):
+        return sharing(names, machine.packages)
+    return tuple(name for name in names if name in machine.packages)
+
+
 def _installed(machine: Machine, wanted: dict[str, Any]) -> Verdict:
     """At least so many of these packages are there; a package that is not listed is taken for absent."""
-    return sum(name in machine.packages for name in wanted["of"]) >= int(wanted["least"])
+    return len(installed_of(machine, wanted["of"])) >= int(wanted["least"])
 
 
 def _builds_differ(machine: Machine, names: list[str]) -> Verdict:
@@ -121,6 +130,21 @@ def _range(name: str) -> Callable[[Machine, str], Verdict]:
         return None if value is None else _within(str(value), wanted)
 
     return predicate
+
+
+def _nvcc_fits(machine: Machine, wanted: bool) -> Verdict:  # noqa: FBT001 - the rule's argument
+    """Return whether nvcc is of the CUDA that torch was built with, by the tag of torch's version (`2.9.1+cu130`)."""
+    tag = machine.packages.get("torch", "").partition("+cu")[2]
+    if not (machine.nvcc and tag.isdigit()):
+        return None
+    return (machine.nvcc == f"{tag[:-1]}.{tag[-1]}") == wanted
+
+
+def _nvcc_takes_gcc(machine: Machine, wanted: bool) -> Verdict:  # noqa: FBT001 - the rule's argument
+    """Return whether nvcc takes the machine's g++."""
+    kit = toolkits().get(machine.nvcc or "")
+    major = (machine.compilers or {}).get("g++", "").partition(".")[0]
+    return (int(major) <= kit.gcc) == wanted if kit and major else None
 
 
 def _env_any(machine: Machine, wanted: dict[str, str]) -> Verdict:
@@ -157,6 +181,9 @@ PREDICATES: dict[str, tuple[type, Callable[[Machine, Any], Verdict]]] = {
     "driver": (str, _range("nvidia_driver")),
     "disk_free_gb": (str, _range("disk_free_gb")),
     "memory_gb": (str, _range("memory_gb")),
+    "nvcc_fits": (bool, _nvcc_fits),
+    "nvcc_takes_gcc": (bool, _nvcc_takes_gcc),
+    "cuda_home": (str, _text("cuda_home_state")),
     "installed": (dict, _installed),
     "builds_differ": (list, _builds_differ),
     "targets": (int, _targets),

@@ -132,7 +132,7 @@ def confine(  # noqa: PLR0913 - each is a condition of its own
     bounds = limits.of_system() | ({"NPROC": limits.processes * THREADS} if bubble else {})
     job = {"paths": own_paths(python), "limits": bounds, "module": module}
     argv = [python, "-X", "utf8", "-c", BOOT, json.dumps(job)]
-    environment = _environment(folder, network=bubble is not None and bubble.network)
+    environment = clean_environment(folder, network=bubble is not None and bubble.network)
     watch, lines = _Watch(limits), deque[str](maxlen=KEPT_LINES)
     try:
         code = stream(
@@ -211,7 +211,7 @@ class _Watch:
                 one.kill()
 
 
-def _environment(folder: Path, *, network: bool) -> dict[str, str]:
+def clean_environment(folder: Path, *, network: bool) -> dict[str, str]:
     """Return all variables that a child may see, with a home and a place for temporary files in `folder`."""
     home, short = folder / "home", folder / "tmp"
     for place in (home, short):
@@ -243,7 +243,7 @@ def obstacle() -> Text:
                 stdin=subprocess.DEVNULL,
                 capture_output=True,
                 text=True,
-                env=_environment(folder, network=False),
+                env=clean_environment(folder, network=False),
                 timeout=PROBE_SECONDS,
                 check=False,
             )

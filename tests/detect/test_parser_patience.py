@@ -156,13 +156,13 @@ def test_a_report_is_read_or_refused(text, data):
     ],
     ids=lambda unit: repr(unit[:24]),
 )
-def test_ten_megabytes_take_less_than_two_seconds(unit):
-    """Repeating any fragment up to 10 MB stays linear."""
+def test_ten_megabytes_are_read_in_linear_time(unit):
+    """Any fragment repeated up to 10 MB takes a second or two on a busy machine; what is quadratic takes minutes."""
     text = unit * (10**7 // len(unit))
-    started = time.process_time()
+    started = time.thread_time()
     with contextlib.suppress(BadInput):
         read_report(text)
-    assert time.process_time() - started < 2
+    assert time.thread_time() - started < 5
 
 
 @pytest.mark.heavy
