@@ -4,46 +4,143 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import re
+import tarfile
+import tomllib
+import zipfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 
+from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel_filename
 from packaging.version import Version
 
+from assistant.catalog.companions import BuildNeeds, build_needs
 from assistant.host.download import Fetch, download, file_name
 from assistant.host.files import read_plain, write_whole
 from assistant.host.folders import user_cache
 from assistant.host.index import Archive, local_path
-from assistant.i18n import _
+from assistant.host.lock import Lock
+from assistant.i18n import Message, _
+from assistant.install.build_environment import set_up
 from assistant.install.installer import Installer, last_words
 from assistant.install.temporary import scratch
+from assistant.install.toolchain import Toolchain, check_compiler, toolchain
+from assistant.install.tools import Tools
 from assistant.model.errors import WorkFailed, unreadable, unwritable
+from assistant.model.plan import Plan
+from assistant.model.record import replace
 
 LIMIT = 4 << 30  # bytes; larger than any source archive or wheel that PyPI takes
+SETTINGS_LIMIT = 1 << 20  # bytes of a pyproject.toml
+HOURS = 6  # chosen: flash-attn takes two on a few cores (its README); what takes longer has come to a standstill
+# Where the isolated build lacks torch, Python says "ModuleNotFoundError: No module named 'torch'".
+_WITHOUT_TORCH = re.compile(r"No module named '?torch'?(?![\w.-])")
+# The lines that tell more than the last ones do: "k.cu(3): error: …", "fatal error: Python.h: No such file"
+_FAULT = re.compile(r"(?:\berror: |\bfatal(?: error)?\b|^[A-Z]\w*Error: |\bKilled\b)")
 
 
-def build_wheel(name: str, archive: Archive, installer: Installer, index_url: str | None = None) -> Path:
+@dataclass(frozen=True, kw_only=True)
+class Order:
+    """What builds are for: the plan, the versions that are kept beside it, and the tools that make them."""
+
+    plan: Plan
+    keep: Mapping[str, str]
+    installer: Installer
+    tools: Tools
+
+    def toolchain(self, name: str, needs: BuildNeeds) -> Toolchain:
+        """Choose what a package is built with; raise `WorkFailed` as `toolchain.toolchain` does."""
+        named = map(canonicalize_name, self.tools.sources.consent.built)
+        insists = canonicalize_name(name) in set(named)
+        return toolchain(name, needs, self.plan, self.keep, self.tools.machine, insists=insists)
+
+    def foresee(self, needs: Sequence[Requirement]) -> None:
+        """Raise `WorkFailed` for a package whose build is known to be in vain, before anybody is asked about it."""
+        for need in needs:
+            known = build_needs(need.name)
+            if known and known.torch and self.tools.sources.consent.builds:
+                self.toolchain(need.name, known)
+
+
+def build_wheel(name: str, archive: Archive, order: Order) -> Path:
     """Build the wheel of an archive in the user's cache, its hash checked first, and return the folder that holds it.
 
-    Nothing else is built: what the build itself needs comes as wheels. A wheel that was built before is used again.
-    Raises `WorkFailed` where the archive cannot be had, differs from its hash, or does not build as `name`.
+    Nothing else is built: what the build itself needs comes as wheels. One that imports torch is built beside the
+    plan's torch, with nvcc of its CUDA. A wheel that was built before for the same torch and cards is used again.
+    Raises `WorkFailed` where the archive cannot be had, differs from its hash, or does not build as `name`, and before
+    anything is downloaded where it is known that it could not.
     """
+    known = build_needs(name) or BuildNeeds()
+    this = Requirement(f"{name}=={archive.version}")
+    chain = order.toolchain(name, known) if known.torch else None
+    if archive.sha256 and (before := built_before(this, order, archive.sha256)):
+        return before
+    if chain:
+        check_compiler(chain, order.tools.host, order.tools.machine)
     with scratch() as (work, lock):
-        source = _obtained(archive, installer, work, index_url)
+        installer = dataclasses.replace(order.installer, lock=lock)
+        source = _obtained(archive, installer, work, order.plan.index_url)
         digest = hashlib.sha256(source.read_bytes()).hexdigest()
         if archive.sha256 and digest != archive.sha256:
             raise WorkFailed(
                 _("{file} is not the file that its index describes: its hash differs.", file=archive.filename),
                 hint=_("None of its code was run. The index or the connection is broken; choose another index."),
             )
-        interpreter = hashlib.sha256(installer.python.encode()).hexdigest()[:8]  # a build may fit this one alone
-        folder = user_cache() / "built" / f"{name}-{archive.version}-{digest[:20]}-{interpreter}"
-        if not any(folder.glob("*.whl")):
-            wheel = _built(name, archive, source, dataclasses.replace(installer, lock=lock), work)
-            try:
-                folder.mkdir(parents=True, exist_ok=True)
-                write_whole(folder / wheel.name, read_plain(wheel, LIMIT))
-            except OSError as error:
-                raise unwritable(folder, error) from error
+        needs = _with_settings(known, source)
+        chain = order.toolchain(name, needs) if needs.torch else None
+        if before := built_before(this, order, digest):
+            return before
+        one = _Build(name, archive, source, needs, order, installer, work, lock)
+        wheel, chain = (one.beside_torch(chain), chain) if chain else one.alone()
+        return _kept(wheel, _folder(name, archive.version, digest, order, chain))
+
+
+def built_before(need: Requirement, order: Order, digest: str = "") -> Path | None:
+    """Find the folder of a wheel that was built before, meets a requirement and fits the plan; None for none.
+
+    With a `digest` only the archive with that hash counts, else any: the sources may be out of reach.
+    """
+    name = canonicalize_name(need.name)
+    for chain in _possible(name, order):
+        pattern = f"{name}-*-{digest[:20] or '*'}-{_key(order, chain)}"
+        for wheel in sorted((user_cache() / "built").glob(f"{pattern}/*.whl"), reverse=True):
+            version = parse_wheel_filename(wheel.name)[1].public
+            if need.specifier.contains(version, prereleases=True):
+                order.installer.log(
+                    _("{name} {version} was built before, and is used again.", name=name, version=version)
+                )
+                return wheel.parent
+    return None
+
+
+def _possible(name: str, order: Order) -> Iterator[Toolchain | None]:
+    """Yield by what a package may have been built: what the tables say; else alone, with nvcc, beside torch."""
+    known = build_needs(name) or BuildNeeds()
+    if not known.torch:
+        yield None
+    for needs in (replace(known, torch=True), replace(known, torch=True, nvcc=known.nvcc or "gpu")):
+        with suppress(WorkFailed):  # it could not be built so
+            yield order.toolchain(name, needs)
+
+
+def _folder(name: str, version: str, digest: str, order: Order, chain: Toolchain | None) -> Path:
+    """Return the place of a wheel: by the archive's hash, and by all that its build depends on."""
+    return user_cache() / "built" / f"{canonicalize_name(name)}-{version}-{digest[:20]}-{_key(order, chain)}"
+
+
+def _key(order: Order, chain: Toolchain | None) -> str:
+    return chain.key if chain else hashlib.sha256(order.installer.python.encode()).hexdigest()[:8]
+
+
+def _kept(wheel: Path, folder: Path) -> Path:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        write_whole(folder / wheel.name, read_plain(wheel, LIMIT))
+    except OSError as error:
+        raise unwritable(folder, error) from error
     return folder
 
 
@@ -68,17 +165,119 @@ def _obtained(archive: Archive, installer: Installer, work: Path, index_url: str
     return place
 
 
-def _built(name: str, archive: Archive, source: Path, installer: Installer, work: Path) -> Path:
-    out, output = work / "out", list[str]()
-    installer.progress(_("Building {file}", file=source.name))
-    failed = installer.call(installer.backend.build(installer.python, source, out), output, work)
-    wheels = [wheel for wheel in out.glob("*.whl") if _is_wheel_of(wheel.name, name, archive.version)]
-    if failed or not wheels:
-        raise WorkFailed(
-            _("{file} could not be built: {reason}", file=source.name, reason=last_words(output)),
-            hint=_("Nothing was installed. Pin a version that has a wheel.", option="--pin"),
-        )
-    return wheels[0]
+def _with_settings(known: BuildNeeds, source: Path) -> BuildNeeds:
+    """Add what an archive says itself: the requirements of its build, torch among them, and kernels for nvcc."""
+    names, settings = _contents(source)
+    lines = tuple(_requirements(settings))
+    torch = known.torch or any(canonicalize_name(Requirement(line).name) == "torch" for line in lines)
+    nvcc = known.nvcc or ("gpu" if any(name.endswith(".cu") for name in names) else "")
+    return replace(known, torch=torch, nvcc=nvcc, requires=(*known.requires, *lines))
+
+
+def _contents(source: Path) -> tuple[list[str], str]:
+    """Return the names in an archive, and the text of its pyproject.toml; nothing for one that cannot be read."""
+    try:
+        if zipfile.is_zipfile(source):
+            with zipfile.ZipFile(source) as packed:
+                names = packed.namelist()
+                return names, "".join(packed.read(name)[:SETTINGS_LIMIT].decode() for name in _settings_file(names))
+        with tarfile.open(source) as tar:
+            names = tar.getnames()
+            files = filter(None, (tar.extractfile(name) for name in _settings_file(names)))
+            return names, "".join(file.read(SETTINGS_LIMIT).decode() for file in files)
+    except (OSError, EOFError, ValueError, KeyError, tarfile.TarError, zipfile.BadZipFile):
+        return [], ""  # the build will say what is wrong with it
+
+
+def _settings_file(names: Sequence[str]) -> list[str]:
+    return [name for name in names if re.fullmatch(r"[^/]+/pyproject\.toml", name)][:1]
+
+
+# A pyproject.toml says: [build-system] requires = ["setuptools>=64", "torch"]
+def _requirements(settings: str) -> Iterator[str]:
+    """Yield the requirement lines of the build in a pyproject.toml that have a sense on this Python."""
+    try:
+        lines = tomllib.loads(settings).get("build-system", {}).get("requires", [])
+        needs = [Requirement(line) for line in lines]
+    except (tomllib.TOMLDecodeError, InvalidRequirement, AttributeError, TypeError):
+        return
+    yield from (str(need) for need in needs)
+
+
+@dataclass(frozen=True)
+class _Build:
+    """One build in its folder."""
+
+    name: str
+    archive: Archive
+    source: Path
+    needs: BuildNeeds
+    order: Order
+    installer: Installer
+    work: Path
+    lock: Lock
+
+    def alone(self) -> tuple[Path, Toolchain | None]:
+        """Build in an environment of the installer's own; where that lacks torch, beside the plan's torch."""
+        installer, output = self.installer, list[str]()
+        installer.progress(_("Building {file}", file=self.source.name))
+        failed = installer.call(installer.backend.build(installer.python, self.source, self._out), output, self.work)
+        if failed and any(map(_WITHOUT_TORCH.search, output)):
+            chain = self.order.toolchain(self.name, self.needs)
+            return self.beside_torch(chain), chain
+        return self._wheel(failed, output), None
+
+    def beside_torch(self, chain: Toolchain) -> Path:
+        """Build in an environment with the plan's torch, which sees nothing else of this machine but its compiler."""
+        host = self.order.tools.host
+        compiler = check_compiler(chain, host, self.order.tools.machine)
+        python, variables = set_up(chain, compiler, self.installer, host, self.work, self.lock)
+        self.installer.progress(_started(self.source.name, chain))
+        output = list[str]()
+        argv = self.installer.backend.build(str(python), self.source, self._out, beside=True)
+        try:
+            failed = self.installer.call(argv, output, self.work, only=variables, limit=HOURS * 3600)
+        except TimeoutError as error:
+            raise WorkFailed(
+                _("{file} was still not built after {hours} hours.", file=self.source.name, hours=HOURS),
+                hint=_("Nothing was installed. Leave {name} out, or build it on a larger machine.", name=self.name),
+            ) from error
+        return self._wheel(failed, output)
+
+    @property
+    def _out(self) -> Path:
+        return self.work / "out"
+
+    def _wheel(self, failed: int, output: list[str]) -> Path:
+        """Return the wheel that was built; raise `WorkFailed` with the build's own words where there is none."""
+        wheels = [one for one in self._out.glob("*.whl") if _is_wheel_of(one.name, self.name, self.archive.version)]
+        if failed or not wheels:
+            raise WorkFailed(
+                _("{file} could not be built: {reason}", file=self.source.name, reason=_reason(output)),
+                hint=_(
+                    "Nothing was installed. Pin a version of {name} that has a wheel, or leave it out.",
+                    name=self.name,
+                    option="--pin",
+                ),
+            )
+        return wheels[0]
+
+
+def _started(file: str, chain: Toolchain) -> Message:
+    if not chain.cuda:
+        return _("Building {file} beside {torch}", file=file, torch=chain.torch)
+    return _(
+        "Building {file} beside {torch} with nvcc of CUDA {cuda}; large ones take an hour or more",
+        file=file,
+        torch=chain.torch,
+        cuda=chain.cuda,
+    )
+
+
+def _reason(output: Sequence[str]) -> str:
+    """Return what a build failed of in one line: the first faults that it names, then its last words."""
+    faults = [line.strip() for line in output if _FAULT.search(line.strip())][:2]
+    return last_words((*faults, *(line for line in output[-4:] if line.strip() not in faults)))
 
 
 def _is_wheel_of(filename: str, name: str, version: str) -> bool:

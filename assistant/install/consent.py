@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from assistant.catalog import load_catalog
+from assistant.catalog.indexes import known_index, mirrors_pypi
 from assistant.host.index import Archive, find_archives
 from assistant.host.pip_settings import pip_environment
 from assistant.i18n import Message, _
-from assistant.install.build import build_wheel
+from assistant.install.build import Order, build_wheel, built_before
 from assistant.install.index_conflicts import Shadow, findings, shadows, without_hash
 from assistant.install.installer import Installer
 from assistant.install.packages import Resolution
 from assistant.install.resolution import OnlySource, Unsolved, resolve
-from assistant.install.sources import Sources, known_index
+from assistant.install.sources import Sources
+from assistant.install.tools import Tools
 from assistant.model.errors import WorkFailed
 from assistant.model.finding import Finding
 from assistant.model.plan import Plan
@@ -27,31 +29,47 @@ Ask = Callable[[Message], bool]
 MOST_BUILDS = 20  # chosen: a package whose source needs another source, and so on without end, is an attack
 
 
-def resolved(
-    plan: Plan, installer: Installer, sources: Sources, ask: Ask, keep: Mapping[str, str] | None = None
-) -> Resolution:
+def resolved(plan: Plan, installer: Installer, tools: Tools, keep: Mapping[str, str] | None = None) -> Resolution:
     """Resolve a plan to wheels alone; a package that comes only as source is built where the user agrees to it by name.
 
     Raises as `resolve` does, `OnlySource` where nobody agreed.
     """
     built: list[Path] = []
+    order, sources = Order(plan=plan, keep=keep or {}, installer=installer, tools=tools), tools.sources
     while True:
         try:
             return resolve(plan, _with_built(built, installer, sources), keep, sources.locked)
         except (OnlySource, Unsolved) as refusal:
-            found = _to_build(refusal, plan, sources, ask)
-        folders = [build_wheel(need.name, one, installer, plan.index_url) for need, one in found.items()]
+            needs = _needs(refusal)
+            folders = _built_before(needs, order)
+            if not folders:
+                order.foresee(needs)
+                found = _to_build(refusal, needs, plan, sources, tools.ask)
+                folders = [build_wheel(need.name, one, order) for need, one in found.items()]
         if set(folders) <= set(built) or len(built) > MOST_BUILDS:  # built already, and it does not fit
-            raise OnlySource(tuple(map(str, found)))
+            raise OnlySource(tuple(map(str, needs)))
         built += folders
 
 
-def _to_build(refusal: OnlySource | Unsolved, plan: Plan, sources: Sources, ask: Ask) -> dict[Requirement, Archive]:
-    """Find the sources of what has no wheel, where the user agrees to the build; raise the refusal where not."""
+def _needs(refusal: OnlySource | Unsolved) -> tuple[Requirement, ...]:
     if isinstance(refusal, OnlySource):
-        needs = tuple(map(Requirement, refusal.needs))
-    else:
-        needs = (refusal.need,) if refusal.need else ()
+        return tuple(map(Requirement, refusal.needs))
+    return (refusal.need,) if refusal.need else ()
+
+
+def _built_before(needs: Sequence[Requirement], order: Order) -> list[Path]:
+    """Find what was built before, where the network may not be asked for the archives; [] unless it is all there."""
+    consent = order.tools.sources.consent
+    if not (order.installer.offline and consent.builds):
+        return []
+    found = [built_before(need, order) for need in needs]
+    return [folder for folder in found if folder] if all(found) else []
+
+
+def _to_build(
+    refusal: OnlySource | Unsolved, needs: Sequence[Requirement], plan: Plan, sources: Sources, ask: Ask
+) -> dict[Requirement, Archive]:
+    """Find the sources of what has no wheel, where the user agrees to the build; raise the refusal where not."""
     found = {need: archive for need in needs if (archive := _archive(need, plan, sources))}
     if isinstance(refusal, Unsolved) and found:
         refusal = OnlySource(tuple(map(str, needs)))
@@ -75,8 +93,7 @@ def index_findings(plan: Plan, resolution: Resolution, sources: Sources, ask: As
     found = shadows(resolution.packages, sources.consulted(own), own, sources.settings.network)
 
     def well_known(url: str) -> bool:
-        mirrors = (mirror.url.rstrip("/") for mirror in catalog.mirrors if mirror.serves == "pypi")
-        return url == "PyPI" or url.rstrip("/") in mirrors or known_index(url, catalog)
+        return url == "PyPI" or mirrors_pypi(url, catalog) or known_index(url, catalog)
 
     trusted = {url.rstrip("/") for url in sources.consent.indexes}
     doubtful = [
