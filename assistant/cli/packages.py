@@ -9,17 +9,17 @@ from assistant.catalog import load_catalog
 from assistant.cli.inputs import read_file
 from assistant.cli.options import request_of
 from assistant.cli.plan import Brief
+from assistant.cli.planning import plan_tools
 from assistant.cli.terminal import echo
 from assistant.detect import detect
 from assistant.export import write_all
-from assistant.host.live import LiveHost
-from assistant.host.process import CancelToken
 from assistant.host.recording import ReplayHost
-from assistant.install import Sources, Tools
+from assistant.install import Tools
 from assistant.machines import label, load, shipped
 from assistant.model.plan import Request
 from assistant.model.record import from_json
-from assistant.plan import make_plans
+from assistant.plan import PlanInputs
+from assistant.session.joint import decided
 from assistant.session.kits import Pc, packages_for, pc
 
 
@@ -31,17 +31,17 @@ def write_packages(
     `options` are those of `request_options` and `source_options`.
     """
     request = request_of(options)
-    pcs = [_pc(name, request) for name in machines]
-    host = LiveHost()
-    tools = Tools(host, Sources(host, **options), lambda _event: None, CancelToken())
+    tools = plan_tools(options)
+    pcs = [_pc(name, request, tools) for name in machines]
     files = packages_for(pcs, tools, (lambda _text: None) if quiet else (lambda text: echo(text, err=True)))
     return write_all(folder, files, lambda _foreign: force)
 
 
-def _pc(name: str, request: Request) -> Pc:
+def _pc(name: str, request: Request, tools: Tools) -> Pc:
     """Plan for a shipped machine, or for one that a file describes."""
     if name in shipped() or not Path(name).exists():
         machine = detect(ReplayHost(load(name))).machine
-        return pc(label(name), machine, make_plans(machine, load_catalog(), request))
+        return pc(label(name), machine, decided(PlanInputs(machine, load_catalog(), request), tools, look=False))
     brief = from_json(read_file(name), Brief, name)
-    return pc(Path(name).stem, brief, make_plans(brief, load_catalog(), brief.asked(request)))
+    case = PlanInputs(brief, load_catalog(), brief.asked(request))
+    return pc(Path(name).stem, brief, decided(case, tools, look=False))

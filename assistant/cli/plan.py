@@ -8,17 +8,26 @@ import click
 
 from assistant.catalog import Catalog, load_catalog
 from assistant.cli.inputs import host_of, only_one, print_answers, read_file, replay_option
-from assistant.cli.options import merged, request_of, request_options, source_options
+from assistant.cli.options import (
+    merged,
+    project_options,
+    request_of,
+    request_options,
+    source_options,
+    trust_index_option,
+)
+from assistant.cli.planning import plan_tools
+from assistant.cli.project import agree_project, project_of
 from assistant.cli.terminal import echo, echo_json, json_option
 from assistant.detect import detect
 from assistant.i18n import render, say
-from assistant.install import Sources
 from assistant.model.errors import NothingFits
 from assistant.model.machine import Machine
 from assistant.model.plan import Plan, Planning, Request
+from assistant.model.project import Project
 from assistant.model.record import from_json, replace
 from assistant.plan import PlanInputs, explain, make_plans, nothing_fits
-from assistant.session.sources import settled
+from assistant.session.joint import decided
 
 
 class Brief(Machine, frozen=True):
@@ -30,6 +39,12 @@ class Brief(Machine, frozen=True):
     def asked(self, own: Request) -> Request:
         """Return what is asked for, the command line's own request first."""
         return merged(own, replace(self.request, pins=(*self.request.pins, *self.pins)))
+
+
+class Answered(Planning, frozen=True, omit_defaults=False):
+    """The planner's answer, and the project that it was asked for."""
+
+    project: Project | None = None
 
 
 def best_plan(machine: Machine, catalog: Catalog, request: Request) -> Plan:
@@ -47,7 +62,9 @@ def best_plan(machine: Machine, catalog: Catalog, request: Request) -> Plan:
 )
 @replay_option
 @request_options
+@project_options
 @source_options
+@trust_index_option
 @click.option("--why", is_flag=True, help="Explain the choice in full.")
 @json_option
 @click.pass_context
@@ -65,10 +82,14 @@ def plan(
     """Choose what to install, and say why."""
     only_one(machine=machine, machines=machines, replay=replay)
     request, catalog = request_of(options), load_catalog()
+    if project := project_of(options, options.pop("trust_index")):
+        request = agree_project(request, project, all_taken=True, quiet=as_json or bool(machines))
+
+    tools, named = plan_tools(options), any(options.values())
 
     def answer(line: bytes) -> Planning:
         brief = from_json(line, Brief, say("This line"))
-        return make_plans(brief, catalog, brief.asked(request))
+        return decided(PlanInputs(brief, catalog, brief.asked(request)), tools, look=False)
 
     if machines:
         print_answers(read_file(machines), answer)
@@ -79,14 +100,15 @@ def plan(
         request = brief.asked(request)
     else:
         here = detect(host_of(replay)).machine
-    case = PlanInputs(here, catalog, request)
-    planning = make_plans(*case)
-    if not (machine or replay) or any(options.values()):
-        planning = settled(planning, case, Sources(host_of(None), **options))
+    planning = decided(PlanInputs(here, catalog, request), tools, look=named or not (machine or replay))
     if not (planning.choice or as_json):
         raise nothing_fits(planning)
     if as_json:
-        echo_json(planning)
+        echo_json(
+            Answered(choice=planning.choice, plans=planning.plans, rejected=planning.rejected, project=project)
+            if project
+            else planning
+        )
     else:
         from assistant.cli.draw import draw_planning  # noqa: PLC0415 - --json need not load the drawing library
 

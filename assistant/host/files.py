@@ -37,6 +37,22 @@ def write_whole(path: Path, data: str | bytes, *, private: bool = False) -> None
     put_in_place(draft(path, lambda file: file.write(content), private=private), path)
 
 
+def write_temporary(path: Path, data: str) -> None:
+    """Write a file in a temporary folder, for a program that is started next: after a power cut nobody reads it.
+
+    Raises `OSError`.
+    """
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | _NO_LINK | _NO_WAIT | _BINARY
+    with os.fdopen(os.open(path, flags, 0o600), "wb") as file:
+        file.write(data.encode())
+
+
+def open_temporary(path: Path) -> IO[str]:
+    """Open a new file in a temporary folder, for a program to write into and for us to read. Raises `OSError`."""
+    handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | _NO_LINK, 0o600)
+    return os.fdopen(handle, "w+", encoding="utf-8", errors="replace")
+
+
 def write_named(path: Path, data: str) -> None:
     """Write a text where the user said: atomically where a file is or will be, straight into a pipe, device or link.
 
@@ -55,6 +71,12 @@ def append_private(path: Path, text: str) -> None:
         if os.name != "nt" and os.fstat(file.fileno()).st_mode & 0o077:
             os.fchmod(file.fileno(), 0o600)
         file.write(text)
+
+
+def link(path: Path, to: str) -> None:
+    """Make a symbolic link where nothing stands yet. Raises `OSError`."""
+    if not os.path.lexists(path):
+        path.symlink_to(to)
 
 
 def draft(path: Path, write: Callable[[IO[bytes]], object], *, private: bool = False) -> Path:

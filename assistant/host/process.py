@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, NoReturn, Self
+from typing import IO, TYPE_CHECKING, NamedTuple, NoReturn, Self
 
 from assistant.host.telemetry import for_child
 from assistant.i18n import _
@@ -76,11 +76,13 @@ def stream(  # noqa: PLR0913 - each is a condition of its own
     stdin: str | None = None,
     lock: Lock | None = None,
     isolation: Isolation | None = None,
+    log: IO[str] | None = None,
 ) -> int:
     """Run a child, hand each line of its merged output to `on_line`, and return its exit status (negative: a signal).
 
     The child holds `lock` too, so that it stays held while a child outlives us. `environment` is added to ours, unless
-    `isolation` gives the whole of it.
+    `isolation` gives the whole of it. With `log` the output goes into that file and is handed on when the child has
+    ended: one that says much is not held up by its reader.
 
     Raises `Cancelled` after the whole process group has ended on request, `TimeoutError` past `limit` seconds,
     and `WorkFailed` when the child cannot be started.
@@ -88,18 +90,30 @@ def stream(  # noqa: PLR0913 - each is a condition of its own
     with contextlib.ExitStack() as stack:
         with uninterrupted():  # or Ctrl-C could leave a child that nobody ends
             variables = isolation.environment if isolation else for_child(environment)
-            child = _start(argv, variables, stdin, lock, isolation.folder if isolation else None)
+            child = _start(argv, variables, stdin, lock, isolation.folder if isolation else None, log)
             if lock:
                 stack.callback(lock.remove_child, child.pid)
             watch = stack.enter_context(_Watchdog(child, CancelToken() if cancel is None else cancel, limit, isolation))
         while child.stdout and (line := child.stdout.readline(isolation.longest if isolation else -1)):
             on_line(line.rstrip("\r\n"))
-        child.wait()
+        _wait(child)
+        if log:
+            log.seek(0)
+            for line in log:
+                on_line(line.rstrip("\r\n"))
     if watch.reason == "cancelled" and cancel is not None:
         cancel.check()
     if watch.reason == "limit":
         raise TimeoutError(limit)
     return child.returncode
+
+
+def _wait(child: subprocess.Popen[str]) -> None:
+    """Wait for a child's end; in steps on Windows, where Python hears no Ctrl-C while it waits for a process."""
+    while sys.platform == "win32" and child.poll() is None:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            child.wait(WATCH_SECONDS)
+    child.wait()
 
 
 def _start(
@@ -108,12 +122,13 @@ def _start(
     stdin: str | None,
     lock: Lock | None,
     folder: Path | None,
+    output: IO[str] | None,
 ) -> subprocess.Popen[str]:
     try:
         child = subprocess.Popen(
             [str(part) for part in argv],
             stdin=subprocess.PIPE if stdin is not None else subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
+            stdout=output or subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
             encoding="utf-8",

@@ -6,6 +6,7 @@ Other packages import from here only, never from the modules behind it.
 from assistant.install.backends import find_uv
 from assistant.install.conflicts import FOREIGN_PIP, conflicts, undone_by_project
 from assistant.install.constraints import guarded, guards, replaced
+from assistant.install.derivation import Need
 from assistant.install.difference import Difference, Wanted, version_in_place, work_out
 from assistant.install.elsewhere import resolve_for
 from assistant.install.environments import (
@@ -26,7 +27,7 @@ from assistant.install.read_site import dead, is_closed, read_site, torch_build
 from assistant.install.recovery import Outcome, Recovered, give_up, recover
 from assistant.install.resolution import Unsolved
 from assistant.install.search import Kind, Search, Spot, find_environments, spot_at
-from assistant.install.sources import Consent, Sources, known_index
+from assistant.install.sources import Consent, Sources
 from assistant.install.swap import set_aside
 from assistant.install.target import (
     KERNEL,
@@ -39,6 +40,7 @@ from assistant.install.target import (
     read_marker,
 )
 from assistant.install.tools import Tools
+from assistant.install.trial import Trial, try_plan
 from assistant.install.undo import Move, Undoable, forget, undo, undoable
 from assistant.install.validate import check_index_url, check_requirement
 
@@ -52,6 +54,7 @@ __all__ = [
     "Made",
     "Marker",
     "Move",
+    "Need",
     "Outcome",
     "Package",
     "Prepared",
@@ -62,6 +65,7 @@ __all__ = [
     "Sources",
     "Spot",
     "Tools",
+    "Trial",
     "Undoable",
     "Unsolved",
     "Wanted",
@@ -84,7 +88,6 @@ __all__ = [
     "interpreter",
     "is_closed",
     "is_environment",
-    "known_index",
     "look_at",
     "made_environments",
     "marked_environments",
@@ -106,6 +109,7 @@ __all__ = [
     "spot_at",
     "stamp_of",
     "torch_build",
+    "try_plan",
     "undo",
     "undoable",
     "undone_by_project",

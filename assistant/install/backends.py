@@ -13,13 +13,15 @@ import tomli_w
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from assistant.host.files import write_whole
+from assistant.catalog.companions import carried_by_torch_index, required_by_torch
+from assistant.host.files import write_temporary
 from assistant.install.packages import Package, Resolution, read_lock
-from assistant.model.plan import Plan, of_torch_family
+from assistant.model.plan import Plan
 from assistant.privacy import without_credentials
 
 KERNEL = "ipykernel"  # without it an environment cannot be a kernel, and JupyterLab could not offer it
 LOCK = "pylock.toml"  # uv accepts only `pylock.toml` and `pylock.NAME.toml`, as PEP 751 says
+VERSIONS = "versions.txt"  # uv tells by the ending that these are requirements
 REPORT = "report.json"
 WHEELS_ONLY = Path(__file__).with_name("programs") / "wheels_only.py"
 QUIETLY = ("--no-input", "--disable-pip-version-check")
@@ -38,8 +40,11 @@ class Backend(Protocol):
         It installs into the folder `staged` where one is given.
         """
 
-    def build(self, python: str, archive: Path, folder: Path) -> list[str]:
-        """Return the command that builds the wheel of one source archive; what the build needs comes as wheels only."""
+    def build(self, python: str, archive: Path, folder: Path, *, beside: bool = False) -> list[str]:
+        """Return the command that builds the wheel of one source archive; what the build needs comes as wheels only.
+
+        With `beside` it is built in the environment of `python`, which holds all that it needs.
+        """
 
     def resolve(
         self, python: str, plan: Plan, folder: Path, keep: Mapping[str, str], constraints: Path | None
@@ -77,25 +82,31 @@ class Uv:
         words = ["--python", str(python), *where, "--no-deps", "--requirements", str(file)]
         return [*self._pip("install"), *words, *self.arguments]
 
-    def build(self, python: str, archive: Path, folder: Path) -> list[str]:
+    def build(self, python: str, archive: Path, folder: Path, *, beside: bool = False) -> list[str]:
         """Return the command that builds a wheel; `--no-build` holds for what the build needs."""
         words = ["--no-progress", "--no-build", "--no-sources", "--python", python, "--out-dir", str(folder)]
+        words += ["--no-build-isolation", "--offline", "--no-config"] if beside else []
         return [find_uv(), "build", "--wheel", *words, str(archive), *self.arguments]
 
     def resolve(
         self, python: str, plan: Plan, folder: Path, keep: Mapping[str, str], constraints: Path | None
     ) -> list[str]:
         """Return the command that resolves a plan into a `pylock.toml` (PEP 751)."""
-        project, lock = folder / "pyproject.toml", folder / LOCK
-        write_whole(project, project_file(plan, self.also))
+        lock = folder / LOCK
         if keep:
             # uv keeps the versions of a lock file that is there already, where they fit.
             rows = [{"name": name, "version": version} for name, version in keep.items()]
-            write_whole(lock, tomli_w.dumps({"lock-version": "1.0", "created-by": "assistant", "packages": rows}))
-        words = ["--no-header", "--quiet", "--format", "pylock.toml", "-o", str(lock)]
+            write_temporary(lock, tomli_w.dumps({"lock-version": "1.0", "created-by": "assistant", "packages": rows}))
+        words = ["--format", "pylock.toml", "-o", str(lock)]
         words += ["--constraints", str(constraints)] if constraints else []
-        words += self.elsewhere
-        return [*self._pip("compile"), str(project), "--python", python, *words, *self.arguments]
+        return self._compile(python, plan, folder, words)
+
+    def try_out(self, python: str, plan: Plan, folder: Path) -> list[str]:
+        """Return the command that resolves a plan into a file `VERSIONS`, which is read in no time.
+
+        It has a line "numpy==2.4.6" for each package that an index has.
+        """
+        return self._compile(python, plan, folder, ["--no-annotate", "-o", str(folder / VERSIONS)])
 
     def resolution(self, folder: Path) -> Resolution:
         """Read the lock file."""
@@ -104,6 +115,12 @@ class Uv:
     def own_cache(self, folder: Path) -> dict[str, str]:
         """Return the variable that names another cache."""
         return {"UV_CACHE_DIR": str(folder / "cache")}
+
+    def _compile(self, python: str, plan: Plan, folder: Path, words: list[str]) -> list[str]:
+        project = folder / "pyproject.toml"
+        write_temporary(project, project_file(plan, self.also))
+        words = ["--no-header", "--quiet", *words, *_bounds(plan, folder), *self.elsewhere]
+        return [*self._pip("compile"), str(project), "--python", python, *words, *self.arguments]
 
     def _pip(self, verb: str) -> list[str]:
         return [find_uv(), "pip", verb, "--no-progress", "--no-build"]  # no code of a package runs
@@ -128,10 +145,39 @@ def project_file(plan: Plan, also: tuple[str, ...] = (KERNEL,)) -> str:
     # A workspace of its own: a project in a folder above could send its members to other indexes.
     tables: dict[str, object] = {"workspace": {}}
     if plan.index_url:
-        names = [canonicalize_name(Requirement(line).name) for line in plan.requirements]
         tables["index"] = [{"name": "torch", "url": plan.index_url, "explicit": True}]
-        tables["sources"] = {name: {"index": "torch"} for name in names if of_torch_family(name)}
+        tables["sources"] = {name: {"index": "torch"} for name in tied(plan)}
     return tomli_w.dumps({"project": project, "tool": {"uv": tables}})
+
+
+def tied(plan: Plan) -> list[str]:
+    """Return the canonical names of what a plan takes from torch's own index: its family, and what else it carries.
+
+    A file that is named by its address comes from there, and the plan's own index must be torch's.
+    """
+    needs = [need for need in map(Requirement, plan.requirements) if not need.url]
+    names = dict.fromkeys(canonicalize_name(need.name) for need in needs)
+    listed = (name for name in names if carried_by_torch_index(name, plan.variant))
+    return [name for name in listed if name not in plan.apart and plan.index_url]
+
+
+def _bounds(plan: Plan, folder: Path) -> list[str]:
+    """Write what a project says beside its requirements, and return uv's words for it.
+
+    What stands in for torch's own needs could not be tied to torch's index, and the plan names torch's version itself.
+    """
+    found = []
+    overrides = [line for line in plan.overrides if not _is_torchs(canonicalize_name(Requirement(line).name))]
+    for option, lines in (("--constraints", plan.constraints), ("--overrides", overrides)):
+        if lines:
+            file = folder / f"{option.strip('-')}.txt"
+            write_temporary(file, "".join(f"{line}\n" for line in lines))
+            found += [option, str(file)]
+    return found
+
+
+def _is_torchs(name: str) -> bool:
+    return name in {"torch", "torchvision", "torchaudio"} or required_by_torch(name)
 
 
 @dataclass(frozen=True)
@@ -151,9 +197,12 @@ class Pip:
         words = ["--no-compile", "--no-deps", "--no-warn-script-location", "-r", str(file)]
         return [*self._pip(str(python)), "install", *ONLY_BINARY, *where, *words]
 
-    def build(self, python: str, archive: Path, folder: Path) -> list[str]:
+    def build(self, python: str, archive: Path, folder: Path, *, beside: bool = False) -> list[str]:
         """Return the command that builds a wheel; an archive that is named is built in spite of `--only-binary`."""
-        return [*self._pip(python), "wheel", *ONLY_BINARY, "--no-deps", "--wheel-dir", str(folder), str(archive)]
+        words = ["--no-deps", "--wheel-dir", str(folder), str(archive)]
+        if beside:
+            return [python, "-m", "pip", *QUIETLY, "wheel", "--no-build-isolation", "--no-index", *words]
+        return [*self._pip(python), "wheel", *ONLY_BINARY, *words]
 
     def resolve(
         self, python: str, plan: Plan, folder: Path, keep: Mapping[str, str], constraints: Path | None
@@ -167,6 +216,10 @@ class Pip:
         del keep
         index = ["--extra-index-url", plan.index_url] if plan.index_url else []
         index += ["--constraint", str(constraints)] if constraints else []
+        if plan.constraints:
+            file = folder / "constraints.txt"
+            write_temporary(file, "".join(f"{line}\n" for line in plan.constraints))
+            index += ["--constraint", str(file)]
         start = [self.by or python, str(WHEELS_ONLY), *(["--for", python] if self.by else []), *QUIETLY, "install"]
         start += [*ONLY_BINARY, "--dry-run", "--ignore-installed", "--quiet", "--report", str(folder / REPORT)]
         return [*start, *index, "--", *plan.requirements, *self.also]

@@ -12,12 +12,13 @@ from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
 
+from assistant.catalog import carried_by_torch_index
 from assistant.host.folders import is_own_environment
 from assistant.i18n import Message, _
 from assistant.install.inspect_env import Distribution, Site
 from assistant.install.project import project_of, undone
 from assistant.model.finding import Finding, Remedy, Severity
-from assistant.model.plan import Plan, of_torch_family
+from assistant.model.plan import Plan
 
 
 def conflicts(site: Site, coming: Mapping[str, str]) -> tuple[Finding, ...]:
@@ -106,10 +107,10 @@ def _broken_requirements(site: Site, coming: Mapping[str, str]) -> Iterator[Find
             else _("{package} {version} requires {need}, and {name} {have} is installed.")
         )
         fix, install = _("Update {package}, or give it an environment of its own.", package=one.name), one.name
-        if not (comes or of_torch_family(name)):
+        if not (comes or carried_by_torch_index(name)):
             fix, install = _("Install {need}.", need=wanted), shlex.quote(wanted)
         yield _finding(
-            "torch-pinned" if of_torch_family(name) else "requirement-broken",
+            "torch-pinned" if carried_by_torch_index(name) else "requirement-broken",
             text.format(package=one.name, version=one.version, need=wanted, name=need.name, have=have),
             fix,
             f"{site.python} -m pip install --upgrade {install}",
@@ -140,7 +141,9 @@ def _surroundings(site: Site) -> Iterator[Finding]:
         text = _("{python} belongs to the system, which forbids installing into it.", python=site.python)
         yield _finding("externally-managed", text, _("Choose a new environment."), severity=Severity.ERROR)
     shadows = sorted(
-        one.name for one in site.distributions if one not in site.own and of_torch_family(canonicalize_name(one.name))
+        one.name
+        for one in site.distributions
+        if one not in site.own and carried_by_torch_index(canonicalize_name(one.name))
     )
     in_user_site = [
         name for name in shadows if any(one.name == name and one.place == site.user_site for one in site.distributions)

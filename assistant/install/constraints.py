@@ -14,14 +14,14 @@ import shlex
 from collections.abc import Mapping
 from pathlib import Path
 
+from assistant.catalog import carried_by_torch_index
 from assistant.host.files import write_whole
 from assistant.i18n import _
 from assistant.model.finding import Finding, Remedy, Severity
-from assistant.model.plan import of_torch_family
 
 CONSTRAINTS = "assistant-constraints.txt"
 PIP_FILE = "pip.ini" if os.name == "nt" else "pip.conf"
-_BESIDE = ("onnxruntime", "torch-directml")  # the flavours of ONNX Runtime overwrite one another's files
+_BESIDE = ("onnxruntime", "torch-directml", "triton")  # flavours of one package overwrite one another's files
 
 
 def constraints(packages: Mapping[str, str]) -> str:
@@ -84,4 +84,4 @@ def constraint_variables(prefix: Path) -> dict[str, str]:
 
 def guarded(name: str) -> bool:
     """Return whether a package uses the accelerator, or is one of which one flavour shadows another."""
-    return of_torch_family(name) or name.startswith(_BESIDE)
+    return carried_by_torch_index(name) or name.startswith(_BESIDE)

@@ -11,7 +11,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
 
-from assistant.catalog import load_catalog
+from assistant.catalog import carried_by_torch_index, load_catalog
 from assistant.i18n import _
 from assistant.install.conflicts import Broken, broken_requirements, undone_by_project
 from assistant.install.consent import index_findings, resolved
@@ -25,7 +25,7 @@ from assistant.install.undo import Move
 from assistant.install.wheels import to_download
 from assistant.model.errors import BadInput, WorkFailed
 from assistant.model.finding import Finding
-from assistant.model.plan import Backend, Plan, of_torch_family
+from assistant.model.plan import Backend, Plan
 from assistant.model.record import Record, replace
 
 ROUNDS = 6  # chosen: each mends what the one before broke; real environments need one or two
@@ -83,7 +83,7 @@ Mend = Callable[[Site, Broken, bool], str]  # returns a requirement that would m
 
 def _move_needed(site: Site, broken: Broken, _old: bool) -> str:  # noqa: FBT001 - see `Mend`
     """Move what is required, unless that is torch or one of its family, for which all else should fit."""
-    if of_torch_family(canonicalize_name(broken.need.name)):
+    if carried_by_torch_index(canonicalize_name(broken.need.name)):
         return _update_needing(site, broken, _old)
     return f"{broken.need.name}{broken.need.specifier}"
 
@@ -142,19 +142,19 @@ def plan_for(site: Site, requirements: tuple[str, ...], index_url: str | None) -
 def _resolved(plan: Plan, installer: Installer, keep: Mapping[str, str], tools: Tools) -> Resolution:
     if not plan.requirements:
         return Resolution(lock="", packages=())
-    return resolved(plan, installer, tools.sources, tools.ask, keep)
+    return resolved(plan, installer, tools, keep)
 
 
 def _displaced(site: Site, coming: Mapping[str, str], wished: set[str]) -> Iterator[str]:
     """Name the packages of torch's family that would change their build unasked."""
     for name, version in site.versions.items():
-        if of_torch_family(name) and name not in wished and coming.get(name, version) != version:
+        if carried_by_torch_index(name) and name not in wished and coming.get(name, version) != version:
             yield name
 
 
 def _index(site: Site, wanted: Wanted, lines: Iterable[str], tools: Tools) -> str | None:
     """Return the index of the build of torch that is there, where anything of its family is resolved."""
-    if not any(of_torch_family(canonicalize_name(Requirement(line).name)) for line in lines):
+    if not any(carried_by_torch_index(canonicalize_name(Requirement(line).name)) for line in lines):
         return None
     marker = read_marker(Path(site.prefix))
     build = site.versions.get("torch", "").partition("+")[2]  # 2.13.0+cpu is on the index of "cpu"
@@ -190,7 +190,7 @@ def _difference(
 
 def _is_private(one: Distribution) -> bool:
     """Return whether an index need not know a package, and may hold another one of its name; conda's are conda's."""
-    known = one.origin == "archive_info" and of_torch_family(canonicalize_name(one.name))
+    known = one.origin == "archive_info" and carried_by_torch_index(canonicalize_name(one.name))
     return one.origin != "" and one.installer != "conda" and not known
 
 

@@ -6,6 +6,7 @@ import dataclasses
 import re
 
 from assistant.i18n import _
+from assistant.install.installer import Installer
 from assistant.install.packages import Resolution
 from assistant.install.resolution import Unsolved, resolve
 from assistant.install.tools import Tools
@@ -23,6 +24,20 @@ def resolve_for(plan: Plan, machine: Machine, tools: Tools) -> Resolution:
 
     Raises `WorkFailed` also where uv knows no such platform, or may not be used.
     """
+    try:
+        return resolve(plan, installer_for(plan, machine, tools))
+    except Unsolved as error:
+        if not error.unreachable:
+            raise
+        index = plan.index_url or _("pip's index")
+        raise WorkFailed(_("{index} could not be reached.", index=index), hint=error.hint) from error
+
+
+def installer_for(plan: Plan, machine: Machine, tools: Tools) -> Installer:
+    """Return the installer that resolves for a machine and a plan's Python, wherever it runs.
+
+    Raises `WorkFailed` where uv knows no such platform, or may not be used.
+    """
     platform = uv_platform(machine)
     if not platform or plan.python.endswith("t") or tools.sources.installer != "uv":
         raise WorkFailed(
@@ -38,19 +53,12 @@ def resolve_for(plan: Plan, machine: Machine, tools: Tools) -> Resolution:
     base = str(tools.host.facts("platform").get("base_executable", "python3"))
     variables = {"UV_PYTHON_DOWNLOADS": "never", **_deployment_target(machine)}
     installer = tools.installer(plan, None)
-    installer = dataclasses.replace(
+    return dataclasses.replace(
         installer,
         python=base,
         environment={**installer.environment, **variables},
         elsewhere=("--python-platform", platform, "--python-version", plan.python),
     )
-    try:
-        return resolve(plan, installer)
-    except Unsolved as error:
-        if not error.unreachable:
-            raise
-        index = plan.index_url or _("pip's index")
-        raise WorkFailed(_("{index} could not be reached.", index=index), hint=error.hint) from error
 
 
 def uv_platform(machine: Machine) -> str:

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
+from assistant.catalog import carried_by_torch_index
 from assistant.host.download import file_name
 from assistant.host.index import Found, Network, list_each, wheel_version
 from assistant.i18n import Message, Text, _, ngettext
 from assistant.install.packages import Package
 from assistant.model.finding import Finding, Remedy, Severity
-from assistant.model.plan import Wheel, of_torch_family
+from assistant.model.plan import Wheel
 from assistant.model.record import Record
 from assistant.privacy import Policy, redact
 
@@ -98,7 +99,7 @@ def _shadow(package: Package, index_urls: Sequence[str], listing: Listing, own: 
     taken = _taken(package, held)
     if taken is None and package.url.startswith("file:"):
         return None  # from a folder of wheels that the user named
-    if len(held) < 2 or (taken == own and own is not None and of_torch_family(package.name)):  # noqa: PLR2004 - as above
+    if len(held) < 2 or (taken == own and own is not None and carried_by_torch_index(package.name)):  # noqa: PLR2004 - as above
         return None
     alike = {taken} if taken is None else _alike(taken, held)
     others = {

@@ -53,7 +53,7 @@ def prepare(plan: Plan, where: str, tools: Tools, card: str = "") -> Prepared:
     installer = tools.installer(plan, site)
     installer.progress(_("Resolving the packages"))
     keep = {**(site.versions if site else {}), **tools.sources.keep}
-    resolution = resolved(plan, installer, tools.sources, tools.ask, keep)
+    resolution = resolved(plan, installer, tools, keep)
     if ready := reusable(target, site, resolution):
         return Prepared(plan=plan, target=str(target), resolution=resolution, ready=ready)
     findings = (

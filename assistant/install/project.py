@@ -12,11 +12,12 @@ from typing import Literal
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+from assistant.catalog import carried_by_torch_index
 from assistant.i18n import _
 from assistant.install.backends import KERNEL
 from assistant.install.constraints import guarded
 from assistant.model.finding import Finding, Remedy, Severity
-from assistant.model.plan import Plan, of_torch_family
+from assistant.model.plan import Plan
 from assistant.model.record import Record
 
 PIXI_ENVIRONMENT = Path(".pixi", "envs", "default")
@@ -84,7 +85,7 @@ def snippet(project: Project, plan: Plan, packages: Mapping[str, str]) -> str:
     By hand, as users put them below headings that their file has already: tomli_w gives each package its own heading.
     """
     pins = {name: version for name, version in packages.items() if guarded(name)}
-    own = [name for name in pins if plan.index_url and of_torch_family(name)]
+    own = [name for name in pins if plan.index_url and carried_by_torch_index(name, plan.variant)]
     url = json.dumps(plan.index_url)  # a JSON string is a TOML string too
     if project.tool == "pixi":
         heading = "pypi-dependencies" if project.file.endswith("pixi.toml") else "tool.pixi.pypi-dependencies"

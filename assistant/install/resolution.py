@@ -10,6 +10,7 @@ from pathlib import Path
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 
+from assistant.catalog import carried_by_torch_index
 from assistant.host.files import write_whole
 from assistant.host.index import wheel_sizes
 from assistant.i18n import Message, _
@@ -18,12 +19,12 @@ from assistant.install.packages import Resolution
 from assistant.install.temporary import scratch
 from assistant.install.validate import check_index_url, check_requirement
 from assistant.model.errors import WorkFailed
-from assistant.model.plan import Plan, of_torch_family
+from assistant.model.plan import Plan
 from assistant.model.record import replace
 
 
 class Unsolved(WorkFailed):
-    """No wheels were found that fit; `need` is the requirement that pip found nothing for, None where it named none.
+    """No wheels were found that fit; `need` is the requirement that nothing was found for, None where none was named.
 
     `reason` holds the resolver's own words; `unreachable` says that an index could not be reached; `family` names the
     packages of torch's family that stand in the reason.
@@ -137,13 +138,13 @@ def _run_resolver(installer: Installer, argv: list[str], folder: Path) -> None:
             raise OnlySource(needs)
         hint = _("Check the network and the index, or choose another plan.")
         words = " ".join(line.strip() for line in output if line.strip())
-        lost = any(sign in words.lower() for sign in _UNREACHABLE)
+        lost = is_unreachable(words)
         if lost:
             text, reason = _("The package index cannot be reached: {reason}"), words[:400]
         else:
             text = _("No set of packages fits this plan: {reason}")
             reason = words.rpartition("dependencies cause: ")[2][:600]  # without uv's own heading
-        family = frozenset(filter(of_torch_family, _NAME.findall(words)))
+        family = frozenset(filter(carried_by_torch_index, _NAME.findall(words)))
         need = unmet("\n".join(output))
         raise Unsolved(text, hint=hint, reason=reason, need=need, unreachable=lost, family=family)
 
@@ -153,19 +154,39 @@ _NAME = re.compile(r"(?<![\w./:-])[a-z][a-z-]*(?![\w./-])")
 
 # uv: "error: Failed to fetch: `https://…`", "Caused by: error sending request for url (…)", "dns error: …"
 # and pip says "… Failed to establish a new connection: [Errno 111] Connection refused".
-_UNREACHABLE = ("dns error", "error sending request", "failed to fetch", "connect")
+# uv, offline: "Because unsloth was not found in the cache and environment depends on unsloth, …"
+_UNREACHABLE = (
+    "dns error",
+    "error sending request",
+    "failed to fetch",
+    "connection",
+    "connect error",
+    "was not found in the cache",
+)
 
-# uv: "Because evil==1.0 has no usable wheels and …", "hint: Wheels are required for `evil` because building …"
+# uv: "Because evil[extra]==1.0 has no usable wheels and …", "hint: Wheels are required for `evil` because building …"
 # pip, run by programs/wheels_only.py: "wheels only: evil comes only as source"
 # pip itself cannot tell a package without a wheel from one that is nowhere: "ERROR: Could not find a version that
 # satisfies the requirement evil>=1 (from needs) (from versions: none)"
 _NO_WHEEL = (
-    re.compile(r"(?<![\w.-])([\w.-]{1,200}(?:[<>=!~]=?[\w.+!*,<>=~]{1,200})?) has no usable wheels"),
+    re.compile(
+        r"(?<![\w.<>=!~-])([\w.-]{1,200}(?:\[[\w.,-]{1,200}\])?(?:[<>=!~]=?[\w.+!*,<>=~]{1,200})?)"
+        r" has no usable wheels"
+    ),
     re.compile(r"Wheels are required for `([\w.-]+)` because building from source is disabled"),
     re.compile(r"Building source distributions for `([\w.-]+)` is disabled"),
     re.compile(r"wheels only: ([\w.-]+) comes only as source"),
 )
-_NOT_FOUND = re.compile(r"Could not find a version that satisfies the requirement ([\w.-]+(?:\[[^]]*\])?[^\s(;]*)")
+# and uv offline: "Because evil was not found in the cache and …"
+_NOT_FOUND = (
+    re.compile(r"Could not find a version that satisfies the requirement ([\w.-]+(?:\[[^]]*\])?[^\s(;]*)"),
+    re.compile(r"(?<![\w.-])([\w.-]{1,200}) was not found in the cache"),
+)
+
+
+def is_unreachable(words: str) -> bool:
+    """Return whether an installer's words say that an index could not be reached."""
+    return any(sign in words.lower() for sign in _UNREACHABLE)
 
 
 def only_source(output: str) -> tuple[str, ...]:
@@ -178,8 +199,8 @@ def only_source(output: str) -> tuple[str, ...]:
 
 
 def unmet(output: str) -> Requirement | None:
-    """Return the requirement that pip found no wheel for; whether there is a source, only the indexes can tell."""
-    found = _NOT_FOUND.search(output)
+    """Return the requirement that nothing was found for; whether there is a source, only the indexes can tell."""
+    found = next(filter(None, (form.search(output) for form in _NOT_FOUND)), None)
     return _need(found[1]) if found else None
 
 

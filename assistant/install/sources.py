@@ -8,7 +8,8 @@ from collections.abc import Iterable
 from functools import cached_property
 from typing import Literal
 
-from assistant.catalog import Catalog
+from assistant.catalog import load_catalog
+from assistant.catalog.indexes import known_index
 from assistant.host.base import Host
 from assistant.host.index import DEFAULT_INDEX, Found, find_wheels, list_wheels, warm_up, wheel_sizes
 from assistant.host.parallel import Ahead
@@ -21,7 +22,7 @@ from assistant.host.pip_settings import (
     uv_indexes,
 )
 from assistant.model.machine import Machine
-from assistant.model.plan import Planning
+from assistant.model.plan import Plan, Planning
 from assistant.model.record import Record
 
 LOOK_SECONDS = 5.0  # chosen: what a user waits for a plan while an index is down
@@ -117,6 +118,27 @@ class Sources:
         variables["PYTHONSAFEPATH"] = "1"  # `python -m pip` would take a `pip` that lies in the current folder
         return variables | ({"UV_OFFLINE": "1", "PIP_NO_INDEX": "1"} if self.offline else {})
 
+    def environment_for(self, plan: Plan) -> dict[str, str]:
+        """Return the variables with the indexes and the pages of wheels that a plan's project names beside the user's.
+
+        An index of torch's builds is left out: the plan has its own, and that one decides.
+        """
+        known = self.environment
+        catalog = load_catalog()
+        indexes = [url for url in plan.indexes if not known_index(url, catalog)]
+        if not (indexes or plan.links):
+            return known
+        more = known.get("UV_INDEX") or self.variable("UV_INDEX") or self.variable("UV_EXTRA_INDEX_URL")
+        links = [*self.settings.find_links, *plan.links]
+        before = known.get("UV_FIND_LINKS") or self.variable("UV_FIND_LINKS")
+        variables = {
+            "UV_INDEX": " ".join(filter(None, [more, *indexes])),
+            "UV_FIND_LINKS": ",".join(filter(None, [before, *plan.links])),
+            "UV_INDEX_STRATEGY": "unsafe-best-match",  # as pip chooses, for which such files are written
+            "PIP_EXTRA_INDEX_URL": " ".join([*self.settings.extra_index_urls, *indexes]),
+        }
+        return {**known, **{name: value for name, value in variables.items() if value}, **pip_environment(links)}
+
     @cached_property
     def _uv_configuration(self) -> dict[str, str]:
         """The variable that keeps uv to the user's own configuration: one in the current folder may be a stranger's."""
@@ -206,14 +228,3 @@ class Sources:
         """Return whether a source may be asked: only folders when offline."""
         on_disk = source.startswith("file:") or ("://" not in source and source != DEFAULT_INDEX)
         return on_disk or not self.offline
-
-
-def known_index(url: str, catalog: Catalog, own: Iterable[str] = ()) -> bool:
-    """Return whether an index is in the catalogue, or one that the user's own pip or command line names (`own`)."""
-    if url.rstrip("/") in {address.rstrip("/") for address in own if address}:
-        return True
-    listed = [catalog.index_url(variant) or "" for variant in ("cpu", "nightly/cpu", "amd-index")]
-    listed += [mirror.url.replace("{variant}", "cpu") for mirror in catalog.mirrors if mirror.serves != "pypi"]
-    # The folder above a variant's own, with scheme and server: https://download.pytorch.org/whl/
-    folders = (index.rstrip("/").removesuffix("/cpu").removesuffix("/nightly") + "/" for index in listed)
-    return f"{url}/".startswith(tuple(folders)) and ".." not in url and "%" not in url

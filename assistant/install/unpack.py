@@ -22,7 +22,7 @@ from assistant.i18n import _
 from assistant.install.inspect_env import Site, interpreter, package_folders
 from assistant.install.installer import Installer, disk_obstacle
 from assistant.install.packages import Package
-from assistant.install.seed import pip_for
+from assistant.install.seed import PIP, pip_for
 from assistant.install.transaction import Transaction
 from assistant.install.wheels import fetch, requirement_lines
 from assistant.model.errors import WorkFailed
@@ -69,7 +69,8 @@ def _fill(
     else:
         folder.parent.mkdir(parents=True, exist_ok=True)
         installer.make_venv(folder, work.lock, work.layout.work)
-        if pip := pip_for(folder, plan, installer, work.lock):
+        own = any(package.name == PIP for package, _wheel in content)  # some packages require it, as fastai does
+        if not own and (pip := pip_for(folder, plan, installer, work.lock)):
             content = [*content, pip]
     wheels = [wheel for _package, wheel in content]
     expected = Ahead(lambda: contents(wheels))  # the installer is another process

@@ -16,7 +16,7 @@ from assistant.model.record import Record, replace
 from assistant.plan.bundles import bundle_mb
 from assistant.plan.candidates import reject
 from assistant.plan.nightly import NIGHTLY
-from assistant.plan.planner import make_plans
+from assistant.plan.recipes import make_plans
 from assistant.plan.requirements import beside_mb
 from assistant.plan.target import Target, target_of
 
@@ -84,7 +84,8 @@ def with_sizes(planning: Planning, sizes: dict[str, int], inputs: PlanInputs) ->
         size = wheel and (wheel.size or sizes.get(wheel.url))
         if wheel and size:
             beside = beside_mb(plan.backend, plan.variant, inputs.machine.os or "linux", inputs.catalog)
-            own = None if beside is None else round(size / MB) + beside + bundle_mb(inputs.request.bundle)
+            bundle = bundle_mb(inputs.request.bundle)
+            own = None if beside is None or bundle is None else round(size / MB) + beside + bundle
             whole = plan.download_mb if own is None else own
             plan = replace(plan, wheel=replace(wheel, size=size), download_mb=whole)  # noqa: PLW2901 - the same plan, sized
         plans.append(plan)

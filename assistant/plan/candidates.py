@@ -77,7 +77,8 @@ def floor(version: str) -> Number:
 class Candidate(NamedTuple):
     """A build that works here: torch `version` from `variant`; `rank` is smaller for better support.
 
-    `also` are further requirements, `covers` counts the GPUs that it serves.
+    `also` are further requirements, `covers` counts the GPUs that it serves. `targets` are those whose code an index
+    keeps in extras, as AMD's does.
     """
 
     backend: Backend
@@ -86,8 +87,8 @@ class Candidate(NamedTuple):
     reasons: tuple[Message, ...]
     warnings: tuple[Message, ...] = ()
     env: dict[str, str] = {}
-    requirement: str = "torch=={version}"
     also: tuple[str, ...] = ()
+    targets: tuple[str, ...] = ()
     integrated: bool = False
     rank: int = 0
     covers: int = 1

@@ -61,12 +61,17 @@ _MARKS = re.compile(r"\((?:R|C|TM)\)|^(?:NVIDIA|AMD|Intel)\b|\bGraphics$", re.IG
 _LONGEST_NAME = 40  # chosen: characters that a tile of JupyterLab's launcher shows in two lines
 
 
+def driven_by(card: Card, backend: Backend) -> bool:
+    """Return whether a card is of a maker whose cards a backend drives."""
+    return card.vendor in _MAKERS.get(backend, ())
+
+
 def card_name(machine: Machine, backend: Backend) -> str:
     """Return the GPU that a backend computes on, as people call it; "" where none is known or the CPU computes.
 
     "Intel(R) Arc(TM) B580 Graphics" is "Arc B580".
     """
-    cards = [card for card in cards_of(machine) if card.vendor in _MAKERS.get(backend, ())]
+    cards = [card for card in cards_of(machine) if driven_by(card, backend)]
     if not cards:
         return ""
     name = "".join(filter(str.isprintable, min(cards, key=lambda card: card.integrated).name))

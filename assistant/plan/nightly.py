@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 
-from assistant.catalog import AMD_INDEX, Catalog, number
+from assistant.catalog import AMD_INDEX, Catalog, carried_by_torch_index, number
 from assistant.i18n import Message, _
 from assistant.model.errors import BadInput
-from assistant.model.plan import Backend, Plan, Planning, Request, of_torch_family
+from assistant.model.plan import Backend, Plan, Planning, Request
 from assistant.model.record import replace
 from assistant.plan.candidates import reject
 
@@ -19,7 +19,7 @@ def with_nightly(planning: Planning, request: Request, catalog: Catalog) -> Plan
 
     Raises `BadInput` where the pins restrict torch itself: a nightly has no version that could be pinned.
     """
-    if any(of_torch_family(_name(pin)) for pin in request.pins):
+    if any(carried_by_torch_index(_name(pin)) for pin in request.pins):
         message = _("A pin on torch and nightly builds contradict each other.")
         raise BadInput(message, hint=_("Leave one of the two out."))
     plan = planning.choice
@@ -35,8 +35,10 @@ def with_nightly(planning: Planning, request: Request, catalog: Catalog) -> Plan
     variant = NIGHTLY + ("cpu" if plan.variant == "pypi" else plan.variant)
     major, minor = number(plan.torch)[:2]
     version = f"{major}.{minor + 1}.0.dev0"
-    lines = tuple(line for line in plan.requirements if not of_torch_family(_name(line)))
-    family = tuple(_name(line) for line in plan.requirements if of_torch_family(_name(line)) and _name(line) != "torch")
+    lines = tuple(line for line in plan.requirements if not carried_by_torch_index(_name(line)))
+    family = tuple(
+        _name(line) for line in plan.requirements if carried_by_torch_index(_name(line)) and _name(line) != "torch"
+    )
     reason = _("You asked for a nightly build: it continues from torch {version}.", version=plan.torch)
     warning = _("A nightly build is made each night and barely tested; use it only for what no release has.")
     nightly = replace(

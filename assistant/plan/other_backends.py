@@ -6,7 +6,16 @@ from assistant.catalog import number, python_range
 from assistant.i18n import Message, _
 from assistant.model.machine import Vendor
 from assistant.model.plan import Backend, Rejection
-from assistant.plan.candidates import Candidate, Context, Offers, floor, reject, reject_hidden, reject_system
+from assistant.plan.candidates import (
+    Candidate,
+    Context,
+    Offers,
+    floor,
+    reject,
+    reject_hidden,
+    reject_pins,
+    reject_system,
+)
 from assistant.plan.gpus import Card
 
 
@@ -28,6 +37,9 @@ def xpu(context: Context) -> Offers:
     least = max(number(needs.torch), number(since or "")[:2])
     wheel = next((wheel for wheel in context.wheels("xpu") if wheel.minor >= least), None)
     if wheel is None:
+        free = context._replace(pins=context.pins.unpinned()).wheels("xpu") if context.pins.text else []
+        if other := next((wheel for wheel in free if wheel.minor >= least), None):
+            return Offers(rejected=(reject_pins(Backend.XPU, context, other.version, other.variant),))
         pythons = python_range(context.catalog.pythons_of("xpu"))
         help_ = _("It needs x86_64 and Python {pythons}.", pythons=pythons)
         return Offers(rejected=(reject_system(Backend.XPU, context, help_),))

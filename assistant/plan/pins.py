@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+from copy import copy
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -18,12 +20,16 @@ FAMILY = ("torchvision", "torchaudio")
 
 
 class Pins(NamedTuple):
-    """Pins by package: `torch` and `local` (a tag such as cu124) restrict the build, `family` and `others` go along."""
+    """Pins by package: `torch` and `local` (a tag such as cu124) restrict the build, `family` and `others` go along.
+
+    `releases` are the versions of torch that they allow, worked out once; None where that has not been done.
+    """
 
     torch: SpecifierSet
     local: str | None
     family: tuple[Requirement, ...]
     others: tuple[Requirement, ...]
+    releases: frozenset[str] | None = None
 
     def allow(self, wheel: TorchWheel) -> bool:
         """Return whether a build satisfies the pins."""
@@ -33,13 +39,15 @@ class Pins(NamedTuple):
 
     def allow_release(self, release: TorchRelease) -> bool:
         """Return whether a release satisfies the pins on torch and on its companions."""
+        if self.releases is not None:
+            return release.version in self.releases
         if not (self.torch or self.family):
             return True
         return _within(self.torch, release.version) and all(companion(pin, release) for pin in self.family)
 
     def unpinned(self) -> Pins:
         """Return the pins without those that restrict torch."""
-        return self._replace(torch=SpecifierSet(), local=None, family=())
+        return self._replace(torch=SpecifierSet(), local=None, family=(), releases=None)
 
     @property
     def text(self) -> str:
@@ -68,8 +76,11 @@ def companion(pin: Requirement, release: TorchRelease) -> str | None:
 LAST_TORCHAUDIO = ("2.11.0",)
 
 
-def read_pins(pins: tuple[str, ...], catalog: Catalog) -> Pins:
-    """Sort the pins by what they restrict.
+_NOWHERE: Mapping[str, str] = {}
+
+
+def read_pins(pins: Iterable[str], catalog: Catalog, environment: Mapping[str, str] = _NOWHERE) -> Pins:
+    """Sort the pins by what they restrict; one whose marker is false in the target's `environment` counts for nothing.
 
     Raises `BadInput` for one that cannot be read, `NothingFits` for pins that contradict each other or ask for what was
     never released.
@@ -77,18 +88,28 @@ def read_pins(pins: tuple[str, ...], catalog: Catalog) -> Pins:
     torch, local = SpecifierSet(), None
     family: list[Requirement] = []
     others: list[Requirement] = []
-    for pin in map(_parsed, pins):
+    for pin in needed(pins, environment):
         name = canonicalize_name(pin.name)
+        if name not in {"torch", *FAMILY}:
+            others.append(pin)
+            continue
+        public = SpecifierSet()
+        for item in pin.specifier:  # the local part of ==2.6.0+cu124 names the variant
+            version, plus, tag = item.version.partition("+")
+            local = tag.lower() if plus else local
+            public &= SpecifierSet(f"{item.operator}{version}")
         if name == "torch":
-            for item in pin.specifier:  # the local part of ==2.6.0+cu124 names the variant
-                public, plus, tag = item.version.partition("+")
-                local = tag.lower() if plus else local
-                torch &= SpecifierSet(f"{item.operator}{public}")
+            torch &= public
         else:
-            (family if name in FAMILY else others).append(pin)
+            pin = copy(pin)  # noqa: PLW2901 - what is read is shared
+            pin.specifier = public
+            family.append(pin)
     found = Pins(torch, local, tuple(family), tuple(others))
-    if any(found.allow_release(release) for release in catalog.releases):
-        return found
+    exact = next((item.version for item in torch if item.operator == "==" and "*" not in item.version), "")
+    own = catalog.release(exact) if exact else None
+    releases = (own,) if own else catalog.releases
+    if allowed := frozenset(release.version for release in releases if found.allow_release(release)):
+        return found._replace(releases=allowed if found.text else None)
     for pin in family:
         alone = found._replace(torch=SpecifierSet(), family=(pin,))
         if torch and any(alone.allow_release(release) for release in catalog.releases):
@@ -106,6 +127,32 @@ def read_pins(pins: tuple[str, ...], catalog: Catalog) -> Pins:
     )
 
 
+@lru_cache(maxsize=4096)  # the lines of a ladder's plans are the same again and again
+def name_of(line: str) -> str:
+    """Return the canonical name of the package that a requirement line asks for."""
+    return canonicalize_name(Requirement(line).name)
+
+
+def needed(lines: Iterable[str], environment: Mapping[str, str]) -> list[Requirement]:
+    """Read requirements, without markers, as far as they apply where markers have the values of `environment`.
+
+    They are read once and shared: change a copy. Raises `BadInput` for one that cannot be read, and for a torch that is
+    named by its file.
+    """
+    values = tuple(environment.items())
+    return [pin for line in lines if (pin := _applied(line, values))]
+
+
+@lru_cache(maxsize=4096)  # a ladder reads the same pins once for each release
+def _applied(line: str, environment: tuple[tuple[str, str], ...]) -> Requirement | None:
+    """Read a requirement, without its marker; None where that is false."""
+    pin = _parsed(line)
+    if pin.marker and not pin.marker.evaluate({**dict(environment), "extra": ""}):
+        return None
+    pin.marker = None
+    return pin
+
+
 def _parsed(pin: str) -> Requirement:
     try:
         requirement = Requirement(pin)
@@ -113,14 +160,9 @@ def _parsed(pin: str) -> Requirement:
         raise BadInput(
             _('"{pin}" is not a requirement.', pin=pin), hint=_("Write it like torch==2.6.0 or torch<2.7.")
         ) from error
-    if requirement.url:
+    if requirement.url and canonicalize_name(requirement.name) in {"torch", *FAMILY}:
         raise BadInput(
             _('"{pin}" names a file; the planner chooses among published releases.', pin=pin),
             hint=_("Leave it out here and install that file afterwards."),
-        )
-    if requirement.marker:
-        raise BadInput(
-            _('"{pin}" applies only under a condition, but a plan is for one machine.', pin=pin),
-            hint=_("Leave out what follows the semicolon."),
         )
     return requirement

@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 
 from assistant.catalog import Catalog, number
-from assistant.catalog.bundles import bundle_of
+from assistant.catalog.recipes import bundle_of
 from assistant.i18n import Message, _, sentences
 from assistant.model.errors import NothingFits
 from assistant.model.machine import Machine
 from assistant.model.plan import Backend, Plan, Planning, Rejection, Request
 from assistant.model.record import replace
-from assistant.plan import cuda, other_backends, rocm
+from assistant.plan import cuda, other_backends, rocm, surroundings
 from assistant.plan.bundles import beside
 from assistant.plan.candidates import Candidate, Context, reject
 from assistant.plan.gpus import cards_of, driver_of
 from assistant.plan.nightly import with_nightly
-from assistant.plan.pins import read_pins
+from assistant.plan.pins import Pins, name_of, read_pins
+from assistant.plan.pythons import allowed, other_pythons, outside_project, with_python_reason
 from assistant.plan.requirements import download_mb, requirements
-from assistant.plan.target import USUAL_PYTHON, Refusal, target_of
+from assistant.plan.target import USUAL_PYTHON, Refusal, python_tag, target_of
 
 _BACKENDS = (cuda.offers, rocm.offers, other_backends.xpu, other_backends.mps, other_backends.directml)
 _ORDER = {backend: place for place, backend in enumerate(Backend)}
@@ -32,12 +34,26 @@ def make_plans(machine: Machine, catalog: Catalog, request: Request = _ANYTHING)
     None when nothing fits, with the reason in `rejected`. Raises `BadInput` for a pin or version that cannot be read,
     and for a bundle that does not exist.
     """
+    own = request.python or machine.python
+    if own and not allowed(own, request.pythons):
+        if request.python:
+            return Planning(rejected=(outside_project(own, request),))
+        planning = Planning()
+    else:
+        planning = _planned(machine, catalog, request)
+    if planning.choice is None and _python_may_help(planning, request):
+        planning = _with_another_python(planning, machine, catalog, request)
+    return with_nightly(planning, request, catalog) if request.nightly else planning
+
+
+def _planned(machine: Machine, catalog: Catalog, request: Request) -> Planning:
+    """Plan for the Python of the request, else for the machine's own."""
     asked = request.backend
     target = target_of(machine, request, catalog)
     if isinstance(target, Refusal):
         return Planning(rejected=(reject(asked or Backend.CPU, *target),))
     try:
-        pins = read_pins(request.pins, catalog)
+        pins = read_pins((*request.pins, *_on_torch(request)), catalog, target.markers)
         cards, driver = cards_of(machine), driver_of(machine, catalog)
         context = Context(machine, catalog, target, pins, cards, driver, asked, bundle_of(request.bundle).key)
         candidates, rejected = _candidates(context)
@@ -46,14 +62,66 @@ def make_plans(machine: Machine, catalog: Catalog, request: Request = _ANYTHING)
         own = [_plan(found, context, rejected if found is candidates[0] else ()) for found in candidates]
         if catalog.remark:
             own[0] = replace(own[0], warnings=(*own[0].warnings, catalog.remark))
-        elsewhere = () if request.python else _elsewhere(candidates[0], context)
+        elsewhere = () if request.python or request.pythons else _elsewhere(candidates[0], context)
     except NothingFits as error:
         return Planning(rejected=(reject(asked or Backend.CPU, "pins-exclude-release", error.message, error.hint),))
     if len(own) > 1 and own[-1].backend is Backend.CPU:  # a CPU plan goes last, and one is enough
         elsewhere = (*(plan for plan in elsewhere if plan.backend is not Backend.CPU), own.pop())
-    plans = (*own, *elsewhere)
-    planning = Planning(choice=plans[0], plans=plans, rejected=tuple(rejected))
-    return with_nightly(planning, request, catalog) if request.nightly else planning
+    plans = tuple(_with_asked(plan, pins, request) for plan in (*own, *elsewhere))
+    return Planning(choice=plans[0], plans=plans, rejected=tuple(rejected))
+
+
+def _on_torch(request: Request) -> list[str]:
+    """Return the constraints and overrides that bound torch itself: a plan always has it."""
+    return [line for line in (*request.constraints, *request.overrides) if _names_torch(line)]
+
+
+def _names_torch(line: str) -> bool:
+    return re.match(r"\s*torch(?![\w.-])", line, re.IGNORECASE) is not None
+
+
+def _with_asked(plan: Plan, pins: Pins, request: Request) -> Plan:
+    """Write down what the user asked for by name, and what a project says beside its requirements."""
+    if not (
+        request.pins or request.bundle or request.constraints or request.overrides or request.indexes or request.links
+    ):
+        return plan
+    named = {name_of(str(pin)) for pin in (*pins.family, *pins.others)}
+    named |= {name_of(line) for line in bundle_of(request.bundle).requirements}
+    held = map(name_of, plan.requirements)
+    return replace(
+        plan,
+        asked=tuple(name for name in dict.fromkeys(held) if name in named),
+        constraints=request.constraints,
+        overrides=request.overrides,
+        indexes=request.indexes,
+        links=request.links,
+    )
+
+
+def _python_may_help(planning: Planning, request: Request) -> bool:
+    """Return whether another Python may open what the request closes with this one.
+
+    Where no torch at all has a wheel for the machine's Python, that is the machine's own fault, and said so.
+    """
+    wishes = bool(request.pins or request.constraints or request.overrides or request.pythons)
+    return wishes and all(rejection.key not in _WHATEVER_PYTHON for rejection in planning.rejected)
+
+
+_WHATEVER_PYTHON = {"libc-musl", "python-32bit", "pins-exclude-release", "python-not-cpython"}
+
+
+def _with_another_python(planning: Planning, machine: Machine, catalog: Catalog, request: Request) -> Planning:
+    """Plan for the first other Python that opens a plan; the planning as it is where none does."""
+    own = python_tag(machine.python or USUAL_PYTHON)[0]
+    for python in other_pythons(machine, request, catalog):
+        found = _planned(machine, catalog, replace(request, python=python))
+        if found.choice:
+            new = (one for one in found.rejected if one not in planning.rejected)
+            return replace(with_python_reason(found, own, request), rejected=(*planning.rejected, *new))
+    if planning.rejected:
+        return planning
+    return Planning(rejected=(outside_project(own, request),))
 
 
 def _candidates(context: Context) -> tuple[list[Candidate], list[Rejection]]:
@@ -94,6 +162,7 @@ def _reject_asked(rejected: list[Rejection], context: Context) -> Iterator[Rejec
 def _plan(candidate: Candidate, context: Context, rejected: Iterable[Rejection]) -> Plan:
     bundle = beside(candidate, context)
     warnings = [*candidate.warnings, *context.target.warnings, *bundle.warnings]
+    warnings += surroundings.warnings(candidate, context)
     if candidate.backend is Backend.CPU:
         warnings += _why_no_gpu(context, rejected)
     # In WSL, PyPI's torch would draw in CUDA, which DirectML has no use for.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from assistant.catalog import Catalog, number
@@ -13,7 +12,9 @@ from assistant.model.errors import NothingFits
 from assistant.model.plan import Backend
 from assistant.plan.bundles import Beside, bundle_mb
 from assistant.plan.candidates import Candidate, Context
-from assistant.plan.pins import companion
+from assistant.plan.pins import companion, name_of
+from assistant.plan.rocm import with_device_code
+from assistant.plan.surroundings import added
 
 # Built against NumPy 1: torch up to this minor (NumPy 2 is supported from 2.3 on:
 # https://github.com/pytorch/pytorch/issues/132179), and the onnxruntime-gpu releases for CUDA 11.
@@ -26,7 +27,7 @@ def requirements(candidate: Candidate, context: Context, bundle: Beside) -> tupl
 
     Raises `NothingFits` where a pinned companion has no release for the candidate's torch.
     """
-    lines = [candidate.requirement.format(version=candidate.version)]
+    lines = [f"torch=={candidate.version}"]
     release = context.catalog.release(candidate.version)
     for pin in context.pins.family:
         version = release and companion(pin, release)
@@ -40,12 +41,15 @@ def requirements(candidate: Candidate, context: Context, bundle: Beside) -> tupl
         _published("onnx", None, context),
         next(filter(None, runtimes), None),
     ]
+    if bundle.alone:
+        del beside[1:]
     lines = list(dict.fromkeys((*lines, *candidate.also, *bundle.family, *filter(None, beside), *bundle.others)))
+    lines = [with_device_code(line, candidate.targets) for line in lines]
     if not context.pins.others:
         return tuple(lines)
-    own = {canonicalize_name(pin.name): str(pin) for pin in context.pins.others}
-    kept = [line for line in lines if canonicalize_name(Requirement(line).name) not in own]
-    return tuple(dict.fromkeys((*kept, *own.values())))
+    own = {canonicalize_name(pin.name) for pin in context.pins.others}
+    kept = [line for line in lines if name_of(line) not in own]
+    return tuple(dict.fromkeys((*kept, *map(str, context.pins.others), *added(candidate, context))))
 
 
 def _onnxruntimes(candidate: Candidate, context: Context) -> Iterable[tuple[str, int | None]]:
@@ -63,7 +67,7 @@ def _onnxruntimes(candidate: Candidate, context: Context) -> Iterable[tuple[str,
 
 def _published(package: str, cuda: int | None, context: Context) -> str | None:
     """Return the requirement of a package that has a wheel for this platform and Python."""
-    row = context.catalog.companions.get((package, cuda))
+    row = context.catalog.basics.get((package, cuda))
     if row and context.target.tag in row.pythons.get(context.target.platform, ()):
         return row.requirement or row.package
     return None
@@ -72,7 +76,8 @@ def _published(package: str, cuda: int | None, context: Context) -> str | None:
 def download_mb(candidate: Candidate, context: Context) -> int | None:
     """Estimate what an install fetches, in MB; None where no figure is known."""
     bare = _bare_mb(candidate, context)
-    return None if bare is None else bare + bundle_mb(context.bundle)
+    more = bundle_mb(context.bundle)
+    return None if bare is None or more is None else bare + more
 
 
 def _bare_mb(candidate: Candidate, context: Context) -> int | None:

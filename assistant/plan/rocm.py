@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
+from packaging.requirements import Requirement
+
 from assistant.catalog import AMD_INDEX, TorchWheel, number, python_range
+from assistant.catalog.companions import takes_device_extra
 from assistant.i18n import Message, _
 from assistant.model.machine import Vendor
 from assistant.model.plan import Backend, Rejection
@@ -147,7 +152,6 @@ def _own_index(context: Context, cards: list[Card]) -> Candidate | None:
     release = next(installable, None)
     if release is None:
         return None
-    extras = ",".join(f"device-{gfx}" for gfx in sorted({card.gfx or "" for card in served}))
     reason = _(
         "AMD's own index holds torch {version} with code for {names} ({targets}).",
         version=release.torch,
@@ -165,10 +169,25 @@ def _own_index(context: Context, cards: list[Card]) -> Candidate | None:
         release.torch,
         (reason,),
         tuple(untested),
-        requirement=f"torch[{extras}]=={{version}}",
+        targets=tuple(sorted({card.gfx or "" for card in served})),
         integrated=all(card.integrated for card in served),
         covers=len(served),
     )
+
+
+def with_device_code(line: str, targets: tuple[str, ...]) -> str:
+    """Return a requirement line with the code of GPU targets as extras, where AMD's index keeps it in such."""
+    if not targets or not takes_device_extra((need := Requirement(line)).name):
+        return line
+    extras = sorted({*need.extras, *(f"device-{gfx}" for gfx in targets)})
+    return f"{need.name}[{','.join(extras)}]{need.specifier}"
+
+
+def targets_of(lines: Iterable[str]) -> tuple[str, ...]:
+    """Return the GPU targets whose code requirement lines ask for, "gfx1100"; none where no line asks for extras."""
+    with_code = (Requirement(line) for line in lines if "device-" in line)
+    extras = {extra for need in with_code for extra in need.extras if extra.startswith("device-")}
+    return tuple(sorted(extra.removeprefix("device-") for extra in extras))
 
 
 def _with_environment(candidate: Candidate, cards: list[Card], context: Context) -> Candidate:

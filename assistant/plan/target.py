@@ -24,6 +24,14 @@ _NAMES = {
 }
 
 
+# What os.name, sys.platform and platform.system() say (PEP 508).
+_MARKERS = {
+    "linux": {"os_name": "posix", "sys_platform": "linux", "platform_system": "Linux"},
+    "windows": {"os_name": "nt", "sys_platform": "win32", "platform_system": "Windows"},
+    "macos": {"os_name": "posix", "sys_platform": "darwin", "platform_system": "Darwin"},
+}
+
+
 class Refusal(NamedTuple):
     """Why no wheel at all fits, by its key and in words, and what would help."""
 
@@ -48,6 +56,21 @@ class Target(NamedTuple):
     def anywhere(self) -> Target:
         """Return the same platform with any Python and a new enough system."""
         return self._replace(tag=None, glibc=(), macos=(), windows_build=None)
+
+    @property
+    def markers(self) -> dict[str, str]:
+        """What markers (PEP 508) are evaluated with here; the running machine's values for what plans do not know."""
+        system, machine = self.platform.split("_", 1)
+        names = _MARKERS[self.os]
+        minor = self.python.rstrip("t")
+        return {
+            **names,
+            "platform_machine": machine if system != "windows" else machine.upper(),
+            "python_version": minor,
+            "python_full_version": f"{minor}.0",
+            "implementation_name": "cpython",
+            "platform_python_implementation": "CPython",
+        }
 
     @property
     def windows_driver(self) -> bool:

@@ -3,41 +3,30 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
-from assistant.catalog import Catalog, load_catalog
+from assistant.catalog import Catalog
 from assistant.catalog.refresh import Seen
 from assistant.i18n import Message, _
-from assistant.install import Sources, Tools
+from assistant.install import Sources
 from assistant.model.machine import Machine
-from assistant.model.plan import Planning, Wheel
+from assistant.model.plan import Plan, Planning, Wheel
 from assistant.model.record import replace
 from assistant.plan import (
     Lookup,
     PlanInputs,
     card_name,
     companions_to_find,
-    make_plans,
-    nothing_fits,
     settle,
     with_companions,
     with_sizes,
 )
-from assistant.session.state import Planned, State, known
+from assistant.session.state import State, known
 
 # The build of "torch-2.9.1+cu130-cp312-cp312-manylinux_2_28_x86_64.whl" is cu130.
 _BUILD = re.compile(r"-[^-+]+\+(cpu|xpu|cu\d+|rocm\d+(?:\.\d+)+)-")
-
-
-def planned(state: State, tools: Tools) -> Planned:
-    """Plan for the machine that was detected; raise `NothingFits` where no plan does."""
-    case = PlanInputs(known(state.detection).machine, load_catalog(), state.request)
-    planning = make_plans(*case)
-    planning = planning if state.machine else settled(planning, case, tools.sources)
-    if planning.choice is None:
-        raise nothing_fits(planning)
-    return Planned(planning=planning)
 
 
 def card_of(state: State) -> str:
@@ -45,20 +34,52 @@ def card_of(state: State) -> str:
     return card_name(known(state.detection).machine, known(state.plan).backend)
 
 
+class Looks:
+    """What the sources were found to hold of torch and its companions; each is asked once, for one machine."""
+
+    def __init__(self, machine: Machine, sources: Sources) -> None:
+        self.sources = sources
+        self._machine = machine
+        self._found: dict[tuple[str | None, str, str], Lookup] = {}
+
+    def of(
+        self, keys: Iterable[tuple[str | None, str]], project: str = "torch"
+    ) -> dict[tuple[str | None, str], Lookup]:
+        """Return the lookups by index address (None: pip's own sources) and Python; new ones are made all at once."""
+        keys = tuple(keys)
+        new = [key for key in keys if (*key, project) not in self._found]
+        if new:
+            with ThreadPoolExecutor(max_workers=8) as pool:
+                found = pool.map(lambda key: _look(self.sources, key[0], key[1], self._machine, project), new)
+                self._found |= {(*key, project): look for key, look in zip(new, found, strict=True)}
+        return {key: self._found[*key, project] for key in keys}
+
+    def silent(self, plan: Plan) -> bool:
+        """Return whether a source that may hold a plan's torch could not be asked."""
+        return any(look.reason for look in self.of([(plan.index_url, plan.python), (None, plan.python)]).values())
+
+
 def settled(planning: Planning, case: PlanInputs, sources: Sources) -> Planning:
     """Ask the sources what they hold, all at once, and fit the plans to it; only folders are asked when offline."""
-    plans = tuple(replace(plan, index_url=sources.index_url or plan.index_url) for plan in planning.plans)
-    addresses = {(address, plan.python) for plan in plans for address in (plan.index_url, None)}
+    return sized(fitted(planning, case, Looks(case.machine, sources)), case, sources)
+
+
+def fitted(planning: Planning, case: PlanInputs, looks: Looks) -> Planning:
+    """Fit the plans to what the sources hold, as `settled` does, without the sizes of the wheels."""
+    own = looks.sources.index_url
+    plans = tuple(replace(plan, index_url=own or plan.index_url) for plan in planning.plans)
     if not plans:
         return planning
-    with ThreadPoolExecutor(max_workers=8) as pool:
-        asked = {key: pool.submit(_look, sources, *key, case.machine) for key in addresses}
-        looks = {key: look.result() for key, look in asked.items()}
-    planning = settle(replace(planning, plans=plans), looks, case)
+    addresses = {(address, plan.python) for plan in plans for address in (plan.index_url, None)}
+    planning = settle(replace(planning, plans=plans), looks.of(addresses), case)
     wanted = companions_to_find(planning)
-    found = {(name, python): _look(sources, None, python, case.machine, name) for name, python in wanted}
-    planning = with_companions(planning, found, case)
-    return with_sizes(planning, sources.sizes(planning), case)
+    found = {(name, python): looks.of([(None, python)], name)[None, python] for name, python in wanted}
+    return with_companions(planning, found, case)
+
+
+def sized(planning: Planning, case: PlanInputs, sources: Sources) -> Planning:
+    """Put the true sizes of the wheels that were found in place of the estimates."""
+    return with_sizes(planning, sources.sizes(planning), case) if planning.plans else planning
 
 
 def _look(sources: Sources, index_url: str | None, python: str, machine: Machine, project: str = "torch") -> Lookup:

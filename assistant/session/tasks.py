@@ -11,10 +11,10 @@ from assistant.session.environments import looked, surveyed
 from assistant.session.exporting import exported
 from assistant.session.installing import installed, prepared, verify
 from assistant.session.interpreters import detected
+from assistant.session.joint import planned
 from assistant.session.mending import compared, forgotten, removed, repaired, undone
 from assistant.session.onnx import examined
 from assistant.session.remediation import mended
-from assistant.session.sources import planned
 from assistant.session.state import Result, State, Task
 
 TASKS: dict[Task, Callable[[State, Tools], Result]] = {

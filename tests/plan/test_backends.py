@@ -55,6 +55,21 @@ def test_the_override_never_reaches_a_card_of_another_kind():
     assert planned(amd("gfx1032"), amd("gfx1103", integrated=True)).choice.variant == "amd-index"
 
 
+def test_on_amds_index_torchvision_gets_the_code_of_each_card_too():
+    """Its kernels lie in the same extras as torch's, as the index's release notes say; torchaudio has none."""
+    plan = planned(amd("gfx1032"), os="windows", request=Request(pins=("torchvision", "torchaudio"))).choice
+    assert plan.requirements[:3] == (
+        "torch[device-gfx1032]==2.14.0",
+        "torchvision[device-gfx1032]==0.29.0",
+        "torchaudio==2.11.0",
+    )
+    course = planned(amd("gfx1032"), os="windows", request=Request(bundle="course")).choice
+    assert "torchvision[device-gfx1032]==0.29.0" in course.requirements
+    native = planned(amd("gfx1100"), request=Request(pins=("torchvision",))).choice
+    assert native.variant == "rocm7.2"
+    assert not any("[" in line for line in native.requirements)
+
+
 def test_an_override_that_is_set_already_is_told():
     """A variable left over from older wheels would mislead native code."""
     plan = planned(amd("gfx1151"), env={OVERRIDE: "11.0.0"}).choice

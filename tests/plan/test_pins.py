@@ -49,6 +49,13 @@ def test_a_local_tag_in_a_pin_names_the_variant():
     assert (plan.variant, plan.requirements[0]) == ("cu124", "torch==2.6.0")
 
 
+def test_a_local_tag_of_a_companion_names_the_variant_too():
+    """As in many projects' files: torch and torchvision both with the build."""
+    plan = planned("torch==2.7.0+cu128", "torchvision==0.22.0+cu128").choice
+    assert (plan.variant, plan.torch) == ("cu128", "2.7.0")
+    assert "torchvision==0.22.0" in plan.requirements
+
+
 def test_other_packages_are_passed_on_and_replace_ours():
     """numpy<2 stands in for our own numpy; unknown names go along."""
     lines = planned("numpy<2", "diffusers>=0.30", "torchvision").choice.requirements

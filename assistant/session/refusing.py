@@ -1,0 +1,187 @@
+"""Why nothing holds, and what would: a real name, another Python, a build from source, the smallest change."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator
+
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+from assistant.catalog.companions import build_needs, carried_by_torch_index, known_names
+from assistant.i18n import Message, Text, _, sentences
+from assistant.install import Trial
+from assistant.model.plan import Backend, Plan, Planning, Rejection
+from assistant.model.record import replace
+from assistant.plan import Band, PlanInputs, name_of, other_pythons, question, with_python_reason
+from assistant.session.proof import hardware_side, needs_torch, on_gpu, to_build, told
+from assistant.session.search import Search
+
+_MOST_PYTHONS = 4  # chosen: each may take a resolver's run or two
+_MOST_CHANGES = 6  # chosen: likewise
+_LIKE = 0.75  # chosen: "torchvison" is so near to "torchvision" (0.95), and "trl" not to "tri" (0.67)
+
+
+def refused(search: Search, trial: Trial, case: PlanInputs) -> Planning:
+    """Return the planning for a set that does not hold: with another Python or a build where one opens it, else why.
+
+    `case` is as the user gave it: a Python that is fixed there is only pointed out.
+    """
+    if unknown := _unknown(search, trial):
+        return _planning(search, "name-unknown", *unknown)
+    if _python_matters(search, trial) and (found := _with_another_python(search, trial, case)):
+        return found
+    if trial.builds:
+        return _around_builds(search, trial, case)
+    return _planning(search, "set-does-not-fit", _quarrel(search, trial), _smallest_change(search, trial))
+
+
+def _planning(search: Search, key: str, why: Text, would_help: Text) -> Planning:
+    best = search.rungs[0]
+    rejection = Rejection(backend=best.backend, variant=best.variant, why=why, would_help=would_help, key=key)
+    return Planning(rejected=(rejection,))
+
+
+def _unknown(search: Search, trial: Trial) -> tuple[Message, Text] | None:
+    """Name what no source has, and the nearest real name; None where a source could not tell."""
+    for name in trial.refusal.missing if trial.refusal else ():
+        if carried_by_torch_index(name):
+            continue
+        held = search.tools.sources.listing(name)
+        if held.wheels or any(one.status == "unreachable" for one in held.asked):
+            continue
+        asker = next((need.package for need in trial.trace.needs if need.on == name), "")
+        text = (
+            _("None of your package sources has {name}, which {asker} needs.")
+            if asker
+            else _("None of your package sources has a package named {name}.")
+        )
+        return text.format(name=name, asker=asker), _nearest(name, search)
+    return None
+
+
+def _nearest(name: str, search: Search) -> Text:
+    """Propose the real name that is nearest to one that nobody has, where a source has it."""
+    known = {*known_names(), *search.case.catalog.packages}
+    for other in difflib.get_close_matches(name, sorted(known), n=2, cutoff=_LIKE):
+        if search.tools.sources.listing(other).wheels:
+            return _("Did you mean {name}?", name=other)
+    return _("Check the name, or name the index that has it.")
+
+
+def build_in_vain(search: Search, plan: Plan) -> Planning | None:
+    """Refuse a plan for the CPU with a package whose build needs a GPU's compiler; None for any other."""
+    for name in search.without if plan.backend is Backend.CPU else ():
+        if (needs := build_needs(name)) and needs.nvcc == "always":
+            why = _("{name} comes only as source, and its build needs a GPU's compiler (nvcc).", name=name)
+            help_ = _("Leave it out on a machine that computes on the CPU.")
+            return _planning(search, "build-needs-nvcc", why, help_)
+    return None
+
+
+def _around_builds(search: Search, trial: Trial, case: PlanInputs) -> Planning:
+    """Prove the rest around what has a wheel for other machines or Pythons, and would have to be built here."""
+    again = search.again(search.case.request, without=tuple(dict.fromkeys((*search.without, *trial.builds))))
+    outcome = again.run()
+    if outcome and outcome.plan:
+        return build_in_vain(again, outcome.plan) or told(again, outcome)
+    if outcome and outcome.trial.refusal and search.may_ask:
+        return refused(again, outcome.trial, case)
+    return _no_wheel(search, trial)
+
+
+def _no_wheel(search: Search, trial: Trial) -> Planning:
+    return _planning(search, "needs-build", to_build(trial.builds[0]), _("Leave it out, or ask for another version."))
+
+
+def _python_matters(search: Search, trial: Trial) -> bool:
+    """Return whether another Python may open the set: a wheel is for another one, or the torch that is wanted is."""
+    refusal = trial.refusal
+    if refusal and (refusal.pythons or refusal.wheels or trial.builds):
+        return True
+    needs = trial.trace.first_needs(["torch"])
+    here = {rung.torch for rung in search.rungs}
+    elsewhere = [row.version for row in search.case.catalog.releases if row.version not in here]
+    return bool(needs) and any(all(need.allows(torch) for need in needs) for torch in elsewhere)
+
+
+def _with_another_python(search: Search, trial: Trial, case: PlanInputs) -> Planning | None:
+    """Return the plans with another Python that opens the set; where the user fixed theirs, the reason and the hint."""
+    own = search.case.request.python or ""
+    free = replace(case.request, python=None)
+    held = _pythons_with_wheels(search, trial)
+    every = other_pythons(replace(case.machine, python=own), free, case.catalog)
+    others = (python for python in every if held is None or python in held)
+    for _try, python in zip(range(_MOST_PYTHONS), others, strict=False):
+        again = search.again(replace(free, python=python))
+        outcome = again.run() if again.rungs and again.may_ask else None
+        if outcome is None or outcome.plan is None:
+            continue
+        if case.request.python:
+            why = _(
+                "What you ask for has no wheels for Python {own}; with Python {python} it has.", own=own, python=python
+            )
+            help_ = _("Use Python {python}.", python=python, option=f"--python {python}")
+            return _planning(search, "no-wheel-for-python", why, help_)
+        return with_python_reason(told(again, outcome), own, case.request)
+    return None
+
+
+def _pythons_with_wheels(search: Search, trial: Trial) -> set[str] | None:
+    """Return the Pythons for which everything that lacks a wheel here has one; None where that is not the obstacle."""
+    names = trial.builds or (trial.refusal.wheels if trial.refusal else ())
+    found = [search.pythons_with(name) for name in names]
+    return set.intersection(*found) if found else None
+
+
+def _quarrel(search: Search, trial: Trial) -> Message:
+    """Say which packages do not go together: who needs which torch and what the GPU has, else the resolver's words."""
+    needs = [need for need in trial.trace.first_needs(["torch"]) if not need.allows(search.rungs[0].torch)]
+    names = trial.refusal.names if trial.refusal else ()
+    if needs and any(carried_by_torch_index(name) for name in names):
+        hardware = hardware_side(search) if on_gpu(search) and not _on_torch(search) else ""
+        return sentences((*map(needs_torch, needs[:3]), hardware, _words(trial)))
+    return _words(trial)
+
+
+def _words(trial: Trial) -> Message:
+    return _("No set of packages fits this plan: {reason}", reason=trial.words)
+
+
+def _smallest_change(search: Search, trial: Trial) -> Message:
+    """Find, among what quarrels, the line whose bound or whose absence makes the rest hold."""
+    if torch := _on_torch(search):
+        pins = tuple(pin for pin in search.case.request.pins if Requirement(pin).name != "torch")
+        outcome = search.again(replace(search.case.request, pins=pins)).run()
+        if outcome and outcome.plan:
+            text = _("Ask for {name} {version} in place of {line}: everything else fits with it.")
+            return text.format(name="torch", version=outcome.plan.torch, line=torch)
+    band = Band((search.rungs[0],))
+    plan = question(band, *search.case)
+    for line, changed, text in list(_changes(plan, search, trial))[:_MOST_CHANGES] if search.may_ask else ():
+        lines = tuple(filter(None, (changed if one == line else one for one in plan.requirements)))
+        answer = search.ask(replace(plan, requirements=lines))
+        if answer.holds:
+            name = name_of(line)
+            return text.format(name=name, version=answer.versions.get(name, ""), line=line)
+    return _("Loosen or leave out one of the packages that are named here.")
+
+
+def _on_torch(search: Search) -> str:
+    """Return the user's own bound on torch, "" for none."""
+    return ", ".join(str(need) for need in search.own if need.name == "torch" and need.specifier)
+
+
+def _changes(plan: Plan, search: Search, trial: Trial) -> Iterator[tuple[str, str, Message]]:
+    """Yield each line that quarrels, what to put in its place, and what to tell: first other versions, then without."""
+    own = {canonicalize_name(need.name) for need in search.own}
+    named = trial.refusal.names if trial.refusal else ()
+    needs = {line: Requirement(line) for line in plan.requirements}
+    lines = [line for line, need in needs.items() if canonicalize_name(need.name) in own.intersection(named)]
+    for line in lines:
+        if needs[line].specifier:
+            extras = f"[{','.join(sorted(needs[line].extras))}]" if needs[line].extras else ""
+            text = _("Ask for {name} {version} in place of {line}: everything else fits with it.")
+            yield line, f"{needs[line].name}{extras}", text
+    for line in lines:
+        yield line, "", _("Leave out {name}: everything else fits without it.")
