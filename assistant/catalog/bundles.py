@@ -7,7 +7,6 @@ from functools import cache
 
 from assistant.catalog.tables import Table, read_tables
 from assistant.i18n import Message, _
-from assistant.model.errors import BadInput
 from assistant.model.record import Record
 
 MINIMAL = "minimal"  # the bundle without packages, which a request that names none means
@@ -16,14 +15,14 @@ MINIMAL = "minimal"  # the bundle without packages, which a request that names n
 class Bundle(Record, frozen=True):
     """A purpose: its packages, a title and a sentence for people (English, translated by gettext).
 
-    `mb` is what its packages and theirs add to a download, in MB of 10**6 bytes.
+    `mb` is what its packages and theirs add to a download, in MB of 10**6 bytes; None is unknown.
     """
 
     key: str
     title: str
     lead: str
     requirements: tuple[str, ...] = ()
-    mb: int = 0
+    mb: int | None = 0
 
     @property
     def name(self) -> Message:
@@ -72,16 +71,3 @@ def bundle_within(packages: Container[str]) -> str:
     """Return the key of the largest bundle of which nothing lacks in some packages; "" for none."""
     held = [one for one in bundles() if one.requirements and all(name in packages for name in one.requirements)]
     return max(held, key=lambda one: len(one.requirements)).key if held else ""
-
-
-def bundle_of(key: str) -> Bundle:
-    """Find a bundle by its key, "" for the one without packages; raise `BadInput` for a name that is none."""
-    wanted = key.strip().lower() or MINIMAL
-    for bundle in bundles():
-        if bundle.key == wanted:
-            return bundle
-    names = ", ".join(bundle.key for bundle in bundles())
-    raise BadInput(
-        _("There is no bundle called '{name}'.", name=key),
-        hint=_("Choose one of: {names}.", names=names, option="--for"),
-    )

@@ -25,6 +25,8 @@ COMMANDS = {
     "lab": "lab",
     "detect": "detect",
     "plan": "plan",
+    "recipes": "recipes",
+    "fit": "fit",
     "install": "setup",
     "verify": "setup",
     "export": "export",

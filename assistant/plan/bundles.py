@@ -7,7 +7,8 @@ from typing import NamedTuple
 from packaging.requirements import Requirement
 
 from assistant.catalog import AMD_INDEX, number
-from assistant.catalog.bundles import BundlePackage, bundle_of, load_bundles
+from assistant.catalog.bundles import BundlePackage, load_bundles
+from assistant.catalog.recipes import Recipe, bundle_of
 from assistant.i18n import Message, _
 from assistant.plan.candidates import Candidate, Context
 from assistant.plan.pins import FAMILY, companion
@@ -17,16 +18,23 @@ _ELSEWHERE = {AMD_INDEX, "directml", "pypi"}
 
 
 class Beside(NamedTuple):
-    """Requirements of a bundle: torch's `family`, from torch's own index, and `others`; `warnings` name what lacks."""
+    """Requirements of a bundle: torch's `family`, from torch's own index, and `others`; `warnings` name what lacks.
+
+    A bundle that stands `alone` brings its own ONNX and ONNX Runtime, or has no use for any: ours could only be in
+    the way of what it pins.
+    """
 
     family: tuple[str, ...] = ()
     others: tuple[str, ...] = ()
     warnings: tuple[Message, ...] = ()
+    alone: bool = False
 
 
 def beside(candidate: Candidate, context: Context) -> Beside:
     """Choose the packages of the bundle that was asked for; what no index holds for this machine is left out."""
     bundle = bundle_of(context.bundle)
+    if isinstance(bundle, Recipe):  # its requirements are among the pins
+        return Beside(others=bundle.also.get(candidate.backend, ()), alone=True)
     pinned = {pin.name.lower() for pin in (*context.pins.family, *context.pins.others)}
     found = {name: _line(name, candidate, context) for name in bundle.requirements if name not in pinned}
     text = _(
@@ -41,8 +49,8 @@ def beside(candidate: Candidate, context: Context) -> Beside:
     )
 
 
-def bundle_mb(key: str) -> int:
-    """Estimate what a bundle adds to a download, in MB."""
+def bundle_mb(key: str) -> int | None:
+    """Estimate what a bundle adds to a download, in MB; None where no figure is known."""
     return bundle_of(key).mb
 
 

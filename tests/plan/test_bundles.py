@@ -10,7 +10,8 @@ import pytest
 from packaging.requirements import Requirement
 
 from assistant.catalog import load_catalog
-from assistant.catalog.bundles import bundle_of, bundle_within, bundles, load_bundles
+from assistant.catalog.bundles import bundle_within, bundles, load_bundles
+from assistant.catalog.recipes import bundle_of
 from assistant.detect import detect
 from assistant.host.recording import ReplayHost
 from assistant.machines import load, shipped
@@ -55,7 +56,7 @@ def test_the_tables_name_each_package_once() -> None:
 def test_a_bundle_goes_beside_the_plan_and_changes_nothing_else(key: str) -> None:
     """The same torch for the same reasons; the packages and the download are more."""
     bare, full, bundle = planned("").choice, planned(key).choice, bundle_of(key)
-    assert replace(full, requirements=(), download_mb=0) == replace(bare, requirements=(), download_mb=0)
+    assert replace(full, requirements=(), download_mb=0, asked=()) == replace(bare, requirements=(), download_mb=0)
     assert {Requirement(line).name for line in full.requirements} >= {*bundle.requirements, "torch", "numpy"}
     assert full.download_mb == bare.download_mb + bundle.mb
     assert unknown_requirements(full, CATALOG) == ()
@@ -66,7 +67,11 @@ def test_a_bundle_goes_beside_the_plan_and_changes_nothing_else(key: str) -> Non
     ("machine", "backend", "lines"),
     [
         (PC, Backend.CPU, {"torch==2.15.0", "torchvision==0.29.2"}),
-        (replace(PC, os="windows", os_version="Windows 11 (22631)", gpus=(RADEON,)), None, {"torchvision==0.29.0"}),
+        (
+            replace(PC, os="windows", os_version="Windows 11 (22631)", gpus=(RADEON,)),
+            None,
+            {"torchvision[device-gfx1101]==0.29.0"},
+        ),
         (
             replace(PC, os="windows", os_version="Windows 11 (22631)", gpus=(RADEON,)),
             Backend.DIRECTML,

@@ -1,0 +1,65 @@
+"""`assistant recipes`: what people run on torch, each with what it needs, and its plan for a machine."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from assistant.catalog.recipes import Recipe, recipe_of
+from assistant.catalog.recipes import recipes as known
+from assistant.cli.options import each
+from assistant.cli.plan import plan as plan_command
+from assistant.cli.terminal import echo, echo_json, json_option
+from assistant.i18n import as_typed, say
+
+recipe_argument = click.argument("name", callback=each(lambda name: recipe_of(name).key))
+
+
+@click.group()
+def recipes() -> None:
+    """List, show and plan recipes: applications, libraries and courses that run on torch."""
+
+
+@recipes.command("list")
+@json_option
+def list_recipes(*, as_json: bool) -> None:
+    """List the recipes with what they run on and the memory that the smallest use takes."""
+    if as_json:
+        echo_json(known())
+        return
+    from assistant.cli.table import draw_rows  # noqa: PLC0415 - --json need not load the drawing library
+
+    headings = (say("Name"), say("Recipe"), say("Works with"), "Python", say("Memory of the card"))
+    draw_rows(headings, ((one.key, one.name, *_short(one)) for one in known()))
+    echo(as_typed(say("`assistant recipes show NAME` tells more, and `assistant install --for NAME` installs one.")))
+
+
+def _short(recipe: Recipe) -> tuple[str, str, str]:
+    backends = ", ".join(backend.title for backend in recipe.backends)
+    return backends, recipe.pythons, f"{recipe.least.gb:g} GB" if recipe.least else say("unknown")
+
+
+@recipes.command()
+@recipe_argument
+@json_option
+def show(name: str, *, as_json: bool) -> None:
+    """Print all that a recipe knows, with its sources."""
+    recipe = recipe_of(name)
+    if as_json:
+        echo_json(recipe)
+        return
+    from assistant.cli.draw import draw_recipe  # noqa: PLC0415 - as above
+
+    draw_recipe(recipe)
+
+
+@recipes.command()
+@recipe_argument
+@click.pass_context
+def plan(context: click.Context, /, name: str, **options: Any) -> None:  # noqa: ANN401 - those of `assistant plan`
+    """Choose what to install for a recipe, and say why; as `assistant plan --for NAME` does."""
+    context.invoke(plan_command, **options, bundle=name, machines=None)
+
+
+plan.params += [option for option in plan_command.params if option.name not in {"bundle", "machines"}]
