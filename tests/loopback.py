@@ -32,6 +32,15 @@ def make_wheel(folder: Path, name: str, version: str, tag: str, requires: tuple[
     return path
 
 
+def with_code(wheel: Path, package: str, code: str) -> None:
+    """Let a package of a wheel hold some code."""
+    with zipfile.ZipFile(wheel) as read:
+        files = {name: read.read(name) for name in read.namelist()}
+    with zipfile.ZipFile(wheel, "w") as written:
+        for name, content in {**files, f"{package}/__init__.py": code.encode()}.items():
+            written.writestr(name, content)
+
+
 SETUP = """open({mark!r}, "w").close()
 from setuptools import setup
 setup(name={name!r}, version={version!r})

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from assistant.i18n import Message, _, verbatim
+from assistant.i18n import Message, _, ngettext, verbatim
 
 Level = Literal["quick", "full"]
 
@@ -14,6 +14,9 @@ ALGEBRA = _("Arithmetic and linear algebra")
 NETWORKS = _("Network layers")
 WHOLE = _("Whole models")
 SPEED = _("Speed")
+ASKED = _("What was asked for")
+PACKAGE = "package."  # begins the key of the check that imports a distribution; its name follows
+PACKAGES = "packages."  # begins that of several in one row; their number follows
 
 
 @dataclass(frozen=True)
@@ -81,11 +84,27 @@ ESSENTIAL = frozenset(key for key, known in _TABLE.items() if known.essential)
 SPARE = frozenset(key for key, known in _TABLE.items() if known.spare)
 
 
+def package_check(name: str) -> str:
+    """Return the key of the check that imports a distribution, by its canonical name."""
+    return PACKAGE + name
+
+
+def checked_package(key: str) -> str:
+    """Return the name of the distribution that a check imports; "" for any other check."""
+    return key.removeprefix(PACKAGE) if key.startswith(PACKAGE) else ""
+
+
 def check_title(key: str) -> Message:
     """Return a check's title; an unknown key is its own."""
+    if name := checked_package(key):
+        return _("{name}: import", name=name)
+    if key.startswith(PACKAGES):
+        return ngettext("{count} package: import", "{count} packages: import", int(key.removeprefix(PACKAGES)))
     return _TABLE[key].title if key in _TABLE else verbatim(key)
 
 
 def check_kind(key: str) -> Message:
     """Return a check's kind; an unknown check, from another version's report, counts as a whole model."""
+    if key.startswith((PACKAGE, PACKAGES)):
+        return ASKED
     return _TABLE[key].kind if key in _TABLE else WHOLE

@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import Enum
 
 from assistant.i18n import Message, Text, _
-from assistant.model.checks import ESSENTIAL, SPARE
+from assistant.model.checks import ESSENTIAL, SPARE, checked_package
 from assistant.model.record import Record
 from assistant.model.speed import Limit, Speed
 
@@ -103,22 +103,36 @@ class Report(Record, frozen=True):
         return tuple(check.key for check in self.checks if check.status is Status.UNSUPPORTED)
 
     @property
+    def wrong(self) -> tuple[Check, ...]:
+        """The checks that were neither right nor skipped."""
+        return tuple(check for check in self.checks if check.status not in {*RIGHT, Status.SKIPPED})
+
+    @property
+    def unusable(self) -> tuple[str, ...]:
+        """The distributions that were asked for and do not work."""
+        return tuple(filter(None, (checked_package(check.key) for check in self.wrong)))
+
+    @property
     def speeds(self) -> dict[str, Speed]:
         """The measured speeds, by check."""
         return {check.key: check.speed for check in self.checks if check.speed is not None}
 
 
 def verdict(report: Report) -> Message:
-    """Return the result in one sentence: all passed, usable without some operators, or how many failed."""
+    """Return the result in one sentence: all passed, usable without some operators, what or how many failed."""
     ran = [check for check in report.checks if check.status is not Status.SKIPPED]
     if report.usable and report.lacking:
         text = _("Usable on the device {device}, but it lacks: {lacking}.")
     elif report.passed:
         text = _("All checks passed on the device {device}.")
+    elif len(report.unusable) == len(report.wrong) > 0:
+        text = _("The device {device} computes, but what was asked for does not work: {packages}.")
     else:
         text = _("{passed} of {ran} checks passed on the device {device}.")
-    passed = sum(check.status in RIGHT for check in ran)
-    return text.format(device=report.device, ran=len(ran), passed=passed, lacking=", ".join(report.lacking))
+    passed, packages = sum(check.status in RIGHT for check in ran), ", ".join(report.unusable)
+    return text.format(
+        device=report.device, ran=len(ran), passed=passed, lacking=", ".join(report.lacking), packages=packages
+    )
 
 
 def duration(seconds: float | None) -> str:

@@ -88,7 +88,11 @@ def _worked_out(requirements: tuple[str, ...], state: State, tools: Tools) -> Pr
             _("{packages} cannot be added: {reason}", packages=", ".join(requirements), reason=error.reason),
             hint=_("Ask for another version, or set up a new environment for it."),
         ) from error
-    recorded = replace(plan, requirements=(*(line for line, name in own.items() if name not in asked), *requirements))
+    recorded = replace(
+        plan,
+        requirements=(*(line for line, name in own.items() if name not in asked), *requirements),
+        asked=(*plan.asked, *sorted(asked.difference(plan.asked))),
+    )
     changes = prepared.resolution.changes(site.versions)
     return replace(prepared, plan=recorded, ready=prepared.ready or (None if changes else made))
 

@@ -8,8 +8,7 @@ from pathlib import Path
 from packaging.utils import canonicalize_name
 
 from assistant.host.lock import Lock
-from assistant.host.process import stream
-from assistant.i18n import _
+from assistant.i18n import _, first_line
 from assistant.install import (
     Difference,
     Site,
@@ -23,20 +22,20 @@ from assistant.install import (
     work_out,
 )
 from assistant.model.errors import BadInput, WorkFailed
-from assistant.model.event import Progress, Step
+from assistant.model.event import Event, FindingRaised, Progress, Step
 from assistant.model.finding import Finding
 from assistant.model.machine import Machine
+from assistant.model.plan import Backend
 from assistant.model.record import replace
-from assistant.model.report import Environment
+from assistant.model.report import Environment, Report
 from assistant.session.environments import looked_into, machine_here
 from assistant.session.judgement import judged_after
 from assistant.session.state import State, Surveyed, known
 from assistant.session.survey import Repair, Survey
 from assistant.session.wanted import mendable, wanted_for
+from assistant.verify import verify
 
-IMPORT_LIMIT = 120.0  # chosen: seconds; far more than `import torch` takes from a slow disk
-# The modules of packages whose import tells whether their files go together.
-MODULES = {"torch": "torch", "torchvision": "torchvision", "torchaudio": "torchaudio", "numpy": "numpy"}
+_GROUND = re.compile(r"torch(vision|audio)?$|numpy$|onnxruntime")
 
 
 def compared(state: State, tools: Tools) -> Surveyed:
@@ -118,21 +117,31 @@ def _prove(repair: Repair, made: Environment, machine: Machine, lock: Lock, tool
     left = {_identity(one) for one in judged_after(repair.difference, tools.host, machine, site)}
     if stays := [one for one in repair.mends if _identity(one) in left]:
         raise _refused(stays[0].text)
-    for module in _to_import(repair.difference, site):
-        tools.sink(Progress(step=Step.VERIFY, text=_("Importing {module}", module=module)))
-        said: list[str] = []
-        command = [made.python, "-B", "-I", "-c", f"import {module}"]
-        if stream(command, said.append, cancel=tools.cancel, limit=IMPORT_LIMIT, lock=lock):
-            raise _refused(_("{module} cannot be imported: {reason}", module=module, reason=(said or ["?"])[-1][:300]))
+    for check in _imported(repair.difference, site, lock, tools).wrong:
+        raise _refused(first_line(check.detail))
 
 
-def _to_import(difference: Difference, site: Site) -> list[str]:
-    """Name the modules of the packages that move, and of those that require one of them."""
+def _imported(difference: Difference, site: Site, lock: Lock, tools: Tools) -> Report:
+    """Import the packages that moved, and of those that require one of them what everything else rests on."""
     moved = {move.name for move in difference.moves}
     needing = {canonicalize_name(one.name) for one in site.own if moved.intersection(map(_name_of, one.requires))}
-    names = [name for name in site.versions if name in moved | needing]
-    runtime = ["onnxruntime"] if any(name.startswith("onnxruntime") for name in names) else []
-    return [*(MODULES[name] for name in names if name in MODULES), *runtime]
+    names = [name for name in site.versions if name in moved or (name in needing and _GROUND.match(name))]
+
+    def told(event: Event) -> None:
+        if not isinstance(event, FindingRaised):  # a change that is refused leaves nothing to be told of
+            tools.sink(event)
+
+    return verify(
+        site.python,
+        Backend.CPU.value,
+        told,
+        tools.cancel,
+        level=(),
+        packages=names,
+        calls=False,
+        traceless=True,
+        lock=lock,
+    )
 
 
 def _name_of(requirement: str) -> str:

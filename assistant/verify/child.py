@@ -36,10 +36,12 @@ Run = Callable[..., List[Any]]  # noqa: UP006 - likewise
 Checks = Dict[str, Tuple[Callable[["Target"], Result], Tuple[str, ...]]]  # noqa: UP006 - evaluated by Python 3.8
 
 FILES = ("checks_first.py", "checks.py", "checks_full.py", "checks_limits.py", "workloads.py")
+IMPORTS = "imports.py"  # in their place, where distributions are to be imported
 # Chosen: enough runs for a median and its spread, and few enough for a quick verification to stay quick.
 REPEATS = 3
 LEAST, MOST = 5, 30  # repeats of a measured work
 MEGABYTE = 1 << 20
+ANSWERS = os.dup(1)  # stays ours where a library closes or redirects stdout, and no child of it inherits this one
 MEMORY_EXIT = 75  # what this process ends with when a check took too much memory; run.py knows it
 # The largest |got - expected| / (|expected| + mean |expected|) that a float32 element may show. Sums of a few hundred
 # terms stay below 1e-5; TF32 and half precision, above 3e-4, do not pass.
@@ -63,6 +65,15 @@ class Refused(Exception):
 def explain(reason: str, **values: object) -> Result:
     """Return a sentence as its key and the values of its placeholders; the parent has the words, in every language."""
     return {"reason": reason, "values": values}
+
+
+def chain(error: BaseException | None) -> str:
+    """Return an exception and what it was raised from, the first cause last, in 4,000 characters at most."""
+    parts: list[str] = []
+    while error is not None and len(parts) < 8:  # noqa: PLR2004 - a chain that long repeats itself
+        parts.append(f"{type(error).__name__}: {error}")
+        error = error.__cause__ or error.__context__
+    return "\n".join(parts)[:4000]
 
 
 def statm(field: int) -> int:
@@ -94,10 +105,11 @@ class Target:
         """Copy a NumPy array to the device."""
         return self.torch.from_numpy(array).to(self.device, copy=True)
 
-    explain, refuse, statm = (
+    explain, refuse, statm, chain = (
         staticmethod(explain),
         Refused,
         staticmethod(statm),
+        staticmethod(chain),
     )  # for the files of the checks, which cannot import this one
 
     @staticmethod
@@ -274,14 +286,19 @@ def known_checks() -> Checks:
     """Return all checks by key: the function, and the keys of the checks that must have passed before."""
     checks: Checks = {}
     for name in FILES:
-        path = os.path.join(os.path.dirname(os.path.abspath(__file__)), name)  # noqa: PTH100, PTH118, PTH120 - quicker
-        spec = importlib.util.spec_from_file_location("verify_" + name.split(".")[0], path)
-        if spec is None or spec.loader is None:
-            raise FileNotFoundError(path)
-        module = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(module)
-        checks.update(module.CHECKS)
+        checks.update(beside(name).CHECKS)
     return checks
+
+
+def beside(name: str) -> Module:
+    """Load a file that lies beside this one."""
+    path = os.path.join(os.path.dirname(os.path.abspath(__file__)), name)  # noqa: PTH100, PTH118, PTH120 - quicker
+    spec = importlib.util.spec_from_file_location("verify_" + name.split(".", maxsplit=1)[0], path)
+    if spec is None or spec.loader is None:
+        raise FileNotFoundError(path)
+    module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 def perform(target: Target, checks: Checks, key: str, passed: set[str]) -> Result:
@@ -315,26 +332,19 @@ def own_work(target: Target, result: Result, warned: list[str]) -> Result:
     """Turn a pass into "unsupported" when torch warned that it ran an operator on the CPU; pass all warnings on."""
     fallbacks = [found.group(1) for found in map(CPU_FALLBACK.search, warned) if found]
     for text in warned:
-        print(text, file=sys.stderr, flush=True)  # noqa: T201 - the parent reads it as a log line
+        with contextlib.suppress(Exception):  # what was imported may have closed it
+            print(text, file=sys.stderr, flush=True)  # noqa: T201 - the parent reads it as a log line
     if fallbacks and target.kind != "cpu" and result["status"] == "passed":
         explanation = explain("fallback", operators=", ".join(fallbacks), device=target.asked)
         return {**result, "status": "unsupported", **explanation}
     return result
 
 
-def chain(error: BaseException | None) -> str:
-    """Return an exception and what it was raised from, the first cause last, in 4,000 characters at most."""
-    parts: list[str] = []
-    while error is not None and len(parts) < 8:  # noqa: PLR2004 - a chain that long repeats itself
-        parts.append(f"{type(error).__name__}: {error}")
-        error = error.__cause__ or error.__context__
-    return "\n".join(parts)[:4000]
-
-
 def tell(**line: object) -> None:
     """Write one line at once; the line feed before it ends a line that a library may have left unfinished."""
-    sys.stdout.flush()
-    os.write(1, ("\n" + json.dumps(line) + "\n").encode())
+    with contextlib.suppress(Exception):  # what was imported may have closed it
+        sys.stdout.flush()
+    os.write(ANSWERS, ("\n" + json.dumps(line) + "\n").encode())
 
 
 def tell_result(key: str, result: Result) -> None:
@@ -354,7 +364,8 @@ def main() -> int:
     """Read the request, run its checks in order, and report each start and result."""
     request = json.loads(sys.argv[1] if len(sys.argv) > 1 else sys.stdin.read())
     watch_for_crashes()
-    target, checks = Target(request["device"]), known_checks()
+    packages = request.get("packages")
+    target, checks = Target(request["device"]), beside(IMPORTS).checks(packages) if packages else known_checks()
     passed = set(request.get("ready", ()))  # a process before this one did them
     running = ["start"]
     if request.get("memory"):
@@ -374,5 +385,6 @@ def main() -> int:
 
 if __name__ == "__main__":
     ended = main()
-    sys.stdout.flush()
+    with contextlib.suppress(Exception):
+        sys.stdout.flush()
     os._exit(ended)  # torch takes a quarter of a second to go, and nothing is left to do

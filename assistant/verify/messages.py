@@ -5,9 +5,10 @@ from __future__ import annotations
 import signal
 from collections.abc import Mapping
 
-from assistant.i18n import Message, Text, _
-from assistant.model.checks import check_title
-from assistant.model.finding import Finding, Severity
+from assistant.i18n import Message, Text, _, first_line
+from assistant.model.checks import check_title, checked_package
+from assistant.model.finding import Finding, Remedy, Severity
+from assistant.model.record import replace
 from assistant.model.report import Check, Report, Status
 
 # By the keys that `child.explain` sends, with the values of their placeholders.
@@ -41,6 +42,19 @@ SENTENCES = {
     "no backend": _("torch.compile has no finished backend for {device}."),
     "no triton": _("torch.compile needs triton here, which is not installed."),
     "no compiler": _("torch.compile needs a C++ compiler on the CPU, and none is found."),
+    "nothing to import": _("{package} has nothing to import."),
+    "no metadata": _("{package} is installed in part only: its metadata is missing."),
+    "files missing": _("Files of {package} are missing: {count} in all, such as {path}."),
+    "overwritten": _("Files of {package} were overwritten by {other}: only one of the two can be installed."),
+    "from elsewhere": _("{module} comes from {path}, which does not belong to {package}."),
+    "exits": _("{module} ended the program while it was imported."),
+    "library missing": _("{module} needs the library {library}, which cannot be found or loaded."),
+    "symbol missing": _("{module} was built against another version of a library: {symbol} is missing from it."),
+    "module missing": _("{package} has no module {module}, though its metadata names it."),
+    "needs module": _("{module} needs the module {missing}, which is not installed."),
+    "cannot be imported": _("{module} cannot be imported: {error}"),
+    "call fails": _("{package} is imported, but fails at `{call}`: {error}"),
+    "call left out": _("`{call}` was left out: it needs a GPU."),
     "space in path": _("torch.compile cannot build here: the path {path} contains a space. {error}"),
 }
 
@@ -67,12 +81,21 @@ def finding_of(check: Check, device: str) -> Finding | None:
     if check.status not in _FINDINGS:
         return None
     severity, text = _FINDINGS[check.status]
-    return Finding(
+    finding = Finding(
         key=f"verify.{check.key}",
         severity=severity,
         text=text.format(check=check_title(check.key), device=device),
         evidence=(check.detail,) if check.detail else (),
     )
+    package = checked_package(check.key)
+    return _of_package(finding, package, first_line(check.detail)) if package else finding
+
+
+def _of_package(finding: Finding, package: str, reason: Text) -> Finding:
+    """Say of a distribution that was asked for why it does not work, and what to do."""
+    text = _("{package} does not work in this environment: {reason}", package=package, reason=reason)
+    next_step = _("Ask for another version or build of {package}, or go on without it.", package=package)
+    return replace(finding, text=text, remedies=(Remedy(text=next_step),))
 
 
 def raised(report: Report) -> tuple[Finding, ...]:

@@ -10,7 +10,7 @@ from assistant.markup import Markup, document, tag, text, width_of
 from assistant.model.checks import check_title
 from assistant.model.report import Check, Report, Status, duration, status_word
 from assistant.model.speed import BANDWIDTH, Limit, Speed, figure
-from assistant.views import check_rows, speed_rows
+from assistant.views import check_rows, folded, speed_rows
 
 DEVICE, CPU, WRONG = "#2a8f82", "#c27a00", "#d1495b"
 _COLOURS = {
@@ -29,6 +29,7 @@ Drawing = tuple[float, float, list[Markup]]  # width, height, parts
 
 def figures(report: Report) -> dict[str, str]:
     """Return every chart as an SVG element that fits light and dark pages, by file name."""
+    report = folded(report)
     checks = (f"{row.title}: {render(row.result)} {row.later}".strip() for row in check_rows(report))
     speeds = [" ".join(filter(None, map(render, row))) for row in speed_rows(report)]
     pale = _("Pale bars are first runs, which may compile; full bars are later runs; the scale is logarithmic.")

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 import session.test_installing as grounds
-from loopback import LoopbackIndex
+from loopback import LoopbackIndex, with_code
 
 from assistant.host.live import LiveHost
 from assistant.install import Sources, look_at, read_marker
@@ -19,7 +19,7 @@ from assistant.model.event import Step
 from assistant.model.machine import Detection, Machine
 from assistant.model.plan import Planning
 from assistant.model.record import from_plain, replace
-from assistant.model.report import Environment
+from assistant.model.report import Environment, Status
 from assistant.session.actions import Add
 from assistant.session.adding import requirements_of
 from assistant.session.reducer import blockers, following
@@ -143,6 +143,24 @@ def test_a_failed_verification_takes_the_packages_back(standing: Session, monkey
     assert "rolled back" in str(state.adding.message)
     assert "seaborn" not in look_at(Path(state.environment.path), LiveHost()).versions
     assert state.status(Step.VERIFY).phase is Phase.DONE
+
+
+@pytest.mark.process
+def test_an_added_package_that_cannot_be_imported_is_taken_back(
+    standing: Session, loopback_index: LoopbackIndex
+) -> None:
+    """The sentence names it and the reason; what works is from then on part of what is verified."""
+    with_code(loopback_index.add("of-another-cuda", "1.0"), "of_another_cuda", "import nothing_such")
+    add(standing, "of-another-cuda")
+    state = grounds.run(standing, Task.ADD)
+    assert str(state.adding.message).startswith("of-another-cuda cannot be used, so the installation was rolled back: ")
+    assert "needs the module nothing_such" in str(state.adding.message)
+    assert "of-another-cuda" not in look_at(Path(state.environment.path), LiveHost()).versions
+    add(standing, "seaborn")
+    state = grounds.run(standing, Task.ADD)
+    assert state.plan.asked == ("seaborn",)
+    report = grounds.run(standing, Task.VERIFY).report
+    assert [check.status for check in report.checks if check.key == "package.seaborn"] == [Status.PASSED]
 
 
 @pytest.mark.heavy

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from install.faults import picture
-from loopback import LoopbackIndex
+from loopback import LoopbackIndex, with_code
 
 from assistant.host.live import LiveHost
 from assistant.install import Sources
@@ -22,6 +22,7 @@ from assistant.model.event import Event, FindingRaised, Progress, Step
 from assistant.model.machine import Detection, Machine
 from assistant.model.plan import Backend, Plan, Planning
 from assistant.model.record import replace
+from assistant.model.report import verdict
 from assistant.session.actions import Answer, Resume
 from assistant.session.runner import InlineRunner, ThreadRunner
 from assistant.session.session import Session
@@ -72,12 +73,7 @@ def make(loopback_index: LoopbackIndex, tmp_path: Path, monkeypatch: pytest.Monk
 
 def add_torch(index: LoopbackIndex, version: str) -> None:
     """Put the torch that is made of NumPy on the index, in place of the one that is there."""
-    path = index.add("torch", version)
-    with zipfile.ZipFile(path) as wheel:
-        kept = {name: wheel.read(name) for name in wheel.namelist() if ".dist-info" in name}
-    with zipfile.ZipFile(path, "w") as wheel:
-        for name, content in {**kept, "torch/__init__.py": FAKE.read_bytes()}.items():
-            wheel.writestr(name, content)
+    with_code(index.add("torch", version), "torch", FAKE.read_text("utf-8"))
 
 
 def run(session: Session, *tasks: Task) -> State:
@@ -104,6 +100,36 @@ def test_an_installation_ends_verified(make: Make, installer: str) -> None:
     assert state.report.facts["torch"] == "2.9.9+fake"
     assert not [event for event in told[begun:] if isinstance(event, Progress) and event.unit == "checks"]
     assert state.proof is None
+
+
+@pytest.mark.parametrize("keep", [False, True])
+def test_what_was_asked_for_and_cannot_be_imported_is_not_kept(
+    make: Make, loopback_index: LoopbackIndex, *, keep: bool
+) -> None:
+    """Unless the user wants it; the sentence says why and what next. What a marker keeps away is no matter."""
+    with_code(loopback_index.add("codec", "1.0"), "codec", "import ctypes; ctypes.CDLL('libnvrtc.so.13')")
+    session = make(keep=keep)
+    plan = session.state.plan
+    elsewhere = 'elsewhere; sys_platform == "nowhere"'
+    lines = (*plan.requirements, "codec", elsewhere)
+    plan = replace(plan, requirements=lines, asked=("codec", "borrowed", "elsewhere"))
+    session.state = replace(session.state, planning=Planning(choice=plan, plans=(plan,)))
+    told: list[Event] = []
+    session.listen(told.append)
+    state = run(session, Task.PREPARE, Task.INSTALL)
+    status = state.status(Step.INSTALL)
+    assert status.phase is (Phase.DONE if keep else Phase.FAILED), status
+    found = [event.finding for event in told if isinstance(event, FindingRaised)]
+    assert [one.key for one in found if one.key.startswith("verify.")] == ["verify.package.codec"]
+    if keep:
+        assert str(verdict(state.proof)) == "The device cpu computes, but what was asked for does not work: codec."
+        return
+    assert str(status.message) == (
+        "codec cannot be used, so the installation was rolled back: "
+        "codec needs the library libnvrtc.so.13, which cannot be found or loaded."
+    )
+    assert "another version or build" in str(status.hint)
+    assert not Path(state.target).exists()
 
 
 @pytest.mark.parametrize(

@@ -14,13 +14,13 @@ from assistant.i18n import render, verbatim
 from assistant.model.checks import ESSENTIAL, FULL, QUICK, SPARE, check_kind, check_title
 from assistant.verify import run
 from assistant.verify.checks_limits import memory_limiter
-from assistant.verify.child import FILES, Target, known_checks
+from assistant.verify.child import FILES, IMPORTS, Target, known_checks
 from assistant.verify.messages import SENTENCES, sentence
 
 FOLDER = Path(run.__file__).parent
 
 
-@pytest.mark.parametrize("name", ["child.py", *FILES])
+@pytest.mark.parametrize("name", ["child.py", IMPORTS, *FILES])
 def test_the_file_reads_in_python_3_8_and_needs_nothing_of_ours(name):
     """Syntax of Python 3.8; imports at run time from the standard library only."""
     tree = ast.parse((FOLDER / name).read_text("utf-8"), feature_version=(3, 8))
@@ -92,12 +92,13 @@ def test_memory_that_cannot_be_limited_is_left_alone():
 
 def spoken():
     """Find what the child's files say: the keys and the names of the values."""
-    calls = {"explain", "refuse", "Refused"}
-    for name in ("child.py", *FILES):
+    calls = {"explain": 0, "refuse": 0, "Refused": 0, "failure": 1}  # by where the key stands among the arguments
+    for name in ("child.py", IMPORTS, *FILES):
         for node in ast.walk(ast.parse((FOLDER / name).read_text("utf-8"))):
             called = getattr(getattr(node, "func", None), "attr", getattr(getattr(node, "func", None), "id", ""))
-            if isinstance(node, ast.Call) and called in calls and isinstance(node.args[0], ast.Constant):
-                yield node.args[0].value, {keyword.arg for keyword in node.keywords if keyword.arg}
+            key = node.args[calls[called]] if isinstance(node, ast.Call) and called in calls else None
+            if isinstance(key, ast.Constant):
+                yield key.value, {keyword.arg for keyword in node.keywords if keyword.arg}
             if isinstance(node, ast.Dict):
                 items = zip(node.keys, node.values, strict=True)
                 yield from (

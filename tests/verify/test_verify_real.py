@@ -20,3 +20,16 @@ def test_a_cpu_build_does_not_pass_for_a_gpu(cpu_environment):
     assert checks["import"].status is Status.PASSED
     assert checks["device"].status is Status.FAILED
     assert {check.status for check in report.checks[2:]} == {Status.SKIPPED}
+
+
+def test_what_stands_on_a_real_torch_is_imported_and_tried(cpu_environment):
+    """Each in a process of its own, after the checks; one that is not there is told."""
+    names = ("torch", "numpy", "onnx", "onnxruntime", "torchcodec")
+    report = verify(cpu_environment.python, "cpu", lambda _: None, packages=names)
+    found = {check.key.removeprefix("package."): check for check in report.checks[-len(names) :]}
+    assert {name: check.status for name, check in found.items()} == {
+        **dict.fromkeys(names, Status.PASSED),
+        "torchcodec": Status.FAILED,
+    }
+    assert "torchcodec is not installed" in str(found["torchcodec"].detail)
+    assert {check.status for check in report.checks[: -len(names)]} == {Status.PASSED}

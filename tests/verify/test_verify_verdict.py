@@ -26,6 +26,14 @@ CASES = [
     (report(matmul=MISSING), False, False, "3 of 4 checks passed on the device mps."),
     (report(float64=Status.WRONG), False, False, "4 of 5 checks passed on the device mps."),
     (report(linalg__qr=Status.TIMEOUT, float64=MISSING), False, False, "4 of 6 checks passed on the device mps."),
+    (report(package__a=Status.PASSED, package__b=Status.SKIPPED), True, True, "All checks passed on the device mps."),
+    (
+        report(package__a=Status.FAILED, package__b=Status.TIMEOUT),
+        False,
+        False,
+        "what was asked for does not work: a, b.",
+    ),
+    (report(matmul=Status.WRONG, package__a=Status.FAILED), False, False, "3 of 5 checks passed on the device mps."),
     (Report(device="mps"), False, False, "0 of 0 checks passed on the device mps."),
 ]
 

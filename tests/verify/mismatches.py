@@ -1,0 +1,603 @@
+"""Distributions that fail on import as real ones do, and healthy ones with strange ways, made for a real environment.
+
+Each class of failures is a function that yields its variations, with the outcome that is expected of them. Their files
+are real: extensions are compiled, wheels are installed by uv, and what is damaged is damaged after that.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import shutil
+import subprocess
+import zipfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+
+from assistant.model.report import Status
+
+FAILED, PASSED, SKIPPED, TIMEOUT = Status.FAILED, Status.PASSED, Status.SKIPPED, Status.TIMEOUT
+Damage = Callable[[Path], None]
+EXTENSION = """
+#include <stddef.h>
+struct definition {{ size_t count; void *type; void *init; size_t index; void *copy; const char *name, *doc;
+                     ptrdiff_t size; void *methods, *slots, *traverse, *clear, *release; }};
+static struct definition known = {{1, 0, 0, 0, 0, "{name}", 0, -1, 0, 0, 0, 0, 0}};
+extern void *PyModule_Create2(void *, int);
+{before}
+void *PyInit_{name}(void) {{ {inside} return PyModule_Create2(&known, 1013); }}
+"""
+
+
+@dataclass
+class Case:
+    """A distribution: its files, what its metadata says, what happens to it after, and what must come of it.
+
+    `words` are looked for in what the verification says; `needs` are distributions installed before it, or not at all.
+    """
+
+    name: str
+    status: Status
+    files: dict[str, str | bytes] = field(default_factory=dict)
+    words: str = ""
+    metadata: str = ""
+    top_level: str | None = None
+    extra_info: dict[str, str] = field(default_factory=dict)
+    damage: Damage | None = None
+    installed: bool = True
+    version: str = "1.0"
+
+    @property
+    def module(self) -> str:
+        """Its module, where it has one of its own name."""
+        return self.name.replace("-", "_")
+
+    def wheel(self, folder: Path) -> Path:
+        """Write its wheel."""
+        info = f"{self.module}-{self.version}.dist-info"
+        files = {name: text.encode() if isinstance(text, str) else text for name, text in self.files.items()}
+        files[f"{info}/METADATA"] = (
+            f"Metadata-Version: 2.1\nName: {self.name}\nVersion: {self.version}\n{self.metadata}".encode()
+        )
+        files[f"{info}/WHEEL"] = b"Wheel-Version: 1.0\nGenerator: tests\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+        if self.top_level is not None:
+            files[f"{info}/top_level.txt"] = self.top_level.encode()
+        files |= {f"{info}/{name}": text.encode() for name, text in self.extra_info.items()}
+        path = folder / f"{self.module}-{self.version}-py3-none-any.whl"
+        with zipfile.ZipFile(path, "w") as wheel:
+            rows = []
+            for name, content in files.items():
+                wheel.writestr(name, content)
+                digest = base64.urlsafe_b64encode(hashlib.sha256(content).digest()).rstrip(b"=").decode()
+                rows.append(f"{name},sha256={digest},{len(content)}\n")
+            wheel.writestr(f"{info}/RECORD", "".join([*rows, f"{info}/RECORD,,\n"]))
+        return path
+
+
+@cache
+def compiled(source: str, *options: str, cwd: Path | None = None) -> bytes:
+    """Compile a shared library and return it."""
+    import tempfile  # noqa: PLC0415 - here alone
+
+    with tempfile.TemporaryDirectory() as folder:
+        code, made = Path(folder) / "code.c", Path(folder) / "made.so"
+        code.write_text(source)
+        words = ["gcc", "-shared", "-fPIC", "-w", "-O0", "-o", str(made), str(code), *options]
+        subprocess.run(words, check=True, capture_output=True, cwd=cwd)
+        return made.read_bytes()
+
+
+@cache
+def needing(name: str, library: str, before: str = "", inside: str = "") -> bytes:
+    """Compile an extension that asks the loader for a library."""
+    import tempfile  # noqa: PLC0415 - here alone
+
+    with tempfile.TemporaryDirectory() as folder:
+        (Path(folder) / "stub.so").write_bytes(compiled("int stub(void) { return 1; }", f"-Wl,-soname,{library}"))
+        return compiled(
+            EXTENSION.format(name=name, before="extern int stub(void);" + before, inside=f"stub(); {inside}"),
+            f"{folder}/stub.so",
+            "-Wl,--no-as-needed",
+        )
+
+
+def extension(name: str, before: str = "", inside: str = "") -> bytes:
+    """Compile an extension of Python."""
+    return compiled(EXTENSION.format(name=name, before=before, inside=inside))
+
+
+def package(name: str, code: str, **more: str | bytes) -> dict[str, str | bytes]:
+    """Return the files of a package whose `__init__.py` holds some code."""
+    return {f"{name}/__init__.py": code, **{f"{name}/{file}": content for file, content in more.items()}}
+
+
+def numbered(kind: str, status: Status, codes: dict[str, str], words: str = "") -> Iterator[Case]:
+    """Yield a case for each piece of code that stands at the top of a package, and what must be said of it."""
+    for number, (code, said) in enumerate(codes.items()):
+        name = f"{kind}-{number}"
+        yield Case(name, status, package(name.replace("-", "_"), code), said or words)
+
+
+SYMBOLS = ("_ZN3c105ErrorC2ENS_14SourceLocationESs", "_ZNK2at6Tensor4sizeEl", "cublasLtMatmul_v13", "PyNothing_Such")
+
+
+def undefined_symbols() -> Iterator[Case]:
+    """Yield extensions built against another torch, CUDA or Python: in the package, beside it, and deep inside."""
+    for number, symbol in enumerate(SYMBOLS):
+        code = {"before": f"extern int {symbol}(void);", "inside": f"{symbol}();"}
+        beside, within, deep = f"symbol-beside-{number}", f"symbol-within-{number}", f"symbol-deep-{number}"
+        module = beside.replace("-", "_")
+        files = package(module, "") | {f"{module}_cuda.so": extension(f"{module}_cuda", **code)}
+        yield Case(beside, FAILED, files, symbol)
+        files = package(within.replace("-", "_"), "from . import _C", **{"_C.so": extension("_C", **code)})
+        yield Case(within, FAILED, files, symbol)
+        inner = {"ops/__init__.py": "import ctypes, os\nctypes.CDLL(os.path.dirname(__file__) + '/libops.so')"}
+        files = package(deep.replace("-", "_"), "from . import ops", **inner)
+        files[f"{deep.replace('-', '_')}/ops/libops.so"] = compiled(
+            f"extern int {symbol}(void); int f(void) {{ return {symbol}(); }}", "-Wl,-z,now"
+        )
+        yield Case(deep, FAILED, files, symbol)
+
+
+LIBRARIES = (
+    *("libnvrtc.so.13", "libcudart.so.12", "libcublas.so.12", "libcudnn.so.9", "libavutil.so.60", "libtorch_cuda.so"),
+    *("libGLnothing.so.1", "libopenblas64_.so.0", "libmkl_sycl.so.5", "librocblas.so.5"),
+)
+
+
+def missing_libraries() -> Iterator[Case]:
+    """Yield extensions whose library is not there: in the loader's own words, and in those of the package."""
+    for number, library in enumerate(LIBRARIES):
+        alone, within, wrapped = f"library-alone-{number}", f"library-within-{number}", f"library-wrapped-{number}"
+        module = alone.replace("-", "_")
+        yield Case(alone, FAILED, {f"{module}.so": needing(module, library)}, library)
+        files = package(within.replace("-", "_"), "from ._C import *", **{"_C.so": needing("_C", library)})
+        yield Case(within, FAILED, files, library)
+        code = (
+            "import ctypes, pathlib\n"
+            "try:\n    ctypes.CDLL(str(pathlib.Path(__file__).with_name('libcore.so')))\n"
+            "except OSError as error:\n    raise RuntimeError('Could not load the core library.') from error\n"
+        )
+        files = package(wrapped.replace("-", "_"), code, **{"libcore.so": needing("core", library)})
+        yield Case(wrapped, FAILED, files, library)
+
+
+def missing_modules() -> Iterator[Case]:
+    """Yield packages that import what is not installed: plainly, by `from`, and told in words of its own."""
+    for number, module in enumerate(
+        ("sentencepiece", "einops.layers", "tritonclient", "flash_attn_2_cuda", "google.nothing")
+    ):
+        top = module.split(".")[0] if not module.startswith("google") else module.split(".")[1]
+        for kind, code in {
+            "import": f"import {module}",
+            "from": f"from {module} import anything",
+            "wrapped": f"try:\n    import {module}\nexcept ImportError as error:\n"
+            f"    raise ImportError('please install {module} first') from error",
+            "none": f"try:\n    import {module}\nexcept ImportError:\n    raise RuntimeError('{module}?') from None",
+        }.items():
+            name = f"module-{kind}-{number}"
+            yield Case(name, FAILED, package(name.replace("-", "_"), code), top)
+
+
+def removed_names() -> Iterator[Case]:
+    """Yield packages that take from another what is no longer there, in real modules."""
+    yield from numbered(
+        "removed",
+        FAILED,
+        {
+            "from torch import _six": "_six",
+            "import torch\ntorch.library.register_fake": "library",
+            "from torch.utils import nothing": "torch.utils",
+            "import torch\ntorch.cuda.amp.custom_fwd": "cuda",
+            "from collections import Mapping": "Mapping",
+            "import asyncio\nasyncio.coroutine": "coroutine",
+            "from inspect import getargspec": "getargspec",
+            "import imp_nothing": "imp_nothing",
+            "import numpy\nnumpy.float": "float",
+            "import numpy\nnumpy.bool8_": "bool8_",
+            "import numpy\nnumpy.product_of": "product_of",
+            "from numpy import trapezoids": "trapezoids",
+            "import importlib.metadata as m\nm.entry_points().get_nothing": "get_nothing",
+            "from typing import Nothing": "Nothing",
+        },
+    )
+
+
+def binary_interfaces() -> Iterator[Case]:
+    """NumPy of another major, and other libraries that refuse what was built against another version."""
+    yield from numbered(
+        "abi",
+        FAILED,
+        {
+            "raise ImportError('numpy.core.multiarray failed to import')": "multiarray",
+            "raise ValueError('numpy.dtype size changed, may indicate binary incompatibility. "
+            "Expected 96 from C header, got 88 from PyObject')": "dtype size changed",
+            "raise RuntimeError('module compiled against ABI version 0x1000009 but this version of numpy is "
+            "0x2000000')": "ABI version",
+            "raise AttributeError('_ARRAY_API not found')": "_ARRAY_API",
+            "raise SystemError('initialization of _C raised unreported exception')": "unreported",
+            "raise RuntimeError('operator torchvision::nms does not exist')": "torchvision::nms",
+            "raise RuntimeError('operator torchvision::roi_align does not exist')": "roi_align",
+            "raise RuntimeError('Detected that PyTorch and TorchAudio were compiled with different CUDA versions.')": (
+                "different CUDA"
+            ),
+            "raise RuntimeError('Detected that PyTorch and torchvision were compiled with different CUDA major "
+            "versions.')": "different CUDA",
+            "raise RuntimeError('xFormers wasn\\'t build with CUDA support')": "xFormers",
+            "raise NotImplementedError('This operator is not currently supported on this device.')": "not currently",
+            "raise RuntimeError('CUDA Setup failed despite GPU being available.')": "CUDA Setup",
+            "raise AssertionError('Torch not compiled with CUDA enabled')": "not compiled",
+            "raise OSError('CUDA_HOME environment variable is not set.')": "CUDA_HOME",
+        },
+    )
+
+
+def windows() -> Iterator[Case]:
+    """Yield the words of Windows, which no other system can bring about."""
+    yield from numbered(
+        "windows",
+        FAILED,
+        {
+            "raise ImportError('DLL load failed while importing _C: The specified module could not be found.')": "DLL",
+            "raise ImportError('DLL load failed while importing cv2: The specified procedure could not be found.')": (
+                "procedure"
+            ),
+            "raise OSError('[WinError 126] The specified module could not be found. Error loading "
+            '"C:\\\\env\\\\fbgemm.dll" or one of its dependencies.\')': "fbgemm.dll",
+            "raise OSError('[WinError 127] The specified procedure could not be found. Error loading shm.dll')": "127",
+            "raise OSError('[WinError 193] %1 is not a valid Win32 application')": "193",
+            "raise OSError('[WinError 1114] A dynamic link library (DLL) initialization routine failed')": "1114",
+            "raise FileNotFoundError(\"Could not find module 'C:\\\\x\\\\bitsandbytes.dll' (or one of its "
+            'dependencies).")': "bitsandbytes.dll",
+        },
+    )
+
+
+def exits() -> Iterator[Case]:
+    """Yield modules that end the program, by Python's way and behind its back."""
+    yield from numbered(
+        "exit",
+        FAILED,
+        {
+            "raise SystemExit": "",
+            "import sys\nsys.exit(0)": "",
+            "import sys\nsys.exit(1)": "SystemExit: 1",
+            "import sys\nsys.exit('No GPU was found.')": "No GPU",
+            "import argparse\np = argparse.ArgumentParser()\np.add_argument('--need', required=True)\np.parse_args()": (
+                "SystemExit: 2"
+            ),
+            "import os\nos._exit(0)": "exit status 0",
+            "import os\nos._exit(3)": "exit status 3",
+            "raise KeyboardInterrupt": "KeyboardInterrupt",
+            "raise GeneratorExit": "GeneratorExit",
+            "class Own(BaseException): pass\nraise Own('own')": "own",
+            "import threading, _thread\n_thread.interrupt_main()\nimport time\ntime.sleep(1)": "KeyboardInterrupt",
+            "input('Continue? ')": "EOF",
+        },
+    )
+
+
+def crashes() -> Iterator[Case]:
+    """Yield modules that take the process down."""
+    signals = ("SIGSEGV", "SIGABRT", "SIGILL", "SIGBUS", "SIGFPE", "SIGKILL", "SIGTERM")
+    codes = {f"import os, signal\nos.kill(os.getpid(), signal.{name})": name for name in signals}
+    yield from numbered("crash", FAILED, {**codes, "import ctypes\nctypes.string_at(0)": "SIGSEGV"})
+    for number, inside in enumerate(("*(volatile int *)0 = 1;", "extern void abort(void); abort();")):
+        name = f"crash_native_{number}"
+        files = {f"{name}.so": extension(name, inside=inside)}
+        yield Case(name.replace("_", "-"), FAILED, files, "SIGSEGV" if number == 0 else "SIGABRT")
+    name = "crash_constructor"
+    before = "__attribute__((constructor)) static void early(void) { *(volatile int *)0 = 1; }"
+    yield Case("crash-constructor", FAILED, {f"{name}.so": extension(name, before=before)}, "SIGSEGV")
+
+
+def hangs() -> Iterator[Case]:
+    """Yield modules that do not come back: they sleep, compute, hold Python's lock, wait for themselves."""
+    yield from numbered(
+        "hang",
+        TIMEOUT,
+        {
+            "import time\ntime.sleep(600)": "",
+            "while True: pass": "",
+            "import threading\nlock = threading.Lock()\nlock.acquire()\nlock.acquire()": "",
+            "import signal, time\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\ntime.sleep(600)": "",
+            "import subprocess, sys\nsubprocess.run([sys.executable, '-c', 'import time; time.sleep(600)'])": "",
+        },
+        "It did not end within",
+    )
+    yield Case("hang-native", TIMEOUT, {"hang_native.so": extension("hang_native", inside="for (;;);")}, "did not end")
+
+
+def other_libraries() -> Iterator[Case]:
+    """Yield what pydantic, protobuf and others raise beside another version, and version checks that refuse."""
+    yield from numbered(
+        "version",
+        FAILED,
+        {
+            "raise TypeError('Descriptors cannot be created directly.')": "Descriptors",
+            "class A(type): pass\nclass B(type): pass\nclass C(metaclass=A): pass\nclass D(C, metaclass=B): pass": (
+                "metaclass conflict"
+            ),
+            'raise TypeError("__init_subclass__() takes no keyword arguments")': "__init_subclass__",
+            "raise TypeError(\"unsupported operand type(s) for |: 'type' and 'NoneType'\")": "unsupported operand",
+            "raise NameError(\"name 'Tensor' is not defined\")": "Tensor",
+            "raise ImportError('tokenizers>=0.22,<=0.23 is required, but found tokenizers==0.15.0.')": "tokenizers",
+            "raise ImportError('transformers requires torch>=9, found 2.9')": "torch>=9",
+            "import importlib.metadata as m\nm.version('transformers-nothing')": "transformers-nothing",
+            "import importlib.metadata as m\nassert m.version('version-7') > '9'": "Assert",
+            "raise Exception('Please upgrade to version 9.')": "upgrade",
+            "raise Warning('a warning as an error')": "warning",
+            "import warnings\nwarnings.simplefilter('error')\nwarnings.warn('raised')": "",
+            "raise RuntimeError('Failed to import x because of the following error: No module named y')": "following",
+            "raise LookupError('no entry point')": "entry point",
+            "x = {}\nx['CUDA']": "CUDA",
+            "raise ExceptionGroup('several', [ValueError(1)])": "several",
+            "def f(): return f()\nf()": "Recursion",
+            "raise MemoryError": "MemoryError",
+            "raise UnicodeDecodeError('gbk', b'x', 0, 1, 'illegal multibyte sequence')": "gbk",
+            "raise PermissionError(13, 'Permission denied', '/root/.cache')": "Permission",
+            "import sqlite_nothing": "sqlite_nothing",
+            "from . import gone": "gone",
+            "from .gone import thing": "gone",
+            "from version_23 import own_name": "own_name",
+        },
+    )
+
+
+def sources() -> Iterator[Case]:
+    """Yield files that this Python cannot read."""
+    codes = {
+        "print 'two'": "print",
+        "def f(:\n  pass": "Syntax",
+        "match = 1\n  x = 2": "indent",
+        "async = 1": "Syntax",
+        "x: int = 1 +": "Syntax",
+        "# coding: nothing-such\n": "nothing-such",
+    }
+    yield from numbered("source", FAILED, codes)
+    yield Case("source-null", FAILED, package("source_null", "x = 1\0"), "null")
+    yield Case("source-bytes", FAILED, {"source_bytes/__init__.py": b"x = '\xff\xfe'"}, "")
+    yield Case("source-pyc", FAILED, {"source_pyc/__init__.pyc": b"\0\0\0\0nothing"}, "magic")
+
+
+def foreign_binaries() -> Iterator[Case]:
+    """Yield extensions of another Python, another machine, or cut off."""
+    good = extension("x")
+    arm = good[:18] + b"\xb7\x00" + good[20:]  # e_machine of ELF: AArch64
+    small = good[:4] + b"\x01" + good[5:]  # EI_CLASS of ELF: 32 bits
+    for number, (content, words) in enumerate(
+        ((good[:3000], ""), (good[:40], "file too short"), (b"not found", ""), (b"", ""), (arm, ""), (small, ""))
+    ):
+        name = f"foreign_{number}"
+        yield Case(name.replace("_", "-"), FAILED, {f"{name}.so": content}, words)
+    for tag in ("cpython-38-x86_64-linux-gnu", "cpython-39-darwin"):
+        name = f"foreign_{tag.partition('-')[2].replace('-', '_')}"
+        yield Case(name.replace("_", "-"), FAILED, {f"{name}.{tag}.so": good}, "")
+    yield Case("foreign-name", FAILED, {"foreign_name.so": extension("other_name")}, "PyInit")
+
+
+def without(*paths: str) -> Damage:
+    """Return what removes files from site-packages."""
+
+    def damage(site: Path) -> None:
+        for path in paths:
+            for found in site.glob(path):
+                shutil.rmtree(found) if found.is_dir() else found.unlink()
+
+    return damage
+
+
+def half_removed() -> Iterator[Case]:
+    """Yield distributions of which files are gone: an uninstallation that was cut, a disk cleaner."""
+    for number, gone in enumerate(
+        ("__init__.py", "lazy.py", "sub/__init__.py", "sub/deep.py", "_C.so", "sub", ".", "libcore.so.1")
+    ):
+        name = f"half-{number}"
+        module = name.replace("-", "_")
+        more = {"lazy.py": "", "sub/__init__.py": "", "sub/deep.py": "", "_C.so": extension("_C"), "libcore.so.1": b"x"}
+        files = package(module, "", **more)
+        yield Case(name, FAILED, files, "are missing", damage=without(module if gone == "." else f"{module}/{gone}"))
+    yield Case("half-single", FAILED, {"half_single.py": ""}, "are missing", damage=without("half_single.py"))
+    for number, (gone, words) in enumerate((("METADATA", "metadata"), ("[MRW]*", "metadata"))):
+        name = f"half-info-{number}"
+        info = without(f"{name.replace('-', '_')}-1.0.dist-info/{gone}")
+        yield Case(name, FAILED, package(name.replace("-", "_"), ""), words, damage=info)
+    both = without("half_both", "half_both-1.0.dist-info/RECORD")
+    yield Case("half-both", FAILED, package("half_both", ""), "half_both", "", "half_both\n", damage=both)
+
+
+FLAVOURS = (
+    ("onnxruntime-gpu", "onnxruntime", "onnxruntime"),
+    ("tensorflow-gpu", "tensorflow-cpu", "tensorflow"),
+    ("faiss-gpu", "faiss-cpu", "faiss"),
+    ("mmcv", "mmcv-lite", "mmcv"),
+    ("triton", "triton-windows", "triton"),
+    ("nvidia-cublas-cu13", "nvidia-cublas-cu12", "nvidia.cublas"),
+    ("flash-attn-gpu", "flash-attn-cpu", "flash_attn"),
+)
+
+
+def overwritten() -> Iterator[Case]:
+    """Yield two flavours with the same module: the one that was installed last has put its files over the other's."""
+    for asked, other, module in FLAVOURS:
+        folder = module.replace(".", "/")
+        mine = {f"{folder}/__init__.py": f"flavour = {asked!r}\n", f"{folder}/capi.py": "# of the GPU, and longer\n"}
+        over = {f"{folder}/__init__.py": f"flavour = {other!r} + ''\n", f"{folder}/capi.py": "# CPU\n"}
+        yield Case(asked, FAILED, mine, f"overwritten by {other}")
+        yield Case(other, PASSED, over)
+
+
+def absent() -> Iterator[Case]:
+    """Yield what is asked for and not installed."""
+    for name in ("torchcodec", "xformers", "sage-attention", "Absent.Name", "nothing"):
+        yield Case(f"absent-{name.lower().replace('.', '-')}", FAILED, words="not installed", installed=False)
+
+
+def false_metadata() -> Iterator[Case]:
+    """Yield metadata that names modules which are not there."""
+    yield Case("named-only", FAILED, {}, "named_only", top_level="named_only\n")
+    yield Case("named-other", FAILED, {"readme.txt": "x"}, "elsewhere_it_is", top_level="elsewhere_it_is\n")
+    yield Case("named-import", FAILED, {}, "named_import", metadata="Import-Name: named_import\n")
+    yield Case("named-inner", FAILED, package("named_inner", ""), "inner", metadata="Import-Name: named_inner.inner\n")
+    two = "Import-Name: named_two\nImport-Name: named_second\n"
+    yield Case("named-two", FAILED, package("named_two", ""), "named_second", metadata=two)
+    yield Case("named-only-two", FAILED, {}, "aa_named", top_level="aa_named\nbb_named\n")
+
+
+def strangers(name: str) -> Damage:
+    """Return what puts a module of the same name before the installed one, as a line of a .pth file does."""
+
+    def damage(site: Path) -> None:
+        folder = site.parent / f"strangers of {name}"
+        (folder / name).mkdir(parents=True)
+        (folder / name / "__init__.py").write_text("stranger = True\n")
+        (site / f"{name}.pth").write_text(f"import sys; sys.path.insert(0, {str(folder)!r})\n")
+
+    return damage
+
+
+def shadowed() -> Iterator[Case]:
+    """Yield packages beside a folder that comes first and has a module of the same name."""
+    for number in range(3):
+        name = f"shadow_{number}"
+        yield Case(name.replace("_", "-"), FAILED, package(name, ""), "does not belong to", damage=strangers(name))
+
+
+def beside_the_own() -> Iterator[Case]:
+    """Yield distributions whose own module is well while another of their modules is not."""
+    yield Case("beside-native", FAILED, package("beside_native", "") | {"aa_native.so": b"x"}, "aa_native")
+    yield Case("beside-python", FAILED, package("beside_python", "") | {"bb_python.py": "1 / 0"}, "division")
+    needs = "Requires-Dist: needed_thing\n"
+    wants = package("beside_needs", "") | {"cc_needs.py": "import needed_thing"}
+    yield Case("beside-needs", FAILED, wants, "needed_thing", needs)
+    space = {"dd_space/beside/__init__.py": "1 / 0"}
+    yield Case("beside-space", FAILED, space, "division")
+    yield Case("beside-space-top", FAILED, {"ee_space/beside/__init__.py": "1 / 0"}, "division", top_level="ee_space\n")
+    spaces = {"namespace_packages.txt": "ff_space\n"}
+    legacy = {"ff_space/__init__.py": "", "ff_space/inner/__init__.py": "1 / 0"}
+    yield Case("beside-legacy", FAILED, legacy, "division", top_level="ff_space\n", extra_info=spaces)
+    code = "__path__ = __import__('pkgutil').extend_path(__path__, __name__)\n"
+    yield Case("beside-extend", FAILED, {"gg/__init__.py": code, "gg/inner/__init__.py": "1 / 0"}, "division")
+    yield Case("beside-extra-own", FAILED, package("beside_extra_own", "import extra_thing"), "extra_thing", EXTRA)
+
+
+EXTRA = 'Requires-Dist: extra-thing; extra == "more"\nProvides-Extra: more\n'
+MISMATCHES = (
+    *(undefined_symbols, missing_libraries, missing_modules, removed_names, binary_interfaces, windows, exits, crashes),
+    *(hangs, other_libraries, sources, foreign_binaries, half_removed, overwritten, absent, false_metadata, shadowed),
+    beside_the_own,
+)
+
+
+def mismatches() -> list[Case]:
+    """Return all cases; those that pass are the second flavours of `overwritten`, which stand in for themselves."""
+    return [case for kind in MISMATCHES for case in kind()]
+
+
+TORCH = """
+import ctypes, os
+__version__ = "2.9.9+standin"
+ctypes.CDLL(os.path.join(os.path.dirname(__file__), "lib", "libc10.so"), ctypes.RTLD_GLOBAL)
+"""
+LIBC10 = "int _ZN3c103oneEv(void) { return 1; } int stub(void) { return 1; }"
+
+
+def torch() -> Case:
+    """Return a torch that only brings its library, as extensions need it."""
+    library = compiled(LIBC10, "-Wl,-soname,libc10.so")
+    return Case("torch", PASSED, package("torch", TORCH, **{"lib/libc10.so": library, "utils/__init__.py": ""}))
+
+
+def healthy() -> list[Case]:
+    """Return distributions that work, each in its own way."""
+    one = "_ZN3c103oneEv"
+    wants_torch = {"before": f"extern int {one}(void);", "inside": f"{one}();"}
+    shadow = "import sys\nsys.modules[__name__] = type('Lazy', (), {'x': 1})()"
+    lazy = "def __getattr__(name):\n    raise AttributeError(name)\n"
+    more = {"tests/__init__.py": "1 / 0", "docs/conf.py": "1 / 0", "examples/__init__.py": "1 / 0", "setup.py": "1 / 0"}
+    dirty = {f"{name}.py": "1 / 0" for name in ("conftest", "benchmarks", "tools", "scripts")}
+    tagged = f"well_tagged.cpython-{'{}{}'.format(*__import__('sys').version_info)}-x86_64-linux-gnu.so"
+    return [
+        torch(),
+        Case("well-plain", PASSED, package("well_plain", "x = 1")),
+        Case("well-single", PASSED, {"well_single.py": ""}),
+        Case("Well.Dotted-name", PASSED, package("well_dotted_name", "")),
+        Case("well-other-name", PASSED, package("quite_another", "")),
+        Case("well-native", PASSED, {"well_native.so": extension("well_native")}),
+        Case("well-tagged", PASSED, {tagged: extension("well_tagged")}),
+        Case("well-abi3", PASSED, {"well_abi3.abi3.so": extension("well_abi3")}),
+        Case("well-within", PASSED, package("well_within", "from . import _C", **{"_C.so": extension("_C")})),
+        Case("well-torch-first", PASSED, {"well_torch_first.so": extension("well_torch_first", **wants_torch)}),
+        Case("well-torch-library", PASSED, {"well_torch_library.so": needing("well_torch_library", "libc10.so")}),
+        Case("well-torch-needed", PASSED, package("well_torch_needed", "import torch")),
+        Case("well-space", PASSED, {"hh_space/well/__init__.py": ""}),
+        Case("well-space-two", PASSED, {"hh_space/two/__init__.py": "import hh_space.well"}, top_level="hh_space\n"),
+        Case("well-space-deep", PASSED, {"ii/jj/kk/__init__.py": "", "ii/jj/ll/__init__.py": ""}),
+        Case("well-space-module", PASSED, {"mm_space/module.py": ""}),
+        Case("well-legacy", PASSED, {"nn/__init__.py": "", "nn/in/__init__.py": ""}, top_level="nn\n"),
+        Case("nvidia-well-cu13", SKIPPED, {"nvidia/cu13/lib/libwell.so.13": b"x", "nvidia/cu13/include/well.h": ""}),
+        Case("well-data", SKIPPED, {"well_data/weights.bin": b"x", "well_data/LICENSE": "x"}),
+        Case("types-well", SKIPPED, {"well-stubs/__init__.pyi": "x: int"}),
+        Case("well-empty", SKIPPED, {}),
+        Case("well-says-none", SKIPPED, {"stray.py": "1 / 0"}, metadata="Import-Name:\n"),
+        Case("well-top-empty", SKIPPED, {}, top_level="\n"),
+        Case("well-stray", PASSED, package("well_stray", "") | more | dirty),
+        Case("well-stray-top", PASSED, package("well_stray_top", ""), top_level="well_stray_top\ntests\n_private\n"),
+        Case("well-stale-top", PASSED, package("well_stale_top", ""), top_level="well_stale_top\nlong_gone\n"),
+        Case("well-private", PASSED, package("_well_private_only", ""), top_level="_well_private_only\n"),
+        Case("well-private-beside", PASSED, package("well_private_beside", "") | {"_wrong.py": "1 / 0"}),
+        Case("well-pep794", PASSED, package("well_pep", "") | {"un.py": "1 / 0"}, metadata="Import-Name: well_pep\n"),
+        Case(
+            "well-pep794-private",
+            PASSED,
+            package("well_pep_own", "") | {"hidden.py": "1 / 0"},
+            metadata="Import-Name: well_pep_own\nImport-Name: hidden ; private\n",
+        ),
+        Case("well-extra", PASSED, package("well_extra", "") | {"well_extrad.py": "import extra_thing"}, "", EXTRA),
+        Case("well-slow", PASSED, package("well_slow", "import time\ntime.sleep(1.5)")),
+        Case("well-prints", PASSED, package("well_prints", "print('loading', end='')")),
+        Case("well-floods", PASSED, package("well_floods", "print('x' * 5_000_000)\nprint('y\\n' * 50_000)")),
+        Case("well-json", PASSED, package("well_json", "print('{\"status\": \"ok\"}')\nprint('{}')")),
+        Case("well-writes", PASSED, package("well_writes", "import os\nos.write(1, b'from C')\nos.write(2, b'\\xff')")),
+        Case("well-closes", PASSED, package("well_closes", "import os, sys\nsys.stdout.close()\nos.close(1)")),
+        Case("well-quiet", PASSED, package("well_quiet", "import os\nos.dup2(os.open(os.devnull, os.O_WRONLY), 1)")),
+        Case("well-replaces", PASSED, package("well_replaces", "import sys\nsys.stdout = sys.stderr = None")),
+        Case(
+            "well-argparse",
+            PASSED,
+            package("well_argparse", "import argparse\nargparse.ArgumentParser().parse_args()"),
+        ),
+        Case("well-warns", PASSED, package("well_warns", "import warnings\nwarnings.warn('old')")),
+        Case("well-logs", PASSED, package("well_logs", "import logging\nlogging.error('No module named x')")),
+        Case("well-lazy", PASSED, package("well_lazy", lazy)),
+        Case("well-replaced", PASSED, package("well_replaced", shadow)),
+        Case("well-tries", PASSED, package("well_tries", "try:\n    import nothing_such\nexcept ImportError: pass")),
+        Case("well-thread", PASSED, package("well_thread", "import threading, time\n"
+             "threading.Thread(target=time.sleep, args=(600,)).start()")),
+        Case("well-child", PASSED, package("well_child", "import subprocess, sys\n"
+             "subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)'])")),
+        Case("well-atexit", PASSED, package("well_atexit", "import atexit, os\natexit.register(os._exit, 1)")),
+        Case("well-numpy", PASSED, package("well_numpy", "import numpy\nnumpy.zeros(2)")),
+        Case("dataclasses", PASSED, {"dataclasses.py": "1 / 0"}),
+        Case("opencv-python", PASSED, package("cv2", "x = 'long one'")),
+        Case("opencv-python-headless", PASSED, package("cv2", "x = 'other'")),
+        Case("well-signal", PASSED, package("well_signal", "import signal\n"
+             "signal.signal(signal.SIGTERM, signal.SIG_IGN)")),
+        Case("well-path", PASSED, package("well_path", "import sys\nsys.path.clear()")),
+        Case("well-patched", PASSED, package("well_patched", "x = 1"), damage=patched("well_patched/__init__.py")),
+        Case("well-tests-gone", PASSED, package("well_tests_gone", "", **{"tests/__init__.py": "", "tests/t.py": ""}),
+             damage=without("well_tests_gone/tests")),
+        Case("well-unrecorded", PASSED, package("well_unrecorded", ""), damage=without("well_unrecorded-*/RECORD")),
+    ]  # fmt: skip
+
+
+def patched(path: str) -> Damage:
+    """Return what changes a file, as a user may."""
+
+    def damage(site: Path) -> None:
+        (site / path).unlink()  # uv may have linked it to its cache
+        (site / path).write_text("x = 'by hand'\n")
+
+    return damage
