@@ -10,6 +10,7 @@ from packaging.utils import canonicalize_name
 
 from assistant.catalog import Catalog
 from assistant.catalog.bundles import bundle_within
+from assistant.catalog.companions import takes_device_extra
 from assistant.export import (
     Config,
     Drift,
@@ -74,7 +75,7 @@ def unknown_requirements(plan: Plan, catalog: Catalog, trusted: Iterable[str] = 
     unknown = []
     for need in map(Requirement, plan.requirements):
         name = canonicalize_name(need.name)
-        extras = targets if name == "torch" else set()
+        extras = targets if takes_device_extra(name) else set()
         if name not in catalog.packages or need.url or not need.extras <= extras:
             unknown.append(_name_with_extras(need))
     return tuple(name for name in dict.fromkeys(unknown) if name not in accepted)

@@ -129,7 +129,9 @@ def looked_into(path: str, host: Host, machine: Machine, before: Known | None = 
 def _verified(known: Known, site: Site, tools: Tools) -> Known:
     """Run the quick checks on the device that its torch is built for, and add what they find."""
     device = (known.backend or Backend.CPU).value
-    report = verify(site.python, device, tools.sink, tools.cancel, traceless=True)
+    marker = read_marker(Path(known.path))
+    asked = marker.plan.to_import(marker.environment.packages) if marker else ()
+    report = verify(site.python, device, tools.sink, tools.cancel, packages=asked, traceless=True)
     wrong = tuple(finding for finding in raised(report) if finding.wrong)
     return replace(known, findings=(*known.findings, *wrong), device=device if report.usable else "")
 

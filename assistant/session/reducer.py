@@ -228,7 +228,7 @@ def _filled(state: State, result: StepResult) -> State:  # noqa: C901, PLR0911 -
             findings = _both(found.findings, state.raised)
             return replace(state, detection=found, findings=findings, pythons=result.pythons, preview=None)
         case Planned():
-            return replace(state, planning=result.planning, chosen=0, preview=None)
+            return replace(state, planning=result.planning, project=result.project, chosen=0, preview=None)
         case Prepared():
             return replace(state, preview=result)
         case Installed():

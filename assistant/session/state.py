@@ -13,6 +13,7 @@ from assistant.model.event import Progress, Step
 from assistant.model.finding import Diagnosis, Finding
 from assistant.model.machine import Detection
 from assistant.model.plan import Backend, Plan, Planning, Request
+from assistant.model.project import Project
 from assistant.model.record import Record
 from assistant.model.report import Environment, Report, Status
 from assistant.onnx.answers import Attempt, Checked, Conversion
@@ -152,9 +153,10 @@ class Detected(Record, frozen=True):
 
 
 class Planned(Record, frozen=True):
-    """The plans, best first."""
+    """The plans, best first, and the project that they are for."""
 
     planning: Planning
+    project: Project | None = None
 
 
 class Installed(Record, frozen=True):
@@ -303,6 +305,7 @@ class State(Record, frozen=True):
     chosen: int = 0
     detection: Detection | None = None
     planning: Planning | None = None
+    project: Project | None = None
     preview: Prepared | None = None
     environment: Environment | None = None
     question: Text = ""

@@ -8,12 +8,12 @@ from pathlib import Path
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from assistant.catalog import load_catalog
+from assistant.catalog import carried_by_torch_index, load_catalog
 from assistant.install import Site, Wanted, guards, read_marker, version_in_place
 from assistant.model.errors import AssistantError
 from assistant.model.finding import Finding
 from assistant.model.machine import Machine
-from assistant.model.plan import Plan, Request, of_torch_family
+from assistant.model.plan import Plan, Request
 from assistant.model.record import replace
 from assistant.plan import make_plans
 from assistant.session.survey import Known
@@ -75,7 +75,7 @@ def _for_this_gpu(site: Site, _finding: Finding, machine: Machine) -> Wanted:
     plan = _best_plan(site, machine)
     if plan is None or plan.env:
         return Wanted()
-    lines = [line for line in plan.requirements if of_torch_family(canonicalize_name(Requirement(line).name))]
+    lines = [line for line in plan.requirements if carried_by_torch_index(canonicalize_name(Requirement(line).name))]
     named = {canonicalize_name(Requirement(line).name) for line in lines}
     beside = [name for name in ("torchvision", "torchaudio") if name in site.versions and name not in named]
     return Wanted(requires=(*lines, *beside), index_url=plan.index_url)

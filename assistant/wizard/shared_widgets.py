@@ -116,7 +116,8 @@ class Foot(anywidget.AnyWidget):
 class Chips(anywidget.AnyWidget):
     """Small cards in a group: one is chosen (`value`), or, with `pressed`, each is a button, told by `{"press": key}`.
 
-    `options` are {"key", "title", "lead"}; a button with "copy" puts that text on the clipboard instead.
+    `options` are {"key", "title", "lead"}; a button with "copy" puts that text on the clipboard instead. Those with the
+    same "group" are folded away under that title, and one with "off" cannot be chosen.
     """
 
     _esm = module("element.js", "chips.js")

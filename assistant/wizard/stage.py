@@ -36,6 +36,11 @@ def failed_step(state: State) -> Step | None:
     return next((step for step in steps if state.status(step).phase is Phase.FAILED), None)
 
 
+def unplanned(state: State) -> bool:
+    """Return whether there is no plan for what is asked for, so that something else must be asked for."""
+    return failed_step(state) is Step.PLAN
+
+
 def cancelled(state: State) -> bool:
     """Return whether the step that failed did so because the user stopped it."""
     step = failed_step(state)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from assistant.catalog.bundles import Bundle, bundle_of, bundles
-from assistant.i18n import Text, render, say, sentences
+from assistant.i18n import Text, say, sentences
 from assistant.install import FOREIGN_PIP
 from assistant.markup import Markup, joined, tag
 from assistant.model.event import Step
 from assistant.model.finding import Finding, Severity
 from assistant.model.machine import Machine
-from assistant.model.plan import Backend, Plan, Planning, Request
+from assistant.model.plan import Backend, Plan, Planning
 from assistant.plan import card_name
 from assistant.session.progress import seconds_needed
 from assistant.session.state import State
@@ -17,6 +16,7 @@ from assistant.views import plan_rows, plan_title, rejected_name
 from assistant.wizard import html
 from assistant.wizard.panels.base import PACKAGE, failure
 from assistant.wizard.panels.machine import draw_machine, draw_machine_line
+from assistant.wizard.panels.project import draw_project
 
 
 def headline(plan: Plan, machine: Machine) -> str:
@@ -86,6 +86,7 @@ def draw_ready_to_install(state: State) -> Markup:
             tag("p", promise(state, plan), class_="ptsa-promise"),
             tag("p", package) if state.machine else "",
             failure(state, Step.INSTALL),
+            draw_project(state.project) if state.project else "",
             *(html.note(Severity.WARNING, line) for line in plan.warnings),
             *(html.note(one.severity, one.text, _what_helps(one)) for one in wrong),
         ]
@@ -95,24 +96,6 @@ def draw_ready_to_install(state: State) -> Markup:
 def _what_helps(finding: Finding) -> Markup:
     """Fold a finding's fixes away: most are for an environment that exists, and a new one needs none of them."""
     return html.details(say("What helps"), html.remedies(finding.remedies))
-
-
-def bundle_options() -> list[dict[str, str]]:
-    """List what an environment can be for, each with what it brings in short."""
-    return [{"key": one.key, "title": render(one.name), "lead": _packages(one)} for one in bundles()]
-
-
-def bundle_key(request: Request) -> str:
-    """Return the bundle that a request means."""
-    return bundle_of(request.bundle).key
-
-
-def _packages(bundle: Bundle) -> str:
-    """Name what a bundle brings, in short."""
-    return (
-        " + ".join(bundle.requirements[:3]) + (" …" if bundle.requirements[3:] else "")
-        or "torch, numpy, onnxruntime, pip"
-    )
 
 
 def draw_why(state: State, planning: Planning, plan: Plan) -> Markup:

@@ -10,6 +10,7 @@ from assistant.install import FOREIGN_PIP, KERNEL, Prepared
 from assistant.markup import Markup, joined, tag
 from assistant.model.event import Step
 from assistant.model.finding import Severity
+from assistant.model.plan import Request
 from assistant.model.report import duration
 from assistant.session.kits import commands_for
 from assistant.session.progress import Overall
@@ -143,7 +144,9 @@ def draw_failed(state: State) -> Markup:
     step = failed_step(state) or Step.DETECT
     titles = {
         Step.DETECT: say("The machine could not be examined"),
-        Step.PLAN: say("No PyTorch was found for this machine"),
+        Step.PLAN: say("No PyTorch was found for this machine")
+        if state.request == Request(backend=state.request.backend, nightly=state.request.nightly)
+        else say("There is no plan for what you ask for"),
         Step.INSTALL: say("Nothing was installed"),
         Step.VERIFY: say("The verification did not finish"),
     }

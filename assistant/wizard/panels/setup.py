@@ -9,20 +9,20 @@ import ipywidgets as widgets
 
 from assistant.host.live import IN_BROWSER
 from assistant.i18n import say
-from assistant.model.record import replace
-from assistant.session.actions import Action, Begin, Show, Simulate, Wish
+from assistant.session.actions import Action, Begin, Show, Simulate
 from assistant.session.reducer import blockers
 from assistant.session.session import Session
 from assistant.session.state import Page, State, Task
 from assistant.wizard.footer import Footer, Other
 from assistant.wizard.panels.base import PageView, close_all, log_view
 from assistant.wizard.panels.change import Changes
-from assistant.wizard.panels.choice import bundle_key, bundle_options, draw_ready_to_install, draw_why
+from assistant.wizard.panels.choice import draw_ready_to_install, draw_why
 from assistant.wizard.panels.done import Done, draw_done
 from assistant.wizard.panels.install import before, draw_commands, draw_failed, draw_working
 from assistant.wizard.panels.offer import Offer
-from assistant.wizard.shared_widgets import Chips, Details, Drawing, Fold, make
-from assistant.wizard.stage import Stage, cancelled, repeated, stage
+from assistant.wizard.panels.purposes import Purposes
+from assistant.wizard.shared_widgets import Details, Drawing, Fold, make
+from assistant.wizard.stage import Stage, cancelled, repeated, stage, unplanned
 
 
 class SetupPage(PageView):
@@ -32,18 +32,18 @@ class SetupPage(PageView):
         super().__init__(session)
         self.lead, self.offer = make(Drawing), Offer(session)
         self.changes = Changes(session)
-        self.bundle = make(Chips, description=say("What for?"))
-        self.on_value(self.bundle, lambda key: Wish(request=replace(session.state.request, bundle=key)))
+        self.purposes = Purposes(session)
         self.why = make(Details, title=say("Why this one, and what else would work"))
         self.commands = make(Details, title=say("The exact commands and the folder"))
         self.log = make(Details, title=say("The log"))
         changes = (self.changes.fold, self.changes.box)
         self._views = {
             Stage.LOOKING: (self.lead, *changes),
-            Stage.READY: (self.lead, self.offer, self.bundle, self.why, self.commands, *changes),
+            Stage.READY: (self.lead, self.offer, *self.purposes.parts, self.why, self.commands, *changes),
             Stage.WORKING: (self.lead, self.log),
             Stage.FAILED: (self.lead, self.log, *changes),
         }
+        self._unplanned = (self.lead, *self.purposes.parts, self.log, *changes)
         self.parts = self._views[Stage.LOOKING]
 
     @cached_property
@@ -58,7 +58,7 @@ class SetupPage(PageView):
         now = stage(state)
         if now is Stage.DONE:
             self.done.update(state)
-        self.parts = self._views[now]
+        self.parts = self._unplanned if unplanned(state) else self._views[now]
         overall = self.session.overall
         self.lead.value = draw_working(state, overall) if now is Stage.WORKING else DRAWN[now](state)
         self.offer.draw(state)
@@ -67,10 +67,7 @@ class SetupPage(PageView):
             self.why.draw(lambda: draw_why(state, planning, plan))
             self.commands.draw(lambda: draw_commands(state))
         self.log.draw(lambda: log_view(state.log, state.log_file))
-        options = bundle_options()
-        if list(self.bundle.options) != options:
-            self.bundle.options = options
-        self.bundle.value = bundle_key(state.request)
+        self.purposes.update(state)
         self.changes.update(state)
 
     def footer(self, state: State) -> Footer:

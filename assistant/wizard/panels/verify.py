@@ -13,7 +13,7 @@ from assistant.model.record import from_json, to_json
 from assistant.model.report import Check, Report, Status, duration, status_word, verdict
 from assistant.session.state import State
 from assistant.verify import figures
-from assistant.views import CHECK_HEADINGS, SPEED_HEADINGS, CheckRow, check_rows, limit_rows, speed_rows
+from assistant.views import CHECK_HEADINGS, SPEED_HEADINGS, CheckRow, check_rows, folded, limit_rows, speed_rows
 from assistant.wizard import html
 
 SIGNS = {Status.PASSED: "✓", Status.SLOW: "!", Status.SKIPPED: "–"}
@@ -24,12 +24,13 @@ TIMES = "verification.svg"  # a picture for files; in the panel the same is draw
 def draw_checks(report: Report) -> Markup:
     """Show the verdict, each check with its result and times, and the speeds that were measured."""
     severity = Severity.OK if report.passed else Severity.WARNING if report.usable else Severity.ERROR
+    judged, report = verdict(report), folded(report)
     signed = (
         row._replace(result=f"{SIGNS.get(check.status, '✗')} {render(row.result)}")
         for check, row in zip(report.checks, check_rows(report), strict=True)
     )
     every = html.table(map(_cells, signed), _cells(CHECK_HEADINGS))
-    found = html.note(severity, verdict(report)) + _matrix(report) + _times(report)
+    found = html.note(severity, judged) + _matrix(report) + _times(report)
     return found + html.details(say("Times and errors"), every) + _speeds(report)
 
 
