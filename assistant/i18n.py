@@ -121,6 +121,14 @@ def lines(parts: Iterable[Text]) -> Message:
     return Message("\n".join(f"{{{name}}}" for name in named)).format(**named)
 
 
+def first_line(text: Text) -> Text:
+    """Return the first of the texts that `lines` joined, or the first line of a program's own words."""
+    if isinstance(text, Message):
+        found = text.params.get("line0", text)
+        return found if isinstance(found, str | Message) else text
+    return text.partition("\n")[0]
+
+
 def verbatim(text: object) -> Message:
     """Make a message of a text that is not ours, such as a program's own words; it is never translated."""
     return Message("{text}").format(text=text)

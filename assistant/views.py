@@ -5,18 +5,25 @@ A row holds `Text`; whoever draws it renders it in the current language.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
+from pathlib import Path
 from typing import Literal, NamedTuple
 
-from assistant.i18n import Message, Text, _, sentences
-from assistant.model.checks import check_title
+from assistant.catalog.launchers import launchers
+from assistant.catalog.recipes import ANY, Recipe, needs_of
+from assistant.i18n import Message, Text, _, ngettext, sentences
+from assistant.model.checks import PACKAGES, check_title, checked_package
 from assistant.model.finding import Remedy
 from assistant.model.machine import Gpu, Machine
 from assistant.model.plan import Backend, Plan, Rejection
-from assistant.model.report import Report, duration, status_word
+from assistant.model.project import Guess, Project
+from assistant.model.record import replace
+from assistant.model.report import Check, Report, Status, duration, status_word
 from assistant.model.speed import BANDWIDTH, Limit, figure
+from assistant.model.visible import printable
 
 Rows = list[tuple[Text, Text]]
+_FILES = 5  # of a project that are named in a line
 
 
 def machine_rows(machine: Machine, *, hide: Container[str] = ()) -> Rows:
@@ -35,9 +42,18 @@ def machine_rows(machine: Machine, *, hide: Container[str] = ()) -> Rows:
         ("driver", _("NVIDIA driver"), machine.nvidia_driver),
         ("cuda", _("CUDA of the driver"), machine.cuda_driver_api),
         ("rocm", _("ROCm"), machine.rocm_version),
+        ("compilers", _("Compilers"), _compilers(machine)),
         ("packages", _("Packages"), packages),
     ]
     return _shown(rows, hide)
+
+
+def _compilers(machine: Machine) -> str:
+    """Name the compilers that extensions could be built with; g++ stands for its gcc."""
+    found = {name: version for name, version in (machine.compilers or {}).items() if name != "gcc"}
+    if machine.nvcc:
+        found["nvcc"] = machine.nvcc
+    return ", ".join(f"{name} {version}".strip() for name, version in found.items())
 
 
 def _shown(rows: list[tuple[str, Text, Text | None]], hide: Container[str]) -> Rows:
@@ -101,6 +117,65 @@ def plan_rows(plan: Plan, free_gb: float | None = None, *, hide: Container[str] 
     return _shown(rows, hide)
 
 
+def recipe_rows(recipe: Recipe) -> Rows:
+    """Return all that a recipe knows, its sources with their dates at the end."""
+    app, systems = recipe.application, ", ".join(map(system_name, recipe.systems))
+    rows: list[tuple[str, Text, Text | None]] = [
+        ("lead", _("What for"), _(recipe.lead)),
+        ("systems", _("System"), f"{systems} ({', '.join(recipe.archs)})" if recipe.archs else systems),
+        ("backends", _("Works with"), ", ".join(_backend_on(*entry) for entry in recipe.backends.items())),
+        ("untested", _("Not known of"), ", ".join(backend.title for backend in recipe.untested)),
+        *(("against", _("On {backend}", backend=one.title), _(why)) for one, why in recipe.against.items()),
+        ("capability", _("Compute capability"), recipe.capability and f">={recipe.capability}"),
+        ("python", _("Python"), recipe.pythons),
+        ("torch", _("torch"), ", ".join(_keyed(bound, key) for key, bound in recipe.torch.items())),
+        ("packages", _("Packages"), ", ".join(recipe.requirements)),
+        *(("packages", _("For {backend}", backend=one.title), ", ".join(also)) for one, also in recipe.also.items()),
+        ("bounds", _("Bounds"), ", ".join((*recipe.constraints, *recipe.overrides))),
+        ("file", _("Taken from"), f"{app.repository}/blob/{app.commit}/{app.file} ({app.date})" if app else ""),
+        ("needs", _("Also needs"), needs_text(recipe)),
+        *(("memory", _("Memory of the card"), memory_text(row.gb, _(row.use))) for row in recipe.memory),
+        *(("start", _("Start"), _keyed(line, key)) for key, line in recipe.start.items()),
+        *(("start", _("Arguments"), _keyed(" ".join(words), one.value)) for one, words in _arguments(recipe)),
+        *(("note", _("Note"), _(note)) for note in recipe.notes),
+        ("trial", _("Check"), recipe.trial.call),
+        *(("source", _("Source"), f"{row.of}: {row.url} ({row.date})") for row in recipe.sources),
+    ]
+    return _shown(rows, ())
+
+
+def needs_text(recipe: Recipe) -> Text:
+    """Name what a recipe needs on the system, "" for nothing."""
+    return Message("{needs}").format(needs=needs_of(recipe)) if recipe.needs else ""
+
+
+def memory_text(gigabytes: float, use: Text) -> Message:
+    """Say how much memory of the card a use takes."""
+    return _("{gigabytes:g} GB: {use}", gigabytes=gigabytes, use=use)
+
+
+def system_name(system: str) -> str:
+    """Return the name of a system as its maker spells it."""
+    return {"linux": "Linux", "windows": "Windows", "macos": "macOS"}.get(system, system)
+
+
+def _backend_on(backend: Backend, systems: tuple[str, ...]) -> str:
+    return f"{backend.title} ({', '.join(map(system_name, systems))})" if systems else backend.title
+
+
+def _arguments(recipe: Recipe) -> Iterator[tuple[Backend, tuple[str, ...]]]:
+    """Yield what the application's launcher is told on each backend that the recipe works with."""
+    for launcher in launchers():
+        if launcher.key == recipe.launcher:
+            yield from ((one, words) for one, words in launcher.backends.items() if words and one in recipe.backends)
+
+
+def _keyed(text: str, key: str) -> str:
+    """Write for which backend or system a text is, in brackets, unless it is for all."""
+    titles = {backend.value: backend.title for backend in Backend}
+    return text if key == ANY else f"{text} ({titles.get(key) or system_name(key)})"
+
+
 def change_rows(coming: Mapping[str, str], installed: Mapping[str, str]) -> Rows:
     """Return what changes where versions come to those that are installed: what is replaced first, then what is new."""
     changed = sorted(name for name, version in coming.items() if installed.get(name) != version)
@@ -139,6 +214,27 @@ CHECK_HEADINGS = CheckRow(
 
 def _ratio(value: float | None) -> str:
     return "" if value is None else f"{value:.1e}"
+
+
+FOLD_FROM = 6  # chosen: packages that passed, from which one row for all of them says as much
+
+
+def folded(report: Report) -> Report:
+    """Return a report as people read it: of many packages, those that fail come first, and one row has all others."""
+    packages = [check for check in report.checks if checked_package(check.key)]
+    passed = [check for check in packages if check.status is Status.PASSED and not check.detail]
+    if len(passed) < FOLD_FROM:
+        return report
+    names = ", ".join(checked_package(check.key) for check in passed)
+    seconds = sum(check.seconds or 0.0 for check in passed)
+    row = Check(key=f"{PACKAGES}{len(passed)}", status=Status.PASSED, seconds=seconds, detail=names)
+    others = [check for check in packages if check not in passed]
+    first = [check for check in report.checks if check not in packages]
+    return replace(report, checks=(*first, *sorted(others, key=_is_skipped), row))
+
+
+def _is_skipped(check: Check) -> bool:
+    return check.status is Status.SKIPPED
 
 
 def check_rows(report: Report) -> list[CheckRow]:
@@ -220,3 +316,29 @@ def remedy_lines(remedy: Remedy) -> Iterator[Line]:
         signed = (("-", launch.drop), ("+", launch.add), ("=", (launch.line,) if launch.line else ()))
         yield from (Line("change", f"{sign} {' '.join(words)}") for sign, words in signed if words)
     yield from (Line("check", command) for command in remedy.check)
+
+
+def project_summary(project: Project) -> Message:
+    """Say in one line how much was read of a project, and from which files."""
+    files = ", ".join(printable(Path(path).name) for path in project.paths[:_FILES]) or "-"
+    return ngettext(
+        "{count} requirement was read from {files}.",
+        "{count} requirements were read from {files}.",
+        len(project.requires),
+        files=files + (", …" if len(project.paths) > _FILES else ""),
+    )
+
+
+def guessed(guesses: Iterable[Guess]) -> tuple[Text, ...]:
+    """Return the packages that imports stand for, each with its import and what else it may be."""
+    return tuple(
+        _(
+            "{package} ({module}; or {others})",
+            package=one.distribution,
+            module=one.module,
+            others=", ".join(one.others),
+        )
+        if one.others
+        else f"{one.distribution} ({one.module})"
+        for one in guesses
+    )

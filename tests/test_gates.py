@@ -185,7 +185,7 @@ RENDERERS = {
     "session/session.py": "it writes the log",
     "session/causes.py": "the sentences of a failure are diagnosed like any log",
     "verify/plots.py": "it draws a file",
-    "verify/run.py": "what a check's process died of is kept as a fact",
+    "verify/results.py": "what a check's process died of is kept as a fact",
 }
 
 
@@ -353,7 +353,7 @@ def test_conda_and_binder_agree_with_the_project():
 
 
 # Packages whose modules have another name.
-MODULES_OF = {"nvidia-ml-py": "pynvml", "protobuf": "google"}
+MODULES_OF = {"nvidia-ml-py": "pynvml", "protobuf": "google", "pyyaml": "yaml"}
 # What a person or an environment other than the assistant's own brings, and is imported only where it is found.
 ELSEWHERE = {"torch", "torch_directml", "onnxruntime", "babel"}
 # Programs for other environments, files that users copy, and what the translations are made with.

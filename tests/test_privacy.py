@@ -33,7 +33,7 @@ from assistant.privacy.rules import RULES
 from assistant.session.diagnosis import inquiry
 from assistant.session.state import Pasted, Phase, State, StepStatus
 from assistant.session.store import Store
-from assistant.verify.run import _Clock, _Run
+from assistant.verify.results import Child, Clock, Results
 from assistant.wizard.page import page
 
 ROOT = Path(__file__).parents[1] / "assistant"
@@ -169,9 +169,9 @@ def _marker(text: str, _folder: Path) -> str:
 
 def _stray(text: str, _folder: Path) -> str:
     heard: list[object] = []
-    run = _Run("cpu", (), heard.append, _Clock.__new__(_Clock))
+    child = Child(Results("cpu", (), heard.append), (), Clock(None, 1.0))
     for line in text.splitlines():
-        run.hear(line)
+        child.hear(line)
     return to_json(heard)
 
 
@@ -192,7 +192,7 @@ PRODUCERS: dict[str, Producer] = {
 LOCAL: dict[str, Producer] = {
     "export/write.py:write_all, requirements": _lock,
     "install/target.py:write_marker": _marker,
-    "verify/run.py:_hear_stray": _stray,
+    "verify/results.py:_hear_stray": _stray,
     "install/installer.py:call": _child,
 }
 NAMELESS = frozenset({"own user", "own host", "own variable", "own proxy"})  # that only a machine knows
@@ -207,7 +207,9 @@ EXEMPT = {
     "host/files.py:write_named": "it is the writer",
     "host/files.py:write_whole": "it is the writer",
     "install/backends.py:resolve": "in the private work folder, obeyed by uv, then deleted",
-    "install/build.py:build_wheel": "wheels",
+    "install/backends.py:_bounds": "in the private work folder, obeyed by uv, then deleted",
+    "install/backends.py:_compile": "in the private work folder, obeyed by uv, then deleted",
+    "install/build.py:_kept": "wheels",
     "install/build.py:_obtained": "archives",
     "install/installer.py:install": "in the private work folder, obeyed by the installer, then deleted",
     "install/journal.py:draft": "private and obeyed",
@@ -292,7 +294,16 @@ def test_the_log_of_start_py_holds_nothing(tmp_path: Path):
 
 def test_every_writer_of_a_file_is_known():
     """Somebody who writes a new file says here how it is made, or why nothing private can be in it."""
-    writers = {"write_whole", "write_named", "append_private", "draft", "write_file", "write_text", "write"}
+    writers = {
+        "write_whole",
+        "write_temporary",
+        "write_named",
+        "append_private",
+        "draft",
+        "write_file",
+        "write_text",
+        "write",
+    }
     found = {
         f"{path.relative_to(ROOT).as_posix()}:{function}"
         for path in sorted(ROOT.rglob("*.py"))
@@ -303,7 +314,7 @@ def test_every_writer_of_a_file_is_known():
     outside = {  # what is handed out without a file of ours, or in lines
         "wizard/page.py:file_of",
         "export/write.py:write_all, requirements",
-        "verify/run.py:_hear_stray",
+        "verify/results.py:_hear_stray",
         "install/installer.py:call",
     }
     assert found == {*PRODUCERS, *LOCAL, *EXEMPT} - outside
@@ -318,7 +329,7 @@ def test_every_line_of_a_child_is_cleaned():
         if _name(call) == "LogLine"
     }
     own = {"install/installer.py:log", "session/remediation.py:_changed", "session/verification.py:proved"}
-    children = {"install/installer.py:each", "session/remediation.py:tell", "verify/run.py:_hear_stray"}
+    children = {"install/installer.py:each", "session/remediation.py:tell", "verify/results.py:_hear_stray"}
     assert loggers == own | children
     for place in children:
         file, function = place.split(":")

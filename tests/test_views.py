@@ -7,11 +7,13 @@ from assistant.detect import detect
 from assistant.host.recording import ReplayHost
 from assistant.i18n import Message, render, use_language
 from assistant.machines import load, shipped
+from assistant.model.checks import check_title
 from assistant.model.finding import Launch, Remedy
 from assistant.model.machine import Gpu, Machine, Vendor
 from assistant.model.plan import Backend
+from assistant.model.report import Check, Report, Status
 from assistant.plan import make_plans
-from assistant.views import Line, gpu_line, machine_rows, plan_rows, plan_summary, remedy_lines
+from assistant.views import Line, check_rows, folded, gpu_line, machine_rows, plan_rows, plan_summary, remedy_lines
 
 
 def test_the_rows_of_every_recorded_machine_are_whole():
@@ -65,3 +67,23 @@ def test_a_remedy_is_told_line_by_line():
         Line("change", "+ --new x"),
         Line("check", "true"),
     ]
+
+
+def test_of_many_packages_those_that_fail_come_first_and_the_others_share_a_row():
+    """A few keep their own rows; what has a remark keeps one, too."""
+    few = [Check(key=f"package.p{number}", status=Status.PASSED, seconds=0.5) for number in range(3)]
+    matmul = Check(key="matmul", status=Status.PASSED)
+    assert folded(Report(device="cpu", checks=(matmul, *few))).checks == (matmul, *few)
+    many = [Check(key=f"package.m{number}", status=Status.PASSED, seconds=0.5) for number in range(50)]
+    none = Check(key="package.none", status=Status.SKIPPED, detail="nothing")
+    bad = Check(key="package.bad", status=Status.FAILED, detail="why")
+    seen = folded(Report(device="cpu", checks=(matmul, *few, none, *many, bad)))
+    rows = check_rows(seen)
+    assert [render(row.title) for row in rows] == [
+        render(check_title("matmul")),
+        "bad: import",
+        "none: import",
+        "53 packages: import",
+    ]
+    assert (render(rows[-1].result), rows[-1].later) == ("passed", "26.5 s")
+    assert render(rows[-1].detail).startswith("p0, p1, p2, m0, ")

@@ -93,10 +93,10 @@ def check(index_url: str, *, as_json: bool) -> None:
 @yes_option(help="Write without asking.")
 @json_option
 def refresh(index_url: str, *, yes: bool, as_json: bool) -> None:
-    """Update the rows of torch and its companions from the package indexes."""
+    """Update the rows of torch and of what every plan adds beside it from the package indexes."""
     known, host = load_catalog(), LiveHost()
-    companions = sorted({row.package for row in known.torch.companions.rows if row.cuda is None})
-    listing = list_builds(Sources(host, index_url=index_url, seconds=REFRESH_SECONDS), known, ("torch", *companions))
+    basics = sorted({row.package for row in known.torch.basics.rows if row.cuda is None})
+    listing = list_builds(Sources(host, index_url=index_url, seconds=REFRESH_SECONDS), known, ("torch", *basics))
     if not listing.seen:
         reasons = sentences(listing.unchecked)
         text = _("No index could be read, so the tables stay as they are. {reasons}", reasons=reasons)

@@ -56,5 +56,6 @@ def _verified(exported: Config, folder: Path) -> Report:
     def unheard(_event: Event) -> None:
         """Draw nothing: the answer is the difference."""
 
-    python, device, settings = python_of(folder), exported.verification.device, exported.plan.env
-    return verify(python, device, unheard, CancelToken(), level="quick", environment=settings)
+    plan, device = exported.plan, exported.verification.device
+    asked = plan.to_import(exported.environment.packages)
+    return verify(python_of(folder), device, unheard, CancelToken(), packages=asked, environment=plan.env)

@@ -35,9 +35,11 @@ from assistant.views import (
     SPEED_HEADINGS,
     change_rows,
     check_rows,
+    folded,
     gpu_line,
     machine_rows,
     plan_summary,
+    recipe_rows,
     rejected_name,
     rejection_reason,
     remedy_lines,
@@ -45,6 +47,7 @@ from assistant.views import (
 )
 
 if TYPE_CHECKING:
+    from assistant.catalog.recipes import Recipe
     from assistant.diagnose import Log, Rule
     from assistant.export import Drift
     from assistant.install import Prepared
@@ -70,6 +73,12 @@ def draw_detection(found: Detection) -> None:
     """Print what was found on a machine: its facts, its GPUs, what is worth knowing."""
     draw_rows((), ((Text(render(label), style="bold"), value) for label, value in machine_rows(found.machine)))
     draw_findings(found.findings)
+
+
+def draw_recipe(recipe: Recipe) -> None:
+    """Print what a recipe knows."""
+    console.print(Text(render(recipe.name), style="bold"))
+    draw_rows((), ((Text(render(label), style="bold"), value) for label, value in recipe_rows(recipe)))
 
 
 def draw_findings(findings: Iterable[Finding]) -> None:
@@ -150,6 +159,7 @@ def draw_drifts(found: Iterable[Drift]) -> None:
 
 def draw_report(report: Report) -> None:
     """Print every check of a verification."""
+    report = folded(report)
     styles = (STYLES.get(check.status, "red") for check in report.checks)
     rows = [
         (row.title, Text(render(row.result), style=style), row.later, row.detail)

@@ -14,12 +14,15 @@ from assistant.cli.options import (
     dry_run_option,
     each,
     place,
+    project_options,
     request_of,
     request_options,
     source_options,
     target_option,
     together,
+    trust_index_option,
 )
+from assistant.cli.project import agree_project, project_of
 from assistant.cli.terminal import echo_json, json_option, yes_option
 from assistant.host.live import LiveHost
 from assistant.i18n import _, sentences
@@ -50,12 +53,7 @@ agreement_options = together(
         callback=each(lambda name: Requirement(check_requirement(name)).name),
         help="Build this package if it comes only as source: that runs its author's code.",
     ),
-    click.option(
-        "--trust-index",
-        multiple=True,
-        metavar="URL",
-        help="Take packages from this index even if other indexes offer the same names.",
-    ),
+    trust_index_option,
 )
 
 
@@ -63,6 +61,7 @@ agreement_options = together(
 @click.option("--target", default="", metavar="PATH", callback=each(place), help="Folder of the new environment.")
 @click.option("--to", "folder", default="", metavar="DIR", help="Folder of the exported files.")
 @request_options
+@project_options
 @source_options
 @agreement_options
 @json_option
@@ -78,6 +77,7 @@ def setup(target: str, folder: str, *, yes: bool, as_json: bool, **options: Any)
 @click.command()
 @target_option
 @request_options
+@project_options
 @source_options
 @dry_run_option
 @agreement_options
@@ -122,7 +122,9 @@ def _prepared(
 ) -> Journey:
     """Detect, plan and resolve the packages; a dry run builds nothing and asks for no consent."""
     host = LiveHost()
-    request = request_of(options)
+    request, project = request_of(options), project_of(options, options["trust_index"])
+    if project:
+        request = agree_project(request, project, asks=asks and not dry_run, all_taken=dry_run, quiet=quiet)
     if not request.python and target not in {"", KERNEL}:  # an environment that stands keeps its own Python
         site, own = find_target(target, host, whole=True)[1], str(host.facts("platform").get("python", ""))
         if site and not own.startswith(f"{site.minor}."):

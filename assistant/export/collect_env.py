@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+from assistant.catalog import carried_by_torch_index
 from assistant.export.setup import Setup, verified
 from assistant.model.machine import Machine, Vendor
-from assistant.model.plan import Backend, of_torch_family
+from assistant.model.plan import Backend
 from assistant.model.visible import printable
 
 _NONE = "Could not collect"  # what the tool writes where it found nothing
@@ -83,6 +84,6 @@ def _intel(machine: Machine) -> Iterable[str]:
 
 def _libraries(setup: Setup) -> Iterable[str]:
     for name, version in sorted(setup.packages.items()):
-        if of_torch_family(name) or _BESIDE.fullmatch(name):
+        if carried_by_torch_index(name) or _BESIDE.fullmatch(name):
             yield f"[pip3] {name}=={printable(version)}"
     yield f"[conda] {_NONE}"

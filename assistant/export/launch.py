@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 
+from assistant.catalog import carried_by_torch_index
 from assistant.catalog.launchers import Launcher, launchers, written
 from assistant.export.pins import asked
 from assistant.export.setup import MARKER, Setup, Unsuited
 from assistant.export.shells import variables
 from assistant.export.templates import filled, json_text
 from assistant.i18n import _
-from assistant.model.plan import of_torch_family
 
 _KEEPER = "stabilitymatrix"  # starts the other applications, and keeps their arguments as JSON
 _SAFE = re.compile(r"[\w.,:/+@=-]*", re.ASCII)  # what neither sh nor cmd reads as anything but text
@@ -71,7 +71,7 @@ def _torch_command(setup: Setup) -> str:
     family = [
         f"{name}=={version}"
         for name, version in asked(setup).items()
-        if of_torch_family(name) or name == "torch-directml"
+        if carried_by_torch_index(name) or name == "torch-directml"
     ]
     index = ["--extra-index-url", setup.plan.index_url] if setup.plan.index_url else []
     words = ["pip", "install", *(family or [f"torch=={setup.plan.torch}"]), *index]

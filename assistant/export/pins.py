@@ -10,10 +10,9 @@ from __future__ import annotations
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from assistant.catalog import load_catalog
+from assistant.catalog import carried_by_torch_index, load_catalog
 from assistant.export.setup import MARKER, Setup, Unsuited
 from assistant.i18n import _, say
-from assistant.model.plan import of_torch_family
 from assistant.model.visible import spelled
 
 KERNEL = "ipykernel"  # every environment of ours has it, so that JupyterLab can offer it
@@ -74,14 +73,16 @@ def pins(setup: Setup) -> list[str]:
 def pages(setup: Setup) -> list[str]:
     """List the pages of torch's own index, one for each package that comes from there."""
     index = setup.plan.index_url
-    wanted = [name for name, version in _packages(setup) if "+" in version or of_torch_family(name)]
+    wanted = [
+        name for name, version in _packages(setup) if "+" in version or carried_by_torch_index(name, setup.plan.variant)
+    ]
     return [f"--find-links {index.rstrip('/')}/{name}/" for name in wanted] if index else []
 
 
 def asked(setup: Setup) -> dict[str, str]:
     """Return the known versions of the packages that the plan asks for, and of torch's whole family."""
     wanted = {canonicalize_name(Requirement(line).name) for line in setup.plan.requirements}
-    return {name: version for name, version in _packages(setup) if name in wanted or of_torch_family(name)}
+    return {name: version for name, version in _packages(setup) if name in wanted or carried_by_torch_index(name)}
 
 
 def _packages(setup: Setup) -> list[tuple[str, str]]:

@@ -7,12 +7,12 @@ import re
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+from assistant.catalog import carried_by_torch_index
 from assistant.export.pins import asked, lines, pins
 from assistant.export.setup import MARKER, Setup, Unsuited
 from assistant.export.shells import variables
 from assistant.export.templates import filled, toml_text
 from assistant.i18n import _
-from assistant.model.plan import of_torch_family
 
 _PLATFORMS = {
     ("linux", "x86_64"): "linux-64",
@@ -35,7 +35,9 @@ def pyproject_text(setup: Setup) -> str:
         "constraint-dependencies": pins(setup),
     }
     if index:  # an explicit index serves only what `sources` sends there: https://docs.astral.sh/uv/concepts/indexes/
-        uv["sources"] = {name: {"index": "torch"} for name in packages if of_torch_family(name)}
+        uv["sources"] = {
+            name: {"index": "torch"} for name in packages if carried_by_torch_index(name, setup.plan.variant)
+        }
         uv["index"] = [{"name": "torch", "url": index, "explicit": True}]
     project = {
         "name": "torch-project",
@@ -60,7 +62,7 @@ def pixi_text(setup: Setup) -> str:
         need = Requirement(line)
         row: dict[str, object] = {"version": str(need.specifier) or "*"}
         row |= {"extras": sorted(need.extras)} if need.extras else {}
-        row |= {"index": index} if index and of_torch_family(name) else {}
+        row |= {"index": index} if index and carried_by_torch_index(name, setup.plan.variant) else {}
         rows[name] = row if len(row) > 1 else row["version"]
     workspace = {
         "workspace": {"name": "torch-project", "channels": ["conda-forge"], "platforms": [platform]},

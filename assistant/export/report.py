@@ -15,6 +15,7 @@ from assistant.views import (
     CHECK_HEADINGS,
     SPEED_HEADINGS,
     check_rows,
+    folded,
     limit_rows,
     machine_rows,
     plan_rows,
@@ -38,7 +39,7 @@ def report_text(setup: Setup) -> str:
         machine=machine_rows(setup.machine, hide={"packages"}),
         choice=plan_rows(setup.plan, setup.machine.disk_free_gb),
         verdict=verdict(report),
-        tables={"checks": (CHECK_HEADINGS, check_rows(report)), "speeds": (SPEED_HEADINGS, speed_rows(report))},
+        tables={"checks": (CHECK_HEADINGS, check_rows(folded(report))), "speeds": (SPEED_HEADINGS, speed_rows(report))},
         limits=limit_rows(report),
         alts={
             "verification.svg": say("Time of each check in seconds"),

@@ -56,6 +56,17 @@ def bundles(file: IO[bytes], *_babel: Any, **_options: Any) -> Iterator[tuple[An
         yield from ((0, None, row[column], []) for column in ("title", "lead"))
 
 
+def recipes(file: IO[bytes], *_babel: Any, **_options: Any) -> Iterator[tuple[Any, ...]]:  # noqa: ANN401 - as above
+    """Yield what recipes say to people: title, sentence, uses, reasons against backends, notes, groups, needs."""
+    tables = json.load(file)
+    for row in tables["recipes"]["rows"]:
+        uses = (use["use"] for use in row.get("memory", ()))
+        for text in (row["title"], row["lead"], *uses, *row.get("against", {}).values(), *row.get("notes", ())):
+            yield 0, None, text, []
+    for table, column in (("groups", "title"), ("needs", "text")):
+        yield from ((0, None, row[column], []) for row in tables[table]["rows"])
+
+
 def caveats(file: IO[bytes], *_babel: Any, **_options: Any) -> Iterator[tuple[Any, ...]]:  # noqa: ANN401 - as above
     """Yield the catalogue's sentences about AMD's integrated GPUs."""
     for row in json.load(file)["caveats"]["rows"]:

@@ -38,11 +38,18 @@ ELSEWHERE = {
     "python3 start.py bench detect_speed": "tests/start/test_bench.py",
     "uv run docs/lite/build.py site": "tests/browser/test_lite.py",
     "python3 start.py setup --yes --target ~/torch": "tests/test_journey.py",
+    "python3 start.py plan --pin whisperx": "tests/session/test_joint.py",
+    "python3 start.py plan -r path/to/project": "tests/cli/test_project_option.py",
+    "python3 start.py recipes list": "tests/cli/test_cli_recipes.py",
+    "python3 start.py install --for ultralytics": "tests/plan/test_recipes.py",
+    "python3 start.py fit --parameters 8B --bits 4": "tests/cli/test_cli_recipes.py",
     "assistant detect --record linux-mine.json": "tests/cli/test_cli_commands.py",
     "assistant envs --all": "tests/session/test_environments.py",
     "assistant envs --check ~/webui/venv": "tests/session/test_environments.py",
     "assistant envs --mend ~/webui/venv": "tests/session/test_environments.py",
     "assistant envs --undo ~/webui/venv": "tests/session/test_environments.py",
+    "assistant install -r path/to/project --target ~/torch": "tests/cli/test_project_option.py",
+    "assistant setup -r pyproject.toml --extra train -r notebook.ipynb": "tests/cli/test_project_option.py",
 }
 
 
@@ -62,6 +69,7 @@ def place(tmp_path_factory):
     machine = to_json(detect(ReplayHost(load("linux-ubuntu2404-rtx4090"))).machine)
     (folder / "machine.json").write_text(machine)
     (folder / "machines.jsonl").write_text(f"{machine}\n{machine}\n")
+    (folder / "requirements.txt").write_text("torch>=2.6\ntorchvision\n")
     (folder / "failure.log").write_text("AssertionError: Torch not compiled with CUDA enabled\n")
     (folder / "learners").mkdir()
     learner = (ROOT / "notebooks" / "labs" / "10-driver-too-old.ipynb").read_text("utf-8")
@@ -121,6 +129,8 @@ def test_the_documentation_builds_without_a_warning(tmp_path):
     assert done.returncode == 0, done.stderr
     rules = (tmp_path / "site" / "reference" / "written" / "rules.html").read_text("utf-8")
     assert "directml-on-native-linux" in rules
+    companions = (tmp_path / "site" / "reference" / "written" / "companions.html").read_text("utf-8")
+    assert "torchcodec" in companions
 
 
 def prose_of(path):

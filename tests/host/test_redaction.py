@@ -120,6 +120,7 @@ def test_what_was_redacted_replays_to_the_same_machine(name):
     assert "7fdaf0a5" not in written
 
 
+@pytest.mark.process
 def test_this_machine_replays_byte_for_byte():
     """Recording and replaying the machine at hand gives the same JSON."""
     host = RecordingHost(LiveHost())
