@@ -164,8 +164,22 @@ def render(message: Value | None) -> str:
         text = translations.ngettext(message.id, message.many, count)
     else:
         text = translations.gettext(message.id)
-    filled = text.format(**{name: _filled(text, name, value) for name, value in params.items()}) if params else text
+    filled = _in_words(text, params) if params else text
     return _with_option(filled, str(params["option"])) if _Current.options and "option" in params else filled
+
+
+# {name:>1000000000} and {name:>{width}}: no sentence of ours takes as much room
+_WIDE = re.compile(r"\{[^{}]+(?:\{|\d{3})")
+
+
+def _in_words(text: str, params: Mapping[str, Value]) -> str:
+    """Fill the placeholders of a text; one that somebody else wrote into a file stays as it is where that cannot be."""
+    if _WIDE.search(text):
+        return text
+    try:
+        return text.format(**{name: _filled(text, name, value) for name, value in params.items()})
+    except (LookupError, ValueError, TypeError, AttributeError):
+        return text
 
 
 def _with_option(text: str, option: str) -> str:

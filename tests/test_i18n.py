@@ -187,6 +187,15 @@ def test_messages_are_put_together() -> None:
     assert render(row) == "重启电脑。您已停止该命令。"
 
 
+@pytest.mark.parametrize(
+    "text",
+    ["{a:g}", "{0} {a}", "{b}", "{a.nothing}", "{a!x}", "{a", "{a:>1000000000}", "{a:>{wide}}", "{a:.1000000000f}"],
+)
+def test_a_sentence_that_somebody_else_wrote_into_a_file_is_no_program(text: str) -> None:
+    """What cannot be filled in, or would fill the memory, is shown as it stands."""
+    assert render(_(text, a="x", wide="1000000000")) == text
+
+
 def test_an_option_of_the_command_line_is_shown_at_the_command_line_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """It stands before the full stop, also of a sentence among others; the wizard never hears of it."""
     row = sentences((_("Restart the computer.", option="--now"), _("Check", option="--it")))

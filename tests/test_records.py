@@ -1,4 +1,4 @@
-"""Records are read from JSON by any thread, whichever meets their type first."""
+"""Records are read from JSON by any thread, whichever meets their type first; and two requests become one."""
 
 from __future__ import annotations
 
@@ -6,6 +6,9 @@ import subprocess
 import sys
 
 import pytest
+from packaging.specifiers import SpecifierSet
+
+from assistant.model.plan import Backend, Request
 
 # Four threads decode into a type that none of them has met; the interpreter switches between them as often as it can.
 FOUR_THREADS = """
@@ -32,3 +35,26 @@ def test_a_type_may_be_met_by_several_threads_at_once() -> None:
     for _turn in range(5):
         done = subprocess.run([sys.executable, "-c", FOUR_THREADS], capture_output=True, text=True, check=False)
         assert (done.returncode, done.stdout.split()) == (0, ["gfx1030"] * 4), done.stderr
+
+
+def test_two_requests_are_joined_field_by_field() -> None:
+    """Nothing that only one of them asks for is lost, the first goes before, and both ranges of Python hold."""
+    one = Request(
+        backend=Backend.CPU,
+        python="3.12",
+        pins=("a",),
+        nightly=True,
+        bundle="course",
+        project="here",
+        constraints=("b<2",),
+        overrides=("c==1",),
+        pythons=">=3.10",
+        indexes=("https://one.example/simple",),
+        links=("https://one.example/links",),
+    )
+    assert {*Request.__struct_fields__} == {name for name in Request.__struct_fields__ if getattr(one, name)}
+    assert one.joined(Request()) == Request().joined(one) == one.joined(one) == one
+    other = Request(backend=Backend.CUDA, pins=("a", "z"), pythons="<3.13", project="there")
+    both = one.joined(other)
+    assert (both.backend, both.pins, both.project) == (Backend.CPU, ("a", "z"), "here")
+    assert SpecifierSet(both.pythons) == SpecifierSet(">=3.10,<3.13")

@@ -16,7 +16,6 @@ from assistant.cli.options import (
     dry_run_option,
     each,
     find_links_option,
-    merged,
     offline_option,
     request_of,
     request_options,
@@ -78,14 +77,14 @@ def apply(  # noqa: PLR0913 - one for each option
     how = course(exported, machine, load_catalog(), anew=anew or own != Request())
     request = how.request
     if own != Request():  # the torch version of the configuration is not kept then
-        request = merged(own, Request(backend=request.backend, python=request.python))
+        request = own.joined(Request(backend=request.backend, python=request.python))
     if not as_json:
         draw_course(how)
     if replay:
         plan, resolution = how.plan or best_plan(machine, load_catalog(), request), None
     else:
         if how.plan:
-            agree_sources(how.plan, sources, trust_index, trust_requirement, asks=not (yes or as_json))
+            agree_sources(how.plan, sources, trust_requirement, asks=not (yes or as_json))
             sources.keep = sources.locked = dict(exported.environment.packages)
             journey.take(how.plan)
         else:

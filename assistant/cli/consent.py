@@ -7,6 +7,7 @@ import sys
 
 from assistant.catalog import load_catalog
 from assistant.catalog.indexes import known_index
+from assistant.catalog.recipes import recipes
 from assistant.cli.terminal import ask
 from assistant.i18n import Message, _
 from assistant.install import Sources, check_index_url
@@ -15,21 +16,23 @@ from assistant.model.plan import Plan
 from assistant.session.apply import unknown_requirements
 
 
-def agree_sources(
-    plan: Plan, sources: Sources, indexes: tuple[str, ...], packages: tuple[str, ...], *, asks: bool
-) -> None:
+def agree_sources(plan: Plan, sources: Sources, packages: tuple[str, ...], *, asks: bool) -> None:
     """Take an unknown index or package only where it is named once more; `--yes` names nothing.
 
     Raises `BadInput`. This comes before the first request: even to ask an index tells it who is there.
     """
-    catalog, url = load_catalog(), plan.index_url
-    if url:
+    catalog = load_catalog()
+    indexes = tuple(dict.fromkeys(filter(None, (plan.index_url, *plan.indexes))))
+    for url in indexes:
         check_index_url(url)
-    if url and url not in indexes and not known_index(url, catalog, sources.own_indexes):
+    own, pages = sources.trusted, {url for recipe in recipes() for url in recipe.links.values()}
+    unknown = [url for url in (*indexes, *plan.links) if url not in pages and not known_index(url, catalog, own)]
+    options = " ".join(f"--trust-index {shlex.quote(url)}" for url in unknown)
+    for url in unknown:
         _agree(
-            _("The configuration takes torch from {url}, which is no known index. Trust it?", url=url),
-            _("The configuration takes torch from {url}, which is no known index.", url=url),
-            _("If you trust it, add --trust-index {url}.", url=url),
+            _("The configuration takes packages from {url}, which is no known index. Trust it?", url=url),
+            _("The configuration takes packages from {url}, which is no known index.", url=url),
+            _("If you trust it, add {options}.", options=options),
             asks=asks,
         )
     if names := unknown_requirements(plan, catalog, packages):

@@ -82,7 +82,7 @@ project_options = together(
         "extras",
         multiple=True,
         metavar="NAME",
-        help="With an optional part of that project, such as train; may be given several times.",
+        help="Include an optional part of that project (an extra), such as train; may be given several times.",
     ),
 )
 find_links_option = click.option(
@@ -122,19 +122,3 @@ def request_of(options: dict[str, Any]) -> Request:
     backend = options.pop("backend")
     rest = {name: options.pop(name) for name in ("pins", "python", "nightly", "bundle")}
     return Request(backend=Backend(backend) if backend else None, **rest)
-
-
-def merged(own: Request, other: Request) -> Request:
-    """Put what the command line asks for before what a file asks for; pins of both must hold."""
-    return Request(
-        backend=own.backend or other.backend,
-        python=own.python or other.python,
-        pins=(*own.pins, *other.pins),
-        nightly=own.nightly or other.nightly,
-        bundle=own.bundle or other.bundle,
-        constraints=(*own.constraints, *other.constraints),
-        overrides=(*own.overrides, *other.overrides),
-        pythons=",".join(filter(None, (own.pythons, other.pythons))),
-        indexes=(*own.indexes, *other.indexes),
-        links=(*own.links, *other.links),
-    )

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from assistant.catalog import load_catalog
+from assistant.cli.brief import read_brief
 from assistant.cli.inputs import read_file
 from assistant.cli.options import request_of
-from assistant.cli.plan import Brief
 from assistant.cli.planning import plan_tools
 from assistant.cli.terminal import echo
 from assistant.detect import detect
@@ -17,7 +17,6 @@ from assistant.host.recording import ReplayHost
 from assistant.install import Tools
 from assistant.machines import label, load, shipped
 from assistant.model.plan import Request
-from assistant.model.record import from_json
 from assistant.plan import PlanInputs
 from assistant.session.joint import decided
 from assistant.session.kits import Pc, packages_for, pc
@@ -42,6 +41,6 @@ def _pc(name: str, request: Request, tools: Tools) -> Pc:
     if name in shipped() or not Path(name).exists():
         machine = detect(ReplayHost(load(name))).machine
         return pc(label(name), machine, decided(PlanInputs(machine, load_catalog(), request), tools, look=False))
-    brief = from_json(read_file(name), Brief, name)
+    brief = read_brief(read_file(name), name)
     case = PlanInputs(brief, load_catalog(), brief.asked(request))
     return pc(Path(name).stem, brief, decided(case, tools, look=False))

@@ -7,9 +7,9 @@ from typing import Any
 import click
 
 from assistant.catalog import Catalog, load_catalog
+from assistant.cli.brief import read_brief
 from assistant.cli.inputs import host_of, only_one, print_answers, read_file, replay_option
 from assistant.cli.options import (
-    merged,
     project_options,
     request_of,
     request_options,
@@ -25,20 +25,8 @@ from assistant.model.errors import NothingFits
 from assistant.model.machine import Machine
 from assistant.model.plan import Plan, Planning, Request
 from assistant.model.project import Project
-from assistant.model.record import from_json, replace
 from assistant.plan import PlanInputs, explain, make_plans, nothing_fits
 from assistant.session.joint import decided
-
-
-class Brief(Machine, frozen=True):
-    """A line of a batch: a machine, and what is asked for on it."""
-
-    pins: tuple[str, ...] = ()
-    request: Request = Request()
-
-    def asked(self, own: Request) -> Request:
-        """Return what is asked for, the command line's own request first."""
-        return merged(own, replace(self.request, pins=(*self.request.pins, *self.pins)))
 
 
 class Answered(Planning, frozen=True, omit_defaults=False):
@@ -88,7 +76,7 @@ def plan(
     tools, named = plan_tools(options), any(options.values())
 
     def answer(line: bytes) -> Planning:
-        brief = from_json(line, Brief, say("This line"))
+        brief = read_brief(line, say("This line"))
         return decided(PlanInputs(brief, catalog, brief.asked(request)), tools, look=False)
 
     if machines:
@@ -96,7 +84,7 @@ def plan(
         return
     here: Machine
     if machine:
-        here = brief = from_json(read_file(machine), Brief, machine)
+        here = brief = read_brief(read_file(machine), machine)
         request = brief.asked(request)
     else:
         here = detect(host_of(replay)).machine

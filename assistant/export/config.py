@@ -42,12 +42,13 @@ class Config(Record, frozen=True, omit_defaults=False):
 
 
 def config_text(setup: Setup) -> str:
-    """Write the setup as TOML."""
+    """Write the setup as TOML, without the folders of wheels that only this machine has."""
     environment, report = verified(setup)
+    pages = tuple(place for place in setup.plan.links if "://" in place)
     named = {"assistant": setup.version, "python": report.facts.get("python"), "torch": setup.plan.torch}
     config = Config(
         versions={name: version for name, version in named.items() if version},
-        plan=replace(setup.plan, wheel=None),
+        plan=replace(setup.plan, wheel=None, links=pages),
         environment=without_path(environment),
         verification=report,
         machine=setup.machine,

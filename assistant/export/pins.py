@@ -23,7 +23,7 @@ def requirements_text(setup: Setup) -> str:
     """Write pins for `python -m pip install -r requirements.txt`."""
     if setup.packages or setup.environment:
         return "\n".join([f"# {MARKER}", *_notes(setup), *lines(setup), ""])
-    notes = [say("Only torch is pinned; the other versions are chosen when this is installed.")]
+    notes = [say("Only torch is pinned; the other versions are chosen when this is installed."), *_indexes(setup)]
     if setup.plan.index_url:
         notes.append(say("torch's build and what only this build needs come from the index below."))
     return "\n".join([f"# {MARKER}", *(f"# {note}" for note in notes), *lines(setup), ""])
@@ -36,9 +36,10 @@ def lines(setup: Setup) -> list[str]:
     for all names.
     """
     index = setup.plan.index_url
+    links = [f"--find-links {place}" for place in setup.plan.links if "://" in place]
     if setup.packages or setup.environment:
-        return [*pages(setup), *(pins(setup) or setup.plan.requirements)]
-    return [*([f"--extra-index-url {index}"] if index else []), *setup.plan.requirements, KERNEL]
+        return [*pages(setup), *links, *(pins(setup) or setup.plan.requirements)]
+    return [*([f"--extra-index-url {index}"] if index else []), *links, *setup.plan.requirements, KERNEL]
 
 
 def constraints_text(setup: Setup) -> str:
@@ -98,4 +99,17 @@ def _notes(setup: Setup) -> list[str]:
         notes.append(say("Everything, torch too, comes from the package sources that pip is configured with."))
         if public := load_catalog().index_url(setup.plan.variant):
             notes.append(say("Where they lack this build of torch, this index has it: {url}", url=public))
-    return [f"# {note}" for note in notes]
+    return [f"# {note}" for note in (*notes, *_indexes(setup))]
+
+
+def _indexes(setup: Setup) -> list[str]:
+    """Say which indexes a project adds: to name them in the file would let them answer for any name."""
+    urls = ", ".join(setup.plan.indexes)
+    if not urls:
+        return []
+    return [
+        say(
+            "Without these indexes in pip's settings, packages of the same names may come from elsewhere: {urls}",
+            urls=urls,
+        )
+    ]

@@ -7,16 +7,17 @@ from collections.abc import Iterator
 from itertools import chain
 from typing import NamedTuple
 
-from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
 
+from assistant.catalog.recipes import recipe_trial
 from assistant.host.telemetry import quiet
 from assistant.i18n import Text, _
 from assistant.model.address import foreign_index_fault
 from assistant.model.errors import BadInput
 from assistant.model.plan import Plan
 from assistant.model.report import Environment
+from assistant.model.requirement import plain_requirement
 from assistant.model.visible import printable
 
 # What a plan may set. Others make a program load libraries or code (LD_PRELOAD, PYTHONPATH, CUDA_INJECTION64_PATH).
@@ -38,7 +39,7 @@ _VARIANT = re.compile(r"[a-z][\w.-]{0,40}(/[\w.-]{1,40})?", re.ASCII)
 _PYTHON = re.compile(r"\d{1,2}\.\d{1,3}(\.\d{1,3})?t?")
 _DEVICE = re.compile(r"[a-z_]{1,20}(:\d{1,3})?", re.ASCII)
 _KERNEL = re.compile(r"[A-Za-z0-9._-]{1,120}")
-_PACKAGE = re.compile(r"[a-z0-9-]{1,120}")
+_PACKAGE = re.compile(r"[a-z0-9]([a-z0-9-]{0,118}[a-z0-9])?")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
@@ -79,16 +80,38 @@ def _of_plan(plan: Plan) -> Iterator[_Fault]:
     yield from _of_form(_VARIANT, "plan.variant", plan.variant)
     yield from _of_form(_PYTHON, "plan.python", plan.python)
     yield from _of_version("plan.torch", plan.torch)
-    if plan.index_url is not None and (why := foreign_index_fault(plan.index_url)):
-        yield _Fault("plan.index_url", plan.index_url, why)
-    for line in plan.requirements:
-        if why := _fault_of_requirement(line):
-            yield _Fault("plan.requirements", line, why)
+    yield from _of_sources(plan)
+    yield from _of_lines(plan)
+    if plan.recipe and recipe_trial(plan.recipe) is None:
+        yield _Fault("plan.recipe", plan.recipe, _("it is not of the form that the assistant writes"))
     for name, value in plan.env.items():
         if name not in VARIABLES and quiet().get(name) != value:
             yield _Fault(f"plan.env.{name}", value, _("no plan sets this variable"))
         elif not _VALUE.fullmatch(value):
             yield _Fault(f"plan.env.{name}", value, _("such values can name files or commands"))
+
+
+def _of_sources(plan: Plan) -> Iterator[_Fault]:
+    """Accept plain addresses of indexes and pages of wheels; whether they are trusted is asked before they are used."""
+    indexes = () if plan.index_url is None else (plan.index_url,)
+    for place, urls in (("index_url", indexes), ("indexes", plan.indexes), ("links", plan.links)):
+        for url in urls:
+            if why := foreign_index_fault(url):
+                yield _Fault(f"plan.{place}", url, why)
+    if plan.wheel:
+        yield _Fault("plan.wheel", plan.wheel.url, _("it is not of the form that the assistant writes"))
+
+
+def _of_lines(plan: Plan) -> Iterator[_Fault]:
+    bounds = {"constraints": plan.constraints, "overrides": plan.overrides}
+    for place, lines in {"requirements": plan.requirements, **bounds}.items():
+        for line in lines:
+            if why := _fault_of_requirement(line):
+                yield _Fault(f"plan.{place}", line, why)
+    for name in plan.asked:
+        yield from _of_form(_PACKAGE, "plan.asked", name)
+    for name in plan.apart:
+        yield from _of_form(_PACKAGE, "plan.apart", name)
 
 
 def _of_environment(environment: Environment) -> Iterator[_Fault]:
@@ -122,12 +145,7 @@ def _of_version(place: str, text: str) -> Iterator[_Fault]:
 
 
 def _fault_of_requirement(line: str) -> Text:
-    try:
-        need = Requirement(line)
-    except InvalidRequirement:
+    need = plain_requirement(line)
+    if need is None or not line.isascii():
         return _("it is not a requirement")
-    if need.url:
-        return _("it names an address of its own")
-    if need.marker:
-        return _("it applies only under a condition")
-    return "" if line.isprintable() and line.isascii() else _("it is not a requirement")
+    return _("it names an address of its own") if need.url else ""

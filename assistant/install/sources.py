@@ -24,6 +24,7 @@ from assistant.host.pip_settings import (
 from assistant.model.machine import Machine
 from assistant.model.plan import Plan, Planning
 from assistant.model.record import Record
+from assistant.privacy import without_credentials
 
 LOOK_SECONDS = 5.0  # chosen: what a user waits for a plan while an index is down
 SIZE_SECONDS = 2.0  # chosen: sizes are nice to have
@@ -121,23 +122,21 @@ class Sources:
     def environment_for(self, plan: Plan) -> dict[str, str]:
         """Return the variables with the indexes and the pages of wheels that a plan's project names beside the user's.
 
-        An index of torch's builds is left out: the plan has its own, and that one decides.
+        The best version of all counts, as for pip, for which such files are written, unless the user says otherwise.
         """
-        known = self.environment
-        catalog = load_catalog()
-        indexes = [url for url in plan.indexes if not known_index(url, catalog)]
+        known, indexes = self.environment, self._beside_torchs(plan)
         if not (indexes or plan.links):
             return known
         more = known.get("UV_INDEX") or self.variable("UV_INDEX") or self.variable("UV_EXTRA_INDEX_URL")
-        links = [*self.settings.find_links, *plan.links]
         before = known.get("UV_FIND_LINKS") or self.variable("UV_FIND_LINKS")
         variables = {
-            "UV_INDEX": " ".join(filter(None, [more, *indexes])),
+            "UV_INDEX": " ".join(dict.fromkeys([*more.split(), *indexes])),
             "UV_FIND_LINKS": ",".join(filter(None, [before, *plan.links])),
-            "UV_INDEX_STRATEGY": "unsafe-best-match",  # as pip chooses, for which such files are written
-            "PIP_EXTRA_INDEX_URL": " ".join([*self.settings.extra_index_urls, *indexes]),
+            "UV_INDEX_STRATEGY": "" if self.variable("UV_INDEX_STRATEGY") else "unsafe-best-match",
+            "PIP_EXTRA_INDEX_URL": " ".join(dict.fromkeys([*self.settings.extra_index_urls, *indexes])),
         }
-        return {**known, **{name: value for name, value in variables.items() if value}, **pip_environment(links)}
+        variables |= pip_environment(self.links_of(plan))
+        return {**known, **{name: value for name, value in variables.items() if value}}
 
     @cached_property
     def _uv_configuration(self) -> dict[str, str]:
@@ -163,17 +162,34 @@ class Sources:
         file = self._host.variable("UV_CONFIG_FILE").text or self._uv_configuration.get("UV_CONFIG_FILE")
         return self._host.read(file).text if file else ""
 
-    def consulted(self, own: str | None) -> tuple[str, ...]:
-        """Return the indexes that the installer asks for any package, in order of priority; `own` is the plan's.
+    def consulted(self, plan: Plan) -> tuple[str, ...]:
+        """Return the indexes that the installer asks for any package of a plan, the user's own first.
 
-        uv asks the plan's index for torch's family alone, pip for everything.
+        uv asks the index that the plan takes torch from for torch's family alone, pip for everything.
         """
-        if self.offline:
-            return tuple(filter(self.may_ask, self.indexes()))
-        if self.installer == "pip":
-            return tuple(dict.fromkeys((*self.indexes(), *filter(None, [own]))))
         if self.settings.no_index:
             return ()
+        torchs = filter(None, [plan.index_url]) if self.installer == "pip" else ()
+        return tuple(filter(self.may_ask, dict.fromkeys((*self._configured, *self._beside_torchs(plan), *torchs))))
+
+    def _beside_torchs(self, plan: Plan) -> tuple[str, ...]:
+        """Return the indexes that a plan's project names, without torch's: there the plan's own decides.
+
+        One that the user's settings name, too, is theirs, with its password.
+        """
+        catalog = load_catalog()
+        own = {without_credentials(url).rstrip("/"): url for url in (*self.settings.index_urls, *self._configured)}
+        return tuple(own.get(url.rstrip("/"), url) for url in plan.indexes if not known_index(url, catalog))
+
+    def links_of(self, plan: Plan) -> tuple[str, ...]:
+        """Return the folders and pages of wheels that are looked through for a plan: the user's and the plan's own."""
+        return (*self.settings.find_links, *plan.links)
+
+    @property
+    def _configured(self) -> tuple[str, ...]:
+        """The indexes that the installer asks for any package whatever the plan, in order of priority."""
+        if self.installer == "pip":
+            return self.indexes()
         variables = {name: self._host.variable(name).text for name in UV_NAMES}
         default, others = uv_default(self._uv_toml), uv_indexes(self._uv_toml, explicit=False)
         configured = self.settings.index_url or default or DEFAULT_INDEX
@@ -212,9 +228,13 @@ class Sources:
         return self._host.variable(name).text
 
     @property
-    def own_indexes(self) -> tuple[str, ...]:
-        """The indexes that the user's pip or command line names."""
-        return (self.index_url, *self.settings.index_urls)
+    def trusted(self) -> tuple[str, ...]:
+        """The indexes and the places of wheels that the user names: by options or in the settings of pip and uv.
+
+        They come without passwords, as somebody else would name them.
+        """
+        named = (self.index_url, *self.consent.indexes, *self.settings.index_urls, *self._configured)
+        return tuple(without_credentials(one) for one in (*named, *self.settings.find_links) if one)
 
     def indexes(self, own: str | None = None) -> tuple[str, ...]:
         """Return one index (`own`), or those that pip asks; its default is among them unless another is configured."""

@@ -24,5 +24,7 @@ def index_fault(text: str) -> Text:
 
 def foreign_index_fault(text: str) -> Text:
     """Judge an address from a file that anybody may have written: no user name, no `..`, no other machine's share."""
-    plain = _FOREIGN.fullmatch(text) and "/.." not in text
+    # Windows takes file:////server/share for \\server\share, and each of / . \ may be spelt %2f %2e %5c.
+    outside = "/.." in text or text.startswith("file:////") or re.search("(?i)%(2e|2f|5c)", text)
+    plain = _FOREIGN.fullmatch(text) and not outside
     return "" if plain else _("it is not the plain address of a package index")

@@ -6,6 +6,7 @@ from collections.abc import Container
 from enum import Enum
 
 from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 
 from assistant.i18n import Text
@@ -50,6 +51,20 @@ class Request(Record, frozen=True):
     indexes: tuple[str, ...] = ()
     links: tuple[str, ...] = ()
 
+    def joined(self, other: Request) -> Request:
+        """Return a request for both: what is chosen once is chosen here first, and what must hold holds of both."""
+        lists = ("pins", "constraints", "overrides", "indexes", "links")
+        both = {name: tuple(dict.fromkeys((*getattr(self, name), *getattr(other, name)))) for name in lists}
+        return Request(
+            backend=self.backend or other.backend,
+            python=self.python or other.python,
+            nightly=self.nightly or other.nightly,
+            bundle=self.bundle or other.bundle,
+            project=self.project or other.project,
+            pythons=str(SpecifierSet(self.pythons) & SpecifierSet(other.pythons)),
+            **both,
+        )
+
 
 class Wheel(Record, frozen=True):
     """The torch wheel found at a source; `size` in bytes where the source states it.
@@ -72,7 +87,8 @@ class Plan(Record, frozen=True, omit_defaults=False):
     `download_mb` in MB of 10**6 bytes, None when unknown; `wheel` is None while no source has been asked. `asked` are
     the canonical names of the distributions that the user asked for: verification imports each of them.
     `constraints`, `overrides`, `indexes` and `links` are the request's, for the resolver; `apart` are companions that
-    come from pip's index though torch's own lists them, as it lacks the version that is asked for.
+    come from pip's index though torch's own lists them, as it lacks the version that is asked for. `recipe` is the key
+    of the recipe that is planned, "" for none: verification runs its call.
     """
 
     backend: Backend
@@ -92,6 +108,7 @@ class Plan(Record, frozen=True, omit_defaults=False):
     indexes: tuple[str, ...] = ()
     links: tuple[str, ...] = ()
     apart: tuple[str, ...] = ()
+    recipe: str = ""
 
     @property
     def disk_gb(self) -> float | None:

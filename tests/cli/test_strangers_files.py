@@ -6,7 +6,7 @@ import json
 import os
 import subprocess
 import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import forked
@@ -21,6 +21,7 @@ from assistant.detect import detect
 from assistant.export.config import config_text
 from assistant.export.setup import Setup
 from assistant.host.live import LiveHost
+from assistant.i18n import _
 from assistant.model.plan import Backend, Plan, Request
 from assistant.model.record import replace
 from assistant.plan import make_plans
@@ -73,8 +74,15 @@ def run(tmp_path: Path, index: LoopbackIndex) -> Run:
 def written(tmp_path: Path, plan: Plan, index: LoopbackIndex) -> Write:
     """Give a function that writes a configuration for this machine, with changes that a stranger made by hand."""
 
-    def write(*needs: str, index_url: str | None = None, hashes: dict[str, str] | None = None, **packages: str) -> Path:
+    def write(
+        *needs: str,
+        index_url: str | None = None,
+        hashes: dict[str, str] | None = None,
+        beside: dict[str, object] | None = None,
+        **packages: str,
+    ) -> Path:
         changed = replace(plan, index_url=index_url or index.url, requirements=(*plan.requirements, *needs))
+        changed = replace(changed, **(beside or {}))
         held = {"torch": f"{plan.torch}+cpu", "numpy": "1.0", "onnx": "1.0", "onnxruntime": "1.0", "ipykernel": "1.0"}
         text = config_text(
             Setup(
@@ -125,11 +133,54 @@ def test_a_misspelt_name_is_asked_about_before_any_request(run, written, index, 
     assert index.requests == []
 
 
-@pytest.mark.parametrize("need", ["numpy; python_version > '3'", "numpy @ https://evil.example/numpy-1.tar.gz"])
-def test_conditions_and_addresses_are_refused(run, written, index, need) -> None:
-    """No plan of the assistant holds them."""
-    refused(run("apply", written(need), "--dry-run"), 2, "plan.requirements")
+@pytest.mark.parametrize("place", ["requirements", "constraints", "overrides"])
+def test_addresses_are_refused(run, written, index, place) -> None:
+    """Whoever names a file names who is asked for it; a bound would replace a package that another one needs."""
+    config = written(beside={place: ("numpy @ https://evil.example/numpy-9-py3-none-any.whl",)})
+    refused(run("apply", config, "--dry-run"), 2, f"plan.{place}")
     assert index.requests == []
+
+
+def test_a_condition_hides_no_name(run, written, index) -> None:
+    """A project's requirements may have one; the name is asked about wherever it holds."""
+    config = written("numpyy; sys_platform == 'win32'")
+    refused(run("apply", config, "--dry-run"), 2, "--trust-requirement numpyy")
+    assert index.requests == []
+
+
+@pytest.fixture
+def unknown(tmp_path: Path) -> Iterator[LoopbackIndex]:
+    """Serve an index that nobody here knows, with a numpy that beats any other."""
+    (tmp_path / "unknown").mkdir()
+    index = LoopbackIndex(tmp_path / "unknown")
+    index.add("numpy", "99.0")
+    yield index
+    index.close()
+
+
+@pytest.mark.parametrize("how", ["--dry-run", "--yes"])
+@pytest.mark.parametrize("place", ["indexes", "links"])
+def test_a_projects_source_is_not_asked_before_it_is_trusted(run, written, index, unknown, how, place) -> None:
+    """Not one request reaches an index or a page of wheels that a configuration names beside torch's own."""
+    url = unknown.url if place == "indexes" else f"{unknown.url}/numpy/"
+    config = written(beside={place: (url,)}, numpy="99.0")
+    refused(run("apply", config, how), 2, url, f"--trust-index {url}")
+    assert (index.requests, unknown.requests) == ([], [])
+
+
+@pytest.mark.parametrize("place", ["indexes", "links"])
+@pytest.mark.parametrize("way", ["option", "answer", "pip"])
+def test_a_projects_source_serves_who_trusts_it(run, written, unknown, tmp_path, place, way) -> None:
+    """A setup of one's own that took packages from a project's index is applied again, by the consent of torch's."""
+    url = unknown.url if place == "indexes" else f"{unknown.url}/numpy/"
+    config = written(beside={place: (url,)}, numpy="99.0")
+    setting = {"indexes": "PIP_EXTRA_INDEX_URL", "links": "PIP_FIND_LINKS"}[place]
+    options = ("--trust-index", url) if way == "option" else ()
+    variables = {setting: url} if way == "pip" else {}
+    done = run("apply", config, "--dry-run", "--target", tmp_path / "env", *options, typed="y\n", **variables)
+    assert done.returncode == 0, done.stderr
+    assert (f"{url}, which is no known index. Trust it?" in done.stdout) is (way == "answer")
+    assert unknown.requests
 
 
 @pytest.mark.parametrize("how", ["--dry-run", "--yes"])
@@ -233,3 +284,37 @@ def test_a_person_is_asked_about_a_build(run, index, tmp_path) -> None:
     assert said in done.stdout
     assert done.returncode == 1
     assert not mark.exists()
+
+
+@pytest.mark.parametrize(
+    ("asked", "named"),
+    [
+        ({"request": {"indexes": ["{url}"]}}, "indexes"),
+        ({"request": {"links": ["{url}/numpy/"]}}, "links"),
+        ({"request": {"project": "/etc"}}, "project"),
+        ({"request": {"overrides": ["numpy @ {url}/numpy/numpy-99.0-py3-none-any.whl"]}}, "overrides"),
+        ({"request": {"constraints": ["numpy<2"]}}, "constraints"),
+        ({"request": {"pins": ["numpy @ {url}/numpy/numpy-99.0-py3-none-any.whl"]}}, "numpy @ …"),
+        ({"pins": ["numpy @ {url}/numpy/numpy-99.0-py3-none-any.whl"]}, "numpy @ …"),
+    ],
+)
+def test_a_machines_file_chooses_no_source(run, unknown, index, tmp_path, asked, named) -> None:
+    """It may ask for packages; whatever else it names is refused, in a batch in its line, and nobody is asked."""
+    text = json.dumps({"os": "linux", "arch": "x86_64", "python": "3.12", **asked}).replace("{url}", unknown.url)
+    file = tmp_path / "machine.json"
+    file.write_text(text)
+    for words in (("plan", "--machine", file), ("export", "--machine", file, "--to", tmp_path / "out")):
+        refused(run(*words), 2, f"not say where they come from: {named}", "--trust-index")
+    done = run("plan", "--machines", file)
+    assert (done.returncode, named in json.loads(done.stdout)["error"]) == (0, True)
+    assert (index.requests, unknown.requests) == ([], [])
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("sentence", ["{a:g}", "{a:>100000000}"])
+def test_a_sentence_in_a_configuration_is_only_text(run, written, sentence) -> None:
+    """A placeholder that nothing fits, or that asks for a gigabyte of spaces, neither breaks nor fills anything."""
+    config = written(beside={"reasons": (_(sentence, a="x"),)})
+    done = run("apply", config, "--dry-run", "--json")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["plan"]["reasons"][0]["text"] == sentence

@@ -165,16 +165,39 @@ def test_an_index_is_accepted(tmp_path: Path) -> None:
         "torch @ javascript:alert(1)",
         "torch ==",
         "../torch",
+        "timm===1`id`",
+        "timm; platform_version != '\\u202e'",
+        "timm; platform_version != '\\n--index-url https://a.example/simple'",
+        "timm; platform_version != '\\\\'",
         "",
     ],
 )
 def test_what_is_no_requirement_is_refused(text: str) -> None:
-    """Options, shell characters and paths never reach an installer."""
+    """Options, shell characters, paths, and what a condition hides in escapes never reach an installer."""
     with pytest.raises(BadInput, match="is not a requirement"):
         check_requirement(text)
 
 
-@pytest.mark.parametrize("text", ["torch", "torch==2.9.1+cpu", "numpy<2; python_version < '3.13'", "a[b]>=1,<2"])
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"index_url": "/etc"},
+        {"indexes": ("--index-url=https://a.example",)},
+        {"requirements": ("-r /etc/passwd",)},
+        {"constraints": ("numpy<2\n--index-url https://a.example",)},
+        {"overrides": ("-r /etc/passwd",)},
+    ],
+)
+def test_a_plan_is_checked_wherever_it_names_sources_and_bounds(bench: Bench, changes: dict[str, object]) -> None:
+    """The files that uv and pip get have one line for each, and none of them is an option."""
+    bench.plan = replace(bench.plan, **changes)
+    with pytest.raises(BadInput):
+        bench.resolution()
+
+
+@pytest.mark.parametrize(
+    "text", ["torch", "torch==2.9.1+cpu", "numpy<2; python_version < '3.13'", "a[b]>=1,<2", "a==1.*,===1.5"]
+)
 def test_a_requirement_is_accepted(text: str) -> None:
     """What PEP 508 allows passes as it is."""
     assert check_requirement(text) == text

@@ -56,13 +56,22 @@ def other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[LoopbackI
 
 
 @pytest.fixture
-def given(make: grounds.Make) -> Given:
-    """Give a function that makes a session whose plan also asks for some more packages."""
+def projects(tmp_path: Path) -> Iterator[LoopbackIndex]:
+    """Serve an index that only a project names."""
+    (tmp_path / "projects").mkdir()
+    index = LoopbackIndex(tmp_path / "projects")
+    yield index
+    index.close()
 
-    def made(*needs: str, consent: Consent | None = None, **options: object) -> Session:
+
+@pytest.fixture
+def given(make: grounds.Make) -> Given:
+    """Give a function that makes a session whose plan also asks for some more packages, and names more `indexes`."""
+
+    def made(*needs: str, consent: Consent | None = None, indexes: tuple[str, ...] = (), **options: object) -> Session:
         session = make(**options)
         plan = session.state.plan
-        plan = replace(plan, requirements=(*plan.requirements, *needs))
+        plan = replace(plan, requirements=(*plan.requirements, *needs), indexes=indexes)
         session.state = replace(session.state, planning=Planning(choice=plan, plans=(plan,)))
         session._sources.consent = consent or Consent()
         return session
@@ -285,6 +294,27 @@ def test_a_name_in_two_indexes_is_told_and_agreed_to(given, loopback_index, othe
     assert loser.url in str(status.message)
     assert f"--trust-index {winner.url}" in status.hint.params["option"] or first == second
     assert session.state.preview is None
+
+
+@BOTH
+def test_a_name_of_a_projects_index_does_not_come_from_elsewhere(given, loopback_index, projects, installer) -> None:
+    """Whoever trusts the company's index for corplib is not given another's corplib, as its version is the higher."""
+    loopback_index.add("corplib", "99.0")
+    projects.add("corplib", "1.0")
+    trusting = Consent(indexes=(projects.url,))
+    status = prepared(given("corplib", indexes=(projects.url,), installer=installer, consent=trusting))
+    assert status.phase is Phase.FAILED
+    assert f"corplib 99.0 would come from {loopback_index.url}, but {projects.url} has" in str(status.message)
+
+
+@BOTH
+def test_the_source_of_a_projects_index_is_found(given, projects, mark, installer) -> None:
+    """What comes only as source there is asked about by name and version, as from any other index."""
+    projects.add_archive("evil", "1.5", mark)
+    session = given("evil", indexes=(projects.url,), installer=installer, asks=True)
+    heard = asked(session, yes=False)
+    assert prepared(session).phase is Phase.FAILED
+    assert ["evil 1.5 is available only as source" in str(question) for question in heard] == [True]
 
 
 @BOTH

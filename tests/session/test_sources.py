@@ -13,7 +13,7 @@ from assistant.catalog import load_catalog
 from assistant.host.recording import ReplayHost
 from assistant.install import Sources
 from assistant.model.machine import Answer, Exchange, Gpu, Machine, Recording, Vendor
-from assistant.model.plan import Backend, Planning, Request
+from assistant.model.plan import Backend, Plan, Planning, Request
 from assistant.plan import make_plans
 from assistant.plan.availability import PlanInputs
 from assistant.session.sources import settled
@@ -24,11 +24,12 @@ CARD = Gpu(vendor=Vendor.NVIDIA, name="GeForce RTX 3090", compute_capability="8.
 TAG = "cp312-cp312-manylinux_2_28_x86_64"
 
 
-def host_with(*pip_settings: str) -> ReplayHost:
+def host_with(*pip_settings: str, **variables: str) -> ReplayHost:
     """Give a machine whose pip tells these settings, and otherwise knows of no index (never the real PyPI)."""
     lines = pip_settings or ("global.no-index='true'",)
     config = Exchange(ask=("run", "python3", "-m", "pip", "config", "list"), answer=Answer(text="\n".join(lines)))
-    return ReplayHost(Recording(said=(config,)))
+    said = (Exchange(ask=("variable", name), answer=Answer(text=value)) for name, value in variables.items())
+    return ReplayHost(Recording(said=(config, *said)))
 
 
 def planned(sources: Sources, machine: Machine = LINUX, *, python: str | None = None) -> Planning:
@@ -183,3 +184,37 @@ def test_all_wheels_of_a_project_can_be_listed(loopback_index, given):
     assert len(given().listing("torch", loopback_index.url).wheels) == 3
     assert given().listing("torch").asked == ()
     assert Path(given().listing("torch", loopback_index.url).wheels[0].filename).suffix == ".whl"
+
+
+COMPANY = "https://company.example/simple"
+SECRET = COMPANY.replace("//", "//me:secret@")
+
+
+def project_plan(*indexes: str) -> Plan:
+    """Give a plan whose project names these indexes."""
+    return Plan(backend=Backend.CPU, variant="cpu", torch="2.15.0", python="3.12", indexes=indexes)
+
+
+@pytest.mark.parametrize("installer", ["uv", "pip"])
+def test_a_projects_index_that_the_settings_name_is_asked_once_with_its_password(installer):
+    """It is the user's own; a second one without the password would only refuse to answer."""
+    sources = Sources(host_with(f"global.extra-index-url='{SECRET}'"), installer=installer)
+    plan = project_plan(f"{COMPANY}/", "https://download.pytorch.org/whl/cu126", "https://other.example/simple")
+    assert sources.consulted(plan) == ("", SECRET, "https://other.example/simple")
+    variables = sources.environment_for(plan)
+    assert variables["UV_INDEX"] == variables["PIP_EXTRA_INDEX_URL"] == f"{SECRET} https://other.example/simple"
+    assert set(sources.trusted) == {COMPANY}
+
+
+def test_indexes_of_uvs_settings_are_the_users_own_as_well():
+    """Who configured uv and not pip has named them."""
+    sources = Sources(host_with("", UV_INDEX=f"company={SECRET}"))
+    assert set(sources.trusted) == {COMPANY}
+
+
+@pytest.mark.parametrize("strategy", ["", "first-index"])
+def test_a_projects_index_does_not_change_how_the_user_lets_uv_choose(strategy):
+    """Its first-index guards against names that two indexes hold; as by pip it chooses where nothing is set."""
+    host = host_with("", **({"UV_INDEX_STRATEGY": strategy} if strategy else {}))
+    variables = Sources(host).environment_for(project_plan(COMPANY))
+    assert variables.get("UV_INDEX_STRATEGY", strategy) == (strategy or "unsafe-best-match")
