@@ -5,14 +5,17 @@ A row holds `Text`; whoever draws it renders it in the current language.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Literal, NamedTuple
 
+from packaging.requirements import Requirement
+
 from assistant.catalog.launchers import launchers
-from assistant.catalog.recipes import ANY, Recipe, needs_of
+from assistant.catalog.needs import in_words, needs
+from assistant.catalog.recipes import ANY, Recipe
 from assistant.i18n import Message, Text, _, ngettext, sentences
-from assistant.model.checks import PACKAGES, check_title, checked_package
+from assistant.model.checks import PACKAGE, PACKAGES, check_title, checked_package
 from assistant.model.finding import Remedy
 from assistant.model.machine import Gpu, Machine
 from assistant.model.plan import Backend, Plan, Rejection
@@ -48,11 +51,11 @@ def machine_rows(machine: Machine, *, hide: Container[str] = ()) -> Rows:
     return _shown(rows, hide)
 
 
-def _compilers(machine: Machine) -> str:
-    """Name the compilers that extensions could be built with; g++ stands for its gcc."""
-    found = {name: version for name, version in (machine.compilers or {}).items() if name != "gcc"}
-    if machine.nvcc:
-        found["nvcc"] = machine.nvcc
+def _compilers(machine: Machine) -> Text:
+    """Name the compilers that extensions could be built with."""
+    if machine.compilers == {} and not machine.nvcc:
+        return _("none found")
+    found = {**(machine.compilers or {}), **({"nvcc": machine.nvcc} if machine.nvcc else {})}
     return ", ".join(f"{name} {version}".strip() for name, version in found.items())
 
 
@@ -124,17 +127,24 @@ def recipe_rows(recipe: Recipe) -> Rows:
         ("lead", _("What for"), _(recipe.lead)),
         ("systems", _("System"), f"{systems} ({', '.join(recipe.archs)})" if recipe.archs else systems),
         ("backends", _("Works with"), ", ".join(_backend_on(*entry) for entry in recipe.backends.items())),
-        ("untested", _("Not known of"), ", ".join(backend.title for backend in recipe.untested)),
+        ("untested", _("Support unknown"), ", ".join(backend.title for backend in recipe.untested)),
         *(("against", _("On {backend}", backend=one.title), _(why)) for one, why in recipe.against.items()),
         ("capability", _("Compute capability"), recipe.capability and f">={recipe.capability}"),
         ("python", _("Python"), recipe.pythons),
         ("torch", _("torch"), ", ".join(_keyed(bound, key) for key, bound in recipe.torch.items())),
         ("packages", _("Packages"), ", ".join(recipe.requirements)),
         *(("packages", _("For {backend}", backend=one.title), ", ".join(also)) for one, also in recipe.also.items()),
-        ("bounds", _("Bounds"), ", ".join((*recipe.constraints, *recipe.overrides))),
+        *(("builds", _("Builds of torch"), _keyed(", ".join(tags), one.value)) for one, tags in recipe.builds.items()),
+        *(("links", _("Wheels for {build}", build=build), page) for build, page in recipe.links.items()),
+        *(
+            ("setting", _("Variable"), _keyed(f"{name}={value}", one.value))
+            for one, variables in recipe.env.items()
+            for name, value in variables.items()
+        ),
+        ("bounds", _("Version limits"), ", ".join((*recipe.constraints, *recipe.overrides))),
         ("file", _("Taken from"), f"{app.repository}/blob/{app.commit}/{app.file} ({app.date})" if app else ""),
-        ("needs", _("Also needs"), needs_text(recipe)),
-        *(("memory", _("Memory of the card"), memory_text(row.gb, _(row.use))) for row in recipe.memory),
+        *(("needs", _("Also needs"), text) for text in _needs(recipe)),
+        *(("memory", _("Card memory"), memory_text(row.gb, _(row.use))) for row in recipe.memory),
         *(("start", _("Start"), _keyed(line, key)) for key, line in recipe.start.items()),
         *(("start", _("Arguments"), _keyed(" ".join(words), one.value)) for one, words in _arguments(recipe)),
         *(("note", _("Note"), _(note)) for note in recipe.notes),
@@ -144,9 +154,10 @@ def recipe_rows(recipe: Recipe) -> Rows:
     return _shown(rows, ())
 
 
-def needs_text(recipe: Recipe) -> Text:
-    """Name what a recipe needs on the system, "" for nothing."""
-    return Message("{needs}").format(needs=needs_of(recipe)) if recipe.needs else ""
+def _needs(recipe: Recipe) -> Iterable[Message]:
+    """Say what a recipe and its packages need on the system."""
+    packages = (need for line in recipe.requirements for need in needs(Requirement(line).name))
+    return dict.fromkeys(need.text for need in (*in_words(recipe.name, recipe.needs), *packages))
 
 
 def memory_text(gigabytes: float, use: Text) -> Message:
@@ -221,7 +232,7 @@ FOLD_FROM = 6  # chosen: packages that passed, from which one row for all of the
 
 def folded(report: Report) -> Report:
     """Return a report as people read it: of many packages, those that fail come first, and one row has all others."""
-    packages = [check for check in report.checks if checked_package(check.key)]
+    packages = [check for check in report.checks if check.key.startswith(PACKAGE)]
     passed = [check for check in packages if check.status is Status.PASSED and not check.detail]
     if len(passed) < FOLD_FROM:
         return report
@@ -342,3 +353,12 @@ def guessed(guesses: Iterable[Guess]) -> tuple[Text, ...]:
         else f"{one.distribution} ({one.module})"
         for one in guesses
     )
+
+
+def project_lines(project: Project, agreed: Collection[Guess]) -> list[tuple[bool, Text]]:
+    """Say what was taken for a project's imports, and what was left out; each with whether it was taken."""
+    left = [guess for guess in project.guesses if guess not in agreed]
+    taken = _("Packages chosen for the code's imports: {packages}.", packages=guessed(agreed))
+    told = _("Left out, though the code seems to import them: {packages}.", packages=guessed(left), option="--pin")
+    both = [*([(True, taken)] if agreed else []), *([(False, told)] if left else [])]
+    return [*both, *((False, line) for line in project.left_out)]

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
 from assistant.catalog.catalog import Catalog
+
+_PYPI = re.compile(r"https?://pypi\.org/simple/?")
 
 
 def known_index(url: str, catalog: Catalog, own: Iterable[str] = ()) -> bool:
@@ -16,6 +19,11 @@ def known_index(url: str, catalog: Catalog, own: Iterable[str] = ()) -> bool:
     # The folder above a variant's own, with scheme and server: https://download.pytorch.org/whl/
     folders = (index.rstrip("/").removesuffix("/cpu").removesuffix("/nightly") + "/" for index in listed)
     return f"{url}/".startswith(tuple(folders)) and ".." not in url and "%" not in url
+
+
+def is_pypi(url: str) -> bool:
+    """Return whether an address is that of PyPI's own index."""
+    return _PYPI.fullmatch(url) is not None
 
 
 def mirrors_pypi(url: str, catalog: Catalog) -> bool:

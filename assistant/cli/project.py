@@ -8,10 +8,12 @@ from typing import Any
 
 from assistant.cli.inputs import read_file
 from assistant.cli.terminal import ask, echo
+from assistant.host.live import LiveHost
 from assistant.i18n import _, as_typed
+from assistant.install import Sources
 from assistant.model.plan import Request
-from assistant.model.project import Guess, Project
-from assistant.views import guessed, project_summary
+from assistant.model.project import Project
+from assistant.views import guessed, project_lines, project_summary
 
 
 def project_of(options: dict[str, Any], trusted: Iterable[str]) -> Project | None:
@@ -19,13 +21,11 @@ def project_of(options: dict[str, Any], trusted: Iterable[str]) -> Project | Non
     names, extras = options.pop("projects"), options.pop("extras")
     if not names:
         return None
-    from assistant.project import joined, read_project, read_text  # noqa: PLC0415 - most commands name no project
+    from assistant.project import read_project  # noqa: PLC0415 - most commands name no project
 
-    links = options.get("find_links", ())
-    terms = {"extras": extras, "trusted": (*trusted, *links)}
-    return joined(
-        read_text("", read_file(name), **terms) if name == "-" else read_project(name, **terms) for name in names
-    )
+    own = Sources(LiveHost(), index_url=options.get("index_url", ""), find_links=options.get("find_links", ())).trusted
+    named = (read_file(name) if name == "-" else name for name in names)
+    return read_project(*named, extras=extras, trusted=(*trusted, *own))
 
 
 def agree_project(
@@ -33,10 +33,10 @@ def agree_project(
 ) -> Request:
     """Show what was read and return the request with it; packages guessed from imports are taken as the user agrees.
 
-    Where nobody can be asked, those are taken that one package alone can be meant by; with `all_taken` all of them, as
-    for a plan, which changes nothing.
+    Where nobody can be asked, only imports that a single package provides are taken; with `all_taken` every guess, as
+    a plan changes nothing.
     """
-    from assistant.project import with_guesses, with_project  # noqa: PLC0415 - likewise
+    from assistant.project import with_project  # noqa: PLC0415 - likewise
 
     if not quiet:
         echo(project_summary(project))
@@ -48,17 +48,6 @@ def agree_project(
         else:
             agreed = project.sure
     if not quiet:
-        _show(project, agreed)
-    return with_project(request, with_guesses(project, agreed))
-
-
-def _show(project: Project, agreed: tuple[Guess, ...]) -> None:
-    left = tuple(guess for guess in project.guesses if guess not in agreed)
-    if agreed:
-        taken = _("Packages taken for what the code imports: {packages}.", packages=guessed(agreed))
-        echo(f"    · {as_typed(taken)}")
-    if left:
-        told = _("Left out, though the code seems to import them: {packages}.", packages=guessed(left), option="--pin")
-        echo(f"    ! {as_typed(told)}")
-    for sentence in project.left_out:
-        echo(f"    ! {as_typed(sentence)}")
+        for taken, line in project_lines(project, agreed):
+            echo(f"    {'·' if taken else '!'} {as_typed(line)}")
+    return with_project(request, project, agreed)

@@ -4,22 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-# Options whose value is a word of its own: pip 25.3 `pip install --help`, uv 0.8 `uv pip install --help`, and
+# Options whose value is a word of its own: pip 25.3 `pip install --help`, uv 0.13 `uv pip install` and `uv add`, and
 # https://pip.pypa.io/en/stable/reference/requirements-file-format/.
 _VALUED = frozenset(
     {
-        "--abi", "--build-constraint", "--cache-dir", "--cert", "--client-cert", "--config-file",
-        "--config-setting", "--config-settings", "--constraint", "--constraints", "--default-index",
-        "--directory", "--editable", "--exclude-newer", "--extra", "--extra-index-url", "--find-links",
-        "--fork-strategy", "--global-option", "--group", "--hash", "--implementation", "--index",
-        "--index-strategy", "--index-url", "--keyring-provider", "--link-mode", "--log", "--no-binary",
-        "--no-binary-package", "--no-build-isolation-package", "--no-build-package", "--only-binary",
-        "--override", "--overrides", "--platform", "--prefix", "--prerelease", "--progress-bar", "--project",
-        "--proxy", "--pypi-url", "--python", "--python-platform", "--python-version", "--refresh-package",
-        "--reinstall-package", "--report", "--requirement", "--requirements", "--resolution",
-        "--resume-retries", "--retries", "--root", "--root-user-action", "--src", "--target", "--timeout",
-        "--torch-backend", "--trusted-host", "--upgrade-package", "--upgrade-strategy", "--use-deprecated",
-        "--use-feature", "-C", "-P", "-b", "-c", "-e", "-f", "-i", "-p", "-r", "-t",
+        "--abi", "--all-releases", "--allow-insecure-host", "--bounds", "--branch", "--build-constraint",
+        "--build-constraints", "--cache-dir", "--cert", "--client-cert", "--color", "--config-file",
+        "--config-setting", "--config-settings", "--config-settings-package", "--constraint", "--constraints",
+        "--default-index", "--directory", "--editable", "--exclude-newer", "--exclude-newer-package",
+        "--excludes", "--exists-action", "--extra", "--extra-index-url", "--find-links", "--fork-strategy",
+        "--global-option", "--group", "--hash", "--implementation", "--index", "--index-strategy",
+        "--index-url", "--keyring-provider", "--link-mode", "--log", "--marker", "--no-binary",
+        "--no-binary-package", "--no-build-isolation-package", "--no-build-package", "--no-editable-package",
+        "--no-install-package", "--no-sources-package", "--only-binary", "--only-final", "--optional",
+        "--output-format", "--override", "--overrides", "--package", "--platform", "--prefix", "--prerelease",
+        "--prerelease-package", "--progress-bar", "--project", "--proxy", "--pypi-url", "--python",
+        "--python-platform", "--python-version", "--refresh-package", "--reinstall-package", "--report",
+        "--requirement", "--requirements", "--requirements-from-script", "--resolution", "--resume-retries",
+        "--retries", "--rev", "--root", "--root-user-action", "--src", "--tag", "--target", "--timeout",
+        "--torch-backend", "--trusted-host", "--upgrade-group", "--upgrade-package", "--upgrade-strategy",
+        "--uploaded-prior-to", "--use-deprecated", "--use-feature", "-C", "-P", "-b", "-c", "-e", "-f", "-i",
+        "-p", "-r", "-t",
     }
 )  # fmt: skip
 _LONG = {

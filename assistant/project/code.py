@@ -2,177 +2,104 @@
 
 from __future__ import annotations
 
-import ast
 import os
 import re
-import sys
-import warnings
-from collections import defaultdict, deque
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import NamedTuple
 
 from packaging.utils import canonicalize_name
 
 from assistant.i18n import _
 from assistant.model.errors import BadInput
 from assistant.model.project import Guess
-from assistant.model.visible import printable
 from assistant.project.distributions import is_namespace, provider
 from assistant.project.gathering import Gathering
-from assistant.project.source import file_bytes
+from assistant.project.imports import OF_PYTHON, Code, Imports
+from assistant.project.source import Source, file_bytes, is_file, listed, real, shown
 
 # Chosen: what is read in two seconds on a slow machine. A repository with more lists its needs in a file.
 MOST_FILES = 3000
 MOST_BYTES = 25 * 10**6
 MOST_FOLDERS = 5000
 _FILE_LIMIT = 2 * 10**6
-_SHOWN = 20  # names in a sentence
 # Folders that hold no code of the project's own, or code that one does not need in order to run it.
 _PASSED_OVER = frozenset(
     {"__pycache__", "build", "dist", "docs", "doc", "env", "node_modules", "site-packages", "test", "tests", "venv"}
 )
-_OF_PYTHON = sys.stdlib_module_names | {"__main__", "_typeshed"}
-_GIVEN = frozenset({"torch", "google.colab", "kaggle_secrets", "pip"})  # what every plan has, or a service alone
+_GIVEN = frozenset({"torch", "google.colab", "kaggle_secrets", "pip"})  # in every plan, or only on Colab and Kaggle
 # All that may be an import, comments and texts included: a file that names nothing new need not be parsed.
 _MAYBE = re.compile(rb"\b(?:from[ \t]+([\w.]+)[ \t]+import\b|import[ \t]+([^\n;#\\]+)(\\?))")
 _NAMES = re.compile(rb"[A-Za-z_][\w.]*")
 
 
-class Imports(NamedTuple):
-    """The modules that a file imports, by name and line: those that it needs, and those that it can do without."""
-
-    needed: dict[str, int]
-    optional: dict[str, int]
+def take_script(text: str, source: Source, gathering: Gathering) -> None:
+    """Add the imports of a script, but for the modules beside it."""
+    gathering.code.add(text, source.file, modules_beside(source.folder))
 
 
-def parsed(data: bytes | str) -> ast.Module | None:
-    """Parse Python without running it, in the encoding that it names; None for what this version cannot read."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # about the code's own odd escapes
-        try:
-            return ast.parse(data)
-        except (SyntaxError, ValueError, RecursionError, MemoryError):
-            return None
-
-
-def imports_of(tree: ast.Module) -> Imports:
-    """Find the imports; one for type checkers alone is none, one whose failure is caught is optional."""
-    found = Imports({}, {})
-    waiting: deque[tuple[ast.AST, bool]] = deque([(tree, True)])
-    while waiting:
-        node, needed = waiting.popleft()
-        for name in _named(node):
-            (found.needed if needed else found.optional).setdefault(name, getattr(node, "lineno", 1))
-        if isinstance(node, ast.If) and _last_name(node.test) == "TYPE_CHECKING":
-            waiting += [(child, needed) for child in node.orelse]
-        elif isinstance(node, ast.Try) and any(map(_catches_import, node.handlers)):
-            waiting += [(child, False) for child in ast.iter_child_nodes(node)]
-        elif not isinstance(node, ast.expr):  # no expression holds a statement, and they are most of a file
-            waiting += [(child, needed) for child in ast.iter_child_nodes(node)]
-    return found
-
-
-def _named(node: ast.AST) -> Iterator[str]:
-    if isinstance(node, ast.Import):
-        yield from (alias.name for alias in node.names)
-    elif isinstance(node, ast.ImportFrom) and not node.level and node.module:
-        # `from google.cloud import storage`: below a namespace the distribution goes by the longer name
-        whole = (f"{node.module}.{alias.name}" for alias in node.names)
-        yield from dict.fromkeys(
-            name if (known := provider(name)) and known.module == name else node.module for name in whole
-        )
-
-
-def _catches_import(handler: ast.ExceptHandler) -> bool:
-    if handler.type is None:
-        return True
-    caught = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
-    return bool(set(map(_last_name, caught)) & {"ImportError", "ModuleNotFoundError", "Exception", "BaseException"})
-
-
-def _last_name(node: ast.expr) -> str:
-    return str(getattr(node, "id", getattr(node, "attr", "")))
-
-
-class Code:
-    """The imports of several files, each with the first place where it stands."""
-
-    def __init__(self) -> None:
-        self.needed: dict[str, str] = {}
-        self.optional: dict[str, str] = {}
-        self.unreadable: list[str] = []
-
-    def add(self, found: Imports, label: str, local: frozenset[str] = frozenset()) -> None:
-        """Add a file's imports, without those that `local` modules and Python itself provide."""
-        for own, here in ((self.needed, found.needed), (self.optional, found.optional)):
-            for name, line in here.items():
-                if name.partition(".")[0] not in _OF_PYTHON | local:
-                    own.setdefault(name, f"{label}:{line}")
+def modules_beside(folder: Path | None) -> frozenset[str]:
+    """Return the modules that a script or notebook finds in its own folder."""
+    try:
+        beside = list(folder.iterdir()) if folder else []
+    except OSError:
+        return frozenset()
+    return frozenset(path.stem for path in beside if path.suffix == ".py" or is_file(path / "__init__.py"))
 
 
 def read_code(root: Path, gathering: Gathering) -> bool:
-    """Read the imports of a script, or of all code below a folder, within bounds; return whether there is any code."""
-    whole = root.is_dir()
-    files, complete = _files(root) if whole else ([root], True)
-    modules, code = _modules(root, files), Code()
-    read = _read_files(files, root, modules, code)
+    """Read the imports of all code below a folder, within bounds; return whether there is any."""
+    files, complete = _files(root)
+    modules = _modules(root, files)
+    read = _read_files(files, root, modules, gathering.code)
     if read < len(files) or not complete:
-        gathering.tell(
+        gathering.note(
             _(
-                "Only the first {count} files of code in {folder} were looked at; name the file that lists what the "
-                "project needs.",
+                "Only the first {count} code files in {folder} were read; name the file that lists what the project "
+                "needs.",
                 count=read,
-                folder=printable(root.name or root),
+                folder=shown(root.name or root),
             )
         )
-    gathering.paths[root.resolve()] = None
-    anywhere = frozenset().union(*modules.values()) if whole else frozenset()
-    take_imports(code, gathering, anywhere)
+    gathering.code.own_modules.update(*modules.values())
+    if files:
+        gathering.paths[real(root)] = None
     return bool(files)
 
 
 def _read_files(files: list[Path], root: Path, modules: Mapping[Path, frozenset[str]], code: Code) -> int:
     """Add the imports of files until their bytes exceed the bound; return how many files were read."""
-    seen, taken = set(_OF_PYTHON), 0
+    seen, taken = set(OF_PYTHON), 0
     for number, path in enumerate(files):
+        label = shown(path.relative_to(root).as_posix())
         try:
             data = file_bytes(path, _FILE_LIMIT)
         except BadInput:
-            code.unreadable.append(_label(path, root))
+            code.unreadable[label] = None
             continue
         taken += len(data)
         if taken > MOST_BYTES:
             return number
         local = _local(path, root, modules)
-        if _nothing_new(data, seen | local):
-            continue
-        tree = parsed(data)
-        if tree is None:
-            code.unreadable.append(_label(path, root))
-            continue
-        found = imports_of(tree)
-        code.add(found, _label(path, root), local)
-        seen |= set(_settled(found, local))
+        if not _nothing_new(data, seen | local):
+            seen |= set(_settled(code.add(data, label, local), local))
     return len(files)
 
 
 def _settled(found: Imports, local: frozenset[str]) -> Iterator[str]:
-    """Yield the names that need no second look: what one folder has for its own may be a package in another."""
+    """Yield the names that later files need not be parsed for.
+
+    A folder's own module may be a package elsewhere, and below a namespace another distribution may be meant.
+    """
     for name in found.needed:
         top = name.partition(".")[0]
         if top not in local:
-            yield name
-            if not is_namespace(top):
-                yield top
+            yield from (one for one in {name, top} if not is_namespace(one))
 
 
-def take_imports(code: Code, gathering: Gathering, anywhere: frozenset[str] = frozenset()) -> None:
-    """Guess the distributions of imports, but for what is required already; what no table knows is told.
-
-    `anywhere` are modules that lie somewhere in the project: a name that no table has is one of these.
-    """
-    required = gathering.names
+def take_imports(gathering: Gathering) -> None:
+    """Guess the distributions of all imports, but for what is required already; what no table knows is noted."""
+    code, required = gathering.code, gathering.names
     unknown: dict[str, str] = {}
     absent: dict[str, str] = {}
     for module, where in code.needed.items():
@@ -181,44 +108,43 @@ def take_imports(code: Code, gathering: Gathering, anywhere: frozenset[str] = fr
         if top in _GIVEN or module in _GIVEN or ".".join(module.split(".")[:2]) in _GIVEN:
             continue
         if known is None:
-            if top not in anywhere and canonicalize_name(top) not in required:
+            if top not in code.own_modules and canonicalize_name(top) not in required:
                 unknown.setdefault(top, where)
         elif not known.distribution:
             absent.setdefault(known.module, where)
         elif not required & {known.distribution, *known.others, canonicalize_name(known.module)}:
             guess = Guess(module=known.module, distribution=known.distribution, others=known.others, where=where)
             gathering.guesses.setdefault(known.distribution, guess)
-    _tell(code, unknown, absent, gathering)
+    _note(unknown, absent, gathering)
 
 
-def _tell(code: Code, unknown: Mapping[str, str], absent: Mapping[str, str], gathering: Gathering) -> None:
+def _note(unknown: Mapping[str, str], absent: Mapping[str, str], gathering: Gathering) -> None:
+    code = gathering.code
     if unknown:
-        gathering.tell(
+        gathering.note(
             _(
-                "No package is known for these imports: {names}. Add the one that you know.",
-                names=_listed(f"{name} ({where})" for name, where in unknown.items()),
+                "No package is known for these imports: {names}. If you know it, name it yourself.",
+                names=listed(f"{name} ({where})" for name, where in unknown.items()),
                 option="--pin",
             )
         )
     if absent:
-        gathering.tell(
+        gathering.note(
             _(
-                "PyPI has no package of the authors for these imports: {names}. See the project's own instructions.",
-                names=_listed(f"{name} ({where})" for name, where in absent.items()),
+                "PyPI has no official package for these imports: {names}. See the project's own instructions.",
+                names=listed(f"{name} ({where})" for name, where in absent.items()),
             )
         )
     optional = {name.partition(".")[0] for name in code.optional} - {name.partition(".")[0] for name in code.needed}
     if optional := {name for name in optional if provider(name)} - _GIVEN:
-        gathering.tell(
-            _("What the code can do without was left out: {names}.", names=_listed(sorted(optional, key=str.lower)))
+        gathering.note(
+            _(
+                "These imports were left out, as the code also runs without them: {names}.",
+                names=listed(sorted(optional, key=str.lower)),
+            )
         )
     if code.unreadable:
-        gathering.tell(_("These files are no Python that can be read here: {names}.", names=_listed(code.unreadable)))
-
-
-def _listed(names: Iterable[str]) -> str:
-    every = list(map(printable, names))
-    return ", ".join(every[:_SHOWN]) + (", …" if len(every) > _SHOWN else "")
+        gathering.note(_("These files cannot be read as Python: {names}.", names=listed(code.unreadable)))
 
 
 def _files(root: Path) -> tuple[list[Path], bool]:
@@ -256,25 +182,13 @@ def _modules(root: Path, files: Iterable[Path]) -> dict[Path, frozenset[str]]:
             if folder.name in found[folder.parent]:
                 break
             found[folder.parent].add(folder.name)
-    if root.is_file():  # a script: what lies beside it is its own
-        with os.scandir(root.parent) as entries:
-            found[root.parent] |= {
-                entry.name.removesuffix(".py")
-                for entry in entries
-                if entry.name.endswith(".py") or (entry.is_dir() and Path(entry.path, "__init__.py").is_file())
-            }
     return {folder: frozenset(names) for folder, names in found.items()}
 
 
 def _local(path: Path, root: Path, modules: Mapping[Path, frozenset[str]]) -> frozenset[str]:
     """Return the modules that a file finds beside it, above it, or in `src`."""
-    top = root if root.is_dir() else root.parent
-    above = [folder for folder in path.parents if folder == top or top in folder.parents]
-    return frozenset().union(*(modules.get(folder, frozenset()) for folder in (*above, top / "src", top / "lib")))
-
-
-def _label(path: Path, root: Path) -> str:
-    return printable(path.relative_to(root).as_posix() if root.is_dir() else path.name)
+    above = [folder for folder in path.parents if folder == root or root in folder.parents]
+    return frozenset().union(*(modules.get(folder, frozenset()) for folder in (*above, root / "src", root / "lib")))
 
 
 def _nothing_new(data: bytes, seen: set[str]) -> bool:

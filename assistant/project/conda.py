@@ -1,8 +1,9 @@
-"""Conda's environment files: their packages by the names that PyPI has for them, and the part for pip."""
+"""Conda's environment files and lists: their packages by the names that PyPI has for them, and the part for pip."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 
@@ -11,18 +12,19 @@ from packaging.utils import canonicalize_name
 from assistant.catalog.tables import Table
 from assistant.i18n import _
 from assistant.model.record import Record, from_json
-from assistant.model.visible import printable
 from assistant.project.distributions import provider
 from assistant.project.gathering import Gathering
+from assistant.project.lines import LONGEST_LINE
 from assistant.project.requirements import take_lines
-from assistant.project.source import TOO_DEEP, Source, refused, rows, table, too_long
+from assistant.project.source import TOO_DEEP, Source, refused, rows, shown, table, too_long
 
 _OWN = frozenset({"pip", "setuptools", "wheel"})  # every environment has them, or none needs them
 # pytorch::pytorch=1.11.0=py3.8_cuda11.3_cudnn8.2.0_0, numpy >=1.20,<2, pytorch[version='>=2.1', build='*cuda*']
 _SPEC = re.compile(
-    r"(?:[\w./:-]+::)?(?P<name>[\w.-]+)\s*(?:\[(?P<terms>[^\]]*)\]|(?P<version>[=<>!~][^\s]*|\s*[\d.*]+)(?:\s+\S+)?)?"
+    r"(?:[\w./:-]+::)?(?P<name>[\w.-]+)\s*(?:\[(?P<terms>[^\]]*)\]|(?P<version>[=<>!~][^\s]*|(?<=\s)[\d.*]+)(?:\s+\S+)?)?"
 )
 _VERSION_TERM = re.compile(r"version\s*=\s*(?:'([^']*)'|\"([^\"]*)\"|([^,\s]+))")
+_EXPORTED = re.compile(r"(?m)^# \$ conda create --name|^[\w.-]{1,99}=[\w.!+]{1,99}=[\w.]{1,99}\s*$")
 _LIMIT = 10**6  # characters, chosen: PyYAML reads some 200 kB a second, and an exported environment has 30
 _EXACT = 3  # parts of a version: with fewer, conda's single "=" means any that begins so
 
@@ -48,6 +50,11 @@ def _tables() -> CondaTables:
     return from_json(file.read_bytes(), CondaTables, "project/data/conda.json")
 
 
+@cache
+def _names() -> dict[str, str]:
+    return {row.conda: row.pypi for row in _tables().names.rows}
+
+
 # name: ldm
 # dependencies:
 #   - python=3.8.5
@@ -61,31 +68,52 @@ def take_environment(text: str, source: Source, gathering: Gathering) -> None:
     if len(text) > _LIMIT:
         raise too_long(source.name, _LIMIT)
     try:
-        whole = table(yaml.safe_load(text))
+        whole = table(yaml.load(text, yaml.BaseLoader))  # noqa: S506 - it makes texts alone: 3.10 is no number here
     except RecursionError as error:
         raise refused(source.name, TOO_DEEP) from error
     except (yaml.YAMLError, ValueError) as error:
-        raise refused(source.name, printable(str(error).partition("\n")[0])) from error
-    if "dependencies" not in whole:
+        raise refused(source.name, shown(str(error).partition("\n")[0])) from error
+    if not isinstance(whole.get("dependencies"), list):
         raise refused(source.name, _("it has no list of dependencies"))
-    aside: list[str] = []
-    for row in rows(whole["dependencies"]):
+    others = []
+    for row in {id(row): row for row in whole["dependencies"]}.values():  # an alias may stand there a thousand times
         if isinstance(row, dict):
-            take_lines("\n".join(map(str, rows(row.get("pip")))), source, gathering)
-        elif isinstance(row, str) and (name := take_conda(row, source, gathering)):
-            aside.append(name)
-    if aside:
-        gathering.tell(
+            take_lines("\n".join(line for line in rows(row.get("pip")) if isinstance(line, str)), source, gathering)
+        elif isinstance(row, str) and row.strip():
+            others.append(take_conda(row, source, gathering))
+    _note(others, gathering)
+
+
+# # This file may be used to create an environment using:
+# # $ conda create --name <env> --file <this file>
+# # platform: linux-64
+# numpy=1.26.4=py311h64a7726_0
+def is_conda_list(text: str) -> bool:
+    """Return whether a text is what `conda list --export` prints, which pip cannot read."""
+    return _EXPORTED.search(text) is not None
+
+
+def take_conda_list(text: str, source: Source, gathering: Gathering) -> None:
+    """Take each line of a list that conda exported."""
+    lines = map(str.strip, text.splitlines())
+    _note([take_conda(line, source, gathering) for line in lines if line and not line.startswith("#")], gathering)
+
+
+def _note(others: Iterable[str], gathering: Gathering) -> None:
+    """Note what `take_conda` found to be no Python packages."""
+    if names := list(filter(None, others)):
+        gathering.note(
             _(
-                "These are no Python packages: {names}. If the project needs one, install it with your system's tools.",
-                names=", ".join(aside),
+                "These are not Python packages: {names}. If the project needs them, install them with your system's "
+                "tools.",
+                names=", ".join(names),
             )
         )
 
 
 def take_conda(spec: str, source: Source, gathering: Gathering) -> str:
     """Take one package as conda spells it, by its name on PyPI; return the name of one that is no Python package."""
-    found, known = _SPEC.fullmatch(spec.strip()), _tables()
+    known, found = _tables(), _SPEC.fullmatch(spec.strip()) if len(spec) <= LONGEST_LINE else None
     if found is None:
         gathering.take(spec, source)  # which says what is wrong with it
         return ""
@@ -93,13 +121,11 @@ def take_conda(spec: str, source: Source, gathering: Gathering) -> str:
     if name == "python":
         gathering.take_pythons(_python(version))
     elif name in known.chosen_by_the_plan.rows:
-        gathering.tell(_("{name} was not taken along: the plan chooses what this machine's card needs.", name=name))
+        gathering.note(_("{name} was left out: the plan chooses what this machine's card needs.", name=name))
     elif _of_the_system(name, found["version"] or ""):
         return name
-    elif name not in _OWN:
-        pypi = {row.conda: row.pypi for row in known.names.rows}.get(name, canonicalize_name(name))
-        if pypi:
-            gathering.take(f"{pypi}{_specifier(version)}", source)
+    elif name not in _OWN and (pypi := _names().get(name, canonicalize_name(name))):
+        gathering.take(f"{pypi}{_specifier(version)}", source)
     return ""
 
 
@@ -110,7 +136,7 @@ def _of_the_system(name: str, version: str) -> bool:
     """
     known = _tables()
     built = re.fullmatch(r"=[^=]+=([^=]+)", version)
-    if name in {row.conda for row in known.names.rows}:
+    if name in _names():
         return False
     if name in known.of_the_system.rows or name.startswith("_") or (built and "py" not in built[1]):
         return True

@@ -58,10 +58,11 @@ def provider(module: str) -> Provider | None:
 
 
 def is_namespace(module: str) -> bool:
-    """Return whether several distributions share a module, each with a name below it, such as "google"."""
+    """Return whether distributions share a module, each with a name below it, as "google" and "google.cloud"."""
     return module in _namespaces()
 
 
 @cache
 def _namespaces() -> frozenset[str]:
-    return frozenset(name.partition(".")[0] for name in _providers() if "." in name)
+    dotted = (name.split(".") for name in _providers())
+    return frozenset(".".join(parts[:length]) for parts in dotted for length in range(1, len(parts)))

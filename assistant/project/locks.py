@@ -15,10 +15,11 @@ from assistant.catalog.companions import carried_by_torch_index
 from assistant.catalog.tables import Table
 from assistant.i18n import _
 from assistant.model.record import Record, from_json
-from assistant.model.visible import printable
 from assistant.project.gathering import Gathering
-from assistant.project.pyproject import read_pyproject
-from assistant.project.source import Source, is_file, refused, rows, table, toml
+from assistant.project.lines import marked
+from assistant.project.places import take_from
+from assistant.project.pyproject import take_pyproject
+from assistant.project.source import Source, file_text, is_file, real, refused, rows, shown, source_of, table, toml
 
 _LOCAL = re.compile(r"\+.*")  # 2.9.1+cu128: the plan chooses the build
 
@@ -47,38 +48,34 @@ def _libraries() -> re.Pattern[str]:
 def take_uv_lock(text: str, source: Source, gathering: Gathering) -> None:
     """Take a `uv.lock`: what its root requires, and the versions of all packages that torch does not bring itself."""
     whole = toml(text, source.name)
-    packages = [package for package in map(table, rows(whole.get("package"))) if package.get("name")]
+    packages = [one for one in map(table, rows(whole.get("package"))) if isinstance(one.get("name"), str)]
     roots = [package for package in packages if {"editable", "virtual"} & {*table(package.get("source"))}]
     if not roots:
-        raise refused(source.name, _("it names no project of its own"))
+        raise refused(source.name, _("it does not say which project it is for"))
     if "requires-python" in whole:
         gathering.take_pythons(str(whole["requires-python"]))
+    own = {one["name"] for one in roots}  # another part of the same workspace
     for root in roots:
-        for needed in map(table, rows(table(root.get("metadata")).get("requires-dist"))):
-            own = needed.get("name") in {one["name"] for one in roots}  # another part of the same workspace
-            if needed.get("name") and not own and "extra ==" not in str(needed.get("marker", "")):
-                _take_needed(needed, source, gathering)
+        metadata = table(root.get("metadata"))
+        gathering.offer(map(str, rows(metadata.get("provides-extras"))), (), source, whole=False)
+        for needed in map(table, rows(metadata.get("requires-dist"))):
+            name, marker = needed.get("name"), str(needed.get("marker", ""))
+            if isinstance(name, str) and name not in own and "extra ==" not in marker:
+                _take_needed(needed, name, marker, source, gathering)
     by_name: dict[str, list[dict[str, Any]]] = {}
     for package in packages:
-        by_name.setdefault(str(package["name"]), []).append(package)
-    beside = _reached([str(root["name"]) for root in roots], by_name)
+        by_name.setdefault(package["name"], []).append(package)
+    beside = _reached([root["name"] for root in roots], by_name)
     for package in packages:
         if package["name"] in beside and package not in roots:
-            _lock(
-                package, " or ".join(f"({one})" for one in rows(package.get("resolution-markers"))), source, gathering
-            )
+            _lock(package, " or ".join(map(str, rows(package.get("resolution-markers")))), source, gathering)
 
 
-def _take_needed(needed: Mapping[str, Any], source: Source, gathering: Gathering) -> None:
+def _take_needed(needed: Mapping[str, Any], name: str, marker: str, source: Source, gathering: Gathering) -> None:
     extras = ",".join(map(str, rows(needed.get("extras"))))
-    if "git" in needed or "url" in needed or "path" in needed or "directory" in needed:
-        gathering.leave_source(
-            f"{needed['name']} @ {needed.get('git') or needed.get('url') or needed.get('path') or ''}"
-        )
-        return
-    marker = f" ; {needed['marker']}" if needed.get("marker") else ""
-    specifier = _LOCAL.sub("", str(needed.get("specifier", "")))
-    gathering.take(f"{needed['name']}{f'[{extras}]' if extras else ''}{specifier}{marker}", source)
+    named = f"{name}[{extras}]" if extras else name
+    if not take_from(needed, named, marker, source, gathering):
+        gathering.take(marked(f"{named}{_LOCAL.sub('', str(needed.get('specifier', '')))}", marker), source)
 
 
 def _reached(roots: Iterable[str], packages: Mapping[str, list[dict[str, Any]]]) -> set[str]:
@@ -101,7 +98,7 @@ def _lock(package: Mapping[str, Any], marker: str, source: Source, gathering: Ga
     """Bound a package to its locked version; one from a source repository or a folder has none to keep to."""
     if package.get("version") and not _elsewhere(table(package.get("source"))):
         line = f"{package['name']}=={_LOCAL.sub('', str(package['version']))}"
-        gathering.take(f"{line} ; {marker}" if marker else line, source, "constraints")
+        gathering.take(marked(line, marker), source, "constraints")
 
 
 def _elsewhere(source: Mapping[str, Any]) -> bool:
@@ -118,9 +115,9 @@ def take_pylock(text: str, source: Source, gathering: Gathering) -> None:
     """Take a `pylock.toml` (PEP 751): it names no roots, so all is asked for, but for torch's own libraries."""
     try:
         lock = Pylock.from_dict(toml(text, source.name))
-    except PylockValidationError as error:
-        raise refused(source.name, printable(error)) from error
-    gathering.take_pythons(str(lock.requires_python or ""))
+        gathering.take_pythons(str(lock.requires_python or ""))
+    except (PylockValidationError, ValueError) as error:
+        raise refused(source.name, shown(error)) from error
     for package in lock.packages:
         of_a_part = re.search(r"\bin (?:extras|dependency_groups)\b", str(package.marker or ""))
         if not (of_a_part or _libraries().fullmatch(package.name)):
@@ -128,23 +125,26 @@ def take_pylock(text: str, source: Source, gathering: Gathering) -> None:
 
 
 def _take_locked(package: Package, source: Source, gathering: Gathering) -> None:
-    marker = f" ; {package.marker}" if package.marker else ""
+    marker, place = str(package.marker or ""), dict[str, Any]()
     if package.vcs:
-        gathering.leave_source(f"{package.name} @ {package.vcs.type}+{package.vcs.url or package.vcs.path}")
+        place["git"] = package.vcs.url or package.vcs.path
     elif package.directory:
-        gathering.take_path(package.directory.path, source)
+        place["directory"] = package.directory.path
     elif package.archive:
-        gathering.take(f"{package.name} @ {package.archive.url}{marker}", source)
-    elif package.version:
-        gathering.take(f"{package.name}=={package.version.public}{marker}", source)
+        place["url" if package.archive.url else "path"] = package.archive.url or package.archive.path
+    elif package.index:
+        place["index"] = package.index
+    if not take_from(place, package.name, marker, source, gathering) and package.version:
+        gathering.take(marked(f"{package.name}=={package.version.public}", marker), source)
 
 
 def take_poetry_lock(text: str, source: Source, gathering: Gathering) -> None:
     """Take a `poetry.lock`: its versions as bounds, and what is required from the `pyproject.toml` beside it."""
     pyproject = source.beside("pyproject.toml")
     if pyproject is None or not is_file(pyproject):
-        raise refused(source.name, _("the pyproject.toml that it locks is not beside it"))
-    read_pyproject(pyproject, gathering)
+        raise refused(source.name, _("the pyproject.toml that belongs to it is not in its folder"))
+    gathering.paths[real(pyproject)] = None
+    take_pyproject(file_text(pyproject), source_of(pyproject, source.extras), gathering)
     for package in map(table, rows(toml(text, source.name).get("package"))):
         name = str(package.get("name", ""))
         if name and not _libraries().fullmatch(canonicalize_name(name)):

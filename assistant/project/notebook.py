@@ -1,4 +1,4 @@
-"""What a notebook installs and imports: its commands are read as a list of wishes, and none is run."""
+"""What a notebook installs and imports: its commands are read as requirements, and none is run."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from itertools import dropwhile, groupby
 from typing import NamedTuple
 
 from assistant.i18n import _
-from assistant.model.visible import printable
 from assistant.project.arguments import arguments
-from assistant.project.code import Code, imports_of, parsed, take_imports
+from assistant.project.code import modules_beside
 from assistant.project.conda import take_conda
 from assistant.project.gathering import Gathering
+from assistant.project.lines import LONGEST_LINE
 from assistant.project.requirements import take_option
-from assistant.project.source import Source, refused, rows, table
+from assistant.project.source import Source, refused, rows, shown, table
 
 _SHELL_CELL = re.compile(r"%%(?:bash|sh|cmd|script\s+(?:bash|sh|zsh))\b")
 _PYTHON_CELL = re.compile(r"%%(?:capture|time|timeit|prun)\b")
@@ -26,11 +26,11 @@ _COMMAND = re.compile(
 _OPENS = re.compile(r"\s*(?:if|for|while|until|case)\b")
 _CLOSES = re.compile(r"(?:^|;)\s*(?:fi|done|esac)\b")
 # Where a command's output goes, and a comment behind it; `torch>=2` outside quotation marks means the version.
-_ASIDE = re.compile(r"(?:\d|&)?>>?\s*(?:&\d|/\S+|\S+\.log\b)|\s#.*$")
+_NO_WORDS = re.compile(r"(?:\d|&)?>>?\s*(?:&\d|/\S+|[^\s>]{1,255}\.log\b)|\s#.*$")
 _PYTHON = re.compile(r"(?:\S*/)?python[\d.]*(?:\.exe)?|\{sys\.executable\}")
 _PIP = re.compile(r"(?:\S*/)?pip[\d.]*")
 _CONDA = frozenset({"conda", "mamba", "micromamba"})
-_BEFORE = re.compile(r"sudo|-[EH]|\w+=.*")  # what may stand before a program's name
+_BEFORE = re.compile(r"^(?:sudo|-[EH]|\w+=.*)")  # what may stand before a program's name
 _COMPUTED = re.compile(r"[$`{}*?…]|\$\(")
 _TAKEN = frozenset(
     {
@@ -55,22 +55,16 @@ class _Cell(NamedTuple):
 
 
 def take_notebook(text: str, source: Source, gathering: Gathering) -> None:
-    """Take what a notebook's cells install, then what they import beyond that; raise `BadInput` for a broken one."""
+    """Take what a notebook's cells install, and add what they import; raise `BadInput` for a broken one."""
     cells = [_cell(text) for text in _code_cells(text, source)]
     moved = any(re.search(r"\bgit\s+clone\b", command.text) for cell in cells for command in cell.commands)
     here = Source(name=source.name, folder=None) if moved else source  # what a clone brings does not lie beside it
     for cell in cells:
         for command in cell.commands:
             _take_command(command, here, gathering)
-    code = Code()
+    own = modules_beside(source.folder)
     for number, cell in enumerate(cells, 1):
-        tree = parsed(cell.python)
-        label = f"{source.label}[{number}]"
-        if tree is None:
-            code.unreadable.append(label)
-        else:
-            code.add(imports_of(tree), label)
-    take_imports(code, gathering)
+        gathering.code.add(cell.python, f"{source.file}[{number}]", own)
 
 
 # {"cells": [{"cell_type": "code", "source": ["!pip install jiwer\n", "import torch"], …}], "nbformat": 4, …}
@@ -78,12 +72,12 @@ def _code_cells(text: str, source: Source) -> Iterator[str]:
     try:
         whole = table(json.loads(text))
     except (ValueError, RecursionError) as error:
-        raise refused(source.name, _("it is no notebook, or a damaged one")) from error
+        raise refused(source.name, _("it is not a notebook, or it is damaged")) from error
     # Up to version 3 of the format the cells stood in sheets, and a cell's text was its "input".
     sheets = [whole, *map(table, rows(whole.get("worksheets")))]
     cells = [table(cell) for sheet in sheets for cell in rows(sheet.get("cells"))]
     if not cells and "cells" not in whole and "worksheets" not in whole:
-        raise refused(source.name, _("it is no notebook, or a damaged one"))
+        raise refused(source.name, _("it is not a notebook, or it is damaged"))
     for cell in cells:
         if cell.get("cell_type") == "code":
             lines = cell.get("source", cell.get("input", ""))
@@ -130,7 +124,10 @@ def _shell(text: str) -> Iterator[_Command]:
 
 def _take_command(command: _Command, source: Source, gathering: Gathering) -> None:
     """Take what a line installs; a line that cannot be divided into words is one that depends on quotation marks."""
-    split = shlex.shlex(_ASIDE.sub(" ", command.text), posix=True, punctuation_chars=";|&")
+    if len(command.text) > LONGEST_LINE:
+        gathering.skip(command.text[:LONGEST_LINE], _("it is too long"))
+        return
+    split = shlex.shlex(_NO_WORDS.sub(" ", command.text), posix=True, punctuation_chars=";|&")
     split.whitespace_split, split.commenters = True, ""
     try:
         words = list(split)
@@ -140,7 +137,7 @@ def _take_command(command: _Command, source: Source, gathering: Gathering) -> No
     for operator, part in groupby(words, lambda word: not word.strip(";|&")):
         tool, rest = ("", []) if operator else _installer(list(part))
         if tool and command.conditional:
-            _leave(command.text, gathering)
+            _skip(command.text, gathering)
         elif tool:
             for option, value in arguments(rest):
                 _take_word(option, value, tool, source, gathering)
@@ -165,17 +162,17 @@ def _take_word(option: str, value: str, tool: str, source: Source, gathering: Ga
     if option and (option not in _TAKEN or tool == "conda"):
         return
     if _COMPUTED.search(value.removesuffix(".*")):
-        _leave(f"{option} {value}", gathering)
+        _skip(f"{option} {value}", gathering)
     elif option:
         take_option(option, value, source, gathering)
     elif tool == "conda":
-        if aside := take_conda(value, source, gathering):
-            gathering.leave(aside, _("it is no Python package"))
+        if other := take_conda(value, source, gathering):
+            gathering.skip(other, _("it is not a Python package"))
     else:
         gathering.take(value, source)
 
 
-def _leave(text: str, gathering: Gathering) -> None:
-    gathering.tell(
-        _("{line} depends on what the notebook finds out when it runs: it was left out.", line=printable(text.strip()))
+def _skip(text: str, gathering: Gathering) -> None:
+    gathering.note(
+        _("{line} was left out: it depends on what the notebook does when it runs.", line=shown(text.strip()))
     )

@@ -1,99 +1,88 @@
-"""What `pyproject.toml` declares: the standard's table, uv's additions, Poetry's table, and setuptools' files."""
+"""What `pyproject.toml` declares: the standard's tables, uv's additions, Poetry's table, and setuptools' files."""
 
 from __future__ import annotations
 
-from pathlib import Path
+from collections import defaultdict
+from collections.abc import Iterable
 from typing import Any
 
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 
 from assistant.i18n import _
-from assistant.model.errors import BadInput
-from assistant.model.visible import printable
 from assistant.project.gathering import Gathering
-from assistant.project.poetry import take_poetry
-from assistant.project.requirements import take_lines
-from assistant.project.source import Source, file_text, is_file, rows, source_of, table, toml
-
-_NO_EXTRAS: frozenset[str] = frozenset()
-
-
-def read_pyproject(path: Path, gathering: Gathering, extras: frozenset[str] = _NO_EXTRAS) -> bool:
-    """Read a `pyproject.toml`; return whether it declares what the project needs."""
-    declares = take_pyproject(file_text(path), source_of(path), gathering, extras)
-    if declares:
-        gathering.paths[path.resolve()] = None
-    return declares
+from assistant.project.lines import marked
+from assistant.project.places import take_from
+from assistant.project.poetry import poetry_groups, take_poetry
+from assistant.project.requirements import take_beside
+from assistant.project.source import Source, rows, table, toml
+from assistant.project.unread import unread_file
 
 
-def take_pyproject(text: str, source: Source, gathering: Gathering, extras: frozenset[str] = _NO_EXTRAS) -> bool:
-    """Take the tables of a `pyproject.toml`, with its optional dependencies `extras`; return whether it has any.
+def take_pyproject(text: str, source: Source, gathering: Gathering) -> bool:
+    """Take the tables of a `pyproject.toml`, and of its optional parts those that are wanted.
 
-    Raises `BadInput` where the text is no TOML or lacks an extra.
+    Returns whether it declares what the project needs. Raises `BadInput` where the text is no TOML.
     """
     whole = toml(text, source.name)
     project, tools = table(whole.get("project")), table(whole.get("tool"))
-    uv, poetry = table(tools.get("uv")), table(tools.get("poetry"))
-    elsewhere = table(uv.get("sources"))
-    declared = [*rows(project.get("dependencies")), *_optional(project, extras, source)]
-    files = _dynamic(project, tools)
-    _tell_extras(
-        {*table(project.get("optional-dependencies")), *table(poetry.get("extras"))} - extras, source, gathering
-    )
-    indexes = map(table, rows(uv.get("index")))
-    closed = {str(one.get("name")) for one in indexes if not gathering.allows(str(one.get("url")))}
-    for line in map(str, declared):
-        if not _taken_elsewhere(line, elsewhere, closed, source, gathering):
-            gathering.take(line, source)
-    for file in files:
-        if (beside := source.beside(file)) and is_file(beside):
-            take_lines(file_text(beside), source_of(beside), gathering)
+    uv, poetry, pixi = (table(tools.get(name)) for name in ("uv", "poetry", "pixi"))
+    parts, places = _parts(project, whole, uv), _places(uv)
+    optional, taken = _optional(parts, source.extras, str(project.get("name", "")))
+    needs = project.get("dependencies", [])
+    if not isinstance(needs, list):
+        gathering.note(_("{name} in {file} was ignored.", name="dependencies", file=source.label))
+    for line in map(str, [*rows(needs), *optional]):
+        _take(line, places, source, gathering)
+    dynamic = _take_dynamic(project, tools, source, gathering)
+    offered = {*parts, *dynamic, *table(poetry.get("extras")), *poetry_groups(poetry)}
+    elsewhere = "optional-dependencies" in _fields(project) and not dynamic
+    gathering.offer(offered, taken, source, whole=bool(project or poetry) and not elsewhere)
     if requires_python := project.get("requires-python"):
         gathering.take_pythons(str(requires_python))
     _take_uv(uv, source, gathering)
-    if "dependencies" in poetry:
-        take_poetry(poetry, source, gathering, extras)
-    return bool(declared or files or "dependencies" in poetry or "dependencies" in project)
+    take_poetry(poetry, source, gathering)
+    fault = unread_file("pixi.toml", f"[tool.pixi] in {source.name}")
+    if fault and {"dependencies", "pypi-dependencies", "feature"} & pixi.keys():
+        gathering.note_fault(fault)
+    by_setuptools = "dependencies" in _fields(project) and "setuptools" in tools
+    return bool(parts or pixi or {"dependencies", "group"} & {*project, *poetry}) or by_setuptools
 
 
-def _optional(project: dict[str, Any], extras: frozenset[str], source: Source) -> list[str]:
-    """List the lines of extras, those that an extra asks of its own project included: "flux[torch]"."""
-    offered = {
-        canonicalize_name(name): rows(lines) for name, lines in table(project.get("optional-dependencies")).items()
-    }
-    own = canonicalize_name(str(project.get("name", "")))
-    wanted, seen, lines = [*sorted(map(canonicalize_name, extras))], set(), []
-    while wanted:
-        extra = wanted.pop(0)
-        if extra in seen:
+def _fields(project: dict[str, Any]) -> list[Any]:
+    """Return the fields of the project that its build fills in."""
+    return rows(project.get("dynamic"))
+
+
+# [project.optional-dependencies], [dependency-groups] (PEP 735), and dev-dependencies of [tool.uv], a group of its own
+def _parts(project: dict[str, Any], whole: dict[str, Any], uv: dict[str, Any]) -> dict[str, list[Any]]:
+    """Return the lines of each optional part by its name: of extras, and of groups of dependencies."""
+    old = {"dev": uv["dev-dependencies"]} if "dev-dependencies" in uv else {}
+    parts: dict[str, list[Any]] = defaultdict(list)
+    for given in (project.get("optional-dependencies"), whole.get("dependency-groups"), old):
+        for name, lines in table(given).items():
+            parts[name] += rows(lines)
+    return parts
+
+
+def _optional(parts: dict[str, list[Any]], extras: Iterable[str], project: str) -> tuple[list[str], set[str]]:
+    """List the lines of the wanted parts and of those that they name ("flux[torch]"), and the names of them all."""
+    offered: dict[str, list[Any]] = {canonicalize_name(name): lines for name, lines in parts.items()}
+    waiting, taken, found = sorted(extras), set[str](), list[str]()
+    while waiting:
+        part = waiting.pop(0)
+        if part in taken:
             continue
-        seen.add(extra)
-        if extra not in offered:
-            raise BadInput(
-                _("{file} has no extra called '{name}'.", file=source.label, name=printable(extra)),
-                hint=_("It offers: {names}.", names=", ".join(sorted(offered)) or "-"),
-            )
-        for line in map(str, offered[extra]):
-            inner = _parsed(line)
-            if inner and own and canonicalize_name(inner.name) == own:
-                wanted += sorted(map(canonicalize_name, inner.extras))
+        taken.add(part)
+        for line in offered.get(part, []):
+            own = _parsed(str(line))
+            if isinstance(line, dict):  # {include-group = "test"}
+                waiting.append(canonicalize_name(str(line.get("include-group", ""))))
+            elif own and project and canonicalize_name(own.name) == canonicalize_name(project):
+                waiting += sorted(map(canonicalize_name, own.extras))
             else:
-                lines.append(line)
-    return lines
-
-
-def _tell_extras(names: set[str], source: Source, gathering: Gathering) -> None:
-    if names:
-        offered = ", ".join(sorted(map(printable, names)))
-        gathering.tell(
-            _(
-                "{file} has optional parts, which were left out: {names}.",
-                file=source.label,
-                names=offered,
-                option="--extra",
-            )
-        )
+                found.append(str(line))
+    return found, taken
 
 
 def _parsed(line: str) -> Requirement | None:
@@ -103,43 +92,62 @@ def _parsed(line: str) -> Requirement | None:
         return None
 
 
-def _dynamic(project: dict[str, Any], tools: dict[str, Any]) -> list[str]:
-    """List the requirement files that setuptools reads in place of a list: dependencies = {file = ["…"]}."""
-    if "dependencies" not in rows(project.get("dynamic")):
-        return []
-    given = table(table(table(tools.get("setuptools")).get("dynamic")).get("dependencies")).get("file", [])
-    return [given] if isinstance(given, str) else [file for file in rows(given) if isinstance(file, str)]
+# [tool.setuptools.dynamic]
+# dependencies = { file = ["requirements.txt"] }
+# optional-dependencies.train = { file = "train.txt" }
+def _take_dynamic(project: dict[str, Any], tools: dict[str, Any], source: Source, gathering: Gathering) -> set[str]:
+    """Take the requirement files that setuptools reads in place of a list; return the optional parts that have some."""
+    dynamic = table(table(tools.get("setuptools")).get("dynamic"))
+    optional = table(dynamic.get("optional-dependencies")) if "optional-dependencies" in _fields(project) else {}
+    wanted = [lists for name, lists in optional.items() if canonicalize_name(name) in source.extras]
+    if "dependencies" in _fields(project):
+        wanted.append(dynamic.get("dependencies"))
+    for given in (table(lists).get("file", []) for lists in wanted):
+        for file in [given] if isinstance(given, str) else map(str, rows(given)):
+            take_beside(file, source, gathering)
+    return set(optional)
 
 
-# torch = [{ index = "pytorch-cu128", marker = "…" }], flash-attn = { git = "https://…" }, mine = { path = "../mine" }
-def _taken_elsewhere(
-    line: str, elsewhere: dict[str, Any], closed: set[str], source: Source, gathering: Gathering
-) -> bool:
-    """Take a requirement from where `[tool.uv.sources]` has it; return False where that is a known index.
+# [tool.uv.sources]
+# torch = [{ index = "pytorch-cu128", marker = "…" }]
+# flash-attn = { git = "https://…" }
+# [[tool.uv.index]]
+# name = "pytorch-cu128"
+# url = "https://download.pytorch.org/whl/cu128"
+def _places(uv: dict[str, Any]) -> dict[str, list[dict[str, Any]]]:
+    """Return where uv has packages from, by their canonical names; an index by its address, "" where none is given."""
+    addresses = {str(one.get("name")): str(one.get("url", "")) for one in map(table, rows(uv.get("index")))}
+    return {
+        canonicalize_name(name): [
+            {**one, "index": addresses.get(str(one["index"]), "")} if "index" in one else one
+            for one in map(table, given if isinstance(given, list) else [given])
+        ]
+        for name, given in table(uv.get("sources")).items()
+    }
 
-    What belongs to an index that is not known (`closed`), or to the workspace, would be somebody else's on PyPI.
-    """
+
+def _take(line: str, places: dict[str, list[dict[str, Any]]], source: Source, gathering: Gathering) -> None:
+    """Take a requirement from each place that holds under its own condition, or as it stands."""
     requirement = _parsed(line)
-    given = {canonicalize_name(name): value for name, value in elsewhere.items()}
-    value = given.get(canonicalize_name(requirement.name)) if requirement else None
-    places = [table(one) for one in (value if isinstance(value, list) else [value])]
-    place = places[0] if places else {}
-    if requirement is None or not place:
-        return False
-    if any(one.get("index") in closed for one in places):
-        gathering.leave(line, _("it comes from an index that is not known"))
-    elif "index" in place:
-        return False
-    elif place.get("workspace"):
-        gathering.leave(line, _("it is another part of the project"))
-    elif "git" in place:
-        at = next((f"@{place[name]}" for name in ("rev", "tag", "branch") if name in place), "")
-        gathering.leave_source(f"{requirement.name} @ git+{str(place['git']).removeprefix('git+')}{at}")
-    elif "url" in place:
-        gathering.take(f"{requirement.name} @ {place['url']}", source)
-    elif "path" in place:
-        gathering.take_path(str(place["path"]), source)
-    return True
+    given = places.get(canonicalize_name(requirement.name), []) if requirement else []
+    of_parts = {"extra", "group"}  # the place holds only where that part is wanted
+    given = [
+        one
+        for one in given
+        if not of_parts & one.keys() or {canonicalize_name(str(one.get(key))) for key in of_parts} & source.extras
+    ]
+    if requirement is None or requirement.url or not given:
+        gathering.take(line, source)
+        return
+    extras = ",".join(sorted(requirement.extras))
+    name = f"{requirement.name}[{extras}]" if extras else requirement.name
+    left = []
+    for one in given:
+        marker = " and ".join(f"({part})" for part in (requirement.marker, one.get("marker")) if part)
+        if not take_from(one, name, marker, source, gathering):
+            left.append(marked(f"{name}{requirement.specifier}", marker))
+    for text in [line] if len(left) == len(given) else left:
+        gathering.take(text, source)
 
 
 def _take_uv(uv: dict[str, Any], source: Source, gathering: Gathering) -> None:

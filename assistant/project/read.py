@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from pathlib import Path
-
-from packaging.specifiers import SpecifierSet
+from typing import NamedTuple
 
 from assistant.i18n import _
 from assistant.model.errors import BadInput
 from assistant.model.project import Project, ProjectKind
-from assistant.model.visible import printable
-from assistant.parsers.decode import tidied
-from assistant.project.code import Code, imports_of, parsed, read_code, take_imports
-from assistant.project.conda import take_environment
+from assistant.project.code import read_code, take_imports, take_script
+from assistant.project.conda import is_conda_list, take_conda_list, take_environment
 from assistant.project.gathering import Gathering
 from assistant.project.locks import take_poetry_lock, take_pylock, take_uv_lock
 from assistant.project.notebook import take_notebook
-from assistant.project.pyproject import read_pyproject, take_pyproject
-from assistant.project.requirements import read_requirements, take_lines
-from assistant.project.setup_script import read_setup_cfg, read_setup_script
+from assistant.project.pyproject import take_pyproject
+from assistant.project.requirements import take_lines
+from assistant.project.setup_script import take_setup_cfg, take_setup_script
 from assistant.project.source import (
     FILE_LIMIT,
     Source,
@@ -28,188 +26,165 @@ from assistant.project.source import (
     file_text,
     is_file,
     is_folder,
+    real,
     refused,
+    shown,
     source_of,
     too_long,
 )
+from assistant.project.unread import EXPLICIT, names_of_unread, unread_file
 
-_NO_EXTRAS: frozenset[str] = frozenset()
-_Taker = Callable[[str, Source, Gathering], object]
-# In a folder the first that is there and says something counts. A lock holds one machine's answer, so it comes late.
-_BEST_FIRST = (
-    "pyproject.toml",
-    "requirements.txt",
-    "environment.yml",
-    "environment.yaml",
-    "setup.cfg",
-    "setup.py",
-    "pylock.toml",
-    "uv.lock",
-)
-_NOTEBOOKS = 20  # of a folder without other code that are read; chosen
-_LOCKS: dict[str, _Taker] = {"uv.lock": take_uv_lock, "poetry.lock": take_poetry_lock}
+_DECLARING = ("pyproject.toml", "setup.cfg", "setup.py")
+# In a folder the first that gives something counts. A lock holds one machine's answer, so it comes late.
+_BEST_FIRST = ("pyproject.toml", "requirements.txt", "environment.yml", "environment.yaml")
+_BEST_AFTER_LISTS = ("setup.cfg", "setup.py", "pylock.toml", "uv.lock")
+# Lists for those who work on the project, such as requirements-dev.txt or requirements/test.txt.
+_OF_DEVELOPERS = re.compile(r"(?:^|[-_.])(?:dev|tests?|testing|docs?|lint|ci|build)(?:[-_.]|$)", re.IGNORECASE)
+_NOTEBOOKS = 20  # of a folder that are read; chosen
 
 
-def read_project(name: str, *, extras: Iterable[str] = (), trusted: Iterable[str] = ()) -> Project:
-    """Read what a file or a folder of a project needs; nothing of it is run.
+class _Reader(NamedTuple):
+    """What a file is, and what takes its text; False from `take` says that the text declares nothing."""
 
-    `extras` are optional parts that the project offers, `trusted` the indexes and pages of wheels that the user agreed
-    to. Raises `BadInput` for what is not there, cannot be read, or says nothing about packages.
+    kind: ProjectKind
+    take: Callable[[str, Source, Gathering], bool | None]
+
+
+def read_project(*names: str | bytes, extras: Iterable[str] = (), trusted: Iterable[str] = ()) -> Project:
+    """Read what files and folders of a project need; nothing of it is run.
+
+    A name may also be the bytes of a list of requirements that came alone, as from standard input; what it names beside
+    itself cannot be read and is noted. `extras` are optional parts that the project offers, `trusted` the indexes and
+    pages of wheels that the user agreed to. Raises `BadInput` for what is not there, cannot be read, or says nothing
+    about packages.
     """
+    gathering = Gathering(extras, trusted)
+    kinds = [_read(name, gathering) for name in names]
+    _read_named_folders(gathering)
+    take_imports(gathering)
+    return gathering.project(kinds[0])
+
+
+def _read(name: str | bytes, gathering: Gathering) -> ProjectKind:
+    """Read what one name stands for, and return what it was."""
+    if isinstance(name, bytes):
+        source = Source(name="stdin")
+        if len(name) > FILE_LIMIT:
+            raise too_long(source.name)
+        _take_list(decoded(name, source.name), source, gathering)
+        return ProjectKind.REQUIREMENTS
     if "://" in name:
         raise BadInput(
-            _("{file} is on the network.", file=printable(name)), hint=_("Download it first, then name the file.")
+            _("{file} is on the network.", file=shown(name)), hint=_("Download it first, then name the file.")
         )
-    path, wanted, gathering = at_home(name), frozenset(extras), Gathering(tuple(trusted))
+    path = at_home(name).absolute()
     if is_folder(path):
-        kind = _read_folder(path.absolute(), gathering, wanted)
-    elif path.suffix == ".py" and path.name != "setup.py":
-        file_text(path)  # says what is wrong with it, if anything
-        read_code(path.absolute(), gathering)
-        kind = ProjectKind.CODE
-    else:
-        kind = _read_file(path.absolute(), gathering, wanted)
-    _read_named_folders(gathering)
-    if wanted and kind is not ProjectKind.PYPROJECT:
-        file, names = printable(path.name), ", ".join(sorted(map(printable, wanted)))
-        gathering.tell(_("{file} has no optional parts, so these were left out: {names}.", file=file, names=names))
-    return _whole(gathering, kind, name)
+        return _read_folder(path, gathering)
+    if not _read_file(path, gathering, gathering.extras):
+        raise BadInput(
+            _("{file} does not say what the project needs.", file=shown(path)),
+            hint=_("Name its folder, or the file that lists the packages."),
+        )
+    return _reader(path.name).kind
 
 
-def read_text(name: str, text: str | bytes, *, extras: Iterable[str] = (), trusted: Iterable[str] = ()) -> Project:
-    """Read a file that came alone, such as an upload or standard input; its name tells the kind ("" for requirements).
-
-    What it names beside itself cannot be read and is told. Raises `BadInput` as `read_project` does.
-    """
-    gathering, source = Gathering(tuple(trusted)), Source(name=name or "requirements.txt")
-    if len(text) > FILE_LIMIT:
-        raise too_long(source.name)
-    if name:
-        gathering.paths[Path(name)] = None
-    text = decoded(text, source.name) if isinstance(text, bytes) else tidied(text)
-    kind = _kind(source.name)
-    if kind is ProjectKind.CODE:
-        code, tree = Code(), parsed(text)
-        if tree is None:
-            code.unreadable.append(source.label)
-        else:
-            code.add(imports_of(tree), source.label)
-        take_imports(code, gathering)
-    elif kind is ProjectKind.PYPROJECT:
-        take_pyproject(text, source, gathering, frozenset(extras))
-    else:
-        _taker(source.name, kind)(text, source, gathering)
-    return _whole(gathering, kind, name)
+def _reader(name: str) -> _Reader:
+    """Return the reader of a file by its name; one of another name is taken for a list of requirements."""
+    file = name.lower()
+    if re.fullmatch(r"pylock\..*toml", file):
+        return _Reader(ProjectKind.LOCK, take_pylock)
+    return _READERS.get(file) or _READERS.get(Path(file).suffix) or _Reader(ProjectKind.REQUIREMENTS, _take_list)
 
 
-def _whole(gathering: Gathering, kind: ProjectKind, name: str) -> Project:
-    """Return what was gathered; raise `BadInput` for a page or a manual that was taken for a list."""
-    if kind is ProjectKind.REQUIREMENTS and gathering.unread > len(gathering.requires):
-        raise refused(name, _("most of its lines are no requirements"))
-    return gathering.project(kind)
+def _take_list(text: str, source: Source, gathering: Gathering) -> None:
+    """Take a list of requirements, or one of conda's; raise `BadInput` for a page or a manual taken for one."""
+    explicit = unread_file(EXPLICIT, source.name)
+    if explicit and re.search(rf"(?m)^{EXPLICIT}\s*$", text):
+        raise explicit
+    if is_conda_list(text):
+        take_conda_list(text, source, gathering)
+        return
+    kept, unread = gathering.kept, gathering.unread
+    take_lines(text, source, gathering)
+    if gathering.unread - unread > gathering.kept - kept:
+        raise refused(source.name, _("most of its lines are not requirements"))
 
 
-def joined(projects: Iterable[Project]) -> Project | None:
-    """Join what several names gave into one project, its kind the first one's; None for no project."""
-    every = list(projects)
-    if not every:
-        return None
-    pythons = SpecifierSet()
-    for one in every:
-        pythons &= SpecifierSet(one.pythons)
-    required = {line for one in every for line in one.requires}
-    return Project(
-        kind=every[0].kind,
-        pythons=str(pythons),
-        guesses=tuple(
-            {
-                one.distribution: one for each in every for one in each.guesses if one.distribution not in required
-            }.values()
-        ),
-        left_out=tuple(dict.fromkeys(line for one in every for line in one.left_out)),
-        **{
-            field: tuple(dict.fromkeys(line for one in every for line in getattr(one, field)))
-            for field in ("paths", "requires", "constraints", "overrides", "indexes", "links")
-        },
+_READERS = {
+    "pyproject.toml": _Reader(ProjectKind.PYPROJECT, take_pyproject),
+    "setup.cfg": _Reader(ProjectKind.PYPROJECT, take_setup_cfg),
+    "setup.py": _Reader(ProjectKind.PYPROJECT, take_setup_script),
+    "poetry.lock": _Reader(ProjectKind.LOCK, take_poetry_lock),
+    "uv.lock": _Reader(ProjectKind.LOCK, take_uv_lock),
+    ".ipynb": _Reader(ProjectKind.NOTEBOOK, take_notebook),
+    ".py": _Reader(ProjectKind.CODE, take_script),
+    ".yaml": _Reader(ProjectKind.CONDA, take_environment),
+    ".yml": _Reader(ProjectKind.CONDA, take_environment),
+}
+
+
+def _read_file(path: Path, gathering: Gathering, extras: frozenset[str]) -> bool:
+    """Read one file by its name, once; return whether it declares anything."""
+    if real(path) in gathering.paths:
+        return True
+    if fault := unread_file(path.name, str(path)):
+        raise fault
+    text = file_text(path)
+    gathering.paths[real(path)] = None
+    declares = _reader(path.name).take(text, source_of(path, extras), gathering) is not False
+    if not declares:
+        del gathering.paths[real(path)]
+    return declares
+
+
+def _read_folder(folder: Path, gathering: Gathering) -> ProjectKind:
+    """Read the best file of a folder that gives something, else the imports of its code and notebooks."""
+    kinds, faults, before = list[ProjectKind](), list[BadInput](), gathering.taken
+    for path in _candidates(folder):
+        with gathering.attempt() as failed:
+            if _read_file(path, gathering, gathering.extras):
+                kinds.append(_reader(path.name).kind)
+        faults += failed
+        if gathering.taken > before:
+            return kinds[-1]
+    kinds = [*_read_imports(folder, gathering), *kinds]
+    if not kinds:
+        raise next(iter(faults), _nothing(folder))
+    return kinds[0]
+
+
+def _nothing(folder: Path) -> BadInput:
+    return BadInput(
+        _("{folder} contains neither a file that lists packages nor any code.", folder=shown(folder)),
+        hint=_("Name the folder of the project, or the file that lists what it needs."),
     )
 
 
-def _kind(name: str) -> ProjectKind:
-    """Return what a file is by its name; one of another name is taken for a list of requirements."""
-    file = name.replace("\\", "/").rpartition("/")[2].lower()
-    if file == "pyproject.toml":
-        return ProjectKind.PYPROJECT
-    if file in _LOCKS or (file.startswith("pylock.") and file.endswith(".toml")):
-        return ProjectKind.LOCK
-    kinds = {
-        ".yml": ProjectKind.CONDA,
-        ".yaml": ProjectKind.CONDA,
-        ".ipynb": ProjectKind.NOTEBOOK,
-        ".py": ProjectKind.CODE,
-    }
-    return kinds.get(Path(file).suffix, ProjectKind.REQUIREMENTS)
-
-
-def _taker(name: str, kind: ProjectKind) -> _Taker:
-    takers: dict[ProjectKind, _Taker] = {
-        ProjectKind.CONDA: take_environment,
-        ProjectKind.LOCK: _LOCKS.get(Path(name).name, take_pylock),
-        ProjectKind.NOTEBOOK: take_notebook,
-        ProjectKind.REQUIREMENTS: take_lines,
-    }
-    return takers[kind]
-
-
-def _read_file(path: Path, gathering: Gathering, extras: frozenset[str]) -> ProjectKind:
-    """Read one file by its kind; raise `BadInput` where it declares nothing."""
-    kind = _kind(path.name)
-    if path.name in {"pyproject.toml", "setup.py", "setup.cfg"}:
-        if not _declares(path, gathering, extras):
-            raise BadInput(
-                _("{file} does not say what the project needs.", file=printable(path)),
-                hint=_("Name its folder, or the file that lists the packages."),
+def _read_imports(folder: Path, gathering: Gathering) -> list[ProjectKind]:
+    """Read the code of a folder and the notebooks that lie in it; return which of them there are."""
+    code = [ProjectKind.CODE] if read_code(folder, gathering) else []
+    notebooks = sorted(folder.glob("*.ipynb"))
+    for path in notebooks[:_NOTEBOOKS]:
+        with gathering.attempt():
+            _read_file(path, gathering, gathering.extras)
+    if len(notebooks) > _NOTEBOOKS:
+        gathering.note(
+            _(
+                "Only the first {count} notebooks in {folder} were read; name others with -r.",
+                count=_NOTEBOOKS,
+                folder=shown(folder.name),
             )
-        return ProjectKind.PYPROJECT
-    if kind is ProjectKind.REQUIREMENTS:
-        read_requirements(path, gathering)
-    else:
-        text = file_text(path)
-        gathering.paths[path.resolve()] = None
-        _taker(path.name, kind)(text, source_of(path), gathering)
-    return kind
-
-
-def _declares(path: Path, gathering: Gathering, extras: frozenset[str]) -> bool:
-    reader = {"setup.py": read_setup_script, "setup.cfg": read_setup_cfg}.get(path.name, read_pyproject)
-    return reader(path, gathering, extras)
-
-
-def _read_folder(folder: Path, gathering: Gathering, extras: frozenset[str]) -> ProjectKind:
-    """Read the best file of a folder, else the imports of its code."""
-    for path in _candidates(folder):
-        if path.name in {"pyproject.toml", "setup.py", "setup.cfg"}:
-            if _declares(path, gathering, extras):
-                return ProjectKind.PYPROJECT
-        else:
-            return _read_file(path, gathering, extras)
-    has_code = read_code(folder, gathering)
-    notebooks = sorted(folder.glob("*.ipynb"))[:_NOTEBOOKS] if not has_code else []
-    for path in notebooks:
-        _read_file(path, gathering, extras)
-    if not (has_code or notebooks):
-        raise BadInput(
-            _("{folder} holds no file that lists packages, and no code.", folder=printable(folder)),
-            hint=_("Name the folder of the project, or the file that lists what it needs."),
         )
-    return ProjectKind.NOTEBOOK if notebooks else ProjectKind.CODE
+    return [*code, *([ProjectKind.NOTEBOOK] if notebooks else [])]
 
 
 def _candidates(folder: Path) -> list[Path]:
     """List the files of a folder that may list packages, the best first; requirements_versions.txt is one, too."""
-    named = [folder / name for name in _BEST_FIRST]
-    others = sorted(folder.glob("require*.txt")) + sorted(folder.glob("requirements/*.txt"))
-    first = named.index(folder / "requirements.txt") + 1
-    return [path for path in (*named[:first], *others[:1], *named[first:]) if is_file(path)]
+    lists = [*sorted(folder.glob("require*.txt")), *sorted(folder.glob("requirements/*.txt"))]
+    wanted = [path for path in lists if not _OF_DEVELOPERS.search(path.stem)]
+    first, last = ([folder / name for name in names] for names in (_BEST_FIRST, _BEST_AFTER_LISTS))
+    others = [folder / name for name in names_of_unread()]
+    return [path for path in dict.fromkeys((*first[:2], *wanted, *first[2:], *last, *others)) if is_file(path)]
 
 
 def _read_named_folders(gathering: Gathering) -> None:
@@ -218,11 +193,15 @@ def _read_named_folders(gathering: Gathering) -> None:
     while left := [folder for folder in gathering.folders if folder not in done]:
         folder = left[0]
         done.add(folder)
-        for name in ("pyproject.toml", "setup.cfg", "setup.py"):
-            path = folder / name
-            if (
-                is_file(path)
-                and path.resolve() not in gathering.paths
-                and _declares(path, gathering, gathering.folders[folder])
-            ):
-                break
+        extras, before = gathering.folders[folder], gathering.taken
+        declaring = [folder / name for name in _DECLARING if is_file(folder / name)]
+        read_before = [real(path) for path in declaring if real(path) in gathering.paths]
+        if read_before and not extras - gathering.found:
+            continue
+        for path in read_before:  # but not for these parts
+            del gathering.paths[path]
+        for path in declaring:
+            if gathering.taken == before:
+                with gathering.attempt():
+                    _read_file(path, gathering, extras)
+        gathering.note_missing(extras)

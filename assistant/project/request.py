@@ -11,21 +11,18 @@ from assistant.model.project import Guess, Project
 from assistant.model.record import replace
 
 
-def with_guesses(project: Project, agreed: Iterable[Guess]) -> Project:
-    """Return a project that requires what the user agreed to of its guesses."""
-    taken = tuple(guess.distribution for guess in agreed)
-    return replace(project, requires=tuple(dict.fromkeys((*project.requires, *taken))))
+def with_project(request: Request, project: Project, agreed: Iterable[Guess]) -> Request:
+    """Return a request that asks for all that a project requires, too; what the user asks for comes first.
 
-
-def with_project(request: Request, project: Project) -> Request:
-    """Return a request that asks for all that a project requires, too; what the user asks for comes first."""
-    pythons = SpecifierSet(request.pythons) & SpecifierSet(project.pythons)
+    Of the project's guesses those are required that the user agreed to.
+    """
+    guessed = (guess.distribution for guess in agreed)
     return replace(
         request,
-        pins=tuple(dict.fromkeys((*request.pins, *project.requires))),
+        pins=tuple(dict.fromkeys((*request.pins, *project.requires, *guessed))),
         constraints=(*request.constraints, *project.constraints),
         overrides=(*request.overrides, *project.overrides),
-        pythons=str(pythons),
+        pythons=str(SpecifierSet(request.pythons) & SpecifierSet(project.pythons)),
         indexes=(*request.indexes, *project.indexes),
         links=(*request.links, *project.links),
     )

@@ -17,10 +17,9 @@ from packaging.utils import canonicalize_name
 
 from assistant.i18n import _
 from assistant.model.errors import BadInput
-from assistant.model.visible import printable
 from assistant.project.arguments import arguments
 from assistant.project.gathering import Gathering, Into
-from assistant.project.source import Source, file_text, is_file, source_of
+from assistant.project.source import Source, file_text, is_file, real, shown, source_of
 
 MOST_FILES = 100  # chosen: nobody includes as many, and one that does would be read for ever
 _COMMENT = re.compile(r"(?:^|\s)#.*$")
@@ -30,15 +29,24 @@ _OF_NO_MATTER = frozenset({"--only-binary", "--prefer-binary", "--require-hashes
 
 def read_requirements(path: Path, gathering: Gathering, into: Into = "requires") -> None:
     """Read a requirement file and those that it includes, each once; raise `BadInput` for one that is not there."""
-    if path.resolve() in gathering.paths:
+    if real(path) in gathering.paths:
         return
     if len(gathering.paths) >= MOST_FILES:
         raise BadInput(
-            _("{file} and what it includes are more than {count} files.", file=printable(path), count=MOST_FILES),
+            _("{file} and the files that it includes are more than {count}.", file=shown(path), count=MOST_FILES),
             hint=_("Name the one that lists what the project needs."),
         )
-    gathering.paths[path.resolve()] = None
+    gathering.paths[real(path)] = None
     take_lines(file_text(path), source_of(path), gathering, into)
+
+
+def take_beside(file: str, source: Source, gathering: Gathering) -> None:
+    """Take a requirement file that a project's settings name in place of a list."""
+    path = source.beside(file)
+    if path and is_file(path):
+        read_requirements(path, gathering)
+    else:
+        gathering.skip(file, _("it does not exist"))
 
 
 # numpy==1.26.4 ; python_version < "3.13"  # the last before 2
@@ -75,7 +83,7 @@ def take_option(name: str, value: str, source: Source, gathering: Gathering, int
         case "--override":
             _include(value, source, gathering, "overrides")
         case "--editable":
-            if "://" in value or value.startswith("git"):
+            if "://" in value or value.startswith(("git@", "git+")):
                 gathering.take(value.partition("#egg=")[0], source)
             else:
                 gathering.take_path(value, source)
@@ -84,33 +92,37 @@ def take_option(name: str, value: str, source: Source, gathering: Gathering, int
         case "--find-links":
             gathering.take_links(value, source)
         case "--no-binary" if value != ":none:":
-            gathering.tell(
+            gathering.note(
                 _(
-                    "{line} was not taken along: a package is built from source only where you name it.",
-                    line=f"--no-binary {printable(value)}",
-                    option=f"--build-from-source {printable(value)}",
+                    "{line} was ignored: a package is built from source only if you name it yourself.",
+                    line=f"--no-binary {shown(value)}",
+                    option=f"--build-from-source {shown(value)}",
                 )
             )
         case "--pre":
-            gathering.tell(_("--pre was not taken along: where you want a pre-release, write its version."))
+            gathering.note(_("--pre was ignored: if you want a pre-release, write its version."))
         case _ if name not in _OF_NO_MATTER:
-            gathering.tell(_("{name} in {file} was not taken along.", name=printable(name or value), file=source.label))
+            gathering.note(_("{name} in {file} was ignored.", name=shown(name or value), file=source.label))
 
 
 def _include(value: str, source: Source, gathering: Gathering, into: Into) -> None:
     """Read the file that another one names, relative to its own folder."""
     path = source.beside(value)
     if "://" in value:
-        gathering.tell(
-            _("{file} is on the network and was not read; download it and name it with -r.", file=printable(value))
+        gathering.note(
+            _("{file} is on the network and was not read; download it and name it with -r.", file=shown(value))
         )
     elif path is None:
-        gathering.tell(
-            _("{file}, which {source} names, cannot be reached from here.", file=printable(value), source=source.label)
+        gathering.note(
+            _("{file}, which {source} names, cannot be reached from here.", file=shown(value), source=source.label)
         )
     elif not is_file(path):
         raise BadInput(
-            _("{file}, which {source} includes, is not a file here.", file=printable(value), source=source.label),
+            _(
+                "{file}, which {source} includes, is not there or is not a file.",
+                file=shown(value),
+                source=source.label,
+            ),
             hint=_("Put it there, or take out the line that names it."),
         )
     else:

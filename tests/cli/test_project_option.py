@@ -14,11 +14,12 @@ from refused import refused
 
 from assistant.cli.project import agree_project
 from assistant.model.plan import Request
-from assistant.project import read_text
+from assistant.project import read_project
 
 pytestmark = pytest.mark.process
 
-Run = Callable[..., subprocess.CompletedProcess[str]]
+Done = subprocess.CompletedProcess[str]
+Run = Callable[..., Done]
 MACHINE = '{"os": "linux", "arch": "x86_64", "python": "3.12", "gpus": []}'
 
 
@@ -32,9 +33,9 @@ def run(tmp_path: Path) -> Run:
     (tmp_path / "code").mkdir()
     (tmp_path / "code" / "run.py").write_text("import torch, cv2, einops, never_heard_of\n")
 
-    def runner(*words: str, **options: object) -> subprocess.CompletedProcess[str]:
+    def runner(*words: str, variables: dict[str, str] | None = None, **options: object) -> Done:
         home = {name: str(tmp_path / name) for name in ("XDG_DATA_HOME", "XDG_STATE_HOME", "JUPYTER_DATA_DIR")}
-        env = {**os.environ, **home, "LANGUAGE": "en", "COLUMNS": "200"}
+        env = {**os.environ, **home, "LANGUAGE": "en", "COLUMNS": "200", **(variables or {})}
         return forked.run(*words, env=env, cwd=tmp_path, **options)
 
     return runner
@@ -62,10 +63,20 @@ def test_an_index_is_taken_where_the_user_trusts_it(run: Run) -> None:
     assert told["project"]["indexes"] == ["https://h.example/simple"]
 
 
+def test_an_index_of_pips_settings_is_known(run: Run, tmp_path: Path) -> None:
+    """Whoever configured it need not name it once more, and its password stays where it is."""
+    (tmp_path / "pip.conf").write_text("[global]\nextra-index-url = https://me:secret@h.example/simple\n")
+    words = ("plan", "--machine", "m.json", "-r", "requirements.txt", "--json")
+    done = run(*words, variables={"PIP_CONFIG_FILE": str(tmp_path / "pip.conf")})
+    told = json.loads(done.stdout)
+    assert told["project"]["indexes"] == ["https://h.example/simple"]
+    assert "secret" not in done.stdout
+
+
 def test_a_plan_takes_what_the_code_imports(run: Run) -> None:
     """The guesses are shown with what else may be meant, and an unknown import is a question."""
     done = run("plan", "--machine", "m.json", "-r", "code")
-    assert "Packages taken for what the code imports: opencv-python (cv2; or opencv-python-headless" in done.stdout
+    assert "Packages chosen for the code's imports: opencv-python (cv2; or opencv-python-headless" in done.stdout
     assert "einops (einops)" in done.stdout
     assert "No package is known for these imports: never_heard_of (run.py:1)" in done.stdout
     told = json.loads(run("plan", "--machine", "m.json", "-r", "code", "--json").stdout)
@@ -87,10 +98,11 @@ def test_standard_input_and_several_projects_go_together(run: Run) -> None:
 
 @pytest.mark.parametrize(("all_taken", "expected"), [(False, ("einops",)), (True, ("opencv-python", "einops"))])
 def test_unasked_only_what_one_package_can_mean_is_taken(
-    *, all_taken: bool, expected: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+    *, all_taken: bool, expected: tuple[str, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """`install --yes` leaves out what several packages may stand for, and says so; a plan takes all of them."""
-    project = read_text("run.py", "import cv2, einops\n")
+    (tmp_path / "run.py").write_text("import cv2, einops\n")
+    project = read_project(str(tmp_path / "run.py"))
     assert agree_project(Request(), project, all_taken=all_taken).pins == expected
     told = "Left out, though the code seems to import them: opencv-python (cv2; or opencv-python-headless"
     assert (told in capsys.readouterr().out) is not all_taken
@@ -102,9 +114,9 @@ def test_unasked_only_what_one_package_can_mean_is_taken(
     [
         (("-r", "gone.txt"), "gone.txt cannot be read"),
         (("-r", "https://h.example/requirements.txt"), "Download it first"),
-        (("-r", "bad.ipynb"), "it is no notebook"),
-        (("-r", "empty"), "holds no file that lists packages"),
-        (("-r", "code/pyproject.toml", "--extra", "nonsense"), "no extra called 'nonsense'"),
+        (("-r", "bad.ipynb"), "it is not a notebook"),
+        (("-r", "empty"), "contains neither a file that lists packages"),
+        (("-r", "code/pyproject.toml", "--extra", "nonsense"), "no optional part (extra) called 'nonsense'"),
     ],
 )
 def test_what_is_no_project_is_refused(

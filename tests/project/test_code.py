@@ -1,22 +1,19 @@
-"""Notebooks and folders of code: commands read as wishes, imports as guesses, and nothing is run."""
+"""Notebooks and folders of code: commands read as requirements, imports as guesses, and nothing is run."""
 
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
+from project_files import read_text, told
 
-from assistant.i18n import render
 from assistant.model.errors import BadInput
-from assistant.model.project import Project, ProjectKind
-from assistant.project import code, read_project, read_text, with_guesses
+from assistant.model.plan import Request
+from assistant.model.project import ProjectKind
+from assistant.project import code, read_project, with_project
 from assistant.project.distributions import provider
-
-
-def told(project: Project) -> str:
-    """Return all that was told, as one text."""
-    return "\n".join(map(render, project.left_out))
 
 
 def notebook(*cells: str) -> str:
@@ -44,9 +41,11 @@ def notebook(*cells: str) -> str:
         ("print('pip install einops')", []),
         ("%%html\npip install einops", []),
         ("!pip install transformers==4.5.*", ["transformers==4.5.*"]),
+        ("!uv pip install --build-constraints b.txt einops", ["einops"]),
+        ("!pip install requirements.txt einops", ["einops"]),
     ],
 )
-def test_commands_of_a_notebook_are_wishes(cell: str, expected: list[str]) -> None:
+def test_commands_of_a_notebook_are_requirements(cell: str, expected: list[str]) -> None:
     """What the installers' command lines ask for, however they are written."""
     assert list(read_text("x.ipynb", notebook(cell)).requires) == expected
 
@@ -60,6 +59,9 @@ def test_commands_of_a_notebook_are_wishes(cell: str, expected: list[str]) -> No
         "!pip install {name}",
         "!pip install 'einops",
         "!git clone https://h.example/x\n!pip install -r requirements.txt",
+        "if 1:\n    !pip install --extra-index-url https://me:hunter2secret@h.example/simple x",
+        "!pip install --index-url https://me:hunter2secret@h.example/$X/simple",
+        f"!pip install {'1>' * 10**6}",
     ],
 )
 def test_what_a_notebook_works_out_is_left_out(cell: str) -> None:
@@ -67,6 +69,7 @@ def test_what_a_notebook_works_out_is_left_out(cell: str) -> None:
     found = read_text("x.ipynb", notebook(cell))
     assert found.requires == ()
     assert found.left_out
+    assert "hunter2secret" not in told(found) + repr(found)
 
 
 def test_a_notebook_imports_what_it_does_not_install() -> None:
@@ -126,14 +129,14 @@ def test_a_name_is_no_evidence() -> None:
     found = read_text("run.py", "import never_heard_of\nimport detectron2\nimport clip\n")
     assert found.guesses == ()
     assert "never_heard_of (run.py:1)" in told(found)
-    assert "of the authors for these imports: detectron2 (run.py:2), clip (run.py:3)" in told(found)
+    assert "no official package for these imports: detectron2 (run.py:2), clip (run.py:3)" in told(found)
 
 
 def test_several_distributions_may_be_meant() -> None:
     """The others are named beside the guess, and an agreed guess is a requirement."""
     found = read_text("run.py", "import cv2\n")
     assert "opencv-python-headless" in found.guesses[0].others
-    assert with_guesses(found, found.guesses).requires == ("opencv-python",)
+    assert with_project(Request(), found, found.guesses).pins == ("opencv-python",)
 
 
 def test_a_folders_own_modules_are_no_imports(tmp_path: Path) -> None:
@@ -177,7 +180,7 @@ def test_a_folder_is_read_within_bounds(bound: str, tmp_path: Path, monkeypatch:
     monkeypatch.setattr(code, bound, {"MOST_FILES": 3, "MOST_BYTES": 50}[bound])
     for number in range(9):
         (tmp_path / f"f{number}.py").write_text("import einops\n#\n")
-    assert "Only the first 3 files" in told(read_project(str(tmp_path)))
+    assert "Only the first 3 code files" in told(read_project(str(tmp_path)))
 
 
 def test_what_one_folder_has_for_its_own_may_be_a_package_in_another(tmp_path: Path) -> None:
@@ -186,6 +189,39 @@ def test_what_one_folder_has_for_its_own_may_be_a_package_in_another(tmp_path: P
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(text)
     assert [(one.module, one.where) for one in read_project(str(tmp_path)).guesses] == [("datasets", "b/run.py:1")]
+
+
+@pytest.mark.parametrize("names", ["ab", "ba"])
+def test_the_order_of_files_changes_nothing(names: str, tmp_path: Path) -> None:
+    """What one file has from a namespace says nothing of what another has from it."""
+    (tmp_path / f"{names[0]}.py").write_text("from google.cloud import other\n")
+    (tmp_path / f"{names[1]}.py").write_text("from google.cloud import storage\n")
+    assert [guess.distribution for guess in read_project(str(tmp_path)).guesses] == ["google-cloud-storage"]
+
+
+@pytest.mark.skipif(os.name == "nt", reason="links need a privilege on Windows")
+def test_a_link_to_itself_beside_a_script_is_none_of_its_modules(tmp_path: Path) -> None:
+    """It stops nothing."""
+    (tmp_path / "loop").symlink_to("loop")
+    (tmp_path / "RUN.PY").write_text("import einops\n")
+    assert [guess.distribution for guess in read_project(str(tmp_path / "RUN.PY")).guesses] == ["einops"]
+
+
+def test_notebooks_are_read_with_the_code_beside_them(tmp_path: Path) -> None:
+    """The code's modules are none to install; a broken notebook is told, and so are those beyond the bound."""
+    (tmp_path / "helper.py").write_text("import timm\n")
+    for number in range(25):
+        (tmp_path / f"{number:02}.ipynb").write_text(notebook("import einops, helper") if number else "{")
+    found = read_project(str(tmp_path))
+    assert [guess.distribution for guess in found.guesses] == ["timm", "einops"]
+    assert "00.ipynb cannot be read" in told(found)
+    assert "Only the first 20 notebooks" in told(found)
+
+
+def test_what_one_name_requires_another_need_not_guess(tmp_path: Path) -> None:
+    """The imports are judged once, when all is read."""
+    (tmp_path / "run.py").write_text("import cv2\n")
+    assert read_project(str(tmp_path / "run.py"), b"opencv-python-headless==4.10\n").guesses == ()
 
 
 def test_code_that_needs_torch_alone_needs_nothing_more(tmp_path: Path) -> None:

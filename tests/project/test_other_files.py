@@ -7,18 +7,13 @@ from pathlib import Path
 
 import pytest
 import tomli_w
+from project_files import read_text, told
 
 from assistant.i18n import render
 from assistant.model.errors import BadInput
 from assistant.model.plan import Request
-from assistant.model.project import Project, ProjectKind
-from assistant.project import joined, read_project, read_text, with_project
-
-
-def told(project: Project) -> str:
-    """Return all that was told, as one text."""
-    return "\n".join(map(render, project.left_out))
-
+from assistant.model.project import ProjectKind
+from assistant.project import read_project, with_project
 
 FLUX = {
     "project": {
@@ -117,7 +112,7 @@ def test_a_list_that_is_computed_gives_way_to_the_imports(tmp_path: Path) -> Non
     (tmp_path / "run.py").write_text("import einops\n")
     found = read_project(str(tmp_path))
     assert [guess.distribution for guess in found.guesses] == ["einops"]
-    assert "setup.py computes what it needs" in told(found)
+    assert "setup.py works out what it needs" in told(found)
 
 
 def test_setup_cfg_is_read(tmp_path: Path) -> None:
@@ -154,7 +149,7 @@ def test_conda_names_more_than_python_packages() -> None:
     )
     found = read_text("environment.yaml", text)
     assert (found.requires, found.pythons) == (("einops==0.3",), "==3.8.*")
-    for words in ("cudatoolkit was not taken along", "no Python packages: ffmpeg, libgcc-ng.", "whl/cu113"):
+    for words in ("cudatoolkit was left out", "not Python packages: ffmpeg, libgcc-ng.", "whl/cu113"):
         assert words in told(found)
 
 
@@ -169,7 +164,7 @@ def test_an_exported_environment_tells_python_packages_by_their_builds() -> None
     )
     found = read_text("environment.yml", f"dependencies: {json.dumps(lines)}\n")
     assert found.requires == ("numpy==1.26.4", "jinja2==3.1.4", "librosa")
-    assert "no Python packages: readline." in told(found)
+    assert "not Python packages: readline." in told(found)
 
 
 def test_a_package_of_an_unknown_index_is_not_looked_for_on_pypi() -> None:
@@ -181,12 +176,218 @@ def test_a_package_of_an_unknown_index_is_not_looked_for_on_pypi() -> None:
     text = tomli_w.dumps({"project": {"name": "x", "dependencies": ["ours", "sibling", "numpy"]}, "tool": {"uv": uv}})
     found = read_text("pyproject.toml", text)
     assert found.requires == ("numpy",)
-    assert "ours was left out: it comes from an index that is not known." in told(found)
+    assert "ours was left out: it comes from an unknown index." in told(found)
     assert "sibling was left out: it is another part of the project." in told(found)
     trusted = read_text("pyproject.toml", text, trusted=["https://company.example/simple"])
     assert (trusted.requires, trusted.indexes) == (("ours", "numpy"), ("https://company.example/simple",))
     poetry = {"dependencies": {"ours": {"version": "*", "source": "company"}, "numpy": "*"}, "source": uv["index"]}
     assert read_text("pyproject.toml", tomli_w.dumps({"tool": {"poetry": poetry}})).requires == ("numpy",)
+
+
+def test_a_lock_names_places_other_than_pypi(tmp_path: Path) -> None:
+    """A private index, a wheel's address under its condition, and a folder, whose own needs count."""
+    (tmp_path / "sib").mkdir()
+    (tmp_path / "sib" / "pyproject.toml").write_text('[project]\nname="sib"\ndependencies=["einops"]\n')
+    address = "https://h.example/w-1-py3-none-any.whl"
+    needed = [
+        {"name": "ours", "index": "https://company.example/simple"},
+        {"name": "torch", "index": "https://company.example/simple"},
+        {"name": "w", "url": address, "marker": "sys_platform == 'linux'"},
+        {"name": "sib", "directory": "sib"},
+    ]
+    root = {"name": "mine", "source": {"virtual": "."}, "metadata": {"requires-dist": needed}}
+    (tmp_path / "uv.lock").write_text(tomli_w.dumps({"version": 1, "package": [root, {"name": ["a"]}]}))
+    found = read_project(str(tmp_path / "uv.lock"))
+    assert found.requires == ("torch", f'w @ {address} ; sys_platform == "linux"', "einops")
+    assert "ours was left out: it comes from an unknown index." in told(found)
+    assert "`pip install --no-deps -e sib`" in told(found)
+    wheel = {
+        "name": "ours-1-py3-none-any.whl",
+        "url": "https://c.example/ours-1-py3-none-any.whl",
+        "hashes": {"a": "0"},
+    }
+    package = {"name": "ours", "version": "1", "index": "https://company.example/simple", "wheels": [wheel]}
+    lock = tomli_w.dumps({"lock-version": "1.0", "created-by": "tests", "packages": [package]})
+    assert read_text("pylock.toml", lock).requires == ()
+    trusted = read_text("pylock.toml", lock, trusted=["https://company.example/simple"])
+    assert trusted.requires == ("ours==1",)
+
+
+def test_each_place_of_a_package_keeps_its_condition(tmp_path: Path) -> None:
+    """Uv may state several, of which one holds on a machine."""
+    (tmp_path / "c-1-py3-none-any.whl").write_bytes(b"")
+    wheels = [f"https://h.example/a-1-{tag}-{tag}-linux_x86_64.whl" for tag in ("cp310", "cp311")]
+    tens = [f"python_version == '3.{minor}'" for minor in (10, 11)]
+    sources = {
+        "a": [{"url": wheel, "marker": marker} for wheel, marker in zip(wheels, tens, strict=True)],
+        "c": {"path": "c-1-py3-none-any.whl", "marker": "sys_platform == 'linux'"},
+    }
+    whole = {"project": {"name": "x", "dependencies": ["a", "c[e]"]}, "tool": {"uv": {"sources": sources}}}
+    (tmp_path / "pyproject.toml").write_text(tomli_w.dumps(whole))
+    assert read_project(str(tmp_path / "pyproject.toml")).requires == (
+        f'a @ {wheels[0]} ; python_version == "3.10"',
+        f'a @ {wheels[1]} ; python_version == "3.11"',
+        f'c[e] @ {(tmp_path / "c-1-py3-none-any.whl").as_uri()} ; sys_platform == "linux"',
+    )
+
+
+def test_poetry_states_places_with_conditions(tmp_path: Path) -> None:
+    """A wheel's address and its path keep markers and extras; PyPI may be named as a source."""
+    (tmp_path / "c-1-py3-none-any.whl").write_bytes(b"")
+    address = "https://h.example/a-1-py3-none-any.whl"
+    needs = {
+        "a": {"url": address, "markers": "sys_platform == 'linux'"},
+        "c": {"path": "c-1-py3-none-any.whl", "extras": ["e"], "python": ">=3.11"},
+        "numpy": {"version": "*", "source": "PyPI"},
+    }
+    (tmp_path / "pyproject.toml").write_text(tomli_w.dumps({"tool": {"poetry": {"dependencies": needs}}}))
+    assert read_project(str(tmp_path / "pyproject.toml")).requires == (
+        f'a @ {address} ; sys_platform == "linux"',
+        f'c[e] @ {(tmp_path / "c-1-py3-none-any.whl").as_uri()} ; python_version >= "3.11"',
+        "numpy",
+    )
+
+
+PARTS = {
+    "dependency-groups": {"dev": ["pytest", {"include-group": "lint"}], "lint": ["ruff"]},
+    "tool": {
+        "poetry": {
+            "dependencies": {"numpy": "*", "wandb": {"version": "*", "optional": True}},
+            "extras": {"Train_It": ["wandb"]},
+            "group": {"docs": {"dependencies": {"sphinx": "^8"}}},
+        },
+        "uv": {"dev-dependencies": ["tox"]},
+    },
+}
+
+
+def test_groups_of_dependencies_are_optional_parts() -> None:
+    """Those of the standard, of uv and of Poetry; by whatever spelling of the name."""
+    found = read_text("pyproject.toml", tomli_w.dumps(PARTS))
+    assert found.requires == ("numpy",)
+    assert "optional parts, which were left out: Train_It, dev, docs, lint" in told(found)
+    found = read_text("pyproject.toml", tomli_w.dumps(PARTS), extras=["train-it", "DEV", "docs"])
+    assert set(found.requires) == {"numpy", "wandb", "pytest", "ruff", "tox", "sphinx<9,>=8"}
+    assert found.left_out == ()
+
+
+SETUP = 'from setuptools import setup\nsetup(install_requires=["numpy"], extras_require={"train": ["wandb"]})\n'
+
+
+def test_an_extra_is_looked_for_in_all_that_is_read(tmp_path: Path) -> None:
+    """Also in a setup.py beside a pyproject.toml that declares nothing; one that nobody offers is told."""
+    (tmp_path / "pyproject.toml").write_text('[build-system]\nrequires = ["setuptools"]\n')
+    (tmp_path / "setup.py").write_text(SETUP)
+    (tmp_path / "x.ipynb").write_text('{"cells": []}')
+    found = read_project(str(tmp_path), str(tmp_path / "x.ipynb"), extras=["Train"])
+    assert (found.requires, found.left_out) == (("numpy", "wandb"), ())
+    with pytest.raises(BadInput, match=r"setup\.py has no optional part \(extra\) called 'nope'"):
+        read_project(str(tmp_path / "setup.py"), extras=["nope"])
+    dynamic = '[project]\nname = "x"\ndependencies = ["numpy"]\ndynamic = ["optional-dependencies"]\n'
+    found = read_text("pyproject.toml", dynamic, extras=["train"])
+    assert "not found, so they were left out: train" in told(found)
+
+
+def test_the_extras_of_a_folder_are_looked_for_in_it(tmp_path: Path) -> None:
+    """`-e .[train]` stands for what the first of its files gives, also one that was read before without the part."""
+    (tmp_path / "pyproject.toml").write_text('[build-system]\nrequires = ["setuptools"]\n')
+    (tmp_path / "setup.py").write_text(SETUP)
+    (tmp_path / "r.txt").write_text("-e .[train]\n")
+    assert read_project(str(tmp_path / "r.txt")).requires == ("numpy", "wandb")
+    (tmp_path / "r.txt").write_text("-e .[nope]\n")
+    assert "not found, so they were left out: nope" in told(read_project(str(tmp_path / "r.txt")))
+    (tmp_path / "r.txt").write_text("-e .[train]\n")
+    both = (tmp_path / name for name in ("pyproject.toml", "r.txt"))
+    (tmp_path / "pyproject.toml").write_text(
+        '[project]\nname="x"\ndependencies=["numpy"]\n[dependency-groups]\ntrain=["timm"]\n'
+    )
+    assert read_project(*map(str, both)).requires == ("numpy", "timm")
+    (tmp_path / "r.txt").write_text("numpy\n-e .\n")
+    (tmp_path / "setup.py").write_text(SETUP.replace("numpy", "of-long-ago"))
+    assert read_project(str(tmp_path / "r.txt")).requires == ("numpy",)
+
+
+@pytest.mark.parametrize(
+    ("name", "command"),
+    [("Pipfile", "pipenv requirements"), ("pixi.toml", "pixi workspace export"), ("pdm.lock", "pdm")],
+)
+def test_a_file_of_another_tool_is_named_with_its_command(name: str, command: str, tmp_path: Path) -> None:
+    """Where it is named it is refused; in a folder the imports stand in for it."""
+    (tmp_path / name).write_text("[packages]\n")
+    with pytest.raises(BadInput) as refused:
+        read_project(str(tmp_path / name))
+    assert command in render(refused.value.hint)
+    (tmp_path / "run.py").write_text("import einops\n")
+    found = read_project(str(tmp_path))
+    assert [guess.distribution for guess in found.guesses] == ["einops"]
+    assert command in told(found)
+    pixi = read_text("pyproject.toml", "[tool.pixi.dependencies]\nnumpy = '*'\n")
+    assert "pixi workspace export" in told(pixi)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "reqs = ['numpy']\nreqs.append('x')\nsetup(install_requires=reqs)",
+        "reqs = ['numpy']\nreqs += ['x']\nsetup(install_requires=reqs)",
+        "reqs = ['numpy']\nif x:\n    reqs = []\nsetup(install_requires=reqs)",
+        "k = {'install_requires': ['numpy']}\nsetup(**k)",
+    ],
+)
+def test_part_of_a_computed_list_is_not_the_list(text: str, tmp_path: Path) -> None:
+    """What is added to later is computed."""
+    (tmp_path / "setup.py").write_text(text)
+    (tmp_path / "run.py").write_text("import einops\n")
+    found = read_project(str(tmp_path))
+    assert (found.requires, [guess.distribution for guess in found.guesses]) == ((), ["einops"])
+    assert "setup.py works out what it needs" in told(found)
+
+
+def test_files_in_place_of_a_list_are_read_or_told(tmp_path: Path) -> None:
+    """Several in setup.cfg, one that is not there, and a list that is none."""
+    (tmp_path / "a.txt").write_text("numpy\n")
+    (tmp_path / "setup.cfg").write_text("[options]\ninstall_requires = file: a.txt, b.txt\n")
+    found = read_project(str(tmp_path / "setup.cfg"))
+    assert found.requires == ("numpy",)
+    assert "b.txt was left out: it does not exist." in told(found)
+    dynamic = (
+        '[project]\nname="x"\ndynamic=["dependencies"]\n[tool.setuptools.dynamic]\ndependencies={file="gone.txt"}\n'
+    )
+    assert "gone.txt was left out: it does not exist." in told(read_text("pyproject.toml", dynamic))
+    text = '[project]\nname="x"\ndependencies="numpy"\n'
+    assert "dependencies in" in told(read_text("pyproject.toml", text))
+
+
+def test_code_of_the_project_that_cannot_be_read_is_told(tmp_path: Path) -> None:
+    """The list that names its folder counts all the same."""
+    (tmp_path / "setup.py").write_text("print 'Python 2'\n")
+    (tmp_path / "requirements.txt").write_text("numpy\n-e .\n")
+    found = read_project(str(tmp_path / "requirements.txt"))
+    assert found.requires == ("numpy",)
+    assert "setup.py cannot be read: this version of Python cannot read it" in told(found)
+
+
+@pytest.mark.parametrize(
+    "name", ["requirements.txt", "requirements-dev.txt", "requirements/test.txt", "environment.yml", "uv.lock"]
+)
+def test_a_file_of_a_folder_that_gives_nothing_gives_way(name: str, tmp_path: Path) -> None:
+    """An empty list, one for developers, and a file that cannot be read hide no code."""
+    (tmp_path / name).parent.mkdir(exist_ok=True)
+    (tmp_path / name).write_text({"environment.yml": "name: x\n", "requirements.txt": ""}.get(name, "version = 1\n"))
+    (tmp_path / "run.py").write_text("import einops\n")
+    found = read_project(str(tmp_path))
+    assert [guess.distribution for guess in found.guesses] == ["einops"]
+    assert ("cannot be read" in told(found)) is (name in {"environment.yml", "uv.lock"})
+    if name != "requirements.txt":
+        (tmp_path / "run.py").unlink()
+        with pytest.raises(BadInput, match=r"cannot be read|contains neither"):
+            read_project(str(tmp_path))
+
+
+def test_a_file_is_known_by_its_name_however_it_is_written(tmp_path: Path) -> None:
+    """Windows and macOS do not tell the cases apart."""
+    (tmp_path / "PyProject.toml").write_text('[project]\nname="x"\ndependencies=["einops"]\n')
+    assert read_project(str(tmp_path / "PyProject.toml")).requires == ("einops",)
 
 
 def test_what_conda_alone_can_read_is_told() -> None:
@@ -197,12 +398,20 @@ def test_what_conda_alone_can_read_is_told() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["a: [", "- x\n", "&a [*a]", "[" * 5000, "dependencies: !!python/object:os.system x\n", ""]
+    "text",
+    ["a: [", "- x\n", "&a [*a]", "[" * 5000, "dependencies: !!python/object:os.system x\n", "", "dependencies:\n"],
 )
 def test_a_broken_environment_file_is_refused(text: str) -> None:
     """One sentence; nothing that YAML can name is made."""
     with pytest.raises(BadInput, match=r"environment\.yml cannot be read"):
         read_text("environment.yml", text)
+
+
+def test_yaml_is_read_as_text() -> None:
+    """3.10 is no number, a date that is none is a name, and lists that stand for lists do not grow."""
+    text = "a: &a [x, x]\nb: &b [*a, *a]\ndependencies:\n- python=3.10\n- !!timestamp abc\n- pip: [*b, *b, numpy]\n"
+    found = read_text("environment.yml", text)
+    assert (found.requires, found.pythons) == (("abc", "numpy"), "==3.10.*")
 
 
 PYPI = {"registry": "https://mirror.example/simple"}
@@ -277,7 +486,7 @@ def test_a_poetry_lock_bounds_its_pyproject(tmp_path: Path) -> None:
     """Without the pyproject.toml nothing says what is wanted."""
     lock = tmp_path / "poetry.lock"
     lock.write_text('[[package]]\nname="numpy"\nversion="1.26.4"\n[[package]]\nname="nvidia-nccl-cu12"\nversion="2"\n')
-    with pytest.raises(BadInput, match="not beside it"):
+    with pytest.raises(BadInput, match="not in its folder"):
         read_project(str(lock))
     (tmp_path / "pyproject.toml").write_text('[tool.poetry.dependencies]\nnumpy = "^1.26"\n')
     found = read_project(str(lock))
@@ -307,6 +516,8 @@ def test_a_broken_file_is_refused(name: str, text: str) -> None:
         {"tool": {"poetry": {"dependencies": {"x": {"extras": 1}, "y": [1]}, "source": [1]}}},
         {"package": [{"name": "a", "source": {"virtual": "."}, "metadata": {"requires-dist": [1, {}]}}]},
         {"packages": [1, {"name": 1, "version": 2}]},
+        {"tool": {"poetry": {"dependencies": {"x": "^" + "1" * 5000, "python": "1" * 5000}}}},
+        {"dependency-groups": {"a": [{"include-group": "a"}, 1]}, "tool": {"poetry": {"group": {"a": 1}}, "pixi": 1}},
     ],
 )
 def test_tables_of_other_shapes_break_nothing(whole: dict) -> None:
@@ -344,12 +555,10 @@ def test_dynamic_dependencies_come_from_their_file(tmp_path: Path) -> None:
     assert read_project(str(tmp_path / "pyproject.toml")).requires == ("numpy",)
 
 
-def test_several_projects_are_joined() -> None:
+def test_several_names_are_one_project(tmp_path: Path) -> None:
     """All that each requires, and the Pythons that suit all; a request takes it on behind its own pins."""
-    first = read_text("requirements.txt", "numpy\nscipy\n")
-    found = joined([first, read_text("environment.yml", "dependencies: ['python>=3.10', numpy, einops]\n")])
-    assert found
-    asked = with_project(Request(pins=("torch==2.9.1",), pythons="<3.13"), found)
+    (tmp_path / "environment.yml").write_text("dependencies: ['python>=3.10', numpy, einops]\n")
+    found = read_project(b"numpy\nscipy\n", str(tmp_path / "environment.yml"))
+    asked = with_project(Request(pins=("torch==2.9.1",), pythons="<3.13"), found, ())
     assert asked.pins == ("torch==2.9.1", "numpy", "scipy", "einops")
     assert asked.pythons == "<3.13,>=3.10"
-    assert joined([]) is None

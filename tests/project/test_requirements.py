@@ -9,11 +9,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from project_files import told
 
-from assistant.i18n import render
 from assistant.model.errors import BadInput
 from assistant.model.project import Project
-from assistant.project import read_project, read_text
+from assistant.project import read_project
 
 Read = Callable[..., Project]
 
@@ -32,11 +32,6 @@ def read(tmp_path: Path) -> Read:
         return read_project(str(path), trusted=trusted)
 
     return reader
-
-
-def told(project: Project) -> str:
-    """Return all that was told, as one text."""
-    return "\n".join(map(render, project.left_out))
 
 
 @pytest.mark.parametrize(
@@ -95,6 +90,9 @@ def test_a_command_to_paste_holds_nothing_but_the_address(read: Read) -> None:
         "-e //server/share",
         "-r //server/share/x.txt",
         "x @ file://server/share/x-1-py3-none-any.whl",
+        "x @ file:////server/share/x-1-py3-none-any.whl",
+        "x @ file:///%2Fserver/share/x-1-py3-none-any.whl",
+        r"x @ FILE:///\\server\share/x-1-py3-none-any.whl",
     ],
 )
 def test_no_other_computer_is_asked_for_a_file(read: Read, line: str) -> None:
@@ -110,7 +108,7 @@ def test_the_plan_chooses_the_index_of_torch(read: Read) -> None:
     text = f"--index-url {pypi}\n--extra-index-url https://download.pytorch.org/whl/cu121\n--extra-index-url {own}\nx\n"
     found = read(text)
     assert found.indexes == ()
-    assert "whl/cu121 was not taken" in told(found)
+    assert "whl/cu121 is not used" in told(found)
     assert f"{own} is not known" in told(found)
     assert pypi not in told(found)
     assert read(text, trusted=(own,)).indexes == (own,)
@@ -133,6 +131,11 @@ def test_wheels_elsewhere_need_the_users_word(read: Read, tmp_path: Path) -> Non
         "git+https://me:hunter2secret@h.example/x.git",
         "https://me:hunter2secret@h.example/x.tar.gz",
         "--index-url https://me:hunter2secret@download.pytorch.org/whl/cu121",
+        "-r https://me:hunter2secret@h.example/req.txt",
+        "--pre https://me:hunter2secret@h.example/x",
+        "numpy==1.0https://me:hunter2secret@h.example/",
+        "--no-binary https://me:hunter2secret@h.example/x",
+        f"https://me:hunter2secret@h.example/{'x' * 300}",
     ],
 )
 def test_a_password_is_neither_taken_nor_shown(read: Read, line: str) -> None:
@@ -142,11 +145,73 @@ def test_a_password_is_neither_taken_nor_shown(read: Read, line: str) -> None:
     assert "hunter2secret" not in told(found) + repr(found)
 
 
+def test_pypi_is_known_by_its_own_address_alone(read: Read) -> None:
+    """Whoever has a like name serves what he likes."""
+    assert "https://pypi.example/simple is not known" in told(read("--index-url https://pypi.example/simple\nx\n"))
+    assert "https://pypi.xyz/simple is not known" in told(read("--index-url https://pypi.xyz/simple\nx\n"))
+
+
+def test_what_conda_built_elsewhere_is_taken_from_pypi(read: Read, tmp_path: Path) -> None:
+    """`pip freeze` of a conda environment names conda's folders; what else lay on another computer is left out."""
+    found = read(
+        "numpy @ file:///croot/numpy_and_numpy_base_1708638617955/work/dist/numpy-1.26.4-cp310-cp310-linux_x86_64.whl"
+        "#sha256=d8\nsix @ file:///tmp/build/80754af9/six_1644875935023/work\n"
+        "certifi @ file:///C:/b/abs_f9/croot/certifi_1707229174982/work/certifi ; python_version > '3'\n"
+        f"mine @ file:///gone/mine\nx @ file:///gone/x-1-py3-none-any.whl\nhere @ {tmp_path.as_uri()}\n"
+    )
+    assert found.requires == ("numpy==1.26.4", "six", 'certifi; python_version > "3"')
+    assert "taken from PyPI: numpy==1.26.4, six, certifi" in told(found)
+    assert told(found).count("it lies on another computer") == 2
+    assert "here @" not in told(found)
+    assert "is the project's own code" in told(found)
+
+
+@pytest.mark.parametrize("name", ["requirements.txt", "more/environment.yml", "pyproject.toml", "run.py"])
+def test_a_file_without_its_option_is_no_package(read: Read, tmp_path: Path, name: str) -> None:
+    """`pip install requirements.txt` means the file; some packages are called like files."""
+    (tmp_path / "run.py").write_text("")
+    found = read(f"discord.py\nruamel.yaml\n{name}\n", name="list.txt")
+    assert found.requires == ("discord.py", "ruamel.yaml")
+    assert f"{name} was left out: it is the name of a file" in told(found)
+
+
+def test_a_name_that_begins_like_a_repository_is_a_folder(read: Read) -> None:
+    """`-e gitlab_tools` is not PyPI's project of the name."""
+    assert read("numpy\n-e gitlab_tools\n-e git@h.example:x.git\n").requires == ("numpy",)
+
+
+def test_a_line_of_a_megabyte_is_left_out_at_once(read: Read) -> None:
+    """Nobody writes one, and the patterns would look back over all of it."""
+    found = read(f"numpy\na{'.zip' * 10**6}\nx=={'1' * 5000}\n")
+    assert found.requires == ("numpy",)
+    assert told(found).count("it is too long") == 2
+
+
+@pytest.mark.skipif(os.name == "nt", reason="links need a privilege on Windows")
+def test_a_link_to_itself_is_no_file(read: Read, tmp_path: Path) -> None:
+    """Neither where it is named nor where it lies beside."""
+    (tmp_path / "loop.txt").symlink_to("loop.txt")
+    with pytest.raises(BadInput, match="cannot be read"):
+        read_project(str(tmp_path / "loop.txt"))
+    with pytest.raises(BadInput, match="not there or is not a file"):
+        read("-r loop.txt\n")
+
+
+def test_what_conda_exports_as_a_list_is_conda_s(read: Read) -> None:
+    """`conda list --export` looks like a list of requirements; one of addresses is refused with the next step."""
+    text = "# $ conda create --name <env> --file <this file>\nnumpy=1.26.4=py311h64_0\nreadline=8.2=h5_0\n"
+    found = read(text)
+    assert found.requires == ("numpy==1.26.4",)
+    assert "not Python packages: readline" in told(found)
+    with pytest.raises(BadInput, match="belongs to conda"):
+        read("# platform: linux-64\n@EXPLICIT\nhttps://h.example/numpy-1.26.4-py311.conda\n")
+
+
 def test_hashes_of_torch_are_told(read: Read) -> None:
     """They name the files of one index, and a plan may take another build."""
     found = read("torch==2.9.1 --hash=sha256:aa\nnumpy==2.2 --hash=sha256:bb\n")
-    assert "The hashes of 2 packages were not taken along" in told(found)
-    assert "The hashes of torch name the builds of one index" in told(found)
+    assert "The hashes of 2 packages are not used" in told(found)
+    assert "The hashes of torch belong to the builds of one index" in told(found)
 
 
 @pytest.mark.parametrize(
@@ -157,18 +222,18 @@ def test_hashes_of_torch_are_told(read: Read) -> None:
         ("--trusted-host h.example", "--trusted-host"),
         ("--extra-index-url https://${TOKEN}@h.example/simple", "password"),
         ("x @ https://h.example/${TOKEN}/x-1-py3-none-any.whl", "variable"),
-        ("pytz>dev", "not a requirement"),
-        ("torch 2.0", "not a requirement"),
-        ("nump\u200by", "cannot be seen"),
-        ("to\u202erch", "cannot be seen"),
-        ('x; sys_platform == "li\\u202enux"', "cannot be seen"),
-        ("t\u043erch", "not a requirement"),  # a Cyrillic o
-        ("./not-there", "not there"),
-        ("not-there.whl", "not there"),
-        ("-e nowhere", "not there"),
-        ("https://h.example/nonsense.whl", "not that of a wheel"),
+        ("pytz>dev", "not a valid requirement"),
+        ("torch 2.0", "not a valid requirement"),
+        ("nump\u200by", "invisible characters"),
+        ("to\u202erch", "invisible characters"),
+        ('x; sys_platform == "li\\u202enux"', "invisible characters"),
+        ("t\u043erch", "not a valid requirement"),  # a Cyrillic o
+        ("./not-there", "does not exist"),
+        ("not-there.whl", "does not exist"),
+        ("-e nowhere", "does not exist"),
+        ("https://h.example/nonsense.whl", "not a valid name of a wheel"),
         ("-r https://h.example/more.txt", "on the network"),
-        ("x @ ../y", "no plain address"),
+        ("x @ ../y", "not a plain one"),
         ("--index-url not-an-address", "does not begin"),
         ("--nonsense", "--nonsense"),
         ('--hash="', ""),
@@ -194,7 +259,12 @@ def test_code_of_the_project_itself_is_not_built(read: Read, tmp_path: Path) -> 
 def test_a_wheel_beside_the_file_is_kept(read: Read, tmp_path: Path) -> None:
     """By its address, under its own name."""
     (tmp_path / "a_b-1.0-py3-none-any.whl").write_bytes(b"")
-    assert read("./a_b-1.0-py3-none-any.whl").requires == (f"a-b @ {(tmp_path / 'a_b-1.0-py3-none-any.whl').as_uri()}",)
+    whole = f"a-b @ {(tmp_path / 'a_b-1.0-py3-none-any.whl').as_uri()}"
+    assert read("./a_b-1.0-py3-none-any.whl").requires == (whole,)
+    linux = '; sys_platform == "linux"'
+    assert read(f"./a_b-1.0-py3-none-any.whl {linux}").requires == (f"{whole} {linux}",)
+    bound = read("-c bounds.txt\n", bounds="./a_b-1.0-py3-none-any.whl\n")
+    assert (bound.requires, bound.constraints) == ((), (whole,))
 
 
 @pytest.mark.parametrize(
@@ -204,8 +274,8 @@ def test_a_wheel_beside_the_file_is_kept(read: Read, tmp_path: Path) -> None:
         (b"\x7fELF" + bytes(range(256)) * 9, "binary"),
         (b"PK\x03\x04 zip", "binary"),
         (b"-r gone.txt\n", "gone.txt, which"),
-        (b"<!DOCTYPE html>\n<html>\n<p>404</p>\n", "most of its lines are no requirements"),
-        (b"# Title\n\nInstall it with pip.\nThen run it.\nDone\n", "most of its lines are no requirements"),
+        (b"<!DOCTYPE html>\n<html>\n<p>404</p>\n", "most of its lines are not requirements"),
+        (b"# Title\n\nInstall it with pip.\nThen run it.\nDone\n", "most of its lines are not requirements"),
         (b"x y\n" * 20_000, "more than 10000 requirements"),
     ],
 )
@@ -222,7 +292,7 @@ def test_a_huge_file_is_refused(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="longer than 10 MB"):
         read_project(str(tmp_path / "requirements.txt"))
     with pytest.raises(BadInput, match="longer than 10 MB"):
-        read_text("requirements.txt", "x" * 11 * 10**6)
+        read_project(b"x" * 11 * 10**6)
 
 
 @pytest.mark.parametrize("shape", ["wide", "deep"])
@@ -230,7 +300,7 @@ def test_includes_without_end_are_refused(read: Read, tmp_path: Path, shape: str
     """10,000 files are not read, whether one names all of them or each the next."""
     for number in range(300):
         (tmp_path / f"{number}.txt").write_text(f"-r {number + 1}.txt\n" if shape == "deep" else "numpy\n")
-    with pytest.raises(BadInput, match="more than 100 files"):
+    with pytest.raises(BadInput, match="more than 100"):
         read("".join(f"-r {number}.txt\n" for number in range(300)))
 
 
@@ -241,9 +311,9 @@ def test_a_pipe_or_a_folder_is_no_list(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="regular file"):
         read_project(str(tmp_path / "pipe.txt"))
     (tmp_path / "requirements.txt").mkdir()
-    with pytest.raises(BadInput, match="holds no file that lists packages, and no code"):
+    with pytest.raises(BadInput, match="contains neither a file that lists packages nor any code"):
         read_project(str(tmp_path / "requirements.txt"))
-    with pytest.raises(BadInput, match="holds no file that lists packages, and no code"):
+    with pytest.raises(BadInput, match="contains neither a file that lists packages nor any code"):
         read_project(str(tmp_path))
 
 
@@ -257,9 +327,10 @@ def test_a_name_that_leads_nowhere_is_refused(name: str, tmp_path: Path, monkeyp
 
 def test_a_text_that_came_alone_names_nothing_beside_it() -> None:
     """What an upload includes is told."""
-    found = read_text("requirements.txt", b"numpy\n-r base.txt\n-e .\n./x.whl\n")
+    found = read_project(b"numpy\n-r base.txt\n-e .\n./x.whl\n--nonsense\n")
     assert found.requires == ("numpy",)
-    assert len(found.left_out) == 3
+    assert len(found.left_out) == 4
+    assert "--nonsense in stdin was ignored." in told(found)
 
 
 @pytest.mark.process

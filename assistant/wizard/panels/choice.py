@@ -86,7 +86,7 @@ def draw_ready_to_install(state: State) -> Markup:
             tag("p", promise(state, plan), class_="ptsa-promise"),
             tag("p", package) if state.machine else "",
             failure(state, Step.INSTALL),
-            draw_project(state.project) if state.project else "",
+            draw_project(state.project, state.request.project) if state.project else "",
             *(html.note(Severity.WARNING, line) for line in plan.warnings),
             *(html.note(one.severity, one.text, _what_helps(one)) for one in wrong),
         ]
