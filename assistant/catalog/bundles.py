@@ -30,23 +30,14 @@ class Bundle(Record, frozen=True):
         return _(self.title)
 
 
-class Older(Record, frozen=True):
-    """What to ask for beside a torch older than `than`; "" where nothing fits."""
-
-    than: str
-    requirement: str
-
-
 class BundlePackage(Record, frozen=True):
     """A package of a bundle: the Python tags for which it and all that it needs have wheels, by platform.
 
-    `pythons["any"]` holds for platforms that are not named. `older`, the oldest torch first, holds where a newer
-    release of the package would refuse that torch.
+    `pythons["any"]` holds for platforms that are not named.
     """
 
     package: str
     pythons: dict[str, tuple[str, ...]]
-    older: tuple[Older, ...] = ()
 
 
 class BundleTables(Record, frozen=True):

@@ -10,6 +10,7 @@ from typing import NamedTuple
 from assistant.catalog.bundles import load_bundles
 from assistant.catalog.recipes import packages_of_recipes
 from assistant.catalog.rows import (
+    CORE,
     AmdRelease,
     AmdTarget,
     Basic,
@@ -120,7 +121,17 @@ class Catalog:
         """Name every package that a plan of these tables can ask for, and the kernel that each environment gets."""
         beside = {row.package for row in self.torch.basics.rows}
         beside |= {row.package for row in load_bundles().packages.rows} | packages_of_recipes()
-        return frozenset(beside | {"torch", "torchvision", "torchaudio", "torch-directml", "ipykernel"})
+        return frozenset(beside | CORE | {"torch-directml", "ipykernel"})
+
+    def build_of(self, torch: str, variant: str, platform: str) -> str:
+        """Return the tag of the build that a variant of a release is, such as "cu130"; "" for an unknown release.
+
+        What plain PyPI serves differs by release and platform; where the tables name none, it is the one for the CPU.
+        """
+        if variant != "pypi":
+            return variant.removeprefix("nightly/")
+        release = self.release(torch)
+        return release.pypi.get(platform, "cpu") if release else ""
 
     def release(self, version: str) -> TorchRelease | None:
         """Find a release by its public version."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator
 from fnmatch import fnmatchcase
 from functools import cache, lru_cache
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
@@ -17,15 +17,15 @@ from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 from assistant.catalog.catalog import load_catalog
+from assistant.catalog.rows import FAMILY, SystemNeed, Trial
 from assistant.catalog.tables import Table, read_tables
 from assistant.i18n import Message, _
-from assistant.model.record import Record
+from assistant.model.record import Record, replace
 
 _NEVER_BELOW = Version("0")
-_IN_RELEASES = {"torchvision", "torchaudio"}  # whose pairs stand in the rows of torch's releases
 
 
-class Stretch(Record, frozen=True):
+class VersionRange(Record, frozen=True):
     """Versions of a companion that go with the same torch, both as specifiers.
 
     `torch` holds alternatives, none for any torch; `known` is from where: a resolver sees "metadata" itself, while
@@ -43,7 +43,7 @@ class Stretch(Record, frozen=True):
     note: str = ""
 
     @property
-    def silent(self) -> bool:
+    def only_in_table(self) -> bool:
         """Whether these tables alone tie it to a torch, so that a resolver would take it beside any."""
         return self.known != "metadata" and bool(self.torch and self.versions)
 
@@ -61,14 +61,6 @@ class Stretch(Record, frozen=True):
     def end(self) -> str:
         """The version before which it ends, "" for none."""
         return next((one.version for one in _specifiers(self.versions) if one.operator == "<"), "")
-
-
-class SystemNeed(Record, frozen=True):
-    """Something that must be on the system, by key; `what` is its version, `systems` need it (none named: all)."""
-
-    key: str
-    what: str = ""
-    systems: tuple[str, ...] = ()
 
 
 class BuildNeeds(Record, frozen=True):
@@ -97,18 +89,17 @@ class BesideCuda(Record, frozen=True):
 class Companion(Record, frozen=True):
     """A distribution that stands on torch or beside it.
 
-    `modules` are imported and `call` is run to try it; `on_cpu` says whether that works without a GPU, and `ran` is the
-    day on which we saw it work on one. `platforms` have wheels on PyPI or torch's indexes, none with `only_source`.
-    `backends` are those it computes on. The CUDA of its wheels matters on `cuda_systems`; `extras` name the CUDA majors
-    of an extra's libraries, and `beside_cuda` helps beside a torch of another major. It computes with the companions in
-    `through`, whose needs are its own. `note` is for people.
+    `call` is run to try it; `on_cpu` says whether that works without a GPU, and `ran` on which day we saw that.
+    `platforms` have wheels on PyPI or torch's indexes, none with `only_source`. `backends` are those it computes on.
+    The CUDA of its wheels matters on `cuda_systems`; `extras` name the CUDA majors of an extra's libraries, and
+    `beside_cuda` helps beside a torch of another major. It computes with the companions in `through`, whose needs are
+    its own. `note` is for people.
     """
 
     name: str
     source: str
     as_of: str
-    stretches: tuple[Stretch, ...]
-    modules: tuple[str, ...] = ()
+    ranges: tuple[VersionRange, ...]
     call: str = ""
     on_cpu: Literal["safe", "unknown", "no"] = "unknown"
     ran: str = ""
@@ -124,10 +115,10 @@ class Companion(Record, frozen=True):
     note: str = ""
 
 
-class Place(Record, frozen=True):
+class WheelSource(Record, frozen=True):
     """Where wheels lie beside PyPI and torch's indexes: a `page` to choose from, a list of `links`, or an `index`.
 
-    `{torch}` in the address is its minor, such as "2.9", `{variant}` and `{version}` (of the companion) likewise.
+    `{torch}` in the address is its minor, such as "2.9", `{variant}` its build and `{version}` that of the companion.
     """
 
     name: str
@@ -170,20 +161,9 @@ class CompanionTables(Record, frozen=True):
     """The file of companions."""
 
     companions: Table[Companion]
-    places: Table[Place]
+    wheel_sources: Table[WheelSource]
     carried: Table[Carried]
     clashes: Table[Clash]
-
-
-class Trial(NamedTuple):
-    """How to find out whether a distribution works: modules to import, then a line of Python ("" where none is known).
-
-    `on_cpu` is True where both work without a GPU, False where they cannot, None where that is not known.
-    """
-
-    modules: tuple[str, ...]
-    call: str
-    on_cpu: bool | None
 
 
 def load_companions() -> CompanionTables:
@@ -204,11 +184,9 @@ def known_names() -> frozenset[str]:
 
 
 def trial(name: str) -> Trial | None:
-    """Return how to try a distribution; None for one that the tables do not know, or that has nothing to import."""
+    """Return how to try a distribution beyond its import; None where no way is known."""
     row = companion(name)
-    if row is None or not row.modules:
-        return None
-    return Trial(row.modules, row.call, {"safe": True, "no": False}.get(row.on_cpu))
+    return Trial(call=row.call, on_cpu={"safe": True, "no": False}.get(row.on_cpu)) if row and row.call else None
 
 
 def build_needs(name: str) -> BuildNeeds | None:
@@ -217,13 +195,20 @@ def build_needs(name: str) -> BuildNeeds | None:
     return row.build if row else None
 
 
-def places(name: str, torch: str, variant: str, platform: str) -> tuple[Place, ...]:
-    """Return where wheels of a companion lie for a torch, those of its makers first; a release may lack a Python."""
+def wheel_sources(need: Requirement, torch: str, variant: str, platform: str) -> tuple[WheelSource, ...]:
+    """Return where wheels that meet a requirement lie for a torch, those of its makers first, with whole addresses.
+
+    One whose address has the companion's version in it counts only where the requirement names that. A release may lack
+    a Python.
+    """
+    build, minor = load_catalog().build_of(torch, variant, platform), ".".join(torch.split(".")[:2])
+    exact = next((one.version for one in need.specifier if one.operator == "==" and "*" not in one.version), "")
     fitting = (
-        row
-        for row in load_companions().places.rows
-        if row.name == canonicalize_name(name) and platform in row.platforms
-        if _within(row.torch, torch) and _among(variant, row.variants)
+        replace(row, url=row.url.format(torch=minor, variant=build, version=exact))
+        for row in load_companions().wheel_sources.rows
+        if row.name == canonicalize_name(need.name) and platform in row.platforms
+        if _within(row.torch, torch) and _among(build, row.variants) and overlap(row.versions, str(need.specifier))
+        if exact or "{version}" not in row.url
     )
     return tuple(sorted(fitting, key=lambda row: row.by != "its makers"))
 
@@ -253,7 +238,7 @@ def torch_bounds(requirement: Requirement) -> tuple[SpecifierSet, ...] | None:
 
     None where the tables know nothing of them, or where their newest goes with any torch.
     """
-    fitting = [one for one in stretches(requirement.name) if overlap(str(requirement.specifier), one.versions)]
+    fitting = [one for one in version_ranges(requirement.name) if overlap(str(requirement.specifier), one.versions)]
     newest_first = sorted(fitting, key=lambda one: one.least, reverse=True)
     if not newest_first or not newest_first[0].torch:
         return None
@@ -271,39 +256,42 @@ def constraints_for(torch: str, variant: str, platform: str) -> tuple[str, ...]:
     return tuple(f"{name}{bounds}" for name, bounds in found.items() if str(bounds))
 
 
+def bounds_beside(name: str, torch: str) -> SpecifierSet:
+    """Return the bounds that keep one companion to a torch, as `constraints_for` does for all."""
+    row = companion(name)
+    return _by_torch(row, torch) if row else SpecifierSet()
+
+
 def unpaired(names: Iterable[str], torch: str) -> tuple[Message, ...]:
     """Say of which distributions no version is known to go with a torch, though no resolver would refuse them."""
-    text = _("No version of {name} is known to go with torch {torch}: it may fail when it is imported.")
+    text = _("No version of {name} is known to work with torch {torch}: importing it may fail.")
     wanted = dict.fromkeys(canonicalize_name(name) for name in names)
-    lost = (name for name in wanted if _is_unpaired(stretches(name), torch))
+    lost = (name for name in wanted if _is_unpaired(version_ranges(name), torch))
     return tuple(text.format(name=name, torch=torch) for name in lost)
 
 
 @lru_cache(maxsize=4096)
-def stretches(name: str) -> tuple[Stretch, ...]:
+def version_ranges(name: str) -> tuple[VersionRange, ...]:
     """Return what is known of a companion's versions; torch's releases name those of torchvision and torchaudio."""
     row = companion(name)
-    own = row.stretches if row else ()
+    own = row.ranges if row else ()
     return (*_paired_by_release(canonicalize_name(name), own), *own)
 
 
 def cuda_major(torch: str, variant: str, platform: str) -> int | None:
     """Return the CUDA major that a build of torch computes with; None where it does not compute with CUDA."""
-    if variant == "pypi":
-        release = load_catalog().release(torch)
-        variant = release.pypi.get(platform, "") if release else ""
-    tag = variant.removeprefix("nightly/")
+    tag = load_catalog().build_of(torch, variant, platform)
     return int(tag[2:4]) if tag.startswith("cu") and tag[2:4].isdigit() else None
 
 
-def for_other_cuda(row: Companion, torch: str, variant: str, platform: str) -> tuple[Stretch, ...]:
+def for_other_cuda(row: Companion, torch: str, variant: str, platform: str) -> tuple[VersionRange, ...]:
     """Return the versions whose wheel on PyPI, which would be taken, is known to be for another CUDA than torch's."""
     major = cuda_major(torch, variant, platform)
     if major is None or platform.partition("_")[0] not in row.cuda_systems:
         return ()
     if carried_by_torch_index(row.name, variant):
         return ()
-    return tuple(one for one in row.stretches if one.cuda and major not in one.cuda)
+    return tuple(one for one in row.ranges if one.cuda and major not in one.cuda)
 
 
 @lru_cache(maxsize=4096)
@@ -314,12 +302,12 @@ def overlap(one: str, other: str) -> bool:
 
 def _by_torch(row: Companion, torch: str) -> SpecifierSet:
     """Return the bounds that leave out the versions which these tables alone know to be for another torch."""
-    found = stretches(row.name)
+    found = version_ranges(row.name)
     good = [one for one in found if one.goes_with(torch)]
-    bad = [one for one in found if one.silent and not one.goes_with(torch)]
+    bad = [one for one in found if one.only_in_table and not one.goes_with(torch)]
     if good or not bad:
         newest = max(good, key=lambda one: one.least, default=None)
-        end = newest.end if newest and newest.silent and newest.end else ""  # where the next torch's begin
+        end = newest.end if newest and newest.only_in_table and newest.end else ""  # where the next torch's begin
         return _between(bad, good) & SpecifierSet(f"<{end}" if end else "")
     first, last = min(bad, key=lambda one: one.least), max(bad, key=lambda one: one.least)
     if all(Version(torch) < _least_torch(one) for one in bad):
@@ -329,11 +317,11 @@ def _by_torch(row: Companion, torch: str) -> SpecifierSet:
 
 def _by_cuda(row: Companion, torch: str, variant: str, platform: str) -> SpecifierSet:
     """Return the bounds that leave out wheels for another CUDA major, where some are known to be for this one."""
-    good = [one for one in row.stretches if cuda_major(torch, variant, platform) in one.cuda]
+    good = [one for one in row.ranges if cuda_major(torch, variant, platform) in one.cuda]
     return _between(for_other_cuda(row, torch, variant, platform), good)
 
 
-def _between(bad: Iterable[Stretch], good: Collection[Stretch]) -> SpecifierSet:
+def _between(bad: Iterable[VersionRange], good: Collection[VersionRange]) -> SpecifierSet:
     """Return the bounds that hold what is good and leave out what is bad on either side of it."""
     if not good:
         return SpecifierSet()
@@ -349,25 +337,25 @@ def _judged() -> Iterator[Companion]:
     return (row for row in load_companions().companions.rows if not row.only_source)
 
 
-def _is_unpaired(found: Iterable[Stretch], torch: str) -> bool:
+def _is_unpaired(found: Iterable[VersionRange], torch: str) -> bool:
     """Return whether versions are tied to torch by these tables alone, and none of them to this one."""
     tied = [one for one in found if one.torch]
     return any(one.known != "metadata" for one in tied) and not any(one.goes_with(torch) for one in tied)
 
 
-def _least_torch(one: Stretch) -> Version:
-    return min(Stretch(versions=alternative).least for alternative in one.torch)
+def _least_torch(one: VersionRange) -> Version:
+    return min(VersionRange(versions=alternative).least for alternative in one.torch)
 
 
-def _paired_by_release(name: str, own: tuple[Stretch, ...]) -> tuple[Stretch, ...]:
+def _paired_by_release(name: str, own: tuple[VersionRange, ...]) -> tuple[VersionRange, ...]:
     """Return the pairs that torch's releases name, but those versions of which the companion's row says more."""
     pairs = [
         (version, release.version)
         for release in load_catalog().releases
-        for version in (getattr(release, name) if name in _IN_RELEASES else ())
+        for version in (getattr(release, name) if name in FAMILY else ())
     ]
     said = [pair for pair in pairs if not any(_within(one.versions, pair[0]) for one in own)]
-    return tuple(Stretch(versions=f"=={version}", torch=(f"=={torch}",)) for version, torch in said)
+    return tuple(VersionRange(versions=f"=={version}", torch=(f"=={torch}",)) for version, torch in said)
 
 
 @cache

@@ -61,7 +61,8 @@ def format_of(name: str) -> Format:
             return row
     names = ", ".join(row.key for row in rows)
     raise BadInput(
-        _("'{name}' is not a known format of weights.", name=name), hint=_("Choose one of: {names}.", names=names)
+        _("'{name}' is not a known weight format.", name=name),
+        hint=_("Choose one of: {names}.", names=names, option="--bits"),
     )
 
 

@@ -11,33 +11,53 @@ from packaging.utils import canonicalize_name
 
 from assistant.catalog.companions import (
     Companion,
-    Stretch,
+    VersionRange,
     companion,
     cuda_major,
     for_other_cuda,
     load_companions,
     overlap,
 )
-from assistant.i18n import Message, Text, _
+from assistant.catalog.rows import SystemNeed
+from assistant.catalog.tables import Table, read_tables
+from assistant.i18n import Message, Text, _, sentences
 from assistant.model.plan import Backend
+from assistant.model.record import Record
+
+
+class NeedRow(Record, frozen=True):
+    """Something that must be on a system: its `text` for a `name` and `what` version of it, how to get it by system.
+
+    It matters on `systems` and `backends` (none named: all). `libraries` is what a loader says that misses its own.
+    """
+
+    key: str
+    text: str
+    help: dict[str, str] = {}
+    systems: tuple[str, ...] = ()
+    backends: tuple[Backend, ...] = ()
+    libraries: str = ""
+
+
+class NeedTables(Record, frozen=True):
+    """The file of needs."""
+
+    needs: Table[NeedRow]
 
 
 class Need(NamedTuple):
-    """Something that must be on the system, by key; `help` is how to get it, "" where it depends on the system."""
+    """Something that must be on the system, in words; `help` is how to get it, "" where that depends on the system."""
 
     key: str
     text: Message
     help: Text = ""
+    libraries: str = ""
 
 
 class Added(NamedTuple):
-    """What goes along with companions beside a torch: requirements, folders for the loader's path, warnings.
-
-    `folders` lie below the environment's site-packages, and the system finds libraries in them only if it is told.
-    """
+    """What goes along with companions beside a torch: requirements, and warnings."""
 
     requires: tuple[str, ...] = ()
-    folders: tuple[str, ...] = ()
     warnings: tuple[Message, ...] = ()
 
 
@@ -49,48 +69,29 @@ class Overlap(NamedTuple):
     text: Message
 
 
-_NEEDS = {
-    "ffmpeg": _("{name} needs the shared libraries of FFmpeg {what}."),
-    "ffmpeg-program": _("{name} calls the program ffmpeg."),
-    "msvc-runtime": _("{name} needs a current Visual C++ redistributable, which Windows does not include."),
-    "nvcc": _("{name} compiles CUDA code when it is used: it needs nvcc of torch's CUDA and a C++ compiler."),
-    "c-compiler": _("{name} compiles its kernels when they are first used: it needs gcc and Python's headers."),
-    "libgl": _("{name} needs libGL and GLib, which servers and containers often lack."),
-    "rocm": _("{name} needs ROCm {what} on the system; the libraries in torch's wheel are not enough."),
-    "triton": _("{name} needs Triton, which it does not ask for itself."),
-}
-_VC_RUNTIME = _("Install the current Visual C++ redistributable for x64, then open a new terminal.")
-_HELP = {
-    ("ffmpeg", "linux"): _("Install it with the system's packages, as by: sudo apt install ffmpeg"),
-    ("ffmpeg", "windows"): _("Install a build of FFmpeg that is called full-shared, and add its folder bin to PATH."),
-    ("ffmpeg", "macos"): _("Install it, as by: brew install ffmpeg"),
-    ("ffmpeg-program", "linux"): _("Install it with the system's packages, as by: sudo apt install ffmpeg"),
-    ("ffmpeg-program", "macos"): _("Install it, as by: brew install ffmpeg"),
-    ("msvc-runtime", "windows"): _VC_RUNTIME,
-    ("c-compiler", "linux"): _("Install both, as by: sudo apt install gcc python3-dev"),
-    ("libgl", "linux"): _("Install both, as by: sudo apt install libgl1 libglib2.0-0"),
-    ("triton", "windows"): _("Ask for triton-windows too."),
-}
-# What matters on some backends alone.
-_BACKENDS = {"nvcc": {Backend.CUDA}, "rocm": {Backend.ROCM}, "c-compiler": {Backend.CUDA, Backend.ROCM, Backend.XPU}}
 _VARIABLES = {"linux": "LD_LIBRARY_PATH", "windows": "PATH"}
 
 
-def needs(name: str, os: str, backend: Backend) -> tuple[Need, ...]:
-    """Return what a distribution wants of a system ("linux", "windows", "macos"); nothing for one that is unknown."""
-    wanted = {
-        (need.key, need.what): Need(
-            need.key, _NEEDS[need.key].format(name=row.name, what=need.what), _help(need.key, os)
-        )
-        for row in _with_those_below(name)
-        for need in row.needs
-        if os in (need.systems or (os,)) and backend in _BACKENDS.get(need.key, {backend})
-    }
-    return tuple(wanted.values())
+def needs(name: str, os: str = "", backend: Backend | None = None) -> tuple[Need, ...]:
+    """Return what a distribution wants of a system ("linux", "windows", "macos"); nothing for one that is unknown.
+
+    Without a system or a backend: what it wants on any.
+    """
+    found = (need for row in _with_those_below(name) for need in in_words(row.name, row.needs, os, backend))
+    return tuple(dict.fromkeys(found))
 
 
-def _help(key: str, os: str) -> Text:
-    return _HELP.get((key, os), "")
+def in_words(
+    name: Text, wanted: Iterable[SystemNeed], os: str = "", backend: Backend | None = None
+) -> tuple[Need, ...]:
+    """Say what something that is called `name` wants of a system, as `needs` does."""
+    rows = {row.key: row for row in read_tables("needs", NeedTables).needs.rows}
+    return tuple(
+        Need(one.key, _(row.text, name=name, what=one.what), _(row.help[os]) if os in row.help else "", row.libraries)
+        for one in wanted
+        for row in (rows[one.key],)
+        if os in ("", *(row.systems or (os,))) and backend in (None, *(row.backends or (backend,)))
+    )
 
 
 def beside(requirements: Iterable[Requirement], torch: str, variant: str, platform: str) -> Added:
@@ -108,7 +109,6 @@ def beside(requirements: Iterable[Requirement], torch: str, variant: str, platfo
     ]
     return Added(
         requires=tuple(dict.fromkeys(line for part in parts for line in part.requires)),
-        folders=tuple(dict.fromkeys(folder for part in parts for folder in part.folders)),
         warnings=tuple(dict.fromkeys(warning for part in parts for warning in part.warnings)),
     )
 
@@ -119,7 +119,7 @@ def other_cuda(need: Requirement, torch: str, variant: str, platform: str) -> fr
     Empty where no versions are known that would serve torch's own: then only a warning can tell.
     """
     row, major = companion(need.name), cuda_major(torch, variant, platform)
-    if row is None or not any(major in one.cuda for one in row.stretches):
+    if row is None or not any(major in one.cuda for one in row.ranges):
         return frozenset()
     open_, wrong = _open(row, need, torch), for_other_cuda(row, torch, variant, platform)
     return frozenset(cuda for one in open_ for cuda in one.cuda) if all(one in wrong for one in open_) else frozenset()
@@ -141,7 +141,8 @@ def brought_along() -> frozenset[str]:
 def clashes(versions: Mapping[str, str]) -> tuple[Overlap, ...]:
     """Return the packages (versions by name, "" for one not known yet) that must not stand in one environment."""
     text = _("{names} share one folder and overwrite one another; keep only one of them.")
-    found = {key: sharing(key, versions) for key in _by_clash()}
+    known: dict[str, str] = {canonicalize_name(name): version for name, version in versions.items()}
+    found = {key: _there(needs, known) for key, needs in _by_clash().items()}
     return tuple(
         Overlap(key, names, text.format(names=", ".join(names))) for key, names in found.items() if len(names) > 1
     )
@@ -153,7 +154,7 @@ def sharing(key: str, versions: Mapping[str, str]) -> tuple[str, ...]:
     if key not in rows:
         raise ValueError(f"there is no clash {key!r}; there are {', '.join(rows)}")
     known: dict[str, str] = {canonicalize_name(name): version for name, version in versions.items()}
-    return tuple(need.name for need in rows[key] if _is_there(need, known))
+    return _there(rows[key], known)
 
 
 @cache
@@ -161,20 +162,30 @@ def _by_clash() -> dict[str, tuple[Requirement, ...]]:
     return {row.key: tuple(map(Requirement, row.names)) for row in load_companions().clashes.rows}
 
 
-def _is_there(need: Requirement, versions: Mapping[str, str]) -> bool:
-    version = versions.get(need.name)
-    return version is not None and (
-        not need.specifier or (version != "" and need.specifier.contains(version, prereleases=True))
+def _there(needs: Iterable[Requirement], versions: Mapping[str, str]) -> tuple[str, ...]:
+    found = ((need, versions[need.name]) for need in needs if need.name in versions)
+    return tuple(
+        need.name
+        for need, version in found
+        if not need.specifier or (version != "" and need.specifier.contains(version, prereleases=True))
     )
 
 
 def _of_extras(row: Companion, need: Requirement, torch: str, major: int | None) -> Added:
     """Warn of an extra that brings the libraries of another CUDA, which write the files of torch's."""
-    text = _("{name}[{extra}] brings CUDA {other} libraries, which overwrite those of torch {torch} for CUDA {major}.")
+    text = _(
+        "{name}[{extra}] brings libraries of CUDA {other}, which overwrite the CUDA {major} libraries of torch {torch}."
+    )
+    help_ = _("Ask for {name} without that extra.", name=row.name)
     wrong = [extra for extra in sorted(need.extras) if major and major not in row.extras.get(extra, (major,))]
     return Added(
         warnings=tuple(
-            text.format(name=row.name, extra=extra, other=_cudas(row.extras[extra]), torch=torch, major=major)
+            sentences(
+                (
+                    text.format(name=row.name, extra=extra, other=_cudas(row.extras[extra]), torch=torch, major=major),
+                    help_,
+                )
+            )
             for extra in wrong
         )
     )
@@ -193,20 +204,24 @@ def _of_wheels(row: Companion, need: Requirement, torch: str, variant: str, plat
     said = {"name": row.name, "other": _cudas(max(wrong, key=lambda one: one.least).cuda), "major": major}
     way = row.beside_cuda.get(str(major))
     if way is None or os not in way.folders:
-        text = _("PyPI's wheel of {name} is for CUDA {other} and this torch for CUDA {major}: it may not work on it.")
-        return Added(warnings=(text.format(**said),))
+        text = _(
+            "PyPI's wheel of {name} is built for CUDA {other}, and this torch for CUDA {major}: "
+            "they may not work together."
+        )
+        help_ = _("If they do not, choose a torch build for CUDA {other}.")
+        return Added(warnings=(sentences((text.format(**said), help_.format(**said))),))
     text = _(
-        "{name} is built for CUDA {other} and this torch for CUDA {major}: it needs {packages} too, and the folder "
-        "{folder} of the environment's packages in {variable} before a program uses the GPU with it."
+        "{name} is built for CUDA {other}, and this torch for CUDA {major}: {name} also needs {packages}, and before a "
+        "program uses it on the GPU, {variable} must include the folder {folder} from the environment's site-packages."
     )
     where = {"packages": ", ".join(way.requires), "folder": way.folders[os], "variable": _VARIABLES[os]}
-    return Added(way.requires, (way.folders[os],), (text.format(**said, **where),))
+    return Added(way.requires, (text.format(**said, **where),))
 
 
-def _open(row: Companion, need: Requirement, torch: str) -> list[Stretch]:
+def _open(row: Companion, need: Requirement, torch: str) -> list[VersionRange]:
     """Return the versions of a companion that a requirement of it, or of what computes with it, may take."""
     wanted = str(need.specifier) if canonicalize_name(need.name) == row.name else ""
-    return [one for one in row.stretches if one.goes_with(torch) and overlap(one.versions, wanted)]
+    return [one for one in row.ranges if one.goes_with(torch) and overlap(one.versions, wanted)]
 
 
 def _cudas(majors: Iterable[int]) -> str:

@@ -9,6 +9,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from assistant.catalog.bundles import MINIMAL, Bundle, bundles
+from assistant.catalog.rows import SystemNeed, Trial
 from assistant.catalog.tables import Table, read_tables
 from assistant.i18n import Message, _
 from assistant.model.errors import BadInput
@@ -36,13 +37,6 @@ class Use(Record, frozen=True):
     use: str
 
 
-class Trial(Record, frozen=True):
-    """Python statements that compute something with what was installed; `cpu_safe` ones do so without a GPU, too."""
-
-    call: str
-    cpu_safe: bool
-
-
 class Source(Record, frozen=True):
     """What was read where, and how old that is; `url` holds one address or several, or names a distribution on PyPI."""
 
@@ -58,8 +52,9 @@ class Recipe(Bundle, frozen=True, kw_only=True):
     `torch` are specifiers by backend or system ("any" for all), `pythons` is one. `backends` works on these, of which
     each may be bound to systems; it is not known of those in `untested`, and `against` says more about others.
     `builds` are beginnings of the torch builds (such as cu13) that fit, `links` are pages of wheels by build, of which
-    each plan needs one. `capability` is the least of a CUDA card. `needs` are keys of what must be on the system.
-    `launcher` is the application's key in launchers.json; `start` are commands by backend, `group` is a key, too.
+    each plan needs one. `capability` is the least of a CUDA card. `needs` are those of the system
+    that its packages do not have themselves. `launcher` is the application's key in launchers.json; `start` are
+    commands by backend, `group` is a key, too.
     """
 
     group: str
@@ -80,7 +75,7 @@ class Recipe(Bundle, frozen=True, kw_only=True):
     builds: dict[Backend, tuple[str, ...]] = {}
     links: dict[str, str] = {}
     capability: str = ""
-    needs: tuple[str, ...] = ()
+    needs: tuple[SystemNeed, ...] = ()
     memory: tuple[Use, ...] = ()
     launcher: str = ""
     start: dict[str, str] = {}
@@ -101,19 +96,11 @@ class Group(Record, frozen=True):
     title: str
 
 
-class Need(Record, frozen=True):
-    """Something that a system must have, in words."""
-
-    key: str
-    text: str
-
-
 class RecipeTables(Record, frozen=True):
     """The file of recipes."""
 
     recipes: Table[Recipe]
     groups: Table[Group]
-    needs: Table[Need]
 
 
 def recipes() -> tuple[Recipe, ...]:
@@ -156,12 +143,6 @@ def packages_of_recipes() -> set[str]:
     """Name the packages that recipes ask for by name."""
     lines = (line for one in recipes() for line in itertools.chain(one.requirements, *one.also.values()))
     return {canonicalize_name(Requirement(line).name) for line in lines}
-
-
-def needs_of(recipe: Recipe) -> tuple[Message, ...]:
-    """Return in words what a recipe needs on the system."""
-    words = {row.key: row.text for row in _tables().needs.rows}
-    return tuple(_(words[key]) for key in recipe.needs)
 
 
 def groups() -> tuple[tuple[Message, tuple[Recipe, ...]], ...]:

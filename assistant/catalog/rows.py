@@ -15,6 +15,10 @@ class Macos(Record, frozen=True):
     mps: str
 
 
+FAMILY = ("torchvision", "torchaudio")  # whose pairs with torch stand in the rows of its releases
+CORE = frozenset({"torch", *FAMILY})
+
+
 class TorchRelease(Record, frozen=True):
     """One release: per platform its Python tags ("312", "313t") and its variants, best first where all else is equal.
 
@@ -232,6 +236,20 @@ class DirectmlTables(Record, frozen=True):
 
     releases: Table[DirectmlRelease]
     windows: Table[WindowsBuild]
+
+
+class SystemNeed(Record, frozen=True):
+    """Something that must be on the system, by its key in needs.json; `what` is its version."""
+
+    key: str
+    what: str = ""
+
+
+class Trial(Record, frozen=True):
+    """Lines of Python that show that something works; `on_cpu` says whether they run without a GPU, None is unknown."""
+
+    call: str
+    on_cpu: bool | None = None
 
 
 class Distribution(Record, frozen=True):

@@ -18,7 +18,7 @@ from assistant.model.errors import BadInput, NothingFits
 from assistant.model.machine import Machine
 from assistant.model.plan import Backend
 from assistant.model.record import from_json
-from assistant.plan import Estimate, Shape, Verdict, card_memory, card_name, estimate, judge, make_plans, read_shape
+from assistant.plan import Estimate, Shape, Verdict, estimate, judge, largest_card, make_plans, read_shape
 
 _UNITS = {"": 1, "k": 10**3, "m": 10**6, "b": 10**9, "t": 10**12}
 _LONGEST = 10**8  # chosen: tokens; no model has a context that comes near
@@ -44,14 +44,24 @@ def _count(text: str) -> int:
     help="The bits of a weight (4, 8, 16), or the format: nf4, gptq, awq, q4_k_m, …; by default 16.",
 )
 @click.option(
-    "--context", type=click.IntRange(1, _LONGEST), default=8192, show_default=True, help="The length in tokens."
+    "--context",
+    type=click.IntRange(1, _LONGEST),
+    default=8192,
+    show_default=True,
+    help="The length of the context in tokens.",
 )
-@click.option("--config", metavar="FILE", help="The model's config.json, for its exact shape.")
-@click.option("--layers", type=click.IntRange(1, 10**4), help="The shape instead: how many layers there are,")
-@click.option("--kv-heads", type=click.IntRange(1, 10**4), help="how many heads for keys and values,")
-@click.option("--head-dim", type=click.IntRange(1, 10**5), help="and the width of a head.")
-@click.option("--memory", type=click.FloatRange(min=0.1), metavar="GB", help="The card's memory instead of a machine.")
-@click.option("--machine", metavar="FILE", help="Ask for a machine described in a JSON file ('-' for standard input).")
+@click.option("--config", metavar="FILE", help="The model's config.json, from which its exact shape is read.")
+@click.option("--layers", type=click.IntRange(1, 10**4), help="Instead of --config: the number of layers.")
+@click.option(
+    "--kv-heads", type=click.IntRange(1, 10**4), help="Instead of --config: the number of heads for keys and values."
+)
+@click.option("--head-dim", type=click.IntRange(1, 10**5), help="Instead of --config: the width of a head.")
+@click.option(
+    "--memory", type=click.FloatRange(min=0.1), metavar="GB", help="The card's memory in GB, instead of a machine's."
+)
+@click.option(
+    "--machine", metavar="FILE", help="Ask about a machine described in a JSON file ('-' for standard input)."
+)
 @replay_option
 @json_option
 @click.pass_context
@@ -65,12 +75,14 @@ def fit(
     as_json: bool,
     **model: Any,  # noqa: ANN401 - the options of the model
 ) -> None:
-    """Estimate whether a language model fits into the memory of the card."""
+    """Estimate whether a language model fits into the card's memory."""
     only_one(machine=machine, replay=replay, memory=memory)
     shape = _shape(model)
     parameters = _count(model["parameters"]) if model["parameters"] else shape.parameters if shape else 0
     if not parameters:
-        raise BadInput(_("The number of parameters is not known."), hint=_("Name it, as in --parameters 8B."))
+        raise BadInput(
+            _("The number of parameters is not known."), hint=_("Give it, for example with --parameters 8B.")
+        )
     kind = format_of(model["bits"] or (shape.format if shape and shape.format else "16"))
     need = estimate(parameters, kind, model["context"], shape)
     has, place = (memory, _("the card")) if memory else _memory_of(machine, replay)
@@ -103,8 +115,9 @@ def _memory_of(machine: str | None, replay: str | None) -> tuple[float | None, M
     here = from_json(read_file(machine), Machine, machine) if machine else detect(host_of(replay)).machine
     plan = make_plans(here, load_catalog()).choice
     if plan is None or plan.backend is Backend.CPU:
-        return here.memory_gb, _("the processor")
-    return card_memory(here, plan.backend), verbatim(card_name(here, plan.backend))
+        return here.memory_gb, _("the machine")
+    name, memory = largest_card(here, plan.backend)
+    return memory, verbatim(name)
 
 
 def _draw(need: Estimate, parameters: int, kind: str, context: int) -> None:
@@ -112,7 +125,7 @@ def _draw(need: Estimate, parameters: int, kind: str, context: int) -> None:
 
     low, high = need.cache_least, need.cache_most
     cache = f"{low:.1f} GB" if round(low, 1) == round(high, 1) else f"{low:.1f}–{high:.1f} GB"
-    least, most = need.told
+    least, most = need.range
     weights = _("Weights ({billions:.1f} billion parameters, {kind})", billions=parameters / 1e9, kind=kind)
     draw_rows(
         (),
@@ -120,7 +133,7 @@ def _draw(need: Estimate, parameters: int, kind: str, context: int) -> None:
             (weights, f"{need.weights:.1f} GB"),
             (_("Context of {tokens} tokens", tokens=context), cache),
             (_("Everything else"), f"{need.overhead:.1f} GB"),
-            (_("Together, as an estimate"), f"{least:.1f}–{most:.1f} GB"),
+            (_("Total (estimate)"), f"{least:.1f}–{most:.1f} GB"),
         ),
     )
 
@@ -128,12 +141,12 @@ def _draw(need: Estimate, parameters: int, kind: str, context: int) -> None:
 def _sentence(verdict: Verdict, need: Estimate, has: float | None, place: Message, shape: Shape | None) -> Message:
     """Say whether it fits, and what would help where it does not."""
     if has is None:
-        return _("How much memory {place} has is not known; name it with --memory.", place=place)
+        return _("How much memory {place} has is not known; give it with --memory.", place=place)
     text = {
         Verdict.FITS: _("It fits: {place} has {has:.1f} GB."),
         Verdict.TIGHT: _("It is tight: {place} has {has:.1f} GB, and other programs take some of it."),
         Verdict.NOT: _("It does not fit: {place} has {has:.1f} GB."),
-        Verdict.UNKNOWN: _("It depends on how the model keeps its context: {place} has {has:.1f} GB."),
+        Verdict.UNKNOWN: _("It depends on how the model stores its context: {place} has {has:.1f} GB."),
     }[verdict].format(place=place, has=has)
     help_: Message | str = ""
     if verdict is Verdict.UNKNOWN and shape is None:
@@ -143,5 +156,5 @@ def _sentence(verdict: Verdict, need: Estimate, has: float | None, place: Messag
     elif verdict is Verdict.NOT:
         help_ = _("Fewer bits, a smaller model or a second card would help.")
     elif verdict is Verdict.TIGHT:
-        help_ = _("A shorter context or fewer bits leave more room.")
+        help_ = _("A shorter context or fewer bits would leave more room.")
     return sentences((text, help_))

@@ -24,15 +24,15 @@ def recipes() -> None:
 @recipes.command("list")
 @json_option
 def list_recipes(*, as_json: bool) -> None:
-    """List the recipes with what they run on and the memory that the smallest use takes."""
+    """List the recipes, what each runs on, and how much of the card's memory it needs at least."""
     if as_json:
         echo_json(known())
         return
     from assistant.cli.table import draw_rows  # noqa: PLC0415 - --json need not load the drawing library
 
-    headings = (say("Name"), say("Recipe"), say("Works with"), "Python", say("Memory of the card"))
+    headings = (say("Name"), say("Recipe"), say("Works with"), "Python", say("Card memory"))
     draw_rows(headings, ((one.key, one.name, *_short(one)) for one in known()))
-    echo(as_typed(say("`assistant recipes show NAME` tells more, and `assistant install --for NAME` installs one.")))
+    echo(as_typed(say("`assistant recipes show NAME` shows more, and `assistant install --for NAME` installs one.")))
 
 
 def _short(recipe: Recipe) -> tuple[str, str, str]:
@@ -44,7 +44,7 @@ def _short(recipe: Recipe) -> tuple[str, str, str]:
 @recipe_argument
 @json_option
 def show(name: str, *, as_json: bool) -> None:
-    """Print all that a recipe knows, with its sources."""
+    """Print everything that is known about a recipe, with the sources."""
     recipe = recipe_of(name)
     if as_json:
         echo_json(recipe)
@@ -58,7 +58,7 @@ def show(name: str, *, as_json: bool) -> None:
 @recipe_argument
 @click.pass_context
 def plan(context: click.Context, /, name: str, **options: Any) -> None:  # noqa: ANN401 - those of `assistant plan`
-    """Choose what to install for a recipe, and say why; as `assistant plan --for NAME` does."""
+    """Choose what to install for a recipe, and say why; the same as `assistant plan --for NAME`."""
     context.invoke(plan_command, **options, bundle=name, machines=None)
 
 

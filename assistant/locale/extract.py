@@ -57,14 +57,19 @@ def bundles(file: IO[bytes], *_babel: Any, **_options: Any) -> Iterator[tuple[An
 
 
 def recipes(file: IO[bytes], *_babel: Any, **_options: Any) -> Iterator[tuple[Any, ...]]:  # noqa: ANN401 - as above
-    """Yield what recipes say to people: title, sentence, uses, reasons against backends, notes, groups, needs."""
+    """Yield what recipes say to people: title, sentence, uses, reasons against backends, notes, groups."""
     tables = json.load(file)
     for row in tables["recipes"]["rows"]:
         uses = (use["use"] for use in row.get("memory", ()))
         for text in (row["title"], row["lead"], *uses, *row.get("against", {}).values(), *row.get("notes", ())):
             yield 0, None, text, []
-    for table, column in (("groups", "title"), ("needs", "text")):
-        yield from ((0, None, row[column], []) for row in tables[table]["rows"])
+    yield from ((0, None, row["title"], []) for row in tables["groups"]["rows"])
+
+
+def needs(file: IO[bytes], *_babel: Any, **_options: Any) -> Iterator[tuple[Any, ...]]:  # noqa: ANN401 - as above
+    """Yield what packages need of a system, and how to get it."""
+    for row in json.load(file)["needs"]["rows"]:
+        yield from ((0, None, text, []) for text in (row["text"], *row.get("help", {}).values()))
 
 
 def caveats(file: IO[bytes], *_babel: Any, **_options: Any) -> Iterator[tuple[Any, ...]]:  # noqa: ANN401 - as above

@@ -6,12 +6,14 @@ from typing import NamedTuple
 
 from packaging.requirements import Requirement
 
-from assistant.catalog import AMD_INDEX, number
+from assistant.catalog import AMD_INDEX
 from assistant.catalog.bundles import BundlePackage, load_bundles
+from assistant.catalog.companions import bounds_beside
 from assistant.catalog.recipes import Recipe, bundle_of
+from assistant.catalog.rows import FAMILY
 from assistant.i18n import Message, _
 from assistant.plan.candidates import Candidate, Context
-from assistant.plan.pins import FAMILY, companion
+from assistant.plan.pins import companion
 
 # Indexes that are not the catalogue's builds of a release: what they hold beside torch, their own tables say.
 _ELSEWHERE = {AMD_INDEX, "directml", "pypi"}
@@ -67,8 +69,7 @@ def _package_line(row: BundlePackage, candidate: Candidate, context: Context) ->
     known = row.pythons.get(context.target.platform, row.pythons["any"])
     if tag and tag.isdigit() and tag not in known:
         return ""
-    torch = number(candidate.version)
-    return next((older.requirement for older in row.older if torch < number(older.than)), row.package)
+    return f"{row.package}{bounds_beside(row.package, candidate.version)}"
 
 
 def _family_line(name: str, candidate: Candidate, context: Context) -> str:

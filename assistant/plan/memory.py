@@ -8,22 +8,28 @@ from assistant.catalog.memory import Format, rules
 from assistant.model.machine import Machine, Vendor
 from assistant.model.plan import Backend
 from assistant.model.record import Record
-from assistant.plan.gpus import cards_of, driven_by
+from assistant.plan.gpus import called, card_name, cards_of, driven_by
 from assistant.plan.model_config import Shape
 
 GIB = 1024**3
 _SHORT = 0.98  # chosen: a driver tells up to 2 % less than what stands on the box ("8 GB" is 7.9 GiB)
 
 
-def card_memory(machine: Machine, backend: Backend) -> float | None:
-    """Return the memory in GiB of the largest card that a backend drives; None where it is not known.
+def largest_card(machine: Machine, backend: Backend) -> tuple[str, float | None]:
+    """Return the card with the most memory that a backend drives, as people call it, and its GiB.
 
-    A GPU inside the processor takes of the machine's own memory, and how much is a setting: unknown.
+    None where that of some card is not known, as it may be the largest. A GPU inside the processor takes of the
+    machine's own memory, and how much is a setting: unknown, where there is no other.
     """
     cards = zip(machine.gpus, cards_of(machine), strict=True)
     own = [(gpu.vram_gb, card) for gpu, card in cards if driven_by(card, backend)]
-    sizes = [size for size, card in own if size and not card.integrated and card.vendor is not Vendor.APPLE]
-    return max(sizes, default=None)
+    discrete = [(size, card) for size, card in own if not card.integrated and card.vendor is not Vendor.APPLE]
+    sizes = [(size, called(card)) for size, card in discrete if size]
+    if not sizes or len(sizes) < len(discrete):
+        unknown = next((called(card) for size, card in discrete if not size), card_name(machine, backend))
+        return unknown, None
+    size, name = max(sizes)
+    return name, size
 
 
 def holds(has: float, needs: float) -> bool:
@@ -50,17 +56,17 @@ class Estimate(Record, frozen=True, omit_defaults=False):
 
     @property
     def least(self) -> float:
-        """All of it at least, before the range that estimates are told with."""
+        """The smallest total, without the margin."""
         return self.weights + self.cache_least + self.overhead
 
     @property
     def most(self) -> float:
-        """All of it at most, likewise."""
+        """The largest total, without the margin."""
         return self.weights + self.cache_most + self.overhead
 
     @property
-    def told(self) -> tuple[float, float]:
-        """The range that is told."""
+    def range(self) -> tuple[float, float]:
+        """The smallest and the largest total with the margin, as the estimate is told."""
         return self.least * (1 - rules().range), self.most * (1 + rules().range)
 
 

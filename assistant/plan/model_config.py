@@ -10,6 +10,9 @@ from assistant.i18n import _
 from assistant.model.errors import BadInput
 from assistant.model.record import Record
 
+# Layers that keep a state of fixed size, or none. As transformers names them, now and before (ALLOWED_ATTN_LAYER_TYPES
+# and what is remapped, configuration_utils.py of 5.20.0); RecurrentGemma's own is "recurrent".
+_WITHOUT_CACHE = {"linear_attention", "mamba", "conv", "moe", "recurrent"}
 _LARGEST = 10**9  # chosen: no dimension of a model is larger, and what is would only make figures absurd
 
 
@@ -56,7 +59,7 @@ def read_shape(text: bytes, name: str) -> Shape:
         full=full,
         windowed=windowed,
         others=others,
-        window=_size(config, "sliding_window"),
+        window=_size(config, "sliding_window") if config.get("use_sliding_window", True) else 0,
         kv_heads=_size(config, "num_key_value_heads") or heads,
         head_dim=head_dim,
         latent=_latent(config),
@@ -69,7 +72,7 @@ def read_shape(text: bytes, name: str) -> Shape:
 def _no_config(name: str) -> BadInput:
     return BadInput(
         _("{file} is not the config.json of a language model.", file=name),
-        hint=_("It lies beside the weights and names num_hidden_layers and num_attention_heads."),
+        hint=_("That file lies beside the weights and names num_hidden_layers and num_attention_heads."),
     )
 
 
@@ -79,12 +82,15 @@ def _size(config: dict[str, Any], key: str) -> int:
 
 
 def _layers(config: dict[str, Any], layers: int) -> tuple[int, int, int]:
-    """Count the layers that keep the whole context, those with a window, and the others."""
+    """Count the layers that keep the whole context, those with a window, and the others.
+
+    A kind that is not known is taken for the first: its cache may be smaller, and is not larger.
+    """
     kinds = config.get("layer_types")
-    if isinstance(kinds, list) and len(kinds) == layers:
-        full, windowed = kinds.count("full_attention"), kinds.count("sliding_attention")
-        return full, windowed, layers - full - windowed
-    return layers, 0, 0
+    if not isinstance(kinds, list) or len(kinds) != layers:
+        return layers, 0, 0
+    windowed, others = kinds.count("sliding_attention"), sum(kind in _WITHOUT_CACHE for kind in map(str, kinds))
+    return layers - windowed - others, windowed, others
 
 
 def _latent(config: dict[str, Any]) -> int:
@@ -93,11 +99,16 @@ def _latent(config: dict[str, Any]) -> int:
 
 
 def _format(config: dict[str, Any]) -> str:
-    """Return how weights are stored: "awq" of quantization_config, else the type of the numbers; "" if not said."""
+    """Return how weights are stored, else the type of the numbers; "" if not said.
+
+    {"quantization_config": {"quant_method": "gptq", "bits": 3}} is "gptq-3"; methods that name no other take 4 bits.
+    """
     quantized = config.get("quantization_config")
     if isinstance(quantized, dict):
-        method = str(quantized.get("quant_method", "")).lower()
-        return "int8" if quantized.get("load_in_8bit") or quantized.get("bits") == 8 else method  # noqa: PLR2004 - bits
+        method, bits = str(quantized.get("quant_method", "")).lower(), quantized.get("bits", 4)
+        if quantized.get("load_in_8bit") or bits == 8:  # noqa: PLR2004 - bits
+            return "int8"
+        return method if bits == 4 else f"{method}-{bits}"  # noqa: PLR2004 - bits
     return str(config.get("dtype") or config.get("torch_dtype") or "")
 
 

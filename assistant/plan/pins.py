@@ -12,11 +12,9 @@ from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 
 from assistant.catalog import Catalog, TorchWheel, number
-from assistant.catalog.rows import TorchRelease
+from assistant.catalog.rows import CORE, TorchRelease
 from assistant.i18n import _
 from assistant.model.errors import BadInput, NothingFits
-
-FAMILY = ("torchvision", "torchaudio")
 
 
 class Pins(NamedTuple):
@@ -76,10 +74,7 @@ def companion(pin: Requirement, release: TorchRelease) -> str | None:
 LAST_TORCHAUDIO = ("2.11.0",)
 
 
-_NOWHERE: Mapping[str, str] = {}
-
-
-def read_pins(pins: Iterable[str], catalog: Catalog, environment: Mapping[str, str] = _NOWHERE) -> Pins:
+def read_pins(pins: Iterable[str], catalog: Catalog, environment: Mapping[str, str]) -> Pins:
     """Sort the pins by what they restrict; one whose marker is false in the target's `environment` counts for nothing.
 
     Raises `BadInput` for one that cannot be read, `NothingFits` for pins that contradict each other or ask for what was
@@ -90,7 +85,7 @@ def read_pins(pins: Iterable[str], catalog: Catalog, environment: Mapping[str, s
     others: list[Requirement] = []
     for pin in needed(pins, environment):
         name = canonicalize_name(pin.name)
-        if name not in {"torch", *FAMILY}:
+        if name not in CORE:
             others.append(pin)
             continue
         public = SpecifierSet()
@@ -110,27 +105,21 @@ def read_pins(pins: Iterable[str], catalog: Catalog, environment: Mapping[str, s
     releases = (own,) if own else catalog.releases
     if allowed := frozenset(release.version for release in releases if found.allow_release(release)):
         return found._replace(releases=allowed if found.text else None)
-    for pin in family:
+    for pin in family if any(_within(torch, release.version) for release in catalog.releases) else ():
         alone = found._replace(torch=SpecifierSet(), family=(pin,))
         if torch and any(alone.allow_release(release) for release in catalog.releases):
             raise NothingFits(
                 _("{pin} needs a torch version that torch{torch} excludes.", pin=pin, torch=torch),
                 hint=_("Drop one of the two pins; each {name} goes with one torch.", name=pin.name),
             )
-    raise NothingFits(
-        _("No release of torch satisfies {pins}.", pins=found.text),
-        hint=_(
+    hint = _("Loosen or leave out one of these bounds.")
+    if not torch.is_unsatisfiable():
+        hint = _(
             "The newest release in this catalogue is {version}; for anything newer, choose nightly builds.",
             version=catalog.newest_torch,
             option="--nightly",
-        ),
-    )
-
-
-@lru_cache(maxsize=4096)  # the lines of a ladder's plans are the same again and again
-def name_of(line: str) -> str:
-    """Return the canonical name of the package that a requirement line asks for."""
-    return canonicalize_name(Requirement(line).name)
+        )
+    raise NothingFits(_("No release of torch satisfies {pins}.", pins=found.text), hint=hint)
 
 
 def needed(lines: Iterable[str], environment: Mapping[str, str]) -> list[Requirement]:
@@ -160,7 +149,7 @@ def _parsed(pin: str) -> Requirement:
         raise BadInput(
             _('"{pin}" is not a requirement.', pin=pin), hint=_("Write it like torch==2.6.0 or torch<2.7.")
         ) from error
-    if requirement.url and canonicalize_name(requirement.name) in {"torch", *FAMILY}:
+    if requirement.url and canonicalize_name(requirement.name) in CORE:
         raise BadInput(
             _('"{pin}" names a file; the planner chooses among published releases.', pin=pin),
             hint=_("Leave it out here and install that file afterwards."),

@@ -8,18 +8,21 @@ from typing import NamedTuple
 
 from packaging.specifiers import SpecifierSet
 
-from assistant.catalog import Catalog, number
+from assistant.catalog import Catalog, carried_by_torch_index, number
 from assistant.catalog.launchers import launchers, written
-from assistant.catalog.recipes import ANY, Recipe, bundle_of, needs_of
+from assistant.catalog.needs import in_words
+from assistant.catalog.recipes import ANY, Recipe, bundle_of
 from assistant.i18n import Message, _, sentences
+from assistant.model.errors import BadInput
 from assistant.model.machine import Machine, Vendor
 from assistant.model.plan import Backend, Plan, Planning, Rejection, Request
 from assistant.model.record import replace
+from assistant.model.requirement import name_of
 from assistant.plan import planner
 from assistant.plan.candidates import reject
-from assistant.plan.gpus import card_name, cards_of
-from assistant.plan.memory import card_memory, holds
-from assistant.plan.target import USUAL_PYTHON, Refusal, Target, python_tag, target_of
+from assistant.plan.gpus import cards_of
+from assistant.plan.memory import holds, largest_card
+from assistant.plan.target import USUAL_PYTHON, Refusal, Target, target_of
 from assistant.views import system_name
 
 _ANYTHING = Request()
@@ -27,18 +30,20 @@ _MARKERS = {"linux": "linux", "windows": "win32", "macos": "darwin"}  # as sys.p
 
 
 class Case(NamedTuple):
-    """A recipe for a machine: `target` is where its wheels would go."""
+    """A recipe for a machine, as it was asked for: `target` is where its wheels would go."""
 
     recipe: Recipe
     machine: Machine
     catalog: Catalog
     target: Target
+    request: Request
 
 
 def make_plans(machine: Machine, catalog: Catalog, request: Request = _ANYTHING) -> Planning:
     """Return what to install on a machine for a request; where that names a recipe, what the recipe can use of it.
 
-    Raises `BadInput` as `planner.make_plans` does, which makes the plans.
+    Raises `BadInput` as `planner.make_plans` does, which makes the plans, and for nightly builds of a recipe that needs
+    releases.
     """
     recipe = bundle_of(request.bundle)
     if not isinstance(recipe, Recipe):
@@ -46,20 +51,23 @@ def make_plans(machine: Machine, catalog: Catalog, request: Request = _ANYTHING)
     target = target_of(machine, replace(request, python=request.python or USUAL_PYTHON), catalog)
     if isinstance(target, Refusal):  # of the system: no Python would help
         return planner.make_plans(machine, catalog, request)
-    case = Case(recipe, machine, catalog, target)
-    if refusal := _refuse_system(case, request):
+    if request.nightly and (recipe.torch or any(map(_is_of_torch, recipe.requirements))):
+        text = _("{recipe} is planned with releases of torch, not with nightly builds.")
+        raise BadInput(text.format(recipe=recipe.name), hint=_("Leave nightly builds out, or plan without the recipe."))
+    case = Case(recipe, machine, catalog, target, request)
+    if refusal := _refuse_system(case):
         return Planning(rejected=(refusal,))
-    wish = spelled_out(request)
+    wish = with_recipe(request)
     ordinary = (machine.python or "").removesuffix("t")
     if request.python or ordinary == (machine.python or ""):
         return _planned(case, wish)
-    found = _planned(case, replace(wish, python=python_tag(ordinary)[0]))
+    found = _planned(case._replace(machine=replace(machine, python=ordinary)), wish)
     text = _("A recipe is planned for the ordinary Python {python}, not for the free-threaded one.")
     plans = tuple(replace(one, reasons=(*one.reasons, text.format(python=one.python))) for one in found.plans)
     return replace(found, plans=plans, choice=plans[0] if plans else None)
 
 
-def spelled_out(request: Request) -> Request:
+def with_recipe(request: Request) -> Request:
     """Write what a recipe asks for into the request that names it; a request without one stays as it is.
 
     Doing so twice changes nothing more.
@@ -84,7 +92,11 @@ def _joined(*parts: Iterable[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(itertools.chain.from_iterable(parts)))
 
 
-def _refuse_system(case: Case, request: Request) -> Rejection | None:
+def _is_of_torch(line: str) -> bool:
+    return carried_by_torch_index(name_of(line))
+
+
+def _refuse_system(case: Case) -> Rejection | None:
     """Reject a system or a processor that the recipe is not for."""
     recipe, target = case.recipe, case.target
     arch = "x86_64" if target.platform.endswith(("x86_64", "amd64")) else "aarch64"
@@ -92,8 +104,8 @@ def _refuse_system(case: Case, request: Request) -> Rejection | None:
         return None
     archs = f" ({', '.join(recipe.archs)})" if recipe.archs else ""
     systems = ", ".join(map(system_name, recipe.systems)) + archs
-    why = _("{recipe} is for {systems}.", recipe=recipe.name, systems=systems)
-    return reject(request.backend or next(iter(recipe.backends)), "recipe-not-for-system", why)
+    why = _("{recipe} runs only on {systems}.", recipe=recipe.name, systems=systems)
+    return reject(case.request.backend or next(iter(recipe.backends)), "recipe-not-for-system", why)
 
 
 def _planned(case: Case, wish: Request) -> Planning:
@@ -111,9 +123,9 @@ def _planned(case: Case, wish: Request) -> Planning:
         else:
             plans.append(answer)
     if plans and plans[0].backend is Backend.CPU:
-        why = (sentences((one.why, one.would_help)) for one in rejected)
+        why = dict.fromkeys(sentences((one.why, one.would_help)) for one in rejected)
         plans[0] = replace(plans[0], warnings=(*plans[0].warnings, *why))
-    rejected += [_owned(one, case.recipe) for one in planning.rejected]
+    rejected += [_with_recipe_bounds(one, case) for one in planning.rejected]
     rejected.sort(key=lambda one: one.backend is Backend.CPU)  # why the GPU is not used says more
     return Planning(choice=plans[0] if plans else None, plans=tuple(plans), rejected=tuple(rejected))
 
@@ -124,12 +136,16 @@ def _lacks_directml(planning: Planning, recipe: Recipe, request: Request) -> boo
     return Backend.DIRECTML in recipe.backends and not usable and request.backend is None
 
 
-def _owned(rejection: Rejection, recipe: Recipe) -> Rejection:
-    """Say of bounds that excluded a build whose they are."""
-    if not rejection.key.startswith("pins"):
+def _with_recipe_bounds(rejection: Rejection, case: Case) -> Rejection:
+    """Say what the recipe needs of torch where bounds excluded a build; the user can only loosen those of their own."""
+    recipe = case.recipe
+    bounds = [recipe.torch[key] for key in (ANY, case.target.os, rejection.backend.value) if key in recipe.torch]
+    if not bounds or not rejection.key.startswith("pins"):
         return rejection
-    whose = _("These are the bounds of {recipe}.", recipe=recipe.name)
-    return replace(rejection, why=sentences((rejection.why, whose)), would_help="")
+    need = _("{recipe} needs torch {bounds}.", recipe=recipe.name, bounds=",".join(bounds))
+    theirs = {*case.request.pins}.difference(with_recipe(Request(bundle=recipe.key)).pins)
+    help_ = rejection.would_help if any(map(_is_of_torch, theirs)) else ""
+    return replace(rejection, why=sentences((rejection.why, need)), would_help=help_)
 
 
 def _suited(plan: Plan, case: Case, wish: Request) -> Plan | Rejection:
@@ -141,7 +157,7 @@ def _suited(plan: Plan, case: Case, wish: Request) -> Plan | Rejection:
         anew = planner.make_plans(case.machine, case.catalog, narrower)
         again = next((one for one in anew.plans if one.backend is plan.backend), None)
         if again is None:
-            return _owned(anew.rejected[0], case.recipe)
+            return _with_recipe_bounds(anew.rejected[0], case)
         plan = again
     return refusal or _refuse_build(plan, case) or _refuse_card(plan, case) or _finished(plan, case)
 
@@ -161,7 +177,7 @@ def _refuse_build(plan: Plan, case: Case) -> Rejection | None:
     if (not fitting or build.startswith(fitting)) and (not case.recipe.links or build in case.recipe.links):
         return None
     why = _(
-        "{recipe} has wheels for torch builds of {builds}, and this machine takes {build}.",
+        "{recipe} has wheels only for the torch builds {builds}, and this machine uses {build}.",
         recipe=case.recipe.name,
         builds=", ".join(fitting or case.recipe.links),
         build=build,
@@ -170,9 +186,7 @@ def _refuse_build(plan: Plan, case: Case) -> Rejection | None:
 
 
 def _build(plan: Plan, case: Case) -> str:
-    """Return the tag of a plan's torch build; PyPI's own has that of the release's table."""
-    release = case.catalog.release(plan.torch) if plan.variant == "pypi" else None
-    return release.pypi.get(case.target.platform, "cpu") if release else plan.variant
+    return case.catalog.build_of(plan.torch, plan.variant, case.target.platform)
 
 
 def _refuse_card(plan: Plan, case: Case) -> Rejection | None:
@@ -187,7 +201,7 @@ def _refuse_card(plan: Plan, case: Case) -> Rejection | None:
         return None
     best = max(cards, key=lambda card: card.capability)
     why = _(
-        "{recipe} needs a card with compute capability {least} or newer, and {card} has {own}.",
+        "{recipe} needs a card with compute capability {least} or higher, and {card} has {own}.",
         recipe=case.recipe.name,
         least=case.recipe.capability,
         card=best.name,
@@ -199,13 +213,11 @@ def _refuse_card(plan: Plan, case: Case) -> Rejection | None:
 def _finished(plan: Plan, case: Case) -> Plan:
     """Add to a plan what the recipe knows: its pages of wheels, variables, memory, needs and how it is started."""
     recipe, link = case.recipe, case.recipe.links.get(_build(plan, case), "")
-    reasons = [*plan.reasons, *_start(plan, case)]
-    if recipe.needs:
-        needs = needs_of(recipe)
-        reasons.append(_("{recipe} also needs: {needs}.", recipe=recipe.name, needs=needs))
+    needs = in_words(recipe.name, recipe.needs, case.target.os, plan.backend)
+    reasons = [*plan.reasons, *_start(plan, case), *(sentences((need.text, need.help)) for need in needs)]
     warnings = [*plan.warnings, *filter(None, (memory_warning(recipe, plan, case.machine),))]
     if plan.backend in recipe.untested:
-        text = _("Nobody says whether {recipe} works with {backend}.", recipe=recipe.name, backend=plan.backend.title)
+        text = _("Whether {recipe} works with {backend} is not known.", recipe=recipe.name, backend=plan.backend.title)
         warnings.append(text)
     return replace(
         plan,
@@ -213,6 +225,8 @@ def _finished(plan: Plan, case: Case) -> Plan:
         warnings=tuple(warnings),
         env={**plan.env, **recipe.env.get(plan.backend, {})},
         links=_joined(plan.links, filter(None, (link,))),
+        asked=_joined(plan.asked, map(name_of, recipe.also.get(plan.backend, ()))),
+        recipe=recipe.key,
     )
 
 
@@ -228,18 +242,17 @@ def _start(plan: Plan, case: Case) -> Iterator[Message]:
     line = written(launcher, arguments, case.target.os) if launcher and arguments else None
     if launcher and line:
         file = launcher.files.get(case.target.os, "")
-        text = _("{recipe} needs the line `{command}` in {file}.") if file else started
+        text = _("To start {recipe}, put the line `{command}` into {file}.") if file else started
         yield text.format(recipe=recipe.name, command=line, file=file)
 
 
 def memory_warning(recipe: Recipe, plan: Plan, machine: Machine) -> Message | None:
     """Return the warning where the card has less memory than the smallest use takes, or where that is not known."""
-    least, has = recipe.least, card_memory(machine, plan.backend)
+    least, (card, has) = recipe.least, largest_card(machine, plan.backend)
     if least is None or plan.backend is Backend.CPU or (has is not None and holds(has, least.gb)):
         return None
     if has is None:
-        text = _("{recipe} takes {need:g} GB of the card's memory at least ({use}); how much {card} has is not known.")
+        text = _("{recipe} needs at least {need:g} GB of the card's memory ({use}); how much {card} has is not known.")
     else:
-        text = _("{recipe} takes {need:g} GB of the card's memory at least ({use}), and {card} has {has:g} GB.")
-    card, own = card_name(machine, plan.backend), round(has or 0, 1)
-    return text.format(recipe=recipe.name, need=least.gb, use=_(least.use), card=card, has=own)
+        text = _("{recipe} needs at least {need:g} GB of the card's memory ({use}), and {card} has {has:g} GB.")
+    return text.format(recipe=recipe.name, need=least.gb, use=_(least.use), card=card, has=round(has or 0, 1))

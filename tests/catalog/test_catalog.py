@@ -18,6 +18,7 @@ from assistant.catalog.launchers import LauncherTables
 from assistant.catalog.limits import LimitTables
 from assistant.catalog.memory import MemoryTables
 from assistant.catalog.names import NameTables
+from assistant.catalog.needs import NeedTables
 from assistant.catalog.places import PlaceTables
 from assistant.catalog.recipes import RecipeTables
 from assistant.catalog.rows import CudaTables, DirectmlTables, IndexTables, RocmTables, SystemTables, TorchTables
@@ -57,6 +58,7 @@ KINDS = {
     "gpus_intel": CardTables,
     "containers": ContainerTables,
     "launchers": LauncherTables,
+    "needs": NeedTables,
     "places": PlaceTables,
     "limits": LimitTables,
     "memory": MemoryTables,

@@ -68,6 +68,10 @@ def test_a_recipe_is_shown_with_its_sources(run: Run) -> None:
         "2024-07-27",
     ):
         assert word in shown
+    openmmlab, tts = run("recipes", "show", "openmmlab").stdout, run("recipes", "show", "tts").stdout
+    assert "cu118, cu121 (CUDA)" in openmmlab
+    assert "mmcv/dist/cpu/torch2.1" in openmmlab
+    assert "PYTORCH_ENABLE_MPS_FALLBACK=1 (MPS)" in tts
     assert json.loads(run("recipes", "show", "a1111", "--json").stdout)["application"]["commit"].startswith("82a973c")
 
 
@@ -110,7 +114,7 @@ def test_without_a_gpu_the_main_memory_counts(run: Run) -> None:
     """What is not known is told as such."""
     machine = {**MACHINE, "gpus": [], "nvidia_driver": None}
     told = run("fit", "--parameters", "8B", "--bits", "4", "--machine", "-", input=json.dumps(machine))
-    assert "the processor has 32.0 GB" in told.stdout
+    assert "the machine has 32.0 GB" in told.stdout
     unknown = run("fit", "--parameters", "8B", "--machine", "-", input=json.dumps({**machine, "memory_gb": None}))
     assert "is not known" in unknown.stdout
 
@@ -126,7 +130,7 @@ def test_without_a_gpu_the_main_memory_counts(run: Run) -> None:
         (("--config", "config.json", "--layers", "4"), "not both"),
         (("--parameters", "8B", "--layers", "4"), "together"),
         (("--parameters", "8B", "--memory", "8", "--machine", "machine.json"), "cannot be combined"),
-        ((), "Name it, as in --parameters 8B"),
+        ((), "Give it, for example with --parameters 8B"),
     ],
 )
 def test_what_makes_no_sense_is_refused(run: Run, words: tuple[str, ...], said: str) -> None:

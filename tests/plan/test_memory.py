@@ -10,7 +10,7 @@ from assistant.catalog.memory import format_of
 from assistant.model.errors import BadInput
 from assistant.model.machine import Gpu, Machine, Vendor
 from assistant.model.plan import Backend
-from assistant.plan import Shape, Verdict, card_memory, estimate, judge, read_shape
+from assistant.plan import Shape, Verdict, estimate, judge, largest_card, read_shape
 
 MIB = 1 / 1024
 LLAMA_2_7B = Shape(full=32, kv_heads=32, head_dim=128)
@@ -103,6 +103,48 @@ def test_windows_and_compressed_caches_are_smaller() -> None:
     assert need.cache_most == 1.0
     hybrid = shape_of(layer_types=["linear_attention"] * 24 + ["full_attention"] * 8)
     assert estimate(8 * 10**9, format_of("16"), 8192, hybrid).cache_most == 0.25
+    unused = shape_of(sliding_window=1024, use_sliding_window=False)
+    assert estimate(8 * 10**9, format_of("16"), 8192, unused).cache_least == 1.0
+
+
+@pytest.mark.parametrize(
+    ("kinds", "layers"),
+    [
+        (["mamba"] * 28 + ["attention"] * 4, 4),  # Granite 4
+        (["chunked_attention"] * 24 + ["full_attention"] * 8, 32),  # Llama 4: its chunks are of the length here
+        (["conv"] * 20 + ["full_attention"] * 12, 12),  # LFM 2
+        (["something_new"] * 32, 32),
+    ],
+)
+def test_a_layer_of_an_unknown_kind_has_a_cache(kinds: list[str], layers: int) -> None:
+    """Only those that are known to keep a state of fixed size have none: a cache is never told too small."""
+    shape = shape_of(layer_types=kinds)
+    assert estimate(8 * 10**9, format_of("16"), 8192, shape).cache_most == layers / 32
+
+
+@pytest.mark.parametrize(
+    ("quantization", "gib"),
+    [
+        ({"quant_method": "gptq", "bits": 4}, 5.42),
+        ({"quant_method": "gptq", "bits": 3}, 4.6),
+        ({"quant_method": "gptq", "bits": 2}, 3.79),
+        ({"quant_method": "gptq", "bits": 8}, 8.46),
+        ({"quant_method": "bitsandbytes", "load_in_8bit": True}, 8.46),
+        ({"quant_method": "fp8"}, 8.46),
+    ],
+)
+def test_the_bits_of_quantized_weights_are_counted(quantization: dict[str, object], gib: float) -> None:
+    """Llama 3.1 8B: its 1.05 billion parameters of embeddings and output stay in 16 bits."""
+    shape = shape_of(quantization_config=quantization)
+    assert estimate(shape.parameters, format_of(shape.format), 512, shape).weights == pytest.approx(gib, abs=0.01)
+
+
+@pytest.mark.parametrize("method", ["compressed-tensors", "hqq"])
+def test_a_format_that_is_not_known_names_the_option(method: str) -> None:
+    """The bits can be given in its place."""
+    with pytest.raises(BadInput) as refused:
+        format_of(shape_of(quantization_config={"quant_method": method}).format)
+    assert refused.value.hint.params["option"] == "--bits"
 
 
 @pytest.mark.parametrize(
@@ -124,6 +166,17 @@ def test_shared_memory_is_unknown() -> None:
     """A GPU in the processor takes of the machine's memory; of two cards the larger counts."""
     radeon = Gpu(vendor=Vendor.AMD, name="AMD Radeon 780M", gfx="gfx1103", integrated=True, vram_gb=4)
     cards = (Gpu(vendor=Vendor.NVIDIA, vram_gb=8, compute_capability="8.9", integrated=False), radeon)
-    assert card_memory(Machine(gpus=cards), Backend.CUDA) == 8
-    assert card_memory(Machine(gpus=cards), Backend.ROCM) is None
-    assert card_memory(Machine(gpus=(Gpu(vendor=Vendor.APPLE, vram_gb=36),)), Backend.MPS) is None
+    assert largest_card(Machine(gpus=cards), Backend.CUDA)[1] == 8
+    assert largest_card(Machine(gpus=cards), Backend.ROCM) == ("Radeon 780M", None)
+    assert largest_card(Machine(gpus=(Gpu(vendor=Vendor.APPLE, vram_gb=36),)), Backend.MPS)[1] is None
+
+
+def test_the_card_that_is_named_is_the_one_whose_memory_is_told() -> None:
+    """The first need not be the largest; one of unknown memory may be, and is named."""
+    small, large, unknown = (
+        Gpu(vendor=Vendor.NVIDIA, name=f"NVIDIA GeForce RTX {name}", vram_gb=size, integrated=False)
+        for name, size in (("4060", 8), ("3090", 24), ("5090", None))
+    )
+    assert largest_card(Machine(gpus=(small, large)), Backend.CUDA) == ("GeForce RTX 3090", 24)
+    assert largest_card(Machine(gpus=(small, unknown)), Backend.CUDA) == ("GeForce RTX 5090", None)
+    assert largest_card(Machine(), Backend.CUDA) == ("", None)

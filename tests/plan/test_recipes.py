@@ -11,14 +11,16 @@ from packaging.specifiers import SpecifierSet
 
 from assistant.catalog import load_catalog
 from assistant.catalog.bundles import bundles
+from assistant.catalog.companions import torch_bounds
 from assistant.catalog.launchers import launchers
-from assistant.catalog.recipes import bundle_of, groups, needs_of, recipe_of, recipe_trial, recipes
+from assistant.catalog.needs import in_words, needs
+from assistant.catalog.recipes import bundle_of, groups, recipe_of, recipe_trial, recipes
 from assistant.machines import shipped
 from assistant.model.errors import BadInput
 from assistant.model.machine import Gpu, Machine, Vendor
 from assistant.model.plan import Backend, Plan, Planning, Request
 from assistant.model.record import replace
-from assistant.plan import make_plans, spelled_out
+from assistant.plan import make_plans, with_recipe
 from assistant.session.apply import unknown_requirements
 from assistant.session.support import outcomes
 from assistant.views import recipe_rows
@@ -69,7 +71,9 @@ def test_a_recipe_is_whole(key: str) -> None:
         assert SpecifierSet(bound)
     assert {*recipe.torch} <= {"any", "linux", "windows", "macos", *(backend.value for backend in Backend)}
     assert not {*recipe.backends} & {*recipe.untested}
-    assert len(needs_of(recipe)) == len(recipe.needs)
+    told = {need.key for line in lines for need in needs(line.name)}
+    assert len(in_words(recipe.name, recipe.needs)) == len(recipe.needs)
+    assert not told & {need.key for need in recipe.needs}, "its packages say so already"
     assert recipe.launcher in {"", *(launcher.key for launcher in launchers())}
     assert bool(recipe.application) == bool(
         recipe.application and re.fullmatch("[0-9a-f]{40}", recipe.application.commit)
@@ -81,6 +85,14 @@ def test_a_recipe_is_whole(key: str) -> None:
     assert all(use.gb > 0 and use.use for use in recipe.memory)
     assert ast.parse(recipe_trial(key).call)
     assert all(str(value) for _label, value in recipe_rows(recipe))
+
+
+@pytest.mark.parametrize("key", ["vllm", "whisperx", "unsloth", "ultralytics", "diffusers"])
+def test_a_recipe_for_one_package_has_that_packages_bounds(key: str) -> None:
+    """They stand in two tables, as a recipe is planned before an index is asked, and must not part."""
+    recipe = recipe_of(key)
+    line = next(need for need in map(Requirement, recipe.requirements) if need.name == key)
+    assert torch_bounds(line) == (SpecifierSet(recipe.torch["any"]),)
 
 
 def test_keys_are_those_of_bundles_and_recipes() -> None:
@@ -123,16 +135,20 @@ def test_a_recipe_brings_its_own_beside_torch() -> None:
     assert "onnxruntime" in chosen("faster-whisper", nvidia()).requirements
     assert "nvidia-cublas-cu12" in chosen("faster-whisper", nvidia()).requirements
     assert "nvidia-cublas-cu12" not in chosen("faster-whisper").requirements
+    assert {"onnxruntime-gpu", "pymss", "faiss-cpu"} <= {*chosen("rvc", nvidia("12.0")).asked}
+    assert "onnxruntime" in chosen("rvc").asked
+    assert chosen("rvc").recipe == "rvc"
 
 
 def test_the_python_of_a_recipe_stands_in() -> None:
     """The machine's own is kept where it fits; a Python that the user names is never replaced."""
     plan = chosen("a1111")
     assert plan.python == "3.10"
-    assert "Python >=3.10,<3.11, so the plan takes Python 3.10 in place of 3.12" in said(plan.reasons)
+    assert "Python >=3.10,<3.11, so the plan takes Python 3.10 instead of 3.12" in said(plan.reasons)
     assert chosen("a1111", replace(PC, python="3.10.2")).python == "3.10"
     assert chosen("whisperx", replace(PC, python="3.13.1")).python == "3.13"
     assert chosen("comfyui", replace(PC, python="3.13.1t")).python == "3.13"
+    assert chosen("a1111", replace(PC, python="3.13.1t")).python == "3.10"
     refused = planned("a1111", python="3.12")
     assert refused.choice is None
     assert [one.key for one in refused.rejected] == ["python-outside-project"]
@@ -151,12 +167,12 @@ def test_markers_are_those_of_the_target() -> None:
 @pytest.mark.parametrize(
     ("key", "machine", "refusal", "words"),
     [
-        ("vllm", replace(PC, os="windows", glibc=None), "recipe-not-for-system", "vLLM is for Linux."),
+        ("vllm", replace(PC, os="windows", glibc=None), "recipe-not-for-system", "vLLM runs only on Linux."),
         ("rvc", replace(PC, arch="aarch64"), "recipe-not-for-system", "(x86_64)"),
-        ("vllm", radeon(), "recipe-without-backend", "vLLM does not work with ROCm. Its wheels for ROCm"),
+        ("vllm", radeon(), "recipe-without-backend", "vLLM does not work with ROCm. Its ROCm wheels"),
         ("vllm", PC, "recipe-without-backend", "vLLM needs a GPU. Its wheel on PyPI"),
-        ("vllm", nvidia(driver="550.54.14"), "recipe-other-build", "builds of cu13, and this machine takes cu126"),
-        ("unsloth", nvidia("6.1"), "recipe-card-too-old", "compute capability 7.0 or newer, and Card has 6.1"),
+        ("vllm", nvidia(driver="550.54.14"), "recipe-other-build", "builds cu13, and this machine uses cu126"),
+        ("unsloth", nvidia("6.1"), "recipe-card-too-old", "compute capability 7.0 or higher, and Card has 6.1"),
         ("stabilitymatrix-linux-amd", nvidia(), "recipe-without-backend", "StabilityMatrix's own choice is right"),
     ],
 )  # fmt: skip
@@ -172,7 +188,7 @@ def test_the_processor_stands_in_and_says_why() -> None:
     """A Radeon has no build of CTranslate2 on PyPI: the plan is for the processor, with the reason."""
     plan = chosen("faster-whisper", radeon())
     assert plan.backend is Backend.CPU
-    assert "does not work with ROCm. CTranslate2's wheels for ROCm" in said(plan.warnings)
+    assert said(plan.warnings).count("does not work with ROCm. CTranslate2's ROCm wheels") == 1
 
 
 def test_bounds_of_a_backend_choose_another_torch() -> None:
@@ -199,7 +215,7 @@ def test_directml_is_asked_for_by_name() -> None:
 
 def test_memory_that_is_too_small_is_told_with_figures() -> None:
     """It is a warning: others have made it run with less; what is not known is told as such."""
-    assert "takes 8 GB of the card's memory at least" in said(chosen("whisperx", nvidia(vram=6)).warnings)
+    assert "needs at least 8 GB of the card's memory" in said(chosen("whisperx", nvidia(vram=6)).warnings)
     assert "and Card has 6 GB." in said(chosen("whisperx", nvidia(vram=6)).warnings)
     assert "is not known" in said(chosen("whisperx", nvidia(vram=None)).warnings)
     assert "memory" not in said(chosen("whisperx", nvidia(vram=7.99)).warnings)
@@ -209,8 +225,18 @@ def test_memory_that_is_too_small_is_told_with_figures() -> None:
 def test_the_plan_says_how_it_is_started() -> None:
     """By the one table of launchers, or by the recipe's own command."""
     assert "started with `python main.py --cpu`" in said(chosen("comfyui").reasons)
-    assert "needs the line `export COMMANDLINE_ARGS=" in said(chosen("a1111").reasons)
+    assert "put the line `export COMMANDLINE_ARGS=" in said(chosen("a1111").reasons)
     assert "started with `vllm serve" in said(chosen("vllm", nvidia()).reasons)
+    assert "ComfyUI needs git. Install it" in said(chosen("comfyui").reasons)
+
+
+def test_what_the_system_must_have_is_told_once_and_where_it_matters() -> None:
+    """A recipe and its packages say it in the same words; libraries of Linux are no matter on Windows."""
+    plan = chosen("whisperx")
+    assert f"{said(plan.reasons)} {said(plan.warnings)}".count("shared libraries of FFmpeg") == 1
+    windows = replace(PC, os="windows", os_version="Windows 11 (22631)", glibc=None)
+    assert "libGL" not in said(chosen("invokeai", windows).reasons)
+    assert "libGL" in said(chosen("invokeai").reasons)
     assert chosen("tts", replace(PC, os="macos", os_version="macOS 15.5", arch="arm64", glibc=None)).env == {
         "PYTORCH_ENABLE_MPS_FALLBACK": "1"
     }
@@ -218,15 +244,15 @@ def test_the_plan_says_how_it_is_started() -> None:
 
 def test_what_nobody_knows_is_a_warning() -> None:
     """Neither taken for working nor for broken."""
-    assert "Nobody says whether" in said(chosen("forge-neo", radeon()).warnings)
+    assert "with ROCm is not known" in said(chosen("forge-neo", radeon()).warnings)
 
 
 @pytest.mark.parametrize("key", ["invokeai", "reforge", "course", ""])
-def test_a_request_is_spelled_out_once(key: str) -> None:
+def test_a_recipe_is_written_into_a_request_once(key: str) -> None:
     """A recipe's lines and bounds are in the request that a resolver is asked for; a second time nothing is added."""
     asked = Request(bundle=key, pins=("einops<1",), pythons=">=3.11")
-    once = spelled_out(asked)
-    assert spelled_out(once) == once
+    once = with_recipe(asked)
+    assert with_recipe(once) == once
     assert (once == asked) == (key in {"course", ""})
     assert once.pins[-1] == "einops<1"
 
@@ -240,4 +266,18 @@ def test_a_recipe_can_be_taken_along() -> None:
 def test_the_users_pins_hold_beside_the_recipes() -> None:
     """A torch that the recipe excludes is refused, and one that it allows is taken."""
     assert chosen("comfyui", nvidia(), pins=("torch==2.13.0",)).torch == "2.13.0"
-    assert planned("vllm", nvidia(), pins=("torch==2.13.0",)).choice is None
+    refused = planned("vllm", nvidia(), pins=("torch==2.13.0",))
+    assert refused.choice is None
+    assert str(refused.rejected[0].why) == (
+        "No release of torch satisfies torch==2.13.0,==2.14.0, torchvision, torchaudio. vLLM needs torch ==2.14.0."
+    )
+    assert "Loosen" in str(refused.rejected[0].would_help)
+    elsewhere = planned("openmmlab", nvidia(), pins=("torch==2.2.0",))  # whose Python is not the machine's
+    assert "OpenMMLab (mmdetection) needs torch ==2.1.*." in str(elsewhere.rejected[0].why)
+
+
+def test_nightly_builds_of_a_recipe_that_needs_releases_are_refused() -> None:
+    """Nobody has pinned anything: the sentence names the recipe. One without torch gets them."""
+    with pytest.raises(BadInput, match="InvokeAI is planned with releases of torch"):
+        planned("invokeai", nvidia(), nightly=True)
+    assert chosen("faster-whisper", nvidia(), nightly=True).variant.startswith("nightly/")
