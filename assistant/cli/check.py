@@ -57,5 +57,12 @@ def _verified(exported: Config, folder: Path) -> Report:
         """Draw nothing: the answer is the difference."""
 
     plan, device = exported.plan, exported.verification.device
-    asked = plan.to_import(exported.environment.packages)
-    return verify(python_of(folder), device, unheard, CancelToken(), packages=asked, environment=plan.env)
+    return verify(
+        python_of(folder),
+        device,
+        unheard,
+        CancelToken(),
+        packages=plan.to_import(exported.environment.packages),
+        recipe=plan.recipe,
+        environment=plan.env,
+    )

@@ -8,6 +8,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any, NamedTuple
 
+from assistant.catalog.toolchains import compiler_command
 from assistant.diagnose.log import Log, read_log
 from assistant.diagnose.predicates import ask
 from assistant.diagnose.rules import Rule, RuleRemedy, Rules, Sign, compiled, load_rules
@@ -173,7 +174,7 @@ def remedies_for(rule: Rule, machine: Machine) -> tuple[RuleRemedy, ...]:
     able = [
         replace(
             remedy,
-            commands=tuple(command for command in remedy.commands if not _absent(command, machine)),
+            commands=tuple(one for one in _filled(remedy.commands, machine) if one and not _absent(one, machine)),
             check=tuple(check for check in remedy.check if _runs_on(check, machine)),
         )
         for remedy in rule.remedy
@@ -184,6 +185,12 @@ def remedies_for(rule: Rule, machine: Machine) -> tuple[RuleRemedy, ...]:
     usual = next((remedy.check for remedy in able if remedy.check), ())
     advice = tuple(replace(remedy, commands=(), check=()) for remedy in rule.remedy[:1])
     return tuple(_checked(remedy, usual) for remedy in able) or advice
+
+
+def _filled(commands: tuple[str, ...], machine: Machine) -> list[str]:
+    """Put in the command that installs a C++ compiler on a machine's system, "" where none is known."""
+    command = compiler_command(machine.os, machine.os_version)
+    return [one.replace("{install-compiler}", command) for one in commands]
 
 
 def _runs_on(command: str, machine: Machine) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Collection
 from functools import cache
 from importlib.resources import files
 
-from assistant.diagnose.predicates import ask, check_facts, installed_of
+from assistant.diagnose.predicates import ask, check_facts, installed_of, torch_cuda
 from assistant.i18n import _
 from assistant.model.finding import Finding, Severity
 from assistant.model.machine import Machine, Vendor
@@ -92,6 +92,7 @@ def _values(case: Case, machine: Machine, installed: list[str]) -> dict[str, obj
         "numpy": machine.packages.get("numpy"),
         "driver": machine.nvidia_driver,
         "nvcc": machine.nvcc,
+        "cuda": torch_cuda(machine),
         "gcc": (machine.compilers or {}).get("g++"),
         "gpus": ", ".join(gpu.name or gpu.vendor.value for gpu in machine.gpus),
         "targets": ", ".join(sorted(targets)),

@@ -10,7 +10,7 @@ from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.version import InvalidVersion, Version
 
 from assistant.catalog.needs import sharing
-from assistant.catalog.toolchains import toolkits
+from assistant.catalog.toolchains import cuda_of, toolkits
 from assistant.model.machine import Gpu, Machine, Vendor
 
 Verdict = bool | None
@@ -132,19 +132,29 @@ def _range(name: str) -> Callable[[Machine, str], Verdict]:
     return predicate
 
 
+def torch_cuda(machine: Machine) -> str | None:
+    """Return the CUDA that torch was built with, by its version's tag (`2.9.1+cu130`); None where that is silent."""
+    return cuda_of(machine.packages.get("torch", "").partition("+")[2])
+
+
 def _nvcc_fits(machine: Machine, wanted: bool) -> Verdict:  # noqa: FBT001 - the rule's argument
-    """Return whether nvcc is of the CUDA that torch was built with, by the tag of torch's version (`2.9.1+cu130`)."""
-    tag = machine.packages.get("torch", "").partition("+cu")[2]
-    if not (machine.nvcc and tag.isdigit()):
-        return None
-    return (machine.nvcc == f"{tag[:-1]}.{tag[-1]}") == wanted
+    """Return whether nvcc is of the CUDA that torch was built with."""
+    cuda = torch_cuda(machine)
+    return (machine.nvcc == cuda) == wanted if machine.nvcc and cuda else None
+
+
+def _nvcc_on_pypi(machine: Machine, wanted: bool) -> Verdict:  # noqa: FBT001 - the rule's argument
+    """Return whether PyPI has nvcc of the CUDA that torch was built with, so that the assistant can build for it."""
+    cuda = torch_cuda(machine)
+    kit = toolkits().get(cuda or "")
+    return bool(kit and kit.requirement) == wanted if cuda else None
 
 
 def _nvcc_takes_gcc(machine: Machine, wanted: bool) -> Verdict:  # noqa: FBT001 - the rule's argument
     """Return whether nvcc takes the machine's g++."""
     kit = toolkits().get(machine.nvcc or "")
-    major = (machine.compilers or {}).get("g++", "").partition(".")[0]
-    return (int(major) <= kit.gcc) == wanted if kit and major else None
+    taken = kit.takes_gcc((machine.compilers or {}).get("g++", "")) if kit else None
+    return None if taken is None else taken == wanted
 
 
 def _env_any(machine: Machine, wanted: dict[str, str]) -> Verdict:
@@ -182,6 +192,7 @@ PREDICATES: dict[str, tuple[type, Callable[[Machine, Any], Verdict]]] = {
     "disk_free_gb": (str, _range("disk_free_gb")),
     "memory_gb": (str, _range("memory_gb")),
     "nvcc_fits": (bool, _nvcc_fits),
+    "nvcc_on_pypi": (bool, _nvcc_on_pypi),
     "nvcc_takes_gcc": (bool, _nvcc_takes_gcc),
     "cuda_home": (str, _text("cuda_home_state")),
     "installed": (dict, _installed),

@@ -36,9 +36,9 @@ class Nvcc(NamedTuple):
 
 
 def find_compilers(host: Host) -> dict[str, str] | None:
-    """Return the versions of the compilers that a host has, by name: gcc, g++, clang, cl; None where it does not tell.
+    """Return the version of the C++ compiler that builds take, by its name: g++, on a Mac clang, on Windows cl.
 
-    A compiler that is there and does not tell its version has "".
+    None where the host does not tell, {} where there is none; one that is there and does not tell its version has "".
     """
     system = host.facts("platform").get("system")
     if system == "Windows":
@@ -47,14 +47,11 @@ def find_compilers(host: Host) -> dict[str, str] | None:
         tools = host.run("xcode-select", "-p")  # without them /usr/bin/clang is a stub that opens a dialog
         if not tools:
             return {} if tools.status in {"missing", "failed"} else None
-    return _on_path(host, ("clang",) if system == "Darwin" else ("gcc", "g++", "clang"))
-
-
-def _on_path(host: Host, names: tuple[str, ...]) -> dict[str, str] | None:
-    there = {name: host.which(name) for name in names}
-    if any(answer.status not in {"ok", "missing"} for answer in there.values()):
-        return None
-    return {name: compiler_version(host, name) for name, answer in there.items() if answer}
+    name = "clang" if system == "Darwin" else "g++"
+    found = host.which(name)
+    if found:
+        return {name: compiler_version(host, name)}
+    return {} if found.status == "missing" else None
 
 
 def compiler_version(host: Host, program: str) -> str:

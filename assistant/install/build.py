@@ -9,7 +9,6 @@ import tarfile
 import tomllib
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -27,7 +26,7 @@ from assistant.i18n import Message, _
 from assistant.install.build_environment import set_up
 from assistant.install.installer import Installer, last_words
 from assistant.install.temporary import scratch
-from assistant.install.toolchain import Toolchain, check_compiler, toolchain
+from assistant.install.toolchain import Toolchain, capabilities, check_compiler, choose_toolchain, torch_of
 from assistant.install.tools import Tools
 from assistant.model.errors import WorkFailed, unreadable, unwritable
 from assistant.model.plan import Plan
@@ -43,7 +42,7 @@ _FAULT = re.compile(r"(?:\berror: |\bfatal(?: error)?\b|^[A-Z]\w*Error: |\bKille
 
 
 @dataclass(frozen=True, kw_only=True)
-class Order:
+class BuildContext:
     """What builds are for: the plan, the versions that are kept beside it, and the tools that make them."""
 
     plan: Plan
@@ -51,13 +50,22 @@ class Order:
     installer: Installer
     tools: Tools
 
+    @property
+    def key(self) -> str:
+        """A short text that differs where a wheel that was built for one torch or machine is none for another."""
+        host = self.tools.host.facts("platform")
+        cards = capabilities(self.tools.machine)
+        facts = (*torch_of(self.plan, self.keep), self.plan.python, *cards, host.get("system"), host.get("machine"))
+        return hashlib.sha256(" ".join(map(str, facts)).encode()).hexdigest()[:8]
+
     def toolchain(self, name: str, needs: BuildNeeds) -> Toolchain:
-        """Choose what a package is built with; raise `WorkFailed` as `toolchain.toolchain` does."""
+        """Choose what a package is built with; raise `WorkFailed` as `choose_toolchain` does."""
         named = map(canonicalize_name, self.tools.sources.consent.built)
         insists = canonicalize_name(name) in set(named)
-        return toolchain(name, needs, self.plan, self.keep, self.tools.machine, insists=insists)
+        plan = replace(self.plan, index_url=self.tools.sources.index_url or self.plan.index_url)
+        return choose_toolchain(name, needs, plan, self.keep, self.tools.machine, insists=insists)
 
-    def foresee(self, needs: Sequence[Requirement]) -> None:
+    def refuse_hopeless(self, needs: Sequence[Requirement]) -> None:
         """Raise `WorkFailed` for a package whose build is known to be in vain, before anybody is asked about it."""
         for need in needs:
             known = build_needs(need.name)
@@ -65,74 +73,61 @@ class Order:
                 self.toolchain(need.name, known)
 
 
-def build_wheel(name: str, archive: Archive, order: Order) -> Path:
+def build_wheel(name: str, archive: Archive, context: BuildContext) -> Path:
     """Build the wheel of an archive in the user's cache, its hash checked first, and return the folder that holds it.
 
-    Nothing else is built: what the build itself needs comes as wheels. One that imports torch is built beside the
-    plan's torch, with nvcc of its CUDA. A wheel that was built before for the same torch and cards is used again.
+    Nothing else is built: what the build itself needs comes as wheels. One that imports torch is built for the plan's
+    torch, with nvcc of its CUDA. A wheel that was built before for the same torch and cards is used again.
     Raises `WorkFailed` where the archive cannot be had, differs from its hash, or does not build as `name`, and before
     anything is downloaded where it is known that it could not.
     """
     known = build_needs(name) or BuildNeeds()
     this = Requirement(f"{name}=={archive.version}")
-    chain = order.toolchain(name, known) if known.torch else None
-    if archive.sha256 and (before := built_before(this, order, archive.sha256)):
-        return before
-    if chain:
-        check_compiler(chain, order.tools.host, order.tools.machine)
+    if archive.sha256 and (before := built_before(this, context, archive.sha256)):
+        return used_again(before, context)
+    if known.torch:
+        check_compiler(context.toolchain(name, known), context.tools.host, context.tools.machine)
     with scratch() as (work, lock):
-        installer = dataclasses.replace(order.installer, lock=lock)
-        source = _obtained(archive, installer, work, order.plan.index_url)
+        installer = dataclasses.replace(context.installer, lock=lock)
+        source = _obtained(archive, installer, work, context.plan.index_url)
         digest = hashlib.sha256(source.read_bytes()).hexdigest()
         if archive.sha256 and digest != archive.sha256:
             raise WorkFailed(
                 _("{file} is not the file that its index describes: its hash differs.", file=archive.filename),
                 hint=_("None of its code was run. The index or the connection is broken; choose another index."),
             )
+        if before := built_before(this, context, digest):
+            return used_again(before, context)
         needs = _with_settings(known, source)
-        chain = order.toolchain(name, needs) if needs.torch else None
-        if before := built_before(this, order, digest):
-            return before
-        one = _Build(name, archive, source, needs, order, installer, work, lock)
-        wheel, chain = (one.beside_torch(chain), chain) if chain else one.alone()
-        return _kept(wheel, _folder(name, archive.version, digest, order, chain))
+        one = _Build(name, archive, source, needs, context, installer, work, lock)
+        wheel = one.with_torch() if needs.torch else one.alone()
+        return _kept(wheel, _built() / f"{canonicalize_name(name)}-{archive.version}-{digest[:20]}-{context.key}")
 
 
-def built_before(need: Requirement, order: Order, digest: str = "") -> Path | None:
-    """Find the folder of a wheel that was built before, meets a requirement and fits the plan; None for none.
+def built_before(need: Requirement, context: BuildContext, digest: str = "") -> Path | None:
+    """Find the folder of the newest wheel that was built before, meets a requirement and fits the plan; None for none.
 
     With a `digest` only the archive with that hash counts, else any: the sources may be out of reach.
     """
-    name = canonicalize_name(need.name)
-    for chain in _possible(name, order):
-        pattern = f"{name}-*-{digest[:20] or '*'}-{_key(order, chain)}"
-        for wheel in sorted((user_cache() / "built").glob(f"{pattern}/*.whl"), reverse=True):
-            version = parse_wheel_filename(wheel.name)[1].public
-            if need.specifier.contains(version, prereleases=True):
-                order.installer.log(
-                    _("{name} {version} was built before, and is used again.", name=name, version=version)
-                )
-                return wheel.parent
-    return None
+    name, found = canonicalize_name(need.name), dict[Version, Path]()
+    for wheel in _built().glob(f"{name}-*-{digest[:20] or '*'}-{context.key}/*.whl"):
+        own, version, *_tags = parse_wheel_filename(wheel.name)
+        if own == name and need.specifier.contains(version.public, prereleases=True):
+            found[version] = wheel.parent
+    return found[max(found)] if found else None
 
 
-def _possible(name: str, order: Order) -> Iterator[Toolchain | None]:
-    """Yield by what a package may have been built: what the tables say; else alone, with nvcc, beside torch."""
-    known = build_needs(name) or BuildNeeds()
-    if not known.torch:
-        yield None
-    for needs in (replace(known, torch=True), replace(known, torch=True, nvcc=known.nvcc or "gpu")):
-        with suppress(WorkFailed):  # it could not be built so
-            yield order.toolchain(name, needs)
+def used_again(folder: Path, context: BuildContext) -> Path:
+    """Tell that the wheel in a folder was built before."""
+    for wheel in folder.glob("*.whl"):
+        name, version, *_tags = parse_wheel_filename(wheel.name)
+        text = _("{name} {version} was built before; that wheel is used again.", name=name, version=version.public)
+        context.installer.log(text)
+    return folder
 
 
-def _folder(name: str, version: str, digest: str, order: Order, chain: Toolchain | None) -> Path:
-    """Return the place of a wheel: by the archive's hash, and by all that its build depends on."""
-    return user_cache() / "built" / f"{canonicalize_name(name)}-{version}-{digest[:20]}-{_key(order, chain)}"
-
-
-def _key(order: Order, chain: Toolchain | None) -> str:
-    return chain.key if chain else hashlib.sha256(order.installer.python.encode()).hexdigest()[:8]
+def _built() -> Path:
+    return user_cache() / "built"
 
 
 def _kept(wheel: Path, folder: Path) -> Path:
@@ -212,37 +207,38 @@ class _Build:
     archive: Archive
     source: Path
     needs: BuildNeeds
-    order: Order
+    context: BuildContext
     installer: Installer
     work: Path
     lock: Lock
 
-    def alone(self) -> tuple[Path, Toolchain | None]:
-        """Build in an environment of the installer's own; where that lacks torch, beside the plan's torch."""
+    def alone(self) -> Path:
+        """Build in an environment of the installer's own; where that lacks torch, in one with the plan's torch."""
         installer, output = self.installer, list[str]()
         installer.progress(_("Building {file}", file=self.source.name))
-        failed = installer.call(installer.backend.build(installer.python, self.source, self._out), output, self.work)
+        failed = self._run(installer.backend.build(installer.python, self.source, self._out), output)
         if failed and any(map(_WITHOUT_TORCH.search, output)):
-            chain = self.order.toolchain(self.name, self.needs)
-            return self.beside_torch(chain), chain
-        return self._wheel(failed, output), None
+            return self.with_torch()
+        return self._wheel(failed, output)
 
-    def beside_torch(self, chain: Toolchain) -> Path:
+    def with_torch(self) -> Path:
         """Build in an environment with the plan's torch, which sees nothing else of this machine but its compiler."""
-        host = self.order.tools.host
-        compiler = check_compiler(chain, host, self.order.tools.machine)
-        python, variables = set_up(chain, compiler, self.installer, host, self.work, self.lock)
-        self.installer.progress(_started(self.source.name, chain))
+        host, toolchain = self.context.tools.host, self.context.toolchain(self.name, self.needs)
+        compiler = check_compiler(toolchain, host, self.context.tools.machine)
+        python, variables = set_up(toolchain, compiler, self.installer, host, self.work, self.lock)
+        self.installer.progress(_started(self.source.name, toolchain))
         output = list[str]()
         argv = self.installer.backend.build(str(python), self.source, self._out, beside=True)
+        return self._wheel(self._run(argv, output, variables), output)
+
+    def _run(self, argv: Sequence[str], output: list[str], only: Mapping[str, str] | None = None) -> int:
         try:
-            failed = self.installer.call(argv, output, self.work, only=variables, limit=HOURS * 3600)
+            return self.installer.call(argv, output, self.work, only=only, limit=HOURS * 3600)
         except TimeoutError as error:
             raise WorkFailed(
-                _("{file} was still not built after {hours} hours.", file=self.source.name, hours=HOURS),
-                hint=_("Nothing was installed. Leave {name} out, or build it on a larger machine.", name=self.name),
+                _("The build of {file} was stopped after {hours} hours.", file=self.source.name, hours=HOURS),
+                hint=_("Nothing was installed. Leave {name} out, or build it on a faster machine.", name=self.name),
             ) from error
-        return self._wheel(failed, output)
 
     @property
     def _out(self) -> Path:
@@ -263,19 +259,19 @@ class _Build:
         return wheels[0]
 
 
-def _started(file: str, chain: Toolchain) -> Message:
-    if not chain.cuda:
-        return _("Building {file} beside {torch}", file=file, torch=chain.torch)
+def _started(file: str, toolchain: Toolchain) -> Message:
+    if not toolchain.cuda:
+        return _("Building {file} against {torch}", file=file, torch=toolchain.torch)
     return _(
-        "Building {file} beside {torch} with nvcc of CUDA {cuda}; large ones take an hour or more",
+        "Building {file} against {torch} with nvcc of CUDA {cuda}; a large package takes an hour or more",
         file=file,
-        torch=chain.torch,
-        cuda=chain.cuda,
+        torch=toolchain.torch,
+        cuda=toolchain.cuda,
     )
 
 
 def _reason(output: Sequence[str]) -> str:
-    """Return what a build failed of in one line: the first faults that it names, then its last words."""
+    """Return in one line why a build failed: the first faults that it names, then its last words."""
     faults = [line.strip() for line in output if _FAULT.search(line.strip())][:2]
     return last_words((*faults, *(line for line in output[-4:] if line.strip() not in faults)))
 

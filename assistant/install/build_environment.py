@@ -16,7 +16,7 @@ from assistant.install.installer import Installer
 from assistant.install.resolution import Unsolved, resolve
 from assistant.install.target import check_disk
 from assistant.install.toolchain import Compiler, Toolchain
-from assistant.install.wheels import fetch, requirement_lines, to_download
+from assistant.install.wheels import fetch, requirement_lines
 from assistant.model.errors import WorkFailed
 from assistant.model.record import replace
 
@@ -24,64 +24,64 @@ SYSTEM_PATH = ("/usr/bin", "/bin")
 
 
 def set_up(
-    chain: Toolchain, compiler: Compiler, installer: Installer, host: Host, work: Path, lock: Lock
+    toolchain: Toolchain, compiler: Compiler, installer: Installer, host: Host, work: Path, lock: Lock
 ) -> tuple[Path, dict[str, str]]:
     """Make the environment of a build in a folder; return its Python, and all variables that the build may see.
 
     Raises `WorkFailed` where what the build needs does not fit together, is nowhere to be had, or finds no room.
     """
     installer = dataclasses.replace(installer, also=(), lock=lock)
-    installer.progress(_("Resolving what the build of {name} needs", name=chain.name))
+    installer.progress(_("Resolving what the build of {name} needs", name=toolchain.name))
     try:
-        resolution = resolve(replace(chain.plan, requirements=chain.requirements), installer)
+        resolution = resolve(replace(toolchain.plan, requirements=toolchain.requirements), installer)
     except Unsolved as error:
         raise WorkFailed(
             _(
-                "What the build of {name} needs does not fit beside {torch}: {reason}",
-                name=chain.name,
-                torch=chain.torch,
+                "What the build of {name} needs does not go together with {torch}: {reason}",
+                name=toolchain.name,
+                torch=toolchain.torch,
                 reason=error.reason,
             ),
             hint=error.hint
             if error.unreachable
-            else _("Nothing was built. Leave {name} out, or choose another version of it.", name=chain.name),
+            else _("Nothing was built. Leave {name} out, or choose another version of it.", name=toolchain.name),
         ) from error
-    check_disk(host, work, sum(package.size or 0 for package in to_download(resolution.packages)))
-    wheels = fetch(resolution.packages, installer, chain.plan.index_url)
+    check_disk(host, work, sum(package.size or 0 for package in resolution.packages))
+    wheels = fetch(resolution.packages, installer, toolchain.plan.index_url)
     folder = work / "environment"
     installer.make_venv(folder, lock, work)
     python = interpreter(folder)
     lines = requirement_lines(resolution.packages, wheels)
     installer.install(lines, python, lock, work, total=len(resolution.packages))
-    return python, variables(chain, compiler, folder, work)
+    return python, variables(toolchain, compiler, folder, work)
 
 
-def variables(chain: Toolchain, compiler: Compiler, environment: Path, work: Path) -> dict[str, str]:
-    """Return all variables that a build sees: none of the user's but those of language and system.
+def variables(toolchain: Toolchain, compiler: Compiler, environment: Path, work: Path) -> dict[str, str]:
+    """Return all variables that a build sees: those of the system and of language, no CUDA or compiler of the user's.
 
     What each means: https://docs.pytorch.org/docs/stable/cpp_extension.html, and `FORCE_CUDA` to the set-up programs of
     torchvision, mmcv, pytorch3d and others, which else look for a card.
     """
     scripts = interpreter(environment).parent
     places = [scripts, *(Path(one).parent for one in (compiler.cxx, compiler.c) if one)]
-    told = {"FORCE_CUDA": "0", "MAX_JOBS": str(_jobs(chain.gb_per_job)), "VIRTUAL_ENV": str(environment)}
-    told |= {name: value for name, value in (("CC", compiler.c), ("CXX", compiler.cxx)) if value}
-    if chain.cuda:
-        home = _cuda_home(environment, chain.cuda)
+    settings = {"FORCE_CUDA": "0", "MAX_JOBS": str(_jobs(toolchain.gb_per_job)), "VIRTUAL_ENV": str(environment)}
+    settings |= {name: value for name, value in (("CC", compiler.c), ("CXX", compiler.cxx)) if value}
+    if toolchain.cuda:
+        home = _cuda_home(environment, toolchain.cuda)
         places.insert(0, home / "bin")
-        told |= {
+        settings |= {
             "CUDA_HOME": str(home),
             "CUDA_PATH": str(home),
             "CUDACXX": str(home / "bin" / "nvcc"),
             "FORCE_CUDA": "1",
         }
-        told |= {"TORCH_CUDA_ARCH_LIST": ";".join(chain.cards)} if chain.cards else {}
-        told |= {"CUDAHOSTCXX": compiler.cxx} if compiler.cxx else {}  # CMake's; PyTorch hands CC to nvcc
+        settings |= {"TORCH_CUDA_ARCH_LIST": ";".join(toolchain.cards)} if toolchain.cards else {}
+        settings |= {"CUDAHOSTCXX": compiler.cxx} if compiler.cxx else {}  # CMake's; PyTorch hands CC to nvcc
     seen = clean_environment(work, network=False)
     own = () if os.name != "nt" else (seen.get("PATH", ""),)  # Windows keeps its programs in many places
     seen["PATH"] = os.pathsep.join(dict.fromkeys((*map(str, places), *(own or SYSTEM_PATH))))
     seen.pop("LD_LIBRARY_PATH", None)  # it may lead to another CUDA
-    return {**seen, **told}
+    return {**seen, **settings}
 
 
 def _jobs(gb: float) -> int:
@@ -98,7 +98,7 @@ def _cuda_home(environment: Path, cuda: str) -> Path:
     found = [nvcc for site in sites for nvcc in site.glob("nvidia/cu*/bin/nvcc*") if nvcc.suffix in {"", ".exe"}]
     if not found:
         raise WorkFailed(
-            _("The wheels of CUDA {cuda} hold no nvcc.", cuda=cuda), hint=_("Nothing was built. Please report this.")
+            _("The wheels of CUDA {cuda} contain no nvcc.", cuda=cuda), hint=_("Nothing was built. Please report this.")
         )
     home = found[0].parents[1]
     if os.name != "nt":

@@ -14,7 +14,7 @@ from assistant.catalog.indexes import known_index, mirrors_pypi
 from assistant.host.index import Archive, find_archives
 from assistant.host.pip_settings import pip_environment
 from assistant.i18n import Message, _
-from assistant.install.build import Order, build_wheel, built_before
+from assistant.install.build import BuildContext, build_wheel, built_before, used_again
 from assistant.install.index_conflicts import Shadow, findings, shadows, without_hash
 from assistant.install.installer import Installer
 from assistant.install.packages import Resolution
@@ -35,17 +35,17 @@ def resolved(plan: Plan, installer: Installer, tools: Tools, keep: Mapping[str, 
     Raises as `resolve` does, `OnlySource` where nobody agreed.
     """
     built: list[Path] = []
-    order, sources = Order(plan=plan, keep=keep or {}, installer=installer, tools=tools), tools.sources
+    context, sources = BuildContext(plan=plan, keep=keep or {}, installer=installer, tools=tools), tools.sources
     while True:
         try:
-            return resolve(plan, _with_built(built, installer, sources), keep, sources.locked)
+            return resolve(plan, _with_built(built, installer, plan, sources), keep, sources.locked)
         except (OnlySource, Unsolved) as refusal:
             needs = _needs(refusal)
-            folders = _built_before(needs, order)
+            folders = _built_before(needs, context)
             if not folders:
-                order.foresee(needs)
-                found = _to_build(refusal, needs, plan, sources, tools.ask)
-                folders = [build_wheel(need.name, one, order) for need, one in found.items()]
+                context.refuse_hopeless(needs)
+                found = _to_build(refusal, needs, context, tools.ask)
+                folders = [build_wheel(need.name, one, context) for need, one in found.items()]
         if set(folders) <= set(built) or len(built) > MOST_BUILDS:  # built already, and it does not fit
             raise OnlySource(tuple(map(str, needs)))
         built += folders
@@ -57,20 +57,21 @@ def _needs(refusal: OnlySource | Unsolved) -> tuple[Requirement, ...]:
     return (refusal.need,) if refusal.need else ()
 
 
-def _built_before(needs: Sequence[Requirement], order: Order) -> list[Path]:
+def _built_before(needs: Sequence[Requirement], context: BuildContext) -> list[Path]:
     """Find what was built before, where the network may not be asked for the archives; [] unless it is all there."""
-    consent = order.tools.sources.consent
-    if not (order.installer.offline and consent.builds):
+    consent = context.tools.sources.consent
+    if not (context.installer.offline and consent.builds):
         return []
-    found = [built_before(need, order) for need in needs]
-    return [folder for folder in found if folder] if all(found) else []
+    found = [built_before(need, context) for need in needs]
+    return [used_again(folder, context) for folder in found if folder] if all(found) else []
 
 
 def _to_build(
-    refusal: OnlySource | Unsolved, needs: Sequence[Requirement], plan: Plan, sources: Sources, ask: Ask
+    refusal: OnlySource | Unsolved, needs: Sequence[Requirement], context: BuildContext, ask: Ask
 ) -> dict[Requirement, Archive]:
     """Find the sources of what has no wheel, where the user agrees to the build; raise the refusal where not."""
-    found = {need: archive for need in needs if (archive := _archive(need, plan, sources))}
+    sources = context.tools.sources
+    found = {need: archive for need in needs if (archive := _archive(need, context.plan, sources))}
     if isinstance(refusal, Unsolved) and found:
         refusal = OnlySource(tuple(map(str, needs)))
     if isinstance(refusal, Unsolved) and sources.locked:
@@ -78,7 +79,7 @@ def _to_build(
             _("The locked packages are not available as they were: {differences}.", differences=refusal.message),
             hint=_("Restore the source that they came from, or make a new plan.", option="--anew"),
         ) from refusal
-    if not (found and _agreed(found, sources, ask)):
+    if not (found and _agreed(found, context, ask)):
         raise refusal
     return found
 
@@ -90,7 +91,7 @@ def index_findings(plan: Plan, resolution: Resolution, sources: Sources, ask: As
     agree.
     """
     own, catalog = plan.index_url, load_catalog()
-    found = shadows(resolution.packages, sources.consulted(own), own, sources.settings.network)
+    found = shadows(resolution.packages, sources.consulted(plan), own, sources.settings.network)
 
     def well_known(url: str) -> bool:
         return url == "PyPI" or mirrors_pypi(url, catalog) or known_index(url, catalog)
@@ -145,32 +146,39 @@ def _archive(need: Requirement, plan: Plan, sources: Sources) -> Archive | None:
     for pin in pins:
         specifier &= pin.specifier
     network = sources.settings.network
-    indexes = sources.consulted(plan.index_url)
-    links = sources.settings.find_links
+    indexes, links = sources.consulted(plan), sources.links_of(plan)
     found = find_archives(name, plan.python, index_urls=indexes, find_links=links, timeout=10.0, network=network)
     fitting = set(specifier.filter(one.version for one in found))
     return next((one for one in found if one.version in fitting), None)
 
 
-def _agreed(found: Mapping[Requirement, Archive], sources: Sources, ask: Ask) -> bool:
-    """Ask for each package by name and version, unless an option named it beforehand."""
-    if not sources.consent.builds:
+def _agreed(found: Mapping[Requirement, Archive], context: BuildContext, ask: Ask) -> bool:
+    """Ask for each package by name and version, unless an option named it beforehand or its wheel was built before."""
+    consent = context.tools.sources.consent
+    if not consent.builds:
         return False
     question = _(
         "{name} {version} is available only as source; building it runs its author's code on this machine. Build it?"
     )
     return all(
-        canonicalize_name(need.name) in set(map(canonicalize_name, sources.consent.built))
+        canonicalize_name(need.name) in set(map(canonicalize_name, consent.built))
+        or _kept(need, archive, context)
         or ask(question.format(name=need.name, version=archive.version))
         for need, archive in found.items()
     )
 
 
-def _with_built(folders: list[Path], installer: Installer, sources: Sources) -> Installer:
+def _kept(need: Requirement, archive: Archive, context: BuildContext) -> bool:
+    """Return whether the wheel of an archive was built before, so that nothing of it runs."""
+    this = Requirement(f"{need.name}=={archive.version}")
+    return bool(archive.sha256 and built_before(this, context, archive.sha256))
+
+
+def _with_built(folders: list[Path], installer: Installer, plan: Plan, sources: Sources) -> Installer:
     """Let the installer also look into the folders of wheels that were built."""
     if not folders:
         return installer
-    links = [*sources.settings.find_links, *map(str, folders)]
+    links = [*sources.links_of(plan), *map(str, folders)]
     before = installer.environment.get("UV_FIND_LINKS") or sources.variable("UV_FIND_LINKS")
     for_uv = ",".join(filter(None, [before, *map(str, folders)]))
     environment = {**installer.environment, **pip_environment(links), "UV_FIND_LINKS": for_uv}

@@ -82,7 +82,10 @@ def origin(one):
         return ""
 places, seen, found = {}, set(), []
 for one in metadata.distributions():
-    name, info = one.metadata["Name"], str(getattr(one, "_path", ""))
+    try:
+        name, info = one.metadata["Name"], str(getattr(one, "_path", ""))
+    except FileNotFoundError:  # from Python 3.15 on, where an uninstallation left a folder without METADATA
+        continue
     # The first folder that has a name shadows the others; one folder may hold it twice, which is a fault of its own.
     if not name or info in seen or places.setdefault(name.lower(), os.path.dirname(info)) != os.path.dirname(info):
         continue

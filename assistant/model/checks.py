@@ -14,8 +14,9 @@ ALGEBRA = _("Arithmetic and linear algebra")
 NETWORKS = _("Network layers")
 WHOLE = _("Whole models")
 SPEED = _("Speed")
-ASKED = _("What was asked for")
+ASKED = _("The packages that you asked for")
 PACKAGE = "package."  # begins the key of the check that imports a distribution; its name follows
+RECIPE = "recipe."  # begins the key of the check that runs a recipe's verification call; the recipe's key follows
 PACKAGES = "packages."  # begins that of several in one row; their number follows
 
 
@@ -89,15 +90,21 @@ def package_check(name: str) -> str:
     return PACKAGE + name
 
 
+def recipe_check(key: str) -> str:
+    """Return the key of the check that runs a recipe's verification call, by the recipe's key."""
+    return RECIPE + key
+
+
 def checked_package(key: str) -> str:
-    """Return the name of the distribution that a check imports; "" for any other check."""
-    return key.removeprefix(PACKAGE) if key.startswith(PACKAGE) else ""
+    """Return the distribution or the recipe that a check tries, as it was asked for; "" for any other check."""
+    return next((key.removeprefix(start) for start in (PACKAGE, RECIPE) if key.startswith(start)), "")
 
 
 def check_title(key: str) -> Message:
     """Return a check's title; an unknown key is its own."""
     if name := checked_package(key):
-        return _("{name}: import", name=name)
+        text = _("{name}: verification call") if key.startswith(RECIPE) else _("{name}: import")
+        return text.format(name=name)
     if key.startswith(PACKAGES):
         return ngettext("{count} package: import", "{count} packages: import", int(key.removeprefix(PACKAGES)))
     return _TABLE[key].title if key in _TABLE else verbatim(key)
@@ -105,6 +112,6 @@ def check_title(key: str) -> Message:
 
 def check_kind(key: str) -> Message:
     """Return a check's kind; an unknown check, from another version's report, counts as a whole model."""
-    if key.startswith((PACKAGE, PACKAGES)):
+    if key.startswith((PACKAGE, PACKAGES, RECIPE)):
         return ASKED
     return _TABLE[key].kind if key in _TABLE else WHOLE

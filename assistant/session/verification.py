@@ -2,29 +2,19 @@
 
 from __future__ import annotations
 
-import re
-
-from assistant.catalog.needs import needs
-from assistant.host.base import Host
 from assistant.host.lock import Lock
 from assistant.host.parallel import Ahead
 from assistant.host.process import CancelToken
-from assistant.i18n import Message, Text, _, first_line, map_texts, sentences
+from assistant.i18n import Message, _, first_line, map_texts, sentences
 from assistant.install import Prepared, Tools
-from assistant.model.checks import Level, check_title, checked_package
+from assistant.model.checks import Level, check_title
 from assistant.model.errors import WorkFailed
 from assistant.model.event import FindingRaised, LogLine, Step
-from assistant.model.plan import Backend, Plan
+from assistant.model.plan import Plan
 from assistant.model.record import replace
 from assistant.model.report import Environment, Report
 from assistant.session.state import State, known
-from assistant.verify import compile_ahead, raised, verify
-
-# What the loader calls the libraries of a system's own packages, by the keys of `catalog/needs.py`.
-_OF_SYSTEM = {
-    "ffmpeg": re.compile(r"\b(?:lib)?(?:av(?:codec|device|filter|format|util)|sw(?:resample|scale))\b"),
-    "libgl": re.compile(r"\blib(?:GL|EGL|gthread|glib)\b"),
-}
+from assistant.verify import compile_ahead, lacking_in_system, raised, verify
 
 
 def proved(prepared: Prepared, made: Environment, lock: Lock, tools: Tools, *, keep: bool) -> Report:
@@ -41,23 +31,11 @@ def proved(prepared: Prepared, made: Environment, lock: Lock, tools: Tools, *, k
     names = tuple(Message("“{check}”").format(check=check_title(check.key)) for check in report.wrong)
     question = _("The verification on {device} failed ({checks}). Keep the installation all the same?")
     if not (report.usable or keep or tools.ask(question.format(device=report.device, checks=names))):
-        raise _refused(report, names, _wanted_of_system(report, plan.backend, tools.host))
+        raise _refused(report, names)
     return report
 
 
-def _wanted_of_system(report: Report, backend: Backend, host: Host) -> list[Text]:
-    """Say what the system lacks, where that is why a distribution that was asked for does not work."""
-    system = str(host.facts("platform").get("system", ""))
-    found = [
-        (need.text, need.help)
-        for check in report.wrong
-        for need in needs(checked_package(check.key), "macos" if system == "Darwin" else system.lower(), backend)
-        if need.key in _OF_SYSTEM and _OF_SYSTEM[need.key].search(str(check.detail))
-    ]
-    return [text for pair in dict.fromkeys(found) for text in pair]
-
-
-def _refused(report: Report, names: tuple[Message, ...], wanted: list[Text]) -> WorkFailed:
+def _refused(report: Report, names: tuple[Message, ...]) -> WorkFailed:
     """Say what failed: where that is only what was asked for beside torch, what is wrong with it and what it wants."""
     if len(report.unusable) < len(report.wrong):
         return WorkFailed(
@@ -68,10 +46,11 @@ def _refused(report: Report, names: tuple[Message, ...], wanted: list[Text]) -> 
             ),
             hint=_("Choose another plan, or keep the installation anyway.", option="--keep"),
         )
+    wanted = dict.fromkeys(text for check in report.wrong for text in lacking_in_system(check, report.device))
     return WorkFailed(
         _(
             "{packages} cannot be used, so the installation was rolled back: {reasons}",
-            packages=", ".join(report.unusable),
+            packages=", ".join(dict.fromkeys(report.unusable)),
             reasons=sentences(map(first_line, dict.fromkeys(check.detail for check in report.wrong[:3]))),
         ),
         hint=sentences(
@@ -127,6 +106,7 @@ def _run(
             tools.cancel,
             level=level,
             packages=plan.to_import(made.packages) if plan else (),
+            recipe=plan.recipe if plan else "",
             environment=plan.env if plan else {},
             traceless=traceless,
             lock=lock,

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from assistant.verify.messages import raised
+from assistant.verify.messages import lacking_in_system, raised
 from assistant.verify.plots import figures
 from assistant.verify.run import compile_ahead, verify
 
-__all__ = ["compile_ahead", "figures", "raised", "verify"]
+__all__ = ["compile_ahead", "figures", "lacking_in_system", "raised", "verify"]

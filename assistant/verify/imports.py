@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import csv
+import email.message
 import functools
 import importlib
 import importlib.metadata
@@ -17,6 +18,7 @@ import re
 import sys
 import sysconfig
 import time
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Dict, List, NamedTuple, Tuple  # noqa: UP035 - evaluated by Python 3.8
 
 if TYPE_CHECKING:
@@ -24,7 +26,9 @@ if TYPE_CHECKING:
 
 Parts = Tuple[str, ...]  # noqa: UP006 - evaluated by Python 3.8; ("google", "protobuf") is google.protobuf
 # Chosen: top-level names that distributions leave behind by mistake, and that are not there to be imported.
-_BESIDE = re.compile(r"tests?|testing|docs?|examples?|samples?|benchmarks?|scripts?|tools?|setup|conftest|build|src")
+_STRAY_NAMES = re.compile(
+    r"tests?|testing|docs?|examples?|samples?|benchmarks?|scripts?|tools?|setup|conftest|build|src"
+)
 _LEGACY_NAMESPACE = re.compile(rb"declare_namespace|extend_path")  # pkg_resources' and pkgutil's ways, before PEP 420
 # The words of dlopen on Linux and macOS, and of ctypes on Windows.
 _LIBRARY = re.compile(
@@ -37,7 +41,7 @@ _SYMBOL = re.compile(
 # An extension that is a module by itself finds torch's libraries only once torch has been imported.
 _TORCH_FIRST = re.compile(r"\b(?:lib)?(?:c10|torch)\w*\.(?:so|dylib)|\b_Z\w*(?:c10|torch|2at)|DLL load failed")
 # OpenCV's wheels share the module cv2 and differ in windows and extra modules: whichever came last does the work.
-_ALIKE = re.compile(r"opencv(-contrib)?-python(-headless)?")
+_INTERCHANGEABLE = re.compile(r"opencv(-contrib)?-python(-headless)?")
 
 
 class Distribution(NamedTuple):
@@ -54,28 +58,55 @@ class Distribution(NamedTuple):
 
 
 def checks(asked: dict[str, dict[str, Any]]) -> Checks:
-    """Return a check for each distribution by its key; `asked` holds its name, and a call to try with `gpu` or not."""
-    return {key: (functools.partial(check_package, **wanted), ()) for key, wanted in asked.items()}
+    """Return a check for each question by its key: a distribution's name with a call to try, `gpu` or not, or a call.
+
+    A call alone is a recipe's.
+    """
+    return {
+        key: (functools.partial(check_package if "name" in wanted else check_call, **wanted), ())
+        for key, wanted in asked.items()
+    }
 
 
 def check_package(target: Target, name: str, call: str = "", *, gpu: bool = False) -> Result:
     """Import the top-level modules of a distribution, then try the call."""
     sys.argv = [""]  # as in a console: some modules read the command line while they are imported
     started = time.perf_counter()
-    result = fault_of_files(target, name) or imported(target, read(name))
+    package = read(name)
+    if package is None:
+        return failure(target, "not installed", name=name)
+    result = fault_of_files(target, package) or imported(target, package)
     if result["status"] == "passed" and call:
         left_out = gpu and target.kind == "cpu"
-        result = {**result, **(target.explain("call left out", call=call) if left_out else tried(target, name, call))}
+        result = {
+            **result,
+            **(
+                target.explain("call left out", call=call)
+                if left_out
+                else tried(target, "call fails", call, package=name)
+            ),
+        }
     seconds = time.perf_counter() - started
     return {**result, "seconds": seconds, "first_seconds": seconds} if result["status"] == "passed" else result
 
 
-def tried(target: Target, name: str, call: str) -> Result:
-    """Run a line that shows that a distribution works."""
+def check_call(target: Target, call: str, *, gpu: bool) -> Result:
+    """Run a recipe's line, which computes something with what was installed."""
+    sys.argv = [""]
+    if gpu and target.kind == "cpu":
+        return {"status": "skipped", **target.explain("call left out", call=call)}
+    started = time.perf_counter()
+    result = tried(target, "trial fails", call)
+    seconds = time.perf_counter() - started
+    return {**result, "seconds": seconds, "first_seconds": seconds} if result["status"] == "passed" else result
+
+
+def tried(target: Target, reason: str, call: str, **values: object) -> Result:
+    """Run a line that shows that something works; `reason` and `values` tell that it does not."""
     try:
         exec(call, {})  # noqa: S102 - a line of the assistant's own table
     except BaseException as error:  # noqa: BLE001 - any failure of the target is a finding
-        return failure(target, "call fails", error, package=name, call=call, error=words(target, error))
+        return failure(target, reason, error, call=call, error=words(target, error), **values)
     return {"status": "passed"}
 
 
@@ -98,17 +129,29 @@ def canonical(name: str) -> str:
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
+def metadata(found: Any) -> Any:  # noqa: ANN401 - importlib.metadata's own
+    """Return what a distribution says of itself, nothing where that is gone: Python 3.15 and newer raise there."""
+    try:
+        return found.metadata
+    except FileNotFoundError:
+        return email.message.Message()
+
+
+def own_name(found: Any) -> str:  # noqa: ANN401 - importlib.metadata's own
+    """Return the canonical name that a distribution gives itself, "" for none."""
+    return canonical(metadata(found)["Name"] or "")
+
+
 def find(name: str) -> Any:  # noqa: ANN401 - importlib.metadata's own
     """Find an installed distribution by any spelling of its name; None where there is none."""
     for one in importlib.metadata.distributions(name=name):
         return one
     for one in importlib.metadata.distributions():  # Python 3.8 does not find ruamel.yaml by ruamel-yaml
-        if canonical(one.metadata["Name"] or "") == canonical(name):
+        if own_name(one) == canonical(name):
             return one
     return None
 
 
-@functools.lru_cache(maxsize=1)
 def read(name: str) -> Distribution | None:
     """Read what an installed distribution says of itself."""
     found = find(name)
@@ -133,7 +176,7 @@ def recorded(found: Any) -> dict[str, str] | None:  # noqa: ANN401 - importlib.m
 
 def modules_of(found: Any, files: dict[str, str] | None) -> list[str]:  # noqa: ANN401 - importlib.metadata's own
     """List the modules of a distribution that a user imports: by its metadata (PEP 794), or by its files."""
-    named = found.metadata.get_all("Import-Name")
+    named = metadata(found).get_all("Import-Name")
     if named is not None:
         names = [name.partition(";")[0].strip() for name in named if not name.partition(";")[2].strip()]
         return [name for name in names if name.rpartition(".")[0] not in names]
@@ -153,7 +196,7 @@ def guessed(found: Any) -> list[str]:  # noqa: ANN401 - importlib.metadata's own
 
     So with what is installed in place (PEP 660): it records only the file that leads there.
     """
-    name = canonical(found.metadata["Name"] or "").replace("-", "_")
+    name = own_name(found).replace("-", "_")
     with contextlib.suppress(ImportError, ValueError):
         spec = importlib.util.find_spec(name)
         return [name] if spec and spec.origin else []  # a folder of data has no origin
@@ -162,8 +205,8 @@ def guessed(found: Any) -> list[str]:  # noqa: ANN401 - importlib.metadata's own
 
 def wanted(listed: list[Parts], found: Any) -> list[str]:  # noqa: ANN401 - importlib.metadata's own
     """Leave out modules that nobody is to import: private ones unless there are no others, tests, documentation."""
-    own = canonical(found.metadata["Name"] or "")
-    meant = [one for one in listed if canonical(one[0]) == own or not any(map(_BESIDE.fullmatch, one))]
+    own = own_name(found)
+    meant = [one for one in listed if canonical(one[0]) == own or not any(map(_STRAY_NAMES.fullmatch, one))]
     public = [parts for parts in meant if not any(part.startswith("_") for part in parts)]
     return [".".join(parts) for parts in dict.fromkeys(public or meant)]
 
@@ -205,7 +248,7 @@ def module_name(file: str) -> str:
 
 
 def outermost(packages: set[Parts], modules: set[Parts]) -> list[Parts]:
-    """Return the packages and modules that lie in no other package: below a namespace, the first that is no more one.
+    """Return the packages and modules that lie in no other package: below a namespace, the first that is one.
 
     A module in a folder that is no package counts only where there is nothing else: mostly it is a stray script.
     """
@@ -217,30 +260,31 @@ def outermost(packages: set[Parts], modules: set[Parts]) -> list[Parts]:
     return [parts for parts in there if parts in packages or len(parts) == 1] or there
 
 
-def fault_of_files(target: Target, name: str) -> Result | None:
-    """Tell what is wrong with a distribution before it is imported: gone, half removed, or overwritten by another."""
-    package = read(name)
-    if package is None:
-        return failure(target, "not installed", name=name)
-    if not package.found.metadata["Name"]:
+def fault_of_files(target: Target, package: Distribution) -> Result | None:
+    """Tell what is wrong with a distribution before it is imported: half removed, or overwritten by another."""
+    name = package.name
+    if not own_name(package.found):
         return failure(target, "no metadata", package=name)
     missing, changed = compared(package)
     if missing:
         return failure(target, "files missing", package=name, count=len(missing), path=missing[0])
     other = owner(package, changed) if changed else ""
-    if other and not (_ALIKE.fullmatch(canonical(name)) and _ALIKE.fullmatch(other)):
+    if other and not (_INTERCHANGEABLE.fullmatch(canonical(name)) and _INTERCHANGEABLE.fullmatch(other)):
         return failure(target, "overwritten", package=name, other=other)
     return None
 
 
 def compared(package: Distribution) -> tuple[list[str], dict[str, int]]:
-    """Compare the code of the modules with the record: the files that are gone, and those of another size."""
-    roots = tuple(module.replace(".", "/") for module in package.modules)
+    """Compare the code of the modules with the record: the files that are gone, and those of another size.
+
+    Of a distribution without modules it is all code, such as the libraries of an NVIDIA wheel.
+    """
+    roots = tuple(module.replace(".", "/") for module in package.modules) or ("",)
     missing, changed = [], {}
     for path, size in (package.files or {}).items():
         *folders, last = path.split("/")
         code = last.endswith((".py", ".pyd", ".dll", ".dylib")) or ".so" in last
-        if not (code and path.startswith(roots)) or any(map(_BESIDE.fullmatch, folders[1:])):
+        if not (code and path.startswith(roots)) or any(map(_STRAY_NAMES.fullmatch, folders[1:])):
             continue
         try:
             seen = os.stat(str(package.found.locate_file(path))).st_size  # noqa: PTH116 - as the rest of the child
@@ -255,30 +299,30 @@ def compared(package: Distribution) -> tuple[list[str], dict[str, int]]:
 def owner(package: Distribution, changed: dict[str, int]) -> str:
     """Return the distribution whose files stand in the place of this one's; "" where the user has changed them."""
     for other in importlib.metadata.distributions():
-        named = canonical(other.metadata["Name"] or "")
+        named = own_name(other)
         theirs = (recorded(other) or {}) if named != canonical(package.name) else {}
         if any(theirs.get(path) == str(size) for path, size in changed.items()):
             return named
     return ""
 
 
-def imported(target: Target, package: Distribution | None) -> Result:
+def imported(target: Target, package: Distribution) -> Result:
     """Import the modules of a distribution, one after the other, until one fails."""
-    if package is None or not package.modules:
-        return {"status": "skipped", **target.explain("nothing to import", package=package.name if package else "")}
+    if not package.modules:
+        return {"status": "skipped", **target.explain("nothing to import", package=package.name)}
     for module in package.modules:
         try:
             stray = elsewhere(package, module)
             if stray:
                 return failure(target, "from elsewhere", module=module, path=stray, package=package.name)
-            bring(module)
+            import_after_torch(module)
         except BaseException as error:  # noqa: BLE001 - any failure of the target is a finding
             if module in package.primary or not excused(package, module, error):
                 return failed_import(target, package, module, error)
     return {"status": "passed"}
 
 
-def bring(module: str) -> None:
+def import_after_torch(module: str) -> None:
     """Import a module; one that misses torch's libraries is tried again after torch."""
     try:
         importlib.import_module(module)
@@ -297,17 +341,24 @@ def elsewhere(package: Distribution, module: str) -> str:
     origin = os.path.realpath(spec.origin) if spec and spec.origin and os.path.isabs(spec.origin) else ""  # noqa: PTH117
     if not origin or origin in {os.path.realpath(str(package.found.locate_file(path))) for path in own}:
         return ""
-    standard = os.path.dirname(origin) == os.path.realpath(sysconfig.get_path("stdlib"))  # noqa: PTH120
-    return "" if standard else origin  # as with what PyPI keeps for older Pythons, such as dataclasses
+    return "" if is_standard(origin) else origin  # as with what PyPI keeps for older Pythons, such as dataclasses
+
+
+def is_standard(path: str) -> bool:
+    """Return whether a file belongs to Python's own library."""
+    with contextlib.suppress(ValueError):  # it lies elsewhere
+        parts = PurePath(path).relative_to(os.path.realpath(sysconfig.get_path("stdlib"))).parts
+        return not {"site-packages", "dist-packages"}.intersection(parts)
+    return False
 
 
 def excused(package: Distribution, module: str, error: BaseException) -> bool:
-    """Return whether a module beside the distribution's own may fail: it wants an extra, or never was there.
+    """Return whether a failed import does not count: the module needs an extra, or was never there.
 
-    Such is blackd of black, which needs aiohttp of black[d]; and names that stay in top_level.txt.
+    blackd of black needs aiohttp, of the extra black[d]; and top_level.txt may name what was never shipped.
     """
     missing = missing_module(error)
-    if missing == module and not package.found.metadata.get_all("Import-Name"):
+    if missing == module and not metadata(package.found).get_all("Import-Name"):
         return package.files is not None and not any(
             path.startswith((module + ".", module + "/")) for path in package.files
         )

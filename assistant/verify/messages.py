@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
 import signal
+import sys
 from collections.abc import Mapping
 
-from assistant.i18n import Message, Text, _, first_line
+from assistant.catalog.needs import needs
+from assistant.i18n import Message, Text, _, first_line, sentences
 from assistant.model.checks import check_title, checked_package
 from assistant.model.finding import Finding, Remedy, Severity
+from assistant.model.plan import Backend
 from assistant.model.record import replace
 from assistant.model.report import Check, Report, Status
 
@@ -43,18 +47,19 @@ SENTENCES = {
     "no triton": _("torch.compile needs triton here, which is not installed."),
     "no compiler": _("torch.compile needs a C++ compiler on the CPU, and none is found."),
     "nothing to import": _("{package} has nothing to import."),
-    "no metadata": _("{package} is installed in part only: its metadata is missing."),
+    "no metadata": _("{package} is only partly installed: its metadata is missing."),
     "files missing": _("Files of {package} are missing: {count} in all, such as {path}."),
     "overwritten": _("Files of {package} were overwritten by {other}: only one of the two can be installed."),
     "from elsewhere": _("{module} comes from {path}, which does not belong to {package}."),
-    "exits": _("{module} ended the program while it was imported."),
+    "exits": _("{module} ended the program while it was being imported."),
     "library missing": _("{module} needs the library {library}, which cannot be found or loaded."),
-    "symbol missing": _("{module} was built against another version of a library: {symbol} is missing from it."),
-    "module missing": _("{package} has no module {module}, though its metadata names it."),
+    "symbol missing": _("{module} was built against another version of a library: {symbol} is missing."),
+    "module missing": _("{package} lacks the module {module}, which its metadata names."),
     "needs module": _("{module} needs the module {missing}, which is not installed."),
     "cannot be imported": _("{module} cannot be imported: {error}"),
-    "call fails": _("{package} is imported, but fails at `{call}`: {error}"),
-    "call left out": _("`{call}` was left out: it needs a GPU."),
+    "call fails": _("{package} can be imported, but fails at `{call}`: {error}"),
+    "trial fails": _("`{call}` fails: {error}"),
+    "call left out": _("`{call}` was skipped: it needs a GPU."),
     "space in path": _("torch.compile cannot build here: the path {path} contains a space. {error}"),
 }
 
@@ -88,14 +93,28 @@ def finding_of(check: Check, device: str) -> Finding | None:
         evidence=(check.detail,) if check.detail else (),
     )
     package = checked_package(check.key)
-    return _of_package(finding, package, first_line(check.detail)) if package else finding
+    return replace(finding, **_of_package(package, check, device)) if package else finding
 
 
-def _of_package(finding: Finding, package: str, reason: Text) -> Finding:
+def _of_package(package: str, check: Check, device: str) -> dict[str, object]:
     """Say of a distribution that was asked for why it does not work, and what to do."""
-    text = _("{package} does not work in this environment: {reason}", package=package, reason=reason)
+    text = _("{package} does not work in this environment: {reason}", package=package, reason=first_line(check.detail))
     next_step = _("Ask for another version or build of {package}, or go on without it.", package=package)
-    return replace(finding, text=text, remedies=(Remedy(text=next_step),))
+    lacking = lacking_in_system(check, device)
+    return {"text": text, "remedies": tuple(Remedy(text=one) for one in (*lacking, next_step))}
+
+
+_SYSTEMS = {"win32": "windows", "darwin": "macos"}
+
+
+def lacking_in_system(check: Check, device: str) -> tuple[Message, ...]:
+    """Say what this system lacks, where that is why a distribution that was asked for does not work."""
+    system, backend = _SYSTEMS.get(sys.platform, sys.platform), Backend(device.partition(":")[0])
+    return tuple(
+        sentences(filter(None, (need.text, need.help)))
+        for need in needs(checked_package(check.key), system, backend)
+        if need.libraries and re.search(need.libraries, str(check.detail))
+    )
 
 
 def raised(report: Report) -> tuple[Finding, ...]:

@@ -65,7 +65,7 @@ class Results:
         """Return the checks that passed, on which others may rest."""
         return [key for key, check in self._done.items() if check.status in RIGHT]
 
-    def went_well(self, keys: set[str]) -> bool:
+    def have_result(self, keys: set[str]) -> bool:
         """Return whether all of some checks have a result."""
         return self._done.keys() >= keys
 
@@ -149,7 +149,7 @@ class Child:
         if not self._left and code:
             self._results.facts["ending"] = render(ending(code))
         elif self._left and (code != MEMORY_EXIT or self._left == left):
-            self._stop(Status.FAILED, ending(code), go_on=self._results.went_well(FIRST))
+            self._stop(Status.FAILED, ending(code), go_on=self._results.have_result(FIRST))
 
     def stopped(self) -> bool:
         """Set the status of the check that reached its time limit and skip those after it; False if the user stopped.

@@ -5,17 +5,19 @@ from __future__ import annotations
 import json
 import re
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 
 from assistant.catalog.companions import trial
 from assistant.catalog.limits import limits_of
+from assistant.catalog.recipes import recipe_trial
+from assistant.catalog.rows import Trial
 from assistant.host.lock import Lock
 from assistant.host.process import CancelToken, stream
 from assistant.i18n import _
-from assistant.model.checks import CHECKS, Level, package_check
+from assistant.model.checks import CHECKS, Level, package_check, recipe_check
 from assistant.model.errors import AssistantError, BadInput, Cancelled
 from assistant.model.event import Sink
 from assistant.model.plan import Backend
@@ -26,8 +28,10 @@ from assistant.verify.messages import sentence
 from assistant.verify.results import Child, Clock, Results
 
 CHILD = Path(__file__).with_name("child.py")
-IMPORT_SHARE = 2  # chosen: an import may have to compile its modules first, and has so many times a check's limit
-SIDE_BY_SIDE = 2  # distributions imported at once: each import keeps a core busy, and some take a gigabyte
+IMPORT_LIMIT_FACTOR = (
+    2  # chosen: an import may have to compile its modules first, and has so many times a check's limit
+)
+IMPORT_WORKERS = 2  # distributions imported at once: each import keeps a core busy, and some take a gigabyte
 _DEVICE = re.compile(r"(?:{})(?::\d+)?".format("|".join(backend.value for backend in Backend)))
 
 
@@ -39,6 +43,7 @@ def verify(  # noqa: PLR0913 - what runs it, on what, who hears it; the rest are
     *,
     level: Level | tuple[str, ...] = "quick",
     packages: Sequence[str] = (),
+    recipe: str = "",
     calls: bool = True,
     limit_per_check: float = 60.0,
     memory_limit: int = 4 << 30,
@@ -50,11 +55,11 @@ def verify(  # noqa: PLR0913 - what runs it, on what, who hears it; the rest are
 
     `level` is "quick" (seconds), "full" (a minute or two; measures speed too), or the keys of some checks. Each of the
     distributions `packages` is imported, in a process of its own, once torch can be; with `calls`, a line that shows
-    that it works is run, where one is known. `environment` holds variables to set for the children, such as a plan's;
-    `traceless` leaves no bytecode behind. The children hold `lock` until they end. A check that takes more than
-    `limit_per_check` seconds ends the run, and the checks after it are reported as skipped; an import has twice that.
-    After a check that makes the process grow by more than `memory_limit` bytes, or whose process dies, another process
-    goes on.
+    that it works is run, where one is known, and the verification call of a `recipe`, by its key. `environment` holds
+    variables to set for the children, such as a plan's; `traceless` leaves no bytecode behind. The children hold `lock`
+    until they end. A check that takes more than `limit_per_check` seconds ends the run, and the checks after it are
+    reported as skipped; an import has twice that. After a check that makes the process grow by more than `memory_limit`
+    bytes, or whose process dies, another process goes on.
     Raises `BadInput` for an unknown device, `WorkFailed` when the interpreter cannot be started, and `Cancelled`.
     """
     if not _DEVICE.fullmatch(device):
@@ -63,7 +68,9 @@ def verify(  # noqa: PLR0913 - what runs it, on what, who hears it; the rest are
             hint=_("Use cpu, cuda, rocm, xpu, mps or directml, with an index where there are several, as in cuda:1."),
         )
     keys = CHECKS[level] if isinstance(level, str) else level
-    asked = {package_check(name): name for name in packages}
+    asked = {package_check(name): {"name": name, **_call(trial(name) if calls else None)} for name in packages}
+    if calls and (found := recipe_trial(recipe)):
+        asked[recipe_check(recipe)] = _call(found)
     results, started = Results(device, (*keys, *asked), sink), time.monotonic()
     command = [python, *(("-B",) if traceless else ()), "-I", "-X", "utf8", CHILD]
 
@@ -81,19 +88,28 @@ def verify(  # noqa: PLR0913 - what runs it, on what, who hears it; the rest are
         run(child, ready=results.ready(), memory=memory_limit)
     if "import" in keys and "import" not in results.ready():
         results.skip(asked, sentence("needs", {"need": "import"}))
-    limit = IMPORT_SHARE * limit_per_check
+    limit = IMPORT_LIMIT_FACTOR * limit_per_check
     alone = [Child(results, (key,), Clock(cancel, limit)) for key in results.open_keys(asked)]
-    with ThreadPoolExecutor(SIDE_BY_SIDE) as pool:
-        list(pool.map(lambda one: run(one, packages={key: _question(asked[key], calls) for key in one.keys}), alone))
+    _side_by_side(alone, lambda one: run(one, packages={key: asked[key] for key in one.keys}))
     results.progress(_("Verification done"))
     report = Report(device=device, checks=results.checks(), facts=results.facts, seconds=time.monotonic() - started)
     return replace(report, limits=device_limits(report))
 
 
-def _question(name: str, calls: bool) -> dict[str, object]:  # noqa: FBT001 - as it was asked for
-    """Return what the child is asked of a distribution; a call of which it is not known counts as one for a GPU."""
-    found = trial(name) if calls else None
-    return {"name": name, "call": found.call, "gpu": not found.on_cpu} if found else {"name": name}
+def _side_by_side(children: Sequence[Child], run: Callable[[Child], None]) -> None:
+    """Run some children at once; Ctrl-C, which they do not hear in their own sessions, ends them all."""
+    with ThreadPoolExecutor(IMPORT_WORKERS) as pool:
+        try:
+            list(pool.map(run, children))
+        except BaseException:
+            for child in children:
+                child.clock.set()
+            raise
+
+
+def _call(found: Trial | None) -> dict[str, object]:
+    """Return what the child is asked to run; a call of which it is not known counts as one for a GPU."""
+    return {"call": found.call, "gpu": not found.on_cpu} if found else {}
 
 
 def device_limits(report: Report) -> dict[str, Limit]:

@@ -12,7 +12,7 @@ import psutil
 import pytest
 
 from assistant.host.process import CancelToken
-from assistant.host.sandbox import Limits, Outcome, confine, places_of
+from assistant.host.sandbox import Limits, Outcome, clean_environment, confine, places_of
 from assistant.model.errors import Cancelled
 
 pytestmark = pytest.mark.process
@@ -45,6 +45,13 @@ def test_nothing_of_ours_is_inherited(run, monkeypatch: pytest.MonkeyPatch, tmp_
     assert (told["LC_ALL"], told["PATH"]) == ("C.UTF-8", os.environ["PATH"])
     work = tmp_path / "work"
     assert (told["HOME"], here, short) == (str(work / "home"), str(work), str(work / "tmp"))
+
+
+def test_a_child_on_windows_can_find_visual_cpp(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Below these setuptools looks for vswhere: https://github.com/microsoft/vswhere/wiki/Installing."""
+    for name in ("ProgramFiles(x86)", "ProgramW6432"):
+        monkeypatch.setenv(name, "C:\\Programs")
+        assert clean_environment(tmp_path, network=False)[name] == "C:\\Programs"
 
 
 def test_what_lies_in_the_working_folder_is_not_imported(run, tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from assistant.host.index import Archive
 from assistant.host.live import LiveHost
 from assistant.host.process import CancelToken
 from assistant.install.backends import find_uv
-from assistant.install.build import Order, build_wheel
+from assistant.install.build import BuildContext, build_wheel
 from assistant.install.build_environment import set_up
 from assistant.install.sources import Consent, Sources
 from assistant.install.temporary import scratch
@@ -76,11 +76,11 @@ def test_a_cuda_extension_is_built_kept_and_imported(tmp_path: Path, monkeypatch
     card = Machine(os="linux", arch="x86_64", gpus=(Gpu(vendor=Vendor.NVIDIA, compute_capability="8.9"),))
     plan = Plan(backend=Backend.CUDA, variant="pypi", torch=TORCH, python="3.11", requirements=(f"torch=={TORCH}",))
     tools = Tools(host, Sources(host, consent=Consent()), told.append, CancelToken(), machine=card)
-    order = Order(plan=plan, keep={}, installer=tools.installer(plan, None), tools=tools)
+    context = BuildContext(plan=plan, keep={}, installer=tools.installer(plan, None), tools=tools)
     archive, began = archive_in(tmp_path), time.monotonic()
-    folder = build_wheel("plus-one", archive, order)
+    folder = build_wheel("plus-one", archive, context)
     first, began = time.monotonic() - began, time.monotonic()
-    assert build_wheel("plus-one", archive, order) == folder
+    assert build_wheel("plus-one", archive, context) == folder
     second = time.monotonic() - began
     lines = [str(event.text) for event in told if isinstance(event, LogLine)]
     compiled = [line for line in lines if "nvcc" in line and "kernel.cu" in line]
@@ -89,8 +89,8 @@ def test_a_cuda_extension_is_built_kept_and_imported(tmp_path: Path, monkeypatch
     assert "compute_89" in compiled[0]
     assert second < 1
     with scratch() as (work, lock):
-        chain = order.toolchain("plus-one", BuildNeeds(torch=True, nvcc="gpu"))
-        python, _variables = set_up(chain, Compiler(), order.installer, host, work, lock)
+        toolchain = context.toolchain("plus-one", BuildNeeds(torch=True, nvcc="gpu"))
+        python, _variables = set_up(toolchain, Compiler(), context.installer, host, work, lock)
         wheel = str(next(folder.iterdir()))
         subprocess.run([find_uv(), "pip", "install", "-q", "--no-deps", "--python", python, wheel], check=True)
         used = "import torch, plus_one; assert plus_one.add(torch.ones(2)).sum() == 4"

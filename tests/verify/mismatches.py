@@ -404,6 +404,8 @@ def half_removed() -> Iterator[Case]:
         name = f"half-info-{number}"
         info = without(f"{name.replace('-', '_')}-1.0.dist-info/{gone}")
         yield Case(name, FAILED, package(name.replace("-", "_"), ""), words, damage=info)
+    files = {"half_data/lib/libhalf.so.13": b"x", "half_data/include/half.h": ""}
+    yield Case("half-data", FAILED, files, "are missing", damage=without("half_data/lib"))
     both = without("half_both", "half_both-1.0.dist-info/RECORD")
     yield Case("half-both", FAILED, package("half_both", ""), "half_both", "", "half_both\n", damage=both)
 
@@ -581,6 +583,7 @@ def healthy() -> list[Case]:
         Case("well-atexit", PASSED, package("well_atexit", "import atexit, os\natexit.register(os._exit, 1)")),
         Case("well-numpy", PASSED, package("well_numpy", "import numpy\nnumpy.zeros(2)")),
         Case("dataclasses", PASSED, {"dataclasses.py": "1 / 0"}),
+        Case("asyncio", PASSED, package("asyncio", "1 / 0")),
         Case("opencv-python", PASSED, package("cv2", "x = 'long one'")),
         Case("opencv-python-headless", PASSED, package("cv2", "x = 'other'")),
         Case("well-signal", PASSED, package("well_signal", "import signal\n"
@@ -590,7 +593,26 @@ def healthy() -> list[Case]:
         Case("well-tests-gone", PASSED, package("well_tests_gone", "", **{"tests/__init__.py": "", "tests/t.py": ""}),
              damage=without("well_tests_gone/tests")),
         Case("well-unrecorded", PASSED, package("well_unrecorded", ""), damage=without("well_unrecorded-*/RECORD")),
+        Case("well-leftover", PASSED, package("well_leftover", "x = 1"), damage=left_behind),
     ]  # fmt: skip
+
+
+# What Python 3.15 does: https://docs.python.org/3.15/whatsnew/3.15.html#importlib-metadata
+STRICT = """import importlib.metadata as m
+class MetadataNotFound(FileNotFoundError): pass
+def metadata(self, old=m.Distribution.metadata.fget):
+    if self.read_text('METADATA') is None and self.read_text('PKG-INFO') is None: raise MetadataNotFound
+    return old(self)
+m.Distribution.metadata = property(metadata)
+"""
+
+
+def left_behind(site: Path) -> None:
+    """Leave what a cut uninstallation leaves, and change a file, so that its owner is looked for; as in Python 3.15."""
+    (site / "~ell_leftover-0.9.dist-info").mkdir()
+    (site / "strict_metadata.py").write_text(STRICT)
+    (site / "strict_metadata.pth").write_text("import strict_metadata\n")
+    patched("well_leftover/__init__.py")(site)
 
 
 def patched(path: str) -> Damage:

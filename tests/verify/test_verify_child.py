@@ -92,13 +92,14 @@ def test_memory_that_cannot_be_limited_is_left_alone():
 
 def spoken():
     """Find what the child's files say: the keys and the names of the values."""
-    calls = {"explain": 0, "refuse": 0, "Refused": 0, "failure": 1}  # by where the key stands among the arguments
+    calls = {"explain": 0, "refuse": 0, "Refused": 0, "failure": 1, "tried": 1}  # by the key's place
     for name in ("child.py", IMPORTS, *FILES):
         for node in ast.walk(ast.parse((FOLDER / name).read_text("utf-8"))):
             called = getattr(getattr(node, "func", None), "attr", getattr(getattr(node, "func", None), "id", ""))
             key = node.args[calls[called]] if isinstance(node, ast.Call) and called in calls else None
             if isinstance(key, ast.Constant):
-                yield key.value, {keyword.arg for keyword in node.keywords if keyword.arg}
+                own = {"call", "error"} if called == "tried" else set()  # which that adds itself
+                yield key.value, own | {keyword.arg for keyword in node.keywords if keyword.arg}
             if isinstance(node, ast.Dict):
                 items = zip(node.keys, node.values, strict=True)
                 yield from (

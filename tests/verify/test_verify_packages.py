@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import sysconfig
@@ -134,7 +135,22 @@ def test_a_call_shows_what_an_import_does_not(tmp_path: Path) -> None:
     assert told((works, lacks, gpu), checks) == {}
     there = ground.verify((gpu,), calls=True, device="cuda")[1][gpu.name]
     assert there.status is made.FAILED
-    assert "onnxruntime-gpu is imported, but fails at" in str(there.detail)
+    assert "onnxruntime-gpu can be imported, but fails at" in str(there.detail)
+
+
+def test_a_recipes_call_is_run_beside_the_imports(tmp_path: Path) -> None:
+    """On the CPU one that needs a GPU is left out, and said so."""
+    ground, case = Ground(tmp_path), made.Case("whisperx", made.PASSED, made.package("whisperx", ""))
+    ground.install((case,))
+    for recipe, status, words in [
+        ("whisperx", made.PASSED, ""),
+        ("invokeai", made.FAILED, "run_app, torch; print(torch.__version__)` fails: ModuleNotFoundError"),
+        ("vllm", made.SKIPPED, "needs a GPU"),
+        ("course", None, ""),
+    ]:
+        report = verify(ground.python, "cpu", lambda _event: None, level=(), recipe=recipe)
+        assert [check.status for check in report.checks] == ([status] if status else [])
+        assert words in "".join(str(check.detail) for check in report.checks)
 
 
 @pytest.mark.parametrize("fault", ["gone", "hang:import"])
@@ -153,4 +169,13 @@ def test_cancelling_ends_the_imports_at_once(broken: Ground) -> None:
     threading.Timer(1.0, cancel.set).start()
     with pytest.raises(Cancelled):
         broken.verify(made.hangs(), cancel=cancel)
+    assert time.monotonic() - started < 20
+
+
+def test_ctrl_c_ends_the_imports_at_once(broken: Ground) -> None:
+    """The children are in sessions of their own, where the terminal's signal does not come."""
+    started = time.monotonic()
+    threading.Timer(1.0, os.kill, (os.getpid(), signal.SIGINT)).start()
+    with pytest.raises(KeyboardInterrupt):
+        broken.verify(made.hangs())
     assert time.monotonic() - started < 20

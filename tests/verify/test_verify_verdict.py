@@ -4,6 +4,7 @@ import pytest
 
 from assistant.i18n import render
 from assistant.model.report import Check, Report, Status, verdict
+from assistant.verify.messages import finding_of
 
 RIGHT = {"import": Status.PASSED, "device": Status.PASSED, "copy": Status.PASSED, "matmul": Status.PASSED}
 MISSING = Status.UNSUPPORTED
@@ -31,11 +32,24 @@ CASES = [
         report(package__a=Status.FAILED, package__b=Status.TIMEOUT),
         False,
         False,
-        "what was asked for does not work: a, b.",
+        "these packages that you asked for do not: a, b.",
     ),
     (report(matmul=Status.WRONG, package__a=Status.FAILED), False, False, "3 of 5 checks passed on the device mps."),
     (Report(device="mps"), False, False, "0 of 0 checks passed on the device mps."),
 ]
+
+
+def test_a_library_of_the_system_that_lacks_is_the_first_remedy():
+    """Another version of the package would lack it, too; what is wrong for another reason says nothing of it."""
+    missing, other = (
+        Check(key="package.torchcodec", status=Status.FAILED, detail=detail)
+        for detail in ("torchcodec needs the library libavutil.so.60, which cannot be found or loaded.", "1 / 0")
+    )
+    first, *_others = finding_of(missing, "cuda:1").remedies
+    assert "FFmpeg" in render(first.text)
+    assert [render(one.text).startswith("Ask for another version") for one in finding_of(other, "cpu").remedies] == [
+        True
+    ]
 
 
 @pytest.mark.parametrize(("found", "passed", "usable", "words"), CASES, ids=[case[3] for case in CASES])
