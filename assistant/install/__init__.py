@@ -39,6 +39,7 @@ from assistant.install.target import (
     not_an_environment,
     read_marker,
 )
+from assistant.install.toolchain import choose_toolchain
 from assistant.install.tools import Tools
 from assistant.install.trial import Trial, try_plan
 from assistant.install.undo import Move, Undoable, forget, undo, undoable
@@ -73,6 +74,7 @@ __all__ = [
     "check_folder",
     "check_index_url",
     "check_requirement",
+    "choose_toolchain",
     "conflicts",
     "dead",
     "default_target",

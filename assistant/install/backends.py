@@ -6,17 +6,19 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Protocol
 
 import tomli_w
-from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from assistant.catalog.companions import carried_by_torch_index, required_by_torch
+from assistant.catalog.rows import CORE
 from assistant.host.files import write_temporary
 from assistant.install.packages import Package, Resolution, read_lock
 from assistant.model.plan import Plan
+from assistant.model.requirement import name_of, requirement
 from assistant.privacy import without_credentials
 
 KERNEL = "ipykernel"  # without it an environment cannot be a kernel, and JupyterLab could not offer it
@@ -126,6 +128,7 @@ class Uv:
         return [find_uv(), "pip", verb, "--no-progress", "--no-build"]  # no code of a package runs
 
 
+@cache  # a search starts it over and over
 def find_uv() -> str:
     """Return the path of the uv that was installed with the assistant."""
     from uv import find_uv_bin  # noqa: PLC0415 - looks through the environment's folders only when needed
@@ -155,8 +158,7 @@ def tied(plan: Plan) -> list[str]:
 
     A file that is named by its address comes from there, and the plan's own index must be torch's.
     """
-    needs = [need for need in map(Requirement, plan.requirements) if not need.url]
-    names = dict.fromkeys(canonicalize_name(need.name) for need in needs)
+    names = dict.fromkeys(name_of(line) for line in plan.requirements if not requirement(line).url)
     listed = (name for name in names if carried_by_torch_index(name, plan.variant))
     return [name for name in listed if name not in plan.apart and plan.index_url]
 
@@ -167,7 +169,7 @@ def _bounds(plan: Plan, folder: Path) -> list[str]:
     What stands in for torch's own needs could not be tied to torch's index, and the plan names torch's version itself.
     """
     found = []
-    overrides = [line for line in plan.overrides if not _is_torchs(canonicalize_name(Requirement(line).name))]
+    overrides = [line for line in plan.overrides if not _is_torchs(name_of(line))]
     for option, lines in (("--constraints", plan.constraints), ("--overrides", overrides)):
         if lines:
             file = folder / f"{option.strip('-')}.txt"
@@ -177,7 +179,7 @@ def _bounds(plan: Plan, folder: Path) -> list[str]:
 
 
 def _is_torchs(name: str) -> bool:
-    return name in {"torch", "torchvision", "torchaudio"} or required_by_torch(name)
+    return name in CORE or required_by_torch(name)
 
 
 @dataclass(frozen=True)

@@ -35,11 +35,15 @@ class Need(Record, frozen=True):
 
     @property
     def text(self) -> str:
-        """The range as people write it: "2.6.0" for one version, "<2.15.0" and the like else."""
-        parts = [part.replace("+", "").removesuffix(".dev0") for part in re.split(r", | \| ", self.range)]
-        if len(parts) == 2 and parts[0] == f">={parts[1][1:]}":  # noqa: PLR2004 - from and to
-            return parts[1][1:]
-        return ", ".join(parts)
+        """The range as people write it: "2.6.0" for one version, "<2.15.0" and the like, alternatives with "or"."""
+        return " or ".join(map(_written, self.range.split(" | ")))
+
+
+def _written(part: str) -> str:
+    bounds = [bound.replace("+", "").removesuffix(".dev0") for bound in part.split(", ")]
+    if len(bounds) == 2 and bounds[0] == f">={bounds[1][1:]}":  # noqa: PLR2004 - from and to
+        return bounds[1][1:]
+    return ", ".join(bounds)
 
 
 def _within(part: str, version: Version) -> bool:
@@ -72,10 +76,10 @@ class Trace(Record, frozen=True):
     needs: tuple[Need, ...] = ()
     names: tuple[str, ...] = ()
 
-    def first_needs(self, on: Iterable[str]) -> tuple[Need, ...]:
-        """Return what the first choices ask for of some packages."""
-        wanted = set(on)
-        return tuple(need for need in self.needs if need.on in wanted and self.chose.get(need.package) == need.version)
+    @property
+    def first_needs(self) -> tuple[Need, ...]:
+        """What the versions that were chosen first ask for of torch."""
+        return tuple(need for need in self.needs if need.on == "torch" and self.chose.get(need.package) == need.version)
 
 
 # DEBUG Selecting: unsloth==2026.10.9 [compatible] (unsloth-2026.10.9-py3-none-any.whl)
@@ -95,25 +99,30 @@ def is_trace(line: str) -> bool:
     return line.startswith(("DEBUG ", "TRACE "))
 
 
-def read_trace(lines: Iterable[str]) -> Trace:
-    """Read the resolver's steps; lines that are none are passed over."""
+def read_trace(lines: Iterable[str], on: str = "") -> Trace:
+    """Read the resolver's steps; lines that are none are passed over.
+
+    With `on` what is needed of that package alone, and no other `names`.
+    """
     chose: dict[str, str] = {}
     needs: dict[Need, None] = {}
     names: dict[str, None] = {}
+    if on:
+        lines = (line for line in lines if "Selecting: " in line or f": {on}" in line)
     for step in filter(None, map(_STEP.match, lines)):
         if step["name"]:
             chose.setdefault(canonicalize_name(step["name"]), step["version"])
         elif what := _WHAT.match(step["what"] or step["direct"]):
-            on = canonicalize_name(what["name"])
-            names[on] = None
-            if step["package"]:
+            name = canonicalize_name(what["name"])
+            names[name] = None
+            if step["package"] and on in ("", name):
                 package = canonicalize_name(step["package"])
-                needs[Need(package=package, version=step["of"], on=on, range=what["range"] or "*")] = None
+                needs[Need(package=package, version=step["of"], on=name, range=what["range"] or "*")] = None
     return Trace(chose=chose, needs=tuple(needs), names=tuple(names))
 
 
 class Derivation(Record, frozen=True):
-    """Why nothing fits, off uv's own proof: the `names` that quarrel, those that no source has (`missing`).
+    """Why nothing fits, from uv's own proof: the `names` that quarrel, those that no source has (`missing`).
 
     `pythons` says that a package needs another Python, `wheels` names what has no wheel for this system or Python.
     """

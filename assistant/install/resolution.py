@@ -17,7 +17,7 @@ from assistant.i18n import Message, _
 from assistant.install.installer import Installer
 from assistant.install.packages import Resolution
 from assistant.install.temporary import scratch
-from assistant.install.validate import check_index_url, check_requirement
+from assistant.install.validate import check_plan
 from assistant.model.errors import WorkFailed
 from assistant.model.plan import Plan
 from assistant.model.record import replace
@@ -75,10 +75,7 @@ def resolve(
     Raises `OnlySource` where a package has no wheel, `WorkFailed` with the resolver's own last lines when the sources
     cannot be reached or nothing fits, and `BadInput` before for an index or a requirement that is none.
     """
-    if plan.index_url:
-        check_index_url(plan.index_url)
-    for line in plan.requirements:
-        check_requirement(line)
+    check_plan(plan)
     with scratch() as (folder, lock):
         found = _solved_with_family(plan, dataclasses.replace(installer, lock=lock), folder, keep or {}, locked or {})
     if source_only := [
@@ -138,15 +135,16 @@ def _run_resolver(installer: Installer, argv: list[str], folder: Path) -> None:
             raise OnlySource(needs)
         hint = _("Check the network and the index, or choose another plan.")
         words = " ".join(line.strip() for line in output if line.strip())
-        lost = is_unreachable(words)
-        if lost:
-            text, reason = _("The package index cannot be reached: {reason}"), words[:400]
-        else:
-            text = _("No set of packages fits this plan: {reason}")
-            reason = words.rpartition("dependencies cause: ")[2][:600]  # without uv's own heading
+        lost = unreachable(words)
+        text = (
+            _("The package index cannot be reached: {reason}")
+            if lost
+            else _("No set of packages fits this plan: {reason}")
+        )
+        reason = lost or words.rpartition("dependencies cause: ")[2][:600]  # without uv's own heading
         family = frozenset(filter(carried_by_torch_index, _NAME.findall(words)))
         need = unmet("\n".join(output))
-        raise Unsolved(text, hint=hint, reason=reason, need=need, unreachable=lost, family=family)
+        raise Unsolved(text, hint=hint, reason=reason, need=need, unreachable=bool(lost), family=family)
 
 
 # As in uv's "Because triton-rocm was not found in the package registry and all versions of torch depend on …".
@@ -154,15 +152,9 @@ _NAME = re.compile(r"(?<![\w./:-])[a-z][a-z-]*(?![\w./-])")
 
 # uv: "error: Failed to fetch: `https://…`", "Caused by: error sending request for url (…)", "dns error: …"
 # and pip says "… Failed to establish a new connection: [Errno 111] Connection refused".
+_UNREACHABLE = ("dns error", "error sending request", "failed to fetch", "connection", "connect error")
 # uv, offline: "Because unsloth was not found in the cache and environment depends on unsloth, …"
-_UNREACHABLE = (
-    "dns error",
-    "error sending request",
-    "failed to fetch",
-    "connection",
-    "connect error",
-    "was not found in the cache",
-)
+_NOT_CACHED = "was not found in the cache"
 
 # uv: "Because evil[extra]==1.0 has no usable wheels and …", "hint: Wheels are required for `evil` because building …"
 # pip, run by programs/wheels_only.py: "wheels only: evil comes only as source"
@@ -184,9 +176,22 @@ _NOT_FOUND = (
 )
 
 
-def is_unreachable(words: str) -> bool:
-    """Return whether an installer's words say that an index could not be reached."""
-    return any(sign in words.lower() for sign in _UNREACHABLE)
+# error: Failed to fetch: http://127.0.0.1:9/simple/numpy/ | cause: error sending request for url (http://…/numpy/)
+#   cause: client error (Connect) | cause: tcp connect error | cause: Connection refused (os error 111)
+# error: Failed to fetch: https://h/simple/numpy/ | cause: HTTP status server error (500 Internal …) for url (https://…)
+_FETCHED = re.compile(r"Failed to fetch: `?([^\s`]+)")
+_AGAIN = re.compile(r" for url \(.*")
+
+
+def unreachable(words: str) -> str:
+    """Return which address an installer could not reach and why, in its own words; "" for any other failure."""
+    text = " ".join(words.split())
+    answered = "No solution found" in text  # whose words are names of packages, such as connection-pool
+    if _NOT_CACHED not in text and (answered or not any(sign in text.lower() for sign in _UNREACHABLE)):
+        return ""
+    _start, chained, cause = text.rpartition(" cause: ")
+    place = _FETCHED.search(text) if chained else None
+    return ": ".join(filter(None, (place and place[1], _AGAIN.sub("", cause.partition(" hint: ")[0]))))[:400]
 
 
 def only_source(output: str) -> tuple[str, ...]:

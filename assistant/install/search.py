@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import re
 import time
 from collections import deque
 from collections.abc import Iterable, Iterator
@@ -181,5 +180,5 @@ def _spot(folder: Path) -> Spot:
 def _name(path: Path) -> str:
     """Name an environment after its folder, or after the folder that holds it where its own says nothing."""
     parts = [part for part in reversed(path.parts) if part not in _NAMELESS and part not in {".pixi", "envs"}]
-    named = re.sub(r"[\\/:]+$", "", parts[0]) if parts else ""
+    named = parts[0].rstrip("\\/:") if parts else ""
     return named or str(path)

@@ -215,8 +215,8 @@ def _suits(plan: Plan, wheel: Wheel, inputs: PlanInputs) -> bool:
     if local is not None or wheel.where == "official":
         return local in (None, wanted)
     target = target_of(inputs.machine, inputs.request, inputs.catalog)
-    release = inputs.catalog.release(_version(wheel).public)
-    return release is not None and isinstance(target, Target) and release.pypi.get(target.platform, "cpu") == wanted
+    torch = _version(wheel).public
+    return isinstance(target, Target) and inputs.catalog.build_of(torch, "pypi", target.platform) == wanted
 
 
 def _version(wheel: Wheel) -> Version:

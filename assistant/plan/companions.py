@@ -12,11 +12,11 @@ from packaging.requirements import Requirement
 from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel_filename
 from packaging.version import Version
 
+from assistant.catalog.rows import FAMILY
 from assistant.i18n import Message, _
 from assistant.model.plan import Plan, Planning
 from assistant.model.record import replace
 from assistant.plan.availability import Lookup, PlanInputs
-from assistant.plan.pins import FAMILY
 from assistant.plan.target import Target, target_of
 
 Looks = Mapping[tuple[str, str], Lookup]  # by package and Python version, in pip's own sources
@@ -66,9 +66,9 @@ def _left_out(need: Requirement, build: str, look: Lookup) -> Message:
 
 def _is_default(plan: Plan, inputs: PlanInputs) -> bool:
     """Return whether PyPI's build for this system is the plan's own."""
-    target, release = target_of(inputs.machine, inputs.request, inputs.catalog), inputs.catalog.release(plan.torch)
-    default = release.pypi.get(target.platform, "cpu") if release and isinstance(target, Target) else None
-    return default == _local(plan)
+    target = target_of(inputs.machine, inputs.request, inputs.catalog)
+    build = inputs.catalog.build_of(plan.torch, "pypi", target.platform) if isinstance(target, Target) else ""
+    return build == _local(plan)
 
 
 def _local(plan: Plan) -> str:

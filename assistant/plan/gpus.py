@@ -72,9 +72,12 @@ def card_name(machine: Machine, backend: Backend) -> str:
     "Intel(R) Arc(TM) B580 Graphics" is "Arc B580".
     """
     cards = [card for card in cards_of(machine) if driven_by(card, backend)]
-    if not cards:
-        return ""
-    name = "".join(filter(str.isprintable, min(cards, key=lambda card: card.integrated).name))
+    return called(min(cards, key=lambda card: card.integrated)) if cards else ""
+
+
+def called(card: Card) -> str:
+    """Return a GPU's name as people say it."""
+    name = "".join(filter(str.isprintable, card.name))
     return " ".join(_MARKS.sub(" ", name).split())[:_LONGEST_NAME].strip()
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import cache, lru_cache
-from typing import NamedTuple, overload
 
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
@@ -16,63 +16,85 @@ from assistant.catalog.companions import (
     constraints_for,
     cuda_major,
     load_companions,
-    stretches,
+    version_ranges,
 )
 from assistant.catalog.needs import other_cuda
-from assistant.catalog.rows import TorchRelease
+from assistant.catalog.rows import FAMILY, TorchRelease
 from assistant.i18n import _
 from assistant.model.errors import NothingFits
 from assistant.model.machine import Machine
-from assistant.model.plan import Backend, Plan, Request
+from assistant.model.plan import Backend, Plan, Planning, Request
 from assistant.model.record import replace
+from assistant.model.requirement import name_of, requirement
 from assistant.plan.availability import PlanInputs
-from assistant.plan.pins import FAMILY, companion, name_of, needed, read_pins
+from assistant.plan.pins import companion, needed, read_pins
 from assistant.plan.recipes import make_plans
 from assistant.plan.rocm import targets_of, with_device_code
 from assistant.plan.target import Target, target_of
 
-_TRUST = {Backend.DIRECTML: 1, Backend.CPU: 2}  # after what drives the GPU with a torch of today
+_TRUST = {Backend.DIRECTML: 1, Backend.CPU: 2}  # sorted after all other backends
 
 
-class Band(NamedTuple):
-    """Plans that differ by their torch release alone, newest first: one question to a resolver covers them all."""
+class Band:
+    """Plans that differ by their torch release alone, newest first: one question to a resolver covers them all.
 
-    plans: tuple[Plan, ...]
+    Those `below` the best one are made when somebody looks there, as few are asked for. `floor` is a release that none
+    of them is older than, known without making them; "" where only they tell.
+    """
+
+    def __init__(self, best: Plan, below: Iterable[Plan] | None = None, floor: str = "") -> None:
+        self.best, self.floor = best, floor
+        self.is_one_plan = below is None
+        self._made: list[Plan] = [best]
+        self._below = iter(below or ())
+
+    def __iter__(self) -> Iterator[Plan]:
+        """Yield the plans."""
+        yield from self._made
+        for plan in self._below:
+            self._made.append(plan)
+            yield plan
 
     @property
-    def best(self) -> Plan:
-        """The plan with the newest torch."""
-        return self.plans[0]
+    def oldest(self) -> str:
+        """The oldest release of torch that may be asked for."""
+        return self.floor or list(self)[-1].torch
 
     def plan_for(self, torch: str) -> Plan | None:
         """Return the plan for a release, None where the hardware does not allow it in this band."""
-        return next((plan for plan in self.plans if number(plan.torch) == number(torch)), None)
+        wanted = number(torch)
+        found = next((plan for plan in self if number(plan.torch) <= wanted), None)
+        return found if found and number(found.torch) == wanted else None
+
+    def narrowed(self, best: Plan | None = None) -> Band:
+        """Return this band with exactly its own releases, or with more known of its best plan."""
+        return Band(best or self.best, itertools.islice(self, 1, None), self.floor if best else "")
 
 
-class Rungs(Sequence[Plan]):
-    """The plans of a ladder, best first; those for a release are made when somebody looks there, as few are asked for.
+class Ladder:
+    """The plans that the hardware allows, best first, made when somebody looks there.
 
-    `releases` are versions of torch, newest first, `make` returns the plans for one, and `choice` is the planner's own;
-    the plans in `first` go before all.
+    `releases` are those of torch, newest first, `make` returns the plans for one, and `planning` is the planner's
+    own; the plans in `first` go before all.
     """
 
     def __init__(
         self,
-        releases: Iterable[str],
+        releases: Iterable[TorchRelease],
         make: Callable[[str], tuple[Plan, ...]],
-        choice: Plan | None,
+        planning: Planning,
         first: tuple[Plan, ...] = (),
     ) -> None:
         self._first = first
         self._releases = tuple(releases)
-        self._make = cache(make)
-        self._choice = choice
+        self.planning = planning
+        self.plans_for = make
 
     def fitting(self, fits: Callable[[str], bool]) -> Iterator[Plan]:
         """Yield the plans for the releases that fit; what is best of all goes before the others are made."""
         yield from (plan for plan in self._first if fits(plan.torch))
         later: list[tuple[tuple[int, int, bool], Plan]] = []
-        for plans in map(self._make, filter(fits, self._releases)):
+        for plans in (self.plans_for(row.version) for row in self._releases if fits(row.version)):
             for place, plan in enumerate(plans):
                 if any(key := self._key(place, plan)):
                     later.append((key, plan))
@@ -80,84 +102,96 @@ class Rungs(Sequence[Plan]):
                     yield plan
         yield from (plan for _key, plan in sorted(later, key=lambda one: one[0]))
 
-    def after(self, first: tuple[Plan, ...]) -> Rungs:
+    def after(self, first: tuple[Plan, ...]) -> Ladder:
         """Return this ladder with some plans above it."""
-        return Rungs(self._releases, self._make, self._choice, (*first, *self._first))
+        return Ladder(self._releases, self.plans_for, self.planning, (*first, *self._first))
 
     def _key(self, place: int, plan: Plan) -> tuple[int, int, bool]:
-        """Return what sorts plans: for a GPU all best builds before all second ones, then what the planner passes over.
+        """Return the sort key: GPU plans, then DirectML's, then the CPU's; best builds before second-best.
 
-        It passes over releases that serve the hardware worse than an older one.
+        Releases that the planner passed over, as an older one serves the hardware better, go last.
         """
-        trust, choice = _TRUST.get(plan.backend, 0), self._choice
-        passed_over = choice is not None and plan.backend is choice.backend and _newer(plan, choice)
+        trust, choice = _TRUST.get(plan.backend, 0), self.planning.choice
+        passed_over = (
+            choice is not None and plan.backend is choice.backend and number(plan.torch) > number(choice.torch)
+        )
         return trust, 0 if trust else place, passed_over
 
     def __iter__(self) -> Iterator[Plan]:
         """Yield every plan."""
         return self.fitting(lambda _torch: True)
 
-    @overload
-    def __getitem__(self, at: int) -> Plan: ...
-
-    @overload
-    def __getitem__(self, at: slice) -> Sequence[Plan]: ...
-
-    def __getitem__(self, at: int | slice) -> Plan | Sequence[Plan]:
-        """Return a plan, or some of them; of those that are not looked at, none is made."""
-        end: int | None = at.stop if isinstance(at, slice) else at + 1 or None
-        counted = end is None or end < 0  # from the end
-        return list(itertools.islice(self, None if counted else end))[at]
-
-    def __len__(self) -> int:
-        """Count the plans."""
-        return sum(1 for _plan in self)
-
     def __bool__(self) -> bool:
-        """Return whether there is any."""
-        return bool(self[:1])
+        """Return whether there is any plan."""
+        return next(iter(self), None) is not None
+
+    @property
+    def best(self) -> Plan:
+        """The best plan, where there is any."""
+        return next(iter(self))
+
+    def oldest_with(self, variant: str, fits: Callable[[str], bool]) -> str:
+        """Return the oldest release that fits and has a variant on some platform, "" for none."""
+        having = (row for row in reversed(self._releases) if any(variant in own for own in row.variants.values()))
+        return next((row.version for row in having if fits(row.version)), "")
+
+    def place(self, plan: Plan | None) -> int:
+        """Return how many plans are better than one."""
+        return sum(1 for _one in self.above(plan)) if plan else 0
+
+    def above(self, plan: Plan) -> Iterator[Plan]:
+        """Yield the plans that are better than one."""
+        return itertools.takewhile(lambda one: (one.variant, one.torch) != (plan.variant, plan.torch), self)
 
 
-def ladder(machine: Machine, catalog: Catalog, request: Request) -> Rungs:
+def ladder(machine: Machine, catalog: Catalog, request: Request, planning: Planning | None = None) -> Ladder:
     """Return, for each torch release that the pins allow, the plans that the planner makes for it: best first.
 
     What drives a GPU goes before the CPU, and a newer torch before an older. All are for the request's own Python.
-    Raises `BadInput` as the planner does.
+    `planning` is what the planner made of the request, where that is there already. Raises `BadInput` as it does.
     """
     own = replace(request, python=request.python or machine.python)
+    planning = planning or make_plans(machine, catalog, own)
+    first = planning.plans[0].torch if len({(plan.torch, plan.python) for plan in planning.plans}) == 1 else ""
 
+    @cache
     def made(torch: str) -> tuple[Plan, ...]:
+        if torch == first:
+            return planning.plans
         return make_plans(machine, catalog, replace(own, pins=(*request.pins, f"torch=={torch}"))).plans
 
-    return Rungs(_allowed(machine, catalog, own), made, make_plans(machine, catalog, own).choice)
+    return Ladder(_allowed(machine, catalog, own), made, planning)
 
 
-def _allowed(machine: Machine, catalog: Catalog, request: Request) -> Iterator[str]:
+def _allowed(machine: Machine, catalog: Catalog, request: Request) -> Iterator[TorchRelease]:
     """Yield the releases, newest first, that are not excluded by the pins alone."""
     target = target_of(machine, request, catalog)
     try:
         pins = read_pins(request.pins, catalog, target.markers if isinstance(target, Target) else {})
     except NothingFits:
         return iter(())
-    return (release.version for release in catalog.releases if pins.allow_release(release))
+    return (release for release in catalog.releases if pins.allow_release(release))
 
 
 def for_other_cuda(plan: Plan, machine: Machine, catalog: Catalog, request: Request) -> tuple[Plan, ...]:
-    """Return plans for the CUDA that a version which is asked for is built for, newest torch first: one a release.
+    """Return plans with torch built for the CUDA that a requested version needs, newest first, one per release.
 
-    None where the plan's own CUDA serves all, or where no other build is known to. The best build of a release is for
-    the newest CUDA that the hardware allows, and what is asked for may be older than that.
+    Empty where the plan's own CUDA serves everything, or no build that serves is known. The best build of a release is
+    for the newest CUDA that the hardware allows, and what is requested may be older than that.
     """
     target = target_of(machine, request, catalog)
     if not isinstance(target, Target):
         return ()
-    own = wishes(machine, catalog, request)
+    own = requested(machine, catalog, request)
     wanted = {need: other_cuda(need, plan.torch, plan.variant, target.platform) for need in own}
     majors = frozenset[int]().union(*wanted.values())
     if not majors:
         return ()
     found = (_for_cuda(release, majors, target, PlanInputs(machine, catalog, request)) for release in catalog.releases)
-    text = _("{package} is built for CUDA {cuda}: so torch is taken in a build for that, not as {torch} ({variant}).")
+    text = _(
+        "{package} is built for CUDA {cuda}, so the plan takes a build of torch for that CUDA instead of {torch} "
+        "({variant})."
+    )
     reasons = tuple(
         text.format(package=need, cuda=", ".join(map(str, sorted(those))), torch=plan.torch, variant=plan.variant)
         for need, those in wanted.items()
@@ -179,12 +213,11 @@ def _for_cuda(release: TorchRelease, majors: Collection[int], target: Target, ca
     return None
 
 
-def _newer(plan: Plan, other: Plan) -> bool:
-    return number(plan.torch) > number(other.torch)
+def bands(plans: Iterable[Plan], floor: Callable[[str], str] = lambda _variant: "") -> Iterator[Band]:
+    """Put the neighbours of a ladder together that come from one index and differ by their torch alone.
 
-
-def bands(rungs: Iterable[Plan]) -> Iterator[Band]:
-    """Put the neighbours of a ladder together that come from one index and differ by their torch alone."""
+    `floor` returns a release that none of a variant's is older than, "" where nobody knows.
+    """
 
     def build(plan: Plan) -> tuple[object, ...]:
         many = plan.wheel is not None and plan.wheel.where != "official"  # other builds lie beside this one
@@ -192,7 +225,12 @@ def bands(rungs: Iterable[Plan]) -> Iterator[Band]:
         env = tuple(sorted(plan.env.items()))
         return plan.backend, plan.variant, plan.index_url, env, _own_triton(plan), plan.torch if alone else ""
 
-    return (Band(tuple(plans)) for _build, plans in itertools.groupby(rungs, key=build))
+    for (*_build, alone), group in itertools.groupby(plans, key=build):
+        below = iter(group)
+        best = next(below)
+        band = Band(best) if alone else Band(best, below, floor(best.variant))
+        yield band
+        deque(band, maxlen=0)  # those that nobody looked at are passed over
 
 
 def _own_triton(plan: Plan) -> tuple[str, ...]:
@@ -205,7 +243,7 @@ def _own_triton(plan: Plan) -> tuple[str, ...]:
     names = [row.name for row in load_companions().companions.rows if "triton" in row.name]
     names = [name for name in names if name != "triton" and carried_by_torch_index(name, plan.variant)]
     for release in (row.version for row in load_catalog().releases if number(row.version) <= number(plan.torch)):
-        if found := [name for name in names if any(one.goes_with(release) for one in stretches(name))]:
+        if found := [name for name in names if any(one.goes_with(release) for one in version_ranges(name))]:
             return tuple(found)
     return ()
 
@@ -213,15 +251,15 @@ def _own_triton(plan: Plan) -> tuple[str, ...]:
 def question(band: Band, machine: Machine, catalog: Catalog, request: Request) -> Plan:
     """Return the plan to ask a resolver for: torch within the band's releases, and the user's own lines first.
 
-    A resolver settles what comes first at its newest, so that torch follows the user's packages and not they torch.
+    A resolver settles what comes first at its newest, so torch is fitted to the user's packages, not they to torch.
     What the tables of companions alone know of the newest release goes along as constraints.
     """
     plan, target = band.best, target_of(machine, request, catalog)
     if not isinstance(target, Target):
         return plan
-    own = [need for need in wishes(machine, catalog, request) if canonicalize_name(need.name) != "torch"]
+    own = [need for need in requested(machine, catalog, request) if canonicalize_name(need.name) != "torch"]
     named = {canonicalize_name(need.name) for need in own}
-    whole = len(band.plans) == 1
+    whole = band.is_one_plan
     lines = {line: name_of(line) for line in plan.requirements}
     first = [line for line, name in lines.items() if name in named] if whole else list(map(str, own))
     rest = [line if whole else _loosened(line, band) for line, name in lines.items() if name not in named]
@@ -234,7 +272,7 @@ def question(band: Band, machine: Machine, catalog: Catalog, request: Request) -
     return replace(plan, requirements=requirements, constraints=constraints)
 
 
-def wishes(machine: Machine, catalog: Catalog, request: Request) -> list[Requirement]:
+def requested(machine: Machine, catalog: Catalog, request: Request) -> list[Requirement]:
     """Return what the user asks for on this machine, line by line: without markers, and without what they leave out."""
     target = target_of(machine, request, catalog)
     return needed(request.pins, target.markers) if isinstance(target, Target) else []
@@ -258,20 +296,21 @@ _known = lru_cache(maxsize=256)(constraints_for)  # a search asks for the same b
 
 def _loosened(line: str, band: Band) -> str:
     """Widen the line that asks for torch to the band's releases; a companion is chosen by its own metadata."""
-    need = Requirement(line)
+    need = requirement(line)
     extras = f"[{','.join(sorted(need.extras))}]" if need.extras else ""
     if name_of(line) in FAMILY:
         return f"{need.name}{extras}"
     if name_of(line) != "torch":
         return line
     # A local part, as in 2.14.1+cu130, sorts after the release itself, and "<=2.14.1" takes it in all the same.
-    return f"torch{extras}>={band.plans[-1].torch},<={band.best.torch}"
+    return f"torch{extras}>={band.oldest},<={band.best.torch}"
 
 
-def proves(versions: Mapping[str, str], plan: Plan) -> bool:
+def satisfied(plan: Plan, versions: Mapping[str, str]) -> bool:
     """Return whether what a resolver found for a band holds for one of its plans, constraints included."""
-    held = all(name_of(line) in versions for line in plan.requirements)
-    bounds = [*map(Requirement, plan.requirements), *map(Requirement, plan.constraints)]
+    needs = [need for need in map(requirement, plan.requirements) if not need.url]  # whose version nobody is told
+    held = all(canonicalize_name(need.name) in versions for need in needs)
+    bounds = [*needs, *map(requirement, plan.constraints)]
     return held and all(
         need.specifier.contains(versions[name], prereleases=True)
         for need in bounds

@@ -17,9 +17,9 @@ from assistant.plan.bundles import beside
 from assistant.plan.candidates import Candidate, Context, reject
 from assistant.plan.gpus import cards_of, driver_of
 from assistant.plan.nightly import with_nightly
-from assistant.plan.pins import Pins, name_of, read_pins
+from assistant.plan.pins import read_pins
 from assistant.plan.pythons import allowed, other_pythons, outside_project, with_python_reason
-from assistant.plan.requirements import download_mb, requirements
+from assistant.plan.requirements import download_mb, requirements, with_asked
 from assistant.plan.target import USUAL_PYTHON, Refusal, python_tag, target_of
 
 _BACKENDS = (cuda.offers, rocm.offers, other_backends.xpu, other_backends.mps, other_backends.directml)
@@ -67,7 +67,7 @@ def _planned(machine: Machine, catalog: Catalog, request: Request) -> Planning:
         return Planning(rejected=(reject(asked or Backend.CPU, "pins-exclude-release", error.message, error.hint),))
     if len(own) > 1 and own[-1].backend is Backend.CPU:  # a CPU plan goes last, and one is enough
         elsewhere = (*(plan for plan in elsewhere if plan.backend is not Backend.CPU), own.pop())
-    plans = tuple(_with_asked(plan, pins, request) for plan in (*own, *elsewhere))
+    plans = tuple(with_asked(plan, pins, request) for plan in (*own, *elsewhere))
     return Planning(choice=plans[0], plans=plans, rejected=tuple(rejected))
 
 
@@ -80,29 +80,10 @@ def _names_torch(line: str) -> bool:
     return re.match(r"\s*torch(?![\w.-])", line, re.IGNORECASE) is not None
 
 
-def _with_asked(plan: Plan, pins: Pins, request: Request) -> Plan:
-    """Write down what the user asked for by name, and what a project says beside its requirements."""
-    if not (
-        request.pins or request.bundle or request.constraints or request.overrides or request.indexes or request.links
-    ):
-        return plan
-    named = {name_of(str(pin)) for pin in (*pins.family, *pins.others)}
-    named |= {name_of(line) for line in bundle_of(request.bundle).requirements}
-    held = map(name_of, plan.requirements)
-    return replace(
-        plan,
-        asked=tuple(name for name in dict.fromkeys(held) if name in named),
-        constraints=request.constraints,
-        overrides=request.overrides,
-        indexes=request.indexes,
-        links=request.links,
-    )
-
-
 def _python_may_help(planning: Planning, request: Request) -> bool:
-    """Return whether another Python may open what the request closes with this one.
+    """Return whether another Python may allow what the request rules out on this one.
 
-    Where no torch at all has a wheel for the machine's Python, that is the machine's own fault, and said so.
+    Not where no torch has a wheel for the machine's Python: that is reported as the machine's own problem.
     """
     wishes = bool(request.pins or request.constraints or request.overrides or request.pythons)
     return wishes and all(rejection.key not in _WHATEVER_PYTHON for rejection in planning.rejected)
@@ -112,13 +93,14 @@ _WHATEVER_PYTHON = {"libc-musl", "python-32bit", "pins-exclude-release", "python
 
 
 def _with_another_python(planning: Planning, machine: Machine, catalog: Catalog, request: Request) -> Planning:
-    """Plan for the first other Python that opens a plan; the planning as it is where none does."""
+    """Plan for the first other Python that opens a plan; where none does, say why not with the one that is allowed."""
     own = python_tag(machine.python or USUAL_PYTHON)[0]
     for python in other_pythons(machine, request, catalog):
         found = _planned(machine, catalog, replace(request, python=python))
         if found.choice:
             new = (one for one in found.rejected if one not in planning.rejected)
             return replace(with_python_reason(found, own, request), rejected=(*planning.rejected, *new))
+        planning = planning if planning.rejected else found
     if planning.rejected:
         return planning
     return Planning(rejected=(outside_project(own, request),))

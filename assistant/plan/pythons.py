@@ -62,30 +62,26 @@ def other_pythons(machine: Machine, request: Request, catalog: Catalog) -> Itera
 
 
 def outside_project(python: str, request: Request) -> Rejection:
-    """Reject a Python that the user fixed and the project does not allow."""
-    return reject(
-        request.backend or Backend.CPU,
-        "python-outside-project",
-        _(
-            "The project is for Python {pythons}, and Python {python} is asked for.",
-            pythons=request.pythons,
-            python=python,
-        ),
-        _("Leave the Python open, or use one that the project allows.", option="--python"),
-    )
+    """Reject a Python that what is asked for does not allow; one that nobody chose has no allowed one beside it."""
+    why = _("What you ask for needs Python {pythons}, and PyTorch has no build for that on this machine.")
+    if request.python:
+        why = _("What you ask for needs Python {pythons}, not {python}.")
+    hint = _("Choose no Python version, or one that fits.", option="--python") if request.python else ""
+    reason = why.format(pythons=request.pythons, python=python)
+    return reject(request.backend or Backend.CPU, "python-outside-project", reason, hint)
 
 
 def with_python_reason(planning: Planning, own: str, request: Request) -> Planning:
     """Say in each plan why it has another Python than the machine's own."""
     outside = not allowed(own, request.pythons)
 
-    def told(plan: Plan) -> Plan:
+    def with_reason(plan: Plan) -> Plan:
         if outside:
-            text = _("The project is for Python {pythons}, so the plan takes Python {python} in place of {own}.")
+            text = _("What you ask for needs Python {pythons}, so the plan takes Python {python} instead of {own}.")
         else:
-            text = _("What you ask for has no wheels for Python {own}; with Python {python} it has.")
+            text = _("What you ask for cannot all be installed for Python {own}; for Python {python} it can.")
         reason = text.format(pythons=request.pythons, python=plan.python, own=own)
         return replace(plan, reasons=(reason, *plan.reasons))
 
-    plans = tuple(map(told, planning.plans))
+    plans = tuple(map(with_reason, planning.plans))
     return replace(planning, plans=plans, choice=plans[0] if plans else None)

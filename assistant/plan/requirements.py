@@ -7,12 +7,15 @@ from collections.abc import Iterable
 from packaging.utils import canonicalize_name
 
 from assistant.catalog import Catalog, number
+from assistant.catalog.recipes import bundle_of
 from assistant.i18n import _
 from assistant.model.errors import NothingFits
-from assistant.model.plan import Backend
+from assistant.model.plan import Backend, Plan, Request
+from assistant.model.record import replace
+from assistant.model.requirement import name_of
 from assistant.plan.bundles import Beside, bundle_mb
 from assistant.plan.candidates import Candidate, Context
-from assistant.plan.pins import companion, name_of
+from assistant.plan.pins import Pins, companion
 from assistant.plan.rocm import with_device_code
 from assistant.plan.surroundings import added
 
@@ -71,6 +74,25 @@ def _published(package: str, cuda: int | None, context: Context) -> str | None:
     if row and context.target.tag in row.pythons.get(context.target.platform, ()):
         return row.requirement or row.package
     return None
+
+
+def with_asked(plan: Plan, pins: Pins, request: Request) -> Plan:
+    """Write down what the user asked for by name, and what a project says beside its requirements."""
+    if not (
+        request.pins or request.bundle or request.constraints or request.overrides or request.indexes or request.links
+    ):
+        return plan
+    named: set[str] = {canonicalize_name(pin.name) for pin in (*pins.family, *pins.others)}
+    named |= {name_of(line) for line in bundle_of(request.bundle).requirements}
+    held = map(name_of, plan.requirements)
+    return replace(
+        plan,
+        asked=tuple(name for name in dict.fromkeys(held) if name in named),
+        constraints=request.constraints,
+        overrides=request.overrides,
+        indexes=request.indexes,
+        links=request.links,
+    )
 
 
 def download_mb(candidate: Candidate, context: Context) -> int | None:

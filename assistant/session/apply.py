@@ -58,7 +58,7 @@ def course(config: Config, here: Machine, catalog: Catalog, *, anew: bool = Fals
     then = _plans(config.machine, catalog, pinned)
     deliberate = bool(then) and not _alike(plan, then[0]) and any(plan.backend is other.backend for other in offered)
     asked = {canonicalize_name(Requirement(line).name) for line in plan.requirements}
-    free = Request(backend=plan.backend if deliberate else None, bundle=bundle_within(asked))
+    free = Request(backend=plan.backend if deliberate else None, bundle=plan.recipe or bundle_within(asked))
     best = next((other.backend for other in _plans(here, catalog, free)), None)
     tried = (replace(free, python=pinned.python, pins=pinned.pins), replace(free, python=pinned.python), free)
     kept = (request for request in tried for other in _plans(here, catalog, request)[:1] if other.backend is best)

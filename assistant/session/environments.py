@@ -131,7 +131,8 @@ def _verified(known: Known, site: Site, tools: Tools) -> Known:
     device = (known.backend or Backend.CPU).value
     marker = read_marker(Path(known.path))
     asked = marker.plan.to_import(marker.environment.packages) if marker else ()
-    report = verify(site.python, device, tools.sink, tools.cancel, packages=asked, traceless=True)
+    recipe = marker.plan.recipe if marker else ""
+    report = verify(site.python, device, tools.sink, tools.cancel, packages=asked, recipe=recipe, traceless=True)
     wrong = tuple(finding for finding in raised(report) if finding.wrong)
     return replace(known, findings=(*known.findings, *wrong), device=device if report.usable else "")
 

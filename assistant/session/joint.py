@@ -5,16 +5,16 @@ from __future__ import annotations
 from packaging.utils import canonicalize_name
 
 from assistant.catalog import load_catalog
+from assistant.catalog.rows import CORE
 from assistant.i18n import Text, _
 from assistant.install import Tools
 from assistant.model.errors import NothingFits, WorkFailed
 from assistant.model.plan import Planning
 from assistant.model.record import replace
-from assistant.plan import PlanInputs, make_plans, nothing_fits, spelled_out, wishes, with_python_reason
-from assistant.project import read_project, with_guesses, with_project
-from assistant.session.outcome import CORE
-from assistant.session.proof import told
-from assistant.session.refusing import build_in_vain, refused
+from assistant.plan import Band, PlanInputs, make_plans, nothing_fits, requested, with_python_reason, with_recipe
+from assistant.project import read_project, with_project
+from assistant.session.proof import explained
+from assistant.session.refusal import build_in_vain, refused
 from assistant.session.search import Search
 from assistant.session.sources import Looks, fitted, sized
 from assistant.session.state import Planned, State, known
@@ -27,8 +27,8 @@ def planned(state: State, tools: Tools) -> Planned:
     """
     request, project = state.request, None
     if request.project:
-        project = read_project(request.project)
-        request = with_project(request, with_guesses(project, project.sure))
+        project = read_project(request.project, trusted=tools.sources.trusted)
+        request = with_project(request, project, project.sure)
     case = PlanInputs(known(state.detection).machine, load_catalog(), request)
     planning = decided(case, tools, look=not state.machine)
     if planning.choice is None:
@@ -43,7 +43,7 @@ def decided(case: PlanInputs, tools: Tools, *, look: bool = True) -> Planning:
     what the user's sources hold. Where an index cannot be reached, the plans say that they were not checked. Raises
     `Cancelled`, and `BadInput` as the planner does.
     """
-    case = case._replace(request=spelled_out(case.request))
+    case = case._replace(request=with_recipe(case.request))
     planning = make_plans(*case)
     looks = Looks(case.machine, tools.sources) if look else None
     planning = fitted(planning, case, looks) if looks else planning
@@ -55,7 +55,7 @@ def decided(case: PlanInputs, tools: Tools, *, look: bool = True) -> Planning:
 def _asks_more(case: PlanInputs) -> bool:
     """Return whether a request may ask for what does not go with any torch; of a nightly's nobody knows."""
     request = case.request
-    names = {canonicalize_name(need.name) for need in wishes(*case)}
+    names = {canonicalize_name(need.name) for need in requested(*case)}
     beside = request.constraints or request.overrides or request.indexes or request.links
     return not request.nightly and bool(names - CORE or beside)
 
@@ -65,18 +65,18 @@ def _searched(planning: Planning, case: PlanInputs, tools: Tools, looks: Looks |
     choice = planning.choice
     assert choice  # noqa: S101 - see `decided`
     own = replace(case.request, python=choice.python)
-    search = Search(case._replace(request=own), tools, looks, held=planning.plans)
+    search = Search(case._replace(request=own), tools, looks, planning=planning)
     try:
-        outcome = search.run()
-        if outcome and outcome.plan is None and not outcome.trial.unchecked:
+        outcome = search.run() or search.answer(Band(choice))  # whatever the sources were found to hold
+        if outcome.plan is None and not outcome.trial.unchecked:
             return refused(search, outcome.trial, case)
     except NothingFits:
         raise
     except WorkFailed as error:  # uv knows no such platform, or may not be used
         return _unchecked(planning, error.message)
-    if outcome is None or outcome.plan is None:
-        return _unchecked(planning, outcome.trial.unchecked) if outcome else planning
-    found = build_in_vain(search, outcome.plan) or told(search, outcome)
+    if outcome.plan is None:
+        return _unchecked(planning, outcome.trial.unchecked)
+    found = build_in_vain(search, outcome.plan) or explained(search, outcome)
     here = case.machine.python
     if here and not case.request.python and not here.startswith(choice.python):
         return with_python_reason(found, here, case.request)
@@ -85,6 +85,6 @@ def _searched(planning: Planning, case: PlanInputs, tools: Tools, looks: Looks |
 
 def _unchecked(planning: Planning, reason: Text) -> Planning:
     """Keep the plans as they are, and say that nobody could tell whether all that is asked for goes with them."""
-    warning = _("Not checked whether everything goes together: {reason}", reason=reason)
+    warning = _("It could not be checked whether all packages go together: {reason}", reason=reason)
     plans = tuple(replace(plan, warnings=(*plan.warnings, warning)) for plan in planning.plans)
     return replace(planning, plans=plans, choice=plans[0] if plans else None)

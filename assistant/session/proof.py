@@ -2,40 +2,51 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from packaging.requirements import Requirement
 from packaging.version import Version
 
-from assistant.catalog.companions import build_needs, unpaired
-from assistant.i18n import Message, Text, _
+from assistant.catalog.companions import build_needs, required_by_torch, unpaired
+from assistant.catalog.rows import CORE
+from assistant.i18n import Message, Text, _, sentences
 from assistant.install import Need
 from assistant.model.plan import Backend, Plan, Planning
 from assistant.model.record import replace
-from assistant.plan import Band, card_name, make_plans, name_of, question, without_overwritten
-from assistant.session.outcome import CORE, Outcome
+from assistant.model.requirement import name_of
+from assistant.plan import Band, card_name, question, wheel_pages, without_overwritten
+from assistant.session.outcome import Outcome
 from assistant.session.search import Search
 
 _MOST = 3  # chosen: sentences of one kind
 
 
-def told(search: Search, outcome: Outcome) -> Planning:
+def explained(search: Search, outcome: Outcome) -> Planning:
     """Return the plan that holds with the reasons for it, other plans for the same torch, and what was passed over."""
     case, trial = search.case, outcome.trial
     plan = (outcome.plan and search.fit(outcome.plan)) or outcome.plan
     assert plan  # noqa: S101 - an outcome that holds has one
-    bounds = (line for line in search.bounds_of(question(Band((plan,)), *case)) if name_of(line) in trial.versions)
-    lines, overwritten = without_overwritten(search.lines_of(plan), trial.versions, search.own)
+    asked = question(Band(plan), *case)
+    bounds = (line for line in search.bounds_of(asked) if name_of(line) in trial.versions)
+    lines, overwritten = without_overwritten(search.lines_of(plan), trial.versions, search.names_asked(plan))
+    # An index of torch's serves only what is asked for by name, and no other has these.
+    of_torch = (*(line for line in asked.requirements if required_by_torch(name_of(line))), *outcome.terms.named)
     chosen = replace(
         plan,
-        requirements=lines,
+        requirements=tuple(dict.fromkeys((*lines, *(of_torch if plan.backend is not Backend.CPU else ())))),
         reasons=(*_needs(search, outcome), *plan.reasons),
-        warnings=(*plan.warnings, *_warnings(search, outcome, plan), *overwritten),
+        warnings=(
+            *plan.warnings,
+            *_warnings(search, outcome, plan),
+            *_mismatched(search, outcome, asked),
+            *overwritten,
+        ),
         constraints=tuple(dict.fromkeys((*plan.constraints, *bounds))),
-        apart=search.apart,
+        apart=outcome.terms.apart,
     )
-    pinned = replace(case.request, pins=(*case.request.pins, f"torch=={plan.torch}"))
-    others = make_plans(case.machine, case.catalog, pinned).plans
-    beside = tuple(one for one in others if one.backend is not plan.backend) if plan.backend is not Backend.CPU else ()
-    return Planning(choice=chosen, plans=(chosen, *beside), rejected=make_plans(*case).rejected)
+    others = search.ladder.plans_for(plan.torch) if plan.backend is not Backend.CPU else ()
+    beside = filter(None, (search.fit(one) for one in others if one.backend is not plan.backend))
+    return Planning(choice=chosen, plans=(chosen, *beside), rejected=search.ladder.planning.rejected)
 
 
 def needs_torch(need: Need) -> Message:
@@ -45,15 +56,15 @@ def needs_torch(need: Need) -> Message:
 
 def on_gpu(search: Search) -> list[Plan]:
     """Return the plans that the hardware allows for a GPU."""
-    return [rung for rung in search.rungs if rung.backend is not Backend.CPU]
+    return [plan for plan in search.ladder if plan.backend is not Backend.CPU]
 
 
 def hardware_side(search: Search) -> Message:
     """Say for which releases of torch the machine's GPU has builds."""
     gpu = on_gpu(search)
-    torches = sorted({rung.torch for rung in gpu}, key=Version)
+    torches = sorted({plan.torch for plan in gpu}, key=Version)
     return _(
-        "{card} has builds of torch {oldest} to {newest} here.",
+        "Torch {oldest} to {newest} can use {card} on this machine.",
         card=card_name(search.case.machine, gpu[0].backend) or gpu[0].backend.title,
         oldest=torches[0],
         newest=torches[-1],
@@ -62,7 +73,7 @@ def hardware_side(search: Search) -> Message:
 
 def _deciding(search: Search, outcome: Outcome) -> list[Need]:
     """Return the needs that exclude the best torch which the hardware allows."""
-    found = [need for need in outcome.needs if not need.allows(search.rungs[0].torch)]
+    found = [need for need in outcome.needs if not need.allows(search.ladder.best.torch)]
     return [need for need in found if need.package not in CORE] or found
 
 
@@ -77,38 +88,43 @@ def _warnings(search: Search, outcome: Outcome, plan: Plan) -> list[Text]:
         found.append(hardware_side(search))
         packages = ", ".join(dict.fromkeys(need.package for need in deciding))
         if packages:
-            text = _("So the plan is for the CPU: other versions of {packages} may open the GPU.", packages=packages)
+            text = _(
+                "So the plan is for the CPU: other versions of {packages} may make the GPU usable.", packages=packages
+            )
             found.append(text)
     for need in outcome.given_up[:_MOST]:
-        text = _("{need} With this torch, {package} {older} is taken.")
+        text = _("{need} For this torch the plan takes {package} {older}.")
         found.append(text.format(need=needs_torch(need), package=need.package, older=versions[need.package]))
-    found += [to_build(name) for name in search.without]
+    case = search.case
+    found += [to_build(name, wheel_pages(name, plan, case.machine, case.catalog)) for name in outcome.terms.to_build]
     if search.is_blind(plan):
-        text = _("Not checked: {source} cannot be reached; PyPI's torch {torch} stood in for its own.")
+        text = _("Not checked: {source} could not be asked for this build, and PyPI's torch {torch} stood in for it.")
         found.append(text.format(source=plan.index_url or search.blind, torch=plan.torch))
-    return [*found, *_mismatched(search, outcome, plan)]
+    return found
 
 
-def _mismatched(search: Search, outcome: Outcome, plan: Plan) -> list[Text]:
+def _mismatched(search: Search, outcome: Outcome, asked: Plan) -> list[Text]:
     """Say what is known to go with another torch alone, and is taken all the same as nothing else can be had."""
-    versions = outcome.trial.versions
-    lost = unpaired((name for name in versions if name != "torch"), plan.torch)
-    giving_way = map(Requirement, search.giving_way(question(Band((plan,)), *search.case)))
-    text = _("torch {torch} goes with {need}, but {package} {version} is taken: it may fail when it is imported.")
+    versions, torch = outcome.trial.versions, asked.torch
+    lost = unpaired((name for name in versions if name != "torch"), torch)
+    left_out = (line for line in asked.requirements if name_of(line) in outcome.terms.left_out)
+    giving_way = map(Requirement, (*search.giving_way(asked), *left_out))
+    text = _("torch {torch} works with {need}, but the plan takes {package} {version}: importing it may fail.")
     others = (
-        text.format(torch=plan.torch, need=need, package=need.name, version=versions[need.name])
+        text.format(torch=torch, need=need, package=need.name, version=versions[need.name])
         for need in giving_way
         if need.name in versions and not need.specifier.contains(versions[need.name], prereleases=True)
-        if not unpaired((need.name,), plan.torch)
+        if not unpaired((need.name,), torch)
     )
     return [*lost, *others]
 
 
-def to_build(name: str) -> Message:
-    """Say that a package would be built from source, and what that needs."""
-    needs = build_needs(name)
-    tools = ["C++", *(["nvcc"] if needs.nvcc else []), *needs.requires] if needs else []
-    text = _("{name} has no wheel for this system and Python: it would be built from source, with your consent.")
-    if tools:
-        text = _("{name} has no wheel for this system and Python: a build from source needs your consent and {tools}.")
-    return text.format(name=name, tools=", ".join(tools), option=f"--build-from-source {name}")
+def to_build(name: str, pages: Iterable[Message] = ()) -> Message:
+    """Say that a package can be built from source, what of the user's that takes, and on which pages its wheels lie."""
+    text = _("{name} has no wheel for this system and Python: it can be built from source, if you agree.")
+    if build_needs(name):
+        text = _(
+            "{name} has no wheel for this system and Python: with a C++ compiler it can be built from source, if you "
+            "agree."
+        )
+    return sentences((text.format(name=name, option=f"--build-from-source {name}"), *pages))

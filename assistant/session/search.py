@@ -3,37 +3,55 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 
-from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name, parse_wheel_filename
 
-from assistant.catalog.companions import carried_by_torch_index, companion, required_by_torch, torch_bounds
+from assistant.catalog.companions import carried_by_torch_index, companion, required_by_torch
 from assistant.catalog.needs import brought_along
+from assistant.catalog.rows import CORE
 from assistant.i18n import _
-from assistant.install import Need, Tools, Trial, try_plan
+from assistant.install import Tools, Trial, try_plan
 from assistant.model.event import Progress, Step
 from assistant.model.plan import Backend, Plan, Planning, Request
 from assistant.model.record import replace
-from assistant.plan import Band, PlanInputs, bands, for_other_cuda, ladder, name_of, pairs, proves, question, wishes
-from assistant.session.outcome import CORE, Outcome
+from assistant.model.requirement import name_of, requirement
+from assistant.plan import (
+    Band,
+    PlanInputs,
+    bands,
+    for_other_cuda,
+    ladder,
+    pairs,
+    question,
+    requested,
+    satisfied,
+)
+from assistant.session.outcome import Outcome, Terms
 from assistant.session.sources import Looks, fitted
+from assistant.session.ties import (
+    Fits,
+    computes_on,
+    only_tables_know,
+    tied_by_tables,
+    torch_of,
+    within_all,
+    within_one_of_each,
+)
 
 _MOST_QUESTIONS = 20  # chosen: one or two tell which torch is wanted, and a refusal must not take minutes
 _OURS = ("onnx", "numpy")  # with onnxruntime in all its flavours: what plans bring beside torch
-
-Fits = Callable[[str], bool]
 
 
 class Search:
     """One search, for one Python; it learns from each refusal, and asks nothing twice.
 
-    `rungs` are the plans that the hardware allows, best first. `without` names what has to be built, around which the
-    rest is proved. `looks` is None where no source is looked into beforehand, and `held` are plans whose torch is known
-    to be there. `blind` names an index of torch's that cannot be reached, so that PyPI's torch of the same release
-    stands in for its builds. `untied` are companions that the tables alone would tie to another torch than can be had.
-    `spent` counts the questions of this search and of all that come of it.
+    `ladder` holds the plans that the hardware allows, best first. `looks` is None where no source is looked into
+    beforehand, and `planning` is what the planner made of the case, fitted to what they hold. `blind` names an index of
+    torch's that cannot be reached or lacks the build, so that PyPI's torch of the same release stands in for it.
+    `requested` are the user's requirements by canonical names, of which one may stand there several times. `spent`
+    counts the questions of this search and of all that come of it.
     """
 
     def __init__(
@@ -42,78 +60,102 @@ class Search:
         tools: Tools,
         looks: Looks | None,
         *,
-        held: Iterable[Plan] = (),
-        without: tuple[str, ...] = (),
+        planning: Planning | None = None,
+        to_build: tuple[str, ...] = (),
     ) -> None:
-        self.case, self.tools, self.looks, self.without = case, tools, looks, without
-        self.rungs = ladder(*case)
-        self._wishes = wishes(*case)
-        self.own = [need for need in self._wishes if canonicalize_name(need.name) not in without]
+        self.case, self.tools, self.looks = case, tools, looks
+        self.ladder = ladder(*case, planning)
+        self.terms = Terms(to_build)
         self.blind = ""
-        self.apart: tuple[str, ...] = ()
-        self.bare = False
-        self.untied: set[str] = set()
-        self._blamed: set[str] = set()
-        self._family: tuple[str, ...] = ()
+        self.requested = [(str(canonicalize_name(need.name)), need) for need in requested(*case)]
         self.spent = [0]
-        self._some_held = looks is not None and any(plan.wheel for plan in held)
-        self._tried: set[tuple[str, str]] = set()
+        self._some_held = looks is not None and any(plan.wheel for plan in self.ladder.planning.plans)
+        self._blamed: set[str] = set()
+        self._asked: list[Band] = []
+        self._not_there: set[tuple[str, str]] = set()
+        self._torches: list[str] = []
 
-    def again(self, request: Request, *, without: tuple[str, ...] | None = None) -> Search:
+    @property
+    def own_names(self) -> set[str]:
+        """The canonical names of what the user asks for, without what has to be built."""
+        return {name for name, _need in self.requested}.difference(self.terms.to_build)
+
+    def again(self, request: Request, *, to_build: tuple[str, ...] | None = None) -> Search:
         """Return a search for a changed request, that knows already which index cannot be reached."""
-        kept = self.without if without is None else without
-        other = Search(self.case._replace(request=request), self.tools, self.looks, without=kept)
+        kept = self.terms.to_build if to_build is None else to_build
+        planning = self.ladder.planning if request == self.case.request else None
+        case = self.case._replace(request=request)
+        other = Search(case, self.tools, self.looks, planning=planning, to_build=kept)
         other.blind, other._some_held, other.spent = self.blind, self._some_held, self.spent
         return other
 
     def run(self) -> Outcome | None:
         """Ask for the likeliest builds, go where the answers point, and return the best outcome; None without any."""
-        band = self._start()
+        band = self._start() if self.ladder else None
         if band and (others := for_other_cuda(band.best, *self.case)):
-            self.rungs = self.rungs.after(others)
+            self.ladder = self.ladder.after(others)
             band = self._start()
         best = last = None
         while band and self.may_ask:
+            to_build = self.terms.to_build
             last = self.answer(band)
             if last.trial.unchecked or (last.plan is None and best):
                 break
             if last.plan is None:
-                band = self._elsewhere(last.trial, band) or self._untied()
+                if self.terms.to_build == to_build:
+                    band = self._elsewhere(last.trial, band) or self._untied()
+                else:
+                    band = self._anew()
                 continue
-            if best is None or self._beats(last, best):
+            self._torches.append(last.torch)
+            if best is None or last.beats(best, self.own_names, self.ladder):
                 best = last
             band = self._better(best, best.plan or band.best)
-        return best or last
+        if best:
+            self.terms = best.terms  # later answers that are no better taught what does not count
+            return best
+        if last and band and not last.trial.unchecked:
+            return last._replace(trial=replace(last.trial, unchecked=_("it would take too many questions")))
+        return last
 
     def _start(self) -> Band | None:
         """Return the likeliest builds: with a torch that the tables pair with all that is asked for, if there is one.
 
-        What the tables alone know trades no GPU for the CPU, and gives way where it asks for different torches.
+        What the tables alone know trades no GPU for the CPU, gives way where it asks for different torches, and where
+        the package does not compute on this machine in any case.
         """
+        backend = self.ladder.best.backend
         known = self._pairs()
+        self._untie(name for name in known if only_tables_know(name) and not computes_on(name, backend))
+        known = {name: bounds for name, bounds in known.items() if name not in self.terms.untied}
         visible = [one for name, one in known.items() if not self._only_tables_know(name)]
-        ways = (_all(one[0] for one in known.values()), _all_of_any(known.values()))
+        ways = (within_all(one[0] for one in known.values()), within_one_of_each(known.values()))
         bands_ = (band for band in map(self._band, ways) if band and self._is_best_kind(band.best))
-        band = next(bands_, None) or self._band(_all_of_any(visible)) or self._band()
+        band = next(bands_, None) or self._band(within_one_of_each(visible)) or self._band()
         if band:
-            lost = {name for name, one in known.items() if not _all_of_any([one])(band.best.torch)}
-            self.untied |= {name for name in lost if self._only_tables_know(name)}
+            lost = (name for name, one in known.items() if not within_one_of_each([one])(band.best.torch))
+            self._untie(name for name in lost if self._only_tables_know(name))
         return band
 
+    def _untie(self, names: Iterable[str]) -> None:
+        self.terms = self.terms._replace(untied=self.terms.untied.union(names))
+
     def _is_best_kind(self, plan: Plan) -> bool:
-        """Return whether a plan is for a GPU, or there is none for one."""
-        return plan.backend is not Backend.CPU or self.rungs[0].backend is Backend.CPU
+        """Return whether a plan uses the GPU, or none can."""
+        return plan.backend is not Backend.CPU or self.ladder.best.backend is Backend.CPU
 
     def _untied(self) -> Band | None:
-        """Return where to begin anew without those of the tables' bounds that stood in refusals; None without any.
+        """Start again without the tables' bounds that refusals named; None if there are none.
 
         The tables may know less than what is published: where they alone are in the way, the plan warns instead.
         """
-        new = self._blamed - self.untied
-        if not new:
+        if self._blamed <= self.terms.untied:
             return None
-        self.untied |= new
-        self._tried.clear()
+        self._untie(self._blamed)
+        return self._anew()
+
+    def _anew(self) -> Band | None:
+        self._asked.clear()
         return self._start()
 
     @property
@@ -123,7 +165,7 @@ class Search:
 
     def answer(self, band: Band) -> Outcome:
         """Ask for a band; where the answer names one of its releases, prove that release's own plan."""
-        self._tried |= {(plan.variant, plan.torch) for plan in band.plans}
+        self._asked.append(band)
         if self.looks and band.best.wheel is None:
             self.blind = self.blind or band.best.index_url or ""
         trial = self.ask(question(band, *self.case))
@@ -134,28 +176,38 @@ class Search:
             trial = self.ask(question(band, *self.case))
         if not trial.holds:
             return Outcome(None, trial)
-        plan = band.plan_for(trial.versions.get("torch", "").partition("+")[0]) or band.best
-        plan = self._with_brought(plan, trial)
-        if len(band.plans) == 1 or proves(trial.versions, self._as_learnt(question(Band((plan,)), *self.case))):
-            return Outcome(plan, trial)
-        return self.answer(Band((plan,)))
+        plan = band.plan_for(trial.versions.get("torch", "").partition("+")[0])
+        if plan is None and band.floor:  # for this release the hardware takes another build, or none
+            return self.answer(band.narrowed())
+        plan = self._with_brought(plan or band.best, trial)
+        if band.is_one_plan or satisfied(self._as_learnt(question(Band(plan), *self.case)), trial.versions):
+            return Outcome(plan, trial, self.terms)
+        return self.answer(Band(plan))
 
     def ask(self, plan: Plan) -> Trial:
         """Put one plan to the resolver, with all that was learnt on the way."""
         self.spent[0] += 1
-        text = _("Checking whether all goes with torch {torch} ({variant})", torch=plan.torch, variant=plan.variant)
+        text = _("Checking whether everything fits torch {torch} ({variant})", torch=plan.torch, variant=plan.variant)
         self.tools.sink(Progress(step=Step.PLAN, text=text))
         return try_plan(self._as_learnt(plan), self.case.machine, self.tools)
+
+    def names_asked(self, plan: Plan) -> set[str]:
+        """Name what is asked for with a plan: by the user, or by a recipe for the plan's backend."""
+        return self.own_names | {*plan.asked}
 
     def lines_of(self, plan: Plan) -> tuple[str, ...]:
         """Return a plan's lines, those that are ours alone last, or left out where they are in the way of the user's.
 
         A resolver settles what comes first at its newest: what we bring makes nothing older that the user asks for.
         """
-        own = {canonicalize_name(need.name) for need in self.own}
-        ours = [line for line in plan.requirements if is_ours(name_of(line)) and name_of(line) not in own]
+        ours = [line for line in plan.requirements if self._is_ours(name_of(line), plan)]
         theirs = [line for line in plan.requirements if line not in ours]
-        return (*theirs, *([] if self.bare else ours))
+        return (*theirs, *(line for line in ours if name_of(line) not in self.terms.left_out))
+
+    def _is_ours(self, name: str, plan: Plan) -> bool:
+        """Return whether a plan brings a package of itself, beside torch, and nobody asked for it."""
+        ours = name in _OURS or name.startswith("onnxruntime") or name in brought_along()
+        return ours and name not in self.names_asked(plan)
 
     def bounds_of(self, plan: Plan) -> tuple[str, ...]:
         """Return the constraints of a question that are in force: the user's, and of the tables' those not given up."""
@@ -164,33 +216,37 @@ class Search:
 
     def giving_way(self, plan: Plan) -> tuple[str, ...]:
         """Return the tables' constraints of a question that give way: no pair can be had, or the user wants another."""
-        own: dict[str, SpecifierSet] = {canonicalize_name(need.name): need.specifier for need in self.own}
+        own = {name: need.specifier for name, need in self.requested if name not in self.terms.to_build}
+
+        def contradicted(name: str, line: str) -> bool:
+            bounds = own.get(name) if self._only_tables_know(name) else None
+            return bounds is not None and (bounds & requirement(line).specifier).is_unsatisfiable()
+
         return tuple(
             line
             for line in plan.constraints
             if line not in self.case.request.constraints and (name := name_of(line)) not in CORE
-            if name in self.untied
-            or (
-                self._only_tables_know(name)
-                and (own.get(name, SpecifierSet()) & Requirement(line).specifier).is_unsatisfiable()
-            )
+            if name in self.terms.untied or contradicted(name, line)
         )
 
     def _as_learnt(self, plan: Plan) -> Plan:
-        lines = [line for line in self.lines_of(plan) if name_of(line) not in self.without]
-        never = tuple(f"{name} ; sys_platform == 'never'" for name in self.without)
+        terms = self.terms
+        lines = [line for line in self.lines_of(plan) if name_of(line) not in terms.to_build]
+        never = tuple(f"{name} ; sys_platform == 'never'" for name in terms.to_build)
         if blind := self.is_blind(plan):
             lines = [
-                re.sub(r"\+[^,;]*$", "", line) for line in lines if name_of(line) in CORE or not _is_of_torch(line)
+                re.sub(r"\+[^,;]*$", "", line) if name_of(line) in CORE else line
+                for line in lines
+                if name_of(line) in CORE or not required_by_torch(name_of(line))
             ]
         elif plan.backend is not Backend.CPU:
-            lines += self._family
+            lines += terms.named
         return replace(
             plan,
             index_url=None if blind else plan.index_url,
             requirements=tuple(dict.fromkeys(lines)),
             constraints=self.bounds_of(plan),
-            apart=self.apart,
+            apart=terms.apart,
             overrides=(*plan.overrides, *never),
         )
 
@@ -199,37 +255,35 @@ class Search:
 
         Where there are none, no Python helps against a missing wheel: those for any Python would have served here.
         """
-        bounds = [need.specifier for need in self._wishes if canonicalize_name(need.name) == name]
+        bounds = [need.specifier for own, need in self.requested if own == name]
         wheels = (parse_wheel_filename(wheel.filename) for wheel in self.tools.sources.listing(name).wheels)
         fitting = [tags for _name, version, _build, tags in wheels if all(one.contains(version) for one in bounds)]
         interpreters = {tag.interpreter for tags in fitting for tag in tags}
         return {f"3.{tag[3:]}" for tag in interpreters if tag.startswith("cp3") and tag[3:].isdigit()}
 
-    def leave_out(self, names: Iterable[str]) -> None:
-        """Prove the rest around packages that have to be built, of which a later step asks the user."""
-        self.without = tuple(dict.fromkeys((*self.without, *names)))
-        self.own = [need for need in self._wishes if canonicalize_name(need.name) not in self.without]
-
     def is_blind(self, plan: Plan) -> bool:
-        """Return whether PyPI's torch stands in for a plan's, as its index cannot be reached."""
+        """Return whether PyPI's torch stands in for a plan's, as its index cannot be reached or lacks it."""
         return bool(self.blind and plan.index_url and plan.wheel is None)
 
     def _learns(self, trial: Trial, plan: Plan) -> bool:
-        """Learn from a refusal what to ask for otherwise; return whether there was anything new."""
-        if built := [name for name in trial.builds if name not in self.without and not self.pythons_with(name)]:
-            self.leave_out(built)
-            return True
-        refusal, before = trial.refusal, (self.apart, self._family, self.bare)
-        own = {canonicalize_name(need.name) for need in self.own}
+        """Learn from a refusal what to ask for otherwise; return whether to ask for the same builds once more."""
+        before, refusal = self.terms, trial.refusal
+        built = [name for name in trial.builds if name not in before.to_build and not self.pythons_with(name)]
+        if built:
+            self.terms = before._replace(to_build=(*before.to_build, *dict.fromkeys(built)))
+            return within_one_of_each(filter(None, map(self._pairs_of, built)))(plan.torch)
+        own = self.names_asked(plan)
+        apart, named, left_out = dict.fromkeys(before.apart), dict.fromkeys(before.named), set(before.left_out)
         for name in (*refusal.missing, *refusal.names) if refusal else ():
             carried = carried_by_torch_index(name, plan.variant)
             if name in own - CORE and carried:
-                self.apart = tuple(dict.fromkeys((*self.apart, name)))
+                apart[name] = None
             elif refusal and name in refusal.missing and name not in CORE and (carried or required_by_torch(name)):
-                self._family = tuple(dict.fromkeys((*self._family, name)))
-            elif is_ours(name) and name not in own:
-                self.bare = True
-        return before != (self.apart, self._family, self.bare)
+                named[name] = None
+            elif self._is_ours(name, plan):
+                left_out |= {one for one in map(name_of, plan.requirements) if one == name or _with_onnx(one, name)}
+        self.terms = before._replace(apart=tuple(apart), named=tuple(named), left_out=frozenset(left_out))
+        return self.terms != before
 
     def _elsewhere(self, trial: Trial, band: Band) -> Band | None:
         """Return where to ask after a "no": another torch, if it has to do with torch at all."""
@@ -239,47 +293,34 @@ class Search:
         named = {*refusal.names, *refusal.missing} if refusal else set()
         tied = named & bound
         self._blamed |= tied
-        fits = _all(trial.trace.first_needs(["torch"]))
+        fits = within_all(trial.trace.first_needs)
         if any(carried_by_torch_index(name) for name in named - bound):
-            cpu = [plan for plan in self.rungs if plan.backend is Backend.CPU]
+            cpu = [plan for plan in self.ladder if plan.backend is Backend.CPU]
             return self._band(fits) or self._band(among=cpu)  # which has every release: it tells what the set wants
         if not tied:
             return None
-        paired = _all_of_any(filter(None, (self._pairs_of(name) for name in tied)))
-        alike = [plan for plan in self.rungs if self._is_best_kind(plan)]
+        paired = within_one_of_each(filter(None, (self._pairs_of(name) for name in tied)))
+        alike = [plan for plan in self.ladder if self._is_best_kind(plan)]
         return self._band(lambda torch: fits(torch) and paired(torch), among=alike)
 
     def _better(self, best: Outcome, plan: Plan) -> Band | None:
-        """Return a band that may be better than what holds: with newer packages, or with a newer torch."""
-        if wanted := best.given_up or best.passed_over:
-            band = self._band(_all(wanted))
+        """Return a band that may be better than what holds: with newer packages, or with a newer torch.
+
+        A version that was not taken beside a torch which it allows is kept out by something else.
+        """
+        needs = best.given_up or best.passed_over
+        if wanted := [need for need in needs if not any(map(need.allows, self._torches))]:
+            band = self._band(within_all(wanted))
             if band and not (band.best.backend is Backend.CPU and plan.backend is not Backend.CPU):
                 return band
-        silent = _all(one[0] for name, one in self._pairs().items() if self._only_tables_know(name))
-        above = [rung for rung in self.rungs[: self._place(plan)] if silent(rung.torch)]
-        return self._band(_all(best.needs), among=above, sure=True)
-
-    def _beats(self, one: Outcome, other: Outcome) -> bool:
-        """Return whether an outcome is the better: for a GPU, then with newer versions of what is asked for, then rank.
-
-        A newer torch that costs a package that is asked for its newer version is no gain.
-        """
-        ranks, asked = (self._rank(one), self._rank(other)), [canonicalize_name(need.name) for need in self.own]
-        asked = [name for name in asked if name not in CORE]
-        if ranks[0][0] is ranks[1][0] and (newer := one.is_newer(other, asked)) is not other.is_newer(one, asked):
-            return newer
-        return ranks[0] < ranks[1]
-
-    def _rank(self, outcome: Outcome) -> tuple[bool, int, int]:
-        """Return what sorts the best outcome first: a GPU's, with the fewest newest versions given up, high up."""
-        plan = outcome.plan
-        on_cpu = plan is None or plan.backend is Backend.CPU
-        return on_cpu, len(outcome.given_up), self._place(plan) if plan else len(self.rungs)
-
-    def _place(self, plan: Plan) -> int:
-        wanted = plan.variant, plan.torch
-        places = (place for place, one in enumerate(self.rungs) if (one.variant, one.torch) == wanted)
-        return next(places, 0)
+        above = list(self.ladder.above(plan))
+        if not above:
+            return None
+        own = self.own_names - {*CORE, *self.terms.untied}
+        tied = tied_by_tables(own, best.trial.versions)
+        buildable = within_one_of_each(filter(None, map(self._pairs_of, best.terms.to_build)))
+        fits = within_all(need for need in best.needs if need.package not in CORE)
+        return self._band(fits, among=[one for one in above if tied(one.torch) and buildable(one.torch)], sure=True)
 
     def _band(
         self, fits: Fits = lambda _torch: True, among: Iterable[Plan] | None = None, *, sure: bool = False
@@ -288,20 +329,24 @@ class Search:
 
         Those that a source is known to hold go first, and with `sure` alone where there are any.
         """
-        passed, unsure, some = set(self._tried), None, None if among is None else tuple(among)
+        asked = {(plan.variant, plan.torch) for band in self._asked for plan in band}
+        passed, unsure, some = asked | self._not_there, None, None if among is None else tuple(among)
 
         def left() -> Iterator[Plan]:
-            fitting = self.rungs.fitting(fits) if some is None else (plan for plan in some if fits(plan.torch))
+            fitting = self.ladder.fitting(fits) if some is None else (plan for plan in some if fits(plan.torch))
             return (plan for plan in fitting if (plan.variant, plan.torch) not in passed)
 
-        while band := next(bands(left()), None):
+        def floor(variant: str) -> str:
+            return "" if passed or some is not None else self.ladder.oldest_with(variant, fits)
+
+        while band := next(bands(left(), floor), None):
             held = self._held(band, self.looks) if self.looks else band
             if held and (self.looks is None or held.best.wheel or not self._some_held):
                 return held
             unsure = unsure or held
             passed.add((band.best.variant, band.best.torch))
             if held is None:
-                self._tried.add((band.best.variant, band.best.torch))
+                self._not_there.add((band.best.variant, band.best.torch))
         return None if sure and self._some_held else unsure
 
     def _held(self, band: Band, looks: Looks) -> Band | None:
@@ -309,11 +354,10 @@ class Search:
         held = self.fit(band.best)
         if held is None or (held.wheel is None and not looks.silent(held)):
             return None
-        if held.wheel is None:  # its index is silent
-            return Band((held, *band.plans[1:]))
+        if held.wheel is None:  # its index did not answer
+            return band.narrowed(held)
         self._some_held = True
-        alone = held.wheel.where != "official"
-        return Band((held,) if alone else (held, *band.plans[1:]))
+        return Band(held) if held.wheel.where != "official" else band.narrowed(held)
 
     def fit(self, plan: Plan) -> Plan | None:
         """Fit a plan to what the sources hold; None where they do not hold it."""
@@ -331,43 +375,25 @@ class Search:
         brought = [name for name in trial.versions if name not in named and carried_by_torch_index(name, plan.variant)]
         brought = [name for name in brought if not required_by_torch(name)]
         lines = pairs(plan, self.case.catalog, brought)
-        others = tuple(name for name in brought if name not in CORE and companion(name) and name not in self.apart)
+        others = tuple(
+            name for name in brought if name not in CORE and companion(name) and name not in self.terms.apart
+        )
         return replace(plan, requirements=(*plan.requirements, *lines, *others))
 
     def _only_tables_know(self, name: str) -> bool:
-        row = companion(name)
-        return name in self.without or bool(row and any(one.silent for one in row.stretches))
+        return name in self.terms.to_build or only_tables_know(name)
 
     def _pairs(self) -> dict[str, tuple[SpecifierSet, ...]]:
         """Return the torches that the tables pair with what is asked for, those of the newest versions first."""
-        names = (canonicalize_name(need.name) for need in self._wishes if not need.url)
-        found = {name: self._pairs_of(name) for name in names if name not in {*CORE, *self.untied}}
+        names = (name for name, need in self.requested if not need.url)
+        found = {name: self._pairs_of(name) for name in names if name not in {*CORE, *self.terms.untied}}
         return {name: bounds for name, bounds in found.items() if bounds}
 
     def _pairs_of(self, name: str) -> tuple[SpecifierSet, ...]:
-        own = (need for need in self._wishes if canonicalize_name(need.name) == name)
-        return torch_bounds(next(own, Requirement(name))) or ()
+        own = (need for own, need in self.requested if own == name)
+        return torch_of(next(own, None) or requirement(name), to_build=name in self.terms.to_build)
 
 
-def _is_of_torch(line: str) -> bool:
-    name = name_of(line)
-    return name in CORE or required_by_torch(name)
-
-
-def is_ours(name: str) -> bool:
-    """Return whether plans bring a package of themselves, beside torch."""
-    return name in _OURS or name.startswith("onnxruntime") or name in brought_along()
-
-
-def _all(bounds: Iterable[Need | SpecifierSet]) -> Fits:
-    """Return the question whether a release of torch is within all bounds."""
-    given = list(bounds)
-    return lambda torch: all(
-        one.allows(torch) if isinstance(one, Need) else one.contains(torch, prereleases=True) for one in given
-    )
-
-
-def _all_of_any(bounds: Iterable[Iterable[SpecifierSet]]) -> Fits:
-    """Return the question whether a release of torch is within one of each package's alternatives."""
-    given = [tuple(one) for one in bounds]
-    return lambda torch: all(any(one.contains(torch, prereleases=True) for one in some) for some in given)
+def _with_onnx(*names: str) -> bool:
+    """Return whether packages are ONNX's, of which one is of little use without the others."""
+    return all(name.startswith("onnx") for name in names)

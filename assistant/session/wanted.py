@@ -9,6 +9,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from assistant.catalog import carried_by_torch_index, load_catalog
+from assistant.catalog.rows import FAMILY
 from assistant.install import Site, Wanted, guards, read_marker, version_in_place
 from assistant.model.errors import AssistantError
 from assistant.model.finding import Finding
@@ -66,7 +67,7 @@ def _older_numpy(_site: Site, _finding: Finding, _machine: Machine) -> Wanted:
 def _one_index(site: Site, _finding: Finding, _machine: Machine) -> Wanted:
     """Take what belongs to torch from torch's own index."""
     versions = site.versions
-    beside = [name for name in ("torchvision", "torchaudio") if name in versions]
+    beside = [name for name in FAMILY if name in versions]
     return Wanted(requires=(f"torch=={versions['torch']}", *beside))
 
 
@@ -77,7 +78,7 @@ def _for_this_gpu(site: Site, _finding: Finding, machine: Machine) -> Wanted:
         return Wanted()
     lines = [line for line in plan.requirements if carried_by_torch_index(canonicalize_name(Requirement(line).name))]
     named = {canonicalize_name(Requirement(line).name) for line in lines}
-    beside = [name for name in ("torchvision", "torchaudio") if name in site.versions and name not in named]
+    beside = [name for name in FAMILY if name in site.versions and name not in named]
     return Wanted(requires=(*lines, *beside), index_url=plan.index_url)
 
 

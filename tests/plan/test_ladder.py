@@ -10,7 +10,7 @@ from assistant.catalog import load_catalog
 from assistant.model.errors import BadInput
 from assistant.model.machine import Gpu, Machine, Vendor
 from assistant.model.plan import Backend, Request
-from assistant.plan import bands, ladder, make_plans, proves, question, wishes
+from assistant.plan import bands, ladder, make_plans, question, requested, satisfied
 
 CATALOG = load_catalog()
 
@@ -33,25 +33,26 @@ MAC = Machine(os="macos", os_version="15.1", arch="arm64", python="3.12", gpus=(
 
 @pytest.mark.parametrize("machine", [nvidia("8.9"), nvidia("12.0"), nvidia("6.1"), RADEON, MAC, Machine(os="windows")])
 def test_a_ladder_begins_with_the_planners_choice_and_ends_with_the_cpu(machine):
-    """Each rung is what the planner chooses for its release; newest first, the CPU's last."""
-    rungs = ladder(machine, CATALOG, Request())
-    assert (rungs[0].variant, rungs[0].torch) == (
+    """Each plan is what the planner chooses for its release; newest first, the CPU's last."""
+    plans = ladder(machine, CATALOG, Request())
+    assert plans.best
+    assert (plans.best.variant, plans.best.torch) == (
         make_plans(machine, CATALOG).choice.variant,
         make_plans(machine, CATALOG).choice.torch,
     )
-    on_cpu = [rung.backend is Backend.CPU for rung in rungs]
+    on_cpu = [plan.backend is Backend.CPU for plan in plans]
     assert on_cpu == sorted(on_cpu)
     assert on_cpu[-1]
-    for band in bands(rungs):
-        torches = [Version(plan.torch) for plan in band.plans]
+    for band in bands(plans):
+        torches = [Version(plan.torch) for plan in band]
         assert torches == sorted(torches, reverse=True)
-        assert len({(plan.variant, plan.index_url) for plan in band.plans}) == 1
+        assert len({(plan.variant, plan.index_url) for plan in band}) == 1
 
 
 def test_a_ladder_holds_only_what_the_hardware_runs():
     """A card of 2025 has no code before torch 2.7."""
-    gpu = [rung for rung in ladder(nvidia("12.0"), CATALOG, Request()) if rung.backend is Backend.CUDA]
-    assert min(Version(rung.torch) for rung in gpu) == Version("2.7.0")
+    gpu = [plan for plan in ladder(nvidia("12.0"), CATALOG, Request()) if plan.backend is Backend.CUDA]
+    assert min(Version(plan.torch) for plan in gpu) == Version("2.7.0")
 
 
 def test_a_question_bounds_torch_and_puts_the_users_lines_first():
@@ -61,13 +62,30 @@ def test_a_question_bounds_torch_and_puts_the_users_lines_first():
     asked = question(band, nvidia("8.9", "580.95"), CATALOG, request)
     assert asked.requirements[:2] == ("whisperx", "torchvision>=0.24")
     torch = next(Requirement(line) for line in asked.requirements if line.startswith("torch>"))
-    assert all(torch.specifier.contains(f"{plan.torch}+{plan.variant}") for plan in band.plans)
+    assert all(torch.specifier.contains(f"{plan.torch}+{plan.variant}") for plan in band)
     plan, found = (
         band.plan_for("2.14.0"),
         {"torch": "2.14.0", "numpy": "2", "onnx": "1", "onnxruntime-gpu": "1.31", "nvidia-cublas-cu12": "12.9"},
     )
-    assert not proves({**found, "torchvision": "0.28.0", "whisperx": "1"}, plan)  # that of another torch
-    assert proves({**found, "torchvision": "0.29.0", "whisperx": "1"}, plan)
+    assert not satisfied(plan, {**found, "torchvision": "0.28.0", "whisperx": "1"})  # that of another torch
+    assert satisfied(plan, {**found, "torchvision": "0.29.0", "whisperx": "1"})
+
+
+def test_a_question_is_asked_without_planning_for_every_release():
+    """Where the oldest release of a build is known, only the plan for the newest is made before uv answers."""
+    machine = nvidia("8.9", "580.95")
+    plans = ladder(machine, CATALOG, Request())
+    made = []
+    release = plans.plans_for
+    plans.plans_for = lambda torch: made.append(torch) or release(torch)
+    band = next(bands(plans, lambda variant: plans.oldest_with(variant, lambda _torch: True)))
+    asked = question(band, machine, CATALOG, Request())
+    oldest = next(Requirement(line) for line in asked.requirements if line.startswith("torch>"))
+    assert made == [band.best.torch]
+    assert band.plan_for("2.14.0").torch == "2.14.0"
+    assert band.plan_for("1.13.1") is None
+    assert all(oldest.specifier.contains(plan.torch) for plan in band)
+    assert band.narrowed().oldest == list(band)[-1].torch
 
 
 def test_a_build_for_rocm_names_the_triton_that_its_own_index_alone_has():
@@ -83,9 +101,9 @@ def test_a_build_for_rocm_names_the_triton_that_its_own_index_alone_has():
 def test_lines_for_another_machine_are_not_wished_for():
     """Markers are those of the machine that is planned for, not of this one."""
     pins = ("a; sys_platform == 'win32'", "b; platform_machine == 'arm64' and python_version < '3.13'", "c[x]>1")
-    assert [str(need) for need in wishes(MAC, CATALOG, Request(pins=pins))] == ["b", "c[x]>1"]
+    assert [str(need) for need in requested(MAC, CATALOG, Request(pins=pins))] == ["b", "c[x]>1"]
     windows = Machine(os="windows", arch="x86_64", python="3.12")
-    assert [str(need) for need in wishes(windows, CATALOG, Request(pins=pins))] == ["a", "c[x]>1"]
+    assert [str(need) for need in requested(windows, CATALOG, Request(pins=pins))] == ["a", "c[x]>1"]
 
 
 @pytest.mark.parametrize(

@@ -109,7 +109,7 @@ def test_a_package_can_be_given_up_while_its_packages_are_resolved(monkeypatch, 
     uv, pid = tmp_path / "uv", tmp_path / "pid"
     uv.write_text(f'#!/bin/sh\necho $$ > "{pid}"\nexec sleep 30\n')
     uv.chmod(0o755)
-    monkeypatch.setattr("uv.find_uv_bin", lambda: str(uv))
+    monkeypatch.setattr("assistant.install.backends.find_uv", lambda: str(uv))
     gallery = open_gallery()
     gallery.cards.chosen = [BLACKWELL]
     assert "Cancel" not in buttons(gallery)

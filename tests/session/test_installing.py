@@ -122,13 +122,37 @@ def test_what_was_asked_for_and_cannot_be_imported_is_not_kept(
     found = [event.finding for event in told if isinstance(event, FindingRaised)]
     assert [one.key for one in found if one.key.startswith("verify.")] == ["verify.package.codec"]
     if keep:
-        assert str(verdict(state.proof)) == "The device cpu computes, but what was asked for does not work: codec."
+        assert str(verdict(state.proof)) == "The device cpu works, but these packages that you asked for do not: codec."
         return
     assert str(status.message) == (
         "codec cannot be used, so the installation was rolled back: "
         "codec needs the library libnvrtc.so.13, which cannot be found or loaded."
     )
     assert "another version or build" in str(status.hint)
+    assert not Path(state.target).exists()
+
+
+@pytest.mark.parametrize("works", [True, False])
+def test_a_recipes_verification_call_decides(make: Make, loopback_index: LoopbackIndex, *, works: bool) -> None:
+    """What imports and yet does not do what the recipe is for is not kept, and the sentence quotes the call."""
+    wheel = loopback_index.add("invokeai", "6.14")
+    with_code(wheel, "invokeai", "")
+    with_code(wheel, "invokeai/app/run_app", "" if works else "raise ValueError('no model')")
+    session = make()
+    plan = session.state.plan
+    plan = replace(plan, requirements=(*plan.requirements, "invokeai"), asked=("invokeai",), recipe="invokeai")
+    session.state = replace(session.state, planning=Planning(choice=plan, plans=(plan,)))
+    state = run(session, Task.PREPARE, Task.INSTALL)
+    status = state.status(Step.INSTALL)
+    if works:
+        assert [check.key for check in state.proof.checks][-2:] == ["package.invokeai", "recipe.invokeai"]
+        assert state.proof.usable
+        return
+    assert status.phase is Phase.FAILED
+    assert str(status.message) == (
+        "invokeai cannot be used, so the installation was rolled back: "
+        "`import invokeai.app.run_app, torch; print(torch.__version__)` fails: ValueError: no model"
+    )
     assert not Path(state.target).exists()
 
 

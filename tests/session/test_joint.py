@@ -13,12 +13,15 @@ from loopback import LoopbackIndex
 from assistant.catalog import load_catalog
 from assistant.host.live import LiveHost
 from assistant.host.process import CancelToken
-from assistant.install import Sources, Tools
+from assistant.install import Sources, Tools, Trial
+from assistant.install.derivation import Derivation
 from assistant.model.errors import Cancelled
-from assistant.model.machine import Gpu, Machine, Vendor
+from assistant.model.machine import Detection, Gpu, Machine, Vendor
 from assistant.model.plan import Backend, Planning, Request
 from assistant.plan import PlanInputs, make_plans
-from assistant.session.joint import decided
+from assistant.session.joint import decided, planned
+from assistant.session.search import Search
+from assistant.session.state import State
 
 pytestmark = pytest.mark.process
 
@@ -74,6 +77,7 @@ class Desk:
 
     def __init__(self, shelf: Shelf, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.events: list[object] = []
+        self.url = shelf.url
         self.cancel = CancelToken()
         for name, value in {
             "UV_DEFAULT_INDEX": shelf.url,
@@ -90,12 +94,14 @@ class Desk:
         catalog = type(load_catalog())
         monkeypatch.setattr(catalog, "index_url", lambda _self, _variant: shelf.url)
 
-    def plan(self, *pins: str, machine: Machine = RTX_4090, **wishes: object) -> Planning:
-        """Decide for a described machine."""
+    def plan(
+        self, *pins: str, machine: Machine = RTX_4090, index_url: str = "", look: bool = False, **wishes: object
+    ) -> Planning:
+        """Decide for a described machine; with `look`, what the sources hold is looked up first."""
         host = LiveHost()
-        tools = Tools(host, Sources(host), self.events.append, self.cancel)
+        tools = Tools(host, Sources(host, index_url=index_url), self.events.append, self.cancel)
         self.events.clear()
-        return decided(PlanInputs(machine, load_catalog(), Request(pins=pins, **wishes)), tools, look=False)
+        return decided(PlanInputs(machine, load_catalog(), Request(pins=pins, **wishes)), tools, look=look)
 
     @property
     def questions(self) -> int:
@@ -154,7 +160,7 @@ def test_where_the_card_has_no_such_build_both_sides_are_named(desk):
     planning = desk.plan("xformers==0.0.29.post3", machine=RTX_5090)
     assert (planning.choice.backend, planning.choice.torch) == (Backend.CPU, "2.6.0")
     assert "xformers 0.0.29.post3 needs torch 2.6.0" in said(planning)
-    assert "RTX 5090 has builds of torch 2.7.0 to 2.15.0" in said(planning)
+    assert "Torch 2.7.0 to 2.15.0 can use RTX 5090 on this machine." in said(planning)
 
 
 def test_a_gpu_that_is_asked_for_is_not_traded_for_the_cpu(desk):
@@ -180,7 +186,7 @@ def test_an_older_version_on_the_gpu_goes_before_a_newer_one_on_the_cpu(desk, sh
     shelf.add("own-model", "1.0", requires=("torch",))
     planning = desk.plan("own-model", machine=RTX_5090)
     assert (planning.choice.backend, planning.choice.torch) == (Backend.CUDA, "2.15.0")
-    assert "own-model 2.0 needs torch <2.7. With this torch, own-model 1.0 is taken." in said(planning)
+    assert "own-model 2.0 needs torch <2.7. For this torch the plan takes own-model 1.0." in said(planning)
 
 
 @pytest.mark.parametrize(
@@ -202,6 +208,14 @@ def test_an_unknown_name_below_another_names_who_needs_it(desk, shelf):
     assert "has gone-forever, which careless needs" in said(desk.plan("careless"))
 
 
+def test_an_unknown_name_is_refused_where_no_source_holds_the_plans_build_either(desk):
+    """A mirror of PyPI has no build for the CPU alone: what is asked for is put to the resolver all the same."""
+    planning = desk.plan("nope-zzz==99", machine=PLAIN, index_url=desk.url, look=True)
+    assert planning.choice is None
+    assert "nope-zzz" in said(planning)
+    assert "nope-zzz" not in str(desk.plan("whisperx", machine=PLAIN, index_url=desk.url, look=True).choice)
+
+
 def test_a_source_that_refuses_to_answer_has_no_unknown_names(desk, shelf):
     """An index that asks for a login does not say that a package does not exist."""
     shelf.trouble["secret-model"] = 403
@@ -213,7 +227,37 @@ def test_an_index_that_fails_in_the_middle_leaves_the_plan_unchecked(desk, shelf
     shelf.trouble["own-model"] = 500
     planning = desk.plan("own-model")
     assert planning.choice.torch == "2.15.0"
-    assert "Not checked whether everything goes together" in said(planning)
+    assert "It could not be checked whether all packages go together" in said(planning)
+    place = f"{shelf.url}/own-model/"
+    assert said(planning).endswith(f"cannot be reached: {place}: HTTP status server error (500 Internal Server Error)")
+
+
+def test_a_package_that_is_called_a_connection_says_nothing_about_the_network(desk):
+    """The resolver answered that nobody has it."""
+    assert desk.plan("connection-of-nobody").rejected[0].key == "name-unknown"
+
+
+@pytest.mark.parametrize("login", ["", "me:secret"])
+def test_a_projects_index_that_is_the_users_own_is_known(desk, tmp_path, monkeypatch, login):
+    """Nobody has to trust once more what the settings of pip name; the password stays there and still opens it."""
+    (tmp_path / "company").mkdir()
+    company = LoopbackIndex(tmp_path / "company")
+    company.login = login
+    company.add("corp-lib", "1.0")
+    monkeypatch.delenv("UV_INDEX")
+    monkeypatch.setenv("PIP_EXTRA_INDEX_URL", company.url.replace("//", f"//{login}@") if login else company.url)
+    file = tmp_path / "requirements.txt"
+    file.write_text(f"--extra-index-url {company.url}\ncorp-lib\n")
+    host = LiveHost()
+    tools = Tools(host, Sources(host), desk.events.append, desk.cancel)
+    state = State(request=Request(project=str(file)), detection=Detection(machine=PLAIN), machine="described")
+    try:
+        found = planned(state, tools)
+    finally:
+        company.close()
+    assert (found.project.indexes, found.project.left_out) == ((company.url,), ())
+    assert found.planning.choice.asked == ("corp-lib",)
+    assert found.planning.choice.warnings == ()
 
 
 def test_a_pin_that_the_tables_pair_with_a_torch_chooses_it_and_another_gives_a_warning(desk, shelf):
@@ -222,7 +266,7 @@ def test_a_pin_that_the_tables_pair_with_a_torch_chooses_it_and_another_gives_a_
     shelf.add("torchao", "0.10.0")
     planning = desk.plan("torchcodec==0.7.0", "torchao==0.10.0")
     assert planning.choice.torch == "2.8.0"
-    assert "but torchao 0.10.0 is taken" in said(planning)
+    assert "but the plan takes torchao 0.10.0" in said(planning)
     assert not any(line.startswith("torchao") for line in planning.choice.constraints)
     assert desk.questions == 1
 
@@ -232,7 +276,7 @@ def test_what_the_tables_pair_with_no_torch_that_can_be_had_is_planned_with_a_wa
     shelf.add("auto-gptq", "0.7.1")
     planning = desk.plan("auto-gptq")
     assert planning.choice.torch == "2.15.0"
-    assert "No version of auto-gptq is known to go with torch 2.15.0" in said(planning)
+    assert "No version of auto-gptq is known to work with torch 2.15.0" in said(planning)
     shelf.add("above", "1.0", requires=("auto-gptq",))
     assert desk.plan("above").choice.torch == "2.15.0"
 
@@ -242,7 +286,7 @@ def test_what_the_tables_alone_know_trades_no_gpu_for_the_cpu(desk, shelf):
     shelf.add("torchcodec", "0.2.1")
     planning = desk.plan("torchcodec==0.2.1", machine=RTX_5090)
     assert (planning.choice.backend, planning.choice.torch) == (Backend.CUDA, "2.15.0")
-    assert "torchcodec 0.2.1 is taken" in said(planning)
+    assert "the plan takes torchcodec 0.2.1" in said(planning)
 
 
 @pytest.mark.parametrize(("machine", "torch", "variant"), [(RTX_4090, "2.14.1", "cu126"), (RTX_5090, "2.8.0", "cu129")])
@@ -273,29 +317,87 @@ def test_a_newer_torch_that_costs_a_package_its_newer_version_is_no_gain(desk, s
     assert "late 2.0 needs torch 2.8.0" in said(planning)
 
 
+def test_a_newer_version_that_something_else_keeps_out_draws_no_older_torch(desk, shelf):
+    """Beside the torch that it asks for it cannot be had either: its own need has no source."""
+    shelf.add("own-model", "2.0", requires=("torch==2.8.0", "lost-zzz"))
+    shelf.add("own-model", "1.0", requires=("torch",))
+    plan = desk.plan("own-model").choice
+    assert plan.torch == "2.15.0"
+    assert desk.questions <= 3
+
+
+def test_what_a_worse_answer_taught_stays_out_of_the_plan(desk, shelf, monkeypatch):
+    """The best answer holds with all that the plan brings, though a later question was refused because of that."""
+    shelf.add("own-model", "2.0", requires=("torch==2.8.0", "protobuf<4"))
+    shelf.add("own-model", "1.0", requires=("torch",))
+    ask, answers = Search.ask, []
+
+    def asked(search, plan):
+        answers.append(ask(search, plan))
+        if len(answers) == 2:
+            refusal = Derivation(names=("onnx", "own-model"))
+            answers[-1] = Trial(refusal=refusal, words="own-model does not go with onnx")
+        return answers[-1] if len(answers) < 3 else Trial(refusal=Derivation(), words="nothing fits")
+
+    monkeypatch.setattr(Search, "ask", asked)
+    plan = desk.plan("own-model").choice
+    assert len(answers) == 3
+    assert plan.torch == "2.15.0"
+    assert any(line.startswith("onnx") for line in plan.requirements)
+
+
+def test_a_cache_that_cannot_be_used_is_no_reason_to_refuse(desk, tmp_path, monkeypatch):
+    """Any failure of the resolver but its own "no" is tried once more without the cache."""
+    (tmp_path / "file").write_text("in the way", encoding="utf-8")
+    monkeypatch.setenv("UV_CACHE_DIR", str(tmp_path / "file" / "cache"))
+    assert desk.plan("whisperx==3.8.6").choice.torch == "2.8.0"
+
+
+def test_a_resolver_that_fails_for_another_reason_leaves_the_plan_unchecked(desk, monkeypatch):
+    """An option that it does not know says nothing about the packages."""
+    monkeypatch.setenv("UV_PRERELEASE", "perhaps")
+    planning = desk.plan("whisperx==3.8.6")
+    assert planning.choice.torch == "2.15.0"
+    assert "if-necessary" in said(planning)  # uv names what may stand there
+
+
 def test_a_python_that_opens_the_set_is_chosen_and_one_that_is_fixed_only_named(desk, shelf):
     """Wheels for Python 3.11 alone: the plan takes it, or says so where the user fixed another."""
     shelf.add("old-model", "1.0", "cp311-cp311-manylinux_2_28_x86_64")
     planning = desk.plan("old-model")
     assert (planning.choice.python, planning.choice.torch) == ("3.11", "2.15.0")
-    assert "with Python 3.11 it has" in said(planning)
+    assert "for Python 3.11 it can" in said(planning)
     fixed = desk.plan("old-model", python="3.12")
     assert fixed.choice is None
     assert "Use Python 3.11" in said(fixed)
 
 
 def test_what_comes_only_as_source_is_planned_around_and_told(desk, shelf, tmp_path):
-    """The plan names what the build needs; the installation asks before any code of it runs."""
+    """The plan names what the build needs, and takes a torch for which it can work; the installation asks before it."""
     mark = tmp_path / "ran"
     shelf.add_archive("flash-attn", "2.8.3", mark)
-    planning = desk.plan("flash-attn", "whisperx==3.8.6")
-    assert planning.choice.torch == "2.8.0"
+    planning = desk.plan("flash-attn")
+    assert (planning.choice.torch, planning.choice.variant) == ("2.13.0", "cu132")
     assert "flash-attn" in planning.choice.requirements
-    assert "nvcc" in said(planning)
+    assert "C++ compiler" in said(planning)
+    assert "for torch 2.13.0 at https://github.com/" in said(planning)  # where others keep wheels of it
     assert not mark.exists()
-    on_cpu = desk.plan("flash-attn", machine=PLAIN)
-    assert on_cpu.choice is None
-    assert on_cpu.rejected[0].key == "build-needs-nvcc"
+
+
+def test_a_build_that_the_installation_would_refuse_is_no_plan(desk, shelf, tmp_path):
+    """In the same words: beside a CPU's torch, beside one of CUDA 12, and beside one that its source does not fit."""
+    shelf.add_archive("flash-attn", "2.8.3", tmp_path / "ran")
+    for planning, words in (
+        (
+            desk.plan("flash-attn", machine=PLAIN),
+            "Building flash-attn needs nvcc, and this plan's PyTorch is not for CUDA.",
+        ),
+        (desk.plan("flash-attn", "whisperx==3.8.6"), "PyPI has no complete nvcc of that version."),
+        (desk.plan("flash-attn", "torch==2.15.0"), "Choose a PyTorch older than 2.14."),
+    ):
+        assert planning.choice is None
+        assert planning.rejected[0].key == "build-needs-nvcc"
+        assert words in said(planning)
 
 
 def test_a_quarrel_names_the_packages_and_the_smallest_change(desk, shelf):
@@ -307,14 +409,14 @@ def test_a_quarrel_names_the_packages_and_the_smallest_change(desk, shelf):
     planning = desk.plan("one", "two==1.0")
     assert planning.choice is None
     assert "one depend on numpy<2" in said(planning)
-    assert "Ask for two 0.5 in place of two==1.0" in said(planning)
+    assert "Ask for two 0.5 instead of two==1.0" in said(planning)
 
 
 def test_a_pinned_torch_that_a_package_does_not_want_is_the_first_to_loosen(desk):
     """The user's own pin on torch is named, and the torch with which the rest holds."""
-    planning = desk.plan("torch==2.14.1", "whisperx==3.8.6")
+    planning = desk.plan("Torch==2.14.1", "whisperx==3.8.6")
     assert planning.choice is None
-    assert "Ask for torch 2.8.0 in place of torch==2.14.1" in said(planning)
+    assert "Ask for torch 2.8.0 instead of Torch==2.14.1" in said(planning)
 
 
 def test_constraints_and_overrides_of_a_project_go_to_the_resolver(desk, shelf):
@@ -345,6 +447,18 @@ def test_a_cancel_ends_the_search(desk, shelf):
     assert time.monotonic() - began < 30
 
 
+def test_what_a_recipe_adds_for_a_backend_is_not_dropped(desk, shelf):
+    """It is as good as asked for: where no source has it, that is the answer, and no plan without it."""
+    shelf.add("faster-whisper", "1.2.1", requires=("ctranslate2>=4", "onnxruntime>=1.14"))
+    shelf.add("ctranslate2", "4.8.5")
+    planning = desk.plan(bundle="faster-whisper", backend=Backend.CUDA)
+    assert planning.choice is None
+    assert "nvidia-cublas-cu12" in said(planning)
+    shelf.add("nvidia-cublas-cu12", "12.9.2.10")
+    plan = desk.plan(bundle="faster-whisper", backend=Backend.CUDA).choice
+    assert {"faster-whisper", "onnxruntime", "nvidia-cublas-cu12"} <= {*plan.asked}
+
+
 def test_one_index_with_all_builds_side_by_side(shelf, desk):
     """With --index-url a mirror holds every build: the exact one is asked for, and found for what the set needs."""
     for torch, build in (
@@ -361,6 +475,8 @@ def test_one_index_with_all_builds_side_by_side(shelf, desk):
     plan = decided(case, tools).choice
     assert (plan.torch, plan.variant, plan.requirements[0]) == ("2.8.0", "cu129", "torch==2.8.0+cu129")
     assert plan.wheel.filename.startswith("torch-2.8.0+cu129")
+    beside = decided(case, tools).plans[-1]
+    assert (beside.backend, beside.index_url, beside.requirements[0]) == (Backend.CPU, shelf.url, "torch==2.8.0+cpu")
 
 
 def test_what_packages_need_beside_torch_comes_along_and_flavours_do_not_meet(desk, shelf):

@@ -10,11 +10,13 @@ from packaging.utils import canonicalize_name
 
 from assistant.catalog.companions import build_needs, carried_by_torch_index, known_names
 from assistant.i18n import Message, Text, _, sentences
-from assistant.install import Trial
-from assistant.model.plan import Backend, Plan, Planning, Rejection
+from assistant.install import Trial, choose_toolchain
+from assistant.model.errors import WorkFailed
+from assistant.model.plan import Plan, Planning, Rejection
 from assistant.model.record import replace
-from assistant.plan import Band, PlanInputs, name_of, other_pythons, question, with_python_reason
-from assistant.session.proof import hardware_side, needs_torch, on_gpu, to_build, told
+from assistant.model.requirement import name_of
+from assistant.plan import Band, PlanInputs, other_pythons, question, wheel_pages, with_python_reason
+from assistant.session.proof import explained, hardware_side, needs_torch, on_gpu, to_build
 from assistant.session.search import Search
 
 _MOST_PYTHONS = 4  # chosen: each may take a resolver's run or two
@@ -37,7 +39,7 @@ def refused(search: Search, trial: Trial, case: PlanInputs) -> Planning:
 
 
 def _planning(search: Search, key: str, why: Text, would_help: Text) -> Planning:
-    best = search.rungs[0]
+    best = search.ladder.best
     rejection = Rejection(backend=best.backend, variant=best.variant, why=why, would_help=would_help, key=key)
     return Planning(rejected=(rejection,))
 
@@ -70,28 +72,32 @@ def _nearest(name: str, search: Search) -> Text:
 
 
 def build_in_vain(search: Search, plan: Plan) -> Planning | None:
-    """Refuse a plan for the CPU with a package whose build needs a GPU's compiler; None for any other."""
-    for name in search.without if plan.backend is Backend.CPU else ():
-        if (needs := build_needs(name)) and needs.nvcc == "always":
-            why = _("{name} comes only as source, and its build needs a GPU's compiler (nvcc).", name=name)
-            help_ = _("Leave it out on a machine that computes on the CPU.")
-            return _planning(search, "build-needs-nvcc", why, help_)
+    """Refuse a plan with a package that the installation could not build; None for any other."""
+    agreed = set(map(canonicalize_name, search.tools.sources.consent.built))
+    for name in search.terms.to_build:
+        if (needs := build_needs(name)) and needs.torch:
+            try:
+                choose_toolchain(name, needs, plan, {}, search.case.machine, insists=name in agreed)
+            except WorkFailed as error:
+                return _planning(search, "build-needs-nvcc", error.message, error.hint)
     return None
 
 
 def _around_builds(search: Search, trial: Trial, case: PlanInputs) -> Planning:
     """Prove the rest around what has a wheel for other machines or Pythons, and would have to be built here."""
-    again = search.again(search.case.request, without=tuple(dict.fromkeys((*search.without, *trial.builds))))
+    again = search.again(search.case.request, to_build=tuple(dict.fromkeys((*search.terms.to_build, *trial.builds))))
     outcome = again.run()
     if outcome and outcome.plan:
-        return build_in_vain(again, outcome.plan) or told(again, outcome)
+        return build_in_vain(again, outcome.plan) or explained(again, outcome)
     if outcome and outcome.trial.refusal and search.may_ask:
         return refused(again, outcome.trial, case)
     return _no_wheel(search, trial)
 
 
 def _no_wheel(search: Search, trial: Trial) -> Planning:
-    return _planning(search, "needs-build", to_build(trial.builds[0]), _("Leave it out, or ask for another version."))
+    name, case = trial.builds[0], search.case
+    why = to_build(name, wheel_pages(name, search.ladder.best, case.machine, case.catalog))
+    return _planning(search, "needs-build", why, _("Leave it out, or ask for another version."))
 
 
 def _python_matters(search: Search, trial: Trial) -> bool:
@@ -99,8 +105,8 @@ def _python_matters(search: Search, trial: Trial) -> bool:
     refusal = trial.refusal
     if refusal and (refusal.pythons or refusal.wheels or trial.builds):
         return True
-    needs = trial.trace.first_needs(["torch"])
-    here = {rung.torch for rung in search.rungs}
+    needs = trial.trace.first_needs
+    here = {plan.torch for plan in search.ladder}
     elsewhere = [row.version for row in search.case.catalog.releases if row.version not in here]
     return bool(needs) and any(all(need.allows(torch) for need in needs) for torch in elsewhere)
 
@@ -114,16 +120,18 @@ def _with_another_python(search: Search, trial: Trial, case: PlanInputs) -> Plan
     others = (python for python in every if held is None or python in held)
     for _try, python in zip(range(_MOST_PYTHONS), others, strict=False):
         again = search.again(replace(free, python=python))
-        outcome = again.run() if again.rungs and again.may_ask else None
+        outcome = again.run() if again.ladder and again.may_ask else None
         if outcome is None or outcome.plan is None:
             continue
         if case.request.python:
             why = _(
-                "What you ask for has no wheels for Python {own}; with Python {python} it has.", own=own, python=python
+                "What you ask for cannot all be installed for Python {own}; for Python {python} it can.",
+                own=own,
+                python=python,
             )
             help_ = _("Use Python {python}.", python=python, option=f"--python {python}")
             return _planning(search, "no-wheel-for-python", why, help_)
-        return with_python_reason(told(again, outcome), own, case.request)
+        return with_python_reason(explained(again, outcome), own, case.request)
     return None
 
 
@@ -136,7 +144,7 @@ def _pythons_with_wheels(search: Search, trial: Trial) -> set[str] | None:
 
 def _quarrel(search: Search, trial: Trial) -> Message:
     """Say which packages do not go together: who needs which torch and what the GPU has, else the resolver's words."""
-    needs = [need for need in trial.trace.first_needs(["torch"]) if not need.allows(search.rungs[0].torch)]
+    needs = [need for need in trial.trace.first_needs if not need.allows(search.ladder.best.torch)]
     names = trial.refusal.names if trial.refusal else ()
     if needs and any(carried_by_torch_index(name) for name in names):
         hardware = hardware_side(search) if on_gpu(search) and not _on_torch(search) else ""
@@ -151,12 +159,12 @@ def _words(trial: Trial) -> Message:
 def _smallest_change(search: Search, trial: Trial) -> Message:
     """Find, among what quarrels, the line whose bound or whose absence makes the rest hold."""
     if torch := _on_torch(search):
-        pins = tuple(pin for pin in search.case.request.pins if Requirement(pin).name != "torch")
+        pins = tuple(pin for pin in search.case.request.pins if canonicalize_name(Requirement(pin).name) != "torch")
         outcome = search.again(replace(search.case.request, pins=pins)).run()
         if outcome and outcome.plan:
-            text = _("Ask for {name} {version} in place of {line}: everything else fits with it.")
+            text = _("Ask for {name} {version} instead of {line}: everything else fits that.")
             return text.format(name="torch", version=outcome.plan.torch, line=torch)
-    band = Band((search.rungs[0],))
+    band = Band(search.ladder.best)
     plan = question(band, *search.case)
     for line, changed, text in list(_changes(plan, search, trial))[:_MOST_CHANGES] if search.may_ask else ():
         lines = tuple(filter(None, (changed if one == line else one for one in plan.requirements)))
@@ -164,24 +172,24 @@ def _smallest_change(search: Search, trial: Trial) -> Message:
         if answer.holds:
             name = name_of(line)
             return text.format(name=name, version=answer.versions.get(name, ""), line=line)
-    return _("Loosen or leave out one of the packages that are named here.")
+    return _("Allow other versions of one of the packages named here, or leave it out.")
 
 
 def _on_torch(search: Search) -> str:
     """Return the user's own bound on torch, "" for none."""
-    return ", ".join(str(need) for need in search.own if need.name == "torch" and need.specifier)
+    return ", ".join(str(need) for name, need in search.requested if name == "torch" and need.specifier)
 
 
 def _changes(plan: Plan, search: Search, trial: Trial) -> Iterator[tuple[str, str, Message]]:
     """Yield each line that quarrels, what to put in its place, and what to tell: first other versions, then without."""
-    own = {canonicalize_name(need.name) for need in search.own}
+    own = search.own_names
     named = trial.refusal.names if trial.refusal else ()
     needs = {line: Requirement(line) for line in plan.requirements}
     lines = [line for line, need in needs.items() if canonicalize_name(need.name) in own.intersection(named)]
     for line in lines:
         if needs[line].specifier:
             extras = f"[{','.join(sorted(needs[line].extras))}]" if needs[line].extras else ""
-            text = _("Ask for {name} {version} in place of {line}: everything else fits with it.")
+            text = _("Ask for {name} {version} instead of {line}: everything else fits that.")
             yield line, f"{needs[line].name}{extras}", text
     for line in lines:
         yield line, "", _("Leave out {name}: everything else fits without it.")
