@@ -63,7 +63,7 @@ def held(case: dict[str, Any], variant: str) -> str | None:
     target = target_of(machine, Request(), CATALOG)
     if isinstance(target, Refusal):
         return None
-    wishes = read_pins(pins, CATALOG)
+    wishes = read_pins(pins, CATALOG, target.markers)
     variant = "pypi" if target.os == "macos" else variant
     wheels = CATALOG.wheels(target.platform, target.tag, variant)
     return next((wheel.release.version for wheel in wheels if wheel.variant == variant and wishes.allow(wheel)), None)

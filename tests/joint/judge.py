@@ -16,7 +16,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
-from assistant.model.plan import Plan, Planning
+from assistant.model.plan import Backend, Plan, Planning
 from joint.cases import Box, Expected, Solved, Wanted, read_expected, read_machines, read_sets, uv_alone
 from joint.product import Product
 from joint.world import Indexes, read_world
@@ -60,7 +60,7 @@ class Judge:
 
     def result(self, box: Box, wanted: Wanted, expected: Expected, rounds: int = 1) -> Result:
         """Plan a case, time it beside uv, and judge the answer."""
-        ours, theirs, lines, runs = [], [], [], 0
+        ours, theirs, lines, runs, holds = [], [], [], 0, True
         planning = Planning()
         for _round in range(rounds + 1):  # the first fills the cache
             theirs.append(
@@ -70,8 +70,11 @@ class Judge:
             planning = self.product.plan(box.machine, wanted)
             ours.append(time.perf_counter() - start)
             runs = self.product.runs - before
-            lines.append(self.product.uv_seconds(box.machine, planning.choice) if planning.choice else 0.0)
+            seconds, holds = self.product.uv_seconds(box.machine, planning.choice) if planning.choice else (0.0, True)
+            lines.append(seconds)
         verdict, why = self.verdict(box, wanted, expected, planning)
+        if verdict == "right" and not (holds or expected.builds):
+            verdict, why = "not installable", f"the plan as it is: {why}"
         return Result(
             f"{wanted.name} on {box.name}",
             verdict,
@@ -95,7 +98,8 @@ class Judge:
             return ("unknown name planned" if wanted.unknown else "planned wrongly"), described(plan)
         # what has to be built may know an older torch alone, which only the tables of companions tell
         same = plan.torch == expected.torch or expected.builds
-        if not same or plan.backend.value != expected.backend:
+        other_cuda = wanted.cuda and plan.backend is Backend.CUDA and not plan.variant.startswith(f"cu{wanted.cuda}")
+        if not same or other_cuda or plan.backend.value != expected.backend:
             return "another build", f"expected {expected.text}, not {described(plan)}"
         if expected.python == box.python != plan.python:
             return "another Python", f"expected {expected.text}, not {described(plan)}"

@@ -63,16 +63,16 @@ class Product:
         except (BadInput, NothingFits) as error:
             return Planning(rejected=(Rejection(Backend.CPU, "", error.message, error.hint or ""),))
 
-    def uv_seconds(self, machine: Machine, plan: Plan) -> float:
-        """Return the seconds that uv takes for all the lines of an answer, asked as the product asks it."""
+    def uv_seconds(self, machine: Machine, plan: Plan) -> tuple[float, bool]:
+        """Return the seconds that uv takes for an answer, asked as it is installed, and whether all of it holds."""
         installer = installer_for(plan, machine, self.tools)
         with tempfile.TemporaryDirectory() as folder:
             uv = dataclasses.replace(installer, also=()).backend
             argv = uv.resolve(installer.python, plan, Path(folder), {}, None)
             environment = {**os.environ, **installer.environment}
             start = time.perf_counter()
-            subprocess.run(argv, env=environment, capture_output=True, check=False)
-            return time.perf_counter() - start
+            done = subprocess.run(argv, env=environment, capture_output=True, check=False)
+            return time.perf_counter() - start, done.returncode == 0
 
     def _count(self, event: Event) -> None:
         """Count the questions to uv: each is told as progress of the planning."""
