@@ -12,7 +12,8 @@ from typing import Any
 import click
 from sphinx.application import Sphinx
 
-from assistant.catalog.companions import Companion, load_companions, stretches
+from assistant.catalog.companions import Companion, load_companions, version_ranges
+from assistant.catalog.needs import in_words
 from assistant.catalog.recipes import Recipe
 from assistant.catalog.recipes import recipes as known_recipes
 from assistant.cli import cli
@@ -85,8 +86,8 @@ def catalogue() -> Iterator[str]:
 _HEAD = "# Companions of PyTorch"
 _LEAD = """
 Packages that stand on torch are made for one torch, and often for one CUDA, which their metadata does not always say.
-A plan keeps to these pairs, and where the metadata says more, that wins. *Resolver* tells who keeps a pair: an
-installer by the package's metadata, or this table alone. A version that is not listed is not judged.
+A plan keeps to these pairs, and where the metadata says more, that wins. *Kept by* says who enforces a pair: the
+resolver, by the package's metadata, or this table alone. A version that is not listed is not judged.
 """
 _KEPT_BY = {"metadata": "resolver", "documents": "this table", "seen": "this table (seen in use)"}
 
@@ -99,7 +100,7 @@ def companions() -> Iterator[str]:
         yield from _companion(row)
     yield "## Wheels that lie elsewhere\n"
     yield "| Package | Torch | Variants | By | Where | As of |\n|---|---|---|---|---|---|"
-    for place in tables.places.rows:
+    for place in tables.wheel_sources.rows:
         what = f"`{place.name}{place.versions}`", f"`{place.torch or 'any'}`", _codes(place.variants)
         where = f"<{place.url}>" if "{" not in place.url else f"`{place.url}`"
         yield f"| {' | '.join((*what, place.by, where, place.as_of))} |"
@@ -117,7 +118,7 @@ def _companion(row: Companion) -> Iterator[str]:
     facts = {
         "Wheels": "none, source only" if row.only_source else _codes(row.platforms),
         "Computes on": ", ".join(row.backends),
-        "Needs": ", ".join(f"{need.key} {need.what}".strip() for need in row.needs),
+        "Needs": _plain(" ".join(str(need.text) for need in in_words(row.name, row.needs))),
         "Tried by": f"`{row.call}`" if row.call else "",
         "Seen to work on a CPU": row.ran,
     }
@@ -128,12 +129,12 @@ def _companion(row: Companion) -> Iterator[str]:
         tools = _codes((*row.build.requires, *(["nvcc"] if row.build.nvcc else [])))
         yield f"To build it: {tools}. {_plain(row.build.note)}\n"
     yield "| Versions | Torch | Kept by | CUDA of PyPI's wheel | As of | |\n|---|---|---|---|---|---|"
-    for one in stretches(row.name):
+    for one in version_ranges(row.name):
         torch = " or ".join(f"`{bound}`" for bound in one.torch) or "any"
         cudas, kept = ", ".join(map(str, one.cuda)), _KEPT_BY[one.known] if one.torch else ""
         versions, as_of = f"`{one.versions}`" if one.versions else "all", one.as_of or row.as_of
         yield f"| {versions} | {torch} | {kept} | {cudas} | {as_of} | {_plain(one.note)} |"
-    more = [f"{_linked(one.source)}" for one in row.stretches if one.source]
+    more = [f"{_linked(one.source)}" for one in row.ranges if one.source]
     yield f"\nSource: {'; '.join((_linked(row.source), *more))}\n"
 
 

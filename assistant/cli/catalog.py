@@ -93,7 +93,7 @@ def check(index_url: str, *, as_json: bool) -> None:
 @yes_option(help="Write without asking.")
 @json_option
 def refresh(index_url: str, *, yes: bool, as_json: bool) -> None:
-    """Update the rows of torch and of what every plan adds beside it from the package indexes."""
+    """Update what the catalogue knows of torch, and of the packages that every plan adds, from the package indexes."""
     known, host = load_catalog(), LiveHost()
     basics = sorted({row.package for row in known.torch.basics.rows if row.cuda is None})
     listing = list_builds(Sources(host, index_url=index_url, seconds=REFRESH_SECONDS), known, ("torch", *basics))

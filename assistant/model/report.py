@@ -126,10 +126,10 @@ def verdict(report: Report) -> Message:
     elif report.passed:
         text = _("All checks passed on the device {device}.")
     elif len(report.unusable) == len(report.wrong) > 0:
-        text = _("The device {device} computes, but what was asked for does not work: {packages}.")
+        text = _("The device {device} works, but these packages that you asked for do not: {packages}.")
     else:
         text = _("{passed} of {ran} checks passed on the device {device}.")
-    passed, packages = sum(check.status in RIGHT for check in ran), ", ".join(report.unusable)
+    passed, packages = sum(check.status in RIGHT for check in ran), ", ".join(dict.fromkeys(report.unusable))
     return text.format(
         device=report.device, ran=len(ran), passed=passed, lacking=", ".join(report.lacking), packages=packages
     )
