@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from functools import cache, cached_property, lru_cache
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from assistant.catalog.bundles import load_bundles
 from assistant.catalog.recipes import packages_of_recipes
@@ -15,11 +15,14 @@ from assistant.catalog.rows import (
     AmdTarget,
     Basic,
     Branch,
+    CudaCode,
     CudaTables,
     DirectmlTables,
+    Driver,
     IndexTables,
     Mirror,
     Override,
+    RocmCode,
     RocmTables,
     SystemTables,
     Tegra,
@@ -52,7 +55,8 @@ class TorchWheel(NamedTuple):
     """One published build: a release for a variant on a platform.
 
     `sm` is the machine code of a CUDA build and `ptx` what a driver can compile on (90 for 9.0), `gfx` the GPU targets
-    that work with a ROCm build. `confirmed` is False where no index has been seen to hold the build.
+    that work with a ROCm build. `confirmed` is False where no index has been seen to hold the build; `assumed` is True
+    where no row describes its code, which then is that of its predecessor.
     """
 
     release: TorchRelease
@@ -64,6 +68,7 @@ class TorchWheel(NamedTuple):
     sm: tuple[int, ...] = ()
     ptx: int | None = None
     gfx: tuple[str, ...] = ()
+    assumed: bool = False
 
     @property
     def version(self) -> str:
@@ -81,8 +86,20 @@ class TorchWheel(NamedTuple):
         return self.release.pythons.get(self.platform, self.release.pythons["any"])
 
 
+_Code = TypeVar("_Code", CudaCode, RocmCode)
+
+
+def _code_of(rows: Iterable[_Code], variant: str, minor: Number) -> _Code | None:
+    """Return the row for a release line of a variant, or its predecessor's where the rows end before it.
+
+    The predecessor is the variant's own last line, else the last line of the next lower variant: cu132's for cu134.
+    """
+    older = [row for row in rows if number(row.variant) <= number(variant) and number(row.first) <= minor]
+    return max(older, key=lambda row: (number(row.variant), number(row.first)), default=None)
+
+
 class DriverFloor(NamedTuple):
-    """The oldest driver that runs a variant, and the one that came with its toolkit (() where none did)."""
+    """The oldest driver that runs a variant, and the one that came with its toolkit; () where it is not known."""
 
     least: Number
     own: Number
@@ -167,10 +184,10 @@ class Catalog:
 
     def _wheel(self, row: TorchRelease, platform: str, variant: str) -> TorchWheel:
         minor = number(row.version)[:2]
-        cuda = (code for code in self.cuda.code.rows if (code.variant, code.platform) == (variant, platform))
-        rocm = (code for code in self.rocm.code.rows if code.variant == variant)
-        sm = next((code for code in cuda if number(code.first) <= minor <= number(code.last)), None)
-        gfx = next((code for code in rocm if number(code.first) <= minor <= number(code.last)), None)
+        cuda = [code for code in self.cuda.code.rows if code.platform == platform] if variant.startswith("cu") else []
+        rocm = self.rocm.code.rows if variant.startswith("rocm") else ()
+        sm, gfx = _code_of(cuda, variant, minor), _code_of(rocm, variant, minor)
+        code = sm or gfx
         glibc = row.glibc.get(f"{platform}/{variant}") or row.glibc.get(platform) or row.glibc.get("linux")
         return TorchWheel(
             row,
@@ -182,16 +199,35 @@ class Catalog:
             sm=sm.sm if sm else (),
             ptx=sm.ptx if sm else None,
             gfx=gfx.gfx if gfx else (),
+            assumed=code is not None and (code.variant != variant or number(code.last) < minor),
         )
+
+    def driver(self, variant: str) -> Driver | None:
+        """Return the driver row of a CUDA build; one without a row takes that of its major's newest, without `full_*`.
+
+        A driver runs every minor of the CUDA majors it knows: https://docs.nvidia.com/deploy/cuda-compatibility/
+        """
+        rows = {number(row.variant): row for row in self.cuda.drivers.rows}
+        if own := rows.get(number(variant)):
+            return own
+        alike = max((cuda for cuda in rows if cuda[0] // 10 == number(variant)[0] // 10), default=None)
+        row = alike and rows[alike]
+        return Driver(variant=variant, linux=row.linux, windows=row.windows) if row else None
 
     @cached_property
     def drivers(self) -> dict[tuple[str, bool], DriverFloor]:
-        """Driver floors by variant and by whether the driver is Windows's."""
-        rows = self.cuda.drivers.rows
-        return {
-            **{(row.variant, False): DriverFloor(number(row.linux), number(row.full_linux)) for row in rows},
-            **{(row.variant, True): DriverFloor(number(row.windows), number(row.full_windows)) for row in rows},
-        }
+        """Driver floors of every CUDA build by variant and by whether the driver is Windows's.
+
+        Both are () for a CUDA major that no row knows.
+        """
+        published = {variant for row in self.releases for variants in row.variants.values() for variant in variants}
+        variants = {row.variant for row in self.cuda.drivers.rows} | {one for one in published if one.startswith("cu")}
+        floors = {}
+        for variant in sorted(variants):
+            row = self.driver(variant)
+            floors[variant, False] = DriverFloor(number(row and row.linux), number(row and row.full_linux))
+            floors[variant, True] = DriverFloor(number(row and row.windows), number(row and row.full_windows))
+        return floors
 
     @cached_property
     def branches(self) -> dict[Number, Branch]:
@@ -203,7 +239,9 @@ class Catalog:
         """The oldest driver branch that runs some CUDA build of the newest torch release that has one."""
         for release in self.releases:
             builds = {build for builds in release.variants.values() for build in builds}
-            floors = [floor.least[:1] for (build, _on), floor in self.drivers.items() if build in builds]
+            floors = [
+                floor.least[:1] for (build, _on), floor in self.drivers.items() if build in builds and floor.least
+            ]
             if floors:
                 return min(floors)
         return ()

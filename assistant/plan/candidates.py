@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import NamedTuple, TypeVar
 
-from assistant.catalog import Catalog, Number, TorchWheel
+from assistant.catalog import Catalog, Number, TorchWheel, number
 from assistant.i18n import Message, Text, _
 from assistant.model.machine import Machine, Vendor
 from assistant.model.plan import Backend, Rejection
@@ -93,6 +93,33 @@ class Candidate(NamedTuple):
     rank: int = 0
     covers: int = 1
     wheel: TorchWheel | None = None
+
+
+def passed_over(candidate: Candidate, context: Context) -> Message | None:
+    """Say why a candidate is not of the newest release that the pins allow; None where it is, or something else says.
+
+    torch-directml's torch is frozen, which its own warning tells.
+    """
+    allowed = (row for row in context.catalog.releases if context.pins.allow_release(row))
+    newest = next(allowed, None)
+    if candidate.backend is Backend.DIRECTML or newest is None or number(candidate.version) >= number(newest.version):
+        return None
+    family = candidate.wheel.variant.rstrip("0123456789.") if candidate.wheel else "rocm"
+    builds = [
+        wheel for wheel in context.catalog.wheels(context.target.platform, None, family) if wheel.release is newest
+    ]
+    here = [wheel for wheel in builds if context.target.tag in (None, *wheel.pythons)]
+    if not builds:
+        text = _("torch {version} is newer, but no {backend} build of it is known for this system.")
+    elif not here:
+        text = _("torch {version} is newer, but has no {backend} build for Python {python}.")
+    elif not any(context.installs(wheel) for wheel in here):
+        text = _("torch {version} is newer, but its {backend} build needs a newer system.")
+    elif not any(wheel.confirmed for wheel in here):
+        text = _("torch {version} is newer, but no index has been seen to hold its {backend} build.")
+    else:
+        return None
+    return text.format(version=newest.version, backend=candidate.backend.title, python=context.target.python)
 
 
 class Offers(NamedTuple):

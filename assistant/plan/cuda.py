@@ -76,8 +76,18 @@ def _fitting(context: Context) -> list[TorchWheel]:
     """List the builds that install here and that the driver runs, by NVIDIA's minor-version compatibility."""
     windows = context.target.windows_driver
     floors = context.catalog.drivers.items()
-    enough = {variant for (variant, on), floor in floors if on == windows and _reaches(floor.least, context)}
+    enough = {
+        variant for (variant, on), floor in floors if on == windows and _runs_build(variant, floor.least, context)
+    }
     return [wheel for wheel in context.wheels("cu") if wheel.variant in enough]
+
+
+def _runs_build(variant: str, least: Number, context: Context) -> bool:
+    """Return whether the driver runs a build; where no row knows its CUDA major, the driver itself must speak it."""
+    driver = context.driver
+    if least or not (driver.version or driver.api):
+        return _reaches(least, context)
+    return driver.api[:1] >= _cuda(variant)[:1]
 
 
 def _reaches(least: Number, context: Context) -> bool:
@@ -89,7 +99,7 @@ def _reaches(least: Number, context: Context) -> bool:
     if driver.version or not driver.api:
         return not driver.version or driver.version >= least
     floors = context.catalog.drivers.items()
-    majors = [(_cuda(build)[0], 0) for (build, _on), floor in floors if floor.least[:1] <= least[:1]]
+    majors = [(_cuda(build)[0], 0) for (build, _on), floor in floors if () < floor.least[:1] <= least[:1]]
     named = [_cuda(build) for (build, _on), floor in floors if floor.own and floor.own[:1] <= least]
     return driver.api >= max([*majors, *named], default=())
 
@@ -100,9 +110,11 @@ def _cuda(variant: str) -> Number:
 
 
 def _floor_text(variant: str, context: Context) -> str:
-    rows = context.catalog.cuda.drivers.rows
-    windows = context.target.windows_driver
-    return next(row.windows if windows else row.linux for row in rows if row.variant == variant)
+    """Return the oldest driver that runs a build: its version, or the CUDA major that it must speak."""
+    row = context.catalog.driver(variant)
+    if row is None:
+        return f"CUDA {_cuda(variant)[0]}.0"
+    return row.windows if context.target.windows_driver else row.linux
 
 
 def _own_floor(card: Card, catalog: Catalog) -> Number:
@@ -177,9 +189,15 @@ def _candidate(wheel: TorchWheel, cards: list[Card], context: Context) -> Candid
     served = [card for card in _deciding(cards, context.catalog) if _runs(wheel, card, context)]
     floor = context.catalog.drivers[wheel.variant, context.target.windows_driver].least
     own = max((_own_floor(card, context.catalog) for card in served), default=())
-    needed = str(own[0]) if own > floor else _floor_text(wheel.variant, context)  # what the build or the cards need
-    reason = _(
-        "{variant} of torch {version} holds code for {names} (compute capability {code}).",
+    needed = (
+        str(own[0]) if () < floor < own else _floor_text(wheel.variant, context)
+    )  # what the build or the cards need
+    assumed = _(
+        "{variant} of torch {version} is assumed to hold code for {names} (compute capability {code}), as the build "
+        "before it does."
+    )
+    text = _("{variant} of torch {version} holds code for {names} (compute capability {code}).")
+    reason = (assumed if wheel.assumed else text).format(
         variant=wheel.variant,
         version=wheel.version,
         names=", ".join(dict.fromkeys(card.name for card in served)),
@@ -229,8 +247,12 @@ def _rivals(context: Context, chosen: TorchWheel, wanted: list[Card]) -> Iterato
     newest = _best(_fitting(free), [wanted[0]._replace(capability=current)], free)
     if newest is not None and (better is None or newest.number > better.number):
         oldest = min(wanted, key=lambda card: card.capability)
-        why = _(
-            "torch {version} ({variant}) holds no code for {name} (compute capability {code}).",
+        assumed = _(
+            "torch {version} ({variant}) is assumed to hold no code for {name} (compute capability {code}), as the "
+            "build before it holds none."
+        )
+        text = _("torch {version} ({variant}) holds no code for {name} (compute capability {code}).")
+        why = (assumed if newest.assumed else text).format(
             version=newest.version,
             variant=newest.variant,
             name=oldest.name,
@@ -242,6 +264,15 @@ def _rivals(context: Context, chosen: TorchWheel, wanted: list[Card]) -> Iterato
 def _reject_driver(wheel: TorchWheel, context: Context) -> Rejection:
     """Reject a build for which the driver is too old."""
     floor, have, variant = _floor_text(wheel.variant, context), context.driver.text, wheel.variant
+    if context.catalog.driver(variant) is None and not context.driver.api:
+        why = _(
+            "{variant} needs a driver for {floor}, and it is not known whether {have} is one.",
+            variant=variant,
+            floor=floor,
+            have=have,
+        )
+        help_ = _('nvidia-smi names the CUDA version in its first lines: add it to the machine as "cuda_driver_api".')
+        return reject(Backend.CUDA, "driver-floor-unknown", why, help_, variant)
     why = _(
         "{variant} needs driver {floor} or newer, and {have} is installed.", variant=variant, floor=floor, have=have
     )

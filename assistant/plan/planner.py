@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 from assistant.catalog import Catalog, number
 from assistant.catalog.recipes import bundle_of
@@ -14,7 +14,7 @@ from assistant.model.plan import Backend, Plan, Planning, Rejection, Request
 from assistant.model.record import replace
 from assistant.plan import cuda, other_backends, rocm, surroundings
 from assistant.plan.bundles import beside
-from assistant.plan.candidates import Candidate, Context, reject
+from assistant.plan.candidates import Candidate, Context, passed_over, reject
 from assistant.plan.gpus import cards_of, driver_of
 from assistant.plan.nightly import with_nightly
 from assistant.plan.pins import read_pins
@@ -141,8 +141,10 @@ def _reject_asked(rejected: list[Rejection], context: Context) -> Iterator[Rejec
     yield reject(asked, "backend-not-here", why, _("Leave the backend open to get the best one for this machine."))
 
 
-def _plan(candidate: Candidate, context: Context, rejected: Iterable[Rejection]) -> Plan:
+def _plan(candidate: Candidate, context: Context, rejected: Collection[Rejection]) -> Plan:
     bundle = beside(candidate, context)
+    told = any(rejection.backend is candidate.backend for rejection in rejected)
+    newer = None if told else passed_over(candidate, context)
     warnings = [*candidate.warnings, *context.target.warnings, *bundle.warnings]
     warnings += surroundings.warnings(candidate, context)
     if candidate.backend is Backend.CPU:
@@ -158,7 +160,7 @@ def _plan(candidate: Candidate, context: Context, rejected: Iterable[Rejection])
         requirements=requirements(candidate, context, bundle),
         env=candidate.env,
         download_mb=download_mb(candidate, context),
-        reasons=candidate.reasons,
+        reasons=(*candidate.reasons, newer) if newer else candidate.reasons,
         warnings=tuple(warnings),
     )
 

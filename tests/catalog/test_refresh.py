@@ -43,13 +43,14 @@ def test_a_refreshed_table_plans_the_new_release():
     assert make_plans(Machine(os="linux", arch="x86_64", python="3.12"), catalog).choice.torch == "2.16.0"
 
 
-def test_a_variant_without_code_on_record_is_never_chosen():
-    """A CUDA tag that is new to the catalogue has to wait for its driver floor and its list of code."""
+def test_a_cuda_major_without_a_driver_on_record_is_not_chosen():
+    """The new release is planned with the CUDA that the driver is known to run."""
     seen = [*NEW, Seen("cu141", "torch-2.16.0+cu141-cp312-cp312-manylinux_2_28_x86_64.whl")]
     catalog = load_catalog(to_json(refreshed(TABLES, seen, "2026-12-24").tables))
     card = Gpu(vendor=Vendor.NVIDIA, compute_capability="8.6")
     machine = Machine(os="linux", arch="x86_64", python="3.12", gpus=(card,), nvidia_driver="650.10")
-    assert make_plans(machine, catalog).choice.variant == "cu132"
+    choice = make_plans(machine, catalog).choice
+    assert (choice.torch, choice.variant) == ("2.16.0", "cu130")
 
 
 def test_a_variant_seen_on_its_index_is_no_longer_unsure():
