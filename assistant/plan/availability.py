@@ -27,12 +27,14 @@ MB = 10**6
 class Lookup(Record, frozen=True):
     """What one search for torch found: the fitting wheels of `source`, or the `reason` why it could not be asked.
 
-    `leaks` are the servers ("https://host") other than the source's own that a mirror's pages lead to.
+    `nearer` where the user's own settings name the source in PyPI's place: a mirror, as a rule. `leaks` are the servers
+    ("https://host") other than the source's own that a mirror's pages lead to.
     """
 
     source: str
     wheels: tuple[Wheel, ...] = ()
     reason: Text = ""
+    nearer: bool = False
     leaks: tuple[str, ...] = ()
 
 
@@ -103,16 +105,24 @@ def _default_build(plan: Plan, configured: Lookup, inputs: PlanInputs) -> Plan:
 
 
 def _settled(plan: Plan, lookups: Lookups, inputs: PlanInputs) -> Plan | Rejection:
-    """Take the plan's own index first, then pip's sources; in each the planned version, else the newest that fits."""
-    official = lookups[plan.index_url, plan.python]
+    """Take the plan's own index first, then pip's sources; in each the planned version, else the newest that fits.
+
+    A nearer source that holds the very build goes before both. Where torch's own index is silent, what PyPI serves is
+    planned anew: another CUDA may run here, too.
+    """
+    official, own = lookups[plan.index_url, plan.python], lookups[None, plan.python]
+    if own.nearer and own is not official and (wheel := _exact(plan, own, inputs)):
+        return _tied(plan, wheel, own, official)
     asked = [lookups[address, plan.python] for address in dict.fromkeys((plan.index_url, None))]
     for lookup in asked:
         if wheel := _exact(plan, lookup, inputs):
             return _tied(plan, wheel, lookup, official)
         fitting = [one for one in lookup.wheels if _suits(plan, one, inputs) and not _version(one).is_prerelease]
         for wheel in sorted(fitting, key=_version, reverse=True):
-            if again := _planned_anew(plan, wheel, inputs):
+            if again := _planned_anew(plan, wheel, inputs, plan.variant):
                 return _tied(again, wheel, lookup, official, wanted=plan.torch)
+    if official.reason and plan.backend is Backend.CUDA and (found := _with_pypis_build(plan, own, inputs)):
+        return _tied(*found, own, official)
     silent = next((lookup for lookup in asked if lookup.reason), None)
     if silent or plan.backend is Backend.CPU:
         warning = _unchecked(silent) if silent else _nothing(plan, official)
@@ -150,11 +160,12 @@ def _nothing(plan: Plan, lookup: Lookup) -> Message:
 def _tied(plan: Plan, wheel: Wheel, lookup: Lookup, official: Lookup, wanted: str = "") -> Plan:
     """Tie a plan to the wheel that was found: its exact build where other builds lie beside it, and the reasons."""
     reasons = [*plan.reasons, _confirmed(wheel)]
-    if lookup is not official:
-        text = (
-            _("{source} cannot be reached ({reason}).") if official.reason else _("{source} does not hold this build.")
-        )
-        reasons.append(text.format(source=official.source, reason=official.reason))
+    if lookup is not official and official.reason:
+        reasons.append(_("{source} cannot be reached ({reason}).", source=official.source, reason=official.reason))
+    elif lookup is not official and lookup.nearer:
+        reasons.append(_("{source}, which your settings name, holds this very build.", source=lookup.source))
+    elif lookup is not official:
+        reasons.append(_("{source} does not hold this build.", source=official.source))
     elif wanted:
         reasons.append(_("{source} does not hold torch {wanted}.", source=lookup.source, wanted=wanted))
     requirements = plan.requirements
@@ -192,13 +203,23 @@ def _exact(plan: Plan, lookup: Lookup, inputs: PlanInputs) -> Wheel | None:
     return next((wheel for wheel in wheels if _suits(plan, wheel, inputs)), None)
 
 
-def _planned_anew(plan: Plan, wheel: Wheel, inputs: PlanInputs) -> Plan | None:
-    """Plan for the version that is there: it has its own reasons and companions, or does not fit at all."""
-    pins = (*inputs.request.pins, f"torch=={_version(wheel).public}")
+def _planned_anew(plan: Plan, wheel: Wheel, inputs: PlanInputs, variant: str) -> Plan | None:
+    """Plan for the version and the build that is there: it has its own reasons, or does not fit at all."""
+    local = f"+{variant}" if variant != plan.variant else ""
+    pins = (*inputs.request.pins, f"torch=={_version(wheel).public}{local}")
     request = replace(inputs.request, backend=plan.backend, python=plan.python, pins=pins)
     found = make_plans(inputs.machine, inputs.catalog, request).plans
-    again = next((other for other in found if (other.backend, other.variant) == (plan.backend, plan.variant)), None)
+    again = next((other for other in found if (other.backend, other.variant) == (plan.backend, variant)), None)
     return again and replace(again, index_url=plan.index_url)
+
+
+def _with_pypis_build(plan: Plan, own: Lookup, inputs: PlanInputs) -> tuple[Plan, Wheel] | None:
+    """Plan for the newest build without a local tag, which is PyPI's, where the machine runs that one, too."""
+    for wheel in sorted(own.wheels, key=_version, reverse=True):
+        build = _pypis_build(wheel, inputs)
+        if build and not _version(wheel).is_prerelease and (again := _planned_anew(plan, wheel, inputs, build)):
+            return again, wheel
+    return None
 
 
 def _suits(plan: Plan, wheel: Wheel, inputs: PlanInputs) -> bool:
@@ -208,15 +229,21 @@ def _suits(plan: Plan, wheel: Wheel, inputs: PlanInputs) -> bool:
     """
     local = _version(wheel).local
     if plan.variant == AMD_INDEX:
-        return local is None or local.startswith("rocm")
+        return local.startswith("rocm") if local else wheel.where == "official"
     if plan.variant == DEFAULT_BUILD or (plan.variant == "directml" and plan.index_url is None):
         return local is None
     wanted = "cpu" if plan.backend is Backend.DIRECTML else plan.variant.removeprefix(NIGHTLY)
     if local is not None or wheel.where == "official":
         return local in (None, wanted)
+    return _pypis_build(wheel, inputs) == wanted
+
+
+def _pypis_build(wheel: Wheel, inputs: PlanInputs) -> str:
+    """Return the build that a wheel without a local tag is on this platform, "cu132"; "" for one with a tag."""
     target = target_of(inputs.machine, inputs.request, inputs.catalog)
-    torch = _version(wheel).public
-    return isinstance(target, Target) and inputs.catalog.build_of(torch, "pypi", target.platform) == wanted
+    if _version(wheel).local is not None or not isinstance(target, Target):
+        return ""
+    return inputs.catalog.build_of(_version(wheel).public, "pypi", target.platform)
 
 
 def _version(wheel: Wheel) -> Version:

@@ -205,11 +205,15 @@ def _candidate(wheel: TorchWheel, cards: list[Card], context: Context) -> Candid
     )
     driver = context.driver.text
     reached = _("Driver {driver} meets the required {floor}.", driver=driver, floor=needed)
+    reasons = (reason, reached) if context.driver.version else (reason,)
+    if context.catalog.build_of(wheel.version, "pypi", wheel.platform) == wheel.variant:
+        text = _("PyPI's own wheel of torch {version} is this very build: every mirror of PyPI has it, too.")
+        reasons = (*reasons, text.format(version=wheel.version))
     return Candidate(
         Backend.CUDA,
         wheel.variant,
         wheel.version,
-        reasons=(reason, reached) if context.driver.version else (reason,),
+        reasons=reasons,
         warnings=tuple(_warnings(wheel, served, cards, needed, context)),
         integrated=all(card.integrated for card in served),
         wheel=wheel,

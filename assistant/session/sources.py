@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
 from assistant.catalog import Catalog
+from assistant.catalog.indexes import is_pypi
 from assistant.catalog.refresh import Seen
 from assistant.i18n import Message, _
 from assistant.install import Sources
@@ -94,6 +95,7 @@ def _look(sources: Sources, index_url: str | None, python: str, machine: Machine
         source=silent.source if silent else ", ".join(asked.source for asked in found.asked),
         wheels=found.wheels,
         reason=silent.reason if silent else "",
+        nearer=index_url is None and bool(sources.settings.index_url) and not is_pypi(sources.settings.index_url),
         leaks=() if official else tuple(server for asked in found.asked for server in asked.foreign),
     )
 

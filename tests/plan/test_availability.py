@@ -5,6 +5,7 @@ from __future__ import annotations
 from assistant.catalog import load_catalog
 from assistant.model.machine import Gpu, Machine, Vendor
 from assistant.model.plan import Backend, Plan, Planning, Request, Wheel
+from assistant.model.record import replace
 from assistant.plan import companions_to_find, make_plans, with_companions
 from assistant.plan.availability import Lookup, PlanInputs, brings_cuda, settle, with_sizes
 
@@ -124,6 +125,31 @@ def test_pypis_build_serves_where_it_is_the_one_that_is_wanted() -> None:
     card = settled(DOWN, found, machine=with_card(AMPERE)).choice
     assert (card.backend, card.variant, card.index_url) == (Backend.CUDA, "cu132", None)
     assert settled(DOWN, found, machine=WINDOWS).choice.wheel is not None
+
+
+def test_the_users_own_mirror_goes_first_where_it_holds_the_very_build() -> None:
+    """PyPI's 2.15.0 is cu132 on Linux: another build is still fetched from PyTorch."""
+    mirror = Lookup(source=MIRROR, wheels=(wheel("2.15.0"),), nearer=True)
+    near = settled(holding("2.15.0+cu132"), mirror, machine=with_card(AMPERE)).choice
+    assert (near.variant, near.index_url, near.requirements[0]) == ("cu132", None, "torch==2.15.0")
+    assert any(f"{MIRROR}, which your settings name, holds this very build" in str(one) for one in near.reasons)
+    far = settled(holding("2.15.0+cu130"), mirror, machine=with_card(AMPERE, "580.95")).choice
+    assert (far.variant, bool(far.index_url)) == ("cu130", True)
+
+
+def test_pypis_build_serves_a_driver_that_runs_it_when_torchs_index_is_down() -> None:
+    """Driver 580 is planned cu130; behind a mirror PyPI's cu132 is what can be had, and 580 runs it; 570 does not."""
+    found = holding("2.15.0", where="configured")
+    assert settled(DOWN, found, machine=with_card(AMPERE, "580.95")).choice.variant == "cu132"
+    old = settled(DOWN, found, machine=with_card(AMPERE, "570.26")).choice
+    assert (old.variant, old.wheel) == ("cu126", None)
+
+
+def test_a_bare_wheel_of_another_source_is_not_amds() -> None:
+    """Without a local tag only AMD's own index holds AMD's build; PyPI's is CUDA's."""
+    card = Gpu(vendor=Vendor.AMD, name="RX 6600", gfx="gfx1032")
+    planning = settled(DOWN, holding("2.14.0", where="configured"), machine=replace(LINUX, gpus=(card,)))
+    assert planning.choice.wheel is None
 
 
 def test_another_build_never_stands_in() -> None:
