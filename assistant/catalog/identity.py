@@ -89,11 +89,8 @@ def identify_name(vendor: Vendor, name: str | None) -> GpuIdentity | None:
     """Look an exact product name up, as drivers, lspci (`GA104 [GeForce RTX 3070]`) or Windows spell it."""
     if not name or vendor not in _FILES:
         return None
-    names, spellings = _by_name(vendor), _spellings(name)
-    for key in (*spellings, *(f"{line} {key}" for line in _LINES[vendor] for key in spellings)):
-        if rows := names.get(key):
-            return _merged(vendor, rows, name)
-    return None
+    names = _by_name(vendor)
+    return next((_merged(vendor, rows, name) for key in name_keys(vendor, name) if (rows := names.get(key))), None)
 
 
 # What people leave out of a name: "RTX 4090", "4090", "RX 7900 XTX", "MI300X", "A770".
@@ -102,6 +99,12 @@ _LINES = {
     Vendor.AMD: ("radeon", "radeon rx", "instinct"),
     Vendor.INTEL: ("arc",),
 }
+
+
+def name_keys(vendor: Vendor, name: str) -> tuple[str, ...]:
+    """List the keys to look a card up by, in order: its name as written, then with the line that people leave out."""
+    spellings = _spellings(name)
+    return (*spellings, *(f"{line} {key}" for line in _LINES.get(vendor, ()) for key in spellings))
 
 
 def identified(gpu: Gpu) -> GpuIdentity | None:

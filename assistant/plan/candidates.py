@@ -77,8 +77,8 @@ def floor(version: str) -> Number:
 class Candidate(NamedTuple):
     """A build that works here: torch `version` from `variant`; `rank` is smaller for better support.
 
-    `also` are further requirements, `covers` counts the GPUs that it serves. `targets` are those whose code an index
-    keeps in extras, as AMD's does.
+    `cards` are the GPUs that it serves, `covers` counts them. `also` are further requirements. `targets` are those
+    whose code an index keeps in extras, as AMD's does.
     """
 
     backend: Backend
@@ -93,6 +93,7 @@ class Candidate(NamedTuple):
     rank: int = 0
     covers: int = 1
     wheel: TorchWheel | None = None
+    cards: tuple[Card, ...] = ()
 
 
 def passed_over(candidate: Candidate, context: Context) -> Message | None:

@@ -217,6 +217,7 @@ def _candidate(wheel: TorchWheel, cards: list[Card], context: Context) -> Candid
         warnings=tuple(_warnings(wheel, served, cards, needed, context)),
         integrated=all(card.integrated for card in served),
         wheel=wheel,
+        cards=tuple(served),
     )
 
 

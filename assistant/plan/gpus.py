@@ -13,7 +13,10 @@ from assistant.model.plan import Backend
 
 
 class Card(NamedTuple):
-    """One GPU: `capability` and `gfx` from the machine's facts, else from the tables; `identity` None when unknown."""
+    """One GPU: `capability` and `gfx` from the machine's facts, else from the tables; `identity` None when unknown.
+
+    `memory` is its own in GiB, None where it is unknown or shared with the processor.
+    """
 
     vendor: Vendor
     name: str
@@ -21,6 +24,7 @@ class Card(NamedTuple):
     gfx: str | None
     integrated: bool
     identity: GpuIdentity | None
+    memory: float | None = None
 
 
 def cards_of(machine: Machine) -> tuple[Card, ...]:
@@ -40,13 +44,15 @@ def _card(gpu: Gpu) -> Card:
     known = gpu.compute_capability or (identity and identity.compute_capability)
     capability = known or (identity and next(reversed(identity.candidates), None)) or ""
     digits = number(capability)  # of "8.6", and of "sm_86" or "86" too
+    integrated = bool(identity and identity.integrated) if gpu.integrated is None else gpu.integrated
     return Card(
         vendor=vendor,
         name=gpu.name or (identity.name if identity else gpu.pci_id) or vendor.value,
         capability=(digits[0] // 10, digits[0] % 10) if len(digits) == 1 else digits,
         gfx=(gpu.gfx or (identity.gfx if identity else None) or "").lower().partition(":")[0] or None,
-        integrated=bool(identity and identity.integrated) if gpu.integrated is None else gpu.integrated,
+        integrated=integrated,
         identity=identity,
+        memory=None if integrated else gpu.vram_gb,
     )
 
 

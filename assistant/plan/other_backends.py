@@ -55,7 +55,14 @@ def xpu(context: Context) -> Offers:
         warnings.append(_("Intel documents {windows} for current XPU builds.", windows=needs.documented_name))
     warnings.append(_("It needs Intel's newest graphics driver; nothing of oneAPI has to be installed."))
     candidate = Candidate(
-        Backend.XPU, "xpu", wheel.version, (reason,), tuple(warnings), integrated=card.integrated, wheel=wheel
+        Backend.XPU,
+        "xpu",
+        wheel.version,
+        (reason,),
+        tuple(warnings),
+        integrated=card.integrated,
+        wheel=wheel,
+        cards=(card,),
     )
     return Offers((candidate,))
 
@@ -117,6 +124,7 @@ def directml(context: Context) -> Offers:
         also=(f"torchvision=={release.torchvision}", f"torch-directml=={release.version}"),
         integrated=card.integrated,
         rank=1,
+        cards=(card,),
     )
     return Offers((candidate,))
 

@@ -17,13 +17,13 @@ from assistant.plan.bundles import beside
 from assistant.plan.candidates import Candidate, Context, passed_over, reject
 from assistant.plan.gpus import cards_of, driver_of
 from assistant.plan.nightly import with_nightly
+from assistant.plan.order import in_order, why_first
 from assistant.plan.pins import read_pins
 from assistant.plan.pythons import allowed, other_pythons, outside_project, with_python_reason
 from assistant.plan.requirements import download_mb, requirements, with_asked
 from assistant.plan.target import USUAL_PYTHON, Refusal, python_tag, target_of
 
 _BACKENDS = (cuda.offers, rocm.offers, other_backends.xpu, other_backends.mps, other_backends.directml)
-_ORDER = {backend: place for place, backend in enumerate(Backend)}
 _ANYTHING = Request()
 
 
@@ -60,6 +60,7 @@ def _planned(machine: Machine, catalog: Catalog, request: Request) -> Planning:
         if not candidates:
             return Planning(rejected=(*rejected, *_reject_asked(rejected, context)))
         own = [_plan(found, context, rejected if found is candidates[0] else ()) for found in candidates]
+        own[0] = replace(own[0], reasons=(*own[0].reasons, *why_first(candidates, context)))
         if catalog.remark:
             own[0] = replace(own[0], warnings=(*own[0].warnings, catalog.remark))
         elsewhere = () if request.python or request.pythons else _elsewhere(candidates[0], context)
@@ -116,15 +117,10 @@ def _candidates(context: Context) -> tuple[list[Candidate], list[Rejection]]:
         last = other_backends.cpu(context)
         found.extend(last.candidates)
         rejected.extend(last.rejected)
-    found.sort(key=_worth)
+    found = in_order(found, context)
     if found and found[0].rank == 0 and not found[0].integrated:
         found = [one for one in found if not (one.backend is Backend.DIRECTML and one.integrated)]
     return found, rejected
-
-
-def _worth(candidate: Candidate) -> tuple[int, bool, int]:
-    """Return what sorts the best candidate first: better support, a discrete card, the backends' own order."""
-    return candidate.rank, candidate.integrated, _ORDER[candidate.backend]
 
 
 def _reject_asked(rejected: list[Rejection], context: Context) -> Iterator[Rejection]:
@@ -183,15 +179,15 @@ def _elsewhere(own: Candidate, context: Context) -> tuple[Plan, ...]:
         return ()
     other = context._replace(target=context.target._replace(python=USUAL_PYTHON, tag=usual, warnings=()))
     found, rejected = _candidates(other)
-    if not found or not _better(found[0], own):
+    if not found or not _better(found[0], own, context):
         return ()
     plans = [_plan(candidate, other, rejected if candidate is found[0] else ()) for candidate in found]
     return (plans[0], plans[-1]) if len(plans) > 1 else tuple(plans)
 
 
-def _better(other: Candidate, own: Candidate) -> bool:
-    if other.backend is not own.backend or other.rank != own.rank:
-        return _worth(other) < _worth(own)
+def _better(other: Candidate, own: Candidate, context: Context) -> bool:
+    if other.backend is not own.backend:
+        return in_order([own, other], context)[0] is other
     if own.wheel and other.wheel and own.wheel.confirmed is not other.wheel.confirmed:
         return other.wheel.confirmed
     return number(other.version) > number(own.version)

@@ -133,6 +133,7 @@ def _candidate(
         integrated=all(card.integrated for card in cards),
         covers=len(cards),
         wheel=wheel,
+        cards=tuple(cards),
     )
 
 
@@ -172,6 +173,7 @@ def _own_index(context: Context, cards: list[Card]) -> Candidate | None:
         targets=tuple(sorted({card.gfx or "" for card in served})),
         integrated=all(card.integrated for card in served),
         covers=len(served),
+        cards=tuple(served),
     )
 
 

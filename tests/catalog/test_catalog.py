@@ -13,6 +13,7 @@ import pytest
 from assistant.catalog import load_catalog, number
 from assistant.catalog.bundles import BundleTables
 from assistant.catalog.companions import CompanionTables
+from assistant.catalog.generations import GenerationTables
 from assistant.catalog.identity import CardTables
 from assistant.catalog.launchers import LauncherTables
 from assistant.catalog.limits import LimitTables
@@ -53,6 +54,7 @@ KINDS = {
     "directml": DirectmlTables,
     "systems": SystemTables,
     "indexes": IndexTables,
+    "generations": GenerationTables,
     "gpus_nvidia": CardTables,
     "gpus_amd": CardTables,
     "gpus_intel": CardTables,

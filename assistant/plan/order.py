@@ -1,0 +1,143 @@
+"""Which card goes first where cards of several makers could be used, and the reason: by what each card can do."""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+from typing import NamedTuple
+
+from assistant.catalog.generations import Rate, rate_of
+from assistant.i18n import Message, Text, _, sentences
+from assistant.model.machine import Vendor
+from assistant.model.plan import Backend
+from assistant.plan.candidates import Candidate, Context
+from assistant.plan.gpus import Card, called
+from assistant.plan.rocm import OVERRIDE
+
+_ORDER = {backend: place for place, backend in enumerate(Backend)}
+_UNKNOWN = -99  # below the step of every card: what nobody knows goes before nothing that is known
+
+
+class _Standing(NamedTuple):
+    """What backends are sorted by; smaller goes first, and the first field that differs decides."""
+
+    rank: int
+    step: int
+    doubtful: bool
+    room: int
+    integrated: bool
+    place: int
+
+
+def in_order(found: list[Candidate], context: Context) -> list[Candidate]:
+    """Sort what the backends offer, best first; the candidates of one backend keep their order.
+
+    What counts, in this order, each for the best card that a backend serves:
+    1. support: builds of current torch, then DirectML's frozen one, then the CPU;
+    2. the card's rate in half precision, in steps of a factor of two, as makers do not count alike; one step less for
+       integrated GPUs, which share memory and power with the processor; unknown is last;
+    3. a build that its maker tests for this card, before one that is untested or runs a sister card's code;
+    4. memory, in steps of two, where that of every card is known;
+    5. a discrete card, then the backends' own order, which is that of how much software is written for them.
+    """
+    standings = _standings(found, context)
+    return sorted(found, key=lambda one: standings[one.backend])
+
+
+def why_first(found: list[Candidate], context: Context) -> tuple[Message, ...]:
+    """Say why the first card goes before each that another backend would use, and how to choose that one instead."""
+    first, *others = _leaders(found).values()
+    standings = _standings(found, context)
+    told, said = {_best(first)}, []
+    for other in others:
+        card = _best(other)
+        if card is not None and card not in told:
+            told.add(card)
+            instead = _(
+                "To use {second} instead, choose {backend}.",
+                second=called(card),
+                backend=other.backend.title,
+                option=f"--backend {other.backend.value}",
+            )
+            said.append(sentences((_why(first, other, standings), instead)))
+    return tuple(said)
+
+
+def _leaders(found: list[Candidate]) -> dict[Backend, Candidate]:
+    """Return the first candidate of each backend."""
+    leaders: dict[Backend, Candidate] = {}
+    for one in found:
+        leaders.setdefault(one.backend, one)
+    return leaders
+
+
+def _standings(found: list[Candidate], context: Context) -> dict[Backend, _Standing]:
+    leaders = _leaders(found)
+    cards = {backend: _best(one) for backend, one in leaders.items()}
+    measured = all(card.memory for card in cards.values() if card)
+    return {
+        backend: _Standing(
+            one.rank,
+            -_step(card) if (card := cards[backend]) else 0,
+            _doubtful(one, context),
+            -round(math.log2(card.memory)) if measured and card and card.memory else 0,
+            one.integrated,
+            _ORDER[backend],
+        )
+        for backend, one in leaders.items()
+    }
+
+
+def _best(candidate: Candidate) -> Card | None:
+    """Return the strongest card that a candidate serves, None for the CPU and Apple's GPUs, which have no rival."""
+    return max(candidate.cards, key=_step, default=None)
+
+
+@lru_cache(maxsize=8192)  # far above the kinds of cards that one fleet has
+def _step(card: Card) -> int:
+    rate = _rate(card)
+    return round(math.log2(rate.half)) - card.integrated if rate else _UNKNOWN
+
+
+def _rate(card: Card) -> Rate | None:
+    if card.vendor is Vendor.NVIDIA:
+        code = ".".join(map(str, card.capability))
+    else:
+        code = card.gfx or (card.identity and card.identity.generation) or ""
+    return rate_of(card.vendor, card.name, code, card.memory)
+
+
+def _doubtful(candidate: Candidate, context: Context) -> bool:
+    """Return whether the build runs a sister card's code, or is one that its maker does not test for the card."""
+    known, system = context.catalog.amd_targets, context.target.os
+    return OVERRIDE in candidate.env or any(system not in known[gfx].tested for gfx in candidate.targets)
+
+
+def _why(first: Candidate, other: Candidate, standings: dict[Backend, _Standing]) -> Message:
+    """Return the sentence for what decides between two candidates whose cards differ."""
+    ours, theirs = standings[first.backend], standings[other.backend]
+    card, rival = _best(first), _best(other)
+    names = {"first": called(card) if card else first.backend.title, "second": called(rival) if rival else ""}
+    rate, against = card and _rate(card), rival and _rate(rival)
+    if ours.rank != theirs.rank:
+        text = _("{first} goes before {second}, which only DirectML and its old torch can use.")
+    elif ours.step != theirs.step and (rate is None or against is None):
+        text = _("{first} goes before {second}, whose speed is not in the tables.")
+    elif ours.step != theirs.step and rate and against and rate.half > against.half:
+        text = _("{first} goes before {second}: {ours} TFLOPS in half precision against {theirs}.")
+        text = text.format(ours=_figure(rate), theirs=_figure(against))
+    elif ours.step != theirs.step or ours.integrated != theirs.integrated:
+        text = _("{first} goes before {second}, which shares memory and power with the processor.")
+    elif ours.doubtful != theirs.doubtful:
+        text = _("{first} goes before {second}, whose build is less tested; the two are about as fast.")
+    elif ours.room != theirs.room and card and rival:
+        text = _("{first} goes before {second}: {ours} GB of memory against {theirs}; the two are about as fast.")
+        text = text.format(ours=f"{card.memory:g}", theirs=f"{rival.memory:g}")
+    else:
+        text = _("{first} goes before {second}: they are about as fast, and more software is written for {backend}.")
+    return text.format(**names, backend=first.backend.title)
+
+
+def _figure(rate: Rate) -> Text:
+    figure = f"{rate.half:g}"
+    return figure if rate.exact else _("at least {number}", number=figure)
