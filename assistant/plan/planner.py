@@ -1,4 +1,4 @@
-"""The planner: asks every backend, puts the answers in order, and adds what another Python would open."""
+"""The planner: makes a plan of every candidate, best first, and adds what another Python would open."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from assistant.model.errors import NothingFits
 from assistant.model.machine import Machine
 from assistant.model.plan import Backend, Plan, Planning, Rejection, Request
 from assistant.model.record import replace
-from assistant.plan import cuda, other_backends, rocm, surroundings
+from assistant.plan import surroundings
 from assistant.plan.bundles import beside
 from assistant.plan.candidates import Candidate, Context, passed_over, reject
 from assistant.plan.gpus import cards_of, driver_of
 from assistant.plan.nightly import with_nightly
+from assistant.plan.offers import candidates_here, reject_asked
 from assistant.plan.order import in_order, why_first
 from assistant.plan.pins import read_pins
 from assistant.plan.pythons import allowed, other_pythons, outside_project, with_python_reason
 from assistant.plan.requirements import download_mb, requirements, with_asked
 from assistant.plan.target import USUAL_PYTHON, Refusal, python_tag, target_of
 
-_BACKENDS = (cuda.offers, rocm.offers, other_backends.xpu, other_backends.mps, other_backends.directml)
 _ANYTHING = Request()
 
 
@@ -56,9 +56,9 @@ def _planned(machine: Machine, catalog: Catalog, request: Request) -> Planning:
         pins = read_pins((*request.pins, *_on_torch(request)), catalog, target.markers)
         cards, driver = cards_of(machine), driver_of(machine, catalog)
         context = Context(machine, catalog, target, pins, cards, driver, asked, bundle_of(request.bundle).key)
-        candidates, rejected = _candidates(context)
+        candidates, rejected = candidates_here(context)
         if not candidates:
-            return Planning(rejected=(*rejected, *_reject_asked(rejected, context)))
+            return Planning(rejected=(*rejected, *reject_asked(rejected, context)))
         own = [_plan(found, context, rejected if found is candidates[0] else ()) for found in candidates]
         own[0] = replace(own[0], reasons=(*own[0].reasons, *why_first(candidates, context)))
         if catalog.remark:
@@ -107,36 +107,6 @@ def _with_another_python(planning: Planning, machine: Machine, catalog: Catalog,
     return Planning(rejected=(outside_project(own, request),))
 
 
-def _candidates(context: Context) -> tuple[list[Candidate], list[Rejection]]:
-    """Ask every backend, or the one asked for; the CPU comes along except where only another one will do."""
-    asked = context.asked
-    offers = [offer(context) for offer in _BACKENDS] if asked is not Backend.CPU else []
-    found = [one for offer in offers for one in offer.candidates if asked in (None, one.backend)]
-    rejected = [rejection for offer in offers for rejection in offer.rejected if asked in (None, rejection.backend)]
-    if found or asked in (None, Backend.CPU):
-        last = other_backends.cpu(context)
-        found.extend(last.candidates)
-        rejected.extend(last.rejected)
-    found = in_order(found, context)
-    if found and found[0].rank == 0 and not found[0].integrated:
-        found = [one for one in found if not (one.backend is Backend.DIRECTML and one.integrated)]
-    return found, rejected
-
-
-def _reject_asked(rejected: list[Rejection], context: Context) -> Iterator[Rejection]:
-    """Never leave a request unanswered: name the backend that cannot be had here."""
-    asked = context.asked
-    if rejected or asked is None:
-        return
-    if asked is Backend.MPS:
-        why = _("MPS exists on macOS only.")
-    elif asked is Backend.DIRECTML:
-        why = _("DirectML needs Windows or WSL, and a GPU with DirectX 12.")
-    else:
-        why = _("No GPU on this machine works with {backend}.", backend=asked.title)
-    yield reject(asked, "backend-not-here", why, _("Leave the backend open to get the best one for this machine."))
-
-
 def _plan(candidate: Candidate, context: Context, rejected: Collection[Rejection]) -> Plan:
     bundle = beside(candidate, context)
     told = any(rejection.backend is candidate.backend for rejection in rejected)
@@ -178,7 +148,7 @@ def _elsewhere(own: Candidate, context: Context) -> tuple[Plan, ...]:
     if context.target.tag == usual or usual not in context.catalog.pythons(context.target.platform):
         return ()
     other = context._replace(target=context.target._replace(python=USUAL_PYTHON, tag=usual, warnings=()))
-    found, rejected = _candidates(other)
+    found, rejected = candidates_here(other)
     if not found or not _better(found[0], own, context):
         return ()
     plans = [_plan(candidate, other, rejected if candidate is found[0] else ()) for candidate in found]
