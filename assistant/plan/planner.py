@@ -3,25 +3,22 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator
 
 from assistant.catalog import Catalog, number
 from assistant.catalog.recipes import bundle_of
-from assistant.i18n import Message, _, sentences
 from assistant.model.errors import NothingFits
 from assistant.model.machine import Machine
-from assistant.model.plan import Backend, Plan, Planning, Rejection, Request
+from assistant.model.plan import Backend, Plan, Planning, Request
 from assistant.model.record import replace
-from assistant.plan import surroundings
-from assistant.plan.bundles import beside
-from assistant.plan.candidates import Candidate, Context, passed_over, reject
+from assistant.plan.assemble import plan_of
+from assistant.plan.candidates import Candidate, Context, reject
 from assistant.plan.gpus import cards_of, driver_of
 from assistant.plan.nightly import with_nightly
 from assistant.plan.offers import candidates_here, reject_asked
 from assistant.plan.order import in_order, why_first
 from assistant.plan.pins import read_pins
 from assistant.plan.pythons import allowed, other_pythons, outside_project, with_python_reason
-from assistant.plan.requirements import download_mb, requirements, with_asked
+from assistant.plan.requirements import with_asked
 from assistant.plan.target import USUAL_PYTHON, Refusal, python_tag, target_of
 
 _ANYTHING = Request()
@@ -59,7 +56,7 @@ def _planned(machine: Machine, catalog: Catalog, request: Request) -> Planning:
         candidates, rejected = candidates_here(context)
         if not candidates:
             return Planning(rejected=(*rejected, *reject_asked(rejected, context)))
-        own = [_plan(found, context, rejected if found is candidates[0] else ()) for found in candidates]
+        own = [plan_of(found, context, rejected if found is candidates[0] else ()) for found in candidates]
         own[0] = replace(own[0], reasons=(*own[0].reasons, *why_first(candidates, context)))
         if catalog.remark:
             own[0] = replace(own[0], warnings=(*own[0].warnings, catalog.remark))
@@ -107,41 +104,6 @@ def _with_another_python(planning: Planning, machine: Machine, catalog: Catalog,
     return Planning(rejected=(outside_project(own, request),))
 
 
-def _plan(candidate: Candidate, context: Context, rejected: Collection[Rejection]) -> Plan:
-    bundle = beside(candidate, context)
-    told = any(rejection.backend is candidate.backend for rejection in rejected)
-    newer = None if told else passed_over(candidate, context)
-    warnings = [*candidate.warnings, *context.target.warnings, *bundle.warnings]
-    warnings += surroundings.warnings(candidate, context)
-    if candidate.backend is Backend.CPU:
-        warnings += _why_no_gpu(context, rejected)
-    # In WSL, PyPI's torch would draw in CUDA, which DirectML has no use for.
-    bare = candidate.backend is Backend.DIRECTML and context.target.os == "linux"
-    return Plan(
-        backend=candidate.backend,
-        variant=candidate.variant,
-        torch=candidate.version,
-        python=context.target.python,
-        index_url=context.catalog.index_url("cpu" if bare else candidate.variant),
-        requirements=requirements(candidate, context, bundle),
-        env=candidate.env,
-        download_mb=download_mb(candidate, context),
-        reasons=(*candidate.reasons, newer) if newer else candidate.reasons,
-        warnings=tuple(warnings),
-    )
-
-
-def _why_no_gpu(context: Context, rejected: Iterable[Rejection]) -> Iterator[Message]:
-    """Explain beside a CPU plan why it is not for the GPU."""
-    for rejection in rejected:
-        yield sentences((rejection.why, rejection.would_help))
-    if not context.cards and context.driver.text and not context.driver.obstacle:
-        if context.machine.container:
-            yield _("The NVIDIA driver is available but no GPU is: start the container with --gpus all.")
-        else:
-            yield _("The NVIDIA driver is installed, but no GPU was found.")
-
-
 def _elsewhere(own: Candidate, context: Context) -> tuple[Plan, ...]:
     """Offer another Python where it opens a better backend, or a release that this one has no wheel for."""
     usual = USUAL_PYTHON.replace(".", "")
@@ -151,7 +113,7 @@ def _elsewhere(own: Candidate, context: Context) -> tuple[Plan, ...]:
     found, rejected = candidates_here(other)
     if not found or not _better(found[0], own, context):
         return ()
-    plans = [_plan(candidate, other, rejected if candidate is found[0] else ()) for candidate in found]
+    plans = [plan_of(candidate, other, rejected if candidate is found[0] else ()) for candidate in found]
     return (plans[0], plans[-1]) if len(plans) > 1 else tuple(plans)
 
 

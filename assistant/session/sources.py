@@ -91,11 +91,12 @@ def _look(sources: Sources, index_url: str | None, python: str, machine: Machine
         return Lookup(source=skipped[0] or "PyPI", wheels=found.wheels, reason=reason)
     silent = next((asked for asked in found.asked if asked.status == "unreachable"), None)
     official = bool(index_url) and index_url != sources.index_url
+    mirror = "" if index_url or sources.index_url else sources.settings.index_url
     return Lookup(
         source=silent.source if silent else ", ".join(asked.source for asked in found.asked),
         wheels=found.wheels,
         reason=silent.reason if silent else "",
-        nearer=index_url is None and bool(sources.settings.index_url) and not is_pypi(sources.settings.index_url),
+        nearer=bool(mirror) and not is_pypi(mirror),
         leaks=() if official else tuple(server for asked in found.asked for server in asked.foreign),
     )
 
