@@ -9,11 +9,21 @@ from assistant.catalog.identity import GpuIdentity, identified, identify, identi
 from assistant.catalog.names import vendor_of
 
 if TYPE_CHECKING:
-    from assistant.catalog.catalog import AMD_INDEX, Catalog, Number, TorchWheel, load_catalog, number, python_range
+    from assistant.catalog.catalog import (
+        AMD_INDEX,
+        AMD_NIGHTLY,
+        Catalog,
+        Number,
+        TorchWheel,
+        load_catalog,
+        number,
+        python_range,
+    )
     from assistant.catalog.companions import carried_by_torch_index
 
 __all__ = [
     "AMD_INDEX",
+    "AMD_NIGHTLY",
     "Catalog",
     "GpuIdentity",
     "Number",

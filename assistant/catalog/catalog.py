@@ -36,6 +36,7 @@ from assistant.model.record import from_json
 
 Number = tuple[int, ...]
 AMD_INDEX = "amd-index"
+AMD_NIGHTLY = "nightly/amd-index"
 _DIGITS = re.compile(r"\d+")
 
 
@@ -253,13 +254,19 @@ class Catalog:
 
     @cached_property
     def amd_targets(self) -> dict[str, AmdTarget]:
-        """AMD's own index by GPU target."""
-        return {row.gfx: row for row in self.rocm.amd_index.rows}
+        """AMD's own indexes by GPU target."""
+        return {row.gfx: row for row in self.rocm.amd_targets.rows}
+
+    @cached_property
+    def amd_indexes(self) -> dict[str, str]:
+        """The addresses of AMD's own indexes by their keys."""
+        return {row.key: row.url for row in self.rocm.amd_indexes.rows}
 
     @cached_property
     def amd_releases(self) -> tuple[AmdRelease, ...]:
-        """Torch releases of AMD's own index, newest first."""
-        return tuple(sorted(self.rocm.amd_releases.rows, key=lambda row: number(row.torch), reverse=True))
+        """Torch releases of AMD's own indexes, newest first, and of one release the build for the newest ROCm first."""
+        rows = self.rocm.amd_releases.rows
+        return tuple(sorted(rows, key=lambda row: (number(row.torch), number(row.rocm)), reverse=True))
 
     @cached_property
     def overrides(self) -> dict[str, Override]:
@@ -271,11 +278,20 @@ class Catalog:
         """What every plan adds beside torch, by name and CUDA major."""
         return {(row.package, row.cuda): row for row in self.torch.basics.rows}
 
-    def index_url(self, variant: str) -> str | None:
-        """Return the address of the index that a variant's torch comes from; None is the installer's default, PyPI."""
+    def index_url(self, variant: str, torch: str = "") -> str | None:
+        """Return the address of the index that a variant's torch comes from; None is the installer's default, PyPI.
+
+        AMD has an index for each ROCm: that of `torch` is returned ("2.13.0" or "2.13.0+rocm10.0.0"), or the newest.
+        """
         if variant in {"pypi", "directml"}:
             return None
-        kind = "amd-index" if variant == AMD_INDEX else "nightly/…" if variant.startswith("nightly/") else ""
+        if variant == AMD_NIGHTLY:
+            return self.amd_indexes["nightly"]
+        if variant == AMD_INDEX:
+            named = (row for row in self.amd_releases if torch in (row.torch, f"{row.torch}+rocm{row.rocm}"))
+            held = next(named, self.amd_releases[0])
+            return self.amd_indexes[held.index]
+        kind = "nightly/…" if variant.startswith("nightly/") else ""
         rows = read_tables("indexes", IndexTables).indexes.rows
         return next(row.url for row in rows if row.variant == kind or not kind).format(variant=variant)
 

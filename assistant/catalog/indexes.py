@@ -14,7 +14,8 @@ def known_index(url: str, catalog: Catalog, own: Iterable[str] = ()) -> bool:
     """Return whether an index of torch is in the catalogue, or named by the user's own pip or command line (`own`)."""
     if url.rstrip("/") in {address.rstrip("/") for address in own if address}:
         return True
-    listed = [catalog.index_url(variant) or "" for variant in ("cpu", "nightly/cpu", "amd-index")]
+    listed = [catalog.index_url(variant) or "" for variant in ("cpu", "nightly/cpu")]
+    listed += catalog.amd_indexes.values()
     listed += [mirror.url.replace("{variant}", "cpu") for mirror in catalog.mirrors if mirror.serves != "pypi"]
     # The folder above a variant's own, with scheme and server: https://download.pytorch.org/whl/
     folders = (index.rstrip("/").removesuffix("/cpu").removesuffix("/nightly") + "/" for index in listed)

@@ -158,21 +158,38 @@ class RocmCode(Record, frozen=True):
 
 
 class AmdTarget(Record, frozen=True):
-    """A GPU target of AMD's own index, per operating system; `tested` where AMD runs tests on it."""
+    """A GPU target of AMD's own indexes, per operating system; `tested` where AMD runs tests on it."""
 
     gfx: str
     systems: tuple[Literal["linux", "windows"], ...]
     tested: tuple[Literal["linux", "windows"], ...] = ()
+    nightly_only: bool = False
+
+
+class AmdIndex(Record, frozen=True):
+    """One of AMD's own indexes of packages; the one with the key "nightly" holds the builds of each night."""
+
+    key: str
+    url: str
 
 
 class AmdRelease(Record, frozen=True):
-    """A torch release on AMD's own index; `adrenalin` is the Windows driver that AMD advises for it."""
+    """A torch release for ROCm `rocm` on one of AMD's indexes; `adrenalin` is the Windows driver that AMD advises."""
 
     torch: str
-    torchvision: str
+    rocm: str
+    index: str
+    systems: tuple[Literal["linux", "windows"], ...]
     pythons: tuple[str, ...]
     glibc: str
     adrenalin: str = ""
+
+
+class RocmEnd(Record, frozen=True):
+    """The first ROCm that no longer has the kernels of a target."""
+
+    gfx: str
+    rocm: str
 
 
 class Override(Record, frozen=True):
@@ -197,18 +214,21 @@ class RocmFamily(Record, frozen=True):
 
 
 class RocmCaveat(Record, frozen=True):
-    """What to know of an integrated GPU that works."""
+    """What to know of an integrated GPU that works; a `slow` one is no faster than the processor beside it."""
 
     gfx: str
     text: str
+    slow: bool = False
 
 
 class RocmTables(Record, frozen=True):
     """What runs on AMD GPUs."""
 
     code: Table[RocmCode]
-    amd_index: Table[AmdTarget]
+    amd_targets: Table[AmdTarget]
+    amd_indexes: Table[AmdIndex]
     amd_releases: Table[AmdRelease]
+    ends: Table[RocmEnd]
     overrides: Table[Override]
     families: Table[RocmFamily]
     caveats: Table[RocmCaveat]

@@ -97,7 +97,7 @@ def _notes(setup: Setup) -> list[str]:
         notes.append(say("torch and its family come from the pages below, everything else from pip's own index."))
     else:
         notes.append(say("Everything, torch too, comes from the package sources that pip is configured with."))
-        if public := load_catalog().index_url(setup.plan.variant):
+        if public := load_catalog().index_url(setup.plan.variant, setup.plan.torch):
             notes.append(say("Where they lack this build of torch, this index has it: {url}", url=public))
     return [f"# {note}" for note in (*notes, *_indexes(setup))]
 

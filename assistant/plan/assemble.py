@@ -28,7 +28,7 @@ def plan_of(candidate: Candidate, context: Context, rejected: Collection[Rejecti
         variant=candidate.variant,
         torch=candidate.version,
         python=context.target.python,
-        index_url=context.catalog.index_url("cpu" if bare else candidate.variant),
+        index_url=candidate.index_url or context.catalog.index_url("cpu" if bare else candidate.variant),
         requirements=requirements(candidate, context, bundle),
         env=candidate.env,
         download_mb=download_mb(candidate, context),

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 from packaging.version import Version
 
-from assistant.catalog import AMD_INDEX, Catalog
+from assistant.catalog import AMD_INDEX, AMD_NIGHTLY, Catalog
 from assistant.i18n import Message, Text, _
 from assistant.model.machine import Machine
 from assistant.model.plan import Backend, Plan, Planning, Rejection, Request, Wheel
@@ -228,7 +228,7 @@ def _suits(plan: Plan, wheel: Wheel, inputs: PlanInputs) -> bool:
     A wheel without a local part is what PyPI holds, which on Linux is a CUDA build, on Windows the one for the CPU.
     """
     local = _version(wheel).local
-    if plan.variant == AMD_INDEX:
+    if plan.variant in (AMD_INDEX, AMD_NIGHTLY):
         return local.startswith("rocm") if local else wheel.where == "official"
     if plan.variant == DEFAULT_BUILD or (plan.variant == "directml" and plan.index_url is None):
         return local is None

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from packaging.requirements import Requirement
 
-from assistant.catalog import AMD_INDEX
+from assistant.catalog import AMD_INDEX, AMD_NIGHTLY
 from assistant.catalog.bundles import BundlePackage, load_bundles
 from assistant.catalog.companions import bounds_beside
 from assistant.catalog.recipes import Recipe, bundle_of
@@ -16,7 +16,7 @@ from assistant.plan.candidates import Candidate, Context
 from assistant.plan.pins import companion
 
 # Indexes that are not the catalogue's builds of a release: what they hold beside torch, their own tables say.
-_ELSEWHERE = {AMD_INDEX, "directml", "pypi"}
+_ELSEWHERE = {AMD_INDEX, AMD_NIGHTLY, "directml", "pypi"}
 
 
 class Beside(NamedTuple):

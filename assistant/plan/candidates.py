@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 
 class Context(NamedTuple):
-    """Everything that a plan may rest on. `asked` and `bundle` are what the user asked for."""
+    """Everything that a plan may rest on. `asked`, `bundle` and `nightly` are what the user asked for."""
 
     machine: Machine
     catalog: Catalog
@@ -32,6 +32,7 @@ class Context(NamedTuple):
     driver: Driver
     asked: Backend | None
     bundle: str = ""
+    nightly: bool = False
 
     def wheels(self, family: str) -> list[TorchWheel]:
         """List the builds of a variant family ("cu", "rocm", "xpu", "cpu", "pypi") that install here, newest first."""
@@ -78,7 +79,7 @@ class Candidate(NamedTuple):
     """A build that works here: torch `version` from `variant`; `rank` is smaller for better support.
 
     `cards` are the GPUs that it serves, `covers` counts them. `also` are further requirements. `targets` are those
-    whose code an index keeps in extras, as AMD's does.
+    whose code an index keeps in extras, as AMD's does; `index_url` is set where the variant alone does not tell it.
     """
 
     backend: Backend
@@ -94,6 +95,7 @@ class Candidate(NamedTuple):
     covers: int = 1
     wheel: TorchWheel | None = None
     cards: tuple[Card, ...] = ()
+    index_url: str = ""
 
 
 def passed_over(candidate: Candidate, context: Context) -> Message | None:

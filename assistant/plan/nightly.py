@@ -23,7 +23,7 @@ def with_nightly(planning: Planning, request: Request, catalog: Catalog) -> Plan
         message = _("A pin on torch and nightly builds contradict each other.")
         raise BadInput(message, hint=_("Leave one of the two out."))
     plan = planning.choice
-    if plan is None:
+    if plan is None or plan.variant.startswith(NIGHTLY):
         return planning
     if why := _why_no_nightly(plan, catalog):
         help_ = _("Use the release: it works on this machine.")

@@ -23,10 +23,28 @@ def candidates_here(context: Context) -> tuple[list[Candidate], list[Rejection]]
         last = other_backends.cpu(context)
         found.extend(last.candidates)
         rejected.extend(last.rejected)
+    found, slow = _without_slow(found, context)
+    rejected.extend(slow)
     found = in_order(found, context)
     if found and found[0].rank == 0 and not found[0].integrated:
         found = [one for one in found if not (one.backend is Backend.DIRECTML and one.integrated)]
     return found, rejected
+
+
+def _without_slow(found: list[Candidate], context: Context) -> tuple[list[Candidate], list[Rejection]]:
+    """Set aside what computes on no GPU but one that is no faster than the processor, unless it was asked for."""
+    slow = {row.gfx: row.text for row in context.catalog.rocm.caveats.rows if row.slow}
+    aside = [one for one in found if one.cards and all(card.gfx in slow for card in one.cards)]
+    if not aside or any(one.backend is context.asked for one in aside):
+        return found, []
+    rejected = []
+    for one in {one.backend: one for one in aside}.values():
+        text = next(slow[card.gfx] for card in one.cards if card.gfx)
+        why = _(text, name=one.cards[0].name)
+        option = f"--backend {one.backend.value}"
+        help_ = _("Choose {backend} to use it all the same.", backend=one.backend.title, option=option)
+        rejected.append(reject(one.backend, "gpu-no-faster", why, help_))
+    return [one for one in found if one not in aside], rejected
 
 
 def reject_asked(rejected: list[Rejection], context: Context) -> Iterator[Rejection]:

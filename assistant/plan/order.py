@@ -120,7 +120,7 @@ def _why(first: Candidate, other: Candidate, standings: dict[Backend, _Standing]
     names = {"first": called(card) if card else first.backend.title, "second": called(rival) if rival else ""}
     rate, against = card and _rate(card), rival and _rate(rival)
     if ours.rank != theirs.rank:
-        text = _("{first} goes before {second}, which only DirectML and its old torch can use.")
+        text = _("{first} goes before {second}, for which only the old torch of DirectML is released.")
     elif ours.step != theirs.step and (rate is None or against is None):
         text = _("{first} goes before {second}, whose speed is not in the tables.")
     elif ours.step != theirs.step and rate and against and rate.half > against.half:

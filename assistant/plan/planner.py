@@ -52,7 +52,8 @@ def _planned(machine: Machine, catalog: Catalog, request: Request) -> Planning:
     try:
         pins = read_pins((*request.pins, *_on_torch(request)), catalog, target.markers)
         cards, driver = cards_of(machine), driver_of(machine, catalog)
-        context = Context(machine, catalog, target, pins, cards, driver, asked, bundle_of(request.bundle).key)
+        bundle = bundle_of(request.bundle).key
+        context = Context(machine, catalog, target, pins, cards, driver, asked, bundle, request.nightly)
         candidates, rejected = candidates_here(context)
         if not candidates:
             return Planning(rejected=(*rejected, *reject_asked(rejected, context)))

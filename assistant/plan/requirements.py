@@ -13,10 +13,10 @@ from assistant.model.errors import NothingFits
 from assistant.model.plan import Backend, Plan, Request
 from assistant.model.record import replace
 from assistant.model.requirement import name_of
+from assistant.plan.amd_index import family_line, with_device_code
 from assistant.plan.bundles import Beside, bundle_mb
 from assistant.plan.candidates import Candidate, Context
 from assistant.plan.pins import Pins, companion
-from assistant.plan.rocm import with_device_code
 from assistant.plan.surroundings import added
 
 # Built against NumPy 1: torch up to this minor (NumPy 2 is supported from 2.3 on:
@@ -47,7 +47,7 @@ def requirements(candidate: Candidate, context: Context, bundle: Beside) -> tupl
     if bundle.alone:
         del beside[1:]
     lines = list(dict.fromkeys((*lines, *candidate.also, *bundle.family, *filter(None, beside), *bundle.others)))
-    lines = [with_device_code(line, candidate.targets) for line in lines]
+    lines = [with_device_code(family_line(line, candidate.variant), candidate.targets) for line in lines]
     if not context.pins.others:
         return tuple(lines)
     own = {canonicalize_name(pin.name) for pin in context.pins.others}

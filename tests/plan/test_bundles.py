@@ -70,7 +70,7 @@ def test_a_bundle_goes_beside_the_plan_and_changes_nothing_else(key: str) -> Non
         (
             replace(PC, os="windows", os_version="Windows 11 (22631)", gpus=(RADEON,)),
             None,
-            {"torchvision[device-gfx1101]==0.29.0"},
+            {"torchvision[device-gfx1101]<0.30,>=0.29.0a0"},
         ),
         (
             replace(PC, os="windows", os_version="Windows 11 (22631)", gpus=(RADEON,)),

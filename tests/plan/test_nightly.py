@@ -41,20 +41,29 @@ def test_nobody_gets_a_nightly_build_without_asking() -> None:
     assert not any(plan.variant.startswith("nightly") for plan in make_plans(MAC, CATALOG).plans)
 
 
-@pytest.mark.parametrize(
-    ("machine", "why"),
-    [
-        (card("GeForce GTX 1080", vendor=Vendor.NVIDIA, compute_capability="6.1"), "continue only torch"),
-        (card("Radeon RX 6600", vendor=Vendor.AMD, gfx="gfx1032"), ""),
-    ],
-    ids=["pascal", "amd"],
-)
-def test_where_no_nightly_build_serves_the_card_the_release_stays(machine, why) -> None:
+def test_where_no_nightly_build_serves_the_card_the_release_stays() -> None:
     """A card that the newest release has left behind is told why, and keeps its stable plan."""
+    machine = card("GeForce GTX 1080", vendor=Vendor.NVIDIA, compute_capability="6.1")
     planning = make_plans(machine, CATALOG, NIGHTLY)
     assert planning.choice == make_plans(machine, CATALOG).choice
     assert planning.rejected[0].variant.startswith("nightly/")
-    assert why in str(planning.rejected[0].why)
+    assert "continue only torch" in str(planning.rejected[0].why)
+
+
+def test_amds_nightly_index_is_taken_where_pytorchs_continues_another_release() -> None:
+    """The release follows it, and on the index the newest night is named exactly."""
+    machine = card("Radeon RX 6600", vendor=Vendor.AMD, gfx="gfx1032")
+    planning = make_plans(machine, CATALOG, NIGHTLY)
+    plan, release = planning.plans[:2]
+    assert (plan.variant, plan.index_url) == ("nightly/amd-index", CATALOG.index_url("nightly/amd-index"))
+    assert release == make_plans(machine, CATALOG).choice
+    assert plan.requirements[0] == "torch[device-gfx1032]==2.14.0"
+    names = [f"torch-2.14.0+rocm10.2.0a202611{day}-cp312-cp312-linux_x86_64.whl" for day in ("20", "22", "21")]
+    url = plan.index_url
+    look = Lookup(source=url, wheels=tuple(Wheel(name, f"{url}{name}", "official") for name in names))
+    lookups = {(one.index_url, one.python): look for one in planning.plans} | {(None, "3.12"): Lookup(source="PyPI")}
+    settled = settle(planning, lookups, PlanInputs(machine, CATALOG, NIGHTLY)).choice
+    assert settled.requirements[0] == "torch[device-gfx1032]==2.14.0+rocm10.2.0a20261122"
 
 
 def test_a_pin_on_torch_contradicts_it() -> None:

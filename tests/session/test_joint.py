@@ -92,7 +92,7 @@ class Desk:
         }.items():
             monkeypatch.setenv(name, value)
         catalog = type(load_catalog())
-        monkeypatch.setattr(catalog, "index_url", lambda _self, _variant: shelf.url)
+        monkeypatch.setattr(catalog, "index_url", lambda _self, _variant, _torch="": shelf.url)
 
     def plan(
         self, *pins: str, machine: Machine = RTX_4090, index_url: str = "", look: bool = False, **wishes: object
