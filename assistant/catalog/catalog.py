@@ -8,6 +8,7 @@ from functools import cache, cached_property, lru_cache
 from typing import NamedTuple, TypeVar
 
 from assistant.catalog.bundles import load_bundles
+from assistant.catalog.editions import Editions, editions
 from assistant.catalog.recipes import packages_of_recipes
 from assistant.catalog.rows import (
     CORE,
@@ -30,7 +31,6 @@ from assistant.catalog.rows import (
     TorchTables,
 )
 from assistant.catalog.tables import read_tables
-from assistant.catalog.user import InForce, torch_tables
 from assistant.i18n import Text
 from assistant.model.record import from_json
 
@@ -107,10 +107,7 @@ class DriverFloor(NamedTuple):
 
 
 class Catalog:
-    """What is known of wheels, drivers and systems; read once, asked often.
-
-    `remark` is one sentence where the user's refreshed torch tables had to be passed over, "" else.
-    """
+    """What is known of wheels, drivers and systems; read once, asked often."""
 
     def __init__(
         self,
@@ -119,10 +116,13 @@ class Catalog:
         rocm: RocmTables,
         directml: DirectmlTables,
         systems: SystemTables,
-        remark: Text = "",
     ) -> None:
         self.torch, self.cuda, self.rocm, self.directml, self.systems = torch, cuda, rocm, directml, systems
-        self.remark = remark
+
+    @property
+    def remark(self) -> Text:
+        """Say which editions of the tables had to be passed over and why; "" for none."""
+        return editions().remark
 
     @cached_property
     def releases(self) -> tuple[TorchRelease, ...]:
@@ -301,15 +301,21 @@ class Catalog:
         return read_tables("indexes", IndexTables).mirrors.rows
 
 
-@cache
 def load_catalog(torch: str | None = None) -> Catalog:
-    """Read the catalogue once, its torch tables as the user refreshed them; JSON text `torch` stands in for those."""
-    own = InForce(from_json(torch, TorchTables, "The refreshed torch table")) if torch else torch_tables()
+    """Read the catalogue once, from the editions in force; JSON text `torch` stands in for the torch tables."""
+    while True:
+        now = editions()
+        catalog = _catalog(torch, now)
+        if now is editions():  # a fault was found in none of them, so that no two tables are of different choices
+            return catalog
+
+
+@cache
+def _catalog(torch: str | None, _now: Editions) -> Catalog:
     return Catalog(
-        own.tables,
+        from_json(torch, TorchTables, "The refreshed torch table") if torch else read_tables("torch", TorchTables),
         read_tables("cuda", CudaTables),
         read_tables("rocm", RocmTables),
         read_tables("directml", DirectmlTables),
         read_tables("systems", SystemTables),
-        own.remark,
     )

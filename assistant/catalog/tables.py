@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from functools import cache
-from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 import msgspec
 
+from assistant.catalog.editions import Editions, Origin, editions, pass_over
+from assistant.model.errors import BadInput
 from assistant.model.record import Record, from_json
 
 Row = TypeVar("Row")
-_DATA = Path(__file__).with_name("data")
 
 
 class Table(Record, Generic[Row], frozen=True):
@@ -25,24 +25,24 @@ class Table(Record, Generic[Row], frozen=True):
 T = TypeVar("T", bound=msgspec.Struct)
 
 
-@cache
-def data_files() -> tuple[str, ...]:
-    """Name the shipped data files, without their suffix."""
-    return tuple(sorted(path.stem for path in _DATA.glob("*.json")))
-
-
-@cache
-def read_text(name: str) -> bytes:
-    """Read one shipped data file by its name without the suffix."""
-    return (_DATA / f"{name}.json").read_bytes()
-
-
 def read_tables(name: str, kind: type[T]) -> T:
-    """Decode one shipped data file, once for all who ask; a fault in it names the file and the key."""
-    tables: T = _decoded(name, kind)
-    return tables
+    """Decode a data file of the edition in force, once for all who ask; a fault in ours names the file and the key.
+
+    An edition that has a fault is passed over for the next newest, and `editions()` says so from then on.
+    """
+    while True:
+        now = editions()
+        try:
+            tables: T = _decoded(name, kind, now)
+        except BadInput as error:
+            if now.of(name).origin is Origin.SHIPPED:
+                raise
+            pass_over(now.of(name), error.message)
+        else:
+            return tables
 
 
 @cache
-def _decoded(name: str, kind: Any) -> Any:  # noqa: ANN401 - a cache keeps no type variable; `read_tables` gives it
-    return from_json(read_text(name), kind, f"catalog/data/{name}.json")
+def _decoded(name: str, kind: Any, now: Editions) -> Any:  # noqa: ANN401 - a cache keeps no type variable
+    edition = now.of(name)
+    return from_json(edition.text(name), kind, str(edition.folder / f"{name}.json"))

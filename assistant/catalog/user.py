@@ -1,63 +1,58 @@
-"""The torch tables that this user refreshed: one file in their data folder, used while it is no older than ours."""
+"""The tables that this user refreshed, as an edition of their own in their data folder."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
-from typing import NamedTuple
 
-from assistant.catalog.rows import TorchTables
-from assistant.catalog.tables import read_tables
+import msgspec
+
+from assistant.catalog.editions import MANIFEST, Manifest, digest, editions, look_again, manifest_of, refreshed_folder
 from assistant.host.files import read_plain, write_whole
-from assistant.host.folders import user_data
-from assistant.i18n import Message, Text, _
+from assistant.i18n import _
 from assistant.model.errors import BadInput, WorkFailed
 from assistant.model.record import from_json, to_json
 
 
-class InForce(NamedTuple):
-    """The torch tables to plan with, and one sentence where the user's own had to be passed over ("" else)."""
+def write_tables(tables: Mapping[str, msgspec.Struct]) -> Path:
+    """Write refreshed tables by the names of their data files, such as "torch", and return the manifest's path.
 
-    tables: TorchTables
-    remark: Text = ""
-
-
-def user_path() -> Path:
-    """Name the file of the refreshed tables."""
-    return user_data() / "catalog" / "torch.json"
-
-
-def torch_tables() -> InForce:
-    """Read the user's tables where they are whole and no older than the shipped ones, else the shipped ones."""
-    shipped, path = read_tables("torch", TorchTables), user_path()
+    They and what was refreshed before are one edition, which is there whole or not at all: its files have names of
+    their own, and the manifest comes last. Raises `WorkFailed` where that cannot be done.
+    """
+    folder = refreshed_folder()
+    manifest, before = folder / MANIFEST, _files(folder / MANIFEST)
+    texts = {
+        name: text for edition in editions().whole if edition.folder == folder for name, text in edition.texts.items()
+    }
+    texts |= {name: to_json(table, indent=1).encode() for name, table in tables.items()}
+    files = {name: f"{name}-{digest(text)[:16]}.json" for name, text in texts.items()}
     try:
-        own = from_json(read_plain(path), TorchTables, str(path))
-    except FileNotFoundError:
-        return InForce(shipped)
-    except (OSError, BadInput) as error:
-        return InForce(shipped, _passed_over(path, error.message if isinstance(error, BadInput) else str(error)))
-    if missing := {row.version for row in shipped.releases.rows} - {row.version for row in own.releases.rows}:
-        return InForce(shipped, _passed_over(path, _("torch {version} is missing.", version=min(missing))))
-    return InForce(own if own.releases.as_of >= shipped.releases.as_of else shipped)
-
-
-def write_torch_tables(tables: TorchTables) -> Path:
-    """Write refreshed tables for this user, whole or not at all; raise `WorkFailed` where that cannot be done."""
-    path = user_path()
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(path, to_json(tables, indent=1))
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, text in texts.items():
+            write_whole(folder / files[name], text)
+        write_whole(manifest, to_json(manifest_of(texts, files), indent=1))
     except OSError as error:
         raise WorkFailed(
-            _("{path} cannot be written: {reason}.", path=path, reason=error.strerror),
+            _("{path} cannot be written: {reason}.", path=error.filename or folder, reason=error.strerror),
             hint=_("The tables stay as they are; make that folder writable and try again."),
         ) from error
-    return path
+    _sweep(folder, {manifest.name, *files.values(), *before})
+    look_again()
+    return manifest
 
 
-def _passed_over(path: Path, reason: Text) -> Message:
-    return _(
-        "The refreshed tables in {path} are passed over for the shipped ones, `assistant catalog refresh` makes new "
-        "ones: {reason}",
-        path=path,
-        reason=reason,
-    )
+def _files(manifest: Path) -> set[str]:
+    """Name the files of the edition that was there before: a process that began with it may still read them."""
+    try:
+        return {held.file for held in from_json(read_plain(manifest), Manifest, str(manifest)).files.values()}
+    except (OSError, BadInput):
+        return set()
+
+
+def _sweep(folder: Path, kept: set[str]) -> None:
+    for path in folder.glob("*.json"):
+        if path.name not in kept:
+            with suppress(OSError):
+                path.unlink()

@@ -11,16 +11,15 @@ import click
 import msgspec
 
 from assistant.catalog import Catalog, load_catalog
+from assistant.catalog.editions import data_files, editions
 from assistant.catalog.refresh import Refreshed, newer_than, refreshed
-from assistant.catalog.tables import data_files, read_text
-from assistant.catalog.user import write_torch_tables
+from assistant.catalog.user import write_tables
 from assistant.cli.fold import folded
 from assistant.cli.terminal import ask, echo, echo_json, json_option, yes_option
 from assistant.host.live import LiveHost
 from assistant.i18n import Message, _, as_typed, render, say, sentences
 from assistant.install import Sources, check_index_url
 from assistant.model.errors import BadInput, Cancelled, WorkFailed
-from assistant.model.record import to_plain
 from assistant.session.sources import list_builds
 
 WIDTH = 100  # chosen: characters of a line, as rows are long; fewer in a narrow terminal
@@ -47,7 +46,7 @@ def catalog() -> None:
 def show(table: str | None, *, as_json: bool) -> None:
     """List the tables, or print the rows of one."""
     known = load_catalog()
-    tables = _tables(known)
+    tables = _tables()
     if table:
         name = _named(table, tables)
         if as_json:
@@ -109,17 +108,17 @@ def refresh(index_url: str, *, yes: bool, as_json: bool) -> None:
     if found.changes:
         if not yes and not ask(say("Write these changes?"), default=True, err=True):
             raise Cancelled(_("Nothing was written."), hint=_("The tables stay as they are."))
-        path = str(write_torch_tables(found.tables))
+        path = str(write_tables({"torch": found.tables}))
     if as_json:
         echo_json({"changes": found.changes, "not_checked": listing.unchecked, "written": path})
     elif path:
         echo(say("Written to {path}; plans are based on it from now on.", path=path))
 
 
-def _tables(known: Catalog) -> dict[str, dict[str, Any]]:
+def _tables() -> dict[str, dict[str, Any]]:
     """Return every table as plain values, named file.table."""
-    files = {name: msgspec.json.decode(read_text(name), type=dict[str, Any]) for name in data_files()}
-    files["torch"] = msgspec.convert(to_plain(known.torch), dict[str, Any])
+    texts = {name: editions().of(name).text(name) for name in data_files()}
+    files = {name: msgspec.json.decode(text, type=dict[str, Any]) for name, text in texts.items()}
     return {f"{name}.{title}": table for name, tables in files.items() for title, table in tables.items()}
 
 

@@ -162,8 +162,8 @@ def test_a_broken_refreshed_table_is_refused_in_one_sentence():
 def test_loading_leaves_the_gpu_tables_alone():
     """Planning reads its own tables, and no identity table."""
     code = (
-        "import assistant.catalog as c; c.load_catalog(); from assistant.catalog.tables import read_text; "
-        "print(read_text.cache_info().currsize)"
+        "import assistant.catalog as c; c.load_catalog(); from assistant.catalog.editions import shipped_text; "
+        "print(shipped_text.cache_info().currsize)"
     )
     read = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert int(read) == len({"torch", "cuda", "rocm", "directml", "systems"})

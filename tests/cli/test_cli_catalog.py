@@ -85,7 +85,7 @@ def test_refresh_writes_what_the_index_lists_and_plans_use_it(run, loopback_inde
     done = run("catalog", "refresh", "--yes", "--index-url", loopback_index.url, pip=loopback_index.url)
     assert done.returncode == 0, done.stderr
     assert "+ torch 9.1.0 is new: cpu." in done.stdout
-    (written,) = (tmp_path / "XDG_DATA_HOME").rglob("torch.json")
+    (written,) = (tmp_path / "XDG_DATA_HOME").rglob("manifest.json")
     assert str(written) in done.stdout
     plan = json.loads(run("plan", "--json", "--backend", "cpu", "--index-url", loopback_index.url).stdout)["choice"]
     assert plan["torch"] == "9.1.0"
@@ -99,27 +99,27 @@ def test_refresh_asks_before_it_writes(run, loopback_index, tmp_path):
     done = run("catalog", "refresh", "--index-url", loopback_index.url, pip=loopback_index.url, input="n\n")
     assert done.returncode == 130
     assert "Nothing was written" in done.stderr
-    assert not list((tmp_path / "XDG_DATA_HOME").rglob("torch.json"))
+    assert not list((tmp_path / "XDG_DATA_HOME").rglob("manifest.json"))
 
 
 def test_refresh_without_a_network_keeps_the_tables(run, tmp_path):
     """One sentence that names the index."""
     refused(run("catalog", "refresh", "--yes", "--index-url", BROKEN), 1, BROKEN, "stay as they are")
-    assert not list((tmp_path / "XDG_DATA_HOME").rglob("torch.json"))
+    assert not list((tmp_path / "XDG_DATA_HOME").rglob("manifest.json"))
 
 
 def test_spoilt_tables_are_named_by_every_plan(run, tmp_path):
     """The plan rests on the shipped tables and says so."""
-    spoilt = tmp_path / "XDG_DATA_HOME" / "pytorch-setup-assistant" / "catalog" / "torch.json"
+    spoilt = tmp_path / "XDG_DATA_HOME" / "pytorch-setup-assistant" / "catalog" / "manifest.json"
     spoilt.parent.mkdir(parents=True)
-    spoilt.write_text('{"releases": 3}')
+    spoilt.write_text('{"schema": 1, "files": 3}')
     brief = tmp_path / "m.json"
     brief.write_text('{"os": "linux", "arch": "x86_64", "python": "3.12", "gpus": []}')
     done = run("plan", "--machine", brief, "--json")
     assert done.returncode == 0
     (warning,) = json.loads(done.stdout)["choice"]["warnings"]
-    assert str(spoilt) in warning["text"]
-    assert str(spoilt) in run("catalog", "show").stderr
+    assert str(spoilt.parent) in warning["text"]
+    assert str(spoilt.parent) in run("catalog", "show").stderr
 
 
 def test_plan_is_confirmed_by_the_index_that_is_named(run, loopback_index):

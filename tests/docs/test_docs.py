@@ -18,7 +18,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 
-from assistant.catalog.tables import data_files, read_text
+from assistant.catalog.editions import data_files, shipped_text
 from assistant.detect import detect
 from assistant.diagnose.rules import load_rules
 from assistant.host.recording import ReplayHost
@@ -165,7 +165,7 @@ def test_links_into_the_project_lead_somewhere(path):
 
 def test_external_addresses_are_well_formed_and_named_once():
     """In prose, tables, rules and machines each is https with a host of several words; no source names it twice."""
-    tables = [table for name in data_files() for table in json.loads(read_text(name)).values()]
+    tables = [table for name in data_files() for table in json.loads(shipped_text(name)).values()]
     groups = [
         *((path.name, [prose_of(path)]) for path in (*TEXTS, *NOTEBOOKS)),
         *((table["source"][:30], [table["source"]]) for table in tables),

@@ -12,7 +12,7 @@ from pathlib import Path
 import forked
 import pytest
 
-from assistant.catalog.user import torch_tables, user_path
+from assistant.catalog.editions import MANIFEST, editions, look_again, refreshed_folder
 from assistant.cli.inputs import write_file
 from assistant.host.files import STATE_LIMIT
 from assistant.model.errors import WorkFailed
@@ -171,9 +171,11 @@ def test_whatever_lies_in_place_of_refreshed_tables_is_passed_over(
 ):
     """Plans rest on the shipped tables then, and a sentence says so."""
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
-    user_path().parent.mkdir(parents=True)
-    plant(user_path())
-    assert "passed over" in str(torch_tables().remark)
+    refreshed_folder().mkdir(parents=True)
+    plant(refreshed_folder() / MANIFEST)
+    look_again()
+    assert "passed over" in str(editions().remark)
+    look_again()
 
 
 @posix
