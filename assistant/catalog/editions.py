@@ -46,11 +46,15 @@ class Held(Record, frozen=True):
 
 
 class Manifest(Record, frozen=True):
-    """What an edition holds: its data files by name, such as "torch", and the newest day of their tables."""
+    """What an edition holds: its data files by name, such as "torch", and the newest day of their tables.
+
+    `version` is that of the distribution, such as "2026.11.23".
+    """
 
     schema: int
     as_of: date
     files: dict[str, Held]
+    version: str = ""
 
 
 class _Schema(msgspec.Struct):
@@ -80,6 +84,7 @@ class Edition:
     origin: Origin
     folder: Path
     texts: Mapping[str, bytes]
+    version: str = ""
 
     @property
     def names(self) -> Iterable[str]:
@@ -212,7 +217,8 @@ def _read(origin: Origin, folder: Path) -> Edition:
         raise _NewerError
     if schema < SCHEMA:
         raise BadInput(_("it was made for an older assistant."))
-    held = from_json(text, Manifest, place).files
+    manifest = from_json(text, Manifest, place)
+    held = manifest.files
     texts = {}
     for name in data_files():
         if name in held:
@@ -222,7 +228,7 @@ def _read(origin: Origin, folder: Path) -> Edition:
             day_of(texts[name], held[name].file)
     if not texts:
         raise BadInput(_("{what} names no table.", what=MANIFEST))
-    edition, shipped = Edition(origin, folder, texts), Edition(Origin.SHIPPED, _SHIPPED, {})
+    edition, shipped = Edition(origin, folder, texts, manifest.version), Edition(Origin.SHIPPED, _SHIPPED, {})
     if (
         "torch" in texts
         and edition.day("torch") >= shipped.day("torch")
@@ -260,7 +266,8 @@ def _for_a_newer(origin: Origin, path: Path) -> Message:
     return _("The installed catalogue in {path} is for a newer assistant: update the assistant to use it.", path=path)
 
 
-def manifest_of(texts: Mapping[str, bytes], files: Mapping[str, str]) -> Manifest:
+def manifest_of(texts: Mapping[str, bytes], files: Mapping[str, str], version: str = "") -> Manifest:
     """Describe data files by name, which lie under the file names given."""
     held = {name: Held(file=files[name], sha256=digest(text)) for name, text in texts.items()}
-    return Manifest(schema=SCHEMA, as_of=max(day_of(text, name) for name, text in texts.items()), files=held)
+    as_of = max(day_of(text, name) for name, text in texts.items())
+    return Manifest(schema=SCHEMA, as_of=as_of, files=held, version=version)

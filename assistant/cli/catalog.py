@@ -14,6 +14,7 @@ from assistant.catalog import Catalog, load_catalog
 from assistant.catalog.editions import data_files, editions
 from assistant.catalog.refresh import Refreshed, newer_than, refreshed
 from assistant.catalog.user import write_tables
+from assistant.cli.editions import age_lines, edition_lines, editions_as_values, rows_of_age
 from assistant.cli.fold import folded
 from assistant.cli.terminal import ask, echo, echo_json, json_option, yes_option
 from assistant.host.live import LiveHost
@@ -44,7 +45,7 @@ def catalog() -> None:
 @click.argument("table", required=False)
 @json_option
 def show(table: str | None, *, as_json: bool) -> None:
-    """List the tables, or print the rows of one."""
+    """List the tables and the editions that they are from, or print the rows of one table."""
     known = load_catalog()
     tables = _tables()
     if table:
@@ -54,8 +55,11 @@ def show(table: str | None, *, as_json: bool) -> None:
         else:
             echo("\n".join(_lines(tables[name])))
     elif as_json:
-        echo_json({name: {**one, "rows": len(one["rows"])} for name, one in tables.items()})
+        listed = {name: {**one, "rows": len(one["rows"])} for name, one in tables.items()}
+        echo_json({"editions": editions_as_values(), "remark": known.remark, "tables": listed})
     else:
+        for line in edition_lines():
+            echo(line)
         for name, one in tables.items():
             rows = say("{count} rows as of {day}", count=len(one["rows"]), day=one["as_of"])
             echo(f"{name:22} {rows}")
@@ -67,13 +71,13 @@ def show(table: str | None, *, as_json: bool) -> None:
 @index_option
 @json_option
 def check(index_url: str, *, as_json: bool) -> None:
-    """Check whether an index lists a newer torch than the tables do."""
+    """Check whether an index lists a newer torch than the tables do, and which rows are old."""
     known = load_catalog()
     listing = list_builds(Sources(LiveHost(), index_url=index_url, seconds=REFRESH_SECONDS), known, ("torch",))
     newer = newer_than(known.torch, listing.seen)
     if as_json:
         answer = {"known": known.newest_torch, "as_of": known.torch.releases.as_of, "newer": newer}
-        echo_json({**answer, "not_checked": listing.unchecked, "remark": known.remark})
+        echo_json({**answer, "not_checked": listing.unchecked, "remark": known.remark, "old": rows_of_age()})
         return
     if newer:
         text = say("! An index lists torch {newer}, and the tables end with {known}: run `assistant catalog refresh`.")
@@ -84,6 +88,8 @@ def check(index_url: str, *, as_json: bool) -> None:
     day = known.torch.releases.as_of
     echo(as_typed(text).format(newer=newer, known=known.newest_torch, day=day))
     _print_unchecked(listing.unchecked)
+    for line in age_lines():
+        echo(line)
     _remark(known)
 
 

@@ -43,10 +43,13 @@ def run(tmp_path: Path) -> Run:
 
 def test_show_lists_every_table_and_prints_one(run):
     """Each with its rows and date, one with its sources too, none too wide; a clear part of a name will do."""
-    listed = json.loads(run("catalog", "show", "--json").stdout)
+    told = json.loads(run("catalog", "show", "--json").stdout)
+    ((only,), listed) = told["editions"], told["tables"]
+    assert (only["origin"], "torch" in only["in_force"], told["remark"]) == ("shipped", True, "")
     assert listed["torch.releases"]["rows"] == 30
     assert all(table["source"] and table["as_of"] for table in listed.values())
     assert "cuda.drivers" in run("catalog", "show").stdout
+    assert run("catalog", "show").stdout.startswith("Shipped with the assistant, as of ")
     assert "variant=cu126" in run("catalog", "show", "drivers").stdout
     releases = run("catalog", "show", "torch.releases").stdout
     assert "\n    https://pytorch.org/get-started/previous-versions/\n" in releases
@@ -69,6 +72,7 @@ def test_check_warns_of_a_newer_torch(run, loopback_index):
     assert "catalog refresh" in done.stdout
     told = json.loads(run("catalog", "check", "--json", "--index-url", loopback_index.url).stdout)
     assert (told["known"], told["newer"], len(told["not_checked"])) == (NEWEST, "9.1.0", 1)
+    assert isinstance(told["old"], list)
 
 
 def test_check_without_a_network_says_not_checked(run):
@@ -76,7 +80,7 @@ def test_check_without_a_network_says_not_checked(run):
     done = run("catalog", "check", "--index-url", BROKEN)
     assert done.returncode == 0
     assert done.stdout.startswith("No index answered")
-    assert [line[:13] for line in done.stdout.splitlines()[1:]] == ["! Not checked"]
+    assert [line[:13] for line in done.stdout.splitlines()[1:2]] == ["! Not checked"]
 
 
 def test_refresh_writes_what_the_index_lists_and_plans_use_it(run, loopback_index, tmp_path):
@@ -89,6 +93,12 @@ def test_refresh_writes_what_the_index_lists_and_plans_use_it(run, loopback_inde
     assert str(written) in done.stdout
     plan = json.loads(run("plan", "--json", "--backend", "cpu", "--index-url", loopback_index.url).stdout)["choice"]
     assert plan["torch"] == "9.1.0"
+    editions = json.loads(run("catalog", "show", "--json").stdout)["editions"]
+    assert [(one["origin"], one["in_force"] == ["torch"]) for one in editions] == [
+        ("shipped", False),
+        ("refreshed", True),
+    ]
+    assert "in force for 1 of " in run("catalog", "show").stdout
     again = run("catalog", "refresh", "--json", "--index-url", loopback_index.url, pip=loopback_index.url)
     assert json.loads(again.stdout) == {"changes": [], "not_checked": [], "written": None}
 
