@@ -9,6 +9,7 @@ from typing import NamedTuple, TypeVar
 
 from assistant.catalog.bundles import load_bundles
 from assistant.catalog.editions import Editions, editions
+from assistant.catalog.onnxruntimes import runtime_plugins
 from assistant.catalog.recipes import packages_of_recipes
 from assistant.catalog.rows import (
     CORE,
@@ -138,7 +139,7 @@ class Catalog:
     def packages(self) -> frozenset[str]:
         """Name every package that a plan of these tables can ask for, and the kernel that each environment gets."""
         beside = {row.package for row in self.torch.basics.rows}
-        beside |= {row.package for row in load_bundles().packages.rows} | packages_of_recipes()
+        beside |= {row.package for row in load_bundles().packages.rows} | packages_of_recipes() | {*runtime_plugins()}
         return frozenset(beside | CORE | {"torch-directml", "ipykernel"})
 
     def build_of(self, torch: str, variant: str, platform: str) -> str:

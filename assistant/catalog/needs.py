@@ -18,6 +18,7 @@ from assistant.catalog.companions import (
     load_companions,
     overlap,
 )
+from assistant.catalog.onnxruntimes import CLASH, load_onnxruntimes
 from assistant.catalog.rows import SystemNeed
 from assistant.catalog.tables import Table, read_tables
 from assistant.i18n import Message, Text, _, sentences
@@ -159,7 +160,9 @@ def sharing(key: str, versions: Mapping[str, str]) -> tuple[str, ...]:
 
 @cache
 def _by_clash() -> dict[str, tuple[Requirement, ...]]:
-    return {row.key: tuple(map(Requirement, row.names)) for row in load_companions().clashes.rows}
+    runtimes = [row.requirement for row in load_onnxruntimes().builds.rows]
+    named = {CLASH: runtimes, **{row.key: row.names for row in load_companions().clashes.rows}}
+    return {key: tuple(map(Requirement, names)) for key, names in named.items()}
 
 
 def _there(needs: Iterable[Requirement], versions: Mapping[str, str]) -> tuple[str, ...]:

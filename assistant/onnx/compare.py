@@ -149,7 +149,7 @@ def _notes(wanted: str, run: Run, rounded: Run | None, *, small: bool) -> list[M
     if wanted == "dml" and run.provider == "cpu":
         notes.append(
             _(
-                "DirectML is not available: it needs Windows and the package onnxruntime-directml. "
+                "DirectML is not available: it needs Windows and the package onnxruntime-windowsml. "
                 "The model ran on the CPU."
             )
         )

@@ -9,6 +9,7 @@ from assistant.model.plan import Backend, Plan, Rejection
 from assistant.plan import surroundings
 from assistant.plan.bundles import beside
 from assistant.plan.candidates import Candidate, Context, passed_over
+from assistant.plan.onnxruntimes import about_onnxruntime
 from assistant.plan.requirements import download_mb, requirements
 
 
@@ -21,6 +22,8 @@ def plan_of(candidate: Candidate, context: Context, rejected: Collection[Rejecti
     warnings += surroundings.warnings(candidate, context)
     if candidate.backend is Backend.CPU:
         warnings += _why_no_gpu(context, rejected)
+    lines = requirements(candidate, context, bundle)
+    warnings += about_onnxruntime(candidate, context, lines)
     # In WSL, PyPI's torch would draw in CUDA, which DirectML has no use for.
     bare = candidate.backend is Backend.DIRECTML and context.target.os == "linux"
     return Plan(
@@ -29,7 +32,7 @@ def plan_of(candidate: Candidate, context: Context, rejected: Collection[Rejecti
         torch=candidate.version,
         python=context.target.python,
         index_url=candidate.index_url or context.catalog.index_url("cpu" if bare else candidate.variant),
-        requirements=requirements(candidate, context, bundle),
+        requirements=lines,
         env=candidate.env,
         download_mb=download_mb(candidate, context),
         reasons=(*candidate.reasons, newer) if newer else candidate.reasons,

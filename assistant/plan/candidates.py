@@ -51,6 +51,13 @@ class Context(NamedTuple):
             return not target.macos or target.macos >= floor(wheel.release.macos.wheel)
         return not target.glibc or target.glibc >= wheel.glibc
 
+    def published(self, package: str, cuda: int | None = None) -> str | None:
+        """Return the requirement of a package that plans bring beside torch, where it has a wheel for this target."""
+        row = self.catalog.basics.get((package, cuda))
+        if row and self.target.tag in row.pythons.get(self.target.platform, ()):
+            return row.requirement or row.package
+        return None
+
     def with_any_driver(self) -> Context:
         """Return this context with an NVIDIA driver that runs every build."""
         return self._replace(driver=self.driver._replace(version=(), api=()))

@@ -112,7 +112,8 @@ def directml(context: Context) -> Offers:
     reason = _(
         "{name} supports DirectX 12, which torch-directml {version} uses.", name=card.name, version=release.version
     )
-    warnings = [_("torch-directml is frozen at torch {torch} and no longer developed.", torch=release.torch)]
+    text = _("torch-directml is the last resort: it is no longer developed and stays at torch {torch}.")
+    warnings = [text.format(torch=release.torch)]
     if target.wsl:
         warnings.append(_("In WSL, /usr/lib/wsl/lib must be on the loader's path; native Linux has no DirectML."))
     candidate = Candidate(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from packaging.utils import canonicalize_name
 
 from assistant.catalog import Catalog, number
@@ -16,6 +14,7 @@ from assistant.model.requirement import name_of
 from assistant.plan.amd_index import family_line, with_device_code
 from assistant.plan.bundles import Beside, bundle_mb
 from assistant.plan.candidates import Candidate, Context
+from assistant.plan.onnxruntimes import onnxruntimes
 from assistant.plan.pins import Pins, companion
 from assistant.plan.surroundings import added
 
@@ -38,11 +37,10 @@ def requirements(candidate: Candidate, context: Context, bundle: Beside) -> tupl
             raise NothingFits(_("{pin} has no release for torch {torch}.", pin=pin, torch=candidate.version))
         lines.append(f"{canonicalize_name(pin.name)}=={version}")
     old = number(candidate.version)[:2] <= _NUMPY_1 or candidate.variant.startswith("cu11")
-    runtimes = (_published(name, cuda, context) for name, cuda in _onnxruntimes(candidate, context))
     beside = [
-        _published("numpy", None, context) and ("numpy<2" if old else "numpy"),
-        _published("onnx", None, context),
-        next(filter(None, runtimes), None),
+        context.published("numpy") and ("numpy<2" if old else "numpy"),
+        context.published("onnx"),
+        *onnxruntimes(candidate, context),
     ]
     if bundle.alone:
         del beside[1:]
@@ -53,27 +51,6 @@ def requirements(candidate: Candidate, context: Context, bundle: Beside) -> tupl
     own = {canonicalize_name(pin.name) for pin in context.pins.others}
     kept = [line for line in lines if name_of(line) not in own]
     return tuple(dict.fromkeys((*kept, *map(str, context.pins.others), *added(candidate, context))))
-
-
-def _onnxruntimes(candidate: Candidate, context: Context) -> Iterable[tuple[str, int | None]]:
-    """List the flavours of onnxruntime (with the CUDA major) that drive the same device, then the plain one."""
-    if candidate.backend is Backend.CUDA:
-        yield "onnxruntime-gpu", int(candidate.variant[2:4])
-    elif candidate.backend is Backend.XPU:
-        yield "onnxruntime-openvino", None
-    elif context.target.os == "windows" and candidate.backend in (Backend.ROCM, Backend.DIRECTML):
-        yield "onnxruntime-directml", None
-    elif candidate.backend is Backend.ROCM and context.machine.rocm_tools:
-        yield "onnxruntime-migraphx", None  # MIGraphX itself is part of a ROCm installation, not of the wheels
-    yield "onnxruntime", None
-
-
-def _published(package: str, cuda: int | None, context: Context) -> str | None:
-    """Return the requirement of a package that has a wheel for this platform and Python."""
-    row = context.catalog.basics.get((package, cuda))
-    if row and context.target.tag in row.pythons.get(context.target.platform, ()):
-        return row.requirement or row.package
-    return None
 
 
 def with_asked(plan: Plan, pins: Pins, request: Request) -> Plan:

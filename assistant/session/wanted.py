@@ -9,6 +9,8 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from assistant.catalog import carried_by_torch_index, load_catalog
+from assistant.catalog.needs import sharing
+from assistant.catalog.onnxruntimes import runtime_plugins
 from assistant.catalog.rows import FAMILY
 from assistant.install import Site, Wanted, guards, read_marker, version_in_place
 from assistant.model.errors import AssistantError
@@ -45,13 +47,17 @@ def wanted_for(site: Site, findings: Iterable[Finding], machine: Machine) -> Wan
 
 
 def _one_runtime(site: Site, finding: Finding, machine: Machine) -> Wanted:
-    """Keep the flavour of ONNX Runtime that a plan for this machine takes, else the plain one, and install it again."""
+    """Keep the flavour of ONNX Runtime that a plan for this machine takes, else the plain one, and install it again.
+
+    What plugs into it in the plan comes along: the provider of the flavour that goes may be a plug-in by now.
+    """
     flavours = [canonicalize_name(str(line).partition("==")[0]) for line in finding.evidence]
     plan = _best_plan(site, machine)
     planned = {canonicalize_name(Requirement(line).name) for line in plan.requirements} if plan else set()
     stays = next((name for name in flavours if name in planned), None)
     stays = stays or next((name for name in flavours if name == "onnxruntime"), flavours[0])
-    return Wanted(removes=tuple(name for name in flavours if name != stays), again=(stays,))
+    plugins = tuple(sorted(planned & {*runtime_plugins()})) if stays in planned else ()
+    return Wanted(removes=tuple(name for name in flavours if name != stays), again=(stays,), requires=plugins)
 
 
 def _one_version(site: Site, finding: Finding, _machine: Machine) -> Wanted:
@@ -85,8 +91,7 @@ def _for_this_gpu(site: Site, _finding: Finding, machine: Machine) -> Wanted:
 def _no_directml(site: Site, finding: Finding, _machine: Machine) -> Wanted:
     """Remove what cannot load here; ONNX Runtime comes in its plain flavour where none other is there."""
     names = tuple(canonicalize_name(str(line).partition("==")[0]) for line in finding.evidence)
-    runtimes = {name for name in site.versions if name.startswith("onnxruntime")}
-    alone = "onnxruntime-directml" in names and runtimes == {"onnxruntime-directml"}
+    alone = sharing("onnxruntime-packages-conflict", site.versions) == ("onnxruntime-directml",)
     return Wanted(removes=names, requires=("onnxruntime",) if alone else ())
 
 

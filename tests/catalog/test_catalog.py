@@ -20,6 +20,7 @@ from assistant.catalog.limits import LimitTables
 from assistant.catalog.memory import MemoryTables
 from assistant.catalog.names import NameTables
 from assistant.catalog.needs import NeedTables
+from assistant.catalog.onnxruntimes import OnnxRuntimeTables
 from assistant.catalog.places import PlaceTables
 from assistant.catalog.recipes import RecipeTables
 from assistant.catalog.rows import CudaTables, DirectmlTables, IndexTables, RocmTables, SystemTables, TorchTables
@@ -61,6 +62,7 @@ KINDS = {
     "containers": ContainerTables,
     "launchers": LauncherTables,
     "needs": NeedTables,
+    "onnxruntimes": OnnxRuntimeTables,
     "places": PlaceTables,
     "limits": LimitTables,
     "memory": MemoryTables,

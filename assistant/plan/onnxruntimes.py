@@ -1,0 +1,156 @@
+"""Which ONNX Runtime goes beside a candidate's torch, what plugs into it, and what follows what has ended."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Iterator
+
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+from assistant.catalog import number, python_range
+from assistant.catalog.onnxruntimes import (
+    RuntimeBuild,
+    RuntimePlugin,
+    has_wheel,
+    is_build,
+    load_onnxruntimes,
+    maker_of,
+    runtime_builds,
+    runtime_plugins,
+)
+from assistant.i18n import Message, _
+from assistant.model.plan import Backend
+from assistant.model.requirement import name_of, requirement
+from assistant.plan import cuda, other_backends, rocm
+from assistant.plan.candidates import Candidate, Context
+from assistant.plan.gpus import Card
+
+_PLAIN = "onnxruntime"
+_FOR_WINDOWS = ("onnxruntime-windowsml", "onnxruntime-directml")
+
+
+def onnxruntimes(candidate: Candidate, context: Context) -> tuple[str, ...]:
+    """Return the build of ONNX Runtime that drives a candidate's device, and its plug-in; () where none is published.
+
+    A build that the user asks for stands in for ours, since two would write one folder.
+    """
+    asked = _asked(context)
+    if any(is_build(name, need.specifier) for name, need in asked.items()):
+        return ()
+    for lines in _ways(candidate, context, asked):
+        if all(lines):
+            return tuple(line for line in lines if line)
+    return ()
+
+
+def _asked(context: Context) -> dict[str, Requirement]:
+    """Return what the user asks for, by its name in PyPI's spelling."""
+    return {canonicalize_name(pin.name): pin for pin in context.pins.others}
+
+
+def _ways(candidate: Candidate, context: Context, asked: Collection[str]) -> Iterator[tuple[str | None, ...]]:
+    """Yield the sets of requirements that would do, best first; None in one stands for what is not published here."""
+    catalogs = [row for row in load_onnxruntimes().catalogs.rows if row.requirement in asked]
+    if any(row.plain for name, row in runtime_plugins().items() if name in asked):
+        yield (context.published(_PLAIN),)
+    for row in catalogs:
+        yield (_build_here(row.runtime, context),)
+    if candidate.backend is Backend.CUDA:
+        yield (context.published("onnxruntime-gpu", int(candidate.variant[2:4])),)
+    elif candidate.backend is Backend.XPU:
+        yield context.published(_PLAIN), _plugin_here("onnxruntime-ep-openvino", context)
+        yield (context.published("onnxruntime-openvino"),)
+    elif context.target.os == "windows" and candidate.backend in (Backend.ROCM, Backend.DIRECTML):
+        yield from ((_build_here(name, context),) for name in _FOR_WINDOWS)
+    elif candidate.backend is Backend.ROCM and context.machine.rocm_tools:
+        # MIGraphX itself is part of a ROCm installation, not of the wheels.
+        yield (context.published("onnxruntime-migraphx"),)
+    yield (context.published(_PLAIN),)
+
+
+def _build_here(name: str, context: Context) -> str | None:
+    row, build = runtime_builds()[name], context.target.windows_build
+    return context.published(name) if build is None or build >= row.windows_build else None
+
+
+def _plugin_here(name: str, context: Context) -> str | None:
+    return name if has_wheel(runtime_plugins()[name], context.target.platform, context.target.python) else None
+
+
+def about_onnxruntime(candidate: Candidate, context: Context, lines: Iterable[str]) -> list[Message]:
+    """Say what the ONNX Runtime of a plan (`lines` are its requirements) has to be known for: each in one sentence."""
+    held: dict[str, Requirement] = {name_of(line): requirement(line) for line in lines}
+    found: list[Message] = []
+    if candidate.backend is Backend.DIRECTML:
+        found += _instead_of_torch_directml(candidate, context, held)
+    builds = [row for name, row in runtime_builds().items() if name in held and is_build(name, held[name].specifier)]
+    found += (_ended(row, context) for row in builds if row.ended)
+    asked = {*_asked(context)}
+    catalogs = [row for row in load_onnxruntimes().catalogs.rows if row.requirement in asked]
+    for row in catalogs:
+        build = context.target.windows_build
+        if build is not None and build < row.windows_build:
+            text = _("{package} finds providers only on {windows} or newer; until then DirectML and the CPU compute.")
+            found.append(text.format(package=row.requirement, windows=row.windows_name))
+    plugins = [
+        row for name, row in runtime_plugins().items() if name in held and name not in {one.package for one in builds}
+    ]
+    text = _("A program registers {package} with ONNX Runtime (register_execution_provider_library) before it uses it.")
+    found += (text.format(package=row.package) for row in plugins)
+    if not plugins:
+        about_runtime = bool(asked & {*runtime_builds(), *(row.requirement for row in catalogs)})
+        plain = all(row.package == _PLAIN for row in builds)
+        found += _further(context, about_runtime=about_runtime, plain=plain)
+    return found
+
+
+def _ended(row: RuntimeBuild, context: Context) -> Message:
+    """Say that a build goes no further, and what takes its place: here, or under which condition."""
+    if not row.successor:
+        return _("{package} ended with {version}.", package=row.package, version=row.ended)
+    successor = Requirement(row.successor).name
+    next_build = runtime_builds().get(successor)
+    values = {"package": row.package, "version": row.ended, "successor": successor}
+    wheels = context.catalog.basics.get((successor, None))
+    if wheels and not context.published(successor) and (tags := wheels.pythons.get(context.target.platform)):
+        text = _("{package} ended with {version}; {successor} takes its place, for Python {pythons}.")
+        return text.format(pythons=python_range(tags), **values)
+    if next_build and not _build_here(successor, context) and next_build.windows_name:
+        text = _("{package} ended with {version}; {successor} takes its place, on {windows} or newer.")
+        return text.format(windows=next_build.windows_name, **values)
+    return _("{package} ended with {version}; {successor} takes its place.", **values)
+
+
+def _instead_of_torch_directml(candidate: Candidate, context: Context, held: Collection[str]) -> Iterator[Message]:
+    """Say what serves the card of a plan for DirectML better: a current torch, or ONNX Runtime for ONNX models."""
+    offers = (one for offer in (cuda.offers, rocm.offers, other_backends.xpu) for one in offer(context).candidates)
+    better = next((one for one in offers if candidate.cards[0] in one.cards), None)
+    card = candidate.cards[0].name
+    if better:
+        text = _("Instead of torch-directml, {name} can use {backend} with torch {torch}.")
+        backend = better.backend
+        yield text.format(name=card, backend=backend.title, torch=better.version, option=f"--backend {backend.value}")
+    elif _FOR_WINDOWS[0] in held:
+        yield _("For ONNX models, {package} is current and computes on {name}.", package=_FOR_WINDOWS[0], name=card)
+
+
+def _further(context: Context, *, about_runtime: bool, plain: bool) -> Iterator[Message]:
+    """Name the plug-in that drives a machine's hardware where torch does not, or where ONNX Runtime is asked for."""
+    here, python = context.target.platform, context.target.python
+    rows = [row for row in runtime_plugins().values() if has_wheel(row, here, python) and plain >= row.plain]
+    for card in context.cards:
+        own = maker_of(card.name)
+        text = _("For ONNX models, the plug-in {package} computes on {name}, too.")
+        if own:
+            text = _("torch computes on the CPU here; {package} can use the Snapdragon's NPU for ONNX models.")
+        elif not about_runtime:
+            continue
+        for row in (row for row in rows if _drives(row, card, own or card.vendor.value)):
+            yield text.format(package=row.package, name=card.name, option=f"--pin {row.package}")
+            return
+
+
+def _drives(row: RuntimePlugin, card: Card, maker: str) -> bool:
+    named = re.search(row.names, card.name.lower()) is not None
+    return maker in row.makers and named and card.capability >= number(row.capability)
