@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from functools import cache
+from functools import cache, lru_cache
 
 from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
@@ -118,13 +118,13 @@ def is_build(name: str, versions: SpecifierSet) -> bool:
     return name in runtime_builds() and (newer is None or wanted.is_unsatisfiable())
 
 
+@lru_cache(maxsize=8192)  # as many as kinds of cards are kept
 def maker_of(name: str) -> str:
     """Return a maker that has no member of its own in `Vendor`, by an adapter's name; "" where it names none."""
     rows = load_onnxruntimes().makers.rows
     return next((row.maker for row in rows if re.search(row.names, name.lower())), "")
 
 
-@cache
 def has_wheel(row: RuntimePlugin | ProviderCatalog, platform: str, python: str) -> bool:
     """Return whether a plug-in computes on a platform such as "windows_arm64" and has a wheel for a Python ("3.12")."""
     return platform in row.platforms and SpecifierSet(row.python).contains(python.rstrip("t"))

@@ -10,6 +10,7 @@ from packaging.utils import canonicalize_name
 
 from assistant.catalog import number, python_range
 from assistant.catalog.onnxruntimes import (
+    ProviderCatalog,
     RuntimeBuild,
     RuntimePlugin,
     has_wheel,
@@ -20,6 +21,7 @@ from assistant.catalog.onnxruntimes import (
     runtime_plugins,
 )
 from assistant.i18n import Message, _
+from assistant.model.machine import Vendor
 from assistant.model.plan import Backend
 from assistant.model.requirement import name_of, requirement
 from assistant.plan import cuda, other_backends, rocm
@@ -28,6 +30,7 @@ from assistant.plan.gpus import Card
 
 _PLAIN = "onnxruntime"
 _FOR_WINDOWS = ("onnxruntime-windowsml", "onnxruntime-directml")
+_CURRENT = {Vendor.NVIDIA: cuda.offers, Vendor.AMD: rocm.offers, Vendor.INTEL: other_backends.xpu}
 
 
 def onnxruntimes(candidate: Candidate, context: Context) -> tuple[str, ...]:
@@ -51,10 +54,9 @@ def _asked(context: Context) -> dict[str, Requirement]:
 
 def _ways(candidate: Candidate, context: Context, asked: Collection[str]) -> Iterator[tuple[str | None, ...]]:
     """Yield the sets of requirements that would do, best first; None in one stands for what is not published here."""
-    catalogs = [row for row in load_onnxruntimes().catalogs.rows if row.requirement in asked]
-    if any(row.plain for name, row in runtime_plugins().items() if name in asked):
+    if any(runtime_plugins()[name].plain for name in asked if name in runtime_plugins()):
         yield (context.published(_PLAIN),)
-    for row in catalogs:
+    for row in _catalogs(context):
         yield (_build_here(row.runtime, context),)
     if candidate.backend is Backend.CUDA:
         yield (context.published("onnxruntime-gpu", int(candidate.variant[2:4])),)
@@ -80,36 +82,41 @@ def _plugin_here(name: str, context: Context) -> str | None:
 
 def about_onnxruntime(candidate: Candidate, context: Context, lines: Iterable[str]) -> list[Message]:
     """Say what the ONNX Runtime of a plan (`lines` are its requirements) has to be known for: each in one sentence."""
-    held: dict[str, Requirement] = {name_of(line): requirement(line) for line in lines}
+    known, plugins = runtime_builds(), runtime_plugins()
+    held = {name: line for line in lines if (name := name_of(line)) in known or name in plugins}
+    builds = {name: known[name] for name, line in held.items() if is_build(name, requirement(line).specifier)}
     found: list[Message] = []
     if candidate.backend is Backend.DIRECTML:
         found += _instead_of_torch_directml(candidate, context, held)
-    builds = [row for name, row in runtime_builds().items() if name in held and is_build(name, held[name].specifier)]
-    found += (_ended(row, context) for row in builds if row.ended)
-    asked = {*_asked(context)}
-    catalogs = [row for row in load_onnxruntimes().catalogs.rows if row.requirement in asked]
-    for row in catalogs:
-        build = context.target.windows_build
+    found += (_ended(row, context) for row in builds.values() if row.ended)
+    found += _of_catalogs(context)
+    text = _("A program registers {package} with ONNX Runtime (register_execution_provider_library) before it uses it.")
+    plugged = [name for name in held if name not in builds]
+    found += (text.format(package=name) for name in plugged)
+    if not plugged:
+        found += _further(context, plain={*builds} == {_PLAIN})
+    return found
+
+
+def _catalogs(context: Context) -> list[ProviderCatalog]:
+    """Return the bindings that the user asks for and that find providers of the system."""
+    asked = _asked(context)
+    return [row for row in load_onnxruntimes().catalogs.rows if row.requirement in asked] if asked else []
+
+
+def _of_catalogs(context: Context) -> Iterator[Message]:
+    build = context.target.windows_build
+    for row in _catalogs(context):
         if build is not None and build < row.windows_build:
             text = _("{package} finds providers only on {windows} or newer; until then DirectML and the CPU compute.")
-            found.append(text.format(package=row.requirement, windows=row.windows_name))
-    plugins = [
-        row for name, row in runtime_plugins().items() if name in held and name not in {one.package for one in builds}
-    ]
-    text = _("A program registers {package} with ONNX Runtime (register_execution_provider_library) before it uses it.")
-    found += (text.format(package=row.package) for row in plugins)
-    if not plugins:
-        about_runtime = bool(asked & {*runtime_builds(), *(row.requirement for row in catalogs)})
-        plain = all(row.package == _PLAIN for row in builds)
-        found += _further(context, about_runtime=about_runtime, plain=plain)
-    return found
+            yield text.format(package=row.requirement, windows=row.windows_name)
 
 
 def _ended(row: RuntimeBuild, context: Context) -> Message:
     """Say that a build goes no further, and what takes its place: here, or under which condition."""
     if not row.successor:
         return _("{package} ended with {version}.", package=row.package, version=row.ended)
-    successor = Requirement(row.successor).name
+    successor = requirement(row.successor).name
     next_build = runtime_builds().get(successor)
     values = {"package": row.package, "version": row.ended, "successor": successor}
     wheels = context.catalog.basics.get((successor, None))
@@ -124,21 +131,23 @@ def _ended(row: RuntimeBuild, context: Context) -> Message:
 
 def _instead_of_torch_directml(candidate: Candidate, context: Context, held: Collection[str]) -> Iterator[Message]:
     """Say what serves the card of a plan for DirectML better: a current torch, or ONNX Runtime for ONNX models."""
-    offers = (one for offer in (cuda.offers, rocm.offers, other_backends.xpu) for one in offer(context).candidates)
-    better = next((one for one in offers if candidate.cards[0] in one.cards), None)
-    card = candidate.cards[0].name
+    card = candidate.cards[0]
+    better = next((one for one in _CURRENT[card.vendor](context).candidates if card in one.cards), None)
     if better:
         text = _("Instead of torch-directml, {name} can use {backend} with torch {torch}.")
         backend = better.backend
-        yield text.format(name=card, backend=backend.title, torch=better.version, option=f"--backend {backend.value}")
+        yield text.format(
+            name=card.name, backend=backend.title, torch=better.version, option=f"--backend {backend.value}"
+        )
     elif _FOR_WINDOWS[0] in held:
-        yield _("For ONNX models, {package} is current and computes on {name}.", package=_FOR_WINDOWS[0], name=card)
+        yield _(
+            "For ONNX models, {package} is current and computes on {name}.", package=_FOR_WINDOWS[0], name=card.name
+        )
 
 
-def _further(context: Context, *, about_runtime: bool, plain: bool) -> Iterator[Message]:
+def _further(context: Context, *, plain: bool) -> Iterator[Message]:
     """Name the plug-in that drives a machine's hardware where torch does not, or where ONNX Runtime is asked for."""
-    here, python = context.target.platform, context.target.python
-    rows = [row for row in runtime_plugins().values() if has_wheel(row, here, python) and plain >= row.plain]
+    about_runtime = bool(_catalogs(context)) or not runtime_builds().keys().isdisjoint(_asked(context))
     for card in context.cards:
         own = maker_of(card.name)
         text = _("For ONNX models, the plug-in {package} computes on {name}, too.")
@@ -146,9 +155,11 @@ def _further(context: Context, *, about_runtime: bool, plain: bool) -> Iterator[
             text = _("torch computes on the CPU here; {package} can use the Snapdragon's NPU for ONNX models.")
         elif not about_runtime:
             continue
-        for row in (row for row in rows if _drives(row, card, own or card.vendor.value)):
-            yield text.format(package=row.package, name=card.name, option=f"--pin {row.package}")
-            return
+        for row in runtime_plugins().values():
+            here = has_wheel(row, context.target.platform, context.target.python) and plain >= row.plain
+            if here and _drives(row, card, own or card.vendor.value):
+                yield text.format(package=row.package, name=card.name, option=f"--pin {row.package}")
+                return
 
 
 def _drives(row: RuntimePlugin, card: Card, maker: str) -> bool:
