@@ -126,16 +126,22 @@ def _why(first: Candidate, other: Candidate, standings: dict[Backend, _Standing]
     elif ours.step != theirs.step and rate and against and rate.half > against.half:
         text = _("{first} goes before {second}: {ours} TFLOPS in half precision against {theirs}.")
         text = text.format(ours=_figure(rate), theirs=_figure(against))
-    elif ours.step != theirs.step or ours.integrated != theirs.integrated:
+    elif ours.step != theirs.step:
         text = _("{first} goes before {second}, which shares memory and power with the processor.")
     elif ours.doubtful != theirs.doubtful:
-        text = _("{first} goes before {second}, whose build is less tested; the two are about as fast.")
+        text = _("{first} goes before {second}, whose build is less tested.")
     elif ours.room != theirs.room and card and rival:
-        text = _("{first} goes before {second}: {ours} GB of memory against {theirs}; the two are about as fast.")
+        text = _("{first} goes before {second}: {ours} GB of memory against {theirs}.")
         text = text.format(ours=f"{card.memory:g}", theirs=f"{rival.memory:g}")
+    elif ours.integrated != theirs.integrated:
+        text = _("{first} goes before {second}, which shares memory and power with the processor.")
     else:
-        text = _("{first} goes before {second}: they are about as fast, and more software is written for {backend}.")
-    return text.format(**names, backend=first.backend.title)
+        text = _("{first} goes before {second}: more software is written for {backend}.")
+    said = text.format(**names, backend=first.backend.title)
+    if not (rate and against) or ours[:2] != theirs[:2]:
+        return said
+    close = _("In half precision they reach {ours} and {theirs} TFLOPS, and makers do not count alike.")
+    return sentences((said, close.format(ours=_figure(rate), theirs=_figure(against))))
 
 
 def _figure(rate: Rate) -> Text:

@@ -55,6 +55,13 @@ def test_the_reason_is_told_and_the_choice_can_be_changed():
     assert asked.choice.backend is Backend.CUDA
 
 
+def test_where_figures_are_close_they_are_told_with_what_decides():
+    """Cards within a factor of two are not called equally fast: both figures are told, and what decided."""
+    radeon, arc = Gpu(vendor=Vendor.AMD, name="AMD Radeon RX 7600"), Gpu(vendor=Vendor.INTEL, name="Intel Arc A770")
+    reasons = " ".join(map(str, make_plans(machine(radeon, arc), load_catalog()).choice.reasons))
+    assert "In half precision they reach 43.5 and 34.4 TFLOPS" in reasons
+
+
 def test_the_order_in_which_cards_are_found_does_not_matter():
     """Detection lists cards as the bus has them."""
     one, other = (
