@@ -26,6 +26,7 @@ from assistant.catalog.recipes import RecipeTables
 from assistant.catalog.rows import CudaTables, DirectmlTables, IndexTables, RocmTables, SystemTables, TorchTables
 from assistant.catalog.tables import Table, read_tables
 from assistant.catalog.toolchains import ToolchainTables
+from assistant.catalog.variants import VariantTables
 from assistant.export.containers import ContainerTables
 from assistant.model.errors import BadInput
 from assistant.model.record import Record
@@ -71,6 +72,7 @@ KINDS = {
     "support": SupportTables,
     "telemetry": Switches,
     "toolchains": ToolchainTables,
+    "variants": VariantTables,
 }
 CATALOG = load_catalog()
 
