@@ -32,7 +32,7 @@ _STRAY_NAMES = re.compile(
 _LEGACY_NAMESPACE = re.compile(rb"declare_namespace|extend_path")  # pkg_resources' and pkgutil's ways, before PEP 420
 # The words of dlopen on Linux and macOS, and of ctypes on Windows.
 _LIBRARY = re.compile(
-    r"([^\s/'\"]+\.so[.\d]*): cannot open shared object|Library not loaded: (?:\S*/)?(\S+)"
+    r"(?<![^\s/'\"])([^\s/'\"]+\.so[.\d]*): cannot open shared object|Library not loaded: (?:\S*/)?(\S+)"
     r"|[Cc]ould not find module '(?:[^']*[\\/])?([^'\\/]+)'"
 )
 _SYMBOL = re.compile(
