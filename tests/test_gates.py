@@ -152,7 +152,7 @@ def test_no_file_names_this_checkout():
 
 def _tracked() -> Iterator[Path]:
     """Name the project's own text files."""
-    folders = ("assistant", "binder", "notebooks", "tests")
+    folders = (".github", "assistant", "binder", "catalogue", "notebooks", "tests")
     files = [path for folder in folders for path in (ROOT / folder).rglob("*")] + list(ROOT.glob("*.*"))
     kept = {".py", ".md", ".json", ".toml", ".ipynb", ".yml", ".yaml", ".js", ".css", ".po", ".j2", ".txt"}
     return (path for path in files if path.suffix in kept and path.is_file())

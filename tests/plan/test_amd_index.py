@@ -116,7 +116,7 @@ def shelf(tmp_path: Path) -> Iterator[LoopbackIndex]:
     for name, version in (
         ("numpy", "2.4.0"),
         ("onnx", "1.23.0"),
-        ("onnxruntime-directml", "1.24.4"),
+        ("onnxruntime-windowsml", "1.30.0"),
         ("onnxruntime", "1.31.0"),
     ):
         index.add(name, version)
