@@ -6,7 +6,6 @@ files with a manifest; it is read whole and held to its checksums before any of 
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import date
@@ -179,6 +178,8 @@ def day_of(text: bytes, what: str) -> date:
 
 def digest(text: bytes) -> str:
     """Return the SHA-256 of a data file, as manifests have it."""
+    import hashlib  # noqa: PLC0415 - 3 ms of OpenSSL that who has the shipped tables alone need not pay
+
     return hashlib.sha256(text).hexdigest()
 
 
