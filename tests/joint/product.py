@@ -33,7 +33,7 @@ class Mirrored(Catalog):
         super().__init__(own.torch, own.cuda, own.rocm, own.directml, own.systems)
         self._indexes = indexes
 
-    def index_url(self, variant: str) -> str | None:
+    def index_url(self, variant: str, _torch: str = "") -> str | None:
         """Return the address on loopback that stands for a variant's index."""
         return self._indexes.variant_url(variant)
 
