@@ -66,7 +66,9 @@ def refresh(options: list[str]) -> None:
     if done.returncode:
         sys.exit("Nothing was built: the tables could not be brought up to date.")
     answer = json.loads(done.stdout)
-    sys.stdout.writelines(f"{told['text']}\n" for told in (*answer["changes"], *answer["not_checked"]))
+    sys.stdout.writelines(
+        f"{told['text']}\n" for told in (*answer["changes"], *answer["not_checked"], *answer.get("not_read", ()))
+    )
 
 
 def tried() -> Mapping[str, bytes]:

@@ -10,6 +10,7 @@ import msgspec
 
 from assistant.catalog.editions import MANIFEST, Manifest, digest, editions, look_again, manifest_of, refreshed_folder
 from assistant.host.files import read_plain, write_whole
+from assistant.host.lock import Lock
 from assistant.i18n import _
 from assistant.model.errors import BadInput, WorkFailed
 from assistant.model.record import from_json, to_json
@@ -21,24 +22,37 @@ def write_tables(tables: Mapping[str, msgspec.Struct]) -> Path:
     They and what was refreshed before are one edition, which is there whole or not at all: its files have names of
     their own, and the manifest comes last. Raises `WorkFailed` where that cannot be done.
     """
-    folder = refreshed_folder()
-    manifest, before = folder / MANIFEST, _files(folder / MANIFEST)
-    texts = {
-        name: text for edition in editions().whole if edition.folder == folder for name, text in edition.texts.items()
-    }
-    texts |= {name: to_json(table, indent=1).encode() for name, table in tables.items()}
-    files = {name: f"{name}-{digest(text)[:16]}.json" for name, text in texts.items()}
+    lock = Lock(refreshed_folder() / "lock")
+    if lock.take():
+        raise WorkFailed(
+            _("Another refresh is writing into {path}.", path=refreshed_folder()),
+            hint=_("The tables stay as they are; refresh again when it has finished."),
+        )
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        for name, text in texts.items():
-            write_whole(folder / files[name], text)
-        write_whole(manifest, to_json(manifest_of(texts, files), indent=1))
+        return _write(tables, refreshed_folder())
     except OSError as error:
         raise WorkFailed(
-            _("{path} cannot be written: {reason}.", path=error.filename or folder, reason=error.strerror),
+            _("{path} cannot be written: {reason}.", path=error.filename or refreshed_folder(), reason=error.strerror),
             hint=_("The tables stay as they are; make that folder writable and try again."),
         ) from error
-    _sweep(folder, {manifest.name, *files.values(), *before})
+    finally:
+        lock.release()
+
+
+def _write(tables: Mapping[str, msgspec.Struct], folder: Path) -> Path:
+    manifest = folder / MANIFEST
+    look_again()  # another process may have refreshed since this one began
+    texts = {name: text for one in editions().whole if one.folder == folder for name, text in one.texts.items()}
+    texts |= {name: to_json(table, indent=1).encode() for name, table in tables.items()}
+    files = {name: f"{name}-{digest(text)[:16]}.json" for name, text in texts.items()}
+    kept = {manifest.name, *files.values(), *_files(manifest)}
+    for name, text in texts.items():
+        write_whole(folder / files[name], text)
+    write_whole(manifest, to_json(manifest_of(texts, files), indent=1))
+    for path in folder.glob("*.json"):
+        if path.name not in kept:
+            with suppress(OSError):
+                path.unlink()
     look_again()
     return manifest
 
@@ -49,10 +63,3 @@ def _files(manifest: Path) -> set[str]:
         return {held.file for held in from_json(read_plain(manifest), Manifest, str(manifest)).files.values()}
     except (OSError, BadInput):
         return set()
-
-
-def _sweep(folder: Path, kept: set[str]) -> None:
-    for path in folder.glob("*.json"):
-        if path.name not in kept:
-            with suppress(OSError):
-                path.unlink()

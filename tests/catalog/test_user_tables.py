@@ -8,12 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from assistant.catalog import load_catalog
+from assistant.catalog import load_catalog, user
 from assistant.catalog.editions import MANIFEST, editions, look_again, refreshed_folder
 from assistant.catalog.refresh import Seen, refreshed
 from assistant.catalog.rows import CudaTables, RocmTables, TorchTables
 from assistant.catalog.tables import read_tables
 from assistant.catalog.user import write_tables
+from assistant.host.files import write_whole
+from assistant.host.lock import Lock
 from assistant.model.errors import WorkFailed
 from assistant.model.record import replace
 
@@ -167,6 +169,41 @@ def test_bytes_that_are_no_text_are_passed_over():
 def test_a_place_that_cannot_be_written_is_named(home):
     """One sentence, and no half of an edition."""
     (home / "pytorch-setup-assistant").write_text("a file in the way")
-    with pytest.raises(WorkFailed, match="cannot be written"):
+    with pytest.raises(WorkFailed, match="cannot be"):
         write_tables({"torch": NEW})
     assert load_catalog().torch == SHIPPED
+
+
+def test_a_refresh_that_breaks_off_leaves_the_edition_before(monkeypatch):
+    """Whichever file could not be written any more, the old manifest names the old files, which are all there."""
+    write_tables({"torch": NEW, "rocm": NEW_ROCM})
+    later = replace(NEW, releases=replace(NEW.releases, as_of="2031-01-01"))
+    for last in range(3):
+        written: list[Path] = []
+
+        def breaking(path: Path, data: str | bytes, last: int = last, written: list[Path] = written) -> None:
+            if len(written) == last:
+                raise OSError(28, "No space left on device", str(path))
+            written.append(path)
+            write_whole(path, data)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(user, "write_whole", breaking)
+            with pytest.raises(WorkFailed, match="No space left"):
+                write_tables({"torch": later})
+        look_again()
+        assert (load_catalog().torch, load_catalog().rocm) == (NEW, NEW_ROCM)
+        assert not load_catalog().remark
+    write_tables({"torch": later})
+    assert (load_catalog().torch, load_catalog().rocm) == (later, NEW_ROCM)
+
+
+def test_two_refreshes_do_not_mix():
+    """The second one is told to wait; none deletes the files of the other."""
+    lock = Lock(refreshed_folder() / "lock")
+    assert lock.take() is None
+    with pytest.raises(WorkFailed, match="Another refresh"):
+        write_tables({"torch": NEW})
+    lock.release()
+    assert write_tables({"torch": NEW}).is_file()
+    assert not (refreshed_folder() / "lock").exists()
