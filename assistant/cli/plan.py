@@ -19,14 +19,16 @@ from assistant.cli.options import (
 from assistant.cli.planning import plan_tools
 from assistant.cli.project import agree_project, project_of
 from assistant.cli.terminal import echo, echo_json, json_option
+from assistant.cli.variants import show_variants, variants_for
 from assistant.detect import detect
 from assistant.i18n import render, say
 from assistant.model.errors import NothingFits
 from assistant.model.machine import Machine
 from assistant.model.plan import Plan, Planning, Request
 from assistant.model.project import Project
-from assistant.plan import PlanInputs, explain, make_plans, nothing_fits
+from assistant.plan import USUAL_PYTHON, PlanInputs, explain, make_plans, nothing_fits
 from assistant.session.joint import decided
+from assistant.session.variants import variant_facts
 
 
 class Answered(Planning, frozen=True, omit_defaults=False):
@@ -53,6 +55,11 @@ def best_plan(machine: Machine, catalog: Catalog, request: Request) -> Plan:
 @project_options
 @source_options
 @trust_index_option
+@click.option(
+    "--variants",
+    metavar="REQ|FILE",
+    help="Say which variant (PEP 825) of a package uv and pip would take, from the index or a variants.json file.",
+)
 @click.option("--why", is_flag=True, help="Explain the choice in full.")
 @json_option
 @click.pass_context
@@ -62,6 +69,7 @@ def plan(
     machine: str | None,
     machines: str | None,
     replay: str | None,
+    variants: str | None,
     *,
     why: bool,
     as_json: bool,
@@ -74,6 +82,13 @@ def plan(
         request = agree_project(request, project, all_taken=True, quiet=as_json or bool(machines))
 
     tools, named = plan_tools(options), any(options.values())
+    if variants:
+        only_one(machines=machines, variants=variants)
+        there = read_brief(read_file(machine), machine) if machine else detect(host_of(replay)).machine
+        python = request.python or there.python or USUAL_PYTHON
+        facts = variant_facts(there, None if machine else host_of(replay))
+        show_variants(variants_for(variants, there, facts, python, tools.sources), as_json=as_json)
+        return
 
     def answer(line: bytes) -> Planning:
         brief = read_brief(line, say("This line"))

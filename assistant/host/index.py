@@ -92,7 +92,7 @@ def find_wheels(  # noqa: PLR0913 - what is looked for, where, and how
     `where` labels the indexes' wheels, those of find-links are labelled so; `DEFAULT_INDEX` stands for PyPI.
     Never raises for a source that fails.
     """
-    target = _target(python, _platforms(machine))
+    target = _target(python, platform_tags(machine))
     sources = [_Source(url, where) for url in index_urls] + [_Source(url, "find-links") for url in find_links]
     return _found(project, sources, target, timeout, network)
 
@@ -361,7 +361,7 @@ def _target(python: str, platforms: list[str]) -> TargetPython:
 _LEGACY = {17: "manylinux2014", 12: "manylinux2010", 5: "manylinux1"}  # names before PEP 600, by glibc 2.x
 
 
-def _platforms(machine: Machine) -> list[str]:
+def platform_tags(machine: Machine) -> list[str]:
     """List the platform tags that a machine takes, best first (PEP 425, 600).
 
     `packaging.tags` lists those of the running Linux only, and unearth takes the tags of another machine as given.

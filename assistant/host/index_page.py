@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 
 # PEP 691: {"files": [{"filename": "six-1.17.0-py2.py3-none-any.whl", "url": "https://…/six-1.17.0-….whl",
 #   "hashes": {"sha256": "4721f391…"}, "yanked": false, …}, …], …}
-class _File(msgspec.Struct):
+class File(msgspec.Struct):
+    """A file that a project's page lists; `url` may be relative to the page until `files_of_page` gives it out."""
+
     filename: str
     url: str
     hashes: dict[str, str] = {}
@@ -27,14 +29,11 @@ class _File(msgspec.Struct):
 
 
 class _Page(msgspec.Struct):
-    files: list[_File]
+    files: list[File]
 
 
-def wheels_of_page(index_url: str, project: str, client: PyPIClient, where: str) -> tuple[Wheel, ...]:
-    """Return all wheels of a project that an index on a server holds, except yanked ones, in its own order.
-
-    unearth weighs each file, at 0.1 ms: a second for the ten thousand files of an environment's packages.
-    """
+def files_of_page(index_url: str, project: str, client: PyPIClient) -> tuple[File, ...]:
+    """Return all files of a project that an index on a server holds, except yanked ones, in its own order."""
     from unearth import Link  # noqa: PLC0415 - a third of a second that only a look needs
     from unearth.collector import LinkCollectError, fetch_page, parse_html_page  # noqa: PLC0415 - likewise
 
@@ -47,7 +46,7 @@ def wheels_of_page(index_url: str, project: str, client: PyPIClient, where: str)
         files = decoder(_Page).decode(page.content).files
     else:
         files = [
-            _File(
+            File(
                 link.filename,
                 link.url_without_fragment,
                 {kind: digests[0] for kind, digests in (link.hash_option or {}).items() if digests},
@@ -57,14 +56,24 @@ def wheels_of_page(index_url: str, project: str, client: PyPIClient, where: str)
         ]
     base = page.link.url_without_fragment
     return tuple(
-        Wheel(
-            filename=file.filename,
-            url=without_credentials(file.url if "://" in file.url else urljoin(base, file.url)),
-            where=where,
-            sha256=file.hashes.get("sha256"),
+        File(
+            file.filename, without_credentials(file.url if "://" in file.url else urljoin(base, file.url)), file.hashes
         )
         for file in files
-        if not file.yanked and _is_wheel_of(file.filename, name)
+        if not file.yanked
+    )
+
+
+def wheels_of_page(index_url: str, project: str, client: PyPIClient, where: str) -> tuple[Wheel, ...]:
+    """Return all wheels of a project that an index on a server holds, except yanked ones, in its own order.
+
+    unearth weighs each file, at 0.1 ms: a second for the ten thousand files of an environment's packages.
+    """
+    name = canonicalize_name(project)
+    return tuple(
+        Wheel(filename=file.filename, url=file.url, where=where, sha256=file.hashes.get("sha256"))
+        for file in files_of_page(index_url, project, client)
+        if _is_wheel_of(file.filename, name)
     )
 
 

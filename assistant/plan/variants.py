@@ -63,7 +63,7 @@ class VariantFile(
     variants: dict[str, Properties] = {}
 
 
-class Choice(Record, frozen=True, omit_defaults=False):
+class VariantChoice(Record, frozen=True, omit_defaults=False):
     """What an installer takes: a label, "" for the plain wheel, None for nothing; all that fit, best first.
 
     `unread` are the namespaces that it has no answer for.
@@ -178,9 +178,9 @@ def _arm_versions(cards: Collection[Card]) -> tuple[str, ...]:
     return ()
 
 
-def choose(
+def choose_variant(
     found: VariantFile, facts: Properties, *, here: Collection[str] | None = None, given: bool = False
-) -> Choice:
+) -> VariantChoice:
     """Return what uv takes: `here` are the labels that have a wheel for this Python and system, by default all.
 
     `given`: as if the facts were handed over for every namespace that uv has no provider of (see `with_facts`).
@@ -194,7 +194,7 @@ def choose(
     ranked = sorted(_ranked(file.variants, supported, slots))
     labels = [label for _key, label in ranked if label in wheels]
     fitting = (*labels, *([PLAIN] if PLAIN in wheels else []))
-    return Choice(
+    return VariantChoice(
         label=next(iter(fitting), None),
         fitting=fitting,
         unread=tuple(name for name, features in answers.items() if features is None),

@@ -9,11 +9,10 @@ import platform
 import re
 import subprocess
 import sys
-import zipfile
 from pathlib import Path
 
 import pytest
-from loopback import LoopbackIndex, make_wheel
+from loopback import LoopbackIndex, make_variant, make_wheel
 from variantlib.api import get_variants_by_priority
 
 from assistant.catalog.variants import x86_level
@@ -23,7 +22,7 @@ from assistant.machines import load, shipped
 from assistant.model.errors import BadInput
 from assistant.model.machine import Gpu, Machine, Vendor
 from assistant.model.record import replace, to_json
-from assistant.plan.variants import choose, facts_of, read_variants, static, with_facts
+from assistant.plan.variants import choose_variant, facts_of, read_variants, static, with_facts
 
 MACHINES = {name: detect(ReplayHost(load(name))).machine for name in shipped()}
 NVIDIA = {"requires": ["nvidia-variant-provider>=0.0.1,<1.0.0"]}
@@ -147,7 +146,7 @@ def test_variantlib_orders_the_same(name, monkeypatch):
         answered = replace(file, providers=known)
         ordered = get_variants_by_priority(variants_json=json.loads(to_json(answered)))
         assert [one.label for one in ordered if one.label in file.variants] == [
-            label for label in choose(answered, facts).fitting if label
+            label for label in choose_variant(answered, facts).fitting if label
         ]
 
 
@@ -170,9 +169,9 @@ def test_a_file_that_uv_refuses_is_refused(change, reason):
 def test_only_wheels_that_are_there_are_taken():
     """Of the labels that fit, those without a wheel for this Python are passed over; without any, nothing is left."""
     facts = facts_of(MACHINES["linux-ubuntu2404-rtx4090"]).properties
-    assert choose(FILES["everything"], facts).label == "cu130"
-    assert choose(FILES["everything"], facts, here={"cu128", "null", ""}).label == "cu128"
-    assert choose(FILES["everything"], facts, here={"cu132"}).label is None
+    assert choose_variant(FILES["everything"], facts).label == "cu130"
+    assert choose_variant(FILES["everything"], facts, here={"cu128", "null", ""}).label == "cu128"
+    assert choose_variant(FILES["everything"], facts, here={"cu132"}).label is None
 
 
 # What uv asks nvidia-smi: the driver's version, the whole report for the CUDA that it speaks, and the capabilities.
@@ -204,22 +203,17 @@ def publish(folder, name, file):
     folder.mkdir(parents=True)
     text = to_json(file)
     (folder / f"{name}-1.0-variants.json").write_text(text)
-    for label in (*file.variants, ""):
-        made = make_wheel(folder, name, "1.0", "py3-none-any")
-        with zipfile.ZipFile(made, "a") as wheel:
-            wheel.writestr(f"{name}/label.txt", label)
-            if label:
-                own = {**json.loads(text), "variants": {label: json.loads(text)["variants"][label]}}
-                wheel.writestr(f"{name}-1.0.dist-info/variant.json", json.dumps(own))
-        if label:
-            made.rename(folder / f"{name}-1.0-py3-none-any-{label}.whl")
+    for label in file.variants:
+        make_variant(make_wheel(folder, name, "1.0", "py3-none-any"), label, json.loads(text))
+    make_wheel(folder, name, "1.0", "py3-none-any")
 
 
 def taken(tool, folder, environment):
     """Let an installer install one package of each offer, and read which wheels it took."""
     command = [*tool, "--target", str(folder), *FILES]
     subprocess.run(command, check=True, capture_output=True, env=environment)
-    return {name: (folder / name / "label.txt").read_text() for name in FILES}
+    labels = {name: folder / name / "label.txt" for name in FILES}
+    return {name: label.read_text() if label.exists() else "" for name, label in labels.items()}
 
 
 def own_level():
@@ -253,7 +247,7 @@ def test_uv_takes_the_same(name, given, tmp_path):
         installed = taken(uv, tmp_path / "target", {"PATH": path, "HOME": str(tmp_path)})
     finally:
         index.close()
-    assert installed == {package: choose(file, facts, given=given).label for package, file in FILES.items()}
+    assert installed == {package: choose_variant(file, facts, given=given).label for package, file in FILES.items()}
 
 
 @pytest.mark.process
