@@ -94,7 +94,9 @@ class LoopbackIndex:
     `trouble` maps a project to an HTTP status, to "stall" (no answer until the test ends), to "page" (no index), to
     "hash" (its pages tell wrong hashes) or to "bare" (they tell none). `upstream` makes pages name files absolutely, as
     those of a leaking mirror do; `delay` are seconds before each answer; `login` ("user:password") is asked for where
-    it is set; `requests` holds every path that was asked for.
+    it is set; `requests` holds every path that was asked for. `parts` is what becomes of a request for a part of a
+    file: it is "served", or "whole" (a server without parts), "shifted" (another part), "longer" (more than was asked
+    for), "packed" (though nobody asked for that) or "slow".
     """
 
     def __init__(self, folder: Path) -> None:
@@ -103,6 +105,7 @@ class LoopbackIndex:
         self.upstream = ""
         self.delay = 0.0
         self.login = ""
+        self.parts = "served"
         self.requests: list[str] = []
         self.trouble: dict[str, int | str] = {}
         self.over = threading.Event()
@@ -140,7 +143,7 @@ class LoopbackIndex:
             return trouble, "text/plain", b"trouble"
         if trouble == "page":
             return 200, "application/octet-stream", b"welcome"
-        if not (self.folder / project).is_dir():
+        if not project or not (self.folder / project).is_dir():
             return 404, "text/plain", b"not found"
         if file:
             return 200, "application/octet-stream", (self.folder / project / file.replace("%2B", "+")).read_bytes()
@@ -174,13 +177,31 @@ class LoopbackIndex:
                 given = self.headers.get("Authorization", "").removeprefix("Basic ")
                 if index.login and base64.b64decode(given).decode() != index.login:
                     status, kind, body = 401, "text/plain", b"who are you"
-                self.send_response(status)
+                wanted = self.headers.get("Range", "").removeprefix("bytes=")
+                if wanted and status == 200 and index.parts != "whole":
+                    body = self.part(body, wanted)
+                else:
+                    self.send_response(status)
                 self.send_header("Content-Type", kind)
                 self.send_header("Content-Length", str(len(body)))
                 self.end_headers()
                 if self.command == "GET":
                     with suppress(BrokenPipeError):  # a client that was stopped
                         self.wfile.write(body)
+
+            def part(self, body: bytes, wanted: str) -> bytes:
+                """Begin the answer with a part of a file, in the manner of `parts`; return what to send of it."""
+                first, _, last = wanted.partition("-")
+                begin = int(first) if first else max(0, len(body) - int(last))
+                end = min(int(last) + 1, len(body)) if first and last else len(body)
+                told = begin + 1 if index.parts == "shifted" else begin
+                self.send_response(206)
+                self.send_header("Content-Range", f"bytes {told}-{end - 1}/{len(body)}")
+                if index.parts == "packed":
+                    self.send_header("Content-Encoding", "gzip")
+                if index.parts == "slow":
+                    index.over.wait(1)
+                return body[begin : end + 9] if index.parts == "longer" else body[begin:end]
 
             def do_HEAD(self) -> None:
                 self.do_GET()

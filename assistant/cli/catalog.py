@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import click
@@ -12,7 +12,7 @@ import msgspec
 
 from assistant.catalog import Catalog, load_catalog
 from assistant.catalog.editions import data_files, editions
-from assistant.catalog.refresh import Refreshed, newer_than, refreshed
+from assistant.catalog.refresh import newer_than
 from assistant.catalog.user import write_tables
 from assistant.cli.editions import age_lines, edition_lines, editions_as_values, rows_of_age
 from assistant.cli.fold import folded
@@ -21,10 +21,9 @@ from assistant.host.live import LiveHost
 from assistant.i18n import Message, _, as_typed, render, say, sentences
 from assistant.install import Sources, check_index_url
 from assistant.model.errors import BadInput, Cancelled, WorkFailed
-from assistant.session.sources import list_builds
+from assistant.session.upkeep import Listing, looked_over, renewed
 
 WIDTH = 100  # chosen: characters of a line, as rows are long; fewer in a narrow terminal
-REFRESH_SECONDS = 20.0  # chosen: the longest pages of an index are a few MB
 
 
 index_option = click.option(
@@ -70,27 +69,29 @@ def show(table: str | None, *, as_json: bool) -> None:
 @catalog.command()
 @index_option
 @json_option
-def check(index_url: str, *, as_json: bool) -> None:
-    """Check whether an index lists a newer torch than the tables do, and which rows are old."""
-    known = load_catalog()
-    listing = list_builds(Sources(LiveHost(), index_url=index_url, seconds=REFRESH_SECONDS), known, ("torch",))
+@click.pass_context
+def check(context: click.Context, index_url: str, *, as_json: bool) -> None:
+    """Say what each index lists of torch, what of it is new, and which rows are old.
+
+    The exit code is 1 where an index could not be asked.
+    """
+    known, host = load_catalog(), LiveHost()
+    renewal = looked_over(Sources(host, index_url=index_url), known, _today(host))
+    listing, new = renewal.listing, renewal.found.changes
     newer = newer_than(known.torch, listing.seen)
     if as_json:
-        answer = {"known": known.newest_torch, "as_of": known.torch.releases.as_of, "newer": newer}
-        echo_json({**answer, "not_checked": listing.unchecked, "remark": known.remark, "old": rows_of_age()})
-        return
-    if newer:
-        text = say("! An index lists torch {newer}, and the tables end with {known}: run `assistant catalog refresh`.")
-    elif listing.seen:
-        text = say("Up to date: no index that answered lists a torch newer than {known}, the tables' newest of {day}.")
+        answer = {"known": known.newest_torch, "as_of": known.torch.releases.as_of, "newer": newer, "changes": new}
+        asked = {"sources": listing.answers, "not_checked": listing.unchecked}
+        echo_json({**answer, **asked, "remark": known.remark, "old": rows_of_age()})
     else:
-        text = say("No index answered, so it is not known whether there is a torch newer than {known}, as of {day}.")
-    day = known.torch.releases.as_of
-    echo(as_typed(text).format(newer=newer, known=known.newest_torch, day=day))
-    _print_unchecked(listing.unchecked)
-    for line in age_lines():
-        echo(line)
-    _remark(known)
+        _print_answers(listing)
+        _print_news(new, known, whole=not listing.unchecked)
+        if new:
+            echo(as_typed(say("`assistant catalog refresh` writes that into the tables.")))
+        for line in age_lines():
+            echo(line)
+        _remark(known)
+    context.exit(1 if listing.unchecked else 0)
 
 
 @catalog.command()
@@ -98,27 +99,61 @@ def check(index_url: str, *, as_json: bool) -> None:
 @yes_option(help="Write without asking.")
 @json_option
 def refresh(index_url: str, *, yes: bool, as_json: bool) -> None:
-    """Update what the catalogue knows of torch, and of the packages that every plan adds, from the package indexes."""
+    """Update the tables from the package indexes, and from what the wheels there tell of themselves."""
     known, host = load_catalog(), LiveHost()
-    basics = sorted({row.package for row in known.torch.basics.rows if row.cuda is None})
-    listing = list_builds(Sources(host, index_url=index_url, seconds=REFRESH_SECONDS), known, ("torch", *basics))
+    renewal = renewed(Sources(host, index_url=index_url), known, _today(host))
+    found, listing, read = renewal
     if not listing.seen:
         reasons = sentences(listing.unchecked)
         text = _("No index could be read, so the tables stay as they are. {reasons}", reasons=reasons)
         raise WorkFailed(text, hint=_("Check the network, or name an index with --index-url."))
-    found = refreshed(known.torch, listing.seen, str(host.facts("identity")["date"]))
     if not as_json:
-        _print_changes(found, known)
-        _print_unchecked(listing.unchecked)
+        _print_answers(listing)
+        _print_news(found.changes, known, whole=not listing.unchecked)
+        for sentence in read.unread:
+            echo(f"! {render(sentence)}")
     path = None
-    if found.changes:
+    if found.changed:
         if not yes and not ask(say("Write these changes?"), default=True, err=True):
             raise Cancelled(_("Nothing was written."), hint=_("The tables stay as they are."))
-        path = str(write_tables({"torch": found.tables}))
+        path = str(write_tables(found.changed))
     if as_json:
-        echo_json({"changes": found.changes, "not_checked": listing.unchecked, "written": path})
+        answer = {"changes": found.changes, "not_checked": listing.unchecked, "not_read": read.unread}
+        echo_json({**answer, "sources": listing.answers, "read": read.sizes, "written": path})
     elif path:
         echo(say("Written to {path}; plans are based on it from now on.", path=path))
+
+
+def _today(host: LiveHost) -> str:
+    return str(host.facts("identity")["date"])
+
+
+def _print_answers(listing: Listing) -> None:
+    """Print one line for each source: what it lists of torch, or why it could not be asked."""
+    texts = {
+        "ok": say("✓ {source}: torch {newest} is the newest of its releases ({releases})."),
+        "nothing": say("– {source}: lists no torch."),
+        "unreachable": say("! {source}: not checked, since it cannot be reached ({reason})."),
+    }
+    for one in listing.answers:
+        if one.moved:
+            echo(say("! {source}: lists no torch; perhaps it has moved.", source=one.source))
+            continue
+        values = {"source": one.source, "releases": one.releases, "newest": one.newest, "reason": render(one.reason)}
+        echo(texts[one.status].format(**values))
+
+
+def _print_news(changes: Sequence[Message], known: Catalog, *, whole: bool) -> None:
+    """Print what the indexes list beyond the tables; that nothing is new is claimed only where all of them answered."""
+    for change in changes:
+        echo(f"+ {render(change)}")
+    if changes:
+        return
+    if whole:
+        text = say("Up to date: no index lists more of torch than the tables of {day} know; {version} is the newest.")
+    else:
+        text = say("Nothing new was seen; whether there is a torch newer than {version} ({day}) is not known.")
+    echo(text.format(version=known.newest_torch, day=known.torch.releases.as_of))
 
 
 def _tables() -> dict[str, dict[str, Any]]:
@@ -151,19 +186,6 @@ def _cell(value: object) -> str:
     if isinstance(value, dict):
         return "{" + ", ".join(f"{key}: {_cell(inner)}" for key, inner in value.items()) + "}"
     return " ".join(map(_cell, value)) if isinstance(value, list | tuple) else str(value)
-
-
-def _print_changes(found: Refreshed, known: Catalog) -> None:
-    for change in found.changes:
-        echo(f"+ {render(change)}")
-    if not found.changes:
-        text = say("The tables hold all that the indexes list; torch {version} is the newest (as of {day}).")
-        echo(text.format(version=known.newest_torch, day=known.torch.releases.as_of))
-
-
-def _print_unchecked(unchecked: Iterable[Message]) -> None:
-    for sentence in unchecked:
-        echo(f"! {render(sentence)}")
 
 
 def _remark(known: Catalog) -> None:

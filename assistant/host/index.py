@@ -16,7 +16,7 @@ from urllib.request import url2pathname
 from packaging.utils import parse_wheel_filename
 from packaging.version import InvalidVersion, Version
 
-from assistant.host.index_page import wheels_of_page
+from assistant.host.index_page import folders_of_page, wheels_of_page
 from assistant.host.parallel import each_within
 from assistant.i18n import Text, _
 from assistant.model.machine import Machine
@@ -118,6 +118,13 @@ def list_each(
     return {
         (project, source.url): Found(wheels=wheels, asked=(answer,)) for (project, source), (wheels, answer) in results
     }
+
+
+def list_folders(url: str, *, timeout: float, network: Network = DIRECT) -> tuple[str, ...]:
+    """Return the names of the folders of an index; () where it cannot be asked or is no page of links."""
+    with suppress(Exception), _client(network, timeout, [url]) as client:
+        return folders_of_page(url, client)
+    return ()
 
 
 def find_archives(

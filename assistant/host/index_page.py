@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 # PEP 691: {"files": [{"filename": "six-1.17.0-py2.py3-none-any.whl", "url": "https://…/six-1.17.0-….whl",
-#   "hashes": {"sha256": "4721f391…"}, "yanked": false, …}, …], …}
+#   "hashes": {"sha256": "4721f391…"}, "yanked": false, "size": 11050, …}, …], …}
 class File(msgspec.Struct):
     """A file that a project's page lists; `url` may be relative to the page until `files_of_page` gives it out."""
 
@@ -26,6 +26,7 @@ class File(msgspec.Struct):
     url: str
     hashes: dict[str, str] = {}
     yanked: bool | str = False
+    size: object = None  # bytes (PEP 700); a page with another value there is a page all the same
 
 
 class _Page(msgspec.Struct):
@@ -57,7 +58,10 @@ def files_of_page(index_url: str, project: str, client: PyPIClient) -> tuple[Fil
     base = page.link.url_without_fragment
     return tuple(
         File(
-            file.filename, without_credentials(file.url if "://" in file.url else urljoin(base, file.url)), file.hashes
+            file.filename,
+            without_credentials(file.url if "://" in file.url else urljoin(base, file.url)),
+            file.hashes,
+            size=file.size,
         )
         for file in files
         if not file.yanked
@@ -71,10 +75,26 @@ def wheels_of_page(index_url: str, project: str, client: PyPIClient, where: str)
     """
     name = canonicalize_name(project)
     return tuple(
-        Wheel(filename=file.filename, url=file.url, where=where, sha256=file.hashes.get("sha256"))
+        Wheel(
+            filename=file.filename,
+            url=file.url,
+            where=where,
+            size=file.size if isinstance(file.size, int) else None,
+            sha256=file.hashes.get("sha256"),
+        )
         for file in files_of_page(index_url, project, client)
         if _is_wheel_of(file.filename, name)
     )
+
+
+def folders_of_page(url: str, client: PyPIClient) -> tuple[str, ...]:
+    """Return the names of the folders that a page links to, such as "cu130", in its order."""
+    from unearth import Link  # noqa: PLC0415 - as above
+    from unearth.collector import fetch_page, parse_html_page  # noqa: PLC0415 - likewise
+
+    page = fetch_page(client, Link(f"{url.rstrip('/')}/"))  # type: ignore[arg-type] # as in index.py
+    links = (link.url_without_fragment.rstrip("/") for link in parse_html_page(page))
+    return tuple(dict.fromkeys(link.rpartition("/")[2] for link in links))
 
 
 def _is_wheel_of(filename: str, name: str) -> bool:

@@ -1,19 +1,15 @@
-"""What this user's package sources hold: plans fitted to it, and the builds listed for the catalogue's upkeep."""
+"""What this user's package sources hold: plans fitted to it."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
-from typing import NamedTuple
 
-from assistant.catalog import Catalog
 from assistant.catalog.indexes import is_pypi
-from assistant.catalog.refresh import Seen
-from assistant.i18n import Message, _
+from assistant.i18n import _
 from assistant.install import Sources
 from assistant.model.machine import Machine
-from assistant.model.plan import Plan, Planning, Wheel
+from assistant.model.plan import Plan, Planning
 from assistant.model.record import replace
 from assistant.plan import (
     Lookup,
@@ -25,9 +21,6 @@ from assistant.plan import (
     with_sizes,
 )
 from assistant.session.state import State, known
-
-# The build of "torch-2.9.1+cu130-cp312-cp312-manylinux_2_28_x86_64.whl" is cu130.
-_BUILD = re.compile(r"-[^-+]+\+(cpu|xpu|cu\d+|rocm\d+(?:\.\d+)+)-")
 
 
 def card_of(state: State) -> str:
@@ -99,34 +92,3 @@ def _look(sources: Sources, index_url: str | None, python: str, machine: Machine
         nearer=bool(mirror) and not is_pypi(mirror),
         leaks=() if official else tuple(server for asked in found.asked for server in asked.foreign),
     )
-
-
-class Listing(NamedTuple):
-    """What the indexes listed, and a sentence for each that could not be asked."""
-
-    seen: tuple[Seen, ...]
-    unchecked: tuple[Message, ...]
-
-
-def list_builds(sources: Sources, known: Catalog, projects: tuple[str, ...]) -> Listing:
-    """List the wheels of torch, on its own index (or the one named), and of other projects, on pip's."""
-    own = sources.index_url or known.index_url("")
-    asked = [("torch", own), *((project, None) for project in projects)]
-    with ThreadPoolExecutor(max_workers=len(asked)) as pool:
-        found = list(pool.map(lambda question: sources.listing(*question), asked))
-    seen = (_seen(wheel) for answer in found for wheel in answer.wheels)
-    unchecked = [
-        _("Not checked: {source} cannot be reached ({reason}).", source=asked.source, reason=asked.reason)
-        for answer in found
-        for asked in answer.asked
-        if asked.status == "unreachable"
-    ]
-    return Listing(tuple(filter(None, seen)), tuple(dict.fromkeys(unchecked)))
-
-
-def _seen(wheel: Wheel) -> Seen | None:
-    """Read the build off the version's local part, as on an index of all builds; one without is PyPI's."""
-    if "+" not in wheel.filename:
-        return Seen("pypi", wheel.filename, wheel.size)
-    build = _BUILD.search(wheel.filename)
-    return Seen(build[1], wheel.filename, wheel.size) if build else None

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from assistant.catalog import load_catalog
-from assistant.catalog.refresh import Seen, newer_than, refreshed
+from assistant.catalog.refresh import Seen, kept, newer_than, refreshed
 from assistant.model.machine import Gpu, Machine, Vendor
 from assistant.model.record import to_json
 from assistant.plan import make_plans
 
-TABLES = load_catalog().torch
+KEPT = kept(load_catalog())
+TABLES = KEPT.torch
 NEW = [
     Seen("pypi", "torch-2.16.0-cp312-cp312-manylinux_2_28_x86_64.whl", 540_000_000),
     Seen("pypi", "torch-2.16.0-cp312-cp312-macosx_14_0_arm64.whl", 140_000_000),
@@ -27,9 +28,9 @@ def row(tables, version):
 
 def test_a_new_release_is_read_off_the_file_names():
     """Platforms, Pythons, variants, floors and sizes are taken over; nightlies are not."""
-    tables, changes = refreshed(TABLES, NEW, "2026-12-24")
+    (tables, *_others), _changed, changes = refreshed(KEPT, NEW, {}, "2026-12-24")
     new = row(tables, "2.16.0")
-    assert new.variants == {"linux_x86_64": ("cu134", "cu130", "cpu"), "macos_arm64": ("pypi",)}
+    assert new.variants == {"linux_x86_64": ("cu130", "cu134", "cpu"), "macos_arm64": ("pypi",)}
     assert new.pythons["linux_x86_64"] == ("312",)
     assert (new.glibc, new.macos.wheel, new.mb["linux_x86_64"]) == ({"linux": "2.28"}, "14.0", 540)
     assert tables.releases.as_of == "2026-12-24"
@@ -38,7 +39,7 @@ def test_a_new_release_is_read_off_the_file_names():
 
 def test_a_refreshed_table_plans_the_new_release():
     """The tables go through JSON into a catalogue, and the planner uses them."""
-    catalog = load_catalog(to_json(refreshed(TABLES, NEW, "2026-12-24").tables))
+    catalog = load_catalog(to_json(refreshed(KEPT, NEW, {}, "2026-12-24").tables.torch))
     assert catalog.newest_torch == "2.16.0"
     assert make_plans(Machine(os="linux", arch="x86_64", python="3.12"), catalog).choice.torch == "2.16.0"
 
@@ -46,7 +47,7 @@ def test_a_refreshed_table_plans_the_new_release():
 def test_a_cuda_major_without_a_driver_on_record_is_not_chosen():
     """The new release is planned with the CUDA that the driver is known to run."""
     seen = [*NEW, Seen("cu141", "torch-2.16.0+cu141-cp312-cp312-manylinux_2_28_x86_64.whl")]
-    catalog = load_catalog(to_json(refreshed(TABLES, seen, "2026-12-24").tables))
+    catalog = load_catalog(to_json(refreshed(KEPT, seen, {}, "2026-12-24").tables.torch))
     card = Gpu(vendor=Vendor.NVIDIA, compute_capability="8.6")
     machine = Machine(os="linux", arch="x86_64", python="3.12", gpus=(card,), nvidia_driver="650.10")
     choice = make_plans(machine, catalog).choice
@@ -56,7 +57,7 @@ def test_a_cuda_major_without_a_driver_on_record_is_not_chosen():
 def test_a_variant_seen_on_its_index_is_no_longer_unsure():
     """The warning about an unseen build goes away with the build's appearance."""
     seen = [Seen("rocm7.14", "torch-2.15.0+rocm7.14-cp312-cp312-manylinux_2_28_x86_64.whl")]
-    tables, changes = refreshed(TABLES, seen, "2026-12-01")
+    (tables, *_others), _changed, changes = refreshed(KEPT, seen, {}, "2026-12-01")
     assert row(tables, "2.15.0").unconfirmed == {}
     assert len(changes) == 1
     card = Gpu(vendor=Vendor.AMD, gfx="gfx1100")
@@ -67,13 +68,13 @@ def test_a_variant_seen_on_its_index_is_no_longer_unsure():
 def test_nothing_new_changes_nothing():
     """An index that holds what is known leaves the tables, and their date, alone."""
     seen = [Seen("cu130", "torch-2.15.0+cu130-cp312-cp312-manylinux_2_28_x86_64.whl")]
-    assert refreshed(TABLES, seen, "2026-12-01") == (TABLES, ())
+    assert refreshed(KEPT, seen, {}, "2026-12-01") == (KEPT, {}, ())
 
 
 def test_what_stands_beside_torch_gains_python_versions():
     """A first onnxruntime for Python 3.15 is noted."""
     seen = [Seen("pypi", "onnxruntime-1.32.0-cp315-cp315-manylinux_2_28_x86_64.whl")]
-    tables, changes = refreshed(TABLES, seen, "2026-12-01")
+    (tables, *_others), _changed, changes = refreshed(KEPT, seen, {}, "2026-12-01")
     found = next(row for row in tables.basics.rows if row.package == "onnxruntime")
     assert "315" in found.pythons["linux_x86_64"]
     assert tuple(map(str, changes)) == ("onnxruntime has wheels for more Python versions.",)

@@ -10,7 +10,7 @@ import pytest
 
 from assistant.catalog import load_catalog, user
 from assistant.catalog.editions import MANIFEST, editions, look_again, refreshed_folder
-from assistant.catalog.refresh import Seen, refreshed
+from assistant.catalog.refresh import Seen, kept, refreshed
 from assistant.catalog.rows import CudaTables, RocmTables, TorchTables
 from assistant.catalog.tables import read_tables
 from assistant.catalog.user import write_tables
@@ -20,7 +20,8 @@ from assistant.model.errors import WorkFailed
 from assistant.model.record import replace
 
 SHIPPED = read_tables("torch", TorchTables)
-NEW = refreshed(SHIPPED, [Seen("cpu", "torch-9.1.0+cpu-cp312-cp312-manylinux_2_28_x86_64.whl")], "2030-01-01").tables
+SEEN = Seen("cpu", "torch-9.1.0+cpu-cp312-cp312-manylinux_2_28_x86_64.whl")
+NEW = refreshed(kept(load_catalog()), [SEEN], {}, "2030-01-01").tables.torch
 ROCM, CUDA = read_tables("rocm", RocmTables), read_tables("cuda", CudaTables)
 NEW_ROCM = replace(ROCM, code=replace(ROCM.code, as_of="2030-01-02", rows=ROCM.code.rows[:1]))
 

@@ -78,9 +78,33 @@ def test_check_warns_of_a_newer_torch(run, loopback_index):
 def test_check_without_a_network_says_not_checked(run):
     """That nothing newer was seen is not claimed where nothing was looked at."""
     done = run("catalog", "check", "--index-url", BROKEN)
-    assert done.returncode == 0
-    assert done.stdout.startswith("No index answered")
-    assert [line[:13] for line in done.stdout.splitlines()[1:2]] == ["! Not checked"]
+    assert done.returncode == 1
+    assert done.stdout.startswith(f"! {BROKEN}: not checked")
+    assert "Up to date" not in done.stdout
+    assert "is not known" in done.stdout
+
+
+def test_check_says_what_each_source_answered(run, loopback_index):
+    """The one that is down, the one that answers, and only with both that nothing is new."""
+    loopback_index.add("torch", NEWEST, TAG)
+    half = run("catalog", "check", "--index-url", BROKEN, pip=loopback_index.url)
+    assert half.returncode == 1
+    assert half.stdout.splitlines()[0].startswith(f"! {BROKEN}")
+    assert f"✓ {loopback_index.url}: torch {NEWEST} is the newest of its releases (1)." in half.stdout
+    told = json.loads(run("catalog", "check", "--json", "--index-url", BROKEN, pip=loopback_index.url).stdout)
+    assert [one["status"] for one in told["sources"]] == ["unreachable", "ok"]
+    whole = run("catalog", "check", "--index-url", loopback_index.url, pip=loopback_index.url)
+    assert whole.returncode == 0
+    assert "Up to date" in whole.stdout
+
+
+def test_an_index_that_holds_no_torch_is_not_up_to_date(run, loopback_index):
+    """It may have moved: that is said, and nothing is claimed."""
+    loopback_index.add("numpy", "2.0")
+    done = run("catalog", "check", "--index-url", loopback_index.url, pip=loopback_index.url)
+    assert done.returncode == 1
+    assert "perhaps it has moved" in done.stdout
+    assert "Up to date" not in done.stdout
 
 
 def test_refresh_writes_what_the_index_lists_and_plans_use_it(run, loopback_index, tmp_path):
@@ -100,7 +124,8 @@ def test_refresh_writes_what_the_index_lists_and_plans_use_it(run, loopback_inde
     ]
     assert "in force for 1 of " in run("catalog", "show").stdout
     again = run("catalog", "refresh", "--json", "--index-url", loopback_index.url, pip=loopback_index.url)
-    assert json.loads(again.stdout) == {"changes": [], "not_checked": [], "written": None}
+    told = json.loads(again.stdout)
+    assert (told["changes"], told["not_checked"], told["not_read"], told["written"]) == ([], [], [], None)
 
 
 def test_refresh_asks_before_it_writes(run, loopback_index, tmp_path):

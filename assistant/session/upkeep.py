@@ -1,0 +1,207 @@
+"""The upkeep of the catalogue: what its sources list, what their wheels tell, and the tables that follow from both."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from functools import partial
+from typing import Literal, NamedTuple
+
+from packaging.utils import parse_wheel_filename
+
+from assistant.catalog import Catalog, number
+from assistant.catalog.companions import load_companions
+from assistant.catalog.refresh import Kept, Refreshed, Seen, kept, refreshed, to_read
+from assistant.catalog.refresh_files import files_of
+from assistant.catalog.rows import FAMILY
+from assistant.catalog.wheel_facts import WheelFacts, wheel_facts
+from assistant.host.index import Asked, Found, list_each, list_folders, web_client
+from assistant.host.parallel import each_within
+from assistant.host.remote_wheel import RemoteWheel, Unreadable
+from assistant.i18n import Message, Text, _
+from assistant.install import Sources
+from assistant.model.plan import Wheel
+from assistant.model.record import Record, replace
+
+LIST_SECONDS = 20.0  # chosen: the longest pages of an index are a few MB
+WHEEL_SECONDS, READ_SECONDS = 30.0, 180.0  # chosen: a wheel is read in a second; all of a new release in twenty
+MOST = 100  # chosen: wheels of one refresh; a release has 15 builds
+# The build of "torch-2.9.1+cu130-cp312-cp312-manylinux_2_28_x86_64.whl" is cu130.
+_BUILD = re.compile(r"-[^-+]+\+(cpu|xpu|cu\d+|rocm\d+(?:\.\d+)*)-")
+_FOLDER = re.compile(r"cpu|xpu|cu\d+|rocm\d+(?:\.\d+)*")
+
+
+class Answer(Record, frozen=True):
+    """How a source answered about torch: how many releases it lists, and the newest; `reason` where it could not.
+
+    `moved` is an index of torch that holds none.
+    """
+
+    source: str
+    status: Literal["ok", "nothing", "unreachable"]
+    releases: int = 0
+    newest: str = ""
+    reason: Text = ""
+    moved: bool = False
+
+
+class Listing(NamedTuple):
+    """The wheels that the sources list, and how each source answered."""
+
+    seen: tuple[Seen, ...]
+    answers: tuple[Answer, ...]
+
+    @property
+    def unchecked(self) -> tuple[Message, ...]:
+        """A sentence for each source that could not be asked."""
+        return tuple(
+            _("Not checked: {source} cannot be reached ({reason}).", source=one.source, reason=one.reason)
+            if one.status == "unreachable"
+            else _("Not checked: {source} lists no torch; perhaps it has moved.", source=one.source)
+            for one in self.answers
+            if one.status == "unreachable" or one.moved
+        )
+
+
+class Read(NamedTuple):
+    """What wheels told, by file name, a sentence for each that could not be read, and how many bytes were read."""
+
+    facts: dict[str, WheelFacts]
+    unread: tuple[Message, ...] = ()
+    sizes: dict[str, int] = {}
+
+
+class Renewal(NamedTuple):
+    """The tables as the sources would have them, and what was listed and read for that."""
+
+    found: Refreshed
+    listing: Listing
+    read: Read
+
+
+def looked_over(sources: Sources, known: Catalog, today: str) -> Renewal:
+    """Ask what the sources list of torch, and return what that alone would change."""
+    listing = list_builds(sources, known, ("torch",))
+    return Renewal(refreshed(kept(known), listing.seen, {}, today), listing, Read({}))
+
+
+def renewed(sources: Sources, known: Catalog, today: str) -> Renewal:
+    """Ask what the sources list, read the wheels that tell what is not known, and return the tables that follow."""
+    tables = kept(known)
+    listing = list_builds(sources, known, ("torch", *_beside(tables)))
+    read = read_wheels(sources, to_read(tables, listing.seen))
+    return Renewal(refreshed(tables, listing.seen, read.facts, today), listing, read)
+
+
+def _beside(tables: Kept) -> tuple[str, ...]:
+    """Name what is listed beside torch: what every plan adds, and the companions that metadata ties to a torch."""
+    basics = {row.package for row in tables.torch.basics.rows if row.cuda is None}
+    tied = {
+        row.name
+        for row in load_companions().companions.rows
+        if not row.only_source and any(one.torch and one.known == "metadata" for one in row.ranges)
+    }
+    return tuple(sorted({*basics, *tied, *FAMILY}))
+
+
+def list_builds(sources: Sources, known: Catalog, projects: Iterable[str]) -> Listing:
+    """List the wheels of projects: torch and its family on its own index, or the one named, and all on pip's."""
+    projects, own = tuple(projects), sources.index_url or known.index_url("") or ""
+    family = [name for name in projects if name in {"torch", *FAMILY}]
+    lists = partial(list_each, timeout=LIST_SECONDS, network=sources.settings.network)
+    on_own = lists(family, index_urls=filter(sources.may_ask, [own]))
+    if all(not found.wheels for found in on_own.values()):
+        on_own |= _by_folder(own, family, sources)
+    on_pips, mixed = lists(projects, index_urls=filter(sources.may_ask, sources.indexes())), own in sources.indexes()
+    on_pips = {(name, url): found for (name, url), found in on_pips.items() if url != own or name not in family}
+    seen = [_seen(wheel, pypi=mixed) for found in on_own.values() for wheel in found.wheels]
+    seen += [_seen(wheel, pypi=True) for found in on_pips.values() for wheel in found.wheels]
+    bare = all(not found.wheels for found in on_own.values())
+    answers = _answers(on_own.values(), bare=bare) + _answers(on_pips.values())
+    return Listing(tuple(dict.fromkeys(filter(None, seen))), answers)
+
+
+def _by_folder(index: str, projects: Iterable[str], sources: Sources) -> dict[tuple[str, str], Found]:
+    """List what the folders of single variants hold, where an index has no page for all builds."""
+    if not sources.may_ask(index):
+        return {}
+    network = sources.settings.network
+    folders = [name for name in list_folders(index, timeout=LIST_SECONDS, network=network) if _FOLDER.fullmatch(name)]
+    addresses = [f"{index.rstrip('/')}/{name}" for name in folders]
+    return list_each(projects, index_urls=addresses, timeout=LIST_SECONDS, network=network)
+
+
+def _seen(wheel: Wheel, *, pypi: bool) -> Seen | None:
+    """Read the build off the version's local part, as on an index of all builds; one without is PyPI's.
+
+    On torch's own index that holds for macOS alone: there, too, the build is no other than PyPI's.
+    """
+    build = _BUILD.search(wheel.filename)
+    if build:
+        return Seen(build[1], wheel.filename, wheel.size, wheel.url)
+    plain = "+" not in wheel.filename and (
+        pypi or "-macosx" in wheel.filename or not wheel.filename.startswith("torch-")
+    )
+    return Seen("pypi", wheel.filename, wheel.size, wheel.url) if plain else None
+
+
+def _answers(found: Iterable[Found], *, bare: bool = False) -> tuple[Answer, ...]:
+    """Sum up by source what was said of torch; a source that failed once could not be asked.
+
+    `bare` are sources that should hold torch, and do not.
+    """
+    torchs: dict[str, set[str]] = {}
+    failed: dict[str, Asked] = {}
+    for one in found:
+        for asked in one.asked:
+            held = torchs.setdefault(asked.source, set())
+            held |= {
+                file.version
+                for file in files_of(Seen("", wheel.filename) for wheel in one.wheels)
+                if file.package == "torch"
+            }
+            if asked.status == "unreachable":
+                failed.setdefault(asked.source, asked)
+    answers = (_answer(source, versions, failed.get(source)) for source, versions in torchs.items())
+    return tuple(replace(one, moved=bare and one.status == "nothing") for one in answers)
+
+
+def _answer(source: str, versions: set[str], failed: Asked | None) -> Answer:
+    newest = max(versions, key=number, default="")
+    status: Literal["ok", "nothing", "unreachable"] = "unreachable" if failed else "ok" if versions else "nothing"
+    reason = failed.reason if failed else ""
+    return Answer(source=source, status=status, releases=len(versions), newest=newest, reason=reason)
+
+
+def read_wheels(sources: Sources, wanted: tuple[Seen, ...]) -> Read:
+    """Read what wheels tell of themselves, all at once, by HTTP ranges; none is downloaded as a whole."""
+    network, indexes = sources.settings.network, [url for url in sources.indexes() if "://" in url]
+    chosen = [one for one in wanted if sources.may_ask(one.url)][:MOST]
+    sizes: dict[str, int] = {}
+
+    with web_client(network, WHEEL_SECONDS, [*indexes, *filter(None, [sources.index_url])]) as client:
+
+        def look(one: Seen) -> WheelFacts | Message:
+            try:
+                wheel = RemoteWheel(client, one.url, seconds=WHEEL_SECONDS)
+                facts = wheel_facts(wheel)
+                sizes[one.filename] = wheel.bytes_read
+            except Unreadable as error:
+                return _unread(one, error.reason)
+            return facts if facts and _is_what_it_says(one, facts) else _unread(one, _("it is not what its name says"))
+
+        told = each_within(look, chosen, READ_SECONDS)
+    facts = {one.filename: said for one, said in told.items() if isinstance(said, WheelFacts)}
+    late = _("it did not answer within {seconds:g} s", seconds=READ_SECONDS)
+    unread = [told.get(one) or _unread(one, late) for one in chosen]
+    return Read(facts, tuple(said for said in unread if isinstance(said, Message)), sizes)
+
+
+def _unread(one: Seen, reason: Text) -> Message:
+    text = _("Not read: {file} ({reason}). What it would tell stays unknown until the next refresh.")
+    return text.format(file=one.filename, reason=reason)
+
+
+def _is_what_it_says(one: Seen, facts: WheelFacts) -> bool:
+    name, version, _build, _tags = parse_wheel_filename(one.filename)
+    return (name, version.public) == (facts.name, facts.version.partition("+")[0])
