@@ -12,6 +12,7 @@ import msgspec
 
 from assistant.catalog.catalog import Catalog, number
 from assistant.catalog.companions import CompanionTables, load_companions
+from assistant.catalog.refresh_amd import build_of, is_amds, with_amd
 from assistant.catalog.refresh_code import described, line_of, with_cuda, with_rocm
 from assistant.catalog.refresh_files import ANY, Facts, File, Seen, files_of
 from assistant.catalog.refresh_pairs import unknown_version, with_companions, with_family
@@ -47,7 +48,7 @@ def kept(known: Catalog) -> Kept:
 def refreshed(tables: Kept, seen: Iterable[Seen], facts: Facts, today: str) -> Refreshed:
     """Return the tables with what the indexes list and the wheels tell on the day `today` (YYYY-MM-DD)."""
     files = files_of(seen)
-    torchs = [file for file in files if file.package == "torch" and file.platform != ANY]
+    torchs = _torchs(files)
     torch, releases = with_releases(tables.torch, torchs, facts, today)
     torch, basics = with_basics(torch, files, today)
     torch, family = with_family(torch, files, facts, today)
@@ -55,10 +56,11 @@ def refreshed(tables: Kept, seen: Iterable[Seen], facts: Facts, today: str) -> R
     torchs = [file for file in torchs if file.version in known]
     cuda, sm = with_cuda(tables.cuda, torchs, facts, today)
     rocm, gfx = with_rocm(tables.rocm, torchs, facts, today)
+    rocm, amd = with_amd(rocm, files, facts, today)
     companions, pairs = with_companions(tables.companions, files, facts, today)
     after = Kept(torch, cuda, rocm, companions)
     changed = {name: new for name, new in after._asdict().items() if new is not getattr(tables, name)}
-    return Refreshed(after, changed, (*releases, *basics, *family, *sm, *gfx, *pairs))
+    return Refreshed(after, changed, (*releases, *basics, *family, *sm, *gfx, *amd, *pairs))
 
 
 def newer_than(tables: TorchTables, seen: Iterable[Seen]) -> str | None:
@@ -76,14 +78,17 @@ def to_read(tables: Kept, seen: Iterable[Seen]) -> tuple[Seen, ...]:
     files = sorted(
         files_of(seen), key=lambda file: (number(file.version), not file.python.endswith("t"), number(file.python))
     )
-    listed, _changes = with_releases(
-        tables.torch, [file for file in files if file.package == "torch" and file.platform != ANY], {}, ""
-    )
+    listed, _changes = with_releases(tables.torch, _torchs(files), {}, "")
     chosen: dict[tuple[str, ...], Seen] = {}
     for file in reversed(files):
         if file.seen.url and (asked := _asked(tables, listed, file)):
             chosen.setdefault(asked, file.seen)
     return tuple(dict.fromkeys(chosen.values()))
+
+
+def _torchs(files: Iterable[File]) -> list[File]:
+    """Return torch's wheels but those of AMD's own indexes, whose releases are a table of their own."""
+    return [file for file in files if file.package == "torch" and file.platform != ANY and not is_amds(file)]
 
 
 def _asked(tables: Kept, listed: TorchTables, file: File) -> tuple[str, ...]:
@@ -105,6 +110,11 @@ def _asked(tables: Kept, listed: TorchTables, file: File) -> tuple[str, ...]:
 
 def _asked_of_torch(tables: Kept, file: File) -> tuple[str, ...]:
     rows = {row.version: row for row in tables.torch.releases.rows}
+    if is_amds(file):
+        known = {(row.torch, row.rocm, row.index) for row in tables.rocm.amd_releases.rows}
+        oldest = min(number(row.torch) for row in tables.rocm.amd_releases.rows)
+        new = number(file.version) >= oldest and build_of(file) not in known
+        return ("torch", *build_of(file), file.platform) if new else ()
     if number(file.version) < min(map(number, rows)) or not file.platform.startswith(("linux", "windows")):
         return ()
     if file.variant == "pypi":

@@ -31,7 +31,7 @@ index_option = click.option(
     default="",
     metavar="URL",
     callback=lambda _context, _option, url: check_index_url(url) if url else url,
-    help="Ask this index instead of torch's own.",
+    help="Ask this index instead of torch's and AMD's own.",
 )
 
 

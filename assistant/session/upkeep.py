@@ -12,6 +12,7 @@ from packaging.utils import parse_wheel_filename
 from assistant.catalog import Catalog, number
 from assistant.catalog.companions import load_companions
 from assistant.catalog.refresh import Kept, Refreshed, Seen, kept, refreshed, to_read
+from assistant.catalog.refresh_amd import source_of
 from assistant.catalog.refresh_files import files_of
 from assistant.catalog.rows import FAMILY
 from assistant.catalog.wheel_facts import WheelFacts, wheel_facts
@@ -105,7 +106,10 @@ def _beside(tables: Kept) -> tuple[str, ...]:
 
 
 def list_builds(sources: Sources, known: Catalog, projects: Iterable[str]) -> Listing:
-    """List the wheels of projects: torch and its family on its own index, or the one named, and all on pip's."""
+    """List the wheels of projects: torch and its family on its own index, or the one named, and all on pip's.
+
+    AMD's own indexes are asked for torch, unless an index is named.
+    """
     projects, own = tuple(projects), sources.index_url or known.index_url("") or ""
     family = [name for name in projects if name in {"torch", *FAMILY}]
     lists = partial(list_each, timeout=LIST_SECONDS, network=sources.settings.network)
@@ -116,8 +120,13 @@ def list_builds(sources: Sources, known: Catalog, projects: Iterable[str]) -> Li
     on_pips = {(name, url): found for (name, url), found in on_pips.items() if url != own or name not in family}
     seen = [_seen(wheel, pypi=mixed) for found in on_own.values() for wheel in found.wheels]
     seen += [_seen(wheel, pypi=True) for found in on_pips.values() for wheel in found.wheels]
+    amds = {source_of(row.key): row.url for row in known.rocm.amd_indexes.rows if row.key != "nightly"}
+    on_amds = {} if sources.index_url else lists(["torch"], index_urls=filter(sources.may_ask, amds.values()))
+    names = {url: name for name, url in amds.items()}
+    wheels = ((names[url], wheel) for (_name, url), found in on_amds.items() for wheel in found.wheels)
+    seen += [Seen(name, wheel.filename, wheel.size, wheel.url) for name, wheel in wheels]
     bare = all(not found.wheels for found in on_own.values())
-    answers = _answers(on_own.values(), bare=bare) + _answers(on_pips.values())
+    answers = _answers(on_own.values(), bare=bare) + _answers(on_amds.values(), bare=True) + _answers(on_pips.values())
     return Listing(tuple(dict.fromkeys(filter(None, seen))), answers)
 
 

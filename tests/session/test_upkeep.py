@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import json
+import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from loopback import LoopbackIndex
-from torch_wheels import ARM, LINUX, WINDOWS, add_torch
+from torch_wheels import ARM, LINUX, WINDOWS, add_torch, rewrite
 
 from assistant.catalog import Catalog, load_catalog
 from assistant.catalog.refresh import Kept
-from assistant.catalog.rows import CudaCode, RocmCode
+from assistant.catalog.rows import AmdTarget, CudaCode, RocmCode
 from assistant.host.live import LiveHost
 from assistant.host.remote_wheel import BUDGET
 from assistant.install import Sources
 from assistant.model.machine import Gpu, Machine, Vendor
+from assistant.model.record import replace
 from assistant.plan import make_plans
 from assistant.session.upkeep import Renewal, looked_over, renewed
 
@@ -249,3 +251,33 @@ def test_refreshed_tables_are_read_again(world):
 
     for table in world.renew().found.changed.values():
         assert msgspec.json.decode(json.dumps(msgspec.to_builtins(table)), type=type(table)) == table
+
+
+def test_amds_own_indexes_are_asked(world, tmp_path, monkeypatch):
+    """A new ROCm for a known torch is a release; a target that its metadata names for the first time is served."""
+    (tmp_path / "amd").mkdir()
+    amd = LoopbackIndex(tmp_path / "amd")
+    tables = world.catalog.rocm
+    indexes = tuple(
+        replace(row, url=amd.url if row.key == "rocm10" else world.pypi.url) for row in tables.amd_indexes.rows
+    )
+    world.catalog.rocm = replace(tables, amd_indexes=replace(tables.amd_indexes, rows=indexes))
+    wheel = add_torch(amd, "2.15.0", "rocm10.2.0")
+    add_torch(amd, "2.15.0", "rocm10.2.0", platform=WINDOWS)
+    with zipfile.ZipFile(wheel) as read:
+        (name,) = [one for one in read.namelist() if one.endswith("METADATA")]
+    extras = b"Provides-Extra: device-gfx1250\nProvides-Extra: device-gfx1100\nProvides-Extra: opt-einsum\n"
+    rewrite(wheel, lambda files: {**files, name: files[name] + extras})
+    monkeypatch.setattr(Catalog, "index_url", lambda _self, _variant, _torch="": world.own.url)
+    renewal = renewed(Sources(LiveHost()), world.catalog, TODAY)
+    after = renewal.found.tables.rocm
+    new = after.amd_releases.rows[-1]
+    assert (new.torch, new.rocm, new.index, new.systems) == ("2.15.0", "10.2.0", "rocm10", ("linux", "windows"))
+    assert after.amd_targets.rows[-1] == AmdTarget(gfx="gfx1250", systems=("linux",))
+    assert set(renewal.found.changed) == {"rocm"}
+    assert [one.status for one in renewal.listing.answers].count("ok") == len(renewal.listing.answers)
+    amd.trouble["torch"] = 503
+    down = renewed(Sources(LiveHost()), world.catalog, TODAY)
+    assert [one for one in down.listing.unchecked if amd.url in str(one)]
+    assert down.found.changed == {}
+    amd.close()

@@ -1,0 +1,91 @@
+"""The releases of torch on AMD's own indexes, and the targets that they serve, from those indexes and their wheels."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable
+from typing import Literal
+
+from assistant.catalog.catalog import AMD_INDEX, number
+from assistant.catalog.refresh_files import Facts, File
+from assistant.catalog.rows import AmdRelease, AmdTarget, RocmTables
+from assistant.i18n import Message, _
+from assistant.model.record import replace
+
+System = Literal["linux", "windows"]
+_SYSTEMS: dict[str, System] = {"linux_x86_64": "linux", "windows_amd64": "windows"}
+_ROCM = re.compile(r"\+rocm(\d+(?:\.\d+)+)-")  # torch-2.14.0+rocm10.1.0-cp312-cp312-win_amd64.whl
+
+
+def source_of(index: str) -> str:
+    """Name the source of wheels that one of AMD's indexes lists, by the index's key."""
+    return f"{AMD_INDEX}/{index}"
+
+
+def is_amds(file: File) -> bool:
+    """Return whether a wheel is one of AMD's own indexes."""
+    return file.seen.source.startswith(f"{AMD_INDEX}/")
+
+
+def build_of(file: File) -> tuple[str, str, str]:
+    """Return torch, ROCm and the key of the index of a wheel of AMD's; ROCm is "" where its name does not tell."""
+    rocm = _ROCM.search(file.seen.filename)
+    return file.version, rocm[1] if rocm else "", file.seen.source.partition("/")[2]
+
+
+def with_amd(
+    tables: RocmTables, files: Iterable[File], facts: Facts, today: str
+) -> tuple[RocmTables, tuple[Message, ...]]:
+    """Return the tables with AMD's new builds of torch, and with targets that their metadata name for the first time.
+
+    A name that tells no ROCm tells no build, and releases older than the tables' first are left out.
+    """
+    builds: dict[tuple[str, str, str], list[File]] = defaultdict(list)
+    for file in files:
+        if is_amds(file) and file.package == "torch" and file.platform in _SYSTEMS:
+            builds[build_of(file)].append(file)
+    rows = {(row.torch, row.rocm, row.index): row for row in tables.amd_releases.rows}
+    targets = {row.gfx: row for row in tables.amd_targets.rows}
+    oldest = min((number(torch) for torch, _rocm, _index in rows), default=())
+    changes: list[Message] = []
+    for key in sorted(builds, key=lambda key: (number(key[0]), number(key[1]))):
+        if not key[1] or number(key[0]) < oldest:
+            continue
+        before, after = rows.get(key), _release(rows.get(key), key, builds[key], tables)
+        rows[key] = after
+        if before != after:
+            text = _("AMD's index has torch {torch} for ROCm {rocm} on {systems}.")
+            changes.append(text.format(torch=key[0], rocm=key[1], systems=", ".join(after.systems)))
+        for file in builds[key]:
+            told = facts.get(file.seen.filename)
+            for gfx in told.gfx if told else ():
+                _serve(targets, gfx, _SYSTEMS[file.platform], changes)
+    if not changes:
+        return tables, ()
+    releases = replace(tables.amd_releases, rows=tuple(rows.values()), as_of=today)
+    served = tables.amd_targets
+    if tuple(targets.values()) != served.rows:
+        served = replace(served, rows=tuple(targets.values()), as_of=today)
+    return replace(tables, amd_releases=releases, amd_targets=served), tuple(changes)
+
+
+def _release(row: AmdRelease | None, key: tuple[str, str, str], files: list[File], tables: RocmTables) -> AmdRelease:
+    """Add files to a release's row; glibc that no tag tells is that of the newest release known."""
+    torch, rocm, index = key
+    newest = max(tables.amd_releases.rows, key=lambda row: number(row.torch))
+    floor = next((file.floor for file in files if file.platform == "linux_x86_64" and file.floor), newest.glibc)
+    row = row or AmdRelease(torch=torch, rocm=rocm, index=index, systems=(), pythons=(), glibc=floor)
+    systems = {*row.systems, *(_SYSTEMS[file.platform] for file in files)}
+    pythons = {*row.pythons, *(file.python for file in files)}
+    ordered = sorted(pythons, key=lambda tag: (number(tag), tag))
+    return replace(row, systems=tuple(sorted(systems)), pythons=tuple(ordered))
+
+
+def _serve(targets: dict[str, AmdTarget], gfx: str, system: System, changes: list[Message]) -> None:
+    """Note that a system's wheels have code for a target; whether AMD tests it, no wheel tells."""
+    row = targets.get(gfx) or AmdTarget(gfx=gfx, systems=())
+    if system not in row.systems or row.nightly_only:
+        systems = (system,) if row.nightly_only else tuple(sorted({*row.systems, system}))
+        targets[gfx] = replace(row, systems=systems, nightly_only=False)
+        changes.append(_("AMD's index has code for {gfx} on {system}.", gfx=gfx, system=system))
