@@ -17,24 +17,16 @@ from assistant.cli.options import (
     trust_index_option,
 )
 from assistant.cli.planning import plan_tools
-from assistant.cli.project import agree_project, project_of
+from assistant.cli.project import Answered, agree_project, project_of
 from assistant.cli.terminal import echo, echo_json, json_option
-from assistant.cli.variants import show_variants, variants_for
+from assistant.cli.variants import answer_variants
 from assistant.detect import detect
 from assistant.i18n import render, say
 from assistant.model.errors import NothingFits
 from assistant.model.machine import Machine
 from assistant.model.plan import Plan, Planning, Request
-from assistant.model.project import Project
-from assistant.plan import USUAL_PYTHON, PlanInputs, explain, make_plans, nothing_fits
+from assistant.plan import PlanInputs, explain, make_plans, nothing_fits
 from assistant.session.joint import decided
-from assistant.session.variants import variant_facts
-
-
-class Answered(Planning, frozen=True, omit_defaults=False):
-    """The planner's answer, and the project that it was asked for."""
-
-    project: Project | None = None
 
 
 def best_plan(machine: Machine, catalog: Catalog, request: Request) -> Plan:
@@ -85,9 +77,8 @@ def plan(
     if variants:
         only_one(machines=machines, variants=variants)
         there = read_brief(read_file(machine), machine) if machine else detect(host_of(replay)).machine
-        python = request.python or there.python or USUAL_PYTHON
-        facts = variant_facts(there, None if machine else host_of(replay))
-        show_variants(variants_for(variants, there, facts, python, tools.sources), as_json=as_json)
+        looked = None if machine else host_of(replay)
+        answer_variants(variants, there, looked, request.python, tools.sources, as_json=as_json)
         return
 
     def answer(line: bytes) -> Planning:

@@ -9,22 +9,27 @@ from packaging.requirements import Requirement
 
 from assistant.cli.inputs import read_file
 from assistant.cli.terminal import echo, echo_json
+from assistant.host.base import Host
 from assistant.install import Sources, check_requirement
 from assistant.model.errors import NothingFits
 from assistant.model.machine import Machine
-from assistant.plan import Facts, read_variants
-from assistant.session.variants import Variants, variants_in, variants_of
+from assistant.plan import USUAL_PYTHON, read_variants
+from assistant.session.variants import variant_facts, variants_in, variants_of
 
 
-def variants_for(wanted: str, machine: Machine, facts: Facts, python: str, sources: Sources) -> Variants:
-    """Say which variant is taken: of a requirement, from the user's sources, or of those in a file."""
+def answer_variants(
+    wanted: str, machine: Machine, host: Host | None, python: str | None, sources: Sources, *, as_json: bool
+) -> None:
+    """Print which variant is taken: of a requirement, from the user's sources, or of those in a file.
+
+    `host` is asked for what the machine's record does not hold. Exit as where nothing fits if uv takes no wheel.
+    """
+    facts = variant_facts(machine, host)
     if wanted.endswith(".json") or wanted == "-":
-        return variants_in(read_variants(read_file(wanted), wanted), Path(wanted).name, facts)
-    return variants_of(Requirement(check_requirement(wanted)), machine, facts, python, sources)
-
-
-def show_variants(found: Variants, *, as_json: bool) -> None:
-    """Print the answer; exit as where nothing fits if uv takes no wheel."""
+        found = variants_in(read_variants(read_file(wanted), wanted), Path(wanted).name, facts)
+    else:
+        need = Requirement(check_requirement(wanted))
+        found = variants_of(need, machine, facts, python or machine.python or USUAL_PYTHON, sources)
     if as_json:
         echo_json(found)
     else:

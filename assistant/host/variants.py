@@ -170,5 +170,5 @@ def _unreachable(url: str, error: Exception) -> WorkFailed:
     reason = redact(re.sub(r"^\[Errno -?\d+\] ", "", str(error)) or type(error).__name__, Policy.USABLE)
     return WorkFailed(
         _("{source} cannot be reached ({reason}).", source=redact(url, Policy.USABLE), reason=reason),
-        hint=_("Check the network, or choose another index with --index-url."),
+        hint=_("Check the network, or choose another index.", option="--index-url"),
     )

@@ -63,7 +63,7 @@ def variants_of(wanted: Requirement, machine: Machine, facts: Facts, python: str
     if found is None:
         raise NothingFits(
             _("No wheel of {package} fits this machine and Python {python}.", package=str(wanted), python=python),
-            hint=_("Check the name and the version, or choose another index with --index-url."),
+            hint=_("Check the name and the version, or choose another index.", option="--index-url"),
         )
     return _answer(wanted.name, found.version, _file(wanted.name, found), facts, found.labels)
 
@@ -128,7 +128,7 @@ def _lines(
         lines.append(_("uv has no provider of {names}: it passes over their variants.", names=", ".join(asis.unread)))
     if given.label != asis.label:
         text = _(
-            "With this machine's facts as static properties it takes {label}; --json prints the file that holds them."
+            "With this machine's facts as static properties it takes {label}."
         )
         lines.append(text.format(label=_named((given.label or PLAIN,))))
     if unknown:

@@ -261,7 +261,8 @@ def test_amds_own_indexes_are_asked(world, tmp_path, monkeypatch):
     indexes = tuple(
         replace(row, url=amd.url if row.key == "rocm10" else world.pypi.url) for row in tables.amd_indexes.rows
     )
-    world.catalog.rocm = replace(tables, amd_indexes=replace(tables.amd_indexes, rows=indexes))
+    known, rocm = world.catalog, replace(tables, amd_indexes=replace(tables.amd_indexes, rows=indexes))
+    world.catalog = Catalog(known.torch, known.cuda, rocm, known.directml, known.systems)
     wheel = add_torch(amd, "2.15.0", "rocm10.2.0")
     add_torch(amd, "2.15.0", "rocm10.2.0", platform=WINDOWS)
     with zipfile.ZipFile(wheel) as read:
