@@ -127,9 +127,7 @@ def _lines(
     if asis.unread:
         lines.append(_("uv has no provider of {names}: it passes over their variants.", names=", ".join(asis.unread)))
     if given.label != asis.label:
-        text = _(
-            "With this machine's facts as static properties it takes {label}."
-        )
+        text = _("With this machine's facts as static properties it takes {label}.")
         lines.append(text.format(label=_named((given.label or PLAIN,))))
     if unknown:
         names = ", ".join(unknown)
