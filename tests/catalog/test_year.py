@@ -5,20 +5,28 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator
+from fnmatch import fnmatch
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
+from urllib.parse import quote, unquote
 
 import msgspec
 import pytest
+from loopback import LoopbackIndex
+from packaging.utils import parse_wheel_filename
+from torch_wheels import add_torch, rewrite
 
 from assistant.catalog import Catalog, load_catalog
 from assistant.catalog.refresh import Seen, kept, refreshed, to_read
 from assistant.catalog.wheel_facts import WheelFacts
+from assistant.host.live import LiveHost
+from assistant.install import Sources
 from assistant.model.machine import Machine
 from assistant.model.plan import Planning
-from assistant.model.record import to_json, with_words
+from assistant.model.record import replace, to_json, with_words
 from assistant.plan import make_plans
+from assistant.session.upkeep import renewed
 
 YEAR = json.loads((Path(__file__).parent / "year.json").read_text(encoding="utf-8"))
 STEPS = [step["step"] for step in YEAR["steps"]]
@@ -126,9 +134,9 @@ def right(machine: Machine, answer: Planning, wanted: Iterable[str]) -> bool:
     )
 
 
-def missed(step: int) -> list[str]:
+def missed(step: int, catalog: Catalog) -> list[str]:
     """Name the machines that get another build at a step than the table gives."""
-    catalog, found = catalog_at(step), []
+    found = []
     for case in YEAR["machines"]:
         row = next(row for row in YEAR["table"][case["class"]] if during(row["steps"], step))
         machine = msgspec.convert(case["machine"], Machine)
@@ -140,9 +148,9 @@ def missed(step: int) -> list[str]:
     return found
 
 
-def untrue(step: int) -> list[str]:
+def untrue(step: int, catalog: Catalog) -> list[str]:
     """Name the sentences told at a step that the table calls false."""
-    catalog, found = catalog_at(step), []
+    found = []
     for case in YEAR["machines"]:
         said = to_json(with_words(make_plans(msgspec.convert(case["machine"], Machine), catalog)))
         for row in YEAR["false"]:
@@ -157,10 +165,125 @@ def untrue(step: int) -> list[str]:
 @pytest.mark.parametrize("step", STEPS)
 def test_every_machine_gets_what_the_table_gives(step):
     """No code is changed from one step to the next: what is new comes from pages and wheels alone."""
-    assert missed(step) == []
+    assert missed(step, catalog_at(step)) == []
 
 
 @pytest.mark.parametrize("step", STEPS)
 def test_nothing_false_is_said(step):
     """No end of support without a row, no newest release that is not, no driver that nobody knows."""
-    assert untrue(step) == []
+    assert untrue(step, catalog_at(step)) == []
+
+
+class YearIndex(LoopbackIndex):
+    """An index with a folder for each variant, or with none; a wheel is made when somebody reads of it.
+
+    `held` are the wheels by folder ("" for none) and project; `down` names folders that answer 503.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        folder.mkdir()
+        super().__init__(folder)
+        self.held: dict[str, dict[str, dict[str, WheelFacts | None]]] = {}
+        self.down: set[str] = set()
+
+    def put(self, folder: str, project: str, name: str, facts: WheelFacts | None = None) -> None:
+        """Put a wheel on a page."""
+        self.held.setdefault(folder, {}).setdefault(project, {})[name] = facts
+
+    def answer(self, path: str) -> tuple[int, str, bytes]:
+        """Give the list of folders, the page of a project, or a wheel."""
+        parts = unquote(path.removeprefix("/simple")).strip("/").split("/")
+        folder = parts.pop(0) if parts[0] in {*self.held, *self.down} - {""} else ""
+        if folder in self.down:
+            return 503, "text/plain", b"down"
+        if parts == [""] and "" not in self.held:
+            return 200, "text/html", "\n".join(f'<a href="{one}/">{one}</a>' for one in self.held).encode()
+        files = self.held.get(folder, {}).get(parts[0]) if parts else None
+        if files is None:
+            return 404, "text/plain", b"not found"
+        if len(parts) > 1:
+            return 200, "application/octet-stream", self._wheel(parts[1], files[parts[1]])
+        return 200, "text/html", "\n".join(f'<a href="{quote(name)}">{name}</a>' for name in files).encode()
+
+    def _wheel(self, name: str, facts: WheelFacts | None) -> bytes:
+        _name, version, _build, tags = parse_wheel_filename(name)
+        python, platform = name.split("-")[3], next(iter(tags)).platform
+        assert facts, f"nobody asks for what is known: {name}"
+        if facts.name != "torch":
+            return self.add(facts.name, str(version), f"py3-none-{platform}", facts.requires).read_bytes()
+        amds = "+rocm" in name and facts.build == ""
+        made = add_torch(
+            self,
+            version.public,
+            version.local or "",
+            python=python.removeprefix("cp"),
+            platform=platform,
+            sm=facts.sm,
+            ptx=facts.ptx,
+            gfx=() if amds else facts.gfx,
+            of=facts.build,
+        )
+        if amds:
+            extras = "".join(f"Provides-Extra: device-{gfx}\n" for gfx in facts.gfx).encode()
+            rewrite(made, lambda files: {at: text + extras * at.endswith("METADATA") for at, text in files.items()})
+        return made.read_bytes()
+
+
+class World(NamedTuple):
+    """PyTorch's index with a folder for each variant, PyPI, and AMD's index for ROCm 10."""
+
+    own: YearIndex
+    pypi: YearIndex
+    amd: YearIndex
+
+    def put_today(self, catalog: Catalog) -> None:
+        """Put on the pages what the tables know already."""
+        for seen in shipped():
+            index, folder = (self.pypi, "") if seen.source == "pypi" else (self.own, seen.source)
+            index.put(folder, "torch", seen.filename)
+        for row in (one for one in catalog.amd_releases if one.index == "rocm10"):
+            for tags in (tag(python, at) for python in row.pythons for at in ("linux_x86_64", "windows_amd64")):
+                self.amd.put("", "torch", f"torch-{row.torch}+rocm{row.rocm}-{tags}.whl")
+
+    def put_step(self, step: int) -> None:
+        """Put on the pages what comes out at a step, and take those down that do not answer then."""
+        for build in (one for one in YEAR["builds"] if one["step"] == step):
+            for seen, facts in listed(build):
+                index = self.pypi if seen.source == "pypi" else self.amd if "/" in seen.source else self.own
+                index.put(seen.source if index is self.own else "", "torch", seen.filename, facts)
+        for seen, facts in companions(step):
+            self.pypi.put("", facts.name, seen.filename, facts)
+        pages = YEAR["steps"][step].get("trouble", {})
+        self.own.down = {one for one in self.own.held for page in pages if fnmatch(f"pytorch/{one}", page)}
+        self.amd.down = {""} if any(page.startswith("amd/") for page in pages) else set()
+
+
+@pytest.fixture
+def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
+    """Serve the indexes, and have the assistant and pip ask them."""
+    world = World(*(YearIndex(tmp_path / name) for name in World._fields))
+    settings = {"PIP_INDEX_URL": world.pypi.url, "PIP_CONFIG_FILE": "/dev/null"}
+    for name, value in {**settings, "PIP_EXTRA_INDEX_URL": "", "PIP_FIND_LINKS": ""}.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(Catalog, "index_url", lambda _self, _variant, _torch="": world.own.url)
+    yield world
+    for index in world:
+        index.close()
+
+
+@pytest.mark.process
+def test_the_year_over_http(world):
+    """The same from real servers: what could not be asked is told, nothing known is lost, and every wheel is read."""
+    known = load_catalog()
+    rows = tuple(replace(row, url=world.amd.url) for row in known.rocm.amd_indexes.rows if row.key == "rocm10")
+    rocm = replace(known.rocm, amd_indexes=replace(known.rocm.amd_indexes, rows=rows))
+    catalog = Catalog(known.torch, known.cuda, rocm, known.directml, known.systems)
+    world.put_today(catalog)
+    for step in STEPS:
+        world.put_step(step)
+        renewal = renewed(Sources(LiveHost()), catalog, YEAR["steps"][step]["date"])
+        after = renewal.found.tables
+        catalog = Catalog(after.torch, after.cuda, after.rocm, catalog.directml, catalog.systems)
+        assert bool(renewal.listing.unchecked) is ("trouble" in YEAR["steps"][step])
+        assert renewal.read.unread == ()
+        assert (missed(step, catalog), untrue(step, catalog)) == ([], []), step
