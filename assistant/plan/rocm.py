@@ -59,12 +59,13 @@ def _native(context: Context, cards: list[Card]) -> Candidate | None:
     served = [card for card in cards if wheel and card.gfx in wheel.gfx]
     if wheel is None or not served:
         return None
-    reason = _(
-        "{variant} of torch {version} holds code for {names} ({targets}).",
-        variant=wheel.variant,
-        version=wheel.version,
-        names=amd_index.names(served),
-        targets=amd_index.codes(served),
+    text = _("{variant} of torch {version} holds code for {names} ({targets}).")
+    if wheel.assumed:
+        text = _(
+            "{variant} of torch {version} is assumed to hold code for {names} ({targets}), as the build before it does."
+        )
+    reason = text.format(
+        variant=wheel.variant, version=wheel.version, names=amd_index.names(served), targets=amd_index.codes(served)
     )
     unsure = [] if wheel.confirmed else [_("This build has not been seen in any index; check before you rely on it.")]
     newer = wheels[0]
