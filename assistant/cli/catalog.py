@@ -71,10 +71,7 @@ def show(table: str | None, *, as_json: bool) -> None:
 @json_option
 @click.pass_context
 def check(context: click.Context, index_url: str, *, as_json: bool) -> None:
-    """Say what each index lists of torch, what of it is new, and which rows are old.
-
-    The exit code is 1 where an index could not be asked.
-    """
+    """Say what each index lists of torch, what is new, and which rows are old; exit with 1 if one cannot be asked."""
     known, host = load_catalog(), LiveHost()
     renewal = looked_over(Sources(host, index_url=index_url), known, _today(host))
     listing, new = renewal.listing, renewal.found.changes

@@ -6,12 +6,14 @@ import os
 import shlex
 import shutil
 import sys
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
 from assistant.host.files import write_whole
 from assistant.host.folders import user_cache
+from assistant.host.lock import Lock
 from assistant.host.process import stream
 from assistant.i18n import STARTED_AS, _, say, verbatim
 from assistant.install import interpreter
@@ -21,6 +23,7 @@ from assistant.session.store import Store
 PROGRAMS = Path(__file__).with_name("programs")
 RUNTIME = Path(__file__).parents[1] / "runtime"
 MARKER = ".lab"  # only a folder that holds it is ever removed
+WAIT_SECONDS = 0.5  # chosen: between looks at an environment that another process makes
 LIMIT_SECONDS = 180.0  # of one command; chosen: a few small wheels over a slow line
 # Jupyter's kernels force colours, which hide words; and a lab's own line takes `assistant`, however this was started.
 PLAIN = {"NO_COLOR": "1", "FORCE_COLOR": "", "CLICOLOR_FORCE": "0", STARTED_AS: ""}
@@ -42,7 +45,8 @@ class Outcome(NamedTuple):
 def environment_with_torch() -> str:
     """Return the Python of the last setup, else of a CPU environment that is made in the assistant's cache folder.
 
-    Raises `WorkFailed` with the installer's last words when it cannot be made.
+    Where another lab makes it just now, it is waited for. Raises `WorkFailed` with the installer's last words when it
+    cannot be made.
     """
     last = Store().environment()
     if last and Path(last.python).exists():
@@ -50,13 +54,23 @@ def environment_with_torch() -> str:
     own = user_cache()
     target = own / "torch-cpu"
     python = interpreter(target)
-    if not python.exists():
-        places = {"XDG_STATE_HOME": str(own / "state"), "JUPYTER_DATA_DIR": str(own / "jupyter")}
-        command = [sys.executable, "-m", "assistant", "install", "--backend", "cpu", "--yes", "--target", str(target)]
-        done = _run(command, places, 900.0)
-        if done.status:
-            raise WorkFailed(verbatim(done.last), hint=_("Fix that, then start the lab again."))
+    lock = Lock(own / "torch-cpu.lock")
+    while not python.exists() and lock.take():
+        time.sleep(WAIT_SECONDS)
+    try:
+        if not python.exists():
+            _install_torch(own, target)
+    finally:
+        lock.release()
     return str(python)
+
+
+def _install_torch(own: Path, target: Path) -> None:
+    places = {"XDG_STATE_HOME": str(own / "state"), "JUPYTER_DATA_DIR": str(own / "jupyter")}
+    command = [sys.executable, "-m", "assistant", "install", "--backend", "cpu", "--yes", "--target", str(target)]
+    done = _run(command, places, 900.0)
+    if done.status:
+        raise WorkFailed(verbatim(done.last), hint=_("Fix that, then start the lab again."))
 
 
 class Scene:

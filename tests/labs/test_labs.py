@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 import shutil
+import time
+from concurrent.futures import ThreadPoolExecutor
 
 import forked
 import nbformat
 import pytest
 from refused import refused
 
-from assistant.labs import Lab, grade, texts
+from assistant.install import interpreter
+from assistant.labs import Lab, grade, scene, texts
 from assistant.labs.exercises import SCENES
 from assistant.labs.lab import MIME
 from assistant.model.errors import BadInput
@@ -154,3 +157,24 @@ def test_the_command_lists_the_labs():
     """Every lab is named with its title."""
     listed = assistant("list").stdout
     assert all(text.key in listed and text.title in listed for text in texts().values())
+
+
+def test_two_labs_at_once_make_one_environment(tmp_path, monkeypatch):
+    """The second waits for what the first makes, and takes it."""
+    made = []
+
+    def install(_own, target):
+        made.append(target)
+        time.sleep(0.3)
+        python = interpreter(target)
+        python.parent.mkdir(parents=True)
+        python.touch()
+
+    monkeypatch.setattr(scene, "_install_torch", install)
+    monkeypatch.setattr(scene, "WAIT_SECONDS", 0.01)
+    monkeypatch.setattr(scene, "user_cache", lambda: tmp_path)
+    monkeypatch.setattr(scene.Store, "environment", lambda _self: None)
+    with ThreadPoolExecutor(2) as pool:
+        found = [pool.submit(scene.environment_with_torch) for _lab in range(2)]
+    assert [one.result() for one in found] == [str(interpreter(tmp_path / "torch-cpu"))] * 2
+    assert len(made) == 1
