@@ -10,6 +10,7 @@ from typing import Literal
 from assistant.catalog.catalog import AMD_INDEX, number
 from assistant.catalog.refresh_files import Facts, File
 from assistant.catalog.rows import AmdRelease, AmdTarget, RocmTables
+from assistant.catalog.tables import with_rows
 from assistant.i18n import Message, _
 from assistant.model.record import replace
 
@@ -63,10 +64,10 @@ def with_amd(
                 _serve(targets, gfx, _SYSTEMS[file.platform], changes)
     if not changes:
         return tables, ()
-    releases = replace(tables.amd_releases, rows=tuple(rows.values()), as_of=today)
+    releases = with_rows(tables.amd_releases, rows.values(), today)
     served = tables.amd_targets
     if tuple(targets.values()) != served.rows:
-        served = replace(served, rows=tuple(targets.values()), as_of=today)
+        served = with_rows(served, targets.values(), today)
     return replace(tables, amd_releases=releases, amd_targets=served), tuple(changes)
 
 

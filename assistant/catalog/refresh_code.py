@@ -8,6 +8,7 @@ from typing import NamedTuple, TypeVar
 from assistant.catalog.catalog import Number, number
 from assistant.catalog.refresh_files import Facts, File
 from assistant.catalog.rows import CudaCode, CudaTables, RocmCode, RocmTables
+from assistant.catalog.tables import with_rows
 from assistant.i18n import Message, _
 from assistant.model.record import replace
 
@@ -59,7 +60,7 @@ def with_cuda(
             rows = _added(rows, new, before)
     if not changes:
         return tables, ()
-    code = replace(tables.code, rows=tuple(rows), as_of=today, source=_sourced(tables.code.source))
+    code = replace(with_rows(tables.code, rows, today), source=_sourced(tables.code.source))
     return replace(tables, code=code), tuple(changes)
 
 
@@ -80,7 +81,7 @@ def with_rocm(
             rows = _added(rows, new, before)
     if not changes:
         return tables, ()
-    code = replace(tables.code, rows=tuple(rows), as_of=today, source=_sourced(tables.code.source))
+    code = replace(with_rows(tables.code, rows, today), source=_sourced(tables.code.source))
     return replace(tables, code=code), tuple(changes)
 
 
@@ -112,7 +113,7 @@ def _added(rows: list[_Code], new: _Code, before: _Code | None) -> list[_Code]:
     if before:
         (major, minor), (next_major, next_minor) = number(before.last)[:2], number(new.first)[:2]
         follows = major == next_major and minor + 1 == next_minor
-        if follows and replace(before, first=new.first, last=new.last) == new:
+        if follows and replace(before, first=new.first, last=new.last, as_of=new.as_of) == new:
             return [*(row for row in rows if row is not before), replace(before, last=new.last)]
     return [*rows, new]
 

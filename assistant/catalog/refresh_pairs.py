@@ -14,6 +14,7 @@ from assistant.catalog.catalog import number
 from assistant.catalog.companions import Companion, CompanionTables, VersionRange
 from assistant.catalog.refresh_files import Facts, File
 from assistant.catalog.rows import FAMILY, TorchRelease, TorchTables
+from assistant.catalog.tables import with_rows
 from assistant.i18n import Message, _
 from assistant.model.record import replace
 
@@ -57,8 +58,7 @@ def with_family(
                 pair(rows[torch], name, max(fitting, key=number))
     if not changes:
         return tables, ()
-    kept = tuple(rows[row.version] for row in tables.releases.rows)
-    return replace(tables, releases=replace(tables.releases, rows=kept, as_of=today)), tuple(changes)
+    return replace(tables, releases=with_rows(tables.releases, rows.values(), today)), tuple(changes)
 
 
 def with_companions(

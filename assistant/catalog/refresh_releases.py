@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from assistant.catalog.catalog import number
 from assistant.catalog.refresh_files import ANY, Facts, File
 from assistant.catalog.rows import Basic, TorchRelease, TorchTables
+from assistant.catalog.tables import with_rows
 from assistant.i18n import Message, _
 from assistant.model.record import replace
 
@@ -40,8 +41,8 @@ def with_releases(tables: TorchTables, files: list[File], facts: Facts, today: s
             changes.append(_("torch {version} has more wheels than were known.", version=version))
     if not changes:
         return tables, ()
-    rows = tuple(sorted(known.values(), key=lambda row: number(row.version)))
-    return replace(tables, releases=replace(tables.releases, rows=rows, as_of=today)), tuple(changes)
+    rows = sorted(known.values(), key=lambda row: number(row.version))
+    return replace(tables, releases=with_rows(tables.releases, rows, today)), tuple(changes)
 
 
 def _begun(version: str, held: list[File], older: TorchRelease, today: str, *, on_pypi: bool) -> TorchRelease:
@@ -120,7 +121,7 @@ def with_basics(tables: TorchTables, files: list[File], today: str) -> tuple[Tor
     rows = tuple(_basic(row, files, pythons, changes) for row in tables.basics.rows)
     if not changes:
         return tables, ()
-    return replace(tables, basics=replace(tables.basics, rows=rows, as_of=today)), tuple(changes)
+    return replace(tables, basics=with_rows(tables.basics, rows, today)), tuple(changes)
 
 
 def _basic(row: Basic, files: list[File], tags: set[str], changes: list[Message]) -> Basic:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from assistant.catalog.tables import Table
+from assistant.catalog.tables import DatedRow, Table
 from assistant.model.record import Record
 
 
@@ -19,7 +19,7 @@ FAMILY = ("torchvision", "torchaudio")  # whose pairs with torch stand in the ro
 CORE = frozenset({"torch", *FAMILY})
 
 
-class TorchRelease(Record, frozen=True):
+class TorchRelease(DatedRow, frozen=True, kw_only=True):
     """One release: per platform its Python tags ("312", "313t") and its variants, best first where all else is equal.
 
     `pythons["any"]` holds for platforms that are not named; `unconfirmed` are variants that no index has been seen
@@ -40,7 +40,7 @@ class TorchRelease(Record, frozen=True):
     mb: dict[str, int] = {}
 
 
-class Basic(Record, frozen=True):
+class Basic(DatedRow, frozen=True, kw_only=True):
     """What every plan adds beside torch: the Python tags of its wheels per platform; `cuda` is the major it needs."""
 
     package: str
@@ -79,7 +79,7 @@ class Driver(Record, frozen=True):
     full_windows: str | None = None
 
 
-class CudaCode(Record, frozen=True):
+class CudaCode(DatedRow, frozen=True, kw_only=True):
     """Machine code in a variant's wheels from torch `first` to `last` (minor versions); `ptx` can be compiled on."""
 
     variant: str
@@ -148,7 +148,7 @@ class CudaTables(Record, frozen=True):
     states: Table[DriverState]
 
 
-class RocmCode(Record, frozen=True):
+class RocmCode(DatedRow, frozen=True, kw_only=True):
     """GPU targets that work with a variant's Linux wheels from torch `first` to `last` (minor versions)."""
 
     variant: str
@@ -157,7 +157,7 @@ class RocmCode(Record, frozen=True):
     gfx: tuple[str, ...]
 
 
-class AmdTarget(Record, frozen=True):
+class AmdTarget(DatedRow, frozen=True, kw_only=True):
     """A GPU target of AMD's own indexes, per operating system; `tested` where AMD runs tests on it."""
 
     gfx: str
@@ -173,7 +173,7 @@ class AmdIndex(Record, frozen=True):
     url: str
 
 
-class AmdRelease(Record, frozen=True):
+class AmdRelease(DatedRow, frozen=True, kw_only=True):
     """A torch release for ROCm `rocm` on one of AMD's indexes; `adrenalin` is the Windows driver that AMD advises."""
 
     torch: str

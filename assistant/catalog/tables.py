@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import cache
 from typing import Any, Generic, TypeVar
 
@@ -9,7 +10,7 @@ import msgspec
 
 from assistant.catalog.editions import Editions, Origin, editions, pass_over
 from assistant.model.errors import BadInput
-from assistant.model.record import Record, from_json
+from assistant.model.record import Record, from_json, replace
 
 Row = TypeVar("Row")
 
@@ -20,6 +21,21 @@ class Table(Record, Generic[Row], frozen=True):
     source: str
     as_of: str
     rows: tuple[Row, ...]
+
+
+class DatedRow(Record, frozen=True):
+    """A row that a refresh can bring up to date; `as_of` is the day it was read, where that is not its table's."""
+
+    as_of: str = ""
+
+
+Dated = TypeVar("Dated", bound=DatedRow)
+
+
+def with_rows(table: Table[Dated], rows: Iterable[Dated], today: str) -> Table[Dated]:
+    """Return a table as of today (YYYY-MM-DD) with other rows; those that stay as they are keep their day."""
+    dated = (replace(row, as_of=(row.as_of or table.as_of) if row in table.rows else "") for row in rows)
+    return replace(table, rows=tuple(dated), as_of=today)
 
 
 T = TypeVar("T", bound=msgspec.Struct)

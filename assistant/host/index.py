@@ -219,9 +219,7 @@ class _Source:
             else:
                 wheels = tuple(self._wheel(package.link) for package in finder.find_all_packages(project))
         except Exception as error:  # noqa: BLE001 - a source that cannot be asked is an answer, whatever the reason
-            # Without the system's error number, as in "[Errno 111] Connection refused", and without passwords.
-            reason = re.sub(r"^\[Errno -?\d+\] ", "", str(error)) or type(error).__name__
-            return (), self.asked("unreachable", redact(reason, Policy.USABLE))
+            return (), self.asked("unreachable", reason_of(error))
         servers = {_server(wheel.url) for wheel in wheels} - {_server(without_credentials(self.url)), ""}
         foreign = tuple(sorted(servers)) if self.url else ()  # a mirror whose page names upstream leaks to it
         return wheels, replace(self.asked("ok" if wheels else "nothing"), foreign=foreign)
@@ -284,6 +282,11 @@ def _client(network: Network, timeout: float, index_urls: Iterable[str]) -> PyPI
     client = web_client(network, timeout, index_urls)
     client.event_hooks = {"response": [_check_answer]}
     return client
+
+
+def reason_of(error: Exception) -> str:
+    """Return what a failed request says, without the system's number ("[Errno 111] …") and without passwords."""
+    return redact(re.sub(r"^\[Errno -?\d+\] ", "", str(error)) or type(error).__name__, Policy.USABLE)
 
 
 def web_client(network: Network, timeout: float, index_urls: Iterable[str]) -> PyPIClient:

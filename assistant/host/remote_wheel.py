@@ -15,7 +15,7 @@ import zipfile
 import zlib
 from typing import TYPE_CHECKING, Literal
 
-from assistant.host.index import local_path
+from assistant.host.index import local_path, reason_of
 from assistant.i18n import Text, _
 
 if TYPE_CHECKING:
@@ -170,7 +170,7 @@ class RemoteWheel:
             with self._client.stream("GET", self._url, headers=headers) as answer:
                 return self._answered(answer, begin, end)
         except httpx2.HTTPError as error:
-            raise Unreadable(re.sub(r"^\[Errno -?\d+\] ", "", str(error)) or type(error).__name__) from error
+            raise Unreadable(reason_of(error)) from error
 
     def _answered(self, answer: httpx2.Response, begin: int, end: int) -> bytes:
         """Return the body of an answer, where it is the part that was asked for, or a small file as a whole."""

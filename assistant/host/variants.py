@@ -14,7 +14,7 @@ from packaging.tags import Tag, compatible_tags, cpython_tags
 from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel_filename
 from packaging.version import InvalidVersion, Version
 
-from assistant.host.index import DEFAULT_INDEX, DIRECT, Network, local_path, platform_tags, web_client
+from assistant.host.index import DEFAULT_INDEX, DIRECT, Network, local_path, platform_tags, reason_of, web_client
 from assistant.host.index_page import File, files_of_page
 from assistant.i18n import _
 from assistant.model.errors import BadInput, WorkFailed
@@ -167,8 +167,7 @@ def _text(file: File | None, client: PyPIClient) -> str:
 
 
 def _unreachable(url: str, error: Exception) -> WorkFailed:
-    reason = redact(re.sub(r"^\[Errno -?\d+\] ", "", str(error)) or type(error).__name__, Policy.USABLE)
     return WorkFailed(
-        _("{source} cannot be reached ({reason}).", source=redact(url, Policy.USABLE), reason=reason),
+        _("{source} cannot be reached ({reason}).", source=redact(url, Policy.USABLE), reason=reason_of(error)),
         hint=_("Check the network, or choose another index.", option="--index-url"),
     )

@@ -192,20 +192,10 @@ def _candidate(wheel: TorchWheel, cards: list[Card], context: Context) -> Candid
     needed = (
         str(own[0]) if () < floor < own else _floor_text(wheel.variant, context)
     )  # what the build or the cards need
-    assumed = _(
-        "{variant} of torch {version} is assumed to hold code for {names} (compute capability {code}), as the build "
-        "before it does."
-    )
-    text = _("{variant} of torch {version} holds code for {names} (compute capability {code}).")
-    reason = (assumed if wheel.assumed else text).format(
-        variant=wheel.variant,
-        version=wheel.version,
-        names=", ".join(dict.fromkeys(card.name for card in served)),
-        code=", ".join(dict.fromkeys(_dotted(card.capability) for card in served)),
-    )
-    driver = context.driver.text
-    reached = _("Driver {driver} meets the required {floor}.", driver=driver, floor=needed)
-    reasons = (reason, reached) if context.driver.version else (reason,)
+    reasons = tuple(_code_of(wheel, served))
+    if context.driver.version:
+        driver = context.driver.text
+        reasons = (*reasons, _("Driver {driver} meets the required {floor}.", driver=driver, floor=needed))
     if context.catalog.build_of(wheel.version, "pypi", wheel.platform) == wheel.variant:
         text = _("PyPI's own wheel of torch {version} is this very build: every mirror of PyPI has it, too.")
         reasons = (*reasons, text.format(version=wheel.version))
@@ -219,6 +209,28 @@ def _candidate(wheel: TorchWheel, cards: list[Card], context: Context) -> Candid
         wheel=wheel,
         cards=tuple(served),
     )
+
+
+def _code_of(wheel: TorchWheel, served: list[Card]) -> Iterator[Message]:
+    """Say which cards a build holds code for, and for which newer ones the driver makes it from PTX."""
+    made = [card for card in served if not _has_code(wheel.sm, None, card.capability, alone=False)]
+    held = _("{variant} of torch {version} holds code for {names} (compute capability {code}).")
+    if wheel.assumed:
+        held = _(
+            "{variant} of torch {version} is assumed to hold code for {names} (compute capability {code}), as the "
+            "build before it does."
+        )
+    compiled = _(
+        "{variant} of torch {version} holds PTX, which the driver compiles for {names} (compute capability {code})."
+    )
+    for text, cards in ((held, [card for card in served if card not in made]), (compiled, made)):
+        if cards:
+            yield text.format(
+                variant=wheel.variant,
+                version=wheel.version,
+                names=", ".join(dict.fromkeys(card.name for card in cards)),
+                code=", ".join(dict.fromkeys(_dotted(card.capability) for card in cards)),
+            )
 
 
 def _warnings(
@@ -263,7 +275,8 @@ def _rivals(context: Context, chosen: TorchWheel, wanted: list[Card]) -> Iterato
             name=oldest.name,
             code=_dotted(oldest.capability),
         )
-        yield reject(Backend.CUDA, "gpu-without-code", why, _("This needs a newer GPU."), newest.variant)
+        key, help_ = _without_code(oldest, _("This needs a newer GPU."), context)
+        yield reject(Backend.CUDA, key, why, help_, newest.variant)
 
 
 def _reject_driver(wheel: TorchWheel, context: Context) -> Rejection:
@@ -348,12 +361,18 @@ def _reject_code(context: Context, wanted: list[Card]) -> Rejection:
         name=newest.name,
         code=_dotted(newest.capability),
     )
-    if newest.capability[0] > max(max(row.sm) for row in context.catalog.cuda.code.rows) // 10:
-        help_ = _("A newer torch than this catalogue knows may hold it: refresh the catalogue.")
-        return reject(Backend.CUDA, "gpu-newer-than-catalogue", why, help_)
     elsewhere = _("CUDA needs a newer GPU; you can ask for DirectML instead.")
-    help_ = elsewhere if context.target.os == "windows" else _("CUDA needs a newer GPU.")
-    return reject(Backend.CUDA, "gpu-without-code", why, help_)
+    older = elsewhere if context.target.os == "windows" else _("CUDA needs a newer GPU.")
+    key, help_ = _without_code(newest, older, context)
+    return reject(Backend.CUDA, key, why, help_)
+
+
+def _without_code(card: Card, too_old: Message, context: Context) -> tuple[str, Message]:
+    """Return the key and the help for a card without code: newer than all that the catalogue knows, or too old."""
+    if card.capability[0] > max(max(row.sm) for row in context.catalog.cuda.code.rows) // 10:
+        help_ = _("A newer torch than this catalogue knows may hold it: refresh the catalogue.")
+        return "gpu-newer-than-catalogue", help_
+    return "gpu-without-code", too_old
 
 
 def _dotted(capability: Number) -> str:

@@ -32,10 +32,13 @@ def candidates_here(context: Context) -> tuple[list[Candidate], list[Rejection]]
 
 
 def _without_slow(found: list[Candidate], context: Context) -> tuple[list[Candidate], list[Rejection]]:
-    """Set aside what computes on no GPU but one that is no faster than the processor, unless it was asked for."""
+    """Set aside what computes on no GPU but one that is no faster than the processor.
+
+    It stays where it was asked for, or where nothing else is left.
+    """
     slow = {row.gfx: row.text for row in context.catalog.rocm.caveats.rows if row.slow}
     aside = [one for one in found if one.cards and all(card.gfx in slow for card in one.cards)]
-    if not aside or any(one.backend is context.asked for one in aside):
+    if aside in ([], found) or any(one.backend is context.asked for one in aside):
         return found, []
     rejected = []
     for one in {one.backend: one for one in aside}.values():

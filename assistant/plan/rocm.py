@@ -102,8 +102,13 @@ def _bridge(context: Context, cards: list[Card]) -> Candidate | None:
     if pretended or wheel is None:
         return None
     value = next(row.value for row in rows if row)
-    reason = _(
-        "{variant} lacks {targets}; with {name}={value} these cards run the code of {twin}.",
+    lacks = _("{variant} lacks {targets}; with {name}={value} these cards run the code of {twin}.")
+    if wheel.assumed:
+        lacks = _(
+            "{variant} is assumed to lack {targets}, as the build before it does; with {name}={value} these cards run "
+            "the code of {twin}."
+        )
+    reason = lacks.format(
         variant=wheel.variant,
         targets=amd_index.codes(cards),
         name=OVERRIDE,

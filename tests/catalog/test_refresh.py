@@ -37,6 +37,17 @@ def test_a_new_release_is_read_off_the_file_names():
     assert tuple(map(str, changes)) == ("torch 2.16.0 is new: cpu, cu130, cu134, pypi.",)
 
 
+def test_rows_that_a_refresh_does_not_change_keep_their_day():
+    """The new row alone is of today, and it keeps that day when a later refresh brings another one."""
+    (tables, *_others), _changed, _changes = refreshed(KEPT, NEW, {}, "2026-12-24")
+    day = KEPT.torch.releases.as_of
+    assert {one.as_of or tables.releases.as_of for one in tables.releases.rows if one.version != "2.16.0"} == {day}
+    assert row(tables, "2.16.0").as_of == ""
+    later = [Seen("cpu", "torch-2.17.0+cpu-cp312-cp312-manylinux_2_28_x86_64.whl")]
+    (tables, *_others), _changed, _changes = refreshed(KEPT._replace(torch=tables), later, {}, "2027-01-24")
+    assert (row(tables, "2.16.0").as_of, row(tables, "2.17.0").as_of) == ("2026-12-24", "")
+
+
 def test_a_refreshed_table_plans_the_new_release():
     """The tables go through JSON into a catalogue, and the planner uses them."""
     catalog = load_catalog(to_json(refreshed(KEPT, NEW, {}, "2026-12-24").tables.torch))

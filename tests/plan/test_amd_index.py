@@ -102,6 +102,12 @@ def test_graphics_that_are_no_faster_than_the_processor_are_used_on_request_alon
     assert planned(units, card("gfx1201")).choice.variant == "amd-index"
 
 
+def test_slow_graphics_stay_where_nothing_else_is_left():
+    """A project that pins a ROCm build gets it, rather than nothing."""
+    units = card("gfx1036", integrated=True)
+    assert planned(units, os="linux", pins=("torch==2.13.0+rocm7.2",)).choice.backend is Backend.ROCM
+
+
 @pytest.fixture
 def shelf(tmp_path: Path) -> Iterator[LoopbackIndex]:
     """Serve AMD's wheels under their real names: local versions, a pre-release, a patch, the code of cards apart."""

@@ -117,10 +117,22 @@ def test_jetson_goes_to_nvidias_own_wheels_where_upstream_has_none():
 
 
 def test_a_card_newer_than_the_catalogue_runs_on_ptx_or_says_so():
-    """Linux builds carry PTX that a new driver compiles; Windows builds carry none."""
-    assert choice("13.0", driver="650.10").backend is Backend.CUDA
-    planning = make_plans(machine("13.0", driver="650.10", os="windows"), CATALOG)
-    assert "refresh" in str(planning.rejected[0].would_help)
+    """Linux builds carried PTX, which the driver compiles, up to torch 2.10; a refresh may know of newer code."""
+    here = make_plans(machine("13.0", driver="650.10"), CATALOG)
+    assert (here.choice.variant, here.choice.torch) == ("cu130", "2.10.0")
+    assert "cu130 of torch 2.10.0 holds PTX, which the driver compiles for" in str(here.choice.reasons[0])
+    for planning in (here, make_plans(machine("13.0", driver="650.10", os="windows"), CATALOG)):
+        refused = planning.rejected[0]
+        assert (refused.key, "refresh" in str(refused.would_help)) == ("gpu-newer-than-catalogue", True)
+
+
+def test_cards_with_code_and_a_newer_one_that_lives_on_ptx_are_told_apart():
+    """One build serves both, each in its own way."""
+    reasons = [str(one) for one in choice("12.0", "13.0", driver="650.10").reasons]
+    assert "holds code for" in reasons[0]
+    assert "(compute capability 12.0)" in reasons[0]
+    assert "holds PTX" in reasons[1]
+    assert "(compute capability 13.0)" in reasons[1]
 
 
 def test_a_container_without_its_gpu_is_told():

@@ -62,8 +62,8 @@ def catalog_of(tables: Kept, before: Catalog) -> Catalog:
 def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
     """Give a world whose indexes hold what the tables end with."""
     world = World(tmp_path, monkeypatch)
-    add_torch(world.own, "2.15.0", "cu132", sm=(75, 80, 86, 90, 100, 120), ptx=120)
-    add_torch(world.pypi, "2.15.0", of="cu132", sm=(75, 80, 86, 90, 100, 120), ptx=120)
+    add_torch(world.own, "2.15.0", "cu132", sm=(75, 80, 86, 90, 100, 120))
+    add_torch(world.pypi, "2.15.0", of="cu132", sm=(75, 80, 86, 90, 100, 120))
     yield world
     for index in (world.own, world.pypi):
         index.close()
@@ -114,7 +114,7 @@ def test_a_new_cuda_and_a_new_rocm_major_are_known_without_code(world):
 
 def test_a_dropped_architecture_is_known_by_its_wheel(world):
     """The change names it, and cards of it keep the release before."""
-    add_torch(world.own, "2.16.0", "cu132", sm=(80, 86, 90, 100, 120), ptx=120)
+    add_torch(world.own, "2.16.0", "cu132", sm=(80, 86, 90, 100, 120))
     add_torch(world.own, "2.16.0", "cpu")
     changes = [str(one) for one in world.renew().found.changes]
     assert any("no longer for sm_75" in one for one in changes)
@@ -144,7 +144,7 @@ def test_a_patch_of_an_old_line_is_known(world):
 
 def test_a_line_that_goes_on_as_before_extends_its_row(world):
     """No second row for the same code."""
-    add_torch(world.own, "2.16.0", "cu132", sm=(75, 80, 86, 90, 100, 120), ptx=120)
+    add_torch(world.own, "2.16.0", "cu132", sm=(75, 80, 86, 90, 100, 120))
     row = next(row for row in rows(world.renew(), "cu132") if row.last == "2.16")
     assert (row.platform, row.first) == (LINUX.removeprefix("many").replace("linux_2_28", "linux"), "2.12")
 
@@ -162,7 +162,8 @@ def test_an_index_that_is_down_takes_nothing_away(world, monkeypatch, trouble):
     assert len(renewal.listing.unchecked) == 1
     assert world.own.url in str(renewal.listing.unchecked[0])
     assert {row.version for row in before.releases} < {row.version for row in world.catalog.releases}
-    assert world.catalog.release("2.15.0") == before.release("2.15.0")
+    old = before.release("2.15.0")
+    assert world.catalog.release("2.15.0") == replace(old, as_of=before.torch.releases.as_of)
     assert world.catalog.release("2.16.0").pypi["linux_x86_64"] == "cu132"
     del world.own.trouble["torch"]
     world.renew()
