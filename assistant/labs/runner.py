@@ -34,7 +34,13 @@ def main() -> None:
     named = notebook.metadata.get("kernelspec", {}).get("name", KERNEL)
     kernel = named if named in KernelSpecManager().find_kernel_specs() else KERNEL
     client = NotebookClient(
-        notebook, timeout=CELL_SECONDS, allow_errors=True, kernel_name=kernel, resources={"metadata": {"path": "."}}
+        notebook,
+        timeout=CELL_SECONDS,
+        iopub_timeout=CELL_SECONDS,  # after four seconds, its default, nbclient leaves out what a cell still displays
+        raise_on_iopub_timeout=True,
+        allow_errors=True,
+        kernel_name=kernel,
+        resources={"metadata": {"path": "."}},
     )
     client.execute()
     nbformat.write(notebook, DONE)  # type: ignore[no-untyped-call]

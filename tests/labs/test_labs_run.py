@@ -117,6 +117,17 @@ def test_shut_in_it_sees_no_path_of_the_grader_and_no_network(tmp_path: Path) ->
     assert rows["ann"].get("solved") is True
 
 
+def test_a_check_that_comes_late_is_graded(tmp_path: Path) -> None:
+    """On a machine under load a cell's outputs come seconds after its end; none is left out."""
+    late = """
+import sys, time
+sys.stdout.flush_timeout = sys.stderr.flush_timeout = 0.1
+get_ipython().kernel.iopub_thread.schedule(lambda: time.sleep(9))
+good = True"""
+    learner(tmp_path, "ann", late)
+    assert graded(tmp_path)["ann"].get("solved") is True
+
+
 def test_learners_in_one_folder_are_kept_apart(tmp_path: Path) -> None:
     """Of notebooks side by side each is run alone; the files beside them are there for all."""
     code = (
