@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 import tomllib
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from importlib.resources import files
 from typing import Any, NamedTuple
 
 from assistant.catalog.toolchains import compiler_command
+from assistant.diagnose.causes import Cause
 from assistant.diagnose.log import Log, read_log
 from assistant.diagnose.predicates import ask
 from assistant.diagnose.rules import Rule, RuleRemedy, Rules, Sign, compiled, load_rules
@@ -23,6 +25,9 @@ UNKNOWN_COSTS = 0.1  # confidence lost for each fact that could not be told
 CLOSE = 0.3  # share of a rule's words that a log must hold to come near it
 READ = 4000  # characters of a line that are searched for secrets: the search costs time
 SHOWN = 300  # characters of a line that are shown as evidence
+_PLACEHOLDER = re.compile(r"\{([a-z_]{2,20})\}")
+# Each works causes out from a log and the facts of its machine.
+FINDERS: tuple[Callable[[Log, Machine], Iterable[Cause]], ...] = ()
 
 # What to ask the user when a fact decides and nobody knows it, with the commands that tell it.
 _DETECT = ("assistant detect",)
@@ -55,6 +60,7 @@ class SignMatch(NamedTuple):
     lines: tuple[int, ...]
     unknown: tuple[str, ...]
     known: tuple[str, ...]
+    names: Mapping[str, str] = {}
 
 
 def diagnose(log: Log | bytes | str, machine: Machine | None = None) -> tuple[Diagnosis, ...]:
@@ -81,13 +87,20 @@ def matches(log: Log, machine: Machine) -> tuple[Match, ...]:
     """Return what `diagnose` finds, with the failing lines and the rules' remedies; `machine` holds all facts."""
     rules = load_rules()
     search = _Search(log, rules)
+    computed = [cause for finder in FINDERS for cause in finder(log, machine)]
     fitting = []
     for rule in rules.rules:
         found = [match for sign in rule.sign if (match := _matched(sign, search, machine))]
+        found += [_computed(cause) for cause in computed if cause.key == rule.key]
         if found:
             fitting.append((rule, max(found, key=lambda match: match.confidence)))
     fitting.sort(key=lambda pair: -pair[1].confidence)
     return tuple(_explained(rule, match, log, machine) for rule, match in fitting)
+
+
+def _computed(cause: Cause) -> SignMatch:
+    confidence = cause.confidence - UNKNOWN_COSTS * len(cause.unknown)
+    return SignMatch(confidence, cause.lines, cause.unknown, cause.known, cause.names)
 
 
 def nearest(log: Log | bytes | str, count: int = 3) -> tuple[Rule, ...]:
@@ -137,14 +150,14 @@ def _matched(sign: Sign, search: _Search, machine: Machine) -> SignMatch | None:
 
 
 def _explained(rule: Rule, match: SignMatch, log: Log, machine: Machine) -> Match:
-    remedies = remedies_for(rule, machine)
+    remedies = remedies_for(rule, machine, match.names)
     asked = (_QUESTIONS.get(name, _ANY_OTHER) for name in match.unknown)
     questions = [Remedy(text=text, commands=commands) for text, commands in asked]
     shown = (redact(log.lines[line][1].strip()[:READ])[:SHOWN] for line in match.lines)
     diagnosis = Diagnosis(
         key=rule.key,
-        title=_(rule.title),
-        cause=_(rule.cause),
+        title=_(rule.title, **match.names),
+        cause=_(rule.cause, **match.names),
         evidence=(*shown, *_facts_shown(match, machine)),
         remedies=(*questions, *map(as_remedy, remedies)),
         confidence=round(match.confidence, 2),
@@ -166,25 +179,42 @@ def _facts_shown(match: SignMatch, machine: Machine) -> tuple[str, ...]:
     return tuple(f"{name}: {values[name]}" for name in names if values.get(name))
 
 
-def remedies_for(rule: Rule, machine: Machine) -> tuple[RuleRemedy, ...]:
+def remedies_for(rule: Rule, machine: Machine, names: Mapping[str, str] | None = None) -> tuple[RuleRemedy, ...]:
     """Return the remedies of a rule that can work on a machine; each that does something has a check.
 
-    Where none can, the first is left as advice alone, without its commands.
+    `names` fill placeholders. Where no remedy can work, the first is left as advice alone, without its commands.
     """
+    named = (
+        tuple(filter(None, (_named(remedy, names or {}) for remedy in rule.remedy))) if rule.computed else rule.remedy
+    )
     able = [
         replace(
             remedy,
             commands=tuple(one for one in _filled(remedy.commands, machine) if one and not _absent(one, machine)),
             check=tuple(check for check in remedy.check if _runs_on(check, machine)),
         )
-        for remedy in rule.remedy
+        for remedy in named
         if False not in ask(machine, remedy.facts).values()
         and not any(ask(machine, remedy.unless).values())
         and all(_runs_on(command, machine) for command in remedy.commands)
     ]
     usual = next((remedy.check for remedy in able if remedy.check), ())
-    advice = tuple(replace(remedy, commands=(), check=()) for remedy in rule.remedy[:1])
+    advice = tuple(replace(remedy, commands=(), check=()) for remedy in named[:1])
     return tuple(_checked(remedy, usual) for remedy in able) or advice
+
+
+def _named(remedy: RuleRemedy, names: Mapping[str, str]) -> RuleRemedy | None:
+    """Fill the placeholders of a computed cause's remedy; None where one has no value."""
+    texts = (remedy.text, *remedy.commands, *remedy.check, *(remedy.plan.pins if remedy.plan else ()))
+    if {name for text in texts for name in _PLACEHOLDER.findall(text)} - {*names}:
+        return None
+
+    def filled(text: str) -> str:
+        return _PLACEHOLDER.sub(lambda found: names[found[1]], text)
+
+    plan = remedy.plan and replace(remedy.plan, pins=tuple(map(filled, remedy.plan.pins)))
+    commands, check = tuple(map(filled, remedy.commands)), tuple(map(filled, remedy.check))
+    return replace(remedy, commands=commands, check=check, plan=plan, names=dict(names))
 
 
 def _filled(commands: tuple[str, ...], machine: Machine) -> list[str]:
@@ -228,4 +258,4 @@ def _checked(remedy: RuleRemedy, usual: tuple[str, ...]) -> RuleRemedy:
 
 def as_remedy(remedy: RuleRemedy) -> Remedy:
     """Turn a rule's remedy into one to show; the plan that it asks for is still to be made."""
-    return Remedy(text=_(remedy.text), commands=remedy.commands, env=remedy.env, check=remedy.check)
+    return Remedy(text=_(remedy.text, **remedy.names), commands=remedy.commands, env=remedy.env, check=remedy.check)

@@ -50,7 +50,8 @@ class PlanRequest(Record, frozen=True):
 class RuleRemedy(Record, frozen=True):
     """One remedy of a rule; `facts` and `unless` say where it can work, as in `Sign`.
 
-    `launch` is set where applications are to be started for the backend of the diagnosis' first plan.
+    `launch` is set where applications are to be started for the backend of the diagnosis' first plan. `names` are the
+    values of the placeholders in `text`, once a cause was computed.
     """
 
     text: str
@@ -61,6 +62,7 @@ class RuleRemedy(Record, frozen=True):
     launch: bool = False
     facts: dict[str, object] = {}
     unless: dict[str, object] = {}
+    names: dict[str, str] = {}
 
 
 class Asks(Record, frozen=True):
@@ -79,17 +81,20 @@ class Asks(Record, frozen=True):
 class Rule(Record, frozen=True):
     """One cause: how it shows (`sign`, alternatives), why it happens, what helps (`remedy`), and who says so.
 
-    A cause that is `software_only` lies in programs and packages: a GPU with a build of its own is not at fault.
+    A cause that is `software_only` lies in programs and packages: a GPU with a build of its own is not at fault. One
+    that is `computed` needs no sign, and its texts and commands may hold placeholders such as {package}: a remedy with
+    one that is not filled is left out.
     """
 
     key: str
     title: str
     cause: str
-    sign: tuple[Sign, ...]
     remedy: tuple[RuleRemedy, ...]
     sources: tuple[str, ...]
     severity: Severity = Severity.ERROR
+    sign: tuple[Sign, ...] = ()
     software_only: bool = False
+    computed: bool = False
     asks: Asks | None = None
 
     @property
