@@ -14,6 +14,7 @@ from assistant.diagnose.causes import Cause
 from assistant.diagnose.health import check_up
 from assistant.diagnose.log import Log
 from assistant.diagnose.predicates import ask, check_facts
+from assistant.diagnose.prose import prose
 from assistant.model.machine import Machine
 from assistant.model.record import Record, from_plain
 from assistant.parsers.mentioned import replaced_torch
@@ -96,9 +97,12 @@ def symptom_causes(log: Log, machine: Machine) -> Iterator[Cause]:
 
 
 def told(log: Log) -> dict[str, int]:
-    """Return what a text tells, by key, each with the index of the first line that tells it."""
+    """Return what a person tells in a text, by key, each with the index of the first line that tells it."""
     found: dict[str, int] = {}
+    written = prose([line for _number, line in log.lines])
     for start, sentence in _sentences(log.text):
+        if not written[log.index_at(start)]:
+            continue
         words = {name: list(pattern.finditer(sentence)) for name, pattern in _words().items()}
         for one in _tables().told:
             if one.key not in found and any(_is_told(sign, words) for sign in one.sign):

@@ -54,7 +54,7 @@ _PYTHON = (
     # python 3.13   python-3.10.6   python version: 3.12.4   python: 3.11.9   python3.13   3.14的python   cpython 3.12.8
     _form(
         r"(?<![\w.])c?python(?:[ _]version)?(?: \(sys\)| is)?[ \t:=|\"v-]{0,12}"
-        r"(3\.\d{1,2}(?:\.\d{1,2})?t?)(?!\w|\.\d)"
+        r"(3\.\d{1,2}(?:\.\d{1,2})?t?)(?:(?:a|b|rc)\d{1,2})?(?!\w|\.\d)"
     ),
     _form(r"(?<![\d.])(3\.\d{1,2}(?:\.\d{1,2})?)(?:版本?)?的 ?python"),
     # File "/home/u/venv/lib/python3.10/site-packages/…

@@ -41,6 +41,7 @@ CHECKS = {
     Backend.DIRECTML: 'python -c "import torch, torch_directml as d; torch.ones(2, device=d.device()).sum()"',
     Backend.CPU: 'python -c "import torch; torch.ones(2).sum()"',
 }
+_WHICH_GPU = Remedy(text=_("First find out which GPU is in the computer."), commands=("assistant detect",))
 REPORTED = 80  # last lines of a log that go into a report
 LONGEST = 300  # chosen: characters of a line that are shown
 # The folder of an environment, in the lines of a traceback:
@@ -100,7 +101,8 @@ def source_of(log: Log, machine: Machine, here: Machine, line: int | None = None
     """Return what a log of a machine comes from; `line` is the index of the line that shows its first cause."""
     program, arguments = launched(log)
     gpus = _computing(machine.gpus)
-    best = _plan(to_json(replace(machine, evidence=())), PlanRequest()) if machine.os else None
+    seen = machine.os and _gpus_known(machine)
+    best = _plan(to_json(replace(machine, evidence=())), PlanRequest()) if seen else None
     return Source(
         program=program.name if program else "",
         arguments=arguments if program else (),
@@ -226,6 +228,10 @@ def _with_plans(
     facts = to_json(replace(machine, evidence=()))
     filled: list[tuple[Remedy, RuleRemedy | None]] = []
     for remedy, origin in remedies:
+        if origin and origin.plan and origin.plan.backend is None and not _gpus_known(machine):
+            asked = {each.text for each, _origin in filled}
+            filled += [(each, None) for each in (_WHICH_GPU, remedy) if each.text not in asked]
+            continue
         plan = _plan(facts, origin.plan) if machine.os and origin and origin.plan else None
         check = remedy.check or ((CHECKS[plan.backend],) if plan else ())
         filled.append((replace(remedy, plan=plan, check=check, text=_for_this(remedy.text, plan)), origin))
@@ -238,6 +244,11 @@ def _with_plans(
         if origin is None or origin.plan is None or remedy.plan or remedy.commands or remedy.env
     )
     return possible or tuple(remedy for remedy, _origin in filled)
+
+
+def _gpus_known(machine: Machine) -> bool:
+    """Return whether GPUs were told, or looked for: a machine that was not detected may have one that nobody named."""
+    return bool(machine.gpus or machine.evidence)
 
 
 def _for_this(text: Text, plan: Plan | None) -> Text:
