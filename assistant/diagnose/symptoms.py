@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from functools import cache
 from importlib.resources import files
 from itertools import pairwise
+from typing import Literal
 
 from assistant.catalog.names import patterns
 from assistant.diagnose.causes import Cause
@@ -43,10 +44,14 @@ class Told(Record, frozen=True):
 
 
 class Symptom(Record, frozen=True):
-    """What goes wrong, in a sentence; a finding of the machine with a key in `explained_by` is a cause of it."""
+    """What goes wrong, in a sentence; a finding of the machine with a key in `explained_by` is a cause of it.
+
+    `asks` are the facts that tell its causes apart, the one that decides most often first.
+    """
 
     key: str
     text: str
+    asks: tuple[Literal["gpu", "packages", "driver", "os", "python"], ...] = ()
     explained_by: tuple[str, ...] = ()
 
 

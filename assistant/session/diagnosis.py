@@ -14,23 +14,26 @@ from assistant.diagnose import (
     PlanRequest,
     RuleRemedy,
     as_remedy,
+    check_up,
     launched,
     load_rules,
     matches,
     merged,
+    question,
     relaunched,
     remedies_for,
+    symptoms,
 )
 from assistant.host.identity import known_here
 from assistant.i18n import Message, Text, _
 from assistant.model.errors import BadInput
-from assistant.model.finding import Diagnosis, Finding, Launch, Remedy
+from assistant.model.finding import Diagnosis, Finding, Launch, Remedy, Severity
 from assistant.model.machine import Gpu, Machine
 from assistant.model.plan import Backend, Plan, Request
 from assistant.model.record import from_json, replace, to_json
 from assistant.plan import make_plans
 from assistant.privacy import redact
-from assistant.session.state import Place, Source
+from assistant.session.state import Place, Source, Unexplained
 
 # What shows that a plan has helped, where its remedy has no check of its own.
 CHECKS = {
@@ -42,6 +45,8 @@ CHECKS = {
     Backend.CPU: 'python -c "import torch; torch.ones(2).sum()"',
 }
 _WHICH_GPU = Remedy(text=_("First find out which GPU is in the computer."), commands=("assistant detect",))
+# Words of programs that gave up.
+_FAILED = re.compile(r"error\b|\bfailed\b|\btraceback\b|\bexception\b|\bfatal\b|\bcannot\b|错误|失败|报错|异常")
 REPORTED = 80  # last lines of a log that go into a report
 LONGEST = 300  # chosen: characters of a line that are shown
 # The folder of an environment, in the lines of a traceback:
@@ -183,6 +188,17 @@ def machine_of_log(log: Log, here: Machine) -> Machine:
     """
     stated = _stated(log)
     return stated if stated.os and here.os and stated.os != here.os else merged(stated, here)
+
+
+def unexplained(log: Log, machine: Machine) -> Unexplained:
+    """Return what can be said of a log whose cause is not known."""
+    told = symptoms(log)
+    asked = question(told, machine)
+    if asked is None and told == () and _FAILED.search(log.text):
+        asked = Remedy(text=_("Paste the whole output, from the command on: what matters often stands above the end."))
+    wrong = tuple(finding for finding in check_up(machine) if finding.wrong)
+    shown = tuple(Finding(key=one.key, severity=Severity.INFO, text=_(one.text)) for one in told)
+    return Unexplained(symptoms=shown, findings=with_remedies(wrong, machine), question=asked)
 
 
 def inquiry(log: Log, machine: Machine, found: Iterable[Diagnosis]) -> str:
