@@ -112,6 +112,26 @@ def test_no_plan_is_made_for_a_gpu_that_nobody_named():
     assert not any(remedy.plan for remedy in best.remedies)
 
 
+@pytest.mark.parametrize(
+    ("text", "here"),
+    [
+        ("RuntimeError: The MPS backend is supported on MacOS 14.0+", Machine(os="macos", os_version="26.2")),
+        (
+            "NVIDIA GB10 with CUDA capability sm_121 is not compatible with the current PyTorch installation.",
+            Machine(
+                os="linux",
+                arch="aarch64",
+                gpus=(Gpu(vendor=Vendor.NVIDIA, name="NVIDIA GB10", compute_capability="12.1"),),
+                packages={"torch": "2.15.0+cu130"},
+            ),
+        ),
+    ],
+)
+def test_a_fact_can_speak_against_a_cause(text, here):
+    """macOS 26 is not too old, and code for 12.0 runs on 12.1, whatever a message says."""
+    assert keys(text, here) == []
+
+
 def test_a_cause_of_directml_needs_a_sign_of_directml():
     """A card that is not used beside a CPU build says nothing of DirectML."""
     assert keys("torch 2.3.1+cpu, RTX 3060, cuda not used") == ["torch-cpu-build-installed"]
