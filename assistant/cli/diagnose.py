@@ -15,6 +15,7 @@ from assistant.model.machine import Detection, Machine
 from assistant.model.record import Record, from_json
 from assistant.session.diagnosis import diagnosed, diagnosed_lines, inquiry, machine_of_log, unexplained
 from assistant.session.doctor import judged
+from assistant.session.state import Unexplained
 
 
 class Case(Record, frozen=True):
@@ -81,6 +82,5 @@ def _of_line(line: bytes) -> object:
 
 def _answer(read: Log, machine: Machine, diagnoses: tuple[Diagnosis, ...]) -> dict[str, object]:
     """Return the causes, or what can be said without one."""
-    if diagnoses or not read.text.strip():
-        return {"diagnoses": diagnoses}
-    return {"diagnoses": (), "unexplained": unexplained(read, machine_of_log(read, machine))}
+    rest = unexplained(read, machine_of_log(read, machine)) if not diagnoses else Unexplained()
+    return {"diagnoses": diagnoses, **({"unexplained": rest} if rest != Unexplained() else {})}
