@@ -128,7 +128,7 @@ def test_no_plan_is_made_for_a_gpu_that_nobody_named():
     ],
 )
 def test_a_fact_can_speak_against_a_cause(text, here):
-    """macOS 26 is not too old, and code for 12.0 runs on 12.1, whatever a message says."""
+    """A new macOS is not too old, and code for 12.0 runs on 12.1, whatever a message says."""
     assert keys(text, here) == []
 
 
