@@ -12,9 +12,10 @@ from typing import Any, NamedTuple
 from assistant.catalog.toolchains import compiler_command
 from assistant.diagnose.causes import Cause
 from assistant.diagnose.log import Log, read_log
+from assistant.diagnose.outcome import ended_well
 from assistant.diagnose.predicates import ask
 from assistant.diagnose.rules import Rule, RuleRemedy, Rules, Sign, compiled, load_rules
-from assistant.diagnose.symptoms import Symptom, symptom_causes
+from assistant.diagnose.symptoms import Symptom, symptom_causes, symptoms
 from assistant.i18n import _
 from assistant.model.finding import Diagnosis, Remedy
 from assistant.model.machine import Machine
@@ -86,6 +87,8 @@ def merged(first: Machine, second: Machine) -> Machine:
 
 def matches(log: Log, machine: Machine) -> tuple[Match, ...]:
     """Return what `diagnose` finds, with the failing lines and the rules' remedies; `machine` holds all facts."""
+    if ended_well(log) and not symptoms(log):
+        return ()
     rules = load_rules()
     search = _Search(log, rules)
     computed = [cause for finder in FINDERS for cause in finder(log, machine)]
@@ -104,9 +107,9 @@ def _computed(cause: Cause) -> SignMatch:
     return SignMatch(confidence, cause.lines, cause.unknown, cause.known, cause.names)
 
 
-def question(symptoms: Iterable[Symptom], machine: Machine) -> Remedy | None:
+def question(told: Iterable[Symptom], machine: Machine) -> Remedy | None:
     """Return what to ask first where symptoms have no cause yet: for a fact that would separate their causes."""
-    wanted = (name for symptom in symptoms for name in symptom.asks)
+    wanted = (name for symptom in told for name in symptom.asks)
     unknown = next((name for name in wanted if not _is_known(name, machine)), None)
     return _asked(unknown) if unknown else None
 

@@ -135,3 +135,11 @@ def test_a_fact_can_speak_against_a_cause(text, here):
 def test_a_cause_of_directml_needs_a_sign_of_directml():
     """A card that is not used beside a CPU build says nothing of DirectML."""
     assert keys("torch 2.3.1+cpu, RTX 3060, cuda not used") == ["torch-cpu-build-installed"]
+
+
+def test_a_run_that_did_its_work_is_no_failure():
+    """A warning that would name a cause elsewhere names none there, unless somebody complains."""
+    log = "UserWarning: The NVIDIA driver on your system is too old (found version 11040).\nEpoch 3/3 - loss: 0.21"
+    assert keys(log) == []
+    assert "nvidia-driver-too-old" in keys(f"my gpu is not used, why?\n{log}")
+    assert "nvidia-driver-too-old" in keys(f"{log}\nRuntimeError: The NVIDIA driver on your system is too old")
