@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Iterable, Iterator
-from functools import cache
+from functools import cache, lru_cache
 from importlib.resources import files
 from itertools import pairwise
 from typing import Literal
@@ -101,6 +101,7 @@ def symptom_causes(log: Log, machine: Machine) -> Iterator[Cause]:
             yield Cause(row.key, "symptom-told", lines, known=known, unknown=unknown)
 
 
+@lru_cache(maxsize=1)  # several ask what one text tells
 def told(log: Log) -> dict[str, int]:
     """Return what a person tells in a text, by key, each with the index of the first line that tells it."""
     found: dict[str, int] = {}
