@@ -9,6 +9,7 @@ from functools import partial
 import msgspec
 
 from assistant.detect.adapters import note_adapter
+from assistant.detect.listed import note_complaints, note_listed, note_mentioned
 from assistant.detect.nvidia import note_report
 from assistant.detect.observations import Notes
 from assistant.detect.run import united
@@ -35,6 +36,11 @@ def read_report(text: str) -> Detection:
     plain = _as_printed(text)
     read = [name for name, reader in READERS.items() if reader(plain, notes)]
     read += [name for name, reader in BRIEF_READERS.items() if reader(plain[:_BRIEF], notes)]
+    claimed = [_CLAIMS[name] for name in read if name in _CLAIMS]
+    read += [tool for tool in note_listed(plain[:_BRIEF], notes, claimed) if tool not in read]
+    read += [tool for tool in note_complaints(plain[:_BRIEF], notes) if tool not in read]
+    if not read and note_mentioned(plain, notes):
+        read.append(_PROGRAM)
     if not read:
         raise BadInput(
             _("No known report was found in the text."),
@@ -174,6 +180,16 @@ def _system_profiler(text: str, notes: Notes) -> bool:
     return True
 
 
+# Lists, by their labels, that these readers have read.
+_CLAIMS = {
+    "python -m torch.utils.collect_env": r"//GPU #:|line",
+    "nvidia-smi": r"(?!)",
+    "nvidia-smi -q": r"productname|.{0,40}GPU",
+    "rocminfo": r"name|marketingname|line",
+    "dxdiag": r"cardname|name|description",
+    "system_profiler": r"chipsetmodel|json|chip",
+    "lspci -nn": r"line",
+}
 READERS: dict[str, Callable[[str, Notes], bool]] = {
     "python -m torch.utils.collect_env": _collect_env,
     "nvidia-smi": _smi_table,
@@ -185,8 +201,6 @@ READERS: dict[str, Callable[[str, Notes], bool]] = {
 _PROGRAM = "program"
 _BRIEF = 2 * 10**5  # characters (chosen): such reports are short, what stands further down is none
 BRIEF_READERS: dict[str, Callable[[str, Notes], bool]] = {
-    "nvidia-smi -L": _smi_lines,
     "lspci -nn": _lspci,
-    **{tool: partial(_devices, tool) for tool in LAYOUTS},
     _PROGRAM: _program,
 }
