@@ -57,7 +57,7 @@ def vocabulary() -> VocabularyTables:
     return read_tables("vocabulary", VocabularyTables)
 
 
-_ASIDE = re.compile(r"[(\[][^()\[\]]{0,80}[)\]]")
+_ASIDE = re.compile(r"[(\[（][^()\[\]（）]{0,80}[)\]）]")
 _JOINTS = re.compile(r"[\W_]{1,20}")
 
 
@@ -95,7 +95,7 @@ def products() -> re.Pattern[str]:
     lines = "|".join(vocabulary().products.rows)
     return re.compile(
         r"(?:(?<![\w-])(?:NVIDIA|AMD|ATI|Intel|Apple)(?:\(R\)|®)?(?: Corporation)? )?"
-        rf"(?<![\w.+/-])(?:{lines})(?:\(R\)|\(TM\)|\(tm\)|®|™)?(?:[ -]{{1,2}}[\w()+™®/.-]{{1,20}}){{0,8}}",
+        rf"(?<![\w.+/-])(?:{lines})(?![a-z])(?:\(R\)|\(TM\)|\(tm\)|®|™)?(?:[ -]{{1,2}}[\w()+™®/.-]{{1,20}}){{0,8}}",
         re.IGNORECASE,
     )
 

@@ -34,7 +34,7 @@ def note_listed(text: str, notes: Notes, claimed: Iterable[str] = ()) -> tuple[s
     cards = _together([listed for label, listed in lists.items() if not read.match(label)])
     source = ", ".join(tool.name for tool in tools) or "report"
     _note_cards(_with_total(cards, text, known=bool(notes.gpus)), source, notes)
-    for name, value in {**facts_of(found), **_told(text)}.items():
+    for name, value in (*facts_of(found).items(), *_told(text).items()):
         notes.fact(name, value, source)
     for tool in tools:
         notes.fact("os", tool.os, tool.name)

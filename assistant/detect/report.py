@@ -46,6 +46,7 @@ def read_report(text: str) -> Detection:
             _("No known report was found in the text."),
             hint=_("Paste the output of: {tools}.", tools=_names((*READERS, *BRIEF_READERS))),
         )
+    _conclude(notes)
     found = united([notes])
     summary = Notes()
     summary.finding("report-read", Severity.OK, _("Read: {tools}.", tools=_names(read)))
@@ -54,6 +55,14 @@ def read_report(text: str) -> Detection:
         text_ = _("The text does not say: {facts}. Decisions that depend on them are made without.", facts=unknown)
         summary.finding("report-silent", Severity.INFO, text_)
     return msgspec.structs.replace(found, findings=(*summary.findings, *found.findings))
+
+
+def _conclude(notes: Notes) -> None:
+    """Note what facts imply: WSL is a Linux, and PyTorch's local version names the ROCm that it brings."""
+    notes.fact("wsl", False if notes.facts.get("os") in {"windows", "macos"} else None, "os")
+    packages = notes.facts.get("packages")
+    local = re.search(r"\+rocm(\d{1,2}\.\d{1,2}(?:\.\d)?)", packages.get("torch", "") if isinstance(packages, dict) else "")
+    notes.fact("rocm_version", local[1] if local else None, "torch")
 
 
 _DEEPEST_QUOTE = 3  # `> > > ` of a mail answered three times (chosen)
@@ -90,10 +99,14 @@ def _collect_env(text: str, notes: Notes) -> bool:
     return True
 
 
+_WDDM = re.compile(r" (?:WDDM|MCDM|TCC/WDDM) |: (?:WDDM|MCDM|TCC)$", re.MULTILINE)  # only Windows has driver models
+
+
 def _smi_table(text: str, notes: Notes) -> bool:
     """Read the table, or else what nvidia-smi complains of in its place."""
     if report := nvidia.smi_table(text):
         note_report(report, "nvidia-smi", notes)
+        notes.fact("os", "windows" if _WDDM.search(text) else None, "nvidia-smi")
         return True
     at = max(text.find("NVIDIA-SMI"), text.find("NVML"))
     state = nvidia.smi_complaint(text[max(at - 200, 0) : at + 300]) if at >= 0 else None
@@ -105,6 +118,7 @@ def _smi_query(text: str, notes: Notes) -> bool:
     report = nvidia.smi_query(text)
     if report:
         note_report(report, "nvidia-smi -q", notes)
+        notes.fact("os", "windows" if _WDDM.search(text) else None, "nvidia-smi -q")
     return report is not None
 
 
@@ -163,8 +177,6 @@ def _program(text: str, notes: Notes) -> bool:
     dumped = notes.facts.keys() & {"python", "packages"}
     for name, value in report.facts.items():
         notes.fact(name, value if not dumped or name == "os" else None, "report")
-    for gpu in () if notes.gpus else report.gpus:
-        note_adapter(gpu, "report", notes)
     return (len(notes.evidence), len(notes.gpus)) != before
 
 

@@ -118,6 +118,7 @@ def _facts(entry: Entry) -> dict[str, str]:
 def _name(entry: Entry) -> tuple[str, int]:
     """Return the GPU's name that an entry tells under its best key, or in bare text, and how many bear it."""
     told: list[tuple[int, str, int]] = []
+    vendor = next((value for key, value, _raw in entry.pairs if key == "gpuvendor"), "")
     for key, value, _raw in entry.pairs:
         found = meaning("gpu", key)
         if key == "":
@@ -127,7 +128,9 @@ def _name(entry: Entry) -> tuple[str, int]:
                 told.append((0, _with_id(value, card.name, card.end), _times(value)))
         elif found and found[0] == "name":
             name = _AROUND.sub("", _AROUND.sub("", value)).strip(" ,;(")
-            if is_card(name) or (key in _SURE and vendor_of_name(name) in _MAKERS and not name.startswith("gfx")):
+            sure = key in _SURE or entry.label.startswith("Graphics/")
+            maker = vendor_of_name(name) if vendor_of_name(name) in _MAKERS else vendor_of_name(vendor)
+            if is_card(name) or (sure and maker in _MAKERS and not name.startswith("gfx")):
                 told.append((found[1], name, _times(value)))
             elif key in _SURE and re.fullmatch(r"\d{4}(?: ?(?:Ti|SUPER|XTX?))?", name):
                 told += [(found[1], card.name, 1) for line in ("RTX", "GTX", "RX") for card in cards_in(f"{line} {name}")]
@@ -210,9 +213,39 @@ def target(gfx: str) -> str:
 _VERSION = r"\d{1,3}\.\d{1,3}[\w.+!]{0,60}"
 
 
+_PACKAGES = re.compile(r"^([\w.-]{2,40})==(\S{1,80})$", re.MULTILINE)
+_FAMILY = re.compile(r"torch(?:vision|audio|-directml)?|pytorch|triton(?:-windows)?|xformers|numpy|onnx(?:runtime(?:-\w{2,12})?)?")
+
+
+def packages_of(found: Iterable[Entry]) -> dict[str, str]:
+    """Return the versions of PyTorch's family that entries tell; what the running torch says of itself counts most."""
+    versions: dict[str, str] = {}
+    for entry in found:
+        pairs = {key: value for key, value, _raw in entry.pairs}
+        if pairs.get("name") and re.fullmatch(_VERSION, pairs.get("version", "")):  # pip show
+            pairs[pairs["name"].lower()] = pairs["version"]
+        for key, value, raw in entry.pairs:
+            told = meaning("machine", key)
+            version = re.match(rf"v?({_VERSION})", value)
+            if told and told[0] == "torch" and version and told[1] < _RUNNING:
+                versions.setdefault("torch", version[1])
+            for name, number in _PACKAGES.findall(value) if key == "packages" else ():
+                versions.setdefault(name.lower(), number)
+        versions |= {
+            name: value for name, value in pairs.items() if _FAMILY.fullmatch(name) and re.fullmatch(_VERSION, value) and name not in versions
+        }
+    if "pytorch" in versions:
+        versions.setdefault("torch", versions["pytorch"])
+    return {name: version for name, version in versions.items() if _FAMILY.fullmatch(name) and name != "pytorch"}
+
+
+_RUNNING = 3  # keys of the row "torch" that the running torch is named by
+
+
 def facts_of(found: Iterable[Entry]) -> dict[str, object]:
     """Return the machine's facts that entries tell, named as in `Machine`; the first that is understood counts."""
-    facts: dict[str, object] = {}
+    found = list(found)
+    facts: dict[str, object] = {"packages": versions} if (versions := packages_of(found)) else {}
     numbers: list[str] = []
     for entry in found:
         for key, value, _raw in entry.pairs:

@@ -56,9 +56,10 @@ def _names(plain: str) -> bool:
 # [2024-03-27 16:40:31,776]::[InvokeAI]::INFO --> Using torch device: NVIDIA GeForce RTX 4090
 # 2025-11-27T00:45:36.442878 - ** Platform:2025-11-27T00:45:36.444875 -  2025-11-27T00:45:36.444976 - Windows
 _STAMP = re.compile(
-    r"\[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?\]?(?: -)? ?|^\d\d:\d\d:\d\d[-.,]\d{3,6} |^::\[\w{1,30}\]::"
-    r"|^\[\w{2,20}\] (?=\w)|^(?:INFO|DEBUG|WARNING)(?::| {1,5}(?:-->)?) ?"
+    r"\[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?\]?(?: -)? ?|^\d\d:\d\d:\d\d[-.,]\d{3,6} "
+    r"|^\[[A-Za-z]\w{1,20}\] (?=\w)"
 )
+_LEVEL = re.compile(r"^(?:::\[\w{1,30}\]::)?(?:INFO|DEBUG|WARNING)(?::| {1,9}(?:--> )?)? {0,9}")
 _MARKUP = re.compile(r"^[ \t]{0,80}(?:(?:[-#>*+•·]{1,6}|`-{2})[ \t]{1,8}){0,3}")
 # GPU 0: X    GPU: 0    GPU[0]      : Card Series: X    GPU0:    Device #0: X    Device [#0]:    Device-1: X
 _KINDS = "GPUs?|Device|Card|Adapter|Graphics card|Video card|Display|Graphics|显卡|图形处理器|设备"
@@ -72,6 +73,11 @@ _PAIR = re.compile(r"([^:=|]{1,70}?)[\"`*]{0,3}[ \t.]{0,80}(?:[:=](?![\\/])|\|)[
 _SPACED = re.compile(r"(\S[^\t]{0,50}?)(?: {2,80}|\t{1,9} {0,9})(\S.*)$")
 _INNER = re.compile(r"[ \t](?=[A-Za-z][\w-]{0,14}(?: ID)?: )|[ \t](?=[a-z]\w{0,14}=)")
 _HEADING = re.compile(r"\[?([^\W\d][\w /&.-]{1,50})\]?:?$")
+# neofetch and fastfetch draw a picture on the left.
+_BESIDE = re.compile(r"\s{0,40}\S.{0,80}? {2,40}((?:OS|Host|Kernel|CPU|GPU(?: \d{1,2})?|Memory|Disk[^:]{0,12}): \S.*)$")
+# CUDA:0 (Tesla T4, 15102MiB)      - **Name:** cuda:0 NVIDIA GeForce RTX 4090 : cudaMallocAsync
+_TORCH_DEVICE = re.compile(r"\b(cuda|xpu|hip):(\d{1,2})[ (]{1,2}(?=[A-Z])(.*)$", re.IGNORECASE)
+_GPU_MODELS = re.compile(r"GPU (\d{1,2}): ([^\n]{3,80})")
 _RULE = re.compile(r"[\s|+\-=:─━═┼├┤╪╞╡┌┬┐└┴┘╔╗╚╝╦╩╠╣╬]{3,}$")
 _BARS = str.maketrans("│┃║", "|||")
 
@@ -101,6 +107,7 @@ class _Lines:
         self.header: list[str] = []
         self.rows = 0
         self.platform = ""
+        self.asked = ""
 
     def close(self) -> None:
         """End the entry at hand."""
@@ -119,7 +126,11 @@ class _Lines:
 
     def read(self, raw: str) -> None:
         """Read one line."""
-        line = _STAMP.sub("", raw.translate(_BARS)) if raw[:1] in "[0123456789I" or ":20" in raw else raw.translate(_BARS)
+        line = raw.translate(_BARS)
+        if line[:1] in "[0123456789IDW":
+            line = _LEVEL.sub("", _STAMP.sub("", line))
+        if "  " in line and (beside := _BESIDE.match(line)):
+            line = beside[1]
         marked = _MARKUP.match(line)
         indent = marked.end() if marked else 0
         text = line[indent:].replace("**", "").strip()
@@ -127,6 +138,18 @@ class _Lines:
             self.header = []
             self.columns = None
             return
+        if self.asked:  # the answer below a heading of GitHub's forms
+            asked, self.asked = self.asked, ""
+            self._pair(asked, text, indent)
+            return
+        if line.lstrip()[:1] == "#" and _known(plain_key(text)):
+            self.asked = text
+            return
+        if device := _TORCH_DEVICE.search(text):
+            before = self.entry
+            self.start(f"{device[1].lower()}:#", number=device[2])
+            self.entry.add("", device[3])
+            self.entry = before
         if self._table(line, text) or self._columns(line, text):
             return
         if not self._numbered(text, indent):
@@ -178,7 +201,7 @@ class _Lines:
             if len(keys) > 1 and (sum(map(_table_key, keys)) >= 2) and not any(k.isdigit() for k in keys):
                 self.header, self.columns = [word[0] for word in words], _aligned(words)
                 return True
-            if len(single) > 1 and sum(map(_table_key, single)) >= 2 and len(single) == len(set(single)):
+            if len(single) > 1 and all(map(_table_key, single)) and len(single) == len(set(single)):
                 words = list(re.finditer(r"\S+", line))
                 self.header, self.columns = [word[0] for word in words], _aligned(words)
                 return True
@@ -213,7 +236,7 @@ class _Lines:
             label = f"{self.section}/{self.platform}/{found[1]}#{found[3].strip()}"
             for number in numbers:
                 self.start(label, number=number, indent=indent)
-                self._rest(rest)
+                self._rest(rest, "name" if found[1][:1] in "Dd" else "GPU name")
             return True
         sycl = _SYCL.match(text)
         if sycl and sycl[2] == "gpu":
@@ -224,19 +247,26 @@ class _Lines:
             self.entry = Entry()
         return sycl is not None
 
-    def _rest(self, rest: str) -> None:
+    def _rest(self, rest: str, key: str) -> None:
         pair = _PAIR.match(rest)
         if pair and _known(plain_key(pair[1])):
             self._add(pair[1], pair[2])
         elif rest:
             first, *more = _INNER.split(rest)
-            self.entry.add("name", first)
+            self.entry.add(key, first)
             for part in more:
                 inner = _PAIR.match(part)
                 if inner:
                     self.entry.add(inner[1], inner[2])
 
     def _add(self, key: str, value: str) -> None:
+        if "GPU" in value[:4] and _names(plain_key(key)) and (listed := _GPU_MODELS.findall(value)):
+            before = self.entry
+            for number, name in listed:
+                self.start("GPU #:", number=number)
+                self.entry.add("GPU name", name)
+            self.entry = before
+            return
         unit = re.search(r"[\[(](MiB|MB|GiB|GB|B|bytes)[\])]", key)
         section = self.section if self.section_indent > self.entry.indent else ""
         self.entry.add(key, f"{value} {unit[1]}" if unit and value[-1:].isdigit() else value, section)
@@ -252,10 +282,8 @@ class _Lines:
             return
         if not pair or not _known(plain_key(pair[1])):
             spaced = _SPACED.match(text)
-            if spaced and _known(plain_key(spaced[1])):
+            if spaced and (_known(plain_key(spaced[1])) or plain_key(spaced[1]) == "platformname"):
                 pair = spaced
-            elif pair and (known := re.search(r"[ \t]{2}([^\W\d][\w ()/-]{0,30}): {1,20}(\S.*)$", text)):
-                pair = known  # neofetch draws a picture on the left
         if indent <= self.section_indent:
             self.section, self.section_indent = "", -1
         if not pair:
@@ -280,8 +308,9 @@ class _Lines:
     def _pair(self, key: str, value: str, indent: int) -> None:
         """Note a pair; a key that names a device once more, or one that stands further out, begins another entry."""
         plain = plain_key(key)
-        if plain in {"platformname", "platform"}:
-            self.platform = value
+        if plain == "platformname":
+            self.close()
+            self.entry, self.platform = Entry(), value
         if self.entry.has(plain) and meaning("gpu", plain) and value.strip():
             self.start(f"{plain}/{self.platform}", indent=-1)
         elif self.entry.numbered and indent <= self.entry.indent and _names(plain):
@@ -376,6 +405,13 @@ def _flatten(values: dict[str, object], entry: Entry, found: list[Entry], label:
                 _objects(value, found, f"{label}/{key}", depth + 1)
         elif isinstance(value, str | int | float) and not isinstance(value, bool):
             told = f"{value} {unit}" if isinstance(unit, str) and key == "value" else str(value)
+            models = _GPU_MODELS.findall(told) if _names(plain_key(key)) else []
+            for _number, name in models:
+                one = Entry(f"{label}/{key}", numbered=True)
+                one.add("GPU name", name)
+                found.append(one)
+            if models:
+                continue
             size = re.search(r"\((B|MB|MiB|GB)\)", key)
             entry.add(path if key == "value" else key, f"{told} {size[1]}" if size else told, "" if key == "value" else path)
 
