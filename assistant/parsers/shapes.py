@@ -11,7 +11,7 @@ import json
 import re
 from collections.abc import Callable, Iterable, Iterator
 
-from assistant.catalog.vocabulary import meaning, plain_key
+from assistant.catalog.vocabulary import meaning, plain_key, products
 
 MOST_LINES = 40_000  # chosen: reports are far shorter
 _LONGEST_LINE = 1000  # characters; what tools list is shorter
@@ -111,7 +111,7 @@ class _Lines:
 
     def close(self) -> None:
         """End the entry at hand."""
-        if self.entry.pairs and self.entry not in self.found:
+        if self.entry.pairs and not any(self.entry is one for one in self.found[-4:]) and not self.entry.numbered:
             self.found.append(self.entry)
 
     def start(self, label: str, *, number: str = "", indent: int = -1) -> None:
@@ -194,15 +194,13 @@ class _Lines:
             if not any(character.isdigit() for character in re.sub(r"\[[^\]]{0,20}\]", "", text)) or "device" in keys:
                 self.header, self.columns = names, _csv_row(len(names))
                 return True
-        words = list(re.finditer(r"\S+(?: \S+)*", line))
-        keys = [plain_key(word[0]) for word in words]
-        single = [plain_key(word) for word in text.split()]
-        if ":" not in text and "=" not in text:
-            if len(keys) > 1 and (sum(map(_table_key, keys)) >= 2) and not any(k.isdigit() for k in keys):
-                self.header, self.columns = [word[0] for word in words], _aligned(words)
-                return True
-            if len(single) > 1 and all(map(_table_key, single)) and len(single) == len(set(single)):
-                words = list(re.finditer(r"\S+", line))
+        if ":" in text or "=" in text:
+            return False
+        # Columns stand two blanks or more apart, but PowerShell's may stand one apart.
+        for pattern, least in ((r"\S+(?: \S+)*", 2), (r"\S+", len(text.split()))):
+            words = list(re.finditer(pattern, line))
+            keys = [plain_key(word[0]) for word in words]
+            if len(keys) > 1 and sum(map(_table_key, keys)) >= least and keys[-1] not in {"gpu", "cpu"}:
                 self.header, self.columns = [word[0] for word in words], _aligned(words)
                 return True
         return False
@@ -290,10 +288,10 @@ class _Lines:
             heading = re.fullmatch(r"\[(\w[\w .-]{1,40})\]", text)
             if heading:
                 self.section, self.section_indent = heading[1], indent - 1
-            self.start("line", indent=indent)
-            self.entry.add("", text)
-            self.close()
-            self.entry = Entry()
+            if products().search(text):
+                alone = Entry("line")
+                alone.add("", text)
+                self.found.append(alone)
             return
         parts = _INNER.split(pair[2])
         if len(parts) > 1:
