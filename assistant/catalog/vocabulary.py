@@ -83,6 +83,11 @@ def tool_marks() -> tuple[tuple[ToolRow, re.Pattern[str]], ...]:
     return tuple((row, re.compile("|".join(row.marks), re.MULTILINE)) for row in vocabulary().tools.rows)
 
 
+def tool_names() -> tuple[str, ...]:
+    """Return the names of the tools whose output is known."""
+    return tuple(row.name for row in vocabulary().tools.rows)
+
+
 @cache
 def complaints() -> tuple[tuple[ComplaintRow, re.Pattern[str]], ...]:
     """Return each complaint with its pattern."""

@@ -18,6 +18,8 @@ from assistant.parsers.nvidia import smi_complaint
 from assistant.parsers.shapes import entries
 from assistant.parsers.tables import bare_rows, boxes, concise
 
+PROGRAM = "program"  # a report that no tool signs
+_LEAST = 3  # facts that make a report of lines without a GPU that no tool signs (chosen)
 _FIELDS = tuple(field for field in Gpu.__struct_fields__ if field != "vendor")
 
 
@@ -30,17 +32,25 @@ def note_listed(text: str, notes: Notes, claimed: Iterable[str] = ()) -> tuple[s
     lists = {"boxes": list(boxes(text)), "concise": list(concise(text)), **devices(found, text)}
     read = re.compile("|".join(claimed) or r"(?!)")
     before = len(notes.gpus), len(notes.facts)
+    facts = {name: value for told in (facts_of(found), _told(text)) for name, value in told.items() if value is not None}
     tools = [row for row, mark in tool_marks() if mark.search(text)]
     cards = _together([listed for label, listed in lists.items() if not read.match(label)])
+    if not (cards or tools or notes.facts or len(facts) >= _LEAST or len(_packages(facts)) >= _LEAST - 1):
+        return ()  # mere prose
     source = ", ".join(tool.name for tool in tools) or "report"
     _note_cards(_with_total(cards, text, known=bool(notes.gpus)), source, notes)
-    for name, value in (*facts_of(found).items(), *_told(text).items()):
+    for name, value in facts.items():
         notes.fact(name, value, source)
     for tool in tools:
         notes.fact("os", tool.os, tool.name)
     if before == (len(notes.gpus), len(notes.facts)):
         return ()
-    return tuple(tool.name for tool in tools) or ("report",)
+    return tuple(tool.name for tool in tools) or (PROGRAM,)
+
+
+def _packages(facts: dict[str, object]) -> dict[str, str]:
+    packages = facts.get("packages")
+    return packages if isinstance(packages, dict) else {}
 
 
 def _together(lists: list[list[Device]]) -> list[Device]:
@@ -143,9 +153,17 @@ def note_mentioned(text: str, notes: Notes) -> bool:
     return bool(named)
 
 
+_LINES_OF_CARDS = re.compile(r"(?<!\w)(?:GeForce|[RG]TX|Radeon|Instinct|Arc\b|Quadro|Tesla|RX |MI\d\d|Iris|UHD|H100|A100)")
+_MOST_LINES = 2000
+
+
 def _lines_with_cards(text: str) -> Iterator[str]:
-    hint = re.compile(r"[^\n]{0,150}\b(?:GeForce|[RG]TX|Radeon|Instinct|Arc|Quadro|Tesla|RX|MI\d\d\d|Iris|UHD)\b[^\n]{0,150}")
-    for count, found in enumerate(hint.finditer(text)):
-        if count > 2000:
+    """Yield the neighbourhood of each word that a card's name may begin with."""
+    end = 0
+    for count, found in enumerate(_LINES_OF_CARDS.finditer(text)):
+        if count > _MOST_LINES:
             return
-        yield found[0]
+        if found.start() >= end:
+            start = max(text.rfind("\n", max(found.start() - 40, 0), found.start()) + 1, found.start() - 40, 0)
+            end = start + len(text[start : start + 200].partition("\n")[0])
+            yield text[start:end]

@@ -4,27 +4,27 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
-from functools import partial
 
 import msgspec
 
 from assistant.detect.adapters import note_adapter
-from assistant.detect.listed import note_complaints, note_listed, note_mentioned
+from assistant.catalog.vocabulary import tool_names
+from assistant.detect.listed import PROGRAM, note_complaints, note_listed, note_mentioned
 from assistant.detect.nvidia import note_report
 from assistant.detect.observations import Notes
 from assistant.detect.run import united
 from assistant.i18n import Text, _
 from assistant.model.errors import BadInput
 from assistant.model.finding import Severity
-from assistant.model.machine import Detection, Vendor
+from assistant.model.machine import Detection
 from assistant.model.pasted import without_entities
 from assistant.parsers import nvidia
 from assistant.parsers.amd import rocminfo
 from assistant.parsers.app_reports import program_report
 from assistant.parsers.apple import overview, profiler_json, profiler_text
 from assistant.parsers.collect_env import collect_env
-from assistant.parsers.device_lists import LAYOUTS, device_blocks, lspci, smi_lines
 from assistant.parsers.dxdiag import dxdiag
+from assistant.parsers.lspci import lspci
 
 
 def read_report(text: str) -> Detection:
@@ -35,16 +35,19 @@ def read_report(text: str) -> Detection:
     notes = Notes()
     plain = _as_printed(text)
     read = [name for name, reader in READERS.items() if reader(plain, notes)]
-    read += [name for name, reader in BRIEF_READERS.items() if reader(plain[:_BRIEF], notes)]
+    read += ["lspci -nn"] if _lspci(plain[:_BRIEF], notes) else []
+    dumped = bool(notes.facts.keys() & {"python", "packages"})
     claimed = [_CLAIMS[name] for name in read if name in _CLAIMS]
-    read += [tool for tool in note_listed(plain[:_BRIEF], notes, claimed) if tool not in read]
-    read += [tool for tool in note_complaints(plain[:_BRIEF], notes) if tool not in read]
+    tools = note_listed(plain[:_BRIEF], notes, claimed)
+    read += [tool for tool in tools if tool not in read] or ([PROGRAM] if tools else [])
+    read += [PROGRAM] if _program(plain[:_BRIEF], notes, dumped=dumped) else []
+    read += note_complaints(plain[:_BRIEF], notes)
     if not read and note_mentioned(plain, notes):
-        read.append(_PROGRAM)
+        read.append(PROGRAM)
     if not read:
         raise BadInput(
             _("No known report was found in the text."),
-            hint=_("Paste the output of: {tools}.", tools=_names((*READERS, *BRIEF_READERS))),
+            hint=_("Paste the output of: {tools}.", tools=_names((*READERS, *tool_names(), PROGRAM))),
         )
     _conclude(notes)
     found = united([notes])
@@ -80,7 +83,7 @@ def _as_printed(text: str) -> str:
 
 
 def _names(readers: Iterable[str]) -> tuple[Text, ...]:
-    return tuple(_("a program's own report, such as ComfyUI's") if name == _PROGRAM else name for name in readers)
+    return tuple(_("a program's own report, such as ComfyUI's") if name == PROGRAM else name for name in dict.fromkeys(readers))
 
 
 _WANTED = ("os", "os_version", "arch", "python", "memory_gb", "disk_free_gb")
@@ -122,15 +125,6 @@ def _smi_query(text: str, notes: Notes) -> bool:
     return report is not None
 
 
-def _smi_lines(text: str, notes: Notes) -> bool:
-    """Read such lines where no other report named every NVIDIA GPU: tables cut names short."""
-    named = [seen.gpu.name for seen in notes.gpus if seen.gpu.vendor is Vendor.NVIDIA]
-    reports = None if named and all(named) else smi_lines(text)
-    for report in reports or ():
-        note_report(report, "nvidia-smi -L", notes)
-    return reports is not None
-
-
 def _rocminfo(text: str, notes: Notes) -> bool:
     agents = rocminfo(text)
     if agents is None:
@@ -155,29 +149,19 @@ def _dxdiag(text: str, notes: Notes) -> bool:
 
 
 def _lspci(text: str, notes: Notes) -> bool:
-    gpus = lspci(text)
-    notes.fact("os", "linux" if gpus else None, "lspci")
-    for gpu in gpus or ():
-        note_adapter(gpu, "lspci", notes)
-    return gpus is not None
+    listed = lspci(text)
+    notes.fact("os", "linux" if listed else None, "lspci")
+    for device in listed or ():
+        note_adapter(device.gpu, "lspci", notes, bus=device.bus)
+    return listed is not None
 
 
-def _devices(tool: str, text: str, notes: Notes) -> bool:
-    gpus = device_blocks(text, LAYOUTS[tool])
-    for gpu in gpus or ():
-        note_adapter(gpu, tool, notes)
-    return gpus is not None
-
-
-def _program(text: str, notes: Notes) -> bool:
+def _program(text: str, notes: Notes, *, dumped: bool) -> bool:
     """Read what a program says of its environment; beside a dump or a list of GPUs it only fills gaps, if any."""
-    report, before = program_report(text), (len(notes.evidence), len(notes.gpus))
-    if report is None:
-        return False
-    dumped = notes.facts.keys() & {"python", "packages"}
-    for name, value in report.facts.items():
+    report, before = program_report(text, known=len(notes.gpus)), len(notes.evidence)
+    for name, value in (report or {}).items():
         notes.fact(name, value if not dumped or name == "os" else None, "report")
-    return (len(notes.evidence), len(notes.gpus)) != before
+    return len(notes.evidence) != before
 
 
 def _system_profiler(text: str, notes: Notes) -> bool:
@@ -210,9 +194,4 @@ READERS: dict[str, Callable[[str, Notes], bool]] = {
     "dxdiag": _dxdiag,
     "system_profiler": _system_profiler,
 }
-_PROGRAM = "program"
 _BRIEF = 2 * 10**5  # characters (chosen): such reports are short, what stands further down is none
-BRIEF_READERS: dict[str, Callable[[str, Notes], bool]] = {
-    "lspci -nn": _lspci,
-    _PROGRAM: _program,
-}

@@ -14,13 +14,6 @@ from assistant.model.machine import Gpu, Machine, Vendor
 from assistant.model.record import Record
 
 
-class ProgramReport(Record, frozen=True):
-    """Values read from such a text; `facts` are named as in `Machine`."""
-
-    facts: dict[str, object]
-    gpus: tuple[Gpu, ...] = ()
-
-
 # Chosen, and tried on the pasted reports in tests/detect and the logs in tests/diagnose:
 _LEAST = 3  # facts that make a report of what may be mere prose
 _MOST = 64  # matches of one form that are looked at
@@ -117,35 +110,6 @@ _SPELT = {
 _DRIVER = _any(rf"\bdriver(?:[ _]version)?{_IS}(\d{{3}}\.\d{{2,3}}(?:\.\d{{1,3}})?)(?![\w.])")
 # GPU vendor     (a form of GitHub's; the answer below it: AMD (ROCm))
 _VENDOR = _any(r"^GPU vendor\n([^\n]{2,40})$")
-# INFO     Device: device=AMD Radeon RX 6600 n=1 hip=7.2 agent=gfx1032     (SD.Next's form)
-_GFX = _any(r"\bagent=(gfx[0-9a-f]{3,4})\b")
-# How programs name a card, best first; the first group that matched is its name.
-_CARDS = (
-    # - **Name:** cuda:0 NVIDIA GeForce RTX 4070 : cudaMallocAsync
-    # (https://github.com/Lightricks/ComfyUI-LTXVideo/issues/337)
-    # Ultralytics 8.3.106 🚀 Python-3.13.3 torch-2.6.0+cu126 CUDA:0 (NVIDIA GeForce RTX 4080 SUPER, 16376MiB)
-    # (https://github.com/ultralytics/ultralytics/issues/20123)
-    _any(r"\b(?:cuda|xpu):\d{1,2} \(?([^:(\n][^:\n]{2,80}?)(?:, \d{3,7}MiB\)|[ \t]:[ \t]|\)?$)"),
-    # GPU 0: NVIDIA GeForce RTX 4090 (UUID: GPU-2f1e0f0c-aaaa-bbbb-cccc-1234567890ab)
-    _any(
-        r"(?:^|\"|\\n)GPU[ \t]\d[\d,]{0,60}(?::|[ \t])[ \t]{0,60}([^\s\"][^\n\"\\]{2,80}?)"
-        r"(?: \((?:arch=|UUID)[^\n]{0,60})?(?:$|\"|\\n)"
-    ),
-    # 02:04:02-077631 INFO     Device: device=AMD Radeon RX 7800 XT [ZLUDA] n=1 arch=compute_37 cap=(8, 8) cuda=11.8
-    # (https://github.com/AUTOMATIC1111/stable-diffusion-webui/issues/14946)
-    _any(r"\bdevice=((?!cuda|cpu)[^=\n]{3,60}) n=\d"),
-    # INFO     Torch detected GPU: NVIDIA GeForce RTX 4060 Laptop GPU VRAM 8188 Arch (8, 9) Cores 24
-    # (https://github.com/bmaltais/kohya_ss/issues/2072)
-    _any(r"\bdetected GPU: ([^\n]{3,80}?) VRAM \d"),
-    # GPU: NVIDIA GeForce RTX 4070
-    _any(r"^(?:GPU(?: type|\.name)?|Accelerator)[ \t:]{1,60}(\w[^\n]{2,80}?)(?:, \d{3,7} ?MiB)?$"),
-    # GPU:
-    #     NVIDIA A40
-    #     NVIDIA A40
-    _any(r"^GPU:\n((?:\w[^\n:]{2,80}\n){1,16})"),
-    # GPU model     (a form of GitHub's; the answer below it: RTX 4070)
-    _any(r"^GPU model\n(\w[^\n]{2,80})$"),
-)
 # WSL environment detected.
 # Linux-5.15.167.4-microsoft-standard-WSL2-x86_64-with-glibc2.35
 # /usr/lib/wsl/lib/libcuda.so.1
@@ -159,7 +123,7 @@ _WANTED = re.compile(
 _MARKUP = _any(r"^[ \t]{0,40}(?:(?:[-#>|]{1,6}|\*)[ \t]{1,8}){0,3}")
 
 
-def program_report(text: str) -> ProgramReport | None:
+def program_report(text: str, *, known: int = 0) -> dict[str, object] | None:
     """Read what a text says in any of these forms; None where it is too little to be a report."""
     text = _MARKUP.sub("", text.replace("**", "").replace("`", "")).replace("\n\n", "\n")
     torch = ["".join(version) for version in _TORCH.findall(text)[:_MOST]]
@@ -167,12 +131,11 @@ def program_report(text: str) -> ProgramReport | None:
     packages = {name.lower(): version for name, version in _PACKAGE.findall(text)}
     if torch:  # pip collects torch==2.0.1 and installs torch-2.0.1+cu118
         packages["torch"] = next((version for version in torch if version.startswith(f"{torch[0]}+")), torch[0])
-    gpus = _gpus(text)
     systems = ["".join(system).strip() for system in _SYSTEM.findall(text)[:_MOST]]
     family = system_of(*systems, *_COMPILER.findall(text)[:1], *_PATH.findall(text)[:3])
     arch = arch_of(*systems, *_ARCH.findall(text)[:3])
-    seen = [*filter(None, (family, arch, python, driver, gpus, _VENDOR.search(text))), *packages]
-    if len(seen) < _LEAST and len(packages) < _LEAST - 1:
+    seen = [*filter(None, (family, arch, python, driver, _VENDOR.search(text))), *packages]
+    if len(seen) + known < _LEAST and len(packages) < _LEAST - 1:
         return None
     detailed = (system for system in systems if family and system_of(system) == family and re.search("[ -]", system))
     facts: dict[str, object] = {
@@ -184,29 +147,7 @@ def program_report(text: str) -> ProgramReport | None:
         "nvidia_driver": driver[1] if driver else None,
         "packages": packages or None,
     }
-    return ProgramReport(facts={name: value for name, value in facts.items() if value is not None}, gpus=gpus)
-
-
-def _gpus(text: str) -> tuple[Gpu, ...]:
-    """Read the cards in the first form that names one; a card that several lines name alike is one."""
-    form, gfx = _VENDOR.search(text), _GFX.search(text)
-    maker = vendor_of_name(form[1]) if form else Vendor.UNKNOWN
-    for pattern in _CARDS[-1:] if form else _CARDS:
-        found = {match[0]: match for match in list(pattern.finditer(text))[:_MOST]}
-        cards = [card for match in found.values() for card in _cards(match, maker, gfx[1] if gfx else None)]
-        if cards:
-            return tuple(cards)
-    return ()
-
-
-def _cards(match: re.Match[str], maker: Vendor, gfx: str | None) -> Iterator[Gpu]:
-    """Yield a card per number before the name (`GPU 0,1: …`) or per line of a list; words of no maker are none."""
-    numbers = match[0].partition(match[1])[0].count(",") + 1
-    for name in match[1].strip().split("\n") * numbers:
-        vendor = vendor_of_name(name)
-        vendor = maker if vendor is Vendor.UNKNOWN else vendor
-        if vendor is not Vendor.UNKNOWN:
-            yield Gpu(vendor=vendor, name=name.strip(), gfx=gfx)
+    return {name: value for name, value in facts.items() if value is not None}
 
 
 def mentioned(text: str) -> Machine:
