@@ -25,7 +25,7 @@ class KeyRow(Record, frozen=True):
 
 
 class ToolRow(Record, frozen=True):
-    """A tool with patterns of what only it prints, and what it tells by having run at all."""
+    """A tool with patterns of what only it prints (`^` is a line's begin, indented or not), and what its running tells."""
 
     name: str
     marks: tuple[str, ...]
@@ -80,7 +80,9 @@ def meaning(of: Owner, key: str) -> tuple[str, int] | None:
 @cache
 def tool_marks() -> tuple[tuple[ToolRow, re.Pattern[str]], ...]:
     """Return each tool with the pattern that tells its output."""
-    return tuple((row, re.compile("|".join(row.marks), re.MULTILINE)) for row in vocabulary().tools.rows)
+    begun = re.compile(r"^\^")
+    rows = ((row, "|".join(begun.sub(r"^[ \\t*-]{0,40}", mark) for mark in row.marks)) for row in vocabulary().tools.rows)
+    return tuple((row, re.compile(marks, re.MULTILINE)) for row, marks in rows)
 
 
 def tool_names() -> tuple[str, ...]:

@@ -18,7 +18,6 @@ from assistant.parsers.nvidia import smi_complaint
 from assistant.parsers.shapes import entries
 from assistant.parsers.tables import bare_rows, boxes, concise
 
-PROGRAM = "program"  # a report that no tool signs
 _LEAST = 3  # facts that make a report of lines without a GPU that no tool signs (chosen)
 _FIELDS = tuple(field for field in Gpu.__struct_fields__ if field != "vendor")
 
@@ -31,8 +30,7 @@ def note_listed(text: str, notes: Notes, claimed: Iterable[str] = ()) -> tuple[s
     found = [*entries(text), *bare_rows(text)]
     lists = {"boxes": list(boxes(text)), "concise": list(concise(text)), **devices(found, text)}
     read = re.compile("|".join(claimed) or r"(?!)")
-    before = len(notes.gpus), len(notes.facts)
-    facts = {name: value for told in (facts_of(found), _told(text)) for name, value in told.items() if value is not None}
+    facts = {name: value for told in (_told(text), facts_of(found)) for name, value in told.items() if value is not None}
     tools = [row for row, mark in tool_marks() if mark.search(text)]
     cards = _together([listed for label, listed in lists.items() if not read.match(label)])
     if not (cards or tools or notes.facts or len(facts) >= _LEAST or len(_packages(facts)) >= _LEAST - 1):
@@ -43,9 +41,7 @@ def note_listed(text: str, notes: Notes, claimed: Iterable[str] = ()) -> tuple[s
         notes.fact(name, value, source)
     for tool in tools:
         notes.fact("os", tool.os, tool.name)
-    if before == (len(notes.gpus), len(notes.facts)):
-        return ()
-    return tuple(tool.name for tool in tools) or (PROGRAM,)
+    return tuple(tool.name for tool in tools)
 
 
 def _packages(facts: dict[str, object]) -> dict[str, str]:
@@ -106,6 +102,9 @@ def _complete(seen: Sighting, device: Device, notes: Notes) -> None:
 # Total VRAM 24564 MB, total RAM 32694 MB
 _TOTAL = re.compile(r"Total VRAM (\d{3,7}) ?MB, total RAM (\d{3,8}) ?MB")
 _ROCM = re.compile(r"\bROCm version:? \(?(\d{1,2}(?:\.|, )\d{1,2}(?:\.\d(?!\d))?)")
+# >>> torch.__version__
+# '2.5.1+cu121'
+_TORCH = re.compile(r"torch\.__version__\W{1,6}(\d\.\d{1,3}[\w.+]{0,40})")
 
 
 def _with_total(cards: list[Device], text: str, *, known: bool) -> list[Device]:
@@ -118,10 +117,11 @@ def _with_total(cards: list[Device], text: str, *, known: bool) -> list[Device]:
 
 def _told(text: str) -> dict[str, object]:
     """Read what stands in a line of words."""
-    total, rocm = _TOTAL.search(text), _ROCM.search(text)
+    total, rocm, torch = _TOTAL.search(text), _ROCM.search(text), _TORCH.search(text)
     return {
         "memory_gb": gib(total[2]) if total else None,
         "rocm_version": rocm[1].replace(", ", ".") if rocm else None,
+        "packages": {"torch": torch[1]} if torch else None,
     }
 
 

@@ -9,7 +9,7 @@ import msgspec
 
 from assistant.detect.adapters import note_adapter
 from assistant.catalog.vocabulary import tool_names
-from assistant.detect.listed import PROGRAM, note_complaints, note_listed, note_mentioned
+from assistant.detect.listed import note_complaints, note_listed, note_mentioned
 from assistant.detect.nvidia import note_report
 from assistant.detect.observations import Notes
 from assistant.detect.run import united
@@ -38,8 +38,9 @@ def read_report(text: str) -> Detection:
     read += ["lspci -nn"] if _lspci(plain[:_BRIEF], notes) else []
     dumped = bool(notes.facts.keys() & {"python", "packages"})
     claimed = [_CLAIMS[name] for name in read if name in _CLAIMS]
-    tools = note_listed(plain[:_BRIEF], notes, claimed)
-    read += [tool for tool in tools if tool not in read] or ([PROGRAM] if tools else [])
+    known = len(notes.evidence), len(notes.gpus)
+    tools = [tool for tool in note_listed(plain[:_BRIEF], notes, claimed) if tool not in read]
+    read += tools or ([PROGRAM] if known != (len(notes.evidence), len(notes.gpus)) else [])
     read += [PROGRAM] if _program(plain[:_BRIEF], notes, dumped=dumped) else []
     read += note_complaints(plain[:_BRIEF], notes)
     if not read and note_mentioned(plain, notes):
@@ -194,4 +195,5 @@ READERS: dict[str, Callable[[str, Notes], bool]] = {
     "dxdiag": _dxdiag,
     "system_profiler": _system_profiler,
 }
+PROGRAM = "program"  # a report that no tool signs
 _BRIEF = 2 * 10**5  # characters (chosen): such reports are short, what stands further down is none

@@ -131,7 +131,7 @@ def program_report(text: str, *, known: int = 0) -> dict[str, object] | None:
     packages = {name.lower(): version for name, version in _PACKAGE.findall(text)}
     if torch:  # pip collects torch==2.0.1 and installs torch-2.0.1+cu118
         packages["torch"] = next((version for version in torch if version.startswith(f"{torch[0]}+")), torch[0])
-    systems = ["".join(system).strip() for system in _SYSTEM.findall(text)[:_MOST]]
+    systems = ["".join(system).strip(" |") for system in _SYSTEM.findall(text)[:_MOST]]
     family = system_of(*systems, *_COMPILER.findall(text)[:1], *_PATH.findall(text)[:3])
     arch = arch_of(*systems, *_ARCH.findall(text)[:3])
     seen = [*filter(None, (family, arch, python, driver, _VENDOR.search(text))), *packages]

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from assistant.catalog.identity import identify, name_key
 from assistant.catalog.names import arch_of, idle_adapter, pci_id, system_of, vendor_of, vendor_of_name
-from assistant.catalog.vocabulary import meaning, tool_marks
+from assistant.catalog.vocabulary import meaning, other_devices, tool_marks
 from assistant.model.machine import Gpu, Vendor
 from assistant.parsers.cards import cards_in, cut_card, is_card
 from assistant.parsers.fields import Device, bus_address
@@ -128,7 +128,7 @@ def _name(entry: Entry) -> tuple[str, int]:
                 told.append((0, _with_id(value, card.name, card.end), _times(value)))
         elif found and found[0] == "name":
             name = _AROUND.sub("", _AROUND.sub("", value)).strip(" ,;(")
-            sure = key in _SURE or entry.label.startswith("Graphics/")
+            sure = (key in _SURE and not other_devices().search(name)) or entry.label.startswith("Graphics/")
             maker = vendor_of_name(name) if vendor_of_name(name) in _MAKERS else vendor_of_name(vendor)
             if is_card(name) or (sure and maker in _MAKERS and not name.startswith("gfx")):
                 told.append((found[1], name, _times(value)))
@@ -184,9 +184,9 @@ def _inline_size(entry: Entry) -> float | None:
     for key, value, _raw in entry.pairs:
         told = meaning("gpu", key)
         if key == "" or (told and told[0] == "name"):
-            found = re.search(r",? \(?(\d{4,6} ?Mi?B)\b|VRAM (\d{4,6})\b|\(([\d.]{1,6} Gi?B)\)", value)
+            found = re.search(r",? \(?(\d{4,6} ?Mi?B)\b|VRAM (\d{4,6})\b|\(([\d.]{1,6} Gi?B)\)|/ ?(\d{4,6} ?Mi?B)", value)
             if found:
-                return gigabytes(found[1] or found[2] or found[3])
+                return gigabytes(next(filter(None, found.groups())))
     return None
 
 

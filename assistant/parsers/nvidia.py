@@ -72,7 +72,7 @@ def _first(pattern: str, text: str) -> str | None:
 #         Total                             : 3020 MiB
 def smi_query(text: str) -> NvidiaReport | None:
     """Read what `nvidia-smi -q` prints."""
-    head, *parts = re.split(rf"^GPU ({_ADDRESS})[ \t]{{0,40}}$", text, flags=re.MULTILINE)
+    head, *parts = re.split(rf"^[ \t]{{0,40}}GPU ({_ADDRESS})[ \t]{{0,40}}$", text, flags=re.MULTILINE)
     if "NVSMI LOG" not in head and not (parts and "Product Name" in text):
         return None
     devices = []

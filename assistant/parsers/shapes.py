@@ -69,6 +69,10 @@ _NUMBERED = re.compile(
 )
 # [level_zero:gpu:0] X    [opencl:gpu][opencl:1] X    cuda:0 X
 _SYCL = re.compile(r"\[(?:ext_oneapi_)?(\w{2,20}):(gpu|cpu|acc|fpga|host)(?::(\d{1,2}))?\](?:\[\w{2,20}:(\d{1,2})\])?(.*)$")
+# gpustat: [0] NVIDIA GeForce RTX 3090 | 45'C,   0 % |     2 / 24576 MB |
+_BARE_NUMBER = re.compile(r"\[?(\d{1,2})[\]:)][ :]{1,4}(\S.*)$")
+# _XpuDeviceProperties(name='Intel(R) Arc(TM) B580 Graphics', type='gpu', total_memory=11605MB)
+_PROPERTIES = re.compile(r"\b_?\w{2,20}DeviceProperties\((.{5,900}?)\)?$")
 _PAIR = re.compile(r"([^:=|]{1,70}?)[\"`*]{0,3}[ \t.]{0,80}(?:[:=](?![\\/])|\|)[\"`* \t]{0,80}(.*)$")
 _SPACED = re.compile(r"(\S[^\t]{0,50}?)(?: {2,80}|\t{1,9} {0,9})(\S.*)$")
 _INNER = re.compile(r"[ \t](?=[A-Za-z][\w-]{0,14}(?: ID)?: )|[ \t](?=[a-z]\w{0,14}=)")
@@ -127,8 +131,8 @@ class _Lines:
     def read(self, raw: str) -> None:
         """Read one line."""
         line = raw.translate(_BARS)
-        if line[:1] in "[0123456789IDW":
-            line = _LEVEL.sub("", _STAMP.sub("", line))
+        if line.lstrip()[:1] in "[0123456789IDW" and (plain := _LEVEL.sub("", _STAMP.sub("", line.lstrip()))) != line.lstrip():
+            line = plain
         if "  " in line and (beside := _BESIDE.match(line)):
             line = beside[1]
         marked = _MARKUP.match(line)
@@ -150,7 +154,9 @@ class _Lines:
             self.start(f"{device[1].lower()}:#", number=device[2])
             self.entry.add("", device[3])
             self.entry = before
-        if self._table(line, text) or self._columns(line, text):
+        if text[0] == "|" and text.count("|") == 2 and text[-1] == "|":
+            text = line = text.strip("| ")
+        if not text or self._table(line, text) or self._columns(line, text):
             return
         if not self._numbered(text, indent):
             self._pairs(text, indent)
@@ -235,6 +241,20 @@ class _Lines:
             for number in numbers:
                 self.start(label, number=number, indent=indent)
                 self._rest(rest, "name" if found[1][:1] in "Dd" else "GPU name")
+            return True
+        bare = _BARE_NUMBER.match(text)
+        if bare and products().search(bare[2]):
+            self.start(f"{self.section}/#", number=bare[1], indent=indent)
+            self.entry.add("", bare[2])
+            return True
+        call = _PROPERTIES.search(text)
+        if call:
+            self.start("properties", indent=indent)
+            for part in call[1].split(", "):
+                key, _sign, value = part.partition("=")
+                self.entry.add(key, value)
+            self.close()
+            self.entry = Entry()
             return True
         sycl = _SYCL.match(text)
         if sycl and sycl[2] == "gpu":
