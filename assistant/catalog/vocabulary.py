@@ -81,7 +81,9 @@ def meaning(of: Owner, key: str) -> tuple[str, int] | None:
 def tool_marks() -> tuple[tuple[ToolRow, re.Pattern[str]], ...]:
     """Return each tool with the pattern that tells its output."""
     begun = re.compile(r"^\^")
-    rows = ((row, "|".join(begun.sub(r"^[ \\t*-]{0,40}", mark) for mark in row.marks)) for row in vocabulary().tools.rows)
+    rows = (
+        (row, "|".join(begun.sub(r"^[ \\t*-]{0,40}", mark) for mark in row.marks)) for row in vocabulary().tools.rows
+    )
     return tuple((row, re.compile(marks, re.MULTILINE)) for row, marks in rows)
 
 

@@ -30,7 +30,9 @@ def note_listed(text: str, notes: Notes, claimed: Iterable[str] = ()) -> tuple[s
     found = [*entries(text), *bare_rows(text)]
     lists = {"boxes": list(boxes(text)), "concise": list(concise(text)), **devices(found, text)}
     read = re.compile("|".join(claimed) or r"(?!)")
-    facts = {name: value for told in (_told(text), facts_of(found)) for name, value in told.items() if value is not None}
+    facts = {
+        name: value for told in (_told(text), facts_of(found)) for name, value in told.items() if value is not None
+    }
     tools = [row for row, mark in tool_marks() if mark.search(text)]
     cards = _together([listed for label, listed in lists.items() if not read.match(label)])
     if not (cards or tools or notes.facts or len(facts) >= _LEAST or len(_packages(facts)) >= _LEAST - 1):
@@ -53,7 +55,9 @@ def _together(lists: list[list[Device]]) -> list[Device]:
     """Unite the lists: of each maker as many GPUs as the longest list has, each with what the others tell of it."""
     cards: list[Device] = []
     for vendor in Vendor:
-        mine = sorted(([device for device in one if device.gpu.vendor is vendor] for one in lists), key=len, reverse=True)
+        mine = sorted(
+            ([device for device in one if device.gpu.vendor is vendor] for one in lists), key=len, reverse=True
+        )
         united = mine[0] if mine else []
         for other in mine[1:]:
             united = _united(united, other)
@@ -153,7 +157,9 @@ def note_mentioned(text: str, notes: Notes) -> bool:
     return bool(named)
 
 
-_LINES_OF_CARDS = re.compile(r"(?<!\w)(?:GeForce|[RG]TX|Radeon|Instinct|Arc\b|Quadro|Tesla|RX |MI\d\d|Iris|UHD|H100|A100)")
+_LINES_OF_CARDS = re.compile(
+    r"(?<!\w)(?:GeForce|[RG]TX|Radeon|Instinct|Arc\b|Quadro|Tesla|RX |MI\d\d|Iris|UHD|H100|A100)"
+)
 _MOST_LINES = 2000
 
 

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable
 
 import msgspec
 
-from assistant.detect.adapters import note_adapter
 from assistant.catalog.vocabulary import tool_names
+from assistant.detect.adapters import note_adapter
 from assistant.detect.listed import note_complaints, note_listed, note_mentioned
 from assistant.detect.nvidia import note_report
 from assistant.detect.observations import Notes
@@ -38,9 +38,10 @@ def read_report(text: str) -> Detection:
     read += ["lspci -nn"] if _lspci(plain[:_BRIEF], notes) else []
     dumped = bool(notes.facts.keys() & {"python", "packages"})
     claimed = [_CLAIMS[name] for name in read if name in _CLAIMS]
-    known = len(notes.evidence), len(notes.gpus)
+    known = len(notes.evidence), list(notes.gpus)
     tools = [tool for tool in note_listed(plain[:_BRIEF], notes, claimed) if tool not in read]
-    read += tools or ([PROGRAM] if known != (len(notes.evidence), len(notes.gpus)) else [])
+    told = known != (len(notes.evidence), list(notes.gpus))
+    read += (tools or [PROGRAM]) if told else tools if not read else []
     read += [PROGRAM] if _program(plain[:_BRIEF], notes, dumped=dumped) else []
     read += note_complaints(plain[:_BRIEF], notes)
     if not read and note_mentioned(plain, notes):
@@ -65,7 +66,9 @@ def _conclude(notes: Notes) -> None:
     """Note what facts imply: WSL is a Linux, and PyTorch's local version names the ROCm that it brings."""
     notes.fact("wsl", False if notes.facts.get("os") in {"windows", "macos"} else None, "os")
     packages = notes.facts.get("packages")
-    local = re.search(r"\+rocm(\d{1,2}\.\d{1,2}(?:\.\d)?)", packages.get("torch", "") if isinstance(packages, dict) else "")
+    local = re.search(
+        r"\+rocm(\d{1,2}\.\d{1,2}(?:\.\d)?)", packages.get("torch", "") if isinstance(packages, dict) else ""
+    )
     notes.fact("rocm_version", local[1] if local else None, "torch")
 
 
@@ -84,7 +87,9 @@ def _as_printed(text: str) -> str:
 
 
 def _names(readers: Iterable[str]) -> tuple[Text, ...]:
-    return tuple(_("a program's own report, such as ComfyUI's") if name == PROGRAM else name for name in dict.fromkeys(readers))
+    return tuple(
+        _("a program's own report, such as ComfyUI's") if name == PROGRAM else name for name in dict.fromkeys(readers)
+    )
 
 
 _WANTED = ("os", "os_version", "arch", "python", "memory_gb", "disk_free_gb")

@@ -6,13 +6,11 @@ Samples without a link are typical forms; those with one are quoted.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Any
 
-from assistant.catalog.names import arch_of, patterns, system_of, vendor_of_name
+from assistant.catalog.names import arch_of, patterns, system_of
 from assistant.model.machine import Gpu, Machine, Vendor
-from assistant.model.record import Record
-
 
 # Chosen, and tried on the pasted reports in tests/detect and the logs in tests/diagnose:
 _LEAST = 3  # facts that make a report of what may be mere prose

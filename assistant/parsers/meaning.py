@@ -10,14 +10,16 @@ from assistant.catalog.names import arch_of, idle_adapter, pci_id, system_of, ve
 from assistant.catalog.vocabulary import meaning, other_devices, tool_marks
 from assistant.model.machine import Gpu, Vendor
 from assistant.parsers.cards import cards_in, cut_card, is_card
+from assistant.parsers.entry import Entry
 from assistant.parsers.fields import Device, bus_address
-from assistant.parsers.shapes import Entry
 from assistant.parsers.windows import pci_id_of
 
 _MAKERS = {Vendor.NVIDIA, Vendor.AMD, Vendor.INTEL, Vendor.APPLE}
 _MOST = 64  # devices of one entry, written as "8 x NVIDIA A100" (chosen)
 # Keys that name a GPU and nothing else, so that any name below them is one: "Device 66a1", "3060".
-_SURE = frozenset({"gputype", "gpumodel", "gpuname", "marketname", "marketingname", "chipsetmodel", "cardname", "显卡型号"})
+_SURE = frozenset(
+    {"gputype", "gpumodel", "gpuname", "marketname", "marketingname", "chipsetmodel", "cardname", "显卡型号"}
+)
 # Around a name: `cuda:0 X : cudaMallocAsync`, `X (UUID: GPU-…)`, `X, 16376MiB`, `X @ 1.45 GHz [Integrated]`, `X n=1 …`
 _AROUND = re.compile(
     r"^(?:(?:cuda|xpu|hip):\d{1,2} \(?|device=)|\((?:UUID|arch=|gfx|rev )[^)]{0,60}\)|,? \(?\d{3,7} ?Mi?B\)?.{0,40}$"
@@ -80,8 +82,10 @@ def _devices(entry: Entry, maker: Vendor | None) -> Iterator[Device]:
         vendor=vendor,
         name=named.name if named.name and not re.fullmatch(r"gfx\w+|0x\w+", named.name) else None,
         pci_id=ids,
-        vram_gb=vram if vram else _inline_size(entry),
-        compute_capability=f"{version[1]}.{version[2]}" if version and vendor is Vendor.NVIDIA else named.compute_capability,
+        vram_gb=vram or _inline_size(entry),
+        compute_capability=f"{version[1]}.{version[2]}"
+        if version and vendor is Vendor.NVIDIA
+        else named.compute_capability,
         gfx=target(gfx[0]) if gfx and vendor is Vendor.AMD else None,
         driver=_driver(facts),
         integrated=True if vendor is Vendor.APPLE else None,
@@ -133,7 +137,9 @@ def _name(entry: Entry) -> tuple[str, int]:
             if is_card(name) or (sure and maker in _MAKERS and not name.startswith("gfx")):
                 told.append((found[1], name, _times(value)))
             elif key in _SURE and re.fullmatch(r"\d{4}(?: ?(?:Ti|SUPER|XTX?))?", name):
-                told += [(found[1], card.name, 1) for line in ("RTX", "GTX", "RX") for card in cards_in(f"{line} {name}")]
+                told += [
+                    (found[1], card.name, 1) for line in ("RTX", "GTX", "RX") for card in cards_in(f"{line} {name}")
+                ]
     told.sort(key=lambda one: one[0])
     return (told[0][1], told[0][2]) if told else ("", 1)
 
@@ -184,7 +190,9 @@ def _inline_size(entry: Entry) -> float | None:
     for key, value, _raw in entry.pairs:
         told = meaning("gpu", key)
         if key == "" or (told and told[0] == "name"):
-            found = re.search(r",? \(?(\d{4,6} ?Mi?B)\b|VRAM (\d{4,6})\b|\(([\d.]{1,6} Gi?B)\)|/ ?(\d{4,6} ?Mi?B)", value)
+            found = re.search(
+                r",? \(?(\d{4,6} ?Mi?B)\b|VRAM (\d{4,6})\b|\(([\d.]{1,6} Gi?B)\)|/ ?(\d{4,6} ?Mi?B)", value
+            )
             if found:
                 return gigabytes(next(filter(None, found.groups())))
     return None
@@ -214,7 +222,9 @@ _VERSION = r"\d{1,3}\.\d{1,3}[\w.+!]{0,60}"
 
 
 _PACKAGES = re.compile(r"^([\w.-]{2,40})==(\S{1,80})$", re.MULTILINE)
-_FAMILY = re.compile(r"torch(?:vision|audio|-directml)?|pytorch|triton(?:-windows)?|xformers|numpy|onnx(?:runtime(?:-\w{2,12})?)?")
+_FAMILY = re.compile(
+    r"torch(?:vision|audio|-directml)?|pytorch|triton(?:-windows)?|xformers|numpy|onnx(?:runtime(?:-\w{2,12})?)?"
+)
 
 
 def packages_of(found: Iterable[Entry]) -> dict[str, str]:
@@ -232,7 +242,9 @@ def packages_of(found: Iterable[Entry]) -> dict[str, str]:
             for name, number in _PACKAGES.findall(value) if key == "packages" else ():
                 versions.setdefault(name.lower(), number)
         versions |= {
-            name: value for name, value in pairs.items() if _FAMILY.fullmatch(name) and re.fullmatch(_VERSION, value) and name not in versions
+            name: value
+            for name, value in pairs.items()
+            if _FAMILY.fullmatch(name) and re.fullmatch(_VERSION, value) and name not in versions
         }
     if "pytorch" in versions:
         versions.setdefault("torch", versions["pytorch"])
@@ -329,5 +341,3 @@ def fits(one: Gpu, other: Gpu) -> bool:
     mine, theirs = model(one.name), model(other.name)
     listed = "/" in one.name + other.name  # "Radeon RX 7900 XT/7900 XTX/7900 GRE" is one of them
     return mine == theirs or not mine or not theirs or (listed and (mine <= theirs or theirs <= mine))
-
-

@@ -11,8 +11,8 @@ from assistant.catalog.names import pci_id, vendor_of_name
 from assistant.catalog.vocabulary import plain_key
 from assistant.model.machine import Gpu, Vendor
 from assistant.parsers.cards import cards_in, cut_card
+from assistant.parsers.entry import Entry
 from assistant.parsers.fields import Device, bus_address, gib
-from assistant.parsers.shapes import Entry
 
 _ADDRESS = r"[0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-7]"
 # https://rocm.docs.amd.com/projects/amdsmi (amd-smi without arguments):
@@ -117,7 +117,9 @@ def bare_rows(text: str) -> Iterator[Entry]:
 
 def _plain(cell: str, name: str) -> bool:
     """Return whether a cell is a name, a number with a unit, an id or nothing: no word of prose."""
-    return cell == name or not re.search(r"[A-Za-z]{4,}", re.sub(r"GPU-[\w-]+|Default|Enabled|Disabled|N/A|\[.*?\]", "", cell))
+    return cell == name or not re.search(
+        r"[A-Za-z]{4,}", re.sub(r"GPU-[\w-]+|Default|Enabled|Disabled|N/A|\[.*?\]", "", cell)
+    )
 
 
 def _column(cell: str, name: str) -> str:

@@ -89,7 +89,9 @@ def test_what_tools_list_is_read_in_any_shape(name):
         assert set(wanted.get(key, ())) <= {getattr(gpu, field) for gpu in gpus}
 
 
-@pytest.mark.parametrize("wrap", [lambda text: text.replace("\n", "\r\n"), lambda text: f"```\n{text}```\n"], ids=["crlf", "fence"])
+@pytest.mark.parametrize(
+    "wrap", [lambda text: text.replace("\n", "\r\n"), lambda text: f"```\n{text}```\n"], ids=["crlf", "fence"]
+)
 def test_what_stands_around_a_listing_does_not_matter(wrap):
     """Windows' line ends and fences change nothing; quotation marks neither, save where blanks are columns."""
     for _told, _end, text in LISTINGS.values():
