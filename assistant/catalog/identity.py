@@ -125,9 +125,8 @@ def cut_names(vendor: Vendor, part: str, *, at_end: bool = False, longer: int = 
     if vendor not in _FILES:
         return ()
     part, found = part.lower().replace("-", " "), set()
-    for name in (name for row in _rows(vendor) if not row.generic for name in row.names):
-        maker = part.partition(" ")[0]
-        name = f"{part[: len(maker)]} {name}" if maker == vendor.value and not at_end else name
+    maker = f"{vendor.value} " if part.startswith(f"{vendor.value} ") and not at_end else ""
+    for name in (f"{maker}{name}" for row in _rows(vendor) if not row.generic for name in row.names):
         spelt = name.lower().replace("-", " ")
         fits = spelt.endswith(part) if at_end else spelt.startswith(part) and len(name) > longer
         if fits and not _LISTED.search(name):

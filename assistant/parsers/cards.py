@@ -83,6 +83,9 @@ def cut_card(shown: str, vram_gb: float | None = None) -> Gpu:
 _CUT = re.compile(r"^(?:\.{2,3}|…)|(?:\.{2,3}|…)$")
 
 
+_KEPT_BACK = 0.85  # drivers and error correction keep some of the memory back; measured: 14.9 of 16, 39.4 of 40
+
+
 def _memory_fits(name: str, vram_gb: float) -> bool:
     told = re.search(r"\b(\d{1,3}) ?GB\b", name)
-    return told is None or 0.85 <= vram_gb / int(told[1]) <= 1.1  # drivers and error correction keep some of it back
+    return told is None or _KEPT_BACK * int(told[1]) <= vram_gb <= int(told[1])

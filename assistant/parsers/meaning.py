@@ -106,16 +106,20 @@ def _bare(entry: Entry) -> bool:
     return bool({key for key, _value, _raw in entry.pairs} & {"bdf", "kfdid", "uuid", "gpuuuid", "vramused", "power"})
 
 
+_UNTOLD = {"n/a", "unknown", "none", "null", "-"}
+
+
 def _facts(entry: Entry) -> dict[str, str]:
     """Return the best value of each fact of a GPU; `vram_key` is the key that the memory stands under."""
     best: dict[str, tuple[int, str]] = {}
     for key, value, _raw in entry.pairs:
         told = meaning("gpu", key)
-        if told and (told[0] not in best or told[1] < best[told[0]][0]):
-            if value.lower() not in {"n/a", "unknown", "none", "null", "-"} and (told[0] != "vram" or gigabytes(value)):
-                best[told[0]] = (told[1], value)
-                if told[0] == "vram":
-                    best["vram_key"] = (told[1], key)
+        if not told or value.lower() in _UNTOLD or (told[0] == "vram" and not gigabytes(value)):
+            continue
+        if told[0] not in best or told[1] < best[told[0]][0]:
+            best[told[0]] = (told[1], value)
+            if told[0] == "vram":
+                best["vram_key"] = (told[1], key)
     return {fact: value for fact, (_rank, value) in best.items()}
 
 
@@ -162,7 +166,7 @@ def _times(value: str) -> int:
 
 
 def _ids(facts: Mapping[str, str], shown: str, maker: Vendor | None) -> str | None:
-    """Read `10de:2684`, `PCI\\VEN_10DE&DEV_2684`, or a bare device id that the catalogue has under its maker."""
+    r"""Read `10de:2684`, `PCI\VEN_10DE&DEV_2684`, or a bare device id that the catalogue has under its maker."""
     value = facts.get("pci_id", "")
     whole = re.search(r"\b([0-9a-f]{4}):([0-9a-f]{4})\b", value.lower())
     if whole or pci_id_of(value):
@@ -234,7 +238,7 @@ def packages_of(found: Iterable[Entry]) -> dict[str, str]:
         pairs = {key: value for key, value, _raw in entry.pairs}
         if pairs.get("name") and re.fullmatch(_VERSION, pairs.get("version", "")):  # pip show
             pairs[pairs["name"].lower()] = pairs["version"]
-        for key, value, raw in entry.pairs:
+        for key, value, _raw in entry.pairs:
             told = meaning("machine", key)
             version = re.match(rf"v?({_VERSION})", value)
             if told and told[0] == "torch" and version and told[1] < _RUNNING:
@@ -256,10 +260,11 @@ _RUNNING = 3  # keys of the row "torch" that the running torch is named by
 
 def facts_of(found: Iterable[Entry]) -> dict[str, object]:
     """Return the machine's facts that entries tell, named as in `Machine`; the first that is understood counts."""
-    found = list(found)
-    facts: dict[str, object] = {"packages": versions} if (versions := packages_of(found)) else {}
+    all_entries = list(found)
+    versions = packages_of(all_entries)
+    facts: dict[str, object] = {"packages": versions} if versions else {}
     numbers: list[str] = []
-    for entry in found:
+    for entry in all_entries:
         for key, value, _raw in entry.pairs:
             told = meaning("machine", key)
             if not told or not value:
@@ -270,11 +275,20 @@ def facts_of(found: Iterable[Entry]) -> dict[str, object]:
                 if read is not None:
                     facts.setdefault(name, read)
     if facts.get("os") == "windows":
-        build = next((found for value in numbers if (found := re.search(r"\b(10\.0)\.(\d{5})\b", value))), None)
+        build = next((match for value in numbers if (match := re.search(r"\b(10\.0)\.(\d{5})\b", value))), None)
         name = str(facts.get("os_version", ""))
         if build and build[2] not in name:
             facts["os_version"] = f"{name} ({build[0]})".strip()
     return facts
+
+
+_FORMS = {
+    "nvidia_driver": re.compile(r"(?<![\w.])(\d{3}\.\d{2,3}(?:\.\d{1,3})?)(?![\w.])"),
+    "cuda_driver_api": re.compile(r"^(\d{1,2}\.\d)(?![\w.])"),
+    "rocm_version": re.compile(r"^\(?(\d{1,2}(?:\.|, )\d{1,2}(?:\.\d(?!\d))?)"),
+    "glibc": re.compile(r"glibc[- ]([\d.]{3,6})"),
+    "python": re.compile(r"(?<![\d.])(3\.\d{1,2}(?:\.\d{1,2})?t?)(?:(?:a|b|rc)\d{0,2})?(?![\w.])"),
+}
 
 
 def _read(fact: str, value: str, key: str, entry: Entry) -> dict[str, object]:
@@ -282,29 +296,15 @@ def _read(fact: str, value: str, key: str, entry: Entry) -> dict[str, object]:
     value = value[:200]
     if fact == "os":
         return _system(value, key)
-    if fact == "arch":
-        return {"arch": arch_of(value)}
-    if fact == "cpu":
-        chip = re.match(r"Apple M\d", value)
-        return {"arch": "arm64" if chip else None}
-    if fact == "python":
-        found = re.search(r"(?<![\d.])(3\.\d{1,2}(?:\.\d{1,2})?t?)(?:(?:a|b|rc)\d{0,2})?(?![\w.])", value)
-        bits = re.search(r"\b(32|64)[- ]bit", value)
-        return {"python": found[1] if found else None, "python_bits": int(bits[1]) if bits and found else None}
     if fact == "memory_gb":
-        return {"memory_gb": gigabytes(value) if re.search(r"\d ?[KMGT]i?B?\b|\d{8,}", value, re.IGNORECASE) else None}
-    if fact == "glibc":
-        libc = re.search(r"glibc[- ]([\d.]{3,6})", value)
-        return {"glibc": libc[1] if libc else None}
-    forms = {
-        "nvidia_driver": r"(?<![\w.])(\d{3}\.\d{2,3}(?:\.\d{1,3})?)(?![\w.])",
-        "cuda_driver_api": r"^(\d{1,2}\.\d)(?![\w.])",
-        "rocm_version": r"^\(?(\d{1,2}(?:\.|, )\d{1,2}(?:\.\d(?!\d))?)",
-    }
-    found = re.search(forms[fact], value) if fact in forms else None
-    if fact == "rocm_version" and key == "hip" and "agent" not in {key for key, _value, _raw in entry.pairs}:
+        return {fact: gigabytes(value) if re.search(r"\d ?[KMGT]i?B?\b|\d{8,}", value, re.IGNORECASE) else None}
+    if fact in {"arch", "cpu"}:
+        return {"arch": "arm64" if re.match(r"Apple M\d", value) else arch_of(value) if fact == "arch" else None}
+    found = _FORMS[fact].search(value) if fact in _FORMS else None
+    if not found or (key == "hip" and not entry.has("agent")):  # SD.Next's line of the device
         return {}
-    return {fact: found[1].replace(", ", ".") if found else None}
+    bits = re.search(r"\b(32|64)[- ]bit", value) if fact == "python" else None
+    return {fact: found[1].replace(", ", "."), "python_bits": int(bits[1]) if bits else None}
 
 
 def _system(value: str, key: str) -> dict[str, object]:

@@ -31,7 +31,7 @@ _MEMORY = r"/[ \t]{0,12}(\d{1,8})[ \t]{0,4}MiB"
 # |   0  NVIDIA B200                    Off |   00000000:63:00.0   On |                  N/A |
 # |  0%   45C    P8             23W /  450W |     551MiB / 183359MiB |      0%      Default |
 def smi_table(text: str) -> NvidiaReport | None:
-    """Read the table that `nvidia-smi` prints, of one or more GPUs; a name that it cut short is completed where one product fits."""
+    """Read the table that `nvidia-smi` prints, of one or more GPUs; a name cut short is completed if one fits."""
     if "NVIDIA-SMI" not in text:
         return None
     devices = []

@@ -29,7 +29,8 @@ _MARKUP = re.compile(r"^[ \t]{0,80}(?:(?:[-#>*+•·]{1,6}|`-{2})[ \t]{1,8}){0,3
 # GPU 0: X    GPU: 0    GPU[0]      : Card Series: X    GPU0:    Device #0: X    Device [#0]:    Device-1: X
 _KINDS = "GPUs?|Device|Card|Adapter|Graphics card|Video card|Display|Graphics|显卡|图形处理器|设备"
 _NUMBERED = re.compile(
-    rf"((?:{_KINDS})(?:[ ]?[\[(#-]{{0,3}}|: ?))(\d{{1,2}}(?:,\d{{1,2}}){{0,15}})\b([\])]{{0,2}}[ \t]{{0,12}}(?::(?!\d)|[ \t]{{2}}|$))(.*)$",
+    rf"((?:{_KINDS})(?:[ ]?[\[(#-]{{0,3}}|: ?))(\d{{1,2}}(?:,\d{{1,2}}){{0,15}})\b"
+    r"([\])]{0,2}[ \t]{0,12}(?::(?!\d)|[ \t]{2}|$))(.*)$",
     re.IGNORECASE,
 )
 # [level_zero:gpu:0] X    [opencl:gpu][opencl:1] X    cuda:0 X
@@ -125,7 +126,7 @@ class _Lines:
             self.start(f"{device[1].lower()}:#", number=device[2])
             self.entry.add("", device[3])
             self.entry = before
-        if text[0] == "|" and text.count("|") == 2 and text[-1] == "|":
+        if text[0] == "|" == text[-1] and "|" not in text[1:-1]:
             text = line = text.strip("| ")
         if not text or self._table(text) or self._columns(line):
             return

@@ -5,10 +5,10 @@ from __future__ import annotations
 import csv
 import re
 from collections.abc import Iterator
+from itertools import islice
 
 from assistant.catalog.identity import identify
 from assistant.catalog.names import pci_id, vendor_of_name
-from assistant.catalog.vocabulary import plain_key
 from assistant.model.machine import Gpu, Vendor
 from assistant.parsers.cards import cards_in, cut_card
 from assistant.parsers.entry import Entry
@@ -29,7 +29,8 @@ _AMD = re.compile(
 # xpu-smi since 2.0 (https://github.com/intel/xpumanager/issues/169):
 # |   0  Intel(R) Arc(TM) Pro B  Off  | 0000:18:00.0  Off  |  Disabled |
 _INTEL = re.compile(
-    rf"^[ \t]{{0,8}}\|[ ]{{0,8}}\d{{1,3}}[ ]{{1,8}}(Intel[^|\n]{{3,60}}?)(?:[ ]{{2,20}}\w{{2,8}})?[ ]{{0,20}}\|[ ]{{0,8}}({_ADDRESS})",
+    r"^[ \t]{0,8}\|[ ]{0,8}\d{1,3}[ ]{1,8}(Intel[^|\n]{3,60}?)(?:[ ]{2,20}\w{2,8})?[ ]{0,20}\|"
+    rf"[ ]{{0,8}}({_ADDRESS})",
     re.MULTILINE,
 )
 
@@ -39,12 +40,13 @@ def boxes(text: str) -> tuple[Device, ...]:
     found = []
     for bus, name, size in _AMD.findall(text):
         vram = gib(size)
-        card = cut_card(name, vram) if not name.startswith("0x") else Gpu(pci_id=pci_id(Vendor.AMD, name[2:]))
+        number = pci_id(Vendor.AMD, name[2:]) if name.startswith("0x") else None
+        card = cut_card(name, vram) if not number else Gpu(pci_id=number)
         gpu = Gpu(vendor=Vendor.AMD, name=card.name, pci_id=card.pci_id, vram_gb=vram)
         found.append(Device(gpu=gpu, bus=bus_address(bus)))
     for name, bus in _INTEL.findall(text):
-        card = next(cards_in(name), None)
-        found.append(Device(gpu=Gpu(vendor=Vendor.INTEL, name=card.name if card else None), bus=bus_address(bus)))
+        named = next(cards_in(name), None)
+        found.append(Device(gpu=Gpu(vendor=Vendor.INTEL, name=named.name if named else None), bus=bus_address(bus)))
     return tuple(found)
 
 
@@ -57,34 +59,35 @@ def boxes(text: str) -> tuple[Device, ...]:
 # 0       [0x0b36 : 0x00]       45.0°C  35.0W      N/A, N/A        500Mhz  96Mhz  0%   auto  255.0W  0%     0%
 #         AMD Radeon RX 6800
 _CONCISE = re.compile(
-    r"^[ \t]{0,8}(\d{1,3})[ \t]{1,12}(?:\d{1,3}[ \t]{1,8}(0x[0-9a-f]{4}),|\[0x[0-9a-f]{4} : 0x\w\w\]|[\d.]{2,6}°?[cC]|N/A)[^\n]{0,200}"
+    r"^[ \t]{0,8}\d{1,3}[ \t]{1,12}"
+    r"(?:\d{1,3}[ \t]{1,8}(0x[0-9a-f]{4}),|\[0x[0-9a-f]{4} : 0x\w\w\]|[\d.]{2,6}°?[cC]|N/A)[^\n]{0,200}"
     r"(?:\n[ \t]{4,20}([A-Z][^\n=]{2,30}))?",
     re.MULTILINE,
 )
 
 
+_WIDTH = 20  # letters of a name that the table shows
+_LONGEST = 20_000  # characters of such a table
+
+
 def concise(text: str) -> tuple[Device, ...]:
     """Read what rocm-smi prints without arguments: a row for each GPU, at best with its device id or a cut name."""
     start = text.find("Concise Info")
-    if start < 0:
-        return ()
-    found = []
-    for _number, device, shown in _CONCISE.findall(text[start : start + 20_000]):
-        number = pci_id(Vendor.AMD, device[2:] or None)
-        name = cut_card(f"{shown.strip()}..." if len(shown.strip()) == 20 else shown)
-        found.append(
-            Device(
-                gpu=Gpu(
-                    vendor=Vendor.AMD,
-                    name=name.name if name.vendor is Vendor.AMD else None,
-                    pci_id=number if identify(number) else None,
-                )
-            )
-        )
-    return tuple(found)
+    rows = _CONCISE.findall(text[start : start + _LONGEST]) if start >= 0 else ()
+    return tuple(_row(device, shown.strip()) for device, shown in rows)
 
 
-_FORMS = {
+def _row(device: str, shown: str) -> Device:
+    number = pci_id(Vendor.AMD, device.removeprefix("0x") or None)
+    card = cut_card(f"{shown}..." if len(shown) == _WIDTH else shown)
+    name = card.name if card.vendor is Vendor.AMD else None
+    return Device(gpu=Gpu(vendor=Vendor.AMD, name=name, pci_id=number if identify(number) else None))
+
+
+_CSV = re.compile(r"^[^,\n|:\[]{0,80},[^\n]{3,300}$", re.MULTILINE)
+_STATES = re.compile(r"GPU-[\w-]{1,40}|Default|Enabled|Disabled|N/A|\[[^\]]{0,40}\]")
+_MOST_ROWS = 10_000
+_CELLS = {
     "pci.bus_id": rf"{_ADDRESS}",
     "driver_version": r"\d{3}\.\d{2,3}(?:\.\d{1,3})?",
     "compute_cap": r"\d{1,2}\.\d",
@@ -94,36 +97,34 @@ _FORMS = {
 # nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader
 # Tesla T4, 535.104.05, 15360 MiB
 def bare_rows(text: str) -> Iterator[Entry]:
-    """Read rows of CSV without a header, by the form of each cell or by the columns of the command above them."""
+    """Yield rows of CSV without a header, read by the form of each cell or by the columns of the command above them."""
     asked = re.search(r"--query-gpu[= ][\"']?([\w.,]{4,300})", text)
     columns = asked[1].split(",") if asked else []
-    for count, found in enumerate(re.finditer(r"^[^,\n|:\[]{0,80},[^\n]{3,300}$", text, re.MULTILINE)):
+    for found in islice(_CSV.finditer(text), _MOST_ROWS):
         cells = [cell.strip() for row in csv.reader([found[0]]) for cell in row]
         names = [cell for cell in cells if vendor_of_name(cell) is Vendor.NVIDIA and any(cards_in(cell))]
-        if len(names) != 1 or any(len(cell.split()) > 8 for cell in cells) or count > 10_000:
+        asked_for = len(columns) == len(cells)
+        if len(names) != 1 or not (asked_for or all(_plain(cell, names[0]) for cell in cells)):
             continue
-        keys = columns if len(columns) == len(cells) else [_column(cell, names[0]) for cell in cells]
-        known = [plain_key(key) for key in keys if key]
-        if len(known) < 2 or (len(columns) != len(cells) and not all(_plain(cell, names[0]) for cell in cells)):
-            continue
+        pairs = list(zip(columns if asked_for else (_column(cell, names[0]) for cell in cells), cells, strict=True))
+        sizes = [cell for key, cell in pairs if key == "size"]
+        if sizes:  # of total, used and free the total is the largest
+            pairs.append(("memory.total", max(sizes, key=lambda cell: int(re.sub(r"\D", "", cell)))))
         entry = Entry("csv", numbered=True)
-        sizes = [cell for key, cell in zip(keys, cells, strict=True) if key == "size"]
-        for key, cell in zip(keys, cells, strict=True):
-            entry.add(key, cell) if key and key != "size" else None
-        if sizes:  # the total is the largest of total, used and free
-            entry.add("memory.total", max(sizes, key=lambda cell: int(re.sub(r"\D", "", cell) or 0)))
+        for key, cell in pairs:
+            if key not in {"", "size"}:
+                entry.add(key, cell)
         yield entry
 
 
 def _plain(cell: str, name: str) -> bool:
     """Return whether a cell is a name, a number with a unit, an id or nothing: no word of prose."""
-    return cell == name or not re.search(
-        r"[A-Za-z]{4,}", re.sub(r"GPU-[\w-]+|Default|Enabled|Disabled|N/A|\[.*?\]", "", cell)
-    )
+    return cell == name or not re.search(r"[A-Za-z]{4,}", _STATES.sub("", cell))
 
 
 def _column(cell: str, name: str) -> str:
     if cell == name:
         return "name"
-    size = re.fullmatch(r"\d{3,7} ?MiB", cell) or (cell.isdigit() and 1000 <= int(cell) <= 10**7)
-    return "size" if size else next((key for key, form in _FORMS.items() if re.fullmatch(form, cell)), "")
+    if re.fullmatch(r"\d{3,7} ?MiB|\d{4,7}", cell):
+        return "size"
+    return next((key for key, form in _CELLS.items() if re.fullmatch(form, cell)), "")
