@@ -25,7 +25,7 @@ class KeyRow(Record, frozen=True):
 
 
 class ToolRow(Record, frozen=True):
-    """A tool, patterns of what only it prints (`^`: where a line begins, indented or not), and what its running tells."""
+    """A tool, patterns of what only it prints (`^` is a line's begin, indented or not), and what its running tells."""
 
     name: str
     marks: tuple[str, ...]

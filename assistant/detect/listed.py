@@ -7,12 +7,15 @@ from collections.abc import Iterable, Iterator
 
 from msgspec.structs import replace
 
+from assistant.catalog.names import arch_of
 from assistant.catalog.vocabulary import complaints, tool_marks
 from assistant.detect.adapters import not_a_gpu, note_adapter
 from assistant.detect.observations import Notes, Sighting
 from assistant.model.machine import Gpu, Vendor
+from assistant.parsers.app_reports import program_report
 from assistant.parsers.cards import Card, cards_in, is_card
 from assistant.parsers.fields import Device, gib
+from assistant.parsers.lspci import lspci
 from assistant.parsers.meaning import devices, facts_of, fits
 from assistant.parsers.nvidia import smi_complaint
 from assistant.parsers.shapes import entries
@@ -106,6 +109,8 @@ def _complete(seen: Sighting, device: Device, notes: Notes) -> None:
 # Total VRAM 24564 MB, total RAM 32694 MB
 _TOTAL = re.compile(r"Total VRAM (\d{3,7}) ?MB, total RAM (\d{3,8}) ?MB")
 _ROCM = re.compile(r"\bROCm version:? \(?(\d{1,2}(?:\.|, )\d{1,2}(?:\.\d(?!\d))?)")
+# Linux host 5.15.167.4-microsoft-standard-WSL2 #1 SMP Tue Nov 5 00:21:55 UTC 2024 x86_64 x86_64 x86_64 GNU/Linux
+_UNAME = re.compile(r"^Linux \S{1,60} \d\.\d{1,2}\.\d[^\n]{0,200}", re.MULTILINE)
 # >>> torch.__version__
 # '2.5.1+cu121'
 _TORCH = re.compile(r"torch\.__version__\W{1,6}(\d\.\d{1,3}[\w.+]{0,40})")
@@ -122,7 +127,11 @@ def _with_total(cards: list[Device], text: str, *, known: bool) -> list[Device]:
 def _told(text: str) -> dict[str, object]:
     """Read what stands in a line of words."""
     total, rocm, torch = _TOTAL.search(text), _ROCM.search(text), _TORCH.search(text)
+    kernel = _UNAME.search(text)
     return {
+        "os": "linux" if kernel else None,
+        "wsl": "microsoft" in kernel[0].lower() if kernel else None,
+        "arch": arch_of(kernel[0]) if kernel else None,
         "memory_gb": gib(total[2]) if total else None,
         "rocm_version": rocm[1].replace(", ", ".") if rocm else None,
         "packages": {"torch": torch[1]} if torch else None,
@@ -173,3 +182,20 @@ def _lines_with_cards(text: str) -> Iterator[str]:
             start = max(text.rfind("\n", max(found.start() - 40, 0), found.start()) + 1, found.start() - 40, 0)
             end = start + len(text[start : start + 200].partition("\n")[0])
             yield text[start:end]
+
+
+def note_lspci(text: str, notes: Notes) -> bool:
+    """Note the adapters that lspci lists; return whether it does."""
+    listed = lspci(text)
+    notes.fact("os", "linux" if listed else None, "lspci")
+    for device in listed or ():
+        note_adapter(device.gpu, "lspci", notes, bus=device.bus)
+    return listed is not None
+
+
+def note_program(text: str, notes: Notes, *, dumped: bool) -> bool:
+    """Note what a program says of its environment; beside a dump, which said the rest, only the system."""
+    report, before = program_report(text, known=len(notes.gpus)), len(notes.evidence)
+    for name, value in (report or {}).items():
+        notes.fact(name, value if not dumped or name == "os" else None, "report")
+    return len(notes.evidence) != before

@@ -9,7 +9,7 @@ import msgspec
 
 from assistant.catalog.vocabulary import tool_names
 from assistant.detect.adapters import note_adapter
-from assistant.detect.listed import note_complaints, note_listed, note_mentioned
+from assistant.detect.listed import note_complaints, note_listed, note_lspci, note_mentioned, note_program
 from assistant.detect.nvidia import note_report
 from assistant.detect.observations import Notes
 from assistant.detect.run import united
@@ -20,11 +20,9 @@ from assistant.model.machine import Detection
 from assistant.model.pasted import without_entities
 from assistant.parsers import nvidia
 from assistant.parsers.amd import rocminfo
-from assistant.parsers.app_reports import program_report
 from assistant.parsers.apple import overview, profiler_json, profiler_text
 from assistant.parsers.collect_env import collect_env
 from assistant.parsers.dxdiag import dxdiag
-from assistant.parsers.lspci import lspci
 
 
 def read_report(text: str) -> Detection:
@@ -35,14 +33,14 @@ def read_report(text: str) -> Detection:
     notes = Notes()
     plain = _as_printed(text)
     read = [name for name, reader in READERS.items() if reader(plain, notes)]
-    read += ["lspci -nn"] if _lspci(plain[:_BRIEF], notes) else []
+    read += ["lspci -nn"] if note_lspci(plain[:_BRIEF], notes) else []
     dumped = bool(notes.facts.keys() & {"python", "packages"})
     claimed = [_CLAIMS[name] for name in read if name in _CLAIMS]
     known = len(notes.evidence), list(notes.gpus)
     tools = [tool for tool in note_listed(plain[:_BRIEF], notes, claimed) if tool not in read]
     told = known != (len(notes.evidence), list(notes.gpus))
     read += (tools or [PROGRAM]) if told else tools if not read else []
-    read += [PROGRAM] if _program(plain[:_BRIEF], notes, dumped=dumped) else []
+    read += [PROGRAM] if note_program(plain[:_BRIEF], notes, dumped=dumped) else []
     read += note_complaints(plain[:_BRIEF], notes)
     if not read and note_mentioned(plain, notes):
         read.append(PROGRAM)
@@ -152,22 +150,6 @@ def _dxdiag(text: str, notes: Notes) -> bool:
     for found in report.adapters:
         note_adapter(found.gpu, "dxdiag", notes)
     return True
-
-
-def _lspci(text: str, notes: Notes) -> bool:
-    listed = lspci(text)
-    notes.fact("os", "linux" if listed else None, "lspci")
-    for device in listed or ():
-        note_adapter(device.gpu, "lspci", notes, bus=device.bus)
-    return listed is not None
-
-
-def _program(text: str, notes: Notes, *, dumped: bool) -> bool:
-    """Read what a program says of its environment; beside a dump or a list of GPUs it only fills gaps, if any."""
-    report, before = program_report(text, known=len(notes.gpus)), len(notes.evidence)
-    for name, value in (report or {}).items():
-        notes.fact(name, value if not dumped or name == "os" else None, "report")
-    return len(notes.evidence) != before
 
 
 def _system_profiler(text: str, notes: Notes) -> bool:

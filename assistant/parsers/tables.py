@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from itertools import islice
 
-from assistant.catalog.identity import identify
+from assistant.catalog.identity import identify, identify_name
 from assistant.catalog.names import pci_id, vendor_of_name
 from assistant.model.machine import Gpu, Vendor
 from assistant.parsers.cards import cards_in, cut_card
@@ -45,8 +45,8 @@ def boxes(text: str) -> tuple[Device, ...]:
         gpu = Gpu(vendor=Vendor.AMD, name=card.name, pci_id=card.pci_id, vram_gb=vram)
         found.append(Device(gpu=gpu, bus=bus_address(bus)))
     for name, bus in _INTEL.findall(text):
-        named = next(cards_in(name), None)
-        found.append(Device(gpu=Gpu(vendor=Vendor.INTEL, name=named.name if named else None), bus=bus_address(bus)))
+        whole = name if identify_name(Vendor.INTEL, name) else None  # the column cuts most names off without a mark
+        found.append(Device(gpu=Gpu(vendor=Vendor.INTEL, name=whole), bus=bus_address(bus)))
     return tuple(found)
 
 
