@@ -37,7 +37,7 @@ def read_report(text: str) -> Detection:
     dumped = bool(notes.facts.keys() & {"python", "packages"})
     claimed = [_CLAIMS[name] for name in read if name in _CLAIMS]
     known = len(notes.evidence), list(notes.gpus)
-    tools = [tool for tool in note_listed(plain[:_BRIEF], notes, claimed) if tool not in read]
+    tools = [tool for tool in note_listed(plain[:_LISTED], notes, claimed) if tool not in read]
     told = known != (len(notes.evidence), list(notes.gpus))
     read += (tools or [PROGRAM]) if told else tools if not read else []
     read += [PROGRAM] if note_program(plain[:_BRIEF], notes, dumped=dumped) else []
@@ -183,4 +183,5 @@ READERS: dict[str, Callable[[str, Notes], bool]] = {
     "system_profiler": _system_profiler,
 }
 PROGRAM = "program"  # a report that no tool signs
+_LISTED = 5 * 10**5  # characters (chosen): vulkaninfo's longest reports have as many
 _BRIEF = 2 * 10**5  # characters (chosen): such reports are short, what stands further down is none

@@ -311,7 +311,7 @@ def _system(value: str, key: str) -> dict[str, object]:
     family = system_of(value)
     if family is None or (key == "systemversion" and family != "macos"):
         return {}
-    detailed = re.search(r"[ -]\S*\d", value) and "=" not in value
+    detailed = re.search(r"[ -]\S{0,40}\d", value) and "=" not in value
     name = re.sub(r"^Microsoft ", "", value) if family == "windows" else value
     kernel = "linux" in value.lower() and "-" in value
     return {
