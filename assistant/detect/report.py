@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
+from textwrap import dedent
 
 import msgspec
 
@@ -81,7 +82,8 @@ def _as_printed(text: str) -> str:
     text = "\n" + (re.sub("<br ?/?>", "\n", text) if "<br" in text else text)
     for _quoted in range(_DEEPEST_QUOTE if "\n>" in text else 0):
         text = text.replace("\n> ", "\n").replace("\n>", "\n")
-    return text[1:]
+    text = text[1:]
+    return dedent(text) if text[:1] in {" ", "\t"} else text
 
 
 def _names(readers: Iterable[str]) -> tuple[Text, ...]:

@@ -140,7 +140,7 @@ def _name(entry: Entry) -> tuple[str, int]:
             maker = vendor_of_name(name) if vendor_of_name(name) in _MAKERS else vendor_of_name(vendor)
             if is_card(name) or (sure and maker in _MAKERS and not name.startswith("gfx")):
                 told.append((found[1], name, _times(value)))
-            elif key in _SURE and re.fullmatch(r"\d{4}(?: ?(?:Ti|SUPER|XTX?))?", name):
+            elif key in _SURE | {"gpu", "显卡"} and re.fullmatch(r"\d{4}(?: ?(?:Ti|SUPER|XTX?))?", name):
                 told += [
                     (found[1], card.name, 1) for line in ("RTX", "GTX", "RX") for card in cards_in(f"{line} {name}")
                 ]
@@ -311,7 +311,7 @@ def _system(value: str, key: str) -> dict[str, object]:
     family = system_of(value)
     if family is None or (key == "systemversion" and family != "macos"):
         return {}
-    detailed = re.search(r"[ -]\S{0,40}\d", value) and "=" not in value
+    detailed = key == "distro" or (re.search(r"[ -]\S{0,40}\d", value) and "=" not in value)
     name = re.sub(r"^Microsoft ", "", value) if family == "windows" else value
     kernel = "linux" in value.lower() and "-" in value
     return {
@@ -325,7 +325,7 @@ def _system(value: str, key: str) -> dict[str, object]:
 def model(name: str) -> frozenset[str]:
     """Return the words that tell one product from the next, however it is spelt: `4060`, `laptop`; empty for none."""
     key = name_key(name.partition("[")[2].rstrip("]") or name).replace("mobile", "laptop")
-    return frozenset(re.findall(r"[a-z]*\d+[a-z]*|\b(?:ti|super|xtx?|gre|pro|max|ultra|laptop|d)\b", key))
+    return frozenset(re.findall(r"[a-z]{0,8}\d{1,8}[a-z]{0,8}|\b(?:ti|super|xtx?|gre|pro|max|ultra|laptop|d)\b", key))
 
 
 def fits(one: Gpu, other: Gpu) -> bool:

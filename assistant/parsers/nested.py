@@ -63,7 +63,8 @@ def _members(values: dict[str, object], entry: Entry, found: list[Entry], path: 
             models = [name for _number, name in GPU_MODELS.findall(str(value))]
             _names(key, models, entry, found)
             if key == "value":  # of an object with its unit
-                entry.add(path, f"{value} {unit}" if isinstance(unit, str) else str(value))
+                section, _blank, name = path.rpartition(" ")
+                entry.add(name, f"{value} {unit}" if isinstance(unit, str) else str(value), section)
             elif not models:
                 entry.add(key, with_unit(key, str(value)), path)
 

@@ -47,6 +47,7 @@ _PAIR = re.compile(r"([^:=|]{1,70}?)[\"`*]{0,3}[ \t.]{0,80}(?:[:=](?![\\/])|\|)[
 _SPACED = re.compile(r"(\S[^\t]{0,50}?)(?: {2,80}|\t{1,9} {0,9})(\S.*)$")
 _INNER = re.compile(r"[ \t](?=[A-Za-z][\w-]{0,14}(?: ID)?: )|[ \t](?=[a-z]\w{0,14}=)")
 _HEADING = re.compile(r"\[?([^\W\d][\w /&.-]{1,50})\]?:?$")
+_BARE_HEADING = re.compile(r"[A-Z][\w /-]{2,40}")
 # neofetch and fastfetch draw a picture on the left.
 _BESIDE = re.compile(r"\s{0,40}\S.{0,80}? {2,40}((?:OS|Host|Kernel|CPU|GPU(?: \d{1,2})?|Memory|Disk[^:]{0,12}): \S.*)$")
 # CUDA:0 (Tesla T4, 15102MiB)      - **Name:** cuda:0 NVIDIA GeForce RTX 4090 : cudaMallocAsync
@@ -255,6 +256,8 @@ class _Lines:
             self._pair(pair[1], first if not more or "=" not in first else "", indent)
             for inner in filter(None, map(_PAIR.match, [first, *more] if more else ())):
                 self._pair(inner[1], inner[2], indent + 1)
+        elif _BARE_HEADING.fullmatch(text) and not products().search(text):
+            self.section, self.section_indent = text, indent  # nvidia-smi -q: "FB Memory Usage"
         elif products().search(text):
             self.found.append(Entry("line"))
             self.found[-1].add("", text)

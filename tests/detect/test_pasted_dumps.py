@@ -21,6 +21,13 @@ def parts(file):
 
 DUMPS, REPORTS = parts("pasted_dumps.txt"), parts("pasted_reports.txt")
 LISTINGS = parts("pasted_listings.txt")
+WRAPS = (
+    lambda text: text.replace("\n", "\r\n"),
+    lambda text: f"It fails, see here:\n\n```\n{text}```\nThanks!\n",
+    lambda text: "".join(f"    {line}\n" for line in text.splitlines()),
+    lambda text: "".join(f"> {line}\n" for line in text.splitlines()),
+    lambda text: text.replace(" ", "&nbsp;"),
+)
 
 
 @pytest.mark.parametrize("name", DUMPS)
@@ -89,10 +96,8 @@ def test_what_tools_list_is_read_in_any_shape(name):
         assert set(wanted.get(key, ())) <= {getattr(gpu, field) for gpu in gpus}
 
 
-@pytest.mark.parametrize(
-    "wrap", [lambda text: text.replace("\n", "\r\n"), lambda text: f"```\n{text}```\n"], ids=["crlf", "fence"]
-)
+@pytest.mark.parametrize("wrap", WRAPS, ids=["crlf", "fence", "indented", "quoted", "entities"])
 def test_what_stands_around_a_listing_does_not_matter(wrap):
-    """Windows' line ends and fences change nothing; quotation marks neither, save where blanks are columns."""
+    """Windows' line ends, an issue and its fence, indentation, marks of quotation and entities change nothing."""
     for _told, _end, text in LISTINGS.values():
         assert read_report(wrap(text)).machine == read_report(text).machine
