@@ -318,7 +318,7 @@ PRIVATE = re.compile(
 LOOKALIKES = {
     "privacy/": "it is the one place",
     "parsers/collect_env.py": "it reads a GPU's name before its UUID",
-    "parsers/device_lists.py": "it reads a GPU's name before its UUID",
+    "parsers/meaning.py": "it reads a GPU's name before its UUID",
     "install/work_folder.py": "it finds the work folders that a token names",
 }
 

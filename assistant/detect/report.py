@@ -4,25 +4,25 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
-from functools import partial
+from textwrap import dedent
 
 import msgspec
 
+from assistant.catalog.vocabulary import tool_names
 from assistant.detect.adapters import note_adapter
+from assistant.detect.listed import note_complaints, note_listed, note_lspci, note_mentioned, note_program
 from assistant.detect.nvidia import note_report
 from assistant.detect.observations import Notes
 from assistant.detect.run import united
 from assistant.i18n import Text, _
 from assistant.model.errors import BadInput
 from assistant.model.finding import Severity
-from assistant.model.machine import Detection, Vendor
+from assistant.model.machine import Detection
 from assistant.model.pasted import without_entities
 from assistant.parsers import nvidia
 from assistant.parsers.amd import rocminfo
-from assistant.parsers.app_reports import program_report
 from assistant.parsers.apple import overview, profiler_json, profiler_text
 from assistant.parsers.collect_env import collect_env
-from assistant.parsers.device_lists import LAYOUTS, device_blocks, lspci, smi_lines
 from assistant.parsers.dxdiag import dxdiag
 
 
@@ -34,12 +34,23 @@ def read_report(text: str) -> Detection:
     notes = Notes()
     plain = _as_printed(text)
     read = [name for name, reader in READERS.items() if reader(plain, notes)]
-    read += [name for name, reader in BRIEF_READERS.items() if reader(plain[:_BRIEF], notes)]
+    read += ["lspci -nn"] if note_lspci(plain[:_BRIEF], notes) else []
+    dumped = bool(notes.facts.keys() & {"python", "packages"})
+    claimed = [_CLAIMS[name] for name in read if name in _CLAIMS]
+    known = len(notes.evidence), list(notes.gpus)
+    tools = [tool for tool in note_listed(plain[:_LISTED], notes, claimed) if tool not in read]
+    told = known != (len(notes.evidence), list(notes.gpus))
+    read += (tools or [PROGRAM]) if told else tools if not read else []
+    read += [PROGRAM] if note_program(plain[:_BRIEF], notes, dumped=dumped) else []
+    read += note_complaints(plain[:_BRIEF], notes)
+    if not read and note_mentioned(plain, notes):
+        read.append(PROGRAM)
     if not read:
         raise BadInput(
             _("No known report was found in the text."),
-            hint=_("Paste the output of: {tools}.", tools=_names((*READERS, *BRIEF_READERS))),
+            hint=_("Paste the output of: {tools}.", tools=_names((*READERS, *tool_names(), PROGRAM))),
         )
+    _conclude(notes)
     found = united([notes])
     summary = Notes()
     summary.finding("report-read", Severity.OK, _("Read: {tools}.", tools=_names(read)))
@@ -48,6 +59,16 @@ def read_report(text: str) -> Detection:
         text_ = _("The text does not say: {facts}. Decisions that depend on them are made without.", facts=unknown)
         summary.finding("report-silent", Severity.INFO, text_)
     return msgspec.structs.replace(found, findings=(*summary.findings, *found.findings))
+
+
+def _conclude(notes: Notes) -> None:
+    """Note what facts imply: WSL is a Linux, and PyTorch's local version names the ROCm that it brings."""
+    notes.fact("wsl", False if notes.facts.get("os") in {"windows", "macos"} else None, "os")
+    packages = notes.facts.get("packages")
+    local = re.search(
+        r"\+rocm(\d{1,2}\.\d{1,2}(?:\.\d)?)", packages.get("torch", "") if isinstance(packages, dict) else ""
+    )
+    notes.fact("rocm_version", local[1] if local else None, "torch")
 
 
 _DEEPEST_QUOTE = 3  # `> > > ` of a mail answered three times (chosen)
@@ -61,11 +82,14 @@ def _as_printed(text: str) -> str:
     text = "\n" + (re.sub("<br ?/?>", "\n", text) if "<br" in text else text)
     for _quoted in range(_DEEPEST_QUOTE if "\n>" in text else 0):
         text = text.replace("\n> ", "\n").replace("\n>", "\n")
-    return text[1:]
+    text = text[1:]
+    return dedent(text) if text[:1] in {" ", "\t"} else text
 
 
 def _names(readers: Iterable[str]) -> tuple[Text, ...]:
-    return tuple(_("a program's own report, such as ComfyUI's") if name == _PROGRAM else name for name in readers)
+    return tuple(
+        _("a program's own report, such as ComfyUI's") if name == PROGRAM else name for name in dict.fromkeys(readers)
+    )
 
 
 _WANTED = ("os", "os_version", "arch", "python", "memory_gb", "disk_free_gb")
@@ -84,10 +108,14 @@ def _collect_env(text: str, notes: Notes) -> bool:
     return True
 
 
+_WDDM = re.compile(r" (?:WDDM|MCDM|TCC/WDDM) |: (?:WDDM|MCDM|TCC)$", re.MULTILINE)  # only Windows has driver models
+
+
 def _smi_table(text: str, notes: Notes) -> bool:
     """Read the table, or else what nvidia-smi complains of in its place."""
     if report := nvidia.smi_table(text):
         note_report(report, "nvidia-smi", notes)
+        notes.fact("os", "windows" if _WDDM.search(text) else None, "nvidia-smi")
         return True
     at = max(text.find("NVIDIA-SMI"), text.find("NVML"))
     state = nvidia.smi_complaint(text[max(at - 200, 0) : at + 300]) if at >= 0 else None
@@ -99,16 +127,8 @@ def _smi_query(text: str, notes: Notes) -> bool:
     report = nvidia.smi_query(text)
     if report:
         note_report(report, "nvidia-smi -q", notes)
+        notes.fact("os", "windows" if _WDDM.search(text) else None, "nvidia-smi -q")
     return report is not None
-
-
-def _smi_lines(text: str, notes: Notes) -> bool:
-    """Read such lines where no other report named every NVIDIA GPU: tables cut names short."""
-    named = [seen.gpu.name for seen in notes.gpus if seen.gpu.vendor is Vendor.NVIDIA]
-    reports = None if named and all(named) else smi_lines(text)
-    for report in reports or ():
-        note_report(report, "nvidia-smi -L", notes)
-    return reports is not None
 
 
 def _rocminfo(text: str, notes: Notes) -> bool:
@@ -134,34 +154,6 @@ def _dxdiag(text: str, notes: Notes) -> bool:
     return True
 
 
-def _lspci(text: str, notes: Notes) -> bool:
-    gpus = lspci(text)
-    notes.fact("os", "linux" if gpus else None, "lspci")
-    for gpu in gpus or ():
-        note_adapter(gpu, "lspci", notes)
-    return gpus is not None
-
-
-def _devices(tool: str, text: str, notes: Notes) -> bool:
-    gpus = device_blocks(text, LAYOUTS[tool])
-    for gpu in gpus or ():
-        note_adapter(gpu, tool, notes)
-    return gpus is not None
-
-
-def _program(text: str, notes: Notes) -> bool:
-    """Read what a program says of its environment; beside a dump or a list of GPUs it only fills gaps, if any."""
-    report, before = program_report(text), (len(notes.evidence), len(notes.gpus))
-    if report is None:
-        return False
-    dumped = notes.facts.keys() & {"python", "packages"}
-    for name, value in report.facts.items():
-        notes.fact(name, value if not dumped or name == "os" else None, "report")
-    for gpu in () if notes.gpus else report.gpus:
-        note_adapter(gpu, "report", notes)
-    return (len(notes.evidence), len(notes.gpus)) != before
-
-
 def _system_profiler(text: str, notes: Notes) -> bool:
     gpus = profiler_json(text) if '"SPDisplaysDataType"' in text else profiler_text(text)
     facts = overview(text) if gpus is not None or "Hardware Overview:" in text else {}
@@ -174,6 +166,16 @@ def _system_profiler(text: str, notes: Notes) -> bool:
     return True
 
 
+# Lists, by their labels, that these readers have read.
+_CLAIMS = {
+    "python -m torch.utils.collect_env": r"//GPU #:|line",
+    "nvidia-smi": r"(?!)",
+    "nvidia-smi -q": r"productname|.{0,40}GPU",
+    "rocminfo": r"name|marketingname|line",
+    "dxdiag": r"cardname|name|description",
+    "system_profiler": r"chipsetmodel|json|chip",
+    "lspci -nn": r"line",
+}
 READERS: dict[str, Callable[[str, Notes], bool]] = {
     "python -m torch.utils.collect_env": _collect_env,
     "nvidia-smi": _smi_table,
@@ -182,11 +184,6 @@ READERS: dict[str, Callable[[str, Notes], bool]] = {
     "dxdiag": _dxdiag,
     "system_profiler": _system_profiler,
 }
-_PROGRAM = "program"
+PROGRAM = "program"  # a report that no tool signs
+_LISTED = 5 * 10**5  # characters (chosen): vulkaninfo's longest reports have as many
 _BRIEF = 2 * 10**5  # characters (chosen): such reports are short, what stands further down is none
-BRIEF_READERS: dict[str, Callable[[str, Notes], bool]] = {
-    "nvidia-smi -L": _smi_lines,
-    "lspci -nn": _lspci,
-    **{tool: partial(_devices, tool) for tool in LAYOUTS},
-    _PROGRAM: _program,
-}

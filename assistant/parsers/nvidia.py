@@ -6,6 +6,7 @@ import re
 
 from assistant.model.machine import Gpu, Vendor
 from assistant.model.record import Record
+from assistant.parsers.cards import cut_card
 from assistant.parsers.fields import Device, bus_address, field, gib
 
 
@@ -30,7 +31,7 @@ _MEMORY = r"/[ \t]{0,12}(\d{1,8})[ \t]{0,4}MiB"
 # |   0  NVIDIA B200                    Off |   00000000:63:00.0   On |                  N/A |
 # |  0%   45C    P8             23W /  450W |     551MiB / 183359MiB |      0%      Default |
 def smi_table(text: str) -> NvidiaReport | None:
-    """Read the table that `nvidia-smi` prints, of one or more GPUs; names it cut short ("…") are left out."""
+    """Read the table that `nvidia-smi` prints, of one or more GPUs; a name cut short is completed if one fits."""
     if "NVIDIA-SMI" not in text:
         return None
     devices = []
@@ -43,8 +44,10 @@ def smi_table(text: str) -> NvidiaReport | None:
 
 
 def _device(bus: str, name: str, memory: re.Match[str] | None, pci_id: str | None = None) -> Device:
-    whole = name if name and not name.endswith(("..", "…")) else None
-    gpu = Gpu(vendor=Vendor.NVIDIA, name=whole, vram_gb=gib(memory[1]) if memory else None, pci_id=pci_id)
+    vram = gib(memory[1]) if memory else None
+    card = cut_card(name, vram)
+    known = card.compute_capability if card.name is None else None
+    gpu = Gpu(vendor=Vendor.NVIDIA, name=card.name, vram_gb=vram, pci_id=pci_id, compute_capability=known)
     return Device(gpu=gpu, bus=bus_address(bus))
 
 
@@ -69,7 +72,7 @@ def _first(pattern: str, text: str) -> str | None:
 #         Total                             : 3020 MiB
 def smi_query(text: str) -> NvidiaReport | None:
     """Read what `nvidia-smi -q` prints."""
-    head, *parts = re.split(rf"^GPU ({_ADDRESS})[ \t]{{0,40}}$", text, flags=re.MULTILINE)
+    head, *parts = re.split(rf"^[ \t]{{0,40}}GPU ({_ADDRESS})[ \t]{{0,40}}$", text, flags=re.MULTILINE)
     if "NVSMI LOG" not in head and not (parts and "Product Name" in text):
         return None
     devices = []

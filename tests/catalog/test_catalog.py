@@ -27,6 +27,7 @@ from assistant.catalog.rows import CudaTables, DirectmlTables, IndexTables, Rocm
 from assistant.catalog.tables import Table, read_tables
 from assistant.catalog.toolchains import ToolchainTables
 from assistant.catalog.variants import VariantTables
+from assistant.catalog.vocabulary import VocabularyTables
 from assistant.export.containers import ContainerTables
 from assistant.model.errors import BadInput
 from assistant.model.record import Record
@@ -73,6 +74,7 @@ KINDS = {
     "telemetry": Switches,
     "toolchains": ToolchainTables,
     "variants": VariantTables,
+    "vocabulary": VocabularyTables,
 }
 CATALOG = load_catalog()
 

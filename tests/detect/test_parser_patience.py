@@ -17,14 +17,18 @@ from assistant.model.record import to_json
 from assistant.parsers import amd, apple, nvidia, smi, system, windows
 from assistant.parsers.app_reports import program_report
 from assistant.parsers.collect_env import collect_env
-from assistant.parsers.device_lists import LAYOUTS, device_blocks, lspci, smi_lines
 from assistant.parsers.dxdiag import dxdiag
+from assistant.parsers.lspci import lspci
+from assistant.parsers.meaning import devices, facts_of
 from assistant.parsers.mentioned import mentioned
+from assistant.parsers.shapes import entries
+from assistant.parsers.tables import bare_rows, boxes, concise
 
 
-def listed_devices(text):
-    """Read a text in every layout in which tools list devices."""
-    return [device_blocks(text, layout) for layout in LAYOUTS.values()]
+def listed(text):
+    """Read whatever a text lists, in every shape."""
+    found = [*entries(text), *bare_rows(text)]
+    return boxes(text), concise(text), devices(found, text), facts_of(found)
 
 
 READERS = (
@@ -36,11 +40,10 @@ READERS = (
     apple.profiler_text,
     collect_env,
     dxdiag,
-    listed_devices,
+    listed,
     lspci,
     mentioned,
     program_report,
-    smi_lines,
     nvidia.driver_version,
     nvidia.smi_complaint,
     nvidia.smi_query,

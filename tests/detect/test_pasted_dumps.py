@@ -20,6 +20,14 @@ def parts(file):
 
 
 DUMPS, REPORTS = parts("pasted_dumps.txt"), parts("pasted_reports.txt")
+LISTINGS = parts("pasted_listings.txt")
+WRAPS = (
+    lambda text: text.replace("\n", "\r\n"),
+    lambda text: f"It fails, see here:\n\n```\n{text}```\nThanks!\n",
+    lambda text: "".join(f"    {line}\n" for line in text.splitlines()),
+    lambda text: "".join(f"> {line}\n" for line in text.splitlines()),
+    lambda text: text.replace(" ", "&nbsp;"),
+)
 
 
 @pytest.mark.parametrize("name", DUMPS)
@@ -60,3 +68,36 @@ def test_what_tools_and_programs_say_is_read(name):
     assert len(names) == len(wanted.get("ids", wanted.get("gpus", names)))
     for key, field in (("ids", "pci_id"), ("gfx", "gfx"), ("vram", "vram_gb")):
         assert set(wanted.get(key, ())) <= {getattr(gpu, field) for gpu in machine.gpus}
+
+
+@pytest.mark.parametrize("name", LISTINGS)
+def test_what_tools_list_is_read_in_any_shape(name):
+    """Tables, columns, CSV, JSON, numbered lists and keys of tools give each GPU once with what is told of it."""
+    told, _end, text = LISTINGS[name]
+    wanted = json.loads(told)
+    machine = read_report(text).machine
+    facts = {
+        "version": machine.os_version,
+        "memory": machine.memory_gb,
+        "driver": machine.nvidia_driver,
+        "cuda": machine.cuda_driver_api,
+        "rocm": machine.rocm_version,
+        "torch": machine.packages.get("torch"),
+    }
+    for key in wanted.keys() & {"os", "wsl", "arch", "python", *facts}:
+        assert facts.get(key, getattr(machine, key, None)) == wanted[key]
+    gpus = machine.gpus
+    if "names" in wanted:
+        assert sorted(gpu.name or "" for gpu in gpus) == sorted(wanted["names"])
+    if "vendors" in wanted:
+        assert [gpu.vendor.value for gpu in gpus] == wanted["vendors"]
+    assert len(gpus) == wanted.get("count", max(len(wanted.get(key, ())) for key in ("names", "vendors", "ids")))
+    for key, field in (("ids", "pci_id"), ("gfx", "gfx"), ("vram", "vram_gb")):
+        assert set(wanted.get(key, ())) <= {getattr(gpu, field) for gpu in gpus}
+
+
+@pytest.mark.parametrize("wrap", WRAPS, ids=["crlf", "fence", "indented", "quoted", "entities"])
+def test_what_stands_around_a_listing_does_not_matter(wrap):
+    """Windows' line ends, an issue and its fence, indentation, marks of quotation and entities change nothing."""
+    for _told, _end, text in LISTINGS.values():
+        assert read_report(wrap(text)).machine == read_report(text).machine

@@ -1,0 +1,201 @@
+"""Notes what a report lists in any of the usual shapes: GPUs of each list, counted once, and the machine's facts."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+
+from msgspec.structs import replace
+
+from assistant.catalog.names import arch_of
+from assistant.catalog.vocabulary import complaints, tool_marks
+from assistant.detect.adapters import not_a_gpu, note_adapter
+from assistant.detect.observations import Notes, Sighting
+from assistant.model.machine import Gpu, Vendor
+from assistant.parsers.app_reports import program_report
+from assistant.parsers.cards import Card, cards_in, is_card
+from assistant.parsers.fields import Device, gib
+from assistant.parsers.lspci import lspci
+from assistant.parsers.meaning import devices, facts_of, fits
+from assistant.parsers.nvidia import smi_complaint
+from assistant.parsers.shapes import entries
+from assistant.parsers.tables import bare_rows, boxes, concise
+
+_LEAST = 3  # facts that make a report of lines without a GPU that no tool signs (chosen)
+_FIELDS = tuple(field for field in Gpu.__struct_fields__ if field != "vendor")
+
+
+def note_listed(text: str, notes: Notes, claimed: Iterable[str] = ()) -> tuple[str, ...]:
+    """Note the GPUs and facts that a text lists; return the tools that it comes from.
+
+    `claimed` are patterns of the lists (by their label) that another reader has read.
+    """
+    found = [*entries(text), *bare_rows(text)]
+    lists = {"boxes": list(boxes(text)), "concise": list(concise(text)), **devices(found, text)}
+    read = re.compile("|".join(claimed) or r"(?!)")
+    facts = {
+        name: value for told in (_told(text), facts_of(found)) for name, value in told.items() if value is not None
+    }
+    tools = [row for row, mark in tool_marks() if mark.search(text)]
+    cards = _together([listed for label, listed in lists.items() if not read.match(label)])
+    if not (cards or tools or notes.facts or len(facts) >= _LEAST or len(_packages(facts)) >= _LEAST - 1):
+        return ()  # mere prose
+    source = ", ".join(tool.name for tool in tools) or "report"
+    _note_cards(_with_total(cards, text, known=bool(notes.gpus)), source, notes)
+    for name, value in facts.items():
+        notes.fact(name, value, source)
+    for tool in tools:
+        notes.fact("os", tool.os, tool.name)
+    return tuple(tool.name for tool in tools)
+
+
+def _packages(facts: dict[str, object]) -> dict[str, str]:
+    packages = facts.get("packages")
+    return packages if isinstance(packages, dict) else {}
+
+
+def _together(lists: list[list[Device]]) -> list[Device]:
+    """Unite the lists: of each maker as many GPUs as the longest list has, each with what the others tell of it."""
+    cards: list[Device] = []
+    for vendor in Vendor:
+        mine = sorted(
+            ([device for device in one if device.gpu.vendor is vendor] for one in lists), key=len, reverse=True
+        )
+        united = mine[0] if mine else []
+        for other in mine[1:]:
+            united = _united(united, other)
+        cards += united
+    return cards
+
+
+def _united(cards: list[Device], others: list[Device]) -> list[Device]:
+    """Add what others tell to the cards that they may be, by their address or else the first that fits."""
+    cards, free = list(cards), list(range(len(cards)))
+    for other in others:
+        by_bus = [at for at in free if other.bus and cards[at].bus == other.bus]
+        at = next(iter([*by_bus, *(at for at in free if fits(cards[at].gpu, other.gpu))]), None)
+        if at is not None:
+            free.remove(at)
+            mine = cards[at].gpu
+            more = {field: getattr(other.gpu, field) for field in _FIELDS if getattr(mine, field) is None}
+            cards[at] = Device(gpu=replace(mine, **more), bus=cards[at].bus or other.bus, index=cards[at].index)
+    return cards
+
+
+def _note_cards(cards: list[Device], source: str, notes: Notes) -> None:
+    """Note cards; what another reader saw gets what it lacks, and company where this list has more of its maker."""
+    for vendor in Vendor:
+        mine = [device for device in cards if device.gpu.vendor is vendor]
+        free = [item for item in notes.gpus if item.gpu.vendor is vendor]
+        missing = len(mine) - len(free)
+        for device in mine:
+            same = [item for item in free if device.bus and item.bus == device.bus]
+            same += [item for item in free if fits(item.gpu, device.gpu)]
+            if same:
+                free.remove(same[0])
+                _complete(same[0], device, notes)
+            elif missing > 0:
+                missing -= 1
+                note_adapter(device.gpu, source, notes, bus=device.bus)
+
+
+def _complete(seen: Sighting, device: Device, notes: Notes) -> None:
+    more = {field: getattr(device.gpu, field) for field in _FIELDS if getattr(seen.gpu, field) is None}
+    notes.gpus[notes.gpus.index(seen)] = Sighting(
+        gpu=replace(seen.gpu, **more), source=seen.source, bus=seen.bus or device.bus, revision=seen.revision
+    )
+
+
+# Total VRAM 24564 MB, total RAM 32694 MB
+_TOTAL = re.compile(r"Total VRAM (\d{3,7}) ?MB, total RAM (\d{3,8}) ?MB")
+_ROCM = re.compile(r"\bROCm version:? \(?(\d{1,2}(?:\.|, )\d{1,2}(?:\.\d(?!\d))?)")
+# Linux host 5.15.167.4-microsoft-standard-WSL2 #1 SMP Tue Nov 5 00:21:55 UTC 2024 x86_64 x86_64 x86_64 GNU/Linux
+_UNAME = re.compile(r"^Linux \S{1,60} \d\.\d{1,2}\.\d[^\n]{0,200}", re.MULTILINE)
+# >>> torch.__version__
+# '2.5.1+cu121'
+_TORCH = re.compile(r"torch\.__version__\W{1,6}(\d\.\d{1,3}[\w.+]{0,40})")
+
+
+def _with_total(cards: list[Device], text: str, *, known: bool) -> list[Device]:
+    """Give the first card the memory that ComfyUI names for its device."""
+    total = _TOTAL.search(text)
+    if total and cards and not known and cards[0].gpu.vram_gb is None and cards[0].gpu.vendor is not Vendor.APPLE:
+        cards[0] = Device(gpu=replace(cards[0].gpu, vram_gb=gib(total[1])), bus=cards[0].bus)
+    return cards
+
+
+def _told(text: str) -> dict[str, object]:
+    """Read what stands in a line of words."""
+    total, rocm, torch = _TOTAL.search(text), _ROCM.search(text), _TORCH.search(text)
+    kernel = _UNAME.search(text)
+    return {
+        "os": "linux" if kernel else None,
+        "wsl": "microsoft" in kernel[0].lower() if kernel else None,
+        "arch": arch_of(kernel[0]) if kernel else None,
+        "memory_gb": gib(total[2]) if total else None,
+        "rocm_version": rocm[1].replace(", ", ".") if rocm else None,
+        "packages": {"torch": torch[1]} if torch else None,
+    }
+
+
+def note_complaints(text: str, notes: Notes) -> tuple[str, ...]:
+    """Note which tools complain that they see no GPU; return their names."""
+    tools = []
+    for row, pattern in complaints():
+        if found := pattern.search(text):
+            line = text[text.rfind("\n", 0, found.start()) + 1 :].partition("\n")[0]
+            notes.looked("gpus", row.tool, line)
+            notes.fact("os", row.os, row.tool)
+            if row.tool == "nvidia-smi" and "nvidia_driver" not in notes.facts:
+                notes.fact("nvidia_driver_state", smi_complaint(line), row.tool)
+            tools.append(row.tool)
+    return tuple(dict.fromkeys(tools))
+
+
+def note_mentioned(text: str, notes: Notes) -> bool:
+    """Note the GPUs of the catalogue that a text names anywhere, each once; for texts in no shape at all."""
+    named: dict[str, Card] = {}
+    for line in _lines_with_cards(text):
+        for card in cards_in(line):
+            if is_card(card.name):
+                named.setdefault(card.name.lower(), card)
+    for card in list(named.values())[:8]:
+        gpu = Gpu(vendor=card.vendor, name=card.name)
+        if not not_a_gpu("", name=card.name) and not any(fits(item.gpu, gpu) for item in notes.gpus):
+            notes.gpu(gpu, "report")
+    return bool(named)
+
+
+_LINES_OF_CARDS = re.compile(
+    r"(?<!\w)(?:GeForce|[RG]TX|Radeon|Instinct|Arc\b|Quadro|Tesla|RX |MI\d\d|Iris|UHD|H100|A100)"
+)
+_MOST_LINES = 2000
+
+
+def _lines_with_cards(text: str) -> Iterator[str]:
+    """Yield the neighbourhood of each word that a card's name may begin with."""
+    end = 0
+    for count, found in enumerate(_LINES_OF_CARDS.finditer(text)):
+        if count > _MOST_LINES:
+            return
+        if found.start() >= end:
+            start = max(text.rfind("\n", max(found.start() - 40, 0), found.start()) + 1, found.start() - 40, 0)
+            end = start + len(text[start : start + 200].partition("\n")[0])
+            yield text[start:end]
+
+
+def note_lspci(text: str, notes: Notes) -> bool:
+    """Note the adapters that lspci lists; return whether it does."""
+    listed = lspci(text)
+    notes.fact("os", "linux" if listed else None, "lspci")
+    for device in listed or ():
+        note_adapter(device.gpu, "lspci", notes, bus=device.bus)
+    return listed is not None
+
+
+def note_program(text: str, notes: Notes, *, dumped: bool) -> bool:
+    """Note what a program says of its environment; beside a dump, which said the rest, only the system."""
+    report, before = program_report(text, known=len(notes.gpus)), len(notes.evidence)
+    for name, value in (report or {}).items():
+        notes.fact(name, value if not dumped or name == "os" else None, "report")
+    return len(notes.evidence) != before

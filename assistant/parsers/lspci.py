@@ -1,0 +1,35 @@
+"""Reads the GPUs that lspci lists."""
+
+from __future__ import annotations
+
+import re
+
+from assistant.catalog.names import vendor_of, vendor_of_name
+from assistant.model.machine import Gpu, Vendor
+from assistant.parsers.fields import Device, bus_address
+
+# 03:00.0 Display controller [0380]: Advanced Micro Devices, Inc. [AMD/ATI] Device [1002:1114] (rev c3)
+#     Subsystem: ASUSTeK Computer Inc. Device [1043:3c88]
+#     Kernel driver in use: amdgpu
+# without -nn:
+# 01:00.0 VGA compatible controller: NVIDIA Corporation TU116 [GeForce GTX 1660 SUPER] (rev a1)
+_LSPCI = re.compile(
+    r"^([0-9a-f]{4}:)?([0-9a-f]{2}:[0-9a-f]{2}\.[0-7]) "
+    r"(VGA|3D|Display|Processing)[\w -]{0,30}(?: \[[0-9a-f]{4}\])?: ([^\n]{1,250})((?:\n[ \t]+[^\n]{0,300}){0,12})",
+    re.MULTILINE,
+)
+
+
+def lspci(text: str) -> tuple[Device, ...] | None:
+    """Read `lspci`, with ids (-nn), drivers (-k) or neither; audio devices and NPUs beside the GPUs are none."""
+    found = []
+    for domain, address, kind, name, more in _LSPCI.findall(text):
+        ids = re.findall(r"\[([0-9a-f]{4}:[0-9a-f]{4})\]", name)
+        vendor = vendor_of(ids[-1]) if ids else vendor_of_name(name)
+        if kind == "Processing" and vendor not in {Vendor.AMD, Vendor.NVIDIA}:
+            continue
+        driver = re.search(r"Kernel driver in use: (\w{1,20})", more)
+        plain = None if ids else re.sub(r" \(rev \w\w\).*$", "", name)
+        gpu = Gpu(vendor=vendor, name=plain, pci_id=ids[-1] if ids else None, driver=driver[1] if driver else None)
+        found.append(Device(gpu=gpu, bus=bus_address(f"{domain or '0000:'}{address}")))
+    return tuple(found) or None

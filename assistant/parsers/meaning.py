@@ -1,0 +1,343 @@
+"""Tells what the entries of a report mean: the GPUs that it lists and the facts of the machine."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+
+from assistant.catalog.identity import identify, name_key
+from assistant.catalog.names import arch_of, idle_adapter, pci_id, system_of, vendor_of, vendor_of_name
+from assistant.catalog.vocabulary import meaning, other_devices, tool_marks
+from assistant.model.machine import Gpu, Vendor
+from assistant.parsers.cards import cards_in, cut_card, is_card
+from assistant.parsers.entry import Entry
+from assistant.parsers.fields import Device, bus_address
+from assistant.parsers.windows import pci_id_of
+
+_MAKERS = {Vendor.NVIDIA, Vendor.AMD, Vendor.INTEL, Vendor.APPLE}
+_MOST = 64  # devices of one entry, written as "8 x NVIDIA A100" (chosen)
+# Keys that name a GPU and nothing else, so that any name below them is one: "Device 66a1", "3060".
+_SURE = frozenset(
+    {"gputype", "gpumodel", "gpuname", "marketname", "marketingname", "chipsetmodel", "cardname", "显卡型号"}
+)
+# Around a name: `cuda:0 X : cudaMallocAsync`, `X (UUID: GPU-…)`, `X, 16376MiB`, `X @ 1.45 GHz [Integrated]`, `X n=1 …`
+_AROUND = re.compile(
+    r"^(?:(?:cuda|xpu|hip):\d{1,2} \(?|device=)|\((?:UUID|arch=|gfx|rev )[^)]{0,60}\)|,? \(?\d{3,7} ?Mi?B\)?.{0,40}$"
+    r"| :(?: |$).{0,40}$| @ [\d.]{1,6} ?[GM]Hz|\[(?:Discrete|Integrated|ZLUDA)\]|\([\d.]{1,6} Gi?B\)|/PCIe/SSE2"
+    r"| n=\d.{0,200}$| VRAM \d.{0,80}$|[ (]x ?\d{1,2}\)?$|^\d{1,2} ?x |\) ?$(?<=[^(]\))(?<!\(TM\))(?<!\(R\))(?<!\w\))"
+)
+_GFX = re.compile(r"\bgfx(?:9\d1\d|\d{3,4}|9\d[0-9a-f])\b")
+_SIZE = re.compile(r"([\d.,]{1,20}) ?(TB|TiB|GB|GiB|MB|MiB|Mi|KB|KiB|B|bytes)?(?![\w.])", re.IGNORECASE)
+_UNITS = {"t": 2.0**10, "g": 1.0, "m": 2.0**-10, "k": 2.0**-20, "b": 2.0**-30}
+_CAPPED = 4095 * 2**20  # bytes; Windows' 32-bit AdapterRAM ends here, whatever a card has
+
+
+def gigabytes(text: str, default: str = "m") -> float | None:
+    """Read GiB off `24576 MiB`, `551MiB / 8192MiB` (the total), `25757220864` or `32,605 MB`; None for no size."""
+    total = text.rpartition("/")[2]
+    found = _SIZE.search(total)
+    number = re.sub(r"[,.](?=\d{3}\b)", "", found[1]) if found else ""
+    if not found or not re.fullmatch(r"\d{1,18}(?:[.,]\d{1,6})?", number):
+        return None
+    value = float(number.replace(",", "."))
+    unit = (found[2] or ("b" if value >= 2**28 else default)).lower()[0]
+    size = value * _UNITS[unit]
+    return round(size, 1) if 0 < size < 2**14 else None
+
+
+def devices(found: Iterable[Entry], text: str) -> dict[str, list[Device]]:
+    """Return the GPUs of each list in a text, in their order; a list is told by its label."""
+    seen = [row for row, mark in tool_marks() if row.vendor and mark.search(text)]
+    makers = {row.vendor for row in seen}
+    maker = makers.pop() if len(makers) == 1 else None
+    lists: dict[str, list[Device]] = {}
+    for entry in found:
+        for device in _devices(entry, maker):
+            lists.setdefault(entry.label, []).append(device)
+    return {label: listed for label, listed in lists.items() if listed}
+
+
+def _devices(entry: Entry, maker: Vendor | None) -> Iterator[Device]:
+    facts = _facts(entry)
+    kind = facts.get("kind", "")
+    if re.search(r"\bCPU\b|ACCELERATOR|\bcpu\b|DISK", kind) and "GPU" not in kind.replace("iGPU", ""):
+        return
+    shown, times = _name(entry)
+    ids = _ids(facts, shown, maker)
+    vram = gigabytes(facts.get("vram", ""))
+    if "adapterram" in facts.get("vram_key", ""):
+        vram = _adapter_ram(facts["vram"])
+    named = cut_card(shown, vram) if shown else Gpu()
+    gfx = _GFX.search(" ".join([facts.get("gfx", ""), *(value for _key, value, _raw in entry.pairs[:40])]))
+    vendor = vendor_of(ids)
+    for told in (vendor_of_name(facts.get("vendor", "")), named.vendor, Vendor.AMD if gfx else Vendor.UNKNOWN):
+        vendor = vendor if vendor in _MAKERS else told
+    vendor = vendor if vendor in _MAKERS else maker if maker and (shown or entry.numbered) else vendor
+    bus = bus_address(_bus(facts.get("bus", "")))
+    numbered = entry.numbered and maker is not None and bool(bus or vram or _bare(entry))
+    if not (shown or ids or gfx or numbered) or vendor is Vendor.UNKNOWN:
+        return
+    version = re.search(r"\b(\d{1,2})[., ]{1,2}(\d)\b", facts.get("cc", "")) or _CC.search(_first(entry))
+    gpu = Gpu(
+        vendor=vendor,
+        name=named.name if named.name and not re.fullmatch(r"gfx\w+|0x\w+", named.name) else None,
+        pci_id=ids,
+        vram_gb=vram or _inline_size(entry),
+        compute_capability=f"{version[1]}.{version[2]}"
+        if version and vendor is Vendor.NVIDIA
+        else named.compute_capability,
+        gfx=target(gfx[0]) if gfx and vendor is Vendor.AMD else None,
+        driver=_driver(facts),
+        integrated=True if vendor is Vendor.APPLE else None,
+    )
+    for _copy in range(times):
+        yield Device(gpu=gpu, bus=bus)
+
+
+_CC = re.compile(r"arch=(\d{1,2})\.(\d)|Arch \((\d{1,2}), (\d)\)|cap=\((\d{1,2}), (\d)\)")
+
+
+def _first(entry: Entry) -> str:
+    return entry.pairs[0][1][:300] if entry.pairs else ""
+
+
+def _bare(entry: Entry) -> bool:
+    """Return whether an entry has keys that only a tool of one maker's lists: BDF, UUID, a row of clocks."""
+    return bool({key for key, _value, _raw in entry.pairs} & {"bdf", "kfdid", "uuid", "gpuuuid", "vramused", "power"})
+
+
+_UNTOLD = {"n/a", "unknown", "none", "null", "-"}
+
+
+def _facts(entry: Entry) -> dict[str, str]:
+    """Return the best value of each fact of a GPU; `vram_key` is the key that the memory stands under."""
+    best: dict[str, tuple[int, str]] = {}
+    for key, value, _raw in entry.pairs:
+        told = meaning("gpu", key)
+        if not told or value.lower() in _UNTOLD or (told[0] == "vram" and not gigabytes(value)):
+            continue
+        if told[0] not in best or told[1] < best[told[0]][0]:
+            best[told[0]] = (told[1], value)
+            if told[0] == "vram":
+                best["vram_key"] = (told[1], key)
+    return {fact: value for fact, (_rank, value) in best.items()}
+
+
+def _name(entry: Entry) -> tuple[str, int]:
+    """Return the GPU's name that an entry tells under its best key, or in bare text, and how many bear it."""
+    told: list[tuple[int, str, int]] = []
+    vendor = next((value for key, value, _raw in entry.pairs if key == "gpuvendor"), "")
+    for key, value, _raw in entry.pairs:
+        found = meaning("gpu", key)
+        if key == "":
+            card = next(iter(cards_in(value)), None)
+            whole = card and (not entry.label.startswith("line") or _is_whole(value, card.name))
+            if card and whole and is_card(card.name):
+                told.append((0, _with_id(value, card.name, card.end), _times(value)))
+        elif found and found[0] == "name":
+            name = _AROUND.sub("", _AROUND.sub("", value)).strip(" ,;(")
+            sure = (key in _SURE and not other_devices().search(name)) or entry.label.startswith("Graphics/")
+            maker = vendor_of_name(name) if vendor_of_name(name) in _MAKERS else vendor_of_name(vendor)
+            if is_card(name) or (sure and maker in _MAKERS and not name.startswith("gfx")):
+                told.append((found[1], name, _times(value)))
+            elif key in _SURE | {"gpu", "显卡"} and re.fullmatch(r"\d{4}(?: ?(?:Ti|SUPER|XTX?))?", name):
+                told += [
+                    (found[1], card.name, 1) for line in ("RTX", "GTX", "RX") for card in cards_in(f"{line} {name}")
+                ]
+    told.sort(key=lambda one: one[0])
+    return (told[0][1], told[0][2]) if told else ("", 1)
+
+
+def _is_whole(line: str, name: str) -> bool:
+    """Return whether a line is a name with next to nothing around it."""
+    rest = _AROUND.sub("", line).replace(name, "", 1)
+    return len(re.findall(r"[^\W\d_]{2,}", rest)) <= 1
+
+
+def _with_id(value: str, name: str, end: int) -> str:
+    """Keep the id behind a name that says nothing: `Intel(R) Graphics [0xb080]`."""
+    found = re.match(r" ?\[0x[0-9a-f]{4}\]", value[end:], re.IGNORECASE)
+    return f"{name} {found[0].strip()}" if found else name
+
+
+def _times(value: str) -> int:
+    found = re.match(r"(\d{1,2}) ?[x×*] ?(?=[A-Z])", value) or re.search(r"[ (][x×] ?(\d{1,2})\)?$", value)
+    return min(int(found[1]), _MOST) if found and int(found[1]) else 1
+
+
+def _ids(facts: Mapping[str, str], shown: str, maker: Vendor | None) -> str | None:
+    r"""Read `10de:2684`, `PCI\VEN_10DE&DEV_2684`, or a bare device id that the catalogue has under its maker."""
+    value = facts.get("pci_id", "")
+    whole = re.search(r"\b([0-9a-f]{4}):([0-9a-f]{4})\b", value.lower())
+    if whole or pci_id_of(value):
+        return whole[0] if whole else pci_id_of(value)
+    device = re.match(r"(?:0x)?([0-9a-f]{4})\b", value.lower()) or re.search(r"\[0x([0-9a-f]{4})\]$", shown.lower())
+    numbers = re.search(r"\b(?:0x)?([0-9a-f]{4})h?\b", facts.get("vendor", "").lower())
+    told = vendor_of(numbers[1]) if numbers else Vendor.UNKNOWN
+    vendors = (told, vendor_of_name(facts.get("vendor", "")), vendor_of_name(shown), maker or Vendor.UNKNOWN)
+    vendor = next((vendor for vendor in vendors if vendor in _MAKERS), Vendor.UNKNOWN)
+    if not device and not shown and numbers and idle_adapter(numbers[1]):
+        return numbers[1]
+    found = pci_id(vendor, device[1]) if device else None
+    sure = told in _MAKERS or "[0x" in shown or (found and identify(found))
+    return found if found and sure else None
+
+
+def _adapter_ram(value: str) -> float | None:
+    number = re.match(r"\d{1,12}", value.replace(",", ""))
+    size = int(number[0]) if number else 0
+    return None if size >= _CAPPED else gigabytes(value)
+
+
+def _inline_size(entry: Entry) -> float | None:
+    """Read the memory that stands beside a name: `X, 16376MiB`, `X VRAM 8188 Arch`, `X (12.00 GiB)`."""
+    for key, value, _raw in entry.pairs:
+        told = meaning("gpu", key)
+        if key == "" or (told and told[0] == "name"):
+            found = re.search(
+                r",? \(?(\d{4,6} ?Mi?B)\b|VRAM (\d{4,6})\b|\(([\d.]{1,6} Gi?B)\)|/ ?(\d{4,6} ?Mi?B)", value
+            )
+            if found:
+                return gigabytes(next(filter(None, found.groups())))
+    return None
+
+
+def _driver(facts: Mapping[str, str]) -> str | None:
+    driver = facts.get("driver", "")
+    return driver if re.fullmatch(r"\d{1,3}(?:\.\d{1,6}){1,3}", driver) else None
+
+
+def _bus(text: str) -> str:
+    """Find a PCI address: with its domain, without it, or in AMD's form of OpenCL (`PCI[ B#3, D#0, F#0 ]`)."""
+    found = re.search(r"(?:([0-9a-f]{4,8}):)?([0-9a-f]{2}):([0-9a-f]{2})\.([0-7])", text.lower())
+    if found:
+        return f"{found[1] or '0000'}:{found[2]}:{found[3]}.{found[4]}"
+    parts = re.search(r"B#(\d{1,3}), D#(\d{1,2}), F#(\d)", text)
+    return f"0000:{int(parts[1]):02x}:{int(parts[2]):02x}.{parts[3]}" if parts else ""
+
+
+def target(gfx: str) -> str:
+    """Spell a target as compilers do: rocm-smi writes gfx90a as `gfx9010`."""
+    found = re.fullmatch(r"gfx9(\d)(1\d)", gfx)
+    return f"gfx9{found[1]}{int(found[2]):x}" if found else gfx
+
+
+_VERSION = r"\d{1,3}\.\d{1,3}[\w.+!]{0,60}"
+
+
+_PACKAGES = re.compile(r"^([\w.-]{2,40})==(\S{1,80})$", re.MULTILINE)
+_FAMILY = re.compile(
+    r"torch(?:vision|audio|-directml)?|pytorch|triton(?:-windows)?|xformers|numpy|onnx(?:runtime(?:-\w{2,12})?)?"
+)
+
+
+def packages_of(found: Iterable[Entry]) -> dict[str, str]:
+    """Return the versions of PyTorch's family that entries tell; what the running torch says of itself counts most."""
+    versions: dict[str, str] = {}
+    for entry in found:
+        pairs = {key: value for key, value, _raw in entry.pairs}
+        if pairs.get("name") and re.fullmatch(_VERSION, pairs.get("version", "")):  # pip show
+            pairs[pairs["name"].lower()] = pairs["version"]
+        for key, value, _raw in entry.pairs:
+            told = meaning("machine", key)
+            version = re.match(rf"v?({_VERSION})", value)
+            if told and told[0] == "torch" and version and told[1] < _RUNNING:
+                versions.setdefault("torch", version[1])
+            for name, number in _PACKAGES.findall(value) if key == "packages" else ():
+                versions.setdefault(name.lower(), number)
+        versions |= {
+            name: value
+            for name, value in pairs.items()
+            if _FAMILY.fullmatch(name) and re.fullmatch(_VERSION, value) and name not in versions
+        }
+    if "pytorch" in versions:
+        versions.setdefault("torch", versions["pytorch"])
+    return {name: version for name, version in versions.items() if _FAMILY.fullmatch(name) and name != "pytorch"}
+
+
+_RUNNING = 3  # keys of the row "torch" that the running torch is named by
+
+
+def facts_of(found: Iterable[Entry]) -> dict[str, object]:
+    """Return the machine's facts that entries tell, named as in `Machine`; the first that is understood counts."""
+    all_entries = list(found)
+    versions = packages_of(all_entries)
+    facts: dict[str, object] = {"packages": versions} if versions else {}
+    numbers: list[str] = []
+    for entry in all_entries:
+        for key, value, _raw in entry.pairs:
+            told = meaning("machine", key)
+            if not told or not value:
+                continue
+            if told[0] == "os_number":
+                numbers.append(value)
+            for name, read in _read(told[0], value, key, entry).items():
+                if read is not None:
+                    facts.setdefault(name, read)
+    if facts.get("os") == "windows":
+        build = next((match for value in numbers if (match := re.search(r"\b(10\.0)\.(\d{5})\b", value))), None)
+        name = str(facts.get("os_version", ""))
+        if build and build[2] not in name:
+            facts["os_version"] = f"{name} ({build[0]})".strip()
+    return facts
+
+
+_FORMS = {
+    "nvidia_driver": re.compile(r"(?<![\w.])(\d{3}\.\d{2,3}(?:\.\d{1,3})?)(?![\w.])"),
+    "cuda_driver_api": re.compile(r"^(\d{1,2}\.\d)(?![\w.])"),
+    "rocm_version": re.compile(r"^\(?(\d{1,2}(?:\.|, )\d{1,2}(?:\.\d(?!\d))?)"),
+    "glibc": re.compile(r"glibc[- ]([\d.]{3,6})"),
+    "python": re.compile(r"(?<![\d.])(3\.\d{1,2}(?:\.\d{1,2})?t?)(?:(?:a|b|rc)\d{0,2})?(?![\w.])"),
+}
+
+
+def _read(fact: str, value: str, key: str, entry: Entry) -> dict[str, object]:
+    """Read one value of a fact; several facts may stand in it, such as system and architecture in a platform."""
+    value = value[:200]
+    if fact == "os":
+        return _system(value, key)
+    if fact == "memory_gb":
+        return {fact: gigabytes(value) if re.search(r"\d ?[KMGT]i?B?\b|\d{8,}", value, re.IGNORECASE) else None}
+    if fact in {"arch", "cpu"}:
+        return {"arch": "arm64" if re.match(r"Apple M\d", value) else arch_of(value) if fact == "arch" else None}
+    found = _FORMS[fact].search(value) if fact in _FORMS else None
+    if not found or (key == "hip" and not entry.has("agent")):  # SD.Next's line of the device
+        return {}
+    bits = re.search(r"\b(32|64)[- ]bit", value) if fact == "python" else None
+    return {fact: found[1].replace(", ", "."), "python_bits": int(bits[1]) if bits else None}
+
+
+def _system(value: str, key: str) -> dict[str, object]:
+    family = system_of(value)
+    if family is None or (key == "systemversion" and family != "macos"):
+        return {}
+    detailed = key == "distro" or (re.search(r"[ -]\S{0,40}\d", value) and "=" not in value)
+    name = re.sub(r"^Microsoft ", "", value) if family == "windows" else value
+    kernel = "linux" in value.lower() and "-" in value
+    return {
+        "os": family,
+        "os_version": name if detailed else None,
+        "arch": arch_of(value),
+        "wsl": "microsoft" in value.lower() if family == "linux" and kernel else None,
+    }
+
+
+def model(name: str) -> frozenset[str]:
+    """Return the words that tell one product from the next, however it is spelt: `4060`, `laptop`; empty for none."""
+    key = name_key(name.partition("[")[2].rstrip("]") or name).replace("mobile", "laptop")
+    return frozenset(re.findall(r"[a-z]{0,8}\d{1,8}[a-z]{0,8}|\b(?:ti|super|xtx?|gre|pro|max|ultra|laptop|d)\b", key))
+
+
+def fits(one: Gpu, other: Gpu) -> bool:
+    """Return whether two reports may speak of one GPU: nothing that both tell is against it."""
+    if one.vendor is not other.vendor:
+        return False
+    for field in ("pci_id", "gfx"):
+        mine, theirs = getattr(one, field), getattr(other, field)
+        if mine and theirs:
+            return bool(mine == theirs)
+    if not (one.name and other.name):
+        return True
+    mine, theirs = model(one.name), model(other.name)
+    listed = "/" in one.name + other.name  # "Radeon RX 7900 XT/7900 XTX/7900 GRE" is one of them
+    return mine == theirs or not mine or not theirs or (listed and (mine <= theirs or theirs <= mine))
