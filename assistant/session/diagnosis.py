@@ -228,11 +228,15 @@ def with_remedies(findings: Iterable[Finding], machine: Machine) -> tuple[Findin
 
 @lru_cache(maxsize=1)  # the machine is asked for before the causes are: one reading serves both
 def _stated(log: Log) -> Machine:
-    """Read what a log says of its machine: the tools' reports that it holds, then what it mentions in passing."""
+    """Read what a log says of its machine: the tools' reports that it holds, then what it mentions in passing.
+
+    Without evidence: that a report names no GPU does not say that anybody looked for one.
+    """
     if not any(mark in log.text for mark in REPORTS):
         return log.facts
     try:
-        return merged(read_report("\n".join(line for _number, line in log.lines)).machine, log.facts)
+        reported = read_report("\n".join(line for _number, line in log.lines)).machine
+        return merged(replace(reported, evidence=()), log.facts)
     except BadInput:
         return log.facts
 

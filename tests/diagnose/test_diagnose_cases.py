@@ -10,8 +10,8 @@ import pytest
 
 from assistant.diagnose import diagnose, load_rules, read_log
 from assistant.machines import load, shipped
-from assistant.model.machine import Gpu, Machine, Vendor
-from assistant.model.record import from_plain
+from assistant.model.machine import Evidence, Gpu, Machine, Vendor
+from assistant.model.record import from_plain, replace
 from assistant.session.diagnosis import diagnosed, machine_of_log, unexplained
 
 HERE = Path(__file__).parent
@@ -174,6 +174,16 @@ def test_a_remedy_names_no_plan_that_the_machine_cannot_have() -> None:
         plan = diagnosed(log, machine)[0].remedies[0].plan
         assert plan
         assert plan.backend.value == backend
+
+
+def test_a_gpu_is_asked_for_only_where_nobody_looked() -> None:
+    """A computer that was detected and has none gets its build; one that was never looked at, a question first."""
+    log = read_log("OSError: libd3d12.so: cannot open shared object file")
+    there = Machine(os="linux", wsl=False, arch="x86_64", python="3.12")
+    looked = replace(there, evidence=(Evidence(fact="os", source="platform"),))
+    for here, texts in ((looked, ("Install PyTorch for CPU",)), (there, ("First find out which GPU",))):
+        remedies = diagnosed(log, machine_of_log(log, here))[0].remedies
+        assert str(remedies[0].text).startswith(texts)
 
 
 def test_the_commands_fit_the_system() -> None:
