@@ -6,15 +6,19 @@ import re
 from collections.abc import Iterable, Iterator
 
 from assistant.catalog import load_catalog
+from assistant.diagnose.attempts import own_text
 from assistant.diagnose.causes import Cause
-from assistant.diagnose.index_addresses import addresses_of, judge, tables
+from assistant.diagnose.index_addresses import judge, tables
+from assistant.diagnose.installer_output import addresses
 from assistant.diagnose.log import Log
 from assistant.diagnose.predicates import torch_cuda
 from assistant.model.machine import Machine
 
 # /work/.venv/bin/python: No module named pip
 # C:\ComfyUI\.venv\Scripts\python.exe: No module named pip
-_NO_PIP = re.compile(r"(?:^|[\s>$])((?:[a-z]:)?[^\s:'\"<>|]{0,200}python[\d.]{0,5}t?(?:\.exe)?): no module named pip\b(?![.\w])")
+_NO_PIP = re.compile(
+    r"(?:^|[\s>$])((?:[a-z]:)?[^\s:'\"<>|]{0,200}python[\d.]{0,5}t?(?:\.exe)?): no module named pip\b(?![.\w])"
+)
 _NO_PIP_TOLD = re.compile(
     r"no module named '?pip'?(?![.\w])|(?:environment|venv|\benv\b)[^\n]{0,40}(?:has|have|with|contains) no pip\b"
     r"|without pip\b[^\n]{0,40}(?:environment|venv)|\bpip is (?:missing|not installed|not there)"
@@ -24,7 +28,8 @@ _NO_PIP_TOLD = re.compile(
 _TOOL = re.compile(
     r"\b(?:uvx|uv tool (?:run|install)|pipx (?:run|install|inject)|uv run --(?:no-project|isolated))\b[^\n]{0,80}"
     r"\b(?:jupyter\w{0,4}|notebook|ipython|lab)\b"
-    r"|(?:uv[/\\]tools|pipx[/\\]venvs)[/\\](?:jupyter|notebook|ipython)|uv[/\\](?:cache[/\\])?archive-v\d[/\\][^\n]{0,200}ipykernel"
+    r"|(?:uv[/\\]tools|pipx[/\\]venvs)[/\\](?:jupyter|notebook|ipython)"
+    r"|uv[/\\](?:cache[/\\])?archive-v\d[/\\][^\n]{0,200}ipykernel"
 )
 _ABSENT = re.compile(
     r"no module named|modulenotfound|importerror|can ?not (?:be )?(?:find|import|see|found)|can't (?:find|import|see)"
@@ -47,7 +52,9 @@ _STALE_LOCK = re.compile(
 _LIBRARY = re.compile(r"\b(lib\w{2,30}\.so)\.(\d{1,2})[\d.]{0,9}: cannot open shared object file")
 _TORCH_IMPORT = re.compile(r"import torch\b|[/\\]torch[/\\](?:__init__\.py|lib|_c)")
 # Programs that bring or seek such libraries themselves.
-_OTHER = re.compile(r"onnxruntime|ctranslate2|whisper|tensorrt|torchcodec|cupy|tensorflow|torchvision|xformers|flash_attn")
+_OTHER = re.compile(
+    r"onnxruntime|ctranslate2|whisper|tensorrt|torchcodec|cupy|tensorflow|torchvision|xformers|flash_attn"
+)
 
 
 def environment_causes(log: Log, machine: Machine) -> Iterable[Cause]:
@@ -106,7 +113,8 @@ def _library(log: Log, machine: Machine) -> Iterator[Cause]:
 def _index_not_applied(log: Log, machine: Machine) -> Iterator[Cause]:
     """Judge a build that came although the index of another one is named: the setting was not read, or lost."""
     wanted = [found[1] for found in _BUILD.finditer(log.text)]
-    wanted += [one.variant for url in addresses_of(log.text) if (one := judge(url)).kind == "torch" and one.variant]
+    named = (each.url for each in addresses(own_text(log)) if each.asked)
+    wanted += [one.variant for url in named if (one := judge(url)).kind == "torch" and one.variant]
     tags = {tag for tag in wanted if tag[:2] in {"cu", "ro", "xp"}}
     installed = list(_INSTALLED.finditer(log.text))
     if len(tags) != 1 or not installed:

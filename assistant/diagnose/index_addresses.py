@@ -8,11 +8,9 @@ from difflib import get_close_matches
 from functools import cache
 from importlib.resources import files
 from typing import Literal, NamedTuple
-from urllib.parse import urlsplit
 
 from assistant.catalog import load_catalog, number
 from assistant.catalog.indexes import is_pypi, mirrors_pypi
-from assistant.diagnose.installer_output import addresses
 from assistant.model.record import Record, from_plain
 
 Kind = Literal["pypi", "torch", "wrong", "mirror", "unknown"]
@@ -71,25 +69,34 @@ def judge(url: str, *, links: bool = False) -> Address:
     catalog = load_catalog()
     if is_pypi(url) or mirrors_pypi(url, catalog):
         return Address("pypi")
-    if url.rstrip("/") in {one.rstrip("/").lower() for one in catalog.amd_indexes.values()}:
+    if url in {one.rstrip("/").lower() for one in catalog.amd_indexes.values()}:
         return Address("torch", "amd-index")
-    for base, flat in _bases().items():
-        if f"{url}/".startswith(base):
-            return _below(base, url[len(base) :], listed=flat and not links)
-    host, path = urlsplit(url).hostname or "", urlsplit(url).path
-    own = next(iter(_bases()))  # torch's own comes first
-    hosts = {urlsplit(base).hostname or "": base for base in reversed(_bases())}
-    if host not in hosts and (meant := get_close_matches(host, hosts, n=1, cutoff=NEAR)):
-        return _slip(hosts[meant[0]], path)
-    if host in hosts:
-        return _slip(hosts[host], path)
-    if host in tables().pages:
-        tag = tag_in(path)
-        right = "https://pypi.org/simple" if host.startswith("pypi") and not tag else own + tag
-        return Address("wrong", right=right)
-    if re.search(r"mirror|proxy|nexus|artifactory|devpi|pypi|/whl\b|/simple\b", url) or tag_in(path):
-        return Address("mirror", tag_in(path))
-    return Address("unknown")
+    base = next((base for base in _bases() if f"{url}/".startswith(base)), "")
+    return _below(base, url[len(base) :], listed=_bases()[base] and not links) if base else _by_host(url)
+
+
+def _by_host(url: str) -> Address:
+    """Judge an address that is not below a known one: by its host, exact or with a slip of the pen."""
+    host, path = _host(url), url.partition("://")[2].partition("/")[2]
+    hosts = {_host(base): base for base in reversed(_bases())}
+    meant = host if host in hosts else next(iter(get_close_matches(host, hosts, n=1, cutoff=NEAR)), "")
+    tag, own = tag_in(path), next(iter(_bases()))  # torch's own comes first
+    pypis = {_host(mirror.url): mirror.url for mirror in load_catalog().mirrors if mirror.serves == "pypi"}
+    if meant:
+        right = _address(hosts[meant], tag or nearest_tag(path.rpartition("/")[2]))
+    elif host in tables().pages:
+        right = "https://pypi.org/simple" if host.startswith("pypi") and not tag else _address(own, tag)
+    elif host in pypis:
+        right = pypis[host]
+    else:
+        copy = tag or re.search(r"mirror|proxy|nexus|artifactory|devpi|pypi|/whl\b|/simple\b", url)
+        return Address("mirror" if copy else "unknown", tag)
+    return Address("wrong", right=right)
+
+
+def _host(url: str) -> str:
+    """Return the name of an address's server, without a user and a port."""
+    return url.partition("://")[2].partition("/")[0].rpartition("@")[2].partition(":")[0]
 
 
 def _below(base: str, rest: str, *, listed: bool) -> Address:
@@ -97,17 +104,22 @@ def _below(base: str, rest: str, *, listed: bool) -> Address:
     kind, tag = ("nightly/", rest.removeprefix("nightly/")) if rest.startswith("nightly/") else ("", rest)
     tag, _slash, more = tag.removeprefix("test/").partition("/")
     if listed:
-        return Address("wrong", right=next(iter(_bases())) + tag)
+        return Address("wrong", right=_address(next(iter(_bases())), tag))
     if not tag:
         return Address("torch")
     if tag in variants() or tag in tables().older_tags:
-        return Address("wrong", right=f"{base}{kind}{tag}") if more else Address("torch", kind + tag)
-    return Address("wrong", right=f"{base}{kind}{nearest_tag(tag)}")
+        return Address("wrong", right=_address(base, kind + tag)) if more else Address("torch", kind + tag)
+    return Address("wrong", right=_address(base + kind, nearest_tag(tag)))
+
+
+def _address(base: str, tag: str) -> str:
+    """Join a base and a tag; "" without a tag, since an index of all builds is none that was meant."""
+    return base + tag if tag else ""
 
 
 def _slip(base: str, path: str) -> Address:
     """Take what a misspelt address says for the host that was meant."""
-    return Address("wrong", right=base + (tag_in(path) or nearest_tag(path.rstrip("/").rpartition("/")[2])))
+    return Address("wrong", right=_address(base, tag_in(path) or nearest_tag(path.rstrip("/").rpartition("/")[2])))
 
 
 def tag_in(path: str) -> str:
@@ -122,19 +134,16 @@ def nearest_tag(text: str) -> str:
     """
     spelt = re.match(r"(cu|rocm|hip)[a-z]{0,4}[-_ ]?v?(\d[\d.]{0,5})", text)
     if not spelt:
-        return next(iter(get_close_matches(text, sorted(variants()), n=1, cutoff=0.6)), "")
+        return next(iter(get_close_matches(text, sorted(variants()), n=1, cutoff=NEAR)), "")
     family = "cu" if spelt[1] == "cu" else "rocm"
     digits = spelt[2].strip(".")
+    known = sorted((one for one in variants() if one.startswith(family)), key=number)
+    if alike := [one for one in known if one.startswith(family + digits)]:  # a major alone means its newest
+        return alike[-1]
     if family == "cu":
         major, _dot, minor = digits.partition(".")
-        wanted = f"cu{major}{minor[:1] or '0'}" if minor else f"cu{digits}" if len(digits) > 2 else f"cu{digits}0"  # noqa: PLR2004 - "12" is a major
+        wanted = f"cu{major}{minor[:1]}"
     else:
         wanted = f"rocm{digits}" if "." in digits else f"rocm{digits[0]}.{digits[1:] or '0'}"
-    known = sorted((one for one in variants() if one.startswith(family)), key=number)
     lower = [one for one in known if number(one) <= number(wanted)]
     return wanted if wanted in known else (lower or known)[-1 if lower else 0]
-
-
-def addresses_of(text: str) -> tuple[str, ...]:
-    """Return the addresses of indexes that a text names."""
-    return tuple(one.url for one in addresses(text) if not one.links)

@@ -8,8 +8,8 @@ between two words. Samples are the tools' own output; those without a version ar
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
-from typing import Any, Literal, NamedTuple
+from collections.abc import Callable, Iterable, Iterator
+from typing import Literal, NamedTuple
 
 from packaging.utils import canonicalize_name
 
@@ -24,7 +24,7 @@ _END = r"(?=[`;,.)]{0,2}(?:\s|$))"
 
 def _form(pattern: str) -> re.Pattern[str]:
     """Compile a pattern in which each blank stands for any white space, line ends and frames; it may be optional."""
-    return re.compile(pattern.replace(" ?", r"[\s│|]{0,20}").replace(" ", r"[\s│|]{1,20}"))
+    return re.compile(pattern.replace(" ?", r"[\s│|]{0,20}").replace(" ", r"[\s│|]{1,20}"), re.ASCII)
 
 
 class Failure(NamedTuple):
@@ -32,8 +32,9 @@ class Failure(NamedTuple):
 
     `wanted` is the specifier ("==2.6.0+cu130"), `by` the package that requires it. `offered` are the versions that the
     installer saw, () for none at all, None where it does not say. `lacks` is what nothing on offer matched, where the
-    installer tells Pythons, platforms and versions apart, `tags` those on offer, `running` the tag that would have; `index` is the address that the installer names beside it. `locked` tells
-    that the version comes from a lock file. `at` is the position in the text.
+    installer tells Pythons, platforms and versions apart, `tags` those on offer,
+    `running` the tag that would have; `index_url` is the address that the installer names beside it. `locked` tells
+    that the version comes from a lock file, `conda` that conda was asked. `at` is the position in the text.
     """
 
     package: str
@@ -44,7 +45,7 @@ class Failure(NamedTuple):
     lacks: Lacks = ""
     tags: tuple[str, ...] = ()
     running: str = ""
-    index: str = ""
+    index_url: str = ""
     locked: bool = False
     conda: bool = False
 
@@ -54,13 +55,17 @@ class Failure(NamedTuple):
         return self.wanted.partition("+")[2]
 
 
-class Address(NamedTuple):
-    """An index that a text names: its address, its position, and what the installer says of it ("", "404", "page")."""
+class Named(NamedTuple):
+    """An address that a text names: its position, and what the installer says of it ("", "404", "page").
+
+    `links` tells that it is used as a list of files, `asked` that an installer was told to search there.
+    """
 
     url: str
     at: int
     state: str = ""
     links: bool = False
+    asked: bool = True
 
 
 # ERROR: Could not find a version that satisfies the requirement torch==2.6.0 (from conf) (from versions: 2.7.0+cu128)
@@ -87,7 +92,8 @@ _NO_TAGGED = _form(rf"no versions? of {_NAME} ?{_SPEC} with a matching (python|p
 # Because there is no version of torch==2.6.0 and you require torch==2.6.0, we can conclude …     (uv)
 # Because no versions of torch match 2.6.1, version solving failed.     (Poetry)
 _NO_VERSION = _form(
-    rf"there (?:is|are) no versions? of {_NAME} ?{_SPEC}{_END}(?: and (?:all versions of )?{_NAME} ?{_SPEC} depends? on)?"
+    rf"there (?:is|are) no versions? of {_NAME} ?{_SPEC}{_END}"
+    rf"(?: and (?:all versions of )?{_NAME} ?{_SPEC} depends? on)?"
 )
 _NO_MATCH = _form(rf"no versions of {_NAME} match (\S{{1,60}}?){_END}")
 # Because only torch<=2.9.0+cu128 is available and you require torch>2.9, …
@@ -109,8 +115,12 @@ _LOCKED = _form(
 # hint: Wheels are available for `onlywin` (v1.0) on the following platform: `win_amd64`
 # hint: You require CPython 3.11 (`cp311`), but we only found wheels for `newpy` (v1.0) with the following Python …
 _HINT = _form(
-    r"(?:you(?:'re (?:on|using)|'re running| require) [^()\n]{2,40}\(`?([\w.]{2,60})`?\)\)?, but (?:we only found wheels"
-    rf" for )?|wheels are available for ){_NAME}`? \(v?(\d[^()\s]{{0,40}})\)[^:`]{{2,160}}: ?(`[\w.,\s`]{{2,1500}})"
+    r"(?:you(?:'re (?:on|using)|'re running| require) [^()\n]{2,40}\(`?([\w.]{2,60})`?\)\)?, but "
+    rf"(?:we only found wheels for )?|wheels are available for ){_NAME}`? \(v?(\d[^()\s]{{0,40}})\)[^:`]{{2,160}}: ?(`[\w.,\s`]{{2,1500}})"
+)
+# Because only vllm wheels for manylinux_2_31_x86_64 and macosx_11_0_arm64 exist and you require vllm, …
+_WHEELS_FOR = _form(
+    rf"only {_NAME} wheels for ((?:`?(?:many|musl|mac|win|linux)\w{{2,40}}`?(?:,|,? and|,? or)? ){{1,12}})exist"
 )
 # hint: The wheel is compatible with CPython 3.12 (`cp312`), but you're using CPython 3.11 (`cp311`)
 _COMPATIBLE = _form(
@@ -131,7 +141,9 @@ _CANDIDATE = _form(rf"(?:no candidate is found for|unable to find candidates for
 # PackagesNotFoundError: The following packages are not available from current channels:
 #
 #   - pytorch==1.9.0
-_CHANNELS = _form(r"packages are (?:not available|missing) from (?:current|the target) channels?:((?:\s{1,9}- [^\n]{2,80}){1,20})")
+_CHANNELS = _form(
+    r"packages are (?:not available|missing) from (?:current|the target) channels?:((?:\s{1,9}- [^\n]{2,80}){1,20})"
+)
 _LISTED = re.compile(r"- ([a-z0-9][\w.-]{0,60}) ?((?:=|<|>|\[)[^\n]{0,60})?")
 #   - nothing provides requested pytorch ==1.3.1 py3.6_cuda10.0.130_cudnn7.6.3_0
 #   └─ pytorch =2.3.1 py3.10* does not exist (perhaps a typo or a missing channel).
@@ -189,7 +201,9 @@ def _uv(text: str) -> Iterator[Failure]:
         lacks: Lacks = "python" if found[4] == "python" else "platform"
         yield Failure(_name(found[1]), found.start(), wanted, lacks=lacks, running=found[5] or "")
     for found in _NO_TAGGED.finditer(text):
-        yield Failure(_name(found[1]), found.start(), _spec(found[2]), lacks="python" if found[3] == "python" else "platform")
+        yield Failure(
+            _name(found[1]), found.start(), _spec(found[2]), lacks="python" if found[3] == "python" else "platform"
+        )
     for found in _NO_VERSION.finditer(text):
         yield Failure(_name(found[1]), found.start(), _spec(found[2]), by=_name(found[3] or ""), lacks="version")
     for found in _ONLY.finditer(text):
@@ -199,15 +213,20 @@ def _uv(text: str) -> Iterator[Failure]:
     for found in _ABSENT.finditer(text):
         yield Failure(_name(found[1]), found.start(), _spec(found[2]), by=_name(found[3] or ""), offered=())
     for found in _LOCKED.finditer(text):
-        yield Failure(_name(found[1]), found.start(), f"=={found[2]}", index=found[3] or "", locked=True)
+        yield Failure(_name(found[1]), found.start(), f"=={found[2]}", index_url=found[3] or "", locked=True)
 
 
 def _uv_hints(text: str) -> Iterator[Failure]:
     for found in _HINT.finditer(text):
         tags = tuple(re.findall(r"`(\w[\w.]{1,60})`", found[4]))
-        lacks: Lacks = "python" if re.fullmatch(r"(?:cp|pp|py|none|abi)\w{0,8}", tags[0] if tags else "") else "platform"
+        lacks: Lacks = (
+            "python" if re.fullmatch(r"(?:cp|pp|py|none|abi)\w{0,8}", tags[0] if tags else "") else "platform"
+        )
         wanted = f"=={found[3]}"
         yield Failure(_name(found[2]), found.start(), wanted, lacks=lacks, tags=tags, running=found[1] or "")
+    for found in _WHEELS_FOR.finditer(text):
+        tags = tuple(re.findall(r"(?:many|musl|mac|win|linux)\w{2,40}", found[2]))
+        yield Failure(_name(found[1]), found.start(), lacks="platform", tags=tags)
     for file, found in zip(_PATH_FILE.finditer(text), _COMPATIBLE.finditer(text), strict=False):
         tags, running = (found[1],), found[3]
         lacks = "python" if found[2] == "using" else "platform"
@@ -223,7 +242,9 @@ def _poetry_and_pdm(text: str) -> Iterator[Failure]:
         lacks: Lacks = "platform" if found[3] == "platform" else ""
         yield Failure(_name(found[1]), found.start(), f"=={found[2]}", lacks=lacks, locked=True)
     for found in _CANDIDATE.finditer(text):
-        yield Failure(_name(found[1]), found.start(), locked="matches the environment" in found.string[found.end() :][:60])
+        yield Failure(
+            _name(found[1]), found.start(), locked="matches the environment" in found.string[found.end() :][:60]
+        )
 
 
 def _conda(text: str) -> Iterator[Failure]:
@@ -270,7 +291,10 @@ def _conda_spec(text: str | None) -> str:
 # [[tool.uv.index]] … url = "https://download.pytorch.org/whl/cu126"
 _URL = r"((?:https?|file)://[^\s,;`'\"<>()\]]{3,300})"
 _LOOKING = re.compile(r"looking in (indexes|links): ([^\n]{3,1000})")
-_GIVEN = re.compile(rf"(?:(?:--|\b)(?:extra-|default-)?index(?:[-_]url)?|\s-i|\burl)[ \t=:\"']{{1,6}}{_URL}")
+_GIVEN = re.compile(
+    rf"(?:(?:--|\b)(?:extra-|default-)?index(?:[-_]url)?[ \t=:\"']{{1,6}}|\s-i[ \t=]|^[ \t]{{0,8}}url ?= ?[\"']){_URL}",
+    re.MULTILINE,
+)
 _LINKS = re.compile(rf"(?:--find-links|\s-f|find-links)[ \t=:\[\"']{{1,6}}{_URL}")
 # WARNING: Skipping page https://… because the GET request got Content-Type: application/octet-stream.
 # error: Unsupported `Content-Type` "text/plain" for `https://…/torch/`. Expected JSON or HTML.
@@ -283,31 +307,32 @@ _PAGE = re.compile(
 # ERROR: HTTP error 404 while getting https://…/torch-2.15.0%2Bcu130-cp312-cp312-win_amd64.whl
 # 404 Client Error: Not Found for url: https://…
 # HTTP status client error (404 Not Found) for url (https://…)
+_DENIED = _form(rf"an index(?: url)? \({_URL}\)[^()]{{4,90}}(?:\(|returned an? )(\d{{3}})\b")
 _STATUS = (
-    re.compile(rf"an index(?: url)? \({_URL}\)[^()\n]{{4,90}}(?:\(|returned an? )(\d{{3}})\b"),
     re.compile(rf"\b(\d{{3}}) client error:[^:\n]{{0,40}} for url: ?{_URL}"),
-    re.compile(rf"http (?:status client |status server )?error:? ?\(?(\d{{3}})\b[^\n]{{0,40}}?(?:url|getting) ?\(?(\S{{4,300}})"),
+    re.compile(
+        r"http (?:status client |status server )?error:? ?\(?(\d{3})\b[^\n]{0,40}?(?:url|getting) ?\(?(\S{4,300})"
+    ),
 )
 
 
-def addresses(text: str) -> tuple[Address, ...]:
-    """Return the indexes that a text names, each once; `state` is the HTTP status or "page" where one is told."""
-    found: list[Address] = []
-    for line in _LOOKING.finditer(text):
-        at, links = line.start(), line[1] == "links"
-        found += [Address(url, at, links=links) for url in re.findall(_URL, line[2])]
-    found += [Address(one[1], one.start()) for one in _GIVEN.finditer(text)]
-    found += [Address(one[1], one.start(), links=True) for one in _LINKS.finditer(text)]
-    found += [Address(one[1] or one[2], one.start(), "page") for one in _PAGE.finditer(text)]
-    for form in _STATUS:
-        for one in form.finditer(text):
-            status, url = (one[2], one[1]) if one[2].isdigit() else (one[1], one[2])
-            found.append(Address(url, one.start(), status))
-    known: dict[str, Address] = {}
-    for one in found:
-        url = one.url.rstrip("/.)`")
+def addresses(text: str) -> tuple[Named, ...]:
+    """Return the addresses that a text names, each once; `state` is the HTTP status or "page" where one is told."""
+    named = [
+        Named(url, line.start(), links=line[1] == "links")
+        for line in _LOOKING.finditer(text)
+        for url in re.findall(_URL, line[2])
+    ]
+    named += [Named(one[1], one.start()) for one in _GIVEN.finditer(text)]
+    named += [Named(one[1], one.start(), links=True) for one in _LINKS.finditer(text)]
+    named += [Named(one[1] or one[2], one.start(), "page") for one in _PAGE.finditer(text)]
+    named += [Named(one[1], one.start(), one[2]) for one in _DENIED.finditer(text)]
+    named += [Named(one[2], one.start(), one[1], asked=False) for form in _STATUS for one in form.finditer(text)]
+    known: dict[str, Named] = {}
+    for each in named:
+        url = each.url.rstrip("/.)`")
         before = known.get(url)
-        known[url] = before._replace(state=before.state or one.state) if before else one._replace(url=url)
+        known[url] = before._replace(state=before.state or each.state) if before else each._replace(url=url)
     return tuple(known.values())[:MOST]
 
 
@@ -317,12 +342,13 @@ def addresses(text: str) -> tuple[Address, ...]:
 # error: The requested interpreter resolved to Python 3.11.7, which is incompatible with the project's Python
 #        requirement: `>=3.12`
 _REFUSED = (
-    _form(r"python version \((?:[<>=~]{0,2})([\d.]{1,9})[^()]{0,20}\) does not satisfy python ?([<>=!~][\d.,<>=!~*]{1,40})"),
+    _form(
+        r"python version \((?:[<>=~]{0,2})([\d.]{1,9})[^()]{0,20}\)"
+        r" does not satisfy python ?([<>=!~][\d.,<>=!~*]{1,40})"
+    ),
     _form(r"requires a different python: ([\d.]{3,9}) not in '([^'\n]{2,40})'"),
     _form(r"resolved to python ([\d.]{3,9}), which is incompatible with [^`\n]{3,60}`([^`\n]{2,40})`"),
 )
-# ERROR: Ignored the following versions that require a different python version: 0.18.1 Requires-Python <3.13,>=3.8; …
-IGNORED = re.compile(r"ignored the following versions that require a different python version: ([^\n]{3,2000})")
 
 
 def refused_pythons(text: str) -> Iterator[tuple[str, str, int]]:
@@ -333,11 +359,12 @@ def refused_pythons(text: str) -> Iterator[tuple[str, str, int]]:
 
 
 # torch==2.0.0, torch 2.0, torch-directml, torch>=2.3
-def mentions(text: str, names: Any) -> Iterator[Failure]:
+def mentions(text: str, names: Iterable[str]) -> Iterator[Failure]:
     """Yield packages of `names` that prose names, with a version where one stands beside."""
     alternatives = "|".join(sorted(map(re.escape, names), key=len, reverse=True))
-    form = rf"(?<![\w.+/-])({alternatives})(?![\w/-])(?: ?((?:[=<>~!]=|>|<) ?\d[\w.+]{{0,30}}|\d[\w.+]{{0,30}}))?"
-    for found in re.finditer(form, text):
-        version = (found[2] or "").replace(" ", "").rstrip(".")
-        wanted = version if version[:1] in set("=<>~!") else f"=={version}" if version else ""
+    version = r"(?:[=<>~!]=|>|<)? ?\d[\w.+]{0,30}"
+    form = rf"(?<![a-z0-9_.+/-])({alternatives})(?![a-z0-9_/-])(?: ?({version}))?"
+    for found in re.finditer(form, text, re.ASCII):
+        told = (found[2] or "").replace(" ", "").rstrip(".")
+        wanted = told if told[:1] in set("=<>~!") else f"=={told}" if told else ""
         yield Failure(_name(found[1]), found.start(), wanted)

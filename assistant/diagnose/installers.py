@@ -5,14 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from difflib import get_close_matches
-from typing import NamedTuple
 
 from assistant.catalog import Number, carried_by_torch_index, load_catalog, number
 from assistant.catalog.companions import known_names
 from assistant.catalog.rows import CORE, FAMILY
+from assistant.diagnose.attempts import Attempt, attempt_of, own_text, tag_of, told_python
 from assistant.diagnose.causes import Cause
-from assistant.diagnose.index_addresses import Address as Judged
-from assistant.diagnose.index_addresses import judge, tables
+from assistant.diagnose.index_addresses import tables
 from assistant.diagnose.installer_output import (
     CONDA_GLIBC,
     Failure,
@@ -22,17 +21,8 @@ from assistant.diagnose.installer_output import (
     refused_pythons,
 )
 from assistant.diagnose.log import Log
-from assistant.diagnose.offers import (
-    Build,
-    builds,
-    meeting,
-    newest_python,
-    of_variant,
-    platforms_of,
-    serve,
-    starting_at,
-)
-from assistant.model.machine import Machine, Vendor
+from assistant.diagnose.offers import meeting, of_variant, serve, starting_at
+from assistant.model.machine import Machine
 from assistant.model.record import replace
 
 MOST = 6  # failures of one log that are judged: the rest follow from the first
@@ -58,14 +48,20 @@ _CANNOT = re.compile(
     r"no matching distribution|no (?:matching|suitable|compatible|such)? ?(?:version|wheel|distribution)"
     r"|(?:can ?not|can't|could ?n[o']t|unable to|won't|fails? to|failed to|does ?n[o']t) (?:be )?(?:pip )?install"
     r"|install\w{0,6} (?:\S{1,30} ){0,4}fail|(?:refuses|no way) to install|not installable|no wheels?\b"
-    r"|装不[了上]|安装不[了上]|安装失败|无法安装|不能安装|没法装|装失败|找不到.{0,12}(?:版本|包|发行)|没有.{0,10}(?:版本|轮子|wheel)"
+    r"|装不[了上]|安装不[了上]|安装失败|无法安装|不能安装|没法装|装失败|找不到.{0,12}(?:版本|包|发行)"
+    r"|没有.{0,10}(?:版本|轮子|wheel)"
 )
-_PYTHON_TOLD = re.compile(r"\bpy(?:thon)? ?(3\.\d{1,2})|\b(3\.\d{1,2})[ 的]{0,2}(?:版本?的?)? ?python|\bcp3(\d{1,2})\b")
+_PYTHON_TOLD = re.compile(
+    r"(?<![a-z])py(?:thon)? ?(3\.\d{1,2})|(?<![\d.])(3\.\d{1,2})[ 的]{0,2}(?:版本?的?)? ?python"
+    r"|(?<![a-z])cp3(\d{1,2})(?!\d)"
+)
+# uv.lock was written on a Linux server; requirements.txt exported on Windows; 锁文件是在Linux服务器上生成的
+_SYSTEMS = r"(?:linux|windows|mac(?:os)?|server|ubuntu|colleague|another|other|服务器|别的|另一)"
 _LOCK = re.compile(
-    r"(?:\.lock|lock ?file|锁文件|requirements\S{0,20})[^\n]{0,80}(?:written|made|created|generated|locked|exported|from|on"
-    r"|生成|来自)[^\n]{0,40}\b(?:linux|windows|mac(?:os)?|server|ubuntu|colleague|another|other)"
-    r"|(?:locked|exported|frozen|generated|generate) (?:it )?on (?:a |my |the )?(?:linux|windows|mac|server|ubuntu|another)"
-    r"|在 ?(?:linux|windows|mac\w{0,4}|服务器)\S{0,6}(?:上|里)?(?:生成|锁定|导出)"
+    r"(?:\.lock|lock ?file|锁文件|requirements\S{0,20})[^\n]{0,60}(?:written|made|created|generated|locked|exported|from"
+    rf"|生成|来自|导出|锁定)[^\n]{{0,40}}{_SYSTEMS}"
+    rf"|(?:locked|exported|frozen|generated) (?:it )?on (?:a |my |the )?{_SYSTEMS}"
+    rf"|在 ?{_SYSTEMS}[^\n]{{0,12}}(?:生成|锁定|导出)"
 )
 # A cache that holds an old answer: "with --no-cache the very same line works", 清了缓存就好了
 _CACHE = re.compile(
@@ -73,75 +69,6 @@ _CACHE = re.compile(
     r"[^\n]{0,90}(?:works|worked|fine|helps|solved|fixed|installs)|缓存[^\n]{0,30}(?:好了|正常|可以|成功|解决)"
     r"|(?:works|worked|fine|installs)[^\n]{0,60}(?:--no-cache|--refresh|without (?:the )?cache|cache clean)"
 )
-# https://conda.anaconda.org/pytorch/osx-64
-_SUBDIR = re.compile(r"conda\.anaconda\.org/[\w-]{1,40}/(linux-64|linux-aarch64|osx-64|osx-arm64|win-64)")
-_SUBDIRS = {
-    "linux-64": ("linux", "x86_64"),
-    "linux-aarch64": ("linux", "aarch64"),
-    "osx-64": ("macos", "x86_64"),
-    "osx-arm64": ("macos", "arm64"),
-    "win-64": ("windows", "x86_64"),
-}
-
-
-class Attempt(NamedTuple):
-    """A failure with all that is known around it: the machine, its platforms and Python, the indexes that were asked.
-
-    `rows` are the builds of the package that the catalogue knows, `asked` those that the request takes.
-    """
-
-    failure: Failure
-    text: str
-    line: int
-    machine: Machine
-    platforms: tuple[str, ...]
-    python: str
-    indexes: tuple[tuple[str, Judged], ...]
-    rows: tuple[Build, ...]
-    asked: tuple[Build, ...]
-
-    @property
-    def package(self) -> str:
-        """The package's name."""
-        return self.failure.package
-
-    @property
-    def nothing(self) -> bool:
-        """Whether the installer saw no version at all, or does not say what it saw."""
-        return self.failure.offered == () or (self.failure.offered is None and not self.failure.lacks)
-
-    @property
-    def here(self) -> tuple[Build, ...]:
-        """The builds that the request takes and that are for this platform."""
-        return tuple(row for row in self.asked if row.platform in self.platforms)
-
-    @property
-    def variant(self) -> str:
-        """The tag of the build whose index was asked; "" for none or several."""
-        named = {judged.variant for _url, judged in self.indexes if judged.kind in {"torch", "mirror"}} - {""}
-        offered = {one.partition("+")[2] for one in self.failure.offered or ()}
-        return self.failure.local or (named.pop() if len(named) == 1 else offered.pop() if len(offered) == 1 else "")
-
-    def cause(self, key: str, basis: str = "installer", unknown: tuple[str, ...] = (), **names: str) -> Cause:
-        """Return a cause with the names that every rule of installers may fill in."""
-        wanted = self.failure.wanted if self.failure.wanted[:2] != "==" or self.failure.wanted[2:] else ""
-        known = {
-            "package": self.package,
-            "requirement": f"{self.package}{wanted}",
-            "release": f"{self.package}{wanted.partition('+')[0]}",
-            "version": re.sub(r"^[=<>!~ ]+", "", wanted),
-            "python": f"3.{self.python[1:]}" if self.python else "",
-            "best_python": _told_python(self.failure) or newest_python(self.here),
-            "by": self.failure.by,
-            **names,
-        }
-        filled = {name: value for name, value in known.items() if value}
-        told = tuple(
-            name
-            for name, value in (("os", self.machine.os), ("python", self.machine.python))
-            if value and name not in unknown
-        )
-        return Cause(key, basis, (self.line,), filled, told, unknown)
 
 
 def installer_causes(log: Log, machine: Machine) -> Iterable[Cause]:
@@ -149,75 +76,12 @@ def installer_causes(log: Log, machine: Machine) -> Iterable[Cause]:
     text = log.text
     found = failures(text)
     for failure in found[:MOST]:
-        attempt = _attempt(failure, log, machine)
+        attempt = attempt_of(failure, log, machine)
         if causes := list(_judged(attempt)):
             return causes
-    if refused := list(_refused(log, machine)):
-        return refused
+    if causes := [*_files(log, machine), *_refused(log, machine)]:
+        return causes[:1]
     return [] if found or len(text) > PROSE else list(_in_prose(log, machine))
-
-
-def _attempt(failure: Failure, log: Log, machine: Machine) -> Attempt:
-    """Join a failure with the facts: the installer's own tags first, then the machine's."""
-    known = _running(failure, log.text, machine)
-    text = log.text
-    named = dict.fromkeys(one.url for one in addresses(text) if not one.links)
-    if failure.index:
-        named = {failure.index.rstrip("/"): None}
-    indexes = tuple((url, judge(url.removesuffix(f"/{failure.package}"))) for url in named)
-    rows = builds(failure.package)
-    line = log.index_at(failure.at)
-    python = _tag_of(known)
-    attempt = Attempt(failure, text, line, known, platforms_of(known.os, known.arch), python, indexes, rows, ())
-    if failure.package in CORE:
-        variant = attempt.variant.removeprefix("nightly/")
-        taken = of_variant(meeting(rows, failure.wanted), variant if variant[:2] in {"cu", "ro", "xp"} else "")
-        return attempt._replace(asked=taken)
-    return attempt._replace(asked=meeting(rows, failure.wanted))
-
-
-def _running(failure: Failure, text: str, machine: Machine) -> Machine:
-    """Return the machine with what the installer's own tags, and what is on offer, tell of it."""
-    changes: dict[str, object] = {}
-    tag = failure.running
-    if found := re.fullmatch(r"manylinux_(\d)_(\d{1,2})_(\w{3,12})|(musl)?linux_(?:\d_\d_)?(\w{3,12})", tag):
-        changes = {"os": "linux", "arch": found[3] or found[5]}
-        changes |= {"glibc": f"{found[1]}.{found[2]}"} if found[1] else {"libc": "musl"} if found[4] else {}
-    elif found := re.fullmatch(r"macosx_\d{2}_\d{1,2}_(\w{3,12})", tag):
-        changes = {"os": "macos", "arch": found[1]}
-    elif tag.startswith("win"):
-        changes = {"os": "windows", "arch": {"win_amd64": "x86_64", "win_arm64": "arm64"}.get(tag, "x86")}
-    elif found := re.fullmatch(r"cp3(\d{1,2})t?", tag):
-        changes = {"python": f"3.{found[1]}"}
-    if failure.conda and (found := _SUBDIR.search(text)):
-        changes = dict(zip(("os", "arch"), _SUBDIRS[found[1]], strict=True))
-    if (changes.get("os") or machine.os) == "macos" and not changes.get("arch") and not machine.arch:
-        changes |= _mac_arch(machine, failure)
-    return replace(machine, **changes)
-
-
-def _mac_arch(machine: Machine, failure: Failure) -> dict[str, object]:
-    """Tell an Intel Mac by its GPU, or by what the index offers it: no torch after the last one for Intel."""
-    names = " ".join((gpu.name or "").lower() for gpu in machine.gpus)
-    vendors = {gpu.vendor for gpu in machine.gpus}
-    if Vendor.APPLE in vendors or re.search(r"\bapple\b|\bm[1-9]\b", names):
-        return {"arch": "arm64"}
-    if vendors & {Vendor.AMD, Vendor.INTEL, Vendor.NVIDIA} or "intel" in names:
-        return {"arch": "x86_64"}
-    last = max((number(row.version) for row in builds("torch") if row.platform == "macos_x86_64"), default=())
-    offered = [number(one) for one in failure.offered or ()]
-    return {"arch": "x86_64"} if failure.package == "torch" and offered and max(offered) == last else {}
-
-
-def _tag_of(machine: Machine) -> str:
-    found = re.match(r"3\.(\d{1,2})(?:\.\d{1,2})?(?:[a-z]{1,2}\d{0,2})?(t)?", machine.python or "")
-    return f"3{found[1]}{found[2] or ''}" if found else ""
-
-
-def _told_python(failure: Failure) -> str:
-    """Return the newest Python that the installer says there are wheels for."""
-    found = {found[1] for tag in failure.tags if (found := re.fullmatch(r"cp3(\d{1,2})", tag))}
-    return max((f"3.{minor}" for minor in found), key=number, default="")
 
 
 def _judged(attempt: Attempt) -> Iterator[Cause]:
@@ -347,7 +211,7 @@ def _python(attempt: Attempt) -> Iterator[Cause]:
     failure, python = attempt.failure, attempt.python
     served = bool(attempt.here) and serve(attempt.here, python)
     if failure.lacks == "python" or (failure.tags and failure.tags[0].startswith("cp")):
-        tagged = _told_python(failure)
+        tagged = told_python(failure)
         if _CACHE.search(attempt.text) and (served or not python):
             yield attempt.cause("stale-installer-cache")
         elif not (tagged and tagged == f"3.{python[1:]}" and failure.tags[0].isalnum() and failure.lacks != "python"):
@@ -356,7 +220,10 @@ def _python(attempt: Attempt) -> Iterator[Cause]:
     if failure.lacks == "version":
         return
     if not python:
-        read = starting_at(attempt.package, failure.offered or (), attempt.platforms)
+        alike = of_variant(
+            attempt.rows, attempt.variant if attempt.variant in {row.variant for row in attempt.rows} else ""
+        )
+        read = starting_at((row for row in alike if row.platform in attempt.platforms), failure.offered or ())
         if read and attempt.here and not serve(attempt.here, read):
             yield _python_cause(attempt._replace(python=read), read, unknown=("python",))
         return
@@ -423,22 +290,42 @@ def _nearest(attempt: Attempt) -> str:
 
 def _unexplained(attempt: Attempt) -> Iterator[Cause]:
     """Judge what nothing known explains: a mirror or index that is nobody's, else a Python that is new everywhere."""
-    failure, package, python = attempt.failure, attempt.package, attempt.python
+    package, python = attempt.package, attempt.python
     if not attempt.nothing or _NETWORK.search(attempt.text):
         return
     kinds = {judged.kind: url for url, judged in attempt.indexes}
     known = bool(attempt.rows) or package in OTHERS or package in known_names()
-    if "pypi" not in kinds and {"mirror", "unknown"} & {*kinds}:
+    if known and "pypi" not in kinds and {"mirror", "unknown"} & {*kinds}:
         key = "mirror-without-files" if "mirror" in kinds else "index-wrong"
         yield attempt.cause(key, index=kinds.get("mirror", kinds.get("unknown", "")), right=_right_index(attempt))
     elif known and python.rstrip("t"):
         minors = sorted({int(tag[1:].rstrip("t")) for row in attempt.rows for tag in row.pythons})
-        newest = minors[-NEWEST:] or [int(tag[1:].rstrip("t")) for tag in load_catalog().releases[0].pythons["any"]][-6:]
+        newest = (
+            minors[-NEWEST:] or [int(tag[1:].rstrip("t")) for tag in load_catalog().releases[0].pythons["any"]][-6:]
+        )
         minor = int(python[1:].rstrip("t"))
         if minor in newest[-NEWEST:] or minor > newest[-1] or minor < 10:  # noqa: PLR2004 - no build of today serves it
             yield _python_cause(attempt, python, ("index",), "symptom-told")
         else:
             yield attempt.cause("index-wrong", "symptom-told", ("index",), right=_right_index(attempt))
+
+
+def _files(log: Log, machine: Machine) -> Iterator[Cause]:
+    """Judge a wheel that an index lists and does not have: HTTP 404 or 403 for the file itself."""
+    named = addresses(own_text(log))
+    for one in named:
+        file = re.search(
+            r"/([a-z0-9][\w.]{0,60})-(\d[\w.]{0,20})(?:(?:%2b|\+)([\w.]{2,20}))?-[^/]{5,120}\.whl", one.url
+        )
+        if file and one.state in {"403", "404"} and "github.com" not in one.url:
+            local = f"+{file[3]}" if file[3] else ""
+            failure = Failure(file[1].replace("_", "-"), one.at, f"=={file[2]}{local}")
+            attempt = attempt_of(failure, log, machine)
+            index = next((each.url for each in named if not each.state), one.url.rpartition("/")[0])
+            right = _right_index(attempt)
+            own = bool(right) and one.url.startswith(right)
+            yield attempt.cause("release-not-on-index" if own else "mirror-without-files", index=index, right=right)
+            return
 
 
 def _refused(log: Log, machine: Machine) -> Iterator[Cause]:
@@ -447,7 +334,7 @@ def _refused(log: Log, machine: Machine) -> Iterator[Cause]:
         tag = f"3{version.split('.')[1]}" if version.startswith("3.") else ""
         depends = re.search(r"and ([a-z0-9][\w.-]{0,60}?)(?:==[\w.+]{1,30})? depends", log.text[at : at + 300])
         failure = Failure(depends[1] if depends else UNNAMED, at)
-        attempt = _attempt(failure, log, machine)._replace(python=tag or _tag_of(machine))
+        attempt = attempt_of(failure, log, machine)._replace(python=tag or tag_of(machine))
         bound = re.search(r"<=? ?(\d\.\d{1,2})", bounds)
         high = bool(bound) and number(version) >= number(bound[1] if bound else "")
         yield attempt.cause("python-too-new-for-wheel" if high else "python-unsupported-for-wheel")
@@ -464,7 +351,7 @@ def _in_prose(log: Log, machine: Machine) -> Iterator[Cause]:
         machine = replace(machine, python=told[1] or told[2] or f"3.{told[3]}")
     names = {"torch", *FAMILY, "torch-directml", "onnxruntime", "onnxruntime-directml", "onnxruntime-gpu"}
     for failure in mentions(text.replace("pytorch", "torch"), names):
-        attempt = _attempt(failure._replace(at=0), log, machine)
+        attempt = attempt_of(failure._replace(at=0), log, machine)
         for ask in (_of_the_machine, _platform, _python):
             if causes := list(ask(attempt)):
                 yield from (cause._replace(basis="symptom-and-fact") for cause in causes)

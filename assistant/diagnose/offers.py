@@ -92,21 +92,24 @@ def serve(rows: Iterable[Build], python: str) -> bool:
     return any(not row.pythons or python in row.pythons for row in rows)
 
 
-def starting_at(package: str, offered: tuple[str, ...], platforms: tuple[str, ...]) -> str:
-    """Return the Python whose releases on PyPI begin with the oldest that an installer was offered; "" for none.
+def starting_at(rows: Iterable[Build], offered: tuple[str, ...]) -> str:
+    """Return the Python for which builds begin with the oldest release that an installer was offered; "" for none.
 
-    PyPI drops no release, so the oldest one on offer tells the Python that nobody named.
+    No index drops a release of a build that it keeps, so the oldest on offer tells the Python that nobody named.
     """
-    rows = [row for row in builds(package) if row.platform in platforms and row.version]
     first = min((number(one) for one in offered if _is_final(one)), default=())
-    tags = sorted({tag for row in rows for tag in row.pythons if tag.isdigit()}, key=lambda tag: number("3." + tag[1:]))
-    begins = {tag: min(number(row.version) for row in rows if tag in row.pythons) for tag in tags}
+    begins: dict[tuple[str, str], Number] = {}
+    for row in rows:
+        for tag in filter(str.isdigit, row.pythons if row.version else ()):
+            begun = begins.get((tag, row.platform), number(row.version))
+            begins[tag, row.platform] = min(begun, number(row.version))
     oldest = min(begins.values(), default=())
-    return next((tag for tag in tags if begins[tag] == first and first != oldest), "")
+    found = {tag for (tag, _platform), begun in begins.items() if begun == first != oldest}
+    return max(found, key=lambda tag: number("3." + tag[1:]), default="")
 
 
 def _is_final(version: str) -> bool:
     try:
-        return not Version(version).is_prerelease and "+" not in version
+        return not Version(version).is_prerelease
     except InvalidVersion:
         return False
