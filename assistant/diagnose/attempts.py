@@ -75,6 +75,7 @@ class Attempt(NamedTuple):
             "python": f"3.{self.python[1:]}" if self.python else "",
             "best_python": told_python(self.failure) or newest_python(self.here),
             "by": self.failure.by,
+            **lock_commands(self.text, self.package),
             **names,
         }
         filled = {name: value for name, value in known.items() if value}
@@ -136,6 +137,22 @@ def _mac_arch(machine: Machine, failure: Failure) -> dict[str, object]:
     last = max((number(row.version) for row in builds("torch") if row.platform == "macos_x86_64"), default=())
     offered = [number(one) for one in failure.offered or ()]
     return {"arch": "x86_64"} if failure.package == "torch" and offered and max(offered) == last else {}
+
+
+def lock_commands(text: str, package: str = "") -> dict[str, str]:
+    """Return the commands that write a lock file, write it for one package, and check it; {} for an unknown tool."""
+    rows = (
+        (r"poetry", "poetry lock", f"poetry update --lock {package}", "poetry check --lock"),
+        (r"\bpdm\b|^warning: lock file hash", "pdm lock", f"pdm update --no-sync {package}", "pdm lock --check"),
+        (
+            r"\buv(?:\.lock| sync| lock| add| run)\b",
+            "uv lock",
+            f"uv lock --upgrade-package {package}",
+            "uv lock --check",
+        ),
+    )
+    found = next((row for row in rows if re.search(row[0], text)), None)
+    return {"lock": found[1], "relock": found[2], "locked": found[3]} if found else {}
 
 
 def own_text(log: Log) -> str:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 
 from assistant.catalog import load_catalog
-from assistant.diagnose.attempts import own_text
+from assistant.diagnose.attempts import lock_commands, own_text
 from assistant.diagnose.causes import Cause
 from assistant.diagnose.index_addresses import judge, tables
 from assistant.diagnose.installer_output import addresses
@@ -33,7 +33,8 @@ _TOOL = re.compile(
 )
 _ABSENT = re.compile(
     r"no module named|modulenotfound|importerror|can ?not (?:be )?(?:find|import|see|found)|can't (?:find|import|see)"
-    r"|does ?n[o']t (?:find|see|know|have)|not found|missing|unable to import|fails? to import|找不到|没有|导入失败|无法导入|不能导入"
+    r"|does ?n[o']t (?:find|see|know|have)|not found|missing|unable to import|fails? to import"
+    r"|找不到|没有|导入失败|无法导入|不能导入"
 )
 # + torch==2.15.0+cpu     (uv)
 # Successfully installed torch-2.15.0     (pip)
@@ -78,7 +79,8 @@ def _pip(log: Log, _machine: Machine) -> Iterator[Cause]:
     if found := _NO_PIP.search(log.text):
         python = _as_written(log, found.start(1), found[1])
         system = re.match(r"/usr/(?:local/)?bin/python|python[\d.]*$", found[1])
-        yield _cause("pip-missing-in-env", log, found.start(1), interpreter="" if system else python)
+        typed = "" if system or " " in python else python
+        yield _cause("pip-missing-in-env", log, found.start(1), interpreter=typed)
     elif found := _NO_PIP_TOLD.search(log.text):
         yield _cause("pip-missing-in-env", log, found.start())
 
@@ -91,8 +93,7 @@ def _jupyter(log: Log, _machine: Machine) -> Iterator[Cause]:
 
 def _lock(log: Log, _machine: Machine) -> Iterator[Cause]:
     if found := _STALE_LOCK.search(log.text):
-        tool = "poetry" if "poetry" in log.text else "pdm" if "pdm" in log.text else "uv"
-        yield _cause("lock-outdated", log, found.start(), tool=tool)
+        yield _cause("lock-outdated", log, found.start(), **lock_commands(log.text))
 
 
 def _library(log: Log, machine: Machine) -> Iterator[Cause]:

@@ -116,7 +116,8 @@ _LOCKED = _form(
 # hint: You require CPython 3.11 (`cp311`), but we only found wheels for `newpy` (v1.0) with the following Python …
 _HINT = _form(
     r"(?:you(?:'re (?:on|using)|'re running| require) [^()\n]{2,40}\(`?([\w.]{2,60})`?\)\)?, but "
-    rf"(?:we only found wheels for )?|wheels are available for ){_NAME}`? \(v?(\d[^()\s]{{0,40}})\)[^:`]{{2,160}}: ?(`[\w.,\s`]{{2,1500}})"
+    rf"(?:we only found wheels for )?|wheels are available for ){_NAME}`? \(v?(\d[^()\s]{{0,40}})\)"
+    r"[^:`]{2,160}: ?(`[\w.,\s`]{2,1500})"
 )
 # Because only vllm wheels for manylinux_2_31_x86_64 and macosx_11_0_arm64 exist and you require vllm, …
 _WHEELS_FOR = _form(

@@ -33,7 +33,8 @@ OTHERS = frozenset({"tensorflow", "intel-extension-for-pytorch", "triton", "bits
 # The network's own failures have rules of their own.
 _NETWORK = re.compile(
     r"newconnectionerror|connection broken|certificate.verify|ssl module in python|read timed out|proxyerror|dns error"
-    r"|temporary failure in name|getaddrinfo failed|cannot connect to proxy|name resolution|connecttimeout|unknownissuer"
+    r"|temporary failure in name|getaddrinfo failed|cannot connect to proxy|name resolution|connecttimeout"
+    r"|unknownissuer|tcp connect error"
 )
 _MUSL = re.compile(r"\bmusl\b|\balpine\b")
 _THIRTY_TWO = re.compile(r"32.?bit|-32\b|\bx86\b(?!.64)|\bwin32\b")
@@ -43,6 +44,7 @@ _FIRST_INDEX = re.compile(
     r"`([a-z0-9][\w.-]{0,60})` was found on (\S{4,200}?),\s{1,9}but not at the requested version[^)]{1,90}\)"
     r"(?:[^()]{1,160}\(e\.g\.,\s{1,9}(\S{4,200}?)\))?"
 )
+_TORCH_BUILD = re.compile(r"\btorch(?:\{[^{}]{0,200}\})?==\d[\w.]{0,20}\+(cu\d{2,3}|rocm[\d.]{1,6}|xpu)\b")
 # Somebody's own words: "pip says no matching distribution", "cannot install …", 装不了, 找不到版本, 没有合适的版本
 _CANNOT = re.compile(
     r"no matching distribution|no (?:matching|suitable|compatible|such)? ?(?:version|wheel|distribution)"
@@ -58,8 +60,8 @@ _PYTHON_TOLD = re.compile(
 # uv.lock was written on a Linux server; requirements.txt exported on Windows; 锁文件是在Linux服务器上生成的
 _SYSTEMS = r"(?:linux|windows|mac(?:os)?|server|ubuntu|colleague|another|other|服务器|别的|另一)"
 _LOCK = re.compile(
-    r"(?:\.lock|lock ?file|锁文件|requirements\S{0,20})[^\n]{0,60}(?:written|made|created|generated|locked|exported|from"
-    rf"|生成|来自|导出|锁定)[^\n]{{0,40}}{_SYSTEMS}"
+    r"(?:\.lock|lock ?file|锁文件|requirements\S{0,20})[^\n]{0,60}(?:written|made|created|generated|locked|exported"
+    rf"|from|生成|来自|导出|锁定)[^\n]{{0,40}}{_SYSTEMS}"
     rf"|(?:locked|exported|frozen|generated) (?:it )?on (?:a |my |the )?{_SYSTEMS}"
     rf"|在 ?{_SYSTEMS}[^\n]{{0,12}}(?:生成|锁定|导出)"
 )
@@ -144,6 +146,10 @@ def _platform(attempt: Attempt) -> Iterator[Cause]:
     """Judge the system: by the tags that the installer names, else by what the catalogue knows."""
     failure, machine, package = attempt.failure, attempt.machine, attempt.package
     mac = machine.os == "macos"
+    if package in {"onnxruntime-directml", "torch-directml"} and machine.os == "linux":
+        if machine.wsl is False or package == "onnxruntime-directml":
+            yield attempt.cause("directml-on-native-linux", unknown=() if machine.wsl is False else ("os",))
+        return
     if mac and (failure.local.startswith("cu") or re.match(r"nvidia-|cudatoolkit|cudnn|pytorch-cuda|cuda-", package)):
         other = failure.locked and _LOCK.search(attempt.text)
         yield attempt.cause("lock-for-other-platform" if other else "cuda-wheel-on-mac")
@@ -154,7 +160,7 @@ def _platform(attempt: Attempt) -> Iterator[Cause]:
     elsewhere = bool(attempt.asked) and not attempt.here
     if only and machine.os and machine.os not in only:
         yield attempt.cause("lock-for-other-platform")
-    elif failure.lacks == "platform" or foreign or (elsewhere and machine.os and package != "onnxruntime-directml"):
+    elif failure.lacks == "platform" or foreign or (elsewhere and machine.os):
         yield from _no_wheel_here(attempt)
     elif glibc := _glibc_needed(attempt):
         yield attempt.cause("glibc-too-old", glibc=glibc)
@@ -170,8 +176,6 @@ def _no_wheel_here(attempt: Attempt) -> Iterator[Cause]:
         yield attempt.cause("torch-no-intel-mac-wheel", unknown=() if machine.arch else ("arch",))
     elif glibc := _glibc_needed(attempt):
         yield attempt.cause("glibc-too-old", glibc=glibc)
-    elif attempt.package == "onnxruntime-directml":
-        return  # directml-on-native-linux
     else:
         system = {"macos": "macOS", "windows": "Windows", "linux": "Linux"}.get(machine.os or "", "")
         yield attempt.cause("wheel-not-for-platform", system=system, tags=", ".join(failure.tags[:6]))
@@ -252,7 +256,7 @@ def _release(attempt: Attempt) -> Iterator[Cause]:
     if failure.conda:
         wanted = attempt.package in {"pytorch", "torchvision", "torchaudio", "pytorch-cuda", "cudatoolkit"}
         if wanted:
-            yield attempt.cause("release-not-on-index", right="conda-forge")
+            yield attempt.cause("release-not-on-index", channel="conda-forge")
         return
     listed = failure.lacks == "version" or bool(failure.offered)
     if listed and failure.wanted and (attempt.rows or failure.offered):
@@ -264,6 +268,8 @@ def _right_index(attempt: Attempt) -> str:
     if attempt.package not in CORE:
         if carried_by_torch_index(attempt.package) and attempt.failure.by in CORE and attempt.variant:
             return load_catalog().index_url(attempt.variant) or ""
+        if carried_by_torch_index(attempt.package) and (build := _TORCH_BUILD.search(attempt.text)):
+            return load_catalog().index_url(build[1]) or ""
         return "https://pypi.org/simple"
     rows = meeting(attempt.rows, attempt.failure.wanted)
     fitting = {row.variant for row in rows if row.platform in attempt.platforms} - {"pypi"}
