@@ -91,10 +91,12 @@ def attempt_of(failure: Failure, log: Log, machine: Machine) -> Attempt:
     """Join a failure with the facts: the installer's own tags first, then the machine's."""
     known = _running(failure, log.text, machine)
     text = log.text
-    named = dict.fromkeys(one.url for one in addresses(own_text(log)) if one.asked and not one.links)
-    if failure.index_url:
-        named = {failure.index_url.rstrip("/"): None}
-    indexes = tuple((url, judge(url.removesuffix(f"/{failure.package}"))) for url in named)
+    # Where a page failed, the address is that of the package's own page in the index.
+    page = f"/{failure.package}"
+    asked = (one for one in addresses(own_text(log)) if one.asked and not one.links)
+    named = [one.url.removesuffix(page) if one.state else one.url for one in asked]
+    named = [failure.index_url.rstrip("/")] if failure.index_url else named
+    indexes = tuple((url, judge(url)) for url in dict.fromkeys(named))
     rows = builds(failure.package)
     line = log.index_at(failure.at)
     python = tag_of(known)
