@@ -8,8 +8,8 @@ from typing import NamedTuple
 from assistant.catalog import number
 from assistant.catalog.rows import CORE
 from assistant.diagnose.causes import Cause
-from assistant.diagnose.index_addresses import Address, judge
-from assistant.diagnose.installer_output import Failure, addresses
+from assistant.diagnose.index_addresses import Address, addresses, judge
+from assistant.diagnose.installer_output import Failure
 from assistant.diagnose.log import Log
 from assistant.diagnose.offers import Build, builds, meeting, newest_python, of_variant, platforms_of
 from assistant.model.machine import Machine, Vendor

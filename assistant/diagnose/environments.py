@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-from assistant.catalog import load_catalog
+from assistant.catalog import load_catalog, number
 from assistant.diagnose.attempts import lock_commands, own_text
 from assistant.diagnose.causes import Cause
-from assistant.diagnose.index_addresses import judge, tables
-from assistant.diagnose.installer_output import addresses
+from assistant.diagnose.index_addresses import addresses, judge, tables
+from assistant.diagnose.installer_output import CONDA_GLIBC
 from assistant.diagnose.log import Log
 from assistant.diagnose.predicates import torch_cuda
 from assistant.model.machine import Machine
@@ -60,7 +60,7 @@ _OTHER = re.compile(
 
 def environment_causes(log: Log, machine: Machine) -> Iterable[Cause]:
     """Return what a log tells of pip, Jupyter, lock files and libraries that an environment lacks or has wrong."""
-    for ask in (_pip, _jupyter, _lock, _library, _index_not_applied):
+    for ask in (_pip, _jupyter, _glibc, _lock, _library, _index_not_applied):
         yield from ask(log, machine)
 
 
@@ -89,6 +89,13 @@ def _jupyter(log: Log, _machine: Machine) -> Iterator[Cause]:
     found = _TOOL.search(log.text)
     if found and _ABSENT.search(log.text) and not _NO_PIP_TOLD.search(log.text):
         yield _cause("jupyter-tool-env", log, found.start())
+
+
+def _glibc(log: Log, machine: Machine) -> Iterator[Cause]:
+    """Judge conda's own word for a C library that is too old."""
+    found = CONDA_GLIBC.search(log.text)
+    if found and not (machine.glibc and number(machine.glibc) >= number(found[1] or found[2])):
+        yield _cause("glibc-too-old", log, found.start(), glibc=found[1] or found[2])
 
 
 def _lock(log: Log, _machine: Machine) -> Iterator[Cause]:

@@ -1,4 +1,4 @@
-"""Judges the address of a package index: a known one, a known one misspelt, a page for people, or anybody's."""
+"""Finds the addresses of package indexes in a text, and judges them: known, misspelt, a page for people, anybody's."""
 
 from __future__ import annotations
 
@@ -14,7 +14,21 @@ from assistant.catalog.indexes import is_pypi, mirrors_pypi
 from assistant.model.record import Record, from_plain
 
 Kind = Literal["pypi", "torch", "wrong", "mirror", "unknown"]
+MOST = 40  # addresses of one text that are looked at
 NEAR = 0.8  # chosen: how alike the letters of two hosts or tags must be to be the same with a slip of the pen
+
+
+class Named(NamedTuple):
+    """An address that a text names: its position, and what the installer says of it ("", "404", "page").
+
+    `links` tells that it is used as a list of files, `asked` that an installer was told to search there.
+    """
+
+    url: str
+    at: int
+    state: str = ""
+    links: bool = False
+    asked: bool = True
 
 
 class Address(NamedTuple):
@@ -147,3 +161,53 @@ def nearest_tag(text: str) -> str:
         wanted = f"rocm{digits}" if "." in digits else f"rocm{digits[0]}.{digits[1:] or '0'}"
     lower = [one for one in known if number(one) <= number(wanted)]
     return wanted if wanted in known else (lower or known)[-1 if lower else 0]
+
+
+# Looking in indexes: https://pypi.org/simple, https://download.pytorch.org/whl/cu126
+# pip install torch --index-url=https://download.pytorch.org/whl/cu126
+# [[tool.uv.index]] … url = "https://download.pytorch.org/whl/cu126"
+_URL = r"((?:https?|file)://[^\s,;`'\"<>()\]]{3,300})"
+_LOOKING = re.compile(r"looking in (indexes|links): ([^\n]{3,1000})")
+_GIVEN = re.compile(
+    rf"(?:(?:--|\b)(?:extra-|default-)?index(?:[-_]url)?[ \t=:\"']{{1,6}}|\s-i[ \t=]|^[ \t]{{0,8}}url ?= ?[\"']){_URL}",
+    re.MULTILINE,
+)
+_LINKS = re.compile(rf"(?:--find-links|\s-f|find-links)[ \t=:\[\"']{{1,6}}{_URL}")
+# WARNING: Skipping page https://… because the GET request got Content-Type: application/octet-stream.
+# error: Unsupported `Content-Type` "text/plain" for `https://…/torch/`. Expected JSON or HTML.
+_PAGE = re.compile(
+    rf"(?:skipping page {_URL} because the get request got content-type"
+    rf"|unsupported `content-type` \"?[^\s\"]{{1,60}}\"? for `?{_URL})"
+)
+# hint: An index URL (https://…) could not be queried due to a lack of valid authentication credentials (403 Forbidden).
+# hint: An index (https://…) returned a 403 Forbidden error.
+# ERROR: HTTP error 404 while getting https://…/torch-2.15.0%2Bcu130-cp312-cp312-win_amd64.whl
+# 404 Client Error: Not Found for url: https://…
+# HTTP status client error (404 Not Found) for url (https://…)
+_DENIED = re.compile(rf"an index(?: url)? \({_URL}\)[^()]{{4,90}}(?:\(|returned an? )(\d{{3}})\b")
+_STATUS = (
+    re.compile(rf"\b(\d{{3}}) client error:[^:\n]{{0,40}} for url: ?{_URL}"),
+    re.compile(
+        r"http (?:status client |status server )?error:? ?\(?(\d{3})\b[^\n]{0,40}?(?:url|getting) ?\(?(\S{4,300})"
+    ),
+)
+
+
+def addresses(text: str) -> tuple[Named, ...]:
+    """Return the addresses that a text names, each once; `state` is the HTTP status or "page" where one is told."""
+    named = [
+        Named(url, line.start(), links=line[1] == "links")
+        for line in _LOOKING.finditer(text)
+        for url in re.findall(_URL, line[2])
+    ]
+    named += [Named(one[1], one.start()) for one in _GIVEN.finditer(text)]
+    named += [Named(one[1], one.start(), links=True) for one in _LINKS.finditer(text)]
+    named += [Named(one[1] or one[2], one.start(), "page") for one in _PAGE.finditer(text)]
+    named += [Named(one[1], one.start(), one[2]) for one in _DENIED.finditer(text)]
+    named += [Named(one[2], one.start(), one[1], asked=False) for form in _STATUS for one in form.finditer(text)]
+    known: dict[str, Named] = {}
+    for each in named:
+        url = each.url.rstrip("/.)`")
+        before = known.get(url)
+        known[url] = before._replace(state=before.state or each.state) if before else each._replace(url=url)
+    return tuple(known.values())[:MOST]

@@ -55,19 +55,6 @@ class Failure(NamedTuple):
         return self.wanted.partition("+")[2]
 
 
-class Named(NamedTuple):
-    """An address that a text names: its position, and what the installer says of it ("", "404", "page").
-
-    `links` tells that it is used as a list of files, `asked` that an installer was told to search there.
-    """
-
-    url: str
-    at: int
-    state: str = ""
-    links: bool = False
-    asked: bool = True
-
-
 # ERROR: Could not find a version that satisfies the requirement torch==2.6.0 (from conf) (from versions: 2.7.0+cu128)
 # Could not find a version that satisfies the requirement torch>=2,<3 (from versions: none)
 _UNSATISFIED = _form(
@@ -76,6 +63,8 @@ _UNSATISFIED = _form(
 )
 # ERROR: No matching distribution found for torch==2.6.0 (from -r requirements.txt (line 3))
 _UNMATCHED = _form(rf"no matching distribution found for {_NAME} ?{_SPEC}{_END}")
+# Exception: You tried to install "pytorch". The package named for PyTorch is "torch"
+_RETIRED = _form(r"you tried to install \"([a-z][\w.-]{0,60})\"\. the package named")
 # ERROR: torch-2.9.0+cu130-cp312-cp312-win_amd64.whl is not a supported wheel on this platform.
 _FILE = _form(
     r"([a-z0-9][\w.]{0,60})-(\d[\w.+!]{0,40})-(?:\d[\w.]{0,10}-)?([\w.]{2,40}-[\w.]{2,40}-[\w.]{3,120})\.whl"
@@ -103,6 +92,11 @@ _ONLY = _form(rf"only {_NAME} ?{_SPEC} is available and (?:you require|your proj
 _ABSENT = _form(
     rf"{_NAME} ?{_SPEC} was not found in the (?:package registry|provided package locations|cache)"
     rf"(?: and (?:all versions of )?{_NAME} ?{_SPEC} depends? on)?"
+)
+# hint: `numpy` was found on https://T, but not at the requested version (numpy==2.0). A compatible version may be
+#       available on a subsequent index (e.g., https://P).
+_ELSEWHERE = _form(
+    r"`([a-z0-9][\w.-]{0,60})` was found on \S{4,200}?, but not at the requested version \(([^()]{1,90})\)"
 )
 # error: Distribution `torch==2.9.1+cu130 @ registry+https://…` can't be installed because it doesn't have a source
 #        distribution or wheel for the current platform
@@ -151,7 +145,11 @@ _LISTED = re.compile(r"- ([a-z0-9][\w.-]{0,60}) ?((?:=|<|>|\[)[^\n]{0,60})?")
 _NOTHING = re.compile(r"nothing provides requested ([a-z0-9][\w.-]{0,60}) ?([=<>][^\n]{0,60})?")
 _MISSING = re.compile(r"─ ([a-z0-9][\w.-]{0,60}) ?([=<>][^\n]{0,60})? does not exist")
 # nothing provides __glibc >=2.28,<3.0.a0 needed by pytorch-2.9.0-cuda129
-CONDA_GLIBC = re.compile(r"(?:nothing provides )?__glibc[ \[]{0,3}(?:version='?)?>=(\d\.\d{1,2})")
+# └─ __glibc >=2.28,<3.0.a0 , which is missing on the system.
+CONDA_GLIBC = re.compile(
+    r"nothing provides (?:requested )?__glibc[ \[]{0,3}(?:version='?)?>=(\d\.\d{1,2})"
+    r"|__glibc[ \[]{0,3}(?:version='?)?>=(\d\.\d{1,2})[^\n]{0,40}(?:missing|conflict|does not exist)"
+)
 
 # Texts of which each parser's match holds one; a huge log is cut down to the lines around them.
 MARKS = (
@@ -159,7 +157,8 @@ MARKS = (
     "with a matching", "no version", "is available and", "was not found in the", "can't be installed", "you're on",
     "you're using", "wheels are available", "you require", "compatible with", "doesn't match any versions",
     "installation candidates", "candidate is found", "find candidates for", "from current channels", "nothing provides",
-    "does not exist", "looking in indexes", "looking in links", "index-url", "extra-index-url", "no module named pip",
+    "does not exist", "you tried to install", "__glibc", "so it will not be", "only supports", "looking in indexes",
+    "looking in links", "index-url", "extra-index-url", "no module named pip", "but not at the requested version",
     "needs to be updated", "does not satisfy", "requires a different python", "content-type", "returned a 40",
 )  # fmt: skip
 
@@ -191,6 +190,8 @@ def _pip(text: str) -> Iterator[Failure]:
         yield Failure(_name(found[1]), found.start(), _spec(found[2]), by=_bare(by), offered=offered)
     for found in _UNMATCHED.finditer(text):
         yield Failure(_name(found[1]), found.start(), _spec(found[2]))
+    for found in _RETIRED.finditer(text):
+        yield Failure(_name(found[1]), found.start(), offered=())
     for found in _FILE.finditer(text):
         tag = found[3].split("-")
         yield Failure(_name(found[1]), found.start(), f"=={found[2]}", tags=(tag[0], tag[2]))
@@ -213,6 +214,9 @@ def _uv(text: str) -> Iterator[Failure]:
             yield Failure(_name(found[1]), found.start(), _spec(found[4]), offered=offered or None, lacks="version")
     for found in _ABSENT.finditer(text):
         yield Failure(_name(found[1]), found.start(), _spec(found[2]), by=_name(found[3] or ""), offered=())
+    for found in _ELSEWHERE.finditer(text):
+        wanted = re.sub(r"^[\w.-]{1,60}", "", found[2])
+        yield Failure(_name(found[1]), found.start(), _spec(wanted), lacks="version")
     for found in _LOCKED.finditer(text):
         yield Failure(_name(found[1]), found.start(), f"=={found[2]}", index_url=found[3] or "", locked=True)
 
@@ -287,56 +291,6 @@ def _conda_spec(text: str | None) -> str:
     return f"=={spec[2].rstrip('.')}.*" if alike else f"{'==' if spec[1] == '=' else spec[1]}{spec[2].rstrip('.')}"
 
 
-# Looking in indexes: https://pypi.org/simple, https://download.pytorch.org/whl/cu126
-# pip install torch --index-url=https://download.pytorch.org/whl/cu126
-# [[tool.uv.index]] … url = "https://download.pytorch.org/whl/cu126"
-_URL = r"((?:https?|file)://[^\s,;`'\"<>()\]]{3,300})"
-_LOOKING = re.compile(r"looking in (indexes|links): ([^\n]{3,1000})")
-_GIVEN = re.compile(
-    rf"(?:(?:--|\b)(?:extra-|default-)?index(?:[-_]url)?[ \t=:\"']{{1,6}}|\s-i[ \t=]|^[ \t]{{0,8}}url ?= ?[\"']){_URL}",
-    re.MULTILINE,
-)
-_LINKS = re.compile(rf"(?:--find-links|\s-f|find-links)[ \t=:\[\"']{{1,6}}{_URL}")
-# WARNING: Skipping page https://… because the GET request got Content-Type: application/octet-stream.
-# error: Unsupported `Content-Type` "text/plain" for `https://…/torch/`. Expected JSON or HTML.
-_PAGE = re.compile(
-    rf"(?:skipping page {_URL} because the get request got content-type"
-    rf"|unsupported `content-type` \"?[^\s\"]{{1,60}}\"? for `?{_URL})"
-)
-# hint: An index URL (https://…) could not be queried due to a lack of valid authentication credentials (403 Forbidden).
-# hint: An index (https://…) returned a 403 Forbidden error.
-# ERROR: HTTP error 404 while getting https://…/torch-2.15.0%2Bcu130-cp312-cp312-win_amd64.whl
-# 404 Client Error: Not Found for url: https://…
-# HTTP status client error (404 Not Found) for url (https://…)
-_DENIED = _form(rf"an index(?: url)? \({_URL}\)[^()]{{4,90}}(?:\(|returned an? )(\d{{3}})\b")
-_STATUS = (
-    re.compile(rf"\b(\d{{3}}) client error:[^:\n]{{0,40}} for url: ?{_URL}"),
-    re.compile(
-        r"http (?:status client |status server )?error:? ?\(?(\d{3})\b[^\n]{0,40}?(?:url|getting) ?\(?(\S{4,300})"
-    ),
-)
-
-
-def addresses(text: str) -> tuple[Named, ...]:
-    """Return the addresses that a text names, each once; `state` is the HTTP status or "page" where one is told."""
-    named = [
-        Named(url, line.start(), links=line[1] == "links")
-        for line in _LOOKING.finditer(text)
-        for url in re.findall(_URL, line[2])
-    ]
-    named += [Named(one[1], one.start()) for one in _GIVEN.finditer(text)]
-    named += [Named(one[1], one.start(), links=True) for one in _LINKS.finditer(text)]
-    named += [Named(one[1] or one[2], one.start(), "page") for one in _PAGE.finditer(text)]
-    named += [Named(one[1], one.start(), one[2]) for one in _DENIED.finditer(text)]
-    named += [Named(one[2], one.start(), one[1], asked=False) for form in _STATUS for one in form.finditer(text)]
-    known: dict[str, Named] = {}
-    for each in named:
-        url = each.url.rstrip("/.)`")
-        before = known.get(url)
-        known[url] = before._replace(state=before.state or each.state) if before else each._replace(url=url)
-    return tuple(known.values())[:MOST]
-
-
 # Because the requested Python version (>=3.14) does not satisfy Python<3.14 and torch==2.5.1 depends on …
 # the current Python version (3.8.10) does not satisfy Python>=3.9 and …
 # ERROR: Package 'x' requires a different Python: 3.8.10 not in '>=3.9'
@@ -357,6 +311,24 @@ def refused_pythons(text: str) -> Iterator[tuple[str, str, int]]:
     for form in _REFUSED:
         for found in form.finditer(text):
             yield found[1], found[2].rstrip(",."), found.start()
+
+
+# - torch requires Python >=3.10, so it will not be satisfied for Python >=3.8,<3.10     (Poetry)
+# hint: The `requires-python` value (>=3.8) includes Python versions that are not supported by your dependencies
+#       (e.g., torch==2.9.0 only supports >=3.10).
+_NARROWER = (
+    _form(rf"- {_NAME} requires python ([<>=!~][\d.,<>=!~*]{{1,40}}), so it will not be"),
+    _form(
+        rf"not supported by your dependencies \(e\.g\., {_NAME} ?{_SPEC} only supports ([<>=!~][\d.,<>=!~*]{{1,40}})\)"
+    ),
+)
+
+
+def narrower_pythons(text: str) -> Iterator[tuple[str, str, int]]:
+    """Yield each package that supports fewer Pythons than its project asks for, its bounds, and the position."""
+    for form in _NARROWER:
+        for found in form.finditer(text):
+            yield _name(found[1]), found[found.re.groups].rstrip(","), found.start()
 
 
 # torch==2.0.0, torch 2.0, torch-directml, torch>=2.3

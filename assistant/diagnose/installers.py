@@ -11,13 +11,12 @@ from assistant.catalog.companions import known_names
 from assistant.catalog.rows import CORE, FAMILY
 from assistant.diagnose.attempts import Attempt, attempt_of, own_text, tag_of, told_python
 from assistant.diagnose.causes import Cause
-from assistant.diagnose.index_addresses import tables
+from assistant.diagnose.index_addresses import addresses, tables
 from assistant.diagnose.installer_output import (
-    CONDA_GLIBC,
     Failure,
-    addresses,
     failures,
     mentions,
+    narrower_pythons,
     refused_pythons,
 )
 from assistant.diagnose.log import Log
@@ -54,7 +53,8 @@ _CANNOT = re.compile(
     r"|没有.{0,10}(?:版本|轮子|wheel)"
 )
 _PYTHON_TOLD = re.compile(
-    r"(?<![a-z])py(?:thon)? ?(3\.\d{1,2})|(?<![\d.])(3\.\d{1,2})[ 的]{0,2}(?:版本?的?)? ?python"
+    r"(?<![a-z])py(?:thon)?(?: ?(?:是|=|:|is|version|版本)){0,2} ?(3\.\d{1,2})"
+    r"|(?<![\d.])(3\.\d{1,2})[ 的]{0,2}(?:版本?的?)? ?python"
     r"|(?<![a-z])cp3(\d{1,2})(?!\d)"
 )
 # uv.lock was written on a Linux server; requirements.txt exported on Windows; 锁文件是在Linux服务器上生成的
@@ -68,7 +68,8 @@ _LOCK = re.compile(
 # A cache that holds an old answer: "with --no-cache the very same line works", 清了缓存就好了
 _CACHE = re.compile(
     r"(?:--no-cache|--refresh|cache (?:clean|purge|clear)|clear\w{0,3} the cache|without (?:the )?cache|no cache)"
-    r"[^\n]{0,90}(?:works|worked|fine|helps|solved|fixed|installs)|缓存[^\n]{0,30}(?:好了|正常|可以|成功|解决)"
+    r"[^\n]{0,90}(?:works|worked|fine|helps|solved|fixed|installs|好了|正常|可以|成功|解决)"
+    r"|缓存[^\n]{0,30}(?:好了|正常|可以|成功|解决)"
     r"|(?:works|worked|fine|installs)[^\n]{0,60}(?:--no-cache|--refresh|without (?:the )?cache|cache clean)"
 )
 
@@ -76,19 +77,21 @@ _CACHE = re.compile(
 def installer_causes(log: Log, machine: Machine) -> Iterable[Cause]:
     """Return why the packages that a log's installer could not have are not to be had; () where none is missing."""
     text = log.text
+    if causes := list(_refused(log, machine)):
+        return causes
     found = failures(text)
     for failure in found[:MOST]:
         attempt = attempt_of(failure, log, machine)
         if causes := list(_judged(attempt)):
             return causes
-    if causes := [*_files(log, machine), *_refused(log, machine)]:
-        return causes[:1]
+    if causes := list(_files(log, machine)):
+        return causes
     return [] if found or len(text) > PROSE else list(_in_prose(log, machine))
 
 
 def _judged(attempt: Attempt) -> Iterator[Cause]:
     """Yield the reason why a package could not be had: the first of these that holds."""
-    for ask in (_of_the_machine, _name, _first_index, _index, _platform, _python, _release, _unexplained):
+    for ask in (_of_the_machine, _cache, _name, _first_index, _index, _platform, _python, _release, _unexplained):
         if causes := list(ask(attempt)):
             yield from causes
             return
@@ -102,6 +105,13 @@ def _of_the_machine(attempt: Attempt) -> Iterator[Cause]:
         yield attempt.cause("python-32bit")
     elif (machine.libc or "").startswith("musl") or (machine.os in {None, "linux"} and _MUSL.search(attempt.text)):
         yield attempt.cause("musl-system")
+
+
+def _cache(attempt: Attempt) -> Iterator[Cause]:
+    """Judge an answer that went away with the cache: the build is there for this Python and this system."""
+    served = bool(attempt.here) and (not attempt.python or serve(attempt.here, attempt.python))
+    if attempt.failure.lacks in {"python", "platform"} and served and _CACHE.search(attempt.text):
+        yield attempt.cause("stale-installer-cache")
 
 
 def _name(attempt: Attempt) -> Iterator[Cause]:
@@ -155,6 +165,7 @@ def _platform(attempt: Attempt) -> Iterator[Cause]:
         yield attempt.cause("lock-for-other-platform" if other else "cuda-wheel-on-mac")
         return
     wheel = next((tag for tag in failure.tags if re.match(r"many|musl|win|mac|linux", tag)), "")
+    unseen = bool(attempt.here) and not any(row.confirmed for row in attempt.here) and bool(failure.local)
     foreign = bool(wheel) and bool(machine.os) and not _fits(wheel, machine)
     only = next((systems for name, systems in tables().systems.items() if package.startswith(name)), ())
     elsewhere = bool(attempt.asked) and not attempt.here
@@ -164,6 +175,8 @@ def _platform(attempt: Attempt) -> Iterator[Cause]:
         yield from _no_wheel_here(attempt)
     elif glibc := _glibc_needed(attempt):
         yield attempt.cause("glibc-too-old", glibc=glibc)
+    elif unseen and attempt.nothing:  # no index was seen to hold it, and this one does not
+        yield attempt.cause("wheel-not-for-platform", "symptom-and-fact")
     elif _half_served(attempt):
         yield attempt.cause("torch-no-intel-mac-wheel", unknown=("arch",))
 
@@ -191,8 +204,6 @@ def _fits(tag: str, machine: Machine) -> bool:
 def _glibc_needed(attempt: Attempt) -> str:
     """Return the glibc that the wheels want and the machine lacks; "" where it has it or nobody knows."""
     own = number(attempt.machine.glibc)
-    if found := CONDA_GLIBC.search(attempt.text) if attempt.failure.conda else None:
-        return found[1] if not own or own < number(found[1]) else ""
     if not own:
         return ""
     tags = [found for tag in attempt.failure.tags if (found := re.fullmatch(r"manylinux_(\d)_(\d{1,2})_(\w+)", tag))]
@@ -216,9 +227,7 @@ def _python(attempt: Attempt) -> Iterator[Cause]:
     served = bool(attempt.here) and serve(attempt.here, python)
     if failure.lacks == "python" or (failure.tags and failure.tags[0].startswith("cp")):
         tagged = told_python(failure)
-        if _CACHE.search(attempt.text) and (served or not python):
-            yield attempt.cause("stale-installer-cache")
-        elif not (tagged and tagged == f"3.{python[1:]}" and failure.tags[0].isalnum() and failure.lacks != "python"):
+        if not (tagged and tagged == f"3.{python[1:]}" and failure.tags[0].isalnum() and failure.lacks != "python"):
             yield _python_cause(attempt, python, unknown=() if python else ("python",))
         return
     if failure.lacks == "version":
@@ -344,6 +353,10 @@ def _refused(log: Log, machine: Machine) -> Iterator[Cause]:
         bound = re.search(r"<=? ?(\d\.\d{1,2})", bounds)
         high = bool(bound) and number(version) >= number(bound[1] if bound else "")
         yield attempt.cause("python-too-new-for-wheel" if high else "python-unsupported-for-wheel")
+        return
+    for package, bounds, at in narrower_pythons(log.text):
+        attempt = attempt_of(Failure(package, at), log, machine)
+        yield attempt.cause("python-unsupported-for-wheel", bounds=bounds, best_python="")
         return
 
 

@@ -22,13 +22,17 @@ _PLATFORMS = {
 
 
 class Build(NamedTuple):
-    """Wheels of a release: `version` "" stands for any, `pythons` () for Pythons that the catalogue does not know."""
+    """Wheels of a release: `version` "" stands for any, `pythons` () for Pythons that the catalogue does not know.
+
+    It is not `confirmed` where no index has been seen to hold it.
+    """
 
     version: str
     variant: str
     platform: str
     pythons: tuple[str, ...]
     glibc: Number = ()
+    confirmed: bool = True
 
 
 def platforms_of(os: str | None, arch: str | None) -> tuple[str, ...]:
@@ -49,7 +53,7 @@ def builds(package: str) -> tuple[Build, ...]:
     if package == "torch" or package in FAMILY:
         platforms = sorted({platform for row in catalog.releases for platform in row.variants})
         return tuple(
-            Build(version, wheel.variant, platform, wheel.pythons, wheel.glibc)
+            Build(version, wheel.variant, platform, wheel.pythons, wheel.glibc, wheel.confirmed)
             for platform in platforms
             for wheel in catalog.wheels(platform, None)
             for version in ((wheel.version,) if package == "torch" else getattr(wheel.release, package))

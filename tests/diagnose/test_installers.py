@@ -16,8 +16,8 @@ from loopback import LoopbackIndex
 from torch_wheels import LINUX, WINDOWS, add_torch
 
 from assistant.diagnose import diagnose, read_log
-from assistant.diagnose.index_addresses import judge
-from assistant.diagnose.installer_output import addresses, failures
+from assistant.diagnose.index_addresses import addresses, judge
+from assistant.diagnose.installer_output import failures
 from assistant.model.finding import Diagnosis, Remedy
 from assistant.model.machine import Gpu, Machine, Vendor
 
