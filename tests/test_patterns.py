@@ -99,9 +99,11 @@ def of_rules() -> Iterator[Used]:
         yield Used(f"rules/{name}", compiled(text), "search")
     for rows in tomllib.loads((folder / "localized_messages.toml").read_text(encoding="utf-8"))["manners"].values():
         yield from (Used("localized_messages.toml", re.compile(text), "search") for text in rows)
+    for name, words in tomllib.loads((folder / "symptoms.toml").read_text(encoding="utf-8"))["words"].items():
+        yield Used(f"symptoms.toml:{name}", re.compile("|".join(words), re.ASCII), "finditer")
     for row in tomllib.loads((folder / "programs.toml").read_text(encoding="utf-8"))["lacking"]:
         yield Used("programs.toml", re.compile("|".join(row["distributions"])), "search")
-    for table in ("vendors", "mentions", "systems", "hints", "architectures", "idle_names"):
+    for table in ("vendors", "mentions", "systems", "hints", "spoken", "architectures", "idle_names"):
         yield from (Used("names.json", pattern, "search") for pattern in names.patterns(table).values())
 
 

@@ -392,13 +392,13 @@ def test_values_of_all_shapes_are_walked():
     """Dicts, lists, tuples, named tuples, records and messages keep their kind; numbers and enums are left alone."""
     secret = "password=hunter2x9"  # noqa: S105 - made up
     said = _("See {path} of {count}.", path=secret, count=3)
-    value = {"a": [secret, 1, None, Phase.DONE], secret: (said, State(pasted=Pasted(text=secret), near=(said,)))}
+    value = {"a": [secret, 1, None, Phase.DONE], secret: (said, State(pasted=Pasted(text=secret), question=said))}
     cleaned = redact(value)
     assert "hunter2x9" not in repr(cleaned)
     assert cleaned["a"][1:] == [1, None, Phase.DONE]
     message, state = cleaned["password=SECRET"]
     assert (message.id, message.params) == (said.id, {"path": "password=SECRET", "count": 3})
-    assert state == State(pasted=Pasted(text="password=SECRET"), near=(message,))
+    assert state == State(pasted=Pasted(text="password=SECRET"), question=message)
 
 
 def test_versions_in_a_record_are_no_addresses():

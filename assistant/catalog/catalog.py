@@ -91,6 +91,24 @@ class TorchWheel(NamedTuple):
 _Code = TypeVar("_Code", CudaCode, RocmCode)
 
 
+@lru_cache(maxsize=4096)  # a fleet asks for the same cards and builds over and over
+def has_code(codes: tuple[int, ...], ptx: int | None, capability: Number, *, alone: bool) -> bool:
+    """Return whether code serves a capability: the same major, an equal or lower minor; else PTX newer than all code.
+
+    What stands `alone` takes only its very own code. The rules: "Binary Compatibility" and "PTX Compatibility" in
+    https://docs.nvidia.com/cuda/cuda-c-programming-guide/
+    """
+    major, minor = capability[0], capability[1]
+    own = major * 10 + minor
+    if own in codes:
+        return True
+    if alone:
+        return False
+    if any(code // 10 == major and code % 10 <= minor for code in codes):
+        return True
+    return ptx is not None and ptx == max(codes) and own > ptx
+
+
 def _code_of(rows: Iterable[_Code], variant: str, minor: Number) -> _Code | None:
     """Return the row for a release line of a variant, or its predecessor's where the rows end before it.
 

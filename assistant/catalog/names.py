@@ -36,13 +36,15 @@ class IdleAdapter(Record, frozen=True):
 class Named(Record, frozen=True):
     """A system or an architecture: the whole words and the patterns that name it, in any case.
 
-    `hints` are lower-case patterns of what only its programs print: paths, wheel tags, errors.
+    `hints` are lower-case patterns of what only its programs print: paths, wheel tags, errors; `spoken` of how people
+    name it.
     """
 
     name: str
     words: tuple[str, ...] = ()
     patterns: tuple[str, ...] = ()
     hints: tuple[str, ...] = ()
+    spoken: tuple[str, ...] = ()
 
 
 class WindowsName(Record, frozen=True):
@@ -69,9 +71,9 @@ def _tables() -> NameTables:
 
 @cache
 def patterns(table: str) -> dict[str, re.Pattern[str]]:
-    """Return what finds each row of a table by name: `vendors`, `systems`, `architectures`, `mentions`, `hints`.
+    """Return what finds each row of a table by name, which is one of `rows` below; `idle_names` is one pattern.
 
-    `idle_names` is one pattern.
+    Letters are ASCII's: a Chinese character ends a word.
     """
     tables = _tables()
     systems, makers = tables.systems.rows, tables.vendors.rows
@@ -80,10 +82,11 @@ def patterns(table: str) -> dict[str, re.Pattern[str]]:
         "mentions": {row.vendor.value: "|".join(row.mentions) for row in makers if row.mentions},
         "systems": {row.name: "|".join([*row.patterns, _words(row.words)]) for row in systems},
         "hints": {row.name: "|".join(row.hints) for row in systems},
+        "spoken": {row.name: "|".join(row.spoken) for row in systems},
         "architectures": {row.name: _words(row.words) for row in tables.architectures.rows},
         "idle_names": {table: rf"\b(?:{'|'.join(map(re.escape, tables.idle_names.rows))})"},
     }[table]
-    return {name: re.compile(pattern, re.IGNORECASE) for name, pattern in rows.items()}
+    return {name: re.compile(pattern, re.IGNORECASE | re.ASCII) for name, pattern in rows.items()}
 
 
 def _words(words: Iterable[str]) -> str:

@@ -7,13 +7,15 @@ import click
 from assistant.cli.inputs import host_of, only_one, print_answers, read_file, replay_option, write_file
 from assistant.cli.terminal import echo, echo_json, json_option
 from assistant.detect import detect
-from assistant.diagnose import nearest, read_log
+from assistant.diagnose import Log, read_log
 from assistant.i18n import _, say
 from assistant.model.errors import BadInput
+from assistant.model.finding import Diagnosis
 from assistant.model.machine import Detection, Machine
 from assistant.model.record import Record, from_json
-from assistant.session.diagnosis import diagnosed, diagnosed_lines, inquiry, machine_of_log
+from assistant.session.diagnosis import diagnosed, diagnosed_lines, inquiry, machine_of_log, unexplained
 from assistant.session.doctor import judged
+from assistant.session.state import Unexplained
 
 
 class Case(Record, frozen=True):
@@ -40,7 +42,7 @@ def diagnose(
     if batch and log:
         raise click.UsageError(say("--batch reads its logs from a file and cannot be combined with LOG."))
     if batch:
-        print_answers(read_file(batch), _answer)
+        print_answers(read_file(batch), _of_line)
         return
     if log is None:
         hint = say("Example: `assistant diagnose error.log`")
@@ -56,14 +58,14 @@ def diagnose(
     if report:
         write_file(report, inquiry(read, known, diagnoses))
     if as_json:
-        echo_json({"diagnoses": diagnoses})
+        echo_json(_answer(read, known, diagnoses))
         return
     from assistant.cli.draw import draw_diagnoses, draw_findings, draw_unknown  # noqa: PLC0415 - --json needs no drawing
 
     if causes:
         draw_diagnoses(causes, read)
     elif read.text.strip():
-        draw_unknown(nearest(read))
+        draw_unknown(unexplained(read, known))
     else:
         echo(say("This log is empty."))
     if machine or replay:  # what else is wrong on the machine that was given with the log
@@ -72,6 +74,13 @@ def diagnose(
         draw_findings([each for each in judged_here if each.wrong and each.key not in keys])
 
 
-def _answer(line: bytes) -> object:
+def _of_line(line: bytes) -> object:
     case = from_json(line, Case, say("This line"))
-    return {"diagnoses": diagnosed(read_log(case.log), case.machine)}
+    read = read_log(case.log)
+    return _answer(read, case.machine, diagnosed(read, case.machine))
+
+
+def _answer(read: Log, machine: Machine, diagnoses: tuple[Diagnosis, ...]) -> dict[str, object]:
+    """Return the causes, or what can be said without one."""
+    rest = unexplained(read, machine_of_log(read, machine)) if not diagnoses else Unexplained()
+    return {"diagnoses": diagnoses, **({"unexplained": rest} if rest != Unexplained() else {})}

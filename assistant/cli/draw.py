@@ -48,14 +48,14 @@ from assistant.views import (
 
 if TYPE_CHECKING:
     from assistant.catalog.recipes import Recipe
-    from assistant.diagnose import Log, Rule
+    from assistant.diagnose import Log
     from assistant.export import Drift
     from assistant.install import Prepared
     from assistant.model.machine import Detection
     from assistant.model.plan import Plan, Planning
     from assistant.model.report import Report
     from assistant.session.apply import Course
-    from assistant.session.state import State
+    from assistant.session.state import State, Unexplained
 
 SIGNS = {
     Severity.OK: ("✓", "green"),
@@ -193,11 +193,14 @@ def _draw_context(log: Log, index: int) -> None:
         console.print(Text(f"  {'→' if number == marked else ' '} {number:>6} │ {text}", style=style))
 
 
-def draw_unknown(rules: Iterable[Rule]) -> None:
-    """Say that no rule matches this log, which come nearest, and how to ask others."""
+def draw_unknown(answer: Unexplained) -> None:
+    """Say that the cause is not known, what is told, what is wrong anyway, what to find out, and how to ask others."""
     console.print(Text(say("No known problem matches this log.")))
-    for rule in rules:
-        console.print(Text(say("  nearest: {title} ({key})", title=say(rule.title), key=rule.key), style="dim"))
+    for symptom in answer.symptoms:
+        console.print(Text(say("  What it tells: {symptom}", symptom=symptom.text)))
+    draw_findings(answer.findings)
+    if answer.question:
+        draw_remedy(answer.question, "  ?", style="cyan")
     text = say("If something did fail, `assistant diagnose LOG --report FILE.md` writes a report to paste.")
     console.print(Text(as_typed(text)))
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from assistant.diagnose.engine import Match, as_remedy, diagnose, matches, merged, nearest, remedies_for
+from assistant.diagnose.engine import Match, as_remedy, diagnose, matches, merged, question, remedies_for
 from assistant.diagnose.health import check_packages, check_up, variables
 from assistant.diagnose.launch import launched, relaunched
 from assistant.diagnose.log import Log, read_log
 from assistant.diagnose.rules import PlanRequest, Rule, RuleRemedy, load_rules
+from assistant.diagnose.symptoms import symptoms
 
 __all__ = [
     "Log",
@@ -22,9 +23,10 @@ __all__ = [
     "load_rules",
     "matches",
     "merged",
-    "nearest",
+    "question",
     "read_log",
     "relaunched",
     "remedies_for",
+    "symptoms",
     "variables",
 ]

@@ -14,8 +14,10 @@ from assistant.diagnose.causes import Cause
 from assistant.diagnose.environments import environment_causes
 from assistant.diagnose.installers import installer_causes
 from assistant.diagnose.log import Log, read_log
+from assistant.diagnose.outcome import ended_well
 from assistant.diagnose.predicates import ask
 from assistant.diagnose.rules import Rule, RuleRemedy, Rules, Sign, compiled, load_rules
+from assistant.diagnose.symptoms import Symptom, symptom_causes, symptoms
 from assistant.i18n import _
 from assistant.model.finding import Diagnosis, Remedy
 from assistant.model.machine import Machine
@@ -24,12 +26,15 @@ from assistant.privacy import redact
 
 # Chosen, like the confidences in the rules; the cases in tests/diagnose hold the ranking in place.
 UNKNOWN_COSTS = 0.1  # confidence lost for each fact that could not be told
-CLOSE = 0.3  # share of a rule's words that a log must hold to come near it
 READ = 4000  # characters of a line that are searched for secrets: the search costs time
 SHOWN = 300  # characters of a line that are shown as evidence
 _PLACEHOLDER = re.compile(r"\{([a-z_]{2,20})\}")
 # Each works causes out from a log and the facts of its machine.
-FINDERS: tuple[Callable[[Log, Machine], Iterable[Cause]], ...] = (installer_causes, environment_causes)
+FINDERS: tuple[Callable[[Log, Machine], Iterable[Cause]], ...] = (
+    installer_causes,
+    environment_causes,
+    symptom_causes,
+)
 
 # What to ask the user when a fact decides and nobody knows it, with the commands that tell it.
 _DETECT = ("assistant detect",)
@@ -43,6 +48,7 @@ _QUESTIONS = {
         _("First find out which index the installer asks, and whether Python is a 64-bit build."),
         ("python -m pip config list", "python -VV"),
     ),
+    "driver": (_("First find out the version of NVIDIA's driver."), ("nvidia-smi",)),
     "container": (_("First find out whether the program runs in a container."), ("cat /proc/1/cgroup",)),
 }
 _ANY_OTHER = (_("First let the assistant look at the machine."), _DETECT)
@@ -91,6 +97,8 @@ def merged(first: Machine, second: Machine) -> Machine:
 
 def matches(log: Log, machine: Machine) -> tuple[Match, ...]:
     """Return what `diagnose` finds, with the failing lines and the rules' remedies; `machine` holds all facts."""
+    if ended_well(log) and not symptoms(log):
+        return ()
     rules = load_rules()
     search = _Search(log, rules)
     computed = [cause for finder in FINDERS for cause in finder(log, machine)]
@@ -109,19 +117,21 @@ def _computed(cause: Cause) -> SignMatch:
     return SignMatch(confidence, cause.lines, cause.unknown, cause.known, cause.names)
 
 
-def nearest(log: Log | bytes | str, count: int = 3) -> tuple[Rule, ...]:
-    """Return the rules closest to a log that fits none: those of whose patterns it holds the most words."""
-    read = log if isinstance(log, Log) else read_log(log)
-    words = set(read.text.split())
-    rules = load_rules()
+def question(told: Iterable[Symptom], machine: Machine) -> Remedy | None:
+    """Return what to ask first where symptoms have no cause yet: for a fact that would separate their causes."""
+    wanted = (name for symptom in told for name in symptom.asks)
+    unknown = next((name for name in wanted if not _is_known(name, machine)), None)
+    return _asked(unknown) if unknown else None
 
-    def closeness(rule: Rule) -> float:
-        phrases = [text.split() for sign in rule.sign for form in sign.any for text in rules.literals[form]]
-        shared = [(len(words.intersection(phrase)), len(phrase)) for phrase in phrases]
-        return max((count / (total + 1) for count, total in shared if count > 1), default=0.0)
 
-    ranked = sorted(rules.rules, key=closeness, reverse=True)[:count]
-    return tuple(rule for rule in ranked if closeness(rule) >= CLOSE)
+def _is_known(name: str, machine: Machine) -> bool:
+    given = {"gpu": machine.gpus or machine.evidence, "packages": machine.packages, "driver": machine.nvidia_driver}
+    return bool(given[name] if name in given else getattr(machine, name))
+
+
+def _asked(name: str) -> Remedy:
+    text, commands = _QUESTIONS.get(name, _ANY_OTHER)
+    return Remedy(text=text, commands=commands)
 
 
 class _Search:
@@ -157,8 +167,7 @@ def _matched(sign: Sign, search: _Search, machine: Machine) -> SignMatch | None:
 
 def _explained(rule: Rule, match: SignMatch, log: Log, machine: Machine) -> Match:
     remedies = remedies_for(rule, machine, match.names)
-    asked = (_QUESTIONS.get(name, _ANY_OTHER) for name in match.unknown)
-    questions = [Remedy(text=text, commands=commands) for text, commands in asked]
+    questions = [_asked(name) for name in match.unknown]
     shown = (redact(log.lines[line][1].strip()[:READ])[:SHOWN] for line in match.lines)
     diagnosis = Diagnosis(
         key=rule.key,

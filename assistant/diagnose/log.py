@@ -12,8 +12,8 @@ from assistant.diagnose.normalize import plain, translations, unwrapped
 from assistant.diagnose.prefilter import Prefilter
 from assistant.diagnose.rules import load_rules
 from assistant.model.machine import Machine
-from assistant.parsers.app_reports import mentioned
 from assistant.parsers.decode import text_pieces, tidied
+from assistant.parsers.mentioned import mentioned
 
 # Chosen: a pasted log has a few kilobytes, and one of some days of training has tens of megabytes.
 SHORT = 10**6  # characters up to which a log is kept whole

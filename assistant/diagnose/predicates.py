@@ -9,6 +9,7 @@ from typing import Any
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.version import InvalidVersion, Version
 
+from assistant.catalog import TorchWheel, has_code, identified, load_catalog, number
 from assistant.catalog.needs import sharing
 from assistant.catalog.toolchains import cuda_of, toolkits
 from assistant.model.machine import Gpu, Machine, Vendor
@@ -137,6 +138,42 @@ def torch_cuda(machine: Machine) -> str | None:
     return cuda_of(machine.packages.get("torch", "").partition("+")[2])
 
 
+def _driver_fits(machine: Machine, wanted: bool) -> Verdict:  # noqa: FBT001 - the rule's argument
+    """Return whether NVIDIA's driver runs the CUDA that torch was built with."""
+    build = _build(machine)
+    driver = number(machine.nvidia_driver)
+    floor = load_catalog().drivers.get((build.variant, machine.os == "windows" or bool(machine.wsl))) if build else None
+    return (driver >= floor.least) == wanted if floor and floor.least and driver else None
+
+
+def _code_fits(machine: Machine, wanted: bool) -> Verdict:  # noqa: FBT001 - the rule's argument
+    """Return whether torch's build holds code for one of the GPUs of its vendor, at least."""
+    build = _build(machine)
+    if build is None or not (build.sm or build.gfx):
+        return None
+    known = [identified(gpu) for gpu in machine.gpus]
+    if build.gfx:
+        targets = {gpu.gfx or (one.gfx if one else None) for gpu, one in zip(machine.gpus, known, strict=True)} - {None}
+        return bool(targets & {*build.gfx}) == wanted if targets else None
+    capabilities = {
+        gpu.compute_capability or (one.compute_capability if one else None)
+        for gpu, one in zip(machine.gpus, known, strict=True)
+    }
+    numbers = [number(one) for one in capabilities if one]
+    return any(has_code(build.sm, build.ptx, one, alone=False) for one in numbers) == wanted if numbers else None
+
+
+def _build(machine: Machine) -> TorchWheel | None:
+    """Return the published build that is installed as torch, None where it is none or not known."""
+    version, _plus, tag = machine.packages.get("torch", "").partition("+")
+    platform = {"windows": "windows_amd64", "macos": "macos_arm64"}.get(machine.os or "", "linux_x86_64")
+    if platform == "linux_x86_64" and machine.arch in {"aarch64", "arm64"}:
+        platform = "linux_aarch64"
+    variant = tag or load_catalog().build_of(version, "pypi", platform)
+    wheels = load_catalog().wheels(platform, None, variant) if version and variant else ()
+    return next((one for one in wheels if one.version == version and one.variant == variant), None)
+
+
 def _nvcc_fits(machine: Machine, wanted: bool) -> Verdict:  # noqa: FBT001 - the rule's argument
     """Return whether nvcc is of the CUDA that torch was built with."""
     cuda = torch_cuda(machine)
@@ -191,6 +228,8 @@ PREDICATES: dict[str, tuple[type, Callable[[Machine, Any], Verdict]]] = {
     "driver": (str, _range("nvidia_driver")),
     "disk_free_gb": (str, _range("disk_free_gb")),
     "memory_gb": (str, _range("memory_gb")),
+    "driver_fits": (bool, _driver_fits),
+    "code_fits": (bool, _code_fits),
     "nvcc_fits": (bool, _nvcc_fits),
     "nvcc_on_pypi": (bool, _nvcc_on_pypi),
     "nvcc_takes_gcc": (bool, _nvcc_takes_gcc),

@@ -85,6 +85,12 @@ def health(file: IO[bytes], *_babel: Any, **_options: Any) -> Iterator[tuple[Any
             yield 0, None, case["text"], []
 
 
+def symptoms(file: IO[bytes], *_babel: Any, **_options: Any) -> Iterator[tuple[Any, ...]]:  # noqa: ANN401 - as above
+    """Yield the sentence of each symptom."""
+    for symptom in tomllib.loads(file.read().decode())["symptom"]:
+        yield 0, None, symptom["text"], []
+
+
 def gaps(file: IO[bytes], *_babel: Any, **_options: Any) -> Iterator[tuple[Any, ...]]:  # noqa: ANN401 - as above
     """Yield the support matrix's notes on workloads with gaps."""
     for row in json.load(file)["workloads"]["rows"]:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from functools import lru_cache
 
-from assistant.catalog import Catalog, Number, TorchWheel, number, python_range
+from assistant.catalog import Catalog, Number, TorchWheel, has_code, number, python_range
 from assistant.catalog.rows import Family
 from assistant.i18n import Message, _
 from assistant.model.machine import Vendor
@@ -126,27 +125,9 @@ def _own_floor(card: Card, catalog: Catalog) -> Number:
 def _runs(wheel: TorchWheel, card: Card, context: Context) -> bool:
     row = context.catalog.tegra.get(card.capability)
     alone = row is not None and not (row.desktop_code_from and _cuda(wheel.variant) >= _cuda(row.desktop_code_from))
-    return _has_code(wheel.sm, wheel.ptx, card.capability, alone=alone) and _reaches(
+    return has_code(wheel.sm, wheel.ptx, card.capability, alone=alone) and _reaches(
         _own_floor(card, context.catalog), context
     )
-
-
-@lru_cache(maxsize=4096)  # a fleet asks for the same cards and builds over and over
-def _has_code(codes: tuple[int, ...], ptx: int | None, capability: Number, *, alone: bool) -> bool:
-    """Return whether code serves a capability: the same major, an equal or lower minor; else PTX newer than all code.
-
-    What stands `alone` takes only its very own code. The rules: "Binary Compatibility" and "PTX Compatibility" in
-    https://docs.nvidia.com/cuda/cuda-c-programming-guide/
-    """
-    major, minor = capability[0], capability[1]
-    own = major * 10 + minor
-    if own in codes:
-        return True
-    if alone:
-        return False
-    if any(code // 10 == major and code % 10 <= minor for code in codes):
-        return True
-    return ptx is not None and ptx == max(codes) and own > ptx
 
 
 def _best(wheels: list[TorchWheel], cards: list[Card], context: Context) -> TorchWheel | None:
@@ -213,7 +194,7 @@ def _candidate(wheel: TorchWheel, cards: list[Card], context: Context) -> Candid
 
 def _code_of(wheel: TorchWheel, served: list[Card]) -> Iterator[Message]:
     """Say which cards a build holds code for, and for which newer ones the driver makes it from PTX."""
-    made = [card for card in served if not _has_code(wheel.sm, None, card.capability, alone=False)]
+    made = [card for card in served if not has_code(wheel.sm, None, card.capability, alone=False)]
     held = _("{variant} of torch {version} holds code for {names} (compute capability {code}).")
     if wheel.assumed:
         held = _(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from assistant.diagnose import nearest, read_log
+from assistant.diagnose import read_log
 from assistant.host.base import Host
 from assistant.i18n import _, render
 from assistant.install import Tools
@@ -15,11 +15,12 @@ from assistant.session.diagnosis import (
     machine_of_log,
     places,
     source_of,
+    unexplained,
     with_remedies,
 )
 from assistant.session.doctor import still_true
 from assistant.session.pasted import whole
-from assistant.session.state import Diagnosed, State, known
+from assistant.session.state import Diagnosed, State, Unexplained, known
 
 
 def causes_found(state: State, tools: Tools) -> Diagnosed:
@@ -41,7 +42,7 @@ def causes_found(state: State, tools: Tools) -> Diagnosed:
         places=places(log, lines),
         explained=pasted,
         source=source_of(log, origin, machine, lines[0] if lines else None),
-        near=() if diagnoses else tuple(_(rule.title) for rule in nearest(log)),
+        unexplained=Unexplained() if diagnoses else unexplained(log, origin),
         inquiry=inquiry(log, origin, diagnoses),
     )
 

@@ -14,23 +14,26 @@ from assistant.diagnose import (
     PlanRequest,
     RuleRemedy,
     as_remedy,
+    check_up,
     launched,
     load_rules,
     matches,
     merged,
+    question,
     relaunched,
     remedies_for,
+    symptoms,
 )
 from assistant.host.identity import known_here
 from assistant.i18n import Message, Text, _
 from assistant.model.errors import BadInput
-from assistant.model.finding import Diagnosis, Finding, Launch, Remedy
+from assistant.model.finding import Diagnosis, Finding, Launch, Remedy, Severity
 from assistant.model.machine import Gpu, Machine
 from assistant.model.plan import Backend, Plan, Request
 from assistant.model.record import from_json, replace, to_json
 from assistant.plan import make_plans
 from assistant.privacy import redact
-from assistant.session.state import Place, Source
+from assistant.session.state import Place, Source, Unexplained
 
 # What shows that a plan has helped, where its remedy has no check of its own.
 CHECKS = {
@@ -41,6 +44,9 @@ CHECKS = {
     Backend.DIRECTML: 'python -c "import torch, torch_directml as d; torch.ones(2, device=d.device()).sum()"',
     Backend.CPU: 'python -c "import torch; torch.ones(2).sum()"',
 }
+_WHICH_GPU = Remedy(text=_("First find out which GPU is in the computer."), commands=("assistant detect",))
+# Words of programs that gave up.
+_FAILED = re.compile(r"error\b|\bfailed\b|\btraceback\b|\bexception\b|\bfatal\b|\bcannot\b|错误|失败|报错|异常")
 REPORTED = 80  # last lines of a log that go into a report
 LONGEST = 300  # chosen: characters of a line that are shown
 # The folder of an environment, in the lines of a traceback:
@@ -100,7 +106,8 @@ def source_of(log: Log, machine: Machine, here: Machine, line: int | None = None
     """Return what a log of a machine comes from; `line` is the index of the line that shows its first cause."""
     program, arguments = launched(log)
     gpus = _computing(machine.gpus)
-    best = _plan(to_json(replace(machine, evidence=())), PlanRequest()) if machine.os else None
+    seen = machine.os and _gpus_known(machine)
+    best = _plan(to_json(replace(machine, evidence=())), PlanRequest()) if seen else None
     return Source(
         program=program.name if program else "",
         arguments=arguments if program else (),
@@ -183,6 +190,17 @@ def machine_of_log(log: Log, here: Machine) -> Machine:
     return stated if stated.os and here.os and stated.os != here.os else merged(stated, here)
 
 
+def unexplained(log: Log, machine: Machine) -> Unexplained:
+    """Return what can be said of a log whose cause is not known."""
+    told = symptoms(log)
+    asked = question(told, machine)
+    if asked is None and told == () and _FAILED.search(log.text):
+        asked = Remedy(text=_("Paste the whole output, from the command on: what matters often stands above the end."))
+    wrong = tuple(finding for finding in check_up(machine) if finding.wrong)
+    shown = tuple(Finding(key=one.key, severity=Severity.INFO, text=_(one.text)) for one in told)
+    return Unexplained(symptoms=shown, findings=with_remedies(wrong, machine), question=asked)
+
+
 def inquiry(log: Log, machine: Machine, found: Iterable[Diagnosis]) -> str:
     """Return a report to paste into an issue: causes, machine and the log's last lines, without private things."""
     known = known_here()
@@ -226,6 +244,10 @@ def _with_plans(
     facts = to_json(replace(machine, evidence=()))
     filled: list[tuple[Remedy, RuleRemedy | None]] = []
     for remedy, origin in remedies:
+        if origin and origin.plan and origin.plan.backend is None and not _gpus_known(machine):
+            asked = {each.text for each, _origin in filled}
+            filled += [(each, None) for each in (_WHICH_GPU, remedy) if each.text not in asked]
+            continue
         plan = _plan(facts, origin.plan) if machine.os and origin and origin.plan else None
         check = remedy.check or ((CHECKS[plan.backend],) if plan else ())
         filled.append((replace(remedy, plan=plan, check=check, text=_for_this(remedy.text, plan)), origin))
@@ -238,6 +260,11 @@ def _with_plans(
         if origin is None or origin.plan is None or remedy.plan or remedy.commands or remedy.env
     )
     return possible or tuple(remedy for remedy, _origin in filled)
+
+
+def _gpus_known(machine: Machine) -> bool:
+    """Return whether GPUs were told, or looked for: a machine that was not detected may have one that nobody named."""
+    return bool(machine.gpus or machine.evidence)
 
 
 def _for_this(text: Text, plan: Plan | None) -> Text:

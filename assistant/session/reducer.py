@@ -245,7 +245,7 @@ def _filled(state: State, result: StepResult) -> State:  # noqa: C901, PLR0911 -
                 explained=result.explained,
                 source=result.source,
                 mended={},
-                near=result.near,
+                unexplained=result.unexplained,
                 inquiry=result.inquiry,
             )
         case Mended():

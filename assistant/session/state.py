@@ -5,12 +5,12 @@ from __future__ import annotations
 from enum import Enum
 from typing import Literal, TypeVar
 
-from assistant.i18n import Message, Text, _
+from assistant.i18n import Text, _
 from assistant.install import Prepared
 from assistant.model.checks import Level
 from assistant.model.errors import BadInput
 from assistant.model.event import Progress, Step
-from assistant.model.finding import Diagnosis, Finding
+from assistant.model.finding import Diagnosis, Finding, Remedy
 from assistant.model.machine import Detection
 from assistant.model.plan import Backend, Plan, Planning, Request
 from assistant.model.project import Project
@@ -177,6 +177,14 @@ class Verified(Record, frozen=True):
     detected: tuple[Finding, ...] | None = None
 
 
+class Unexplained(Record, frozen=True):
+    """What can be said of a text whose cause is not known: its symptoms, what is wrong anyway, what to find out."""
+
+    symptoms: tuple[Finding, ...] = ()
+    findings: tuple[Finding, ...] = ()
+    question: Remedy | None = None
+
+
 class Diagnosed(Record, frozen=True):
     """The causes of what was pasted or failed; the fields of `State` of the same names tell more."""
 
@@ -185,7 +193,7 @@ class Diagnosed(Record, frozen=True):
     places: tuple[Place | None, ...] = ()
     explained: Pasted = Pasted()
     source: Source = Source()
-    near: tuple[Message, ...] = ()
+    unexplained: Unexplained = Unexplained()
     inquiry: str = ""
 
 
@@ -273,7 +281,7 @@ class State(Record, frozen=True):
     verification failed; `question` waits for the user's answer; `proof` is what the installation itself verified.
     `aside` is the real setup while a recorded machine is looked at; `stopping` is set from a request to stop until the
     task has taken back what it began. `pythons` names the interpreters of this kernel and of the server that shows it;
-    `source` is what the log comes from; where no rule knows it, `near` holds the titles of those that it resembles.
+    `source` is what the log comes from; `unexplained` is what can be said where its cause is not known.
     `inquiry` is a report to paste. `way` names the remedy that was chosen, by the
     cause's key and its number as in "oom#1"; `mended` says how applying those that were chosen ended, by their names.
     `raised` are those of the `findings` that the tasks told about the setup's environment.
@@ -317,7 +325,7 @@ class State(Record, frozen=True):
     edited: bool = False
     explained: Pasted = Pasted()
     source: Source = Source()
-    near: tuple[Message, ...] = ()
+    unexplained: Unexplained = Unexplained()
     inquiry: str = ""
     diagnoses: tuple[Diagnosis, ...] = ()
     places: tuple[Place | None, ...] = ()

@@ -15,10 +15,11 @@ from assistant.machines import load, shipped
 from assistant.model.errors import BadInput
 from assistant.model.record import to_json
 from assistant.parsers import amd, apple, nvidia, smi, system, windows
-from assistant.parsers.app_reports import mentioned, program_report
+from assistant.parsers.app_reports import program_report
 from assistant.parsers.collect_env import collect_env
 from assistant.parsers.device_lists import LAYOUTS, device_blocks, lspci, smi_lines
 from assistant.parsers.dxdiag import dxdiag
+from assistant.parsers.mentioned import mentioned
 
 
 def listed_devices(text):

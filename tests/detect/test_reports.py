@@ -7,7 +7,7 @@ import pytest
 from assistant.detect import read_report
 from assistant.model.errors import BadInput
 from assistant.model.machine import Vendor
-from assistant.parsers.app_reports import mentioned
+from assistant.parsers.mentioned import mentioned
 from assistant.session.doctor import judged
 
 DUMP = """Collecting environment information...

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from assistant.diagnose import diagnose, load_rules, nearest, read_log
+from assistant.diagnose import diagnose, load_rules, read_log
 from assistant.machines import load, shipped
 from assistant.model.machine import Gpu, Machine, Vendor
 from assistant.model.record import from_plain
-from assistant.session.diagnosis import diagnosed, machine_of_log
+from assistant.session.diagnosis import diagnosed, machine_of_log, unexplained
 
 HERE = Path(__file__).parent
 
@@ -185,7 +185,11 @@ def test_the_commands_fit_the_system() -> None:
     assert not any("set TEMP" in command for remedy in linux.remedies for command in remedy.commands)
 
 
-def test_an_unknown_failure_is_shown_its_nearest_rules() -> None:
-    """A log that no rule knows is told which rules it resembles, and one without likeness none."""
-    assert "rocm-gfx-not-in-wheel" in {rule.key for rule in nearest("RuntimeError: HIP error: something new", 9)}
-    assert nearest("all is well") == ()
+def test_an_unknown_failure_ends_in_a_question() -> None:
+    """What is told is named, and the fact that would decide is asked for; a log without trouble is asked nothing."""
+    answer = unexplained(read_log("my gpu is not used"), MACHINES["windows-nvidia"])
+    assert [one.key for one in answer.symptoms] == ["gpu-unused"]
+    assert answer.question is not None
+    assert answer.question.commands == ("python -m pip list",)
+    assert unexplained(read_log("RuntimeError: something new"), Machine()).question is not None
+    assert unexplained(read_log("all is well"), Machine()).question is None

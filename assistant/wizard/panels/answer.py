@@ -135,15 +135,20 @@ def _more_causes(causes: Iterable[Diagnosis], state: State) -> Markup:
 
 
 def _unknown(state: State) -> Markup:
-    """Say that no known problem matches this log, with the nearest ones and a report to hand on."""
+    """Say that no known problem matches this log, what it tells, what to find out, and a report to hand on."""
     text = say("No known problem matches this text. That does not mean that nothing is wrong.")
-    nearest = (
-        html.paragraph(say("The nearest known problems:")) + html.bullets(state.near) if state.near else html.NOTHING
+    answer = state.unexplained
+    told = (
+        html.paragraph(say("What it tells:")) + html.bullets(one.text for one in answer.symptoms)
+        if answer.symptoms
+        else html.NOTHING
     )
+    wrong = html.bullets(finding.text for finding in answer.findings) if answer.findings else html.NOTHING
+    question = draw_remedy(answer.question, "question", state) if answer.question else html.NOTHING
     asked = html.paragraph(
         say("The program's authors can help: copy the report, and open an issue with it in their project.")
     )
-    return html.note(Severity.INFO, text, joined([nearest, asked, _for_an_issue(state)]))
+    return html.note(Severity.INFO, text, joined([told, wrong, question, asked, _for_an_issue(state)]))
 
 
 def _failures(state: State) -> Markup:

@@ -1,0 +1,30 @@
+"""Tells whether a program's run ended well, so that its warnings are not taken for trouble.
+
+An installation that ended well is no such run: what it put in place may be the trouble.
+"""
+
+from __future__ import annotations
+
+import re
+
+from assistant.diagnose.log import Log
+
+LAST = 12  # chosen: lines at the end that tell how a run ended
+# Epoch 3/3 …    100%|████| 30/30 [00:02<00:00]    Prompt executed in 12.3 seconds
+# Training complete    saved to out.png    12.4 tokens/s    to see the gui go to: http://127.0.0.1:8188
+_ENDED_WELL = re.compile(
+    r"epoch \[?(\d{1,5}) ?/ ?\1\b|\b(\d{1,7})/\2 \[|prompt executed in \d"
+    r"|(?:training|inference|generation|processing|conversion|export) (?:is )?(?:complete|done|finished|succeeded)"
+    r"|\bsaved (?:to|as|in)\b|\d tokens/s|to see the gui go to|running on local url|\b\d{1,5} passed\b|all done"
+)
+_FAILED = re.compile(
+    r"traceback \(most recent|\b\w{0,40}(?:error|exception)\b ?:|\bfatal\b|\bcore dumped\b|\bkilled\b|\baborted?\b"
+    r"|segmentation fault|\bfailed\b|exit (?:code|status):? ?[1-9]|\bexited with\b"
+)
+
+
+def ended_well(log: Log) -> bool:
+    """Return whether a log ends like a run that did its work, without a failure after that."""
+    lines = [line.strip() for line in log.text.split("\n")[: len(log.lines)] if line.strip()][-LAST:]
+    good = next((number for number, line in reversed([*enumerate(lines)]) if _ENDED_WELL.search(line)), None)
+    return good is not None and not any(_FAILED.search(line) for line in lines[good:])

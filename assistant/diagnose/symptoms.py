@@ -1,0 +1,163 @@
+"""What people tell in their own words: symptoms, and the causes that facts or a second sentence give them."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterable, Iterator
+from functools import cache, lru_cache
+from importlib.resources import files
+from itertools import pairwise
+from typing import Literal
+
+from assistant.catalog.names import patterns
+from assistant.diagnose.causes import Cause
+from assistant.diagnose.health import check_up
+from assistant.diagnose.log import Log
+from assistant.diagnose.predicates import ask, check_facts
+from assistant.diagnose.prose import prose
+from assistant.model.machine import Machine
+from assistant.model.record import Record, from_plain
+from assistant.parsers.mentioned import replaced_torch
+
+APART = 60  # chosen: characters between words that belong together
+LONGEST = 400  # chosen: nobody tells what is wrong in a longer line
+# Ends of sentences; a full stop ends one where a blank follows, since versions and file names hold stops, too.
+_ENDS = re.compile(r"[!?;。！？；\n]|\.(?=\s|$)|(?<=\w),(?=\s)")
+
+
+class Sign(Record, frozen=True):
+    """One way to tell something: words of each of these lists stand near one another in a sentence, in any order.
+
+    A sentence with a word of one of the lists in `none` does not tell it.
+    """
+
+    near: tuple[str, ...]
+    none: tuple[str, ...] = ()
+
+
+class Told(Record, frozen=True):
+    """Something that people tell, in one of several ways."""
+
+    key: str
+    sign: tuple[Sign, ...]
+
+
+class Symptom(Record, frozen=True):
+    """What goes wrong, in a sentence; a finding of the machine with a key in `explained_by` is a cause of it.
+
+    `asks` are the facts that tell its causes apart, the one that decides most often first.
+    """
+
+    key: str
+    text: str
+    asks: tuple[Literal["gpu", "packages", "driver", "os", "python"], ...] = ()
+    explained_by: tuple[str, ...] = ()
+
+
+class Explanation(Record, frozen=True):
+    """A cause that is told: all of `told`, none of `silent`; the facts as in the signs of rules."""
+
+    key: str
+    told: tuple[str, ...]
+    silent: tuple[str, ...] = ()
+    facts: dict[str, object] = {}
+    unless: dict[str, object] = {}
+    likely: dict[str, object] = {}
+
+
+class _File(Record, frozen=True):
+    as_of: str
+    words: dict[str, tuple[str, ...]]
+    told: tuple[Told, ...]
+    symptom: tuple[Symptom, ...]
+    explanation: tuple[Explanation, ...]
+
+
+def symptom_causes(log: Log, machine: Machine) -> Iterator[Cause]:
+    """Yield the causes that explain what a text tells: those that the machine's facts give, then its own."""
+    if replaced := replaced_torch(log.text):
+        line = log.text.find(replaced[0])
+        yield Cause("torch-replaced", "symptom-and-fact", (log.index_at(line),), {"before": replaced[0]})
+    said = told(log)
+    if not said or "fine" in said:
+        return
+    wrong = {finding.key: finding for finding in check_up(machine) if finding.wrong}
+    for symptom in (one for one in _tables().symptom if one.key in said):
+        explained = [key for key in symptom.explained_by if key in wrong]
+        for key in explained:
+            basis = "symptom-and-fact" if key == explained[0] else "another-fact"
+            yield Cause(key, basis, (said[symptom.key],))
+    for row in _tables().explanation:
+        if not all(key in said for key in row.told) or any(key in said for key in row.silent):
+            continue
+        likely = ask(machine, row.likely)
+        if all(ask(machine, row.facts).values()) and False not in likely.values():
+            if any(ask(machine, row.unless).values()):
+                continue
+            unknown = tuple(name for name, verdict in likely.items() if verdict is None)
+            known = (*row.facts, *(name for name in likely if name not in unknown))
+            lines = tuple(dict.fromkeys(said[key] for key in row.told))
+            yield Cause(row.key, "symptom-told", lines, known=known, unknown=unknown)
+
+
+@lru_cache(maxsize=1)  # several ask what one text tells
+def told(log: Log) -> dict[str, int]:
+    """Return what a person tells in a text, by key, each with the index of the first line that tells it."""
+    found: dict[str, int] = {}
+    written = prose([line for _number, line in log.lines])
+    for start, sentence in _sentences(log.text):
+        if not written[log.index_at(start)]:
+            continue
+        words = {name: list(pattern.finditer(sentence)) for name, pattern in _words().items()}
+        for one in _tables().told:
+            if one.key not in found and any(_is_told(sign, words) for sign in one.sign):
+                found[one.key] = log.index_at(start)
+    return found
+
+
+def symptoms(log: Log) -> tuple[Symptom, ...]:
+    """Return the symptoms that a text tells."""
+    said = told(log)
+    return tuple(symptom for symptom in _tables().symptom if symptom.key in said)
+
+
+def _sentences(text: str) -> Iterator[tuple[int, str]]:
+    """Yield sentences with their positions, and each with the one after it, which may hold the rest of a thought."""
+    ends = [0, *(found.end() for found in _ENDS.finditer(text)), len(text)]
+    parts = [(start, text[start:end]) for start, end in pairwise(ends) if text[start:end].strip()]
+    yield from ((start, part) for start, part in parts if len(part) <= LONGEST)
+    for (start, part), (_start, following) in pairwise(parts):
+        if len(part) + len(following) <= LONGEST and "\n" not in part:
+            yield start, part + following
+
+
+def _is_told(sign: Sign, words: dict[str, list[re.Match[str]]]) -> bool:
+    if any(words[name] for name in sign.none):
+        return False
+    places = [[found.span() for found in words[name]] for name in sign.near]
+    return all(places) and any(_near(first, places[1:]) for first in places[0])
+
+
+def _near(first: tuple[int, int], others: Iterable[list[tuple[int, int]]]) -> bool:
+    """Return whether each of the other lists has a word that stands near a first one."""
+    return all(any(end + APART >= first[0] and start <= first[1] + APART for start, end in spans) for spans in others)
+
+
+@cache
+def _words() -> dict[str, re.Pattern[str]]:
+    """Compile the lists; names of cards are words for a GPU, and a Chinese character ends an English word."""
+    lists = dict(_tables().words)
+    lists["gpu"] += tuple(pattern.pattern for pattern in patterns("mentions").values())
+    return {name: re.compile("|".join(words), re.ASCII) for name, words in lists.items()}
+
+
+@cache
+def _tables() -> _File:
+    """Read the shipped lexicon, once; raise `BadInput`, `ValueError` or `TypeError` naming what is wrong in it."""
+    text = files("assistant.diagnose").joinpath("symptoms.toml").read_text("utf-8")
+    tables = from_plain(tomllib.loads(text), _File, "symptoms.toml")
+    for row in tables.explanation:
+        for facts in (row.facts, row.unless, row.likely):
+            check_facts(facts, f"symptoms.toml, {row.key}")
+    return tables

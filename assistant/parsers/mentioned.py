@@ -1,0 +1,165 @@
+"""Reads what a text says of its machine in passing: a version, a card, a driver, wherever they stand.
+
+Texts come in lower case with plain quotes, as a log is searched. A fact is None where a text is silent or says two
+things; what is wanted, required or removed is not there. Patterns are for ASCII: Chinese follows without a blank.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from assistant.catalog.names import patterns
+from assistant.model.machine import Gpu, Machine, Vendor
+
+
+def _form(pattern: str) -> re.Pattern[str]:
+    return re.compile(pattern, re.ASCII | re.MULTILINE)
+
+
+_MOST = 200  # chosen: matches of one form that are looked at
+_MOST_GPUS = 8  # chosen: more cards that a text mentions are a list, not a machine
+
+_VERSION = r"\d{1,4}(?:\.\d{1,4}){1,3}(?:\.?(?:a|b|rc|post|dev)\d{1,10}){0,2}"
+_LOCAL = r"(?:\+[a-z0-9.]{2,30})"
+_NAMES = (
+    r"torch-directml|torchvision|torchaudio|torchcodec|torch|pytorch|numpy|triton-windows|triton|xformers|flash[-_]attn"
+    r"|bitsandbytes|onnxruntime(?:[-_]\w{2,12}){0,2}|intel[-_]extension[-_]for[-_]pytorch|ipex|vllm|ctranslate2"
+)
+# torch==2.3.1+cu121   torch 2.8.0   torch: 2.6.0   "torch": "2.6.0"   torch-2.8.0-cp311-…   pytorch version: 2.3.1
+# torch是2.0.1+cpu   torch.__version__ '2.5.1+cpu'   onnxruntime_directml-1.24.4   torch @ 2.9
+_PACKAGE = _form(
+    rf"(?<![\w.-])({_NAMES})(?:\.__version__|[ _]version| \((?:gpu|cpu|cuda)\))?"
+    rf"(?:==|[ \t]?[:=][ \t]?|-|[ \t]{{1,40}}|\"[ \t]?:[ \t]?|[ \t]?(?:是|为|版本(?:是|为)?)[ \t]?| is | says ){{1,3}}"
+    rf"[\"'v(]{{0,2}}({_VERSION}{_LOCAL}?)(?![\w.]*(?:\.so|\.dll|\.py\b))"
+)
+# A build of PyTorch names itself by its tag, wherever it stands: "2.7.0+cpu", "…says 2.5.0+cu126"
+_BUILD = _form(rf"(?<![\w.+])({_VERSION}\+(?:cpu|cu\d{{2,3}}|rocm\d[\d.]{{0,12}}|xpu))\b")
+_OTHERS = _form(rf"(?<![\w.-])({_NAMES}|[a-z]\w{{0,30}}[-_]\w{{1,30}})[ \t:=@\"'(v-]{{1,6}}$")
+# pytorch=2.4.1=cpu_mkl_py311   pytorch  2.1.0  py3.10_cuda12.1_cudnn8_0   pytorch-2.5.1-cpu_generic_py311h…
+_CONDA = _form(
+    r"(?<![\w.-])pytorch[=\s-]{1,40}(\d{1,2}\.\d{1,2}(?:\.\d{1,2})?)[=\s-]{1,40}"
+    r"(?:py3[\d.]{1,4}_)?(cpu|cuda\d{1,2}\.?\d)"
+)
+# Successfully installed numpy-2.2.6 torch-2.15.0      + torch==2.15.0      installed 4 packages
+_INSTALLED = _form(rf"(?:^successfully installed [^\n]{{0,4000}}?\b|^ ?\+ )torch(?:-|==)({_VERSION}{_LOCAL}?)")
+# Successfully uninstalled torch-2.8.0    Uninstalling torch-2.6.0+cu126:     - torch==2.6.0+cu126
+_REMOVED = _form(rf"(?:uninstall(?:ed|ing|s)|removed|^ ?-)[ \t:]{{1,4}}torch(?:-|==|[ \t])({_VERSION}{_LOCAL}?)")
+# from 2.8.0+cu128 to 2.15.0+cpu    从2.8.0+cu128变成了2.15.0+cpu    2.8.0+cu128 -> 2.15.0+cpu
+_CHANGED = _form(rf"({_VERSION}{_LOCAL}?)[ \t]?(?:to|->|→|=>|变成了?|换成了?|变为|降到|到)[ \t]?({_VERSION}{_LOCAL}?)")
+# nvidia driver version: 450.51.06    driver 472.12    驱动512.95    driver version   : 580.95.05
+_DRIVER = _form(r"(?:drivers?|驱动)[^\n\d]{0,24}(\d{3}\.\d{2,3}(?:\.\d{1,3})?)(?![\w.])")
+_PYTHON = (
+    # python 3.13   python-3.10.6   python version: 3.12.4   python: 3.11.9   python3.13   3.14的python   cpython 3.12.8
+    _form(
+        r"(?<![\w.])c?python(?:[ _]version)?(?: \(sys\)| is)?[ \t:=|\"v-]{0,12}"
+        r"(3\.\d{1,2}(?:\.\d{1,2})?t?)(?:(?:a|b|rc)\d{1,2})?(?!\w|\.\d)"
+    ),
+    _form(r"(?<![\d.])(3\.\d{1,2}(?:\.\d{1,2})?)(?:版本?)?的 ?python"),
+    # File "/home/u/venv/lib/python3.10/site-packages/…
+    _form(r"[\\/]python(3\.\d{1,2})[\\/]"),
+)
+_BITS = _form(
+    r"32[- ]?bit (?:runtime|\(intel\))|python3?\d{1,3}-32[\\/]|python \d\.\d{1,2}[\d.]{0,4} ?\(?32-?bit|32位的? ?python"
+)
+# WSL environment detected.   Linux-5.15.167.4-microsoft-standard-WSL2-x86_64   /usr/lib/wsl/lib/libcuda.so.1   in wsl2
+_WSL = _form(
+    r"wsl environment detected|microsoft-standard|wsl2?-ubuntu|/usr/lib/wsl|/dev/dxg\b(?!.{0,20}no such)"
+    r"|(?<![\w-])wsl ?2?\b"
+)
+# What stands before a version or a card that is wanted, not there.
+_WANTED = _form(
+    r"requires|requirement|depends|compat|tensilelibrary|supports?\b|install |wheel|list of|available|need|built for"
+    r"|compiled (?:with|against)|at least|minimum|or newer|satisf|tried|要求|需要|支持|兼容"
+)
+
+
+def mentioned(text: str) -> Machine:
+    """Read a lower-case text.
+
+    For example: `File "/usr/lib/python3.12/json/__init__.py", line 346` and `my 4070 ti, torch 2.6.0+cpu, win 11`.
+    """
+    wsl = True if _WSL.search(text) else None
+    systems = [name for name, pattern in patterns("hints").items() if pattern.search(text)]
+    if not systems:
+        systems = [name for name, pattern in patterns("spoken").items() if _first(pattern, text)]
+    system: Any = "linux" if wsl else systems[0] if len(systems) == 1 else None
+    return Machine(
+        os=system,
+        wsl=wsl,
+        python=next(filter(None, (_first(form, text) for form in _PYTHON)), None),
+        python_bits=32 if _BITS.search(text) else None,
+        nvidia_driver=_first(_DRIVER, text),
+        gpus=_gpus(text),
+        packages=_packages(text),
+    )
+
+
+def _packages(text: str) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for one in _there(_PACKAGE, text):
+        name = one[1].replace("_", "-").replace("pytorch", "torch")
+        name = {"intel-extension-for-torch": "ipex"}.get(name, name)
+        if "+" in one[2] or name not in found:
+            found[name] = one[2] if "+" not in found.get(name, "") else found[name]
+    if torch := _torch(text, found.pop("torch", None)):
+        found["torch"] = torch
+    return found
+
+
+def _torch(text: str, named: str | None) -> str | None:
+    """Return the torch that is there: what was installed last, else what is named and was not removed."""
+    installed = [one[1] for one in _INSTALLED.finditer(text)]
+    removed = {one[1] for one in _REMOVED.finditer(text)}
+    changed = list(_CHANGED.finditer(text))
+    removed |= {one[1] for one in changed if one[1] != one[2]}
+    builds = [one[1] for one in _there(_BUILD, text) if not _of_another(one)]
+    conda = [f"{one[1]}+{one[2].replace('cuda', 'cu').replace('.', '')}" for one in _CONDA.finditer(text)]
+    after = [one[2] for one in changed if "+" in one[2]]
+    stated = [one for one in (*builds, *conda, named) if one and one not in removed]
+    full = [one for one in (*installed[-1:], *after[-1:], *stated) if one]
+    best = full[0] if full else None  # pip collects torch==2.0.1 and installs torch-2.0.1+cu118
+    return next((one for one in full if best and one.startswith(f"{best}+")), best)
+
+
+def replaced_torch(text: str) -> tuple[str, str] | None:
+    """Return the GPU build of PyTorch that a lower-case text says was removed, and what came in its place."""
+    removed = [*_REMOVED.finditer(text), *_CHANGED.finditer(text)]
+    before = next((one[1] for one in removed if re.search(r"\+(?:cu|rocm|xpu)", one[1])), None)
+    after = _torch(text, None)
+    if before and after and "+cu" not in after and after.partition("+")[2] != before.partition("+")[2]:
+        return before, after
+    return None
+
+
+def _of_another(found: re.Match[str]) -> bool:
+    """Return whether a build's tag belongs to a package that is named before it and is not PyTorch."""
+    before = found.string[max(0, found.start() - 40) : found.start()]
+    owner = _OTHERS.search(before)
+    return owner is not None and owner[1] not in {"torch", "pytorch"}
+
+
+def _gpus(text: str) -> tuple[Gpu, ...]:
+    cards: dict[str, Gpu] = {}
+    for vendor, pattern in patterns("mentions").items():
+        for match in _there(pattern, text):
+            name = match[0].strip()
+            if len(cards) < _MOST_GPUS:
+                gfx = name if name.startswith("gfx") else None
+                cards.setdefault(name, Gpu(vendor=Vendor(vendor), name=name, gfx=gfx))
+    return tuple(cards.values())
+
+
+def _first(pattern: re.Pattern[str], text: str) -> str | None:
+    return next((found[1] if pattern.groups else found[0] for found in _there(pattern, text)), None)
+
+
+def _there(pattern: re.Pattern[str], text: str) -> Iterator[re.Match[str]]:
+    """Yield what is there, not what is wanted, as the words before it in its line tell."""
+    for count, found in enumerate(pattern.finditer(text)):
+        if count == _MOST:
+            return
+        before = text[max(text.rfind("\n", 0, found.start()) + 1, found.start() - 200) : found.start()]
+        if not _WANTED.search(before):
+            yield found
