@@ -11,6 +11,8 @@ from typing import Any, NamedTuple
 
 from assistant.catalog.toolchains import compiler_command
 from assistant.diagnose.causes import Cause
+from assistant.diagnose.environments import environment_causes
+from assistant.diagnose.installers import installer_causes
 from assistant.diagnose.log import Log, read_log
 from assistant.diagnose.outcome import ended_well
 from assistant.diagnose.predicates import ask
@@ -28,7 +30,11 @@ READ = 4000  # characters of a line that are searched for secrets: the search co
 SHOWN = 300  # characters of a line that are shown as evidence
 _PLACEHOLDER = re.compile(r"\{([a-z_]{2,20})\}")
 # Each works causes out from a log and the facts of its machine.
-FINDERS: tuple[Callable[[Log, Machine], Iterable[Cause]], ...] = (symptom_causes,)
+FINDERS: tuple[Callable[[Log, Machine], Iterable[Cause]], ...] = (
+    installer_causes,
+    environment_causes,
+    symptom_causes,
+)
 
 # What to ask the user when a fact decides and nobody knows it, with the commands that tell it.
 _DETECT = ("assistant detect",)
@@ -38,6 +44,10 @@ _QUESTIONS = {
     "gpu": (_("First find out which GPU is in the computer."), _DETECT),
     "packages": (_("First find out which versions are installed."), ("python -m pip list",)),
     "python": (_("First find out which Python runs the program."), ("python -VV",)),
+    "index": (
+        _("First find out which index the installer asks, and whether Python is a 64-bit build."),
+        ("python -m pip config list", "python -VV"),
+    ),
     "driver": (_("First find out the version of NVIDIA's driver."), ("nvidia-smi",)),
     "container": (_("First find out whether the program runs in a container."), ("cat /proc/1/cgroup",)),
 }

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from functools import cached_property
 from itertools import accumulate
 
+from assistant.diagnose.installer_output import MARKS
 from assistant.diagnose.normalize import plain, translations, unwrapped
 from assistant.diagnose.prefilter import Prefilter
 from assistant.diagnose.rules import load_rules
@@ -68,7 +69,8 @@ def _thinned(pieces: Iterable[str]) -> list[tuple[int, str]]:
     """Return both ends of a log, and the lines around those that hold a rule's literal, each kind of line once."""
     kept: dict[int, str] = {}
     last: list[tuple[int, str]] = []
-    prefilter = Prefilter([*translations(), *(text for texts in load_rules().literals.values() for text in texts)])
+    literals = (text for texts in load_rules().literals.values() for text in texts)
+    prefilter = Prefilter([*translations(), *literals, *MARKS])
     number = 1
     for piece in pieces:
         lines = list(_wrapped(piece))

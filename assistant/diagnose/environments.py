@@ -1,0 +1,135 @@
+"""Works out what is wrong with the environment that an installer or Jupyter works in, and with what was installed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+
+from assistant.catalog import load_catalog, number
+from assistant.diagnose.attempts import lock_commands, own_text
+from assistant.diagnose.causes import Cause
+from assistant.diagnose.index_addresses import addresses, judge, tables
+from assistant.diagnose.installer_output import CONDA_GLIBC
+from assistant.diagnose.log import Log
+from assistant.diagnose.predicates import torch_cuda
+from assistant.model.machine import Machine
+
+# /work/.venv/bin/python: No module named pip
+# C:\ComfyUI\.venv\Scripts\python.exe: No module named pip
+_NO_PIP = re.compile(
+    r"(?:^|[\s>$])((?:[a-z]:)?[^\s:'\"<>|]{0,200}python[\d.]{0,5}t?(?:\.exe)?): no module named pip\b(?![.\w])"
+)
+_NO_PIP_TOLD = re.compile(
+    r"no module named '?pip'?(?![.\w])|(?:environment|venv|\benv\b)[^\n]{0,40}(?:has|have|with|contains) no pip\b"
+    r"|without pip\b[^\n]{0,40}(?:environment|venv)|\bpip is (?:missing|not installed|not there)"
+    r"|(?:没有|缺少|找不到) ?pip(?:模块)?(?![\w-])|pip ?(?:不存在|没有安装|未安装)"
+)
+# uvx jupyter lab; uv tool run jupyter; pipx run jupyterlab; uvx --with torch jupyter lab; uv tool install jupyterlab
+_TOOL = re.compile(
+    r"\b(?:uvx|uv tool (?:run|install)|pipx (?:run|install|inject)|uv run --(?:no-project|isolated))\b[^\n]{0,80}"
+    r"\b(?:jupyter\w{0,4}|notebook|ipython|lab)\b"
+    r"|(?:uv[/\\]tools|pipx[/\\]venvs)[/\\](?:jupyter|notebook|ipython)"
+    r"|uv[/\\](?:cache[/\\])?archive-v\d[/\\][^\n]{0,200}ipykernel"
+)
+_ABSENT = re.compile(
+    r"no module named|modulenotfound|importerror|can ?not (?:be )?(?:find|import|see|found)|can't (?:find|import|see)"
+    r"|does ?n[o']t (?:find|see|know|have)|not found|missing|unable to import|fails? to import"
+    r"|找不到|没有|导入失败|无法导入|不能导入"
+)
+# + torch==2.15.0+cpu     (uv)
+# Successfully installed torch-2.15.0     (pip)
+_INSTALLED = re.compile(
+    r"(?:^|\n)[ \t]{0,8}\+ torch==(\d[\w.+]{2,40})|successfully installed [^\n]{0,1500}?\btorch-(\d[\w.+]{2,40})"
+)
+# index = "pytorch-cu130", https://download.pytorch.org/whl/cu130
+_BUILD = re.compile(r"(?:/whl/|index\b[^\n]{0,30}?[\"'/_-]|torch[_-])(cu\d{3}|rocm\d[\d.]{0,5}|xpu)\b")
+# error: The lockfile at `uv.lock` needs to be updated, but `--locked` was provided.
+# pyproject.toml changed significantly since poetry.lock was last generated. Run `poetry lock` to fix the lock file.
+_STALE_LOCK = re.compile(
+    r"lockfile at [^\n]{1,80} needs to be updated|changed significantly since [\w.]{1,20} was last generated"
+    r"|[\w.]{4,20} is not up to date with pyproject\.toml|lock file hash does ?n[o']t match"
+)
+# ImportError: libcudss.so.0: cannot open shared object file: No such file or directory
+_LIBRARY = re.compile(r"\b(lib\w{2,30}\.so)\.(\d{1,2})[\d.]{0,9}: cannot open shared object file")
+_TORCH_IMPORT = re.compile(r"import torch\b|[/\\]torch[/\\](?:__init__\.py|lib|_c)")
+# Programs that bring or seek such libraries themselves.
+_OTHER = re.compile(
+    r"onnxruntime|ctranslate2|whisper|tensorrt|torchcodec|cupy|tensorflow|torchvision|xformers|flash_attn"
+)
+
+
+def environment_causes(log: Log, machine: Machine) -> Iterable[Cause]:
+    """Return what a log tells of pip, Jupyter, lock files and libraries that an environment lacks or has wrong."""
+    for ask in (_pip, _jupyter, _glibc, _lock, _library, _index_not_applied):
+        yield from ask(log, machine)
+
+
+def _cause(key: str, log: Log, at: int, **names: str) -> Cause:
+    return Cause(key, "installer", (log.index_at(at),), {name: value for name, value in names.items() if value})
+
+
+def _as_written(log: Log, at: int, text: str) -> str:
+    """Return a part of the log's text with the capitals that it had."""
+    line = log.lines[log.index_at(at)][1]
+    start = line.lower().find(text)
+    return line[start : start + len(text)] if start >= 0 else text
+
+
+def _pip(log: Log, _machine: Machine) -> Iterator[Cause]:
+    if found := _NO_PIP.search(log.text):
+        python = _as_written(log, found.start(1), found[1])
+        system = re.match(r"/usr/(?:local/)?bin/python|python[\d.]*$", found[1])
+        typed = "" if system or " " in python else python
+        yield _cause("pip-missing-in-env", log, found.start(1), interpreter=typed)
+    elif found := _NO_PIP_TOLD.search(log.text):
+        yield _cause("pip-missing-in-env", log, found.start())
+
+
+def _jupyter(log: Log, _machine: Machine) -> Iterator[Cause]:
+    found = _TOOL.search(log.text)
+    if found and _ABSENT.search(log.text) and not _NO_PIP_TOLD.search(log.text):
+        yield _cause("jupyter-tool-env", log, found.start())
+
+
+def _glibc(log: Log, machine: Machine) -> Iterator[Cause]:
+    """Judge conda's own word for a C library that is too old."""
+    found = CONDA_GLIBC.search(log.text)
+    if found and not (machine.glibc and number(machine.glibc) >= number(found[1] or found[2])):
+        yield _cause("glibc-too-old", log, found.start(), glibc=found[1] or found[2])
+
+
+def _lock(log: Log, _machine: Machine) -> Iterator[Cause]:
+    if found := _STALE_LOCK.search(log.text):
+        yield _cause("lock-outdated", log, found.start(), **lock_commands(log.text))
+
+
+def _library(log: Log, machine: Machine) -> Iterator[Cause]:
+    """Judge a library of NVIDIA's that torch itself misses: a wheel beside torch's brings it."""
+    found = _LIBRARY.search(log.text)
+    wheels = tables().libraries.get(found[1]) if found else None
+    if not found or not wheels or not _TORCH_IMPORT.search(log.text) or _OTHER.search(log.text):
+        return
+    cuda = torch_cuda(machine)
+    wheel = wheels[cuda.startswith("13")] if cuda else ""
+    library = _as_written(log, found.start(1), found[1]) + f".{found[2]}"
+    version = machine.packages.get("torch", "")
+    index = load_catalog().index_url(version.partition("+")[2]) if "+cu" in version else ""
+    names = {"library": library, "wheel": wheel, "torch": version, "index": index or ""}
+    yield _cause("cuda-wheel-dependency-missing", log, found.start(1), **names)
+
+
+def _index_not_applied(log: Log, machine: Machine) -> Iterator[Cause]:
+    """Judge a build that came although the index of another one is named: the setting was not read, or lost."""
+    wanted = [found[1] for found in _BUILD.finditer(log.text)]
+    named = (each.url for each in addresses(own_text(log)) if each.asked)
+    wanted += [one.variant for url in named if (one := judge(url)).kind == "torch" and one.variant]
+    tags = {tag for tag in wanted if tag[:2] in {"cu", "ro", "xp"}}
+    installed = list(_INSTALLED.finditer(log.text))
+    if len(tags) != 1 or not installed:
+        return
+    version = installed[-1][1] or installed[-1][2]
+    local = version.partition("+")[2]
+    if local == "cpu" or (not local and machine.os == "windows"):
+        tag = tags.pop()
+        names = {"index": load_catalog().index_url(tag) or "", "tag": tag, "installed": version}
+        yield _cause("index-not-applied", log, installed[-1].start() + 1, package="torch", requirement="torch", **names)

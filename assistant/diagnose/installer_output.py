@@ -1,0 +1,343 @@
+"""Reads what pip, uv, Poetry, PDM, conda and mamba print when they cannot have a package.
+
+All texts are searched in lower case, as `Log.text` holds them: quotes are plain, and a line may be broken anywhere
+between two words. Samples are the tools' own output; those without a version are alike in all that were tried
+(pip 20 to 26, uv 0.4 to 0.13, Poetry 1.8 and 2.5, PDM 2.25, conda 24, mamba 2).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from typing import Literal, NamedTuple
+
+from packaging.utils import canonicalize_name
+
+Lacks = Literal["", "python", "platform", "version"]
+MOST = 40  # failures of one text that are looked at
+
+# A name, with extras, or with uv's markers in braces: torch, jupyter[all], triton{sys_platform == 'linux'}
+_NAME = r"`?([a-z0-9][\w.-]{0,60})(?:\[[^\]\n]{0,80}\])?(?:\{[^{}]{0,300}\})?"
+_SPEC = r"((?:===?|[<>!~]=?) ?[^\s`;()]{1,80}?)?"
+_END = r"(?=[`;,.)]{0,2}(?:\s|$))"
+
+
+def _form(pattern: str) -> re.Pattern[str]:
+    """Compile a pattern in which each blank stands for any white space, line ends and frames; it may be optional."""
+    return re.compile(pattern.replace(" ?", r"[\s│|]{0,20}").replace(" ", r"[\s│|]{1,20}"), re.ASCII)
+
+
+class Failure(NamedTuple):
+    """A package that an installer could not have.
+
+    `wanted` is the specifier ("==2.6.0+cu130"), `by` the package that requires it. `offered` are the versions that the
+    installer saw, () for none at all, None where it does not say. `lacks` is what nothing on offer matched, where the
+    installer tells Pythons, platforms and versions apart, `tags` those on offer,
+    `running` the tag that would have; `index_url` is the address that the installer names beside it. `locked` tells
+    that the version comes from a lock file, `conda` that conda was asked. `at` is the position in the text.
+    """
+
+    package: str
+    at: int
+    wanted: str = ""
+    by: str = ""
+    offered: tuple[str, ...] | None = None
+    lacks: Lacks = ""
+    tags: tuple[str, ...] = ()
+    running: str = ""
+    index_url: str = ""
+    locked: bool = False
+    conda: bool = False
+
+    @property
+    def local(self) -> str:
+        """The tag of the build that was asked for: "cu130" of "==2.9.0+cu130"."""
+        return self.wanted.partition("+")[2]
+
+
+# ERROR: Could not find a version that satisfies the requirement torch==2.6.0 (from conf) (from versions: 2.7.0+cu128)
+# Could not find a version that satisfies the requirement torch>=2,<3 (from versions: none)
+_UNSATISFIED = _form(
+    rf"satisfies the requirement {_NAME} ?{_SPEC}(?:;[^()\n]{{0,80}})?{_END}"
+    r"(?: ?\(from (?!versions)([^()]{1,200})\))?(?: ?\(from versions: ?([^()]{0,9000})\)?)?"
+)
+# ERROR: No matching distribution found for torch==2.6.0 (from -r requirements.txt (line 3))
+_UNMATCHED = _form(rf"no matching distribution found for {_NAME} ?{_SPEC}{_END}")
+# Exception: You tried to install "pytorch". The package named for PyTorch is "torch"
+_RETIRED = _form(r"you tried to install \"([a-z][\w.-]{0,60})\"\. the package named")
+# ERROR: torch-2.9.0+cu130-cp312-cp312-win_amd64.whl is not a supported wheel on this platform.
+_FILE = _form(
+    r"([a-z0-9][\w.]{0,60})-(\d[\w.+!]{0,40})-(?:\d[\w.]{0,10}-)?([\w.]{2,40}-[\w.]{2,40}-[\w.]{3,120})\.whl"
+    r"[`'\"]? is not a supported wheel"
+)
+# Because onlywin==1.0 has no wheels with a matching platform tag (e.g., `manylinux_2_36_x86_64`) and …
+# torch (v2.8.0+cu128) has no wheel with a matching platform tag (macosx_15_0_arm64)
+_NO_WHEEL = _form(
+    rf"{_NAME} ?(?:{_SPEC}|\(v?(\d[^()\s]{{0,40}})\)):? has no wheels? with a matching"
+    r" (python|platform)[a-z\x20]{0,24}tag(?: ?\((?:e\.g\., )?`?([\w.]{2,60})`?\))?"
+)
+# there are no versions of torch with a matching Python tag
+_NO_TAGGED = _form(rf"no versions? of {_NAME} ?{_SPEC} with a matching (python|platform)")
+# Because there is no version of torch==2.6.0 and you require torch==2.6.0, we can conclude …     (uv)
+# Because no versions of torch match 2.6.1, version solving failed.     (Poetry)
+_NO_VERSION = _form(
+    rf"there (?:is|are) no versions? of {_NAME} ?{_SPEC}{_END}"
+    rf"(?: and (?:all versions of )?{_NAME} ?{_SPEC} depends? on)?"
+)
+_NO_MATCH = _form(rf"no versions of {_NAME} match (\S{{1,60}}?){_END}")
+# Because only torch<=2.9.0+cu128 is available and you require torch>2.9, …
+_ONLY = _form(rf"only {_NAME} ?{_SPEC} is available and (?:you require|your project depends on) {_NAME} ?{_SPEC}{_END}")
+# Because tourch was not found in the package registry and you require tourch, …
+# Because absent-dep was not found in the package registry and all versions of needs depend on absent-dep>=2, …
+_ABSENT = _form(
+    rf"{_NAME} ?{_SPEC} was not found in the (?:package registry|provided package locations|cache)"
+    rf"(?: and (?:all versions of )?{_NAME} ?{_SPEC} depends? on)?"
+)
+# hint: `numpy` was found on https://T, but not at the requested version (numpy==2.0). A compatible version may be
+#       available on a subsequent index (e.g., https://P).
+_ELSEWHERE = _form(
+    r"`([a-z0-9][\w.-]{0,60})` was found on \S{4,200}?, but not at the requested version \(([^()]{1,90})\)"
+)
+# error: Distribution `torch==2.9.1+cu130 @ registry+https://…` can't be installed because it doesn't have a source
+#        distribution or wheel for the current platform
+_LOCKED = _form(
+    rf"distribution {_NAME}=={{1}}([^\s`@]{{1,60}})(?: @ registry\+([^\s`]{{1,200}}))?`? can't be installed"
+)
+# hint: You're on Linux (`manylinux_2_36_x86_64`), but `winonly` (v1.0) only has wheels for the following platform: `w`
+# hint: You're using CPython 3.11 (`cp311`), but `torch` (v2.9.0+cu130) only has wheels with the following Python
+#       implementation tag: `cp312`
+# hint: Wheels are available for `onlywin` (v1.0) on the following platform: `win_amd64`
+# hint: You require CPython 3.11 (`cp311`), but we only found wheels for `newpy` (v1.0) with the following Python …
+_HINT = _form(
+    r"(?:you(?:'re (?:on|using)|'re running| require) [^()\n]{2,40}\(`?([\w.]{2,60})`?\)\)?, but "
+    rf"(?:we only found wheels for )?|wheels are available for ){_NAME}`? \(v?(\d[^()\s]{{0,40}})\)"
+    r"[^:`]{2,160}: ?(`[\w.,\s`]{2,1500})"
+)
+# Because only vllm wheels for manylinux_2_31_x86_64 and macosx_11_0_arm64 exist and you require vllm, …
+_WHEELS_FOR = _form(
+    rf"only {_NAME} wheels for ((?:`?(?:many|musl|mac|win|linux)\w{{2,40}}`?(?:,|,? and|,? or)? ){{1,12}})exist"
+)
+# hint: The wheel is compatible with CPython 3.12 (`cp312`), but you're using CPython 3.11 (`cp311`)
+_COMPATIBLE = _form(
+    r"compatible with [^()\n]{2,40}\(`?([\w.]{2,60})`?\), but you're (using|on) [^()\n]{2,40}\(`?([\w.]{2,60})`?\)"
+)
+_PATH_FILE = _form(r"([\w.]{1,60})-(\d[\w.+]{0,40})-[\w.]{2,40}-[\w.]{2,40}-[\w.]{3,120}\.whl\) dependency is")
+# Because example depends on torch (2.6.1) which doesn't match any versions, version solving failed.     (Poetry)
+_UNMATCHED_BY = _form(rf"depends on {_NAME} \(([^()\n]{{1,60}})\) which doesn't match any versions")
+# Unable to find installation candidates for torch (2.9.0+cu130)
+#   - 24 wheel(s) were skipped as your project's environment does not support the identified abi tags
+_CANDIDATES = _form(
+    rf"unable to find installation candidates for {_NAME} \((\d[^()\s]{{0,40}})\)"
+    r"(?:[^`]{0,400}? support the identified (abi|platform|python) tags)?"
+)
+# CandidateNotFound: No candidate is found for `torch` that matches the environment or hashes     (PDM)
+# [CandidateNotFound]: Unable to find candidates for torch. …
+_CANDIDATE = _form(rf"(?:no candidate is found for|unable to find candidates for) {_NAME}{_END}")
+# PackagesNotFoundError: The following packages are not available from current channels:
+#
+#   - pytorch==1.9.0
+_CHANNELS = _form(
+    r"packages are (?:not available|missing) from (?:current|the target) channels?:((?:\s{1,9}- [^\n]{2,80}){1,20})"
+)
+_LISTED = re.compile(r"- ([a-z0-9][\w.-]{0,60}) ?((?:=|<|>|\[)[^\n]{0,60})?")
+#   - nothing provides requested pytorch ==1.3.1 py3.6_cuda10.0.130_cudnn7.6.3_0
+#   └─ pytorch =2.3.1 py3.10* does not exist (perhaps a typo or a missing channel).
+_NOTHING = re.compile(r"nothing provides requested ([a-z0-9][\w.-]{0,60}) ?([=<>][^\n]{0,60})?")
+_MISSING = re.compile(r"─ ([a-z0-9][\w.-]{0,60}) ?([=<>][^\n]{0,60})? does not exist")
+# nothing provides __glibc >=2.28,<3.0.a0 needed by pytorch-2.9.0-cuda129
+# └─ __glibc >=2.28,<3.0.a0 , which is missing on the system.
+CONDA_GLIBC = re.compile(
+    r"nothing provides (?:requested )?__glibc[ \[]{0,3}(?:version='?)?>=(\d\.\d{1,2})"
+    r"|__glibc[ \[]{0,3}(?:version='?)?>=(\d\.\d{1,2})[^\n]{0,40}(?:missing|conflict|does not exist)"
+)
+
+# Texts of which each parser's match holds one; a huge log is cut down to the lines around them.
+MARKS = (
+    "satisfies the requirement", "no matching distribution found for", "is not a supported wheel", "has no wheel",
+    "with a matching", "no version", "is available and", "was not found in the", "can't be installed", "you're on",
+    "you're using", "wheels are available", "you require", "compatible with", "doesn't match any versions",
+    "installation candidates", "candidate is found", "find candidates for", "from current channels", "nothing provides",
+    "does not exist", "you tried to install", "__glibc", "so it will not be", "only supports", "looking in indexes",
+    "looking in links", "index-url", "extra-index-url", "no module named pip", "but not at the requested version",
+    "needs to be updated", "does not satisfy", "requires a different python", "content-type", "returned a 40",
+)  # fmt: skip
+
+
+def failures(text: str) -> tuple[Failure, ...]:
+    """Return the packages that an installer says it could not have, in the order of the text, each once."""
+    found = sorted((failure for read in _READERS for failure in read(text)), key=lambda one: one.at)
+    known: dict[str, Failure] = {}
+    for failure in found:
+        first = known.get(failure.package)
+        known[failure.package] = _joined(first, failure) if first else failure
+    return tuple(known.values())[:MOST]
+
+
+def _joined(first: Failure, more: Failure) -> Failure:
+    """Fill in what a later message about the same package says beyond the first."""
+    filled = {name: value for name, value in more._asdict().items() if not getattr(first, name)}
+    if first.offered is not None:
+        filled.pop("offered", None)
+    return first._replace(**filled)
+
+
+def _pip(text: str) -> Iterator[Failure]:
+    for found in _UNSATISFIED.finditer(text):
+        listed = found[4]
+        offered = None if listed is None else tuple(re.findall(r"\d[^\s,]{0,60}", listed))
+        by = (found[3] or "").partition("->")[0].strip()
+        by = "" if by.startswith(("-r", "-c", "line")) or found[1] == by.partition("=")[0] else by
+        yield Failure(_name(found[1]), found.start(), _spec(found[2]), by=_bare(by), offered=offered)
+    for found in _UNMATCHED.finditer(text):
+        yield Failure(_name(found[1]), found.start(), _spec(found[2]))
+    for found in _RETIRED.finditer(text):
+        yield Failure(_name(found[1]), found.start(), offered=())
+    for found in _FILE.finditer(text):
+        tag = found[3].split("-")
+        yield Failure(_name(found[1]), found.start(), f"=={found[2]}", tags=(tag[0], tag[2]))
+
+
+def _uv(text: str) -> Iterator[Failure]:
+    for found in _NO_WHEEL.finditer(text):
+        wanted = _spec(found[2]) or (f"=={found[3]}" if found[3] else "")
+        lacks: Lacks = "python" if found[4] == "python" else "platform"
+        yield Failure(_name(found[1]), found.start(), wanted, lacks=lacks, running=found[5] or "")
+    for found in _NO_TAGGED.finditer(text):
+        yield Failure(
+            _name(found[1]), found.start(), _spec(found[2]), lacks="python" if found[3] == "python" else "platform"
+        )
+    for found in _NO_VERSION.finditer(text):
+        yield Failure(_name(found[1]), found.start(), _spec(found[2]), by=_name(found[3] or ""), lacks="version")
+    for found in _ONLY.finditer(text):
+        if found[4] and _name(found[1]) == _name(found[3]):
+            offered = tuple(re.findall(r"\d[^\s,]{0,60}", found[2] or ""))
+            yield Failure(_name(found[1]), found.start(), _spec(found[4]), offered=offered or None, lacks="version")
+    for found in _ABSENT.finditer(text):
+        yield Failure(_name(found[1]), found.start(), _spec(found[2]), by=_name(found[3] or ""), offered=())
+    for found in _ELSEWHERE.finditer(text):
+        wanted = re.sub(r"^[\w.-]{1,60}", "", found[2])
+        yield Failure(_name(found[1]), found.start(), _spec(wanted), lacks="version")
+    for found in _LOCKED.finditer(text):
+        yield Failure(_name(found[1]), found.start(), f"=={found[2]}", index_url=found[3] or "", locked=True)
+
+
+def _uv_hints(text: str) -> Iterator[Failure]:
+    for found in _HINT.finditer(text):
+        tags = tuple(re.findall(r"`(\w[\w.]{1,60})`", found[4]))
+        lacks: Lacks = (
+            "python" if re.fullmatch(r"(?:cp|pp|py|none|abi)\w{0,8}", tags[0] if tags else "") else "platform"
+        )
+        wanted = f"=={found[3]}"
+        yield Failure(_name(found[2]), found.start(), wanted, lacks=lacks, tags=tags, running=found[1] or "")
+    for found in _WHEELS_FOR.finditer(text):
+        tags = tuple(re.findall(r"(?:many|musl|mac|win|linux)\w{2,40}", found[2]))
+        yield Failure(_name(found[1]), found.start(), lacks="platform", tags=tags)
+    for file, found in zip(_PATH_FILE.finditer(text), _COMPATIBLE.finditer(text), strict=False):
+        tags, running = (found[1],), found[3]
+        lacks = "python" if found[2] == "using" else "platform"
+        yield Failure(_name(file[1]), found.start(), f"=={file[2]}", lacks=lacks, tags=tags, running=running)
+
+
+def _poetry_and_pdm(text: str) -> Iterator[Failure]:
+    for found in _UNMATCHED_BY.finditer(text):
+        yield Failure(_name(found[1]), found.start(), _poetry_spec(found[2]), lacks="version")
+    for found in _NO_MATCH.finditer(text):
+        yield Failure(_name(found[1]), found.start(), _poetry_spec(found[2]), lacks="version")
+    for found in _CANDIDATES.finditer(text):
+        lacks: Lacks = "platform" if found[3] == "platform" else ""
+        yield Failure(_name(found[1]), found.start(), f"=={found[2]}", lacks=lacks, locked=True)
+    for found in _CANDIDATE.finditer(text):
+        yield Failure(
+            _name(found[1]), found.start(), locked="matches the environment" in found.string[found.end() :][:60]
+        )
+
+
+def _conda(text: str) -> Iterator[Failure]:
+    for block in _CHANNELS.finditer(text):
+        for found in _LISTED.finditer(block[1]):
+            yield Failure(_name(found[1]), block.start(), _conda_spec(found[2]), offered=(), conda=True)
+    for form in (_NOTHING, _MISSING):
+        for found in form.finditer(text):
+            yield Failure(_name(found[1]), found.start(), _conda_spec(found[2]), offered=(), conda=True)
+
+
+_READERS: tuple[Callable[[str], Iterator[Failure]], ...] = (_pip, _uv, _uv_hints, _poetry_and_pdm, _conda)
+
+
+def _name(text: str) -> str:
+    return canonicalize_name(text.strip("`.-"))
+
+
+def _bare(text: str) -> str:
+    return _name(re.split(r"[=<>!~\[; ]", text, maxsplit=1)[0]) if text else ""
+
+
+def _spec(text: str | None) -> str:
+    return re.sub(r"\s", "", (text or "").rstrip("`,.)"))
+
+
+def _poetry_spec(text: str) -> str:
+    """Turn Poetry's "2.6.1", "^2.6" or ">=2,<3" into a specifier; "" for "*"."""
+    text = text.strip(" `,").removesuffix(".")
+    return "" if text == "*" else text if text[:1] in "<>=!~" else f">={text[1:]}" if text[0] == "^" else f"=={text}"
+
+
+def _conda_spec(text: str | None) -> str:
+    """Turn conda's "=2.3.1=py3.10*", "[version='>=0.4.1']" or "==1.3.1 py3.6" into a specifier."""
+    spec = re.search(r"(==|=|>=|<=|>|<)[ ']{0,2}(\d[\w.]{0,20})(\*)?", text or "")
+    if not spec:
+        return ""
+    alike = spec[1] == "=" and "=" not in (text or "")[1:]  # conda's single sign means "begins with"
+    return f"=={spec[2].rstrip('.')}.*" if alike else f"{'==' if spec[1] == '=' else spec[1]}{spec[2].rstrip('.')}"
+
+
+# Because the requested Python version (>=3.14) does not satisfy Python<3.14 and torch==2.5.1 depends on …
+# the current Python version (3.8.10) does not satisfy Python>=3.9 and …
+# ERROR: Package 'x' requires a different Python: 3.8.10 not in '>=3.9'
+# error: The requested interpreter resolved to Python 3.11.7, which is incompatible with the project's Python
+#        requirement: `>=3.12`
+_REFUSED = (
+    _form(
+        r"python version \((?:[<>=~]{0,2})([\d.]{1,9})[^()]{0,20}\)"
+        r" does not satisfy python ?([<>=!~][\d.,<>=!~*]{1,40})"
+    ),
+    _form(r"requires a different python: ([\d.]{3,9}) not in '([^'\n]{2,40})'"),
+    _form(r"resolved to python ([\d.]{3,9}), which is incompatible with [^`\n]{3,60}`([^`\n]{2,40})`"),
+)
+
+
+def refused_pythons(text: str) -> Iterator[tuple[str, str, int]]:
+    """Yield each Python that an installer refuses, the specifier that it fails, and the position."""
+    for form in _REFUSED:
+        for found in form.finditer(text):
+            yield found[1], found[2].rstrip(",."), found.start()
+
+
+# - torch requires Python >=3.10, so it will not be satisfied for Python >=3.8,<3.10     (Poetry)
+# hint: The `requires-python` value (>=3.8) includes Python versions that are not supported by your dependencies
+#       (e.g., torch==2.9.0 only supports >=3.10).
+_NARROWER = (
+    _form(rf"- {_NAME} requires python ([<>=!~][\d.,<>=!~*]{{1,40}}), so it will not be"),
+    _form(
+        rf"not supported by your dependencies \(e\.g\., {_NAME} ?{_SPEC} only supports ([<>=!~][\d.,<>=!~*]{{1,40}})\)"
+    ),
+)
+
+
+def narrower_pythons(text: str) -> Iterator[tuple[str, str, int]]:
+    """Yield each package that supports fewer Pythons than its project asks for, its bounds, and the position."""
+    for form in _NARROWER:
+        for found in form.finditer(text):
+            yield _name(found[1]), found[found.re.groups].rstrip(","), found.start()
+
+
+# torch==2.0.0, torch 2.0, torch-directml, torch>=2.3
+def mentions(text: str, names: Iterable[str]) -> Iterator[Failure]:
+    """Yield packages of `names` that prose names, with a version where one stands beside."""
+    alternatives = "|".join(sorted(map(re.escape, names), key=len, reverse=True))
+    version = r"(?:[=<>~!]=|>|<)? ?\d[\w.+]{0,30}"
+    form = rf"(?<![a-z0-9_.+/-])({alternatives})(?![a-z0-9_/-])(?: ?({version}))?"
+    for found in re.finditer(form, text, re.ASCII):
+        told = (found[2] or "").replace(" ", "").rstrip(".")
+        wanted = told if told[:1] in set("=<>~!") else f"=={told}" if told else ""
+        yield Failure(_name(found[1]), found.start(), wanted)
