@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from assistant.catalog.toolchains import compiler_command
 from assistant.diagnose.causes import Cause
+from assistant.diagnose.companions import companion_causes
 from assistant.diagnose.log import Log, read_log
 from assistant.diagnose.predicates import ask
 from assistant.diagnose.rules import Rule, RuleRemedy, Rules, Sign, compiled, load_rules
@@ -27,7 +28,7 @@ READ = 4000  # characters of a line that are searched for secrets: the search co
 SHOWN = 300  # characters of a line that are shown as evidence
 _PLACEHOLDER = re.compile(r"\{([a-z_]{2,20})\}")
 # Each works causes out from a log and the facts of its machine.
-FINDERS: tuple[Callable[[Log, Machine], Iterable[Cause]], ...] = ()
+FINDERS: tuple[Callable[[Log, Machine], Iterable[Cause]], ...] = (companion_causes,)
 
 # What to ask the user when a fact decides and nobody knows it, with the commands that tell it.
 _DETECT = ("assistant detect",)

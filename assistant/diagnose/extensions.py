@@ -1,0 +1,184 @@
+"""Judges what companions of torch say of one another: symbols, modules and names that are missing, pairs that differ."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from packaging.specifiers import InvalidSpecifier, SpecifierSet
+from packaging.version import InvalidVersion
+
+from assistant.diagnose.causes import Cause
+from assistant.diagnose.libraries import package_of, symbol_kind
+from assistant.diagnose.surroundings import Surroundings, known, pip_install
+from assistant.diagnose.wants import Missing, Pair, missing_modules, missing_symbols, pairs
+
+_TRIO = {"torchvision", "torchaudio"}
+_OWN_RULES = {"torch-directml", "ipex", "intel-extension-for-pytorch"}  # whose pins have rules of their own
+# The compiled part of a package: mmcv._ext, detectron2._C, flash_attn_2_cuda, sageattention._fused
+_COMPILED = re.compile(
+    r"[\w.]{1,60}\.(?:_c\w{0,6}|_ext\w{0,20}|_fused|_kernels?\w{0,20}|_\w{2,30}_cuda|\w{2,30}_cuda|_qattn_\w{1,20}|ops)|\w{2,40}_cuda|\w{2,40}_ext"
+)
+_PRIVATE = re.compile(r"_c\w{0,6}|_ext\w{0,20}|\w{2,30}_cuda")
+_HALF = "partially initialized module"
+# GroundingDINO's code goes on without its compiled part and fails at the first call: name '_C' is not defined
+_NOT_DEFINED = re.compile(r"name ['\"]_c['\"] is not defined")
+
+
+def symbol_causes(case: Surroundings) -> Iterator[Cause]:
+    """Yield what undefined symbols tell: whose file was made for which other library."""
+    for one in missing_symbols(case.text):
+        kind, asks = symbol_kind(one.thing), case.asks(one.at, one.requester)
+        who = asks.kind if asks and (one.requester or kind) else ""
+        package = case.package(one.at, one.requester)
+        who = "torchvision" if package in _TRIO else "torch" if package == "torch" else who
+        extension = package if known(package) or _made_for_torch(kind, one) else ""
+        if kind == "nvjitlink":
+            yield _at(case, "nvjitlink-mismatch", one.at, {"library": "libnvJitLink"})
+        elif kind == "oneapi" or (who in {"ipex", "directml", "onnxruntime"}):
+            continue  # their own rules
+        elif who == "torchvision":
+            install = pip_install("torchvision", case.torch)
+            yield _at(case, "torch-torchvision-mismatch", one.at, {"install": install} if install else {})
+        elif who == "torchcodec" or package == "torchcodec":
+            install = pip_install("torchcodec", case.torch)
+            yield _at(
+                case,
+                "torchcodec-torch-mismatch",
+                one.at,
+                {"library": one.thing, **({"install": install} if install else {})},
+            )
+        elif who == "bitsandbytes":
+            continue  # by its own words
+        elif one.thing == "procedure" and not (extension or who == "extension"):
+            continue  # Windows says no more than that two files differ: the rules by the files' names judge that
+        elif kind == "torch" or who in {"torch", "extension"} or extension:
+            found = extension or (asks.package if asks and who == "extension" else "")
+            yield _abi(case, one.at, found if found != "torch" else "")
+
+
+def _made_for_torch(kind: str, one: Missing) -> bool:
+    return kind == "torch" and bool(one.requester)
+
+
+def _abi(case: Surroundings, at: int, package: str) -> Cause:
+    install = pip_install(package, case.torch) if package and (row := known(package)) and not row.only_source else ""
+    names = {"package": package, "install": install, "torch": case.torch.partition("+")[0]}
+    return _at(case, "torch-abi-mismatch", at, {name: value for name, value in names.items() if value})
+
+
+def module_causes(case: Surroundings) -> Iterator[Cause]:
+    """Yield what modules and names that cannot be imported tell of companions."""
+    for one in missing_modules(case.text):
+        module, _colon, name = one.thing.partition(":")
+        package = package_of(module)
+        if one.kind == "dependency":
+            if _COMPILED.fullmatch(module) and known(package):
+                yield _abi(case, one.at, package)
+        elif package == "triton":
+            yield from _triton(case, one)
+        elif (one.kind == "module" and _COMPILED.fullmatch(module)) or (
+            one.kind == "name" and _PRIVATE.fullmatch(name)
+        ):
+            if not case.went_on(one.at) and package not in {"onnxruntime"}:
+                yield _at(case, "ext-not-built", one.at, {"package": package, "library": module})
+        elif one.kind == "name" and not case.went_on(one.at):
+            yield from _name(case, one, package)
+    if found := _NOT_DEFINED.search(case.text):
+        names = {"package": package_of(frames[-1])} if (frames := case.frames(found.start())) else {}
+        yield _at(case, "ext-not-built", found.start(), {"library": "_C", **names})
+
+
+def _triton(case: Surroundings, one: Missing) -> Iterator[Cause]:
+    """Triton itself is missing, or a part of it: then it is there, in another version than is expected."""
+    if case.went_on(one.at):
+        return
+    whole = one.kind == "module" and "." not in one.thing
+    yield triton(case, one.at, "triton-missing" if whole else "triton-version-mismatch")
+
+
+def triton(case: Surroundings, at: int, key: str, basis: str = "library") -> Cause:
+    """Return a cause of Triton's, with the command for the Triton that goes with torch on this system."""
+    name = {"windows": "triton-windows", "linux": "triton"}.get(case.machine.os or "", "")
+    install = pip_install(name, case.torch.partition("+")[0]) if name else ""
+    names = {"install": install, "torch": case.torch.partition("+")[0]}
+    return _at(case, key, at, {name: value for name, value in names.items() if value}, basis)
+
+
+def _name(case: Surroundings, one: Missing, package: str) -> Iterator[Cause]:
+    """A name is gone from a package: PyTorch's own parts do not fit, or two companions are of different generations."""
+    line = case.text[slice(*case.line(one.at))]
+    if package == "torch":
+        if "cannot import name" in line:
+            yield _abi(case, one.at, "")
+    elif known(package) and package not in {*_TRIO, "numpy", "onnxruntime", "torch-directml"} and _HALF not in line:
+        yield _at(case, "companion-version-mismatch", one.at, _companion(case, package))
+
+
+def _companion(case: Surroundings, package: str) -> dict[str, str]:
+    present = case.versions.get(package, "")
+    return {"package": package, **({"present": present} if present else {})}
+
+
+def pair_causes(case: Surroundings) -> Iterator[Cause]:
+    """Yield what pairs of versions tell that a program, or an installer, names itself."""
+    built = [one for one in pairs(case.text) if one.requester == "built"]
+    if built and "xformers" in case.text:
+        yield from _xformers(case, built)
+    for one in pairs(case.text):
+        requester = one.requester.replace("_", "-")
+        if one.requester in {"built", "build"} or requester in _OWN_RULES or _fits(one):
+            continue
+        names = {"package": requester, "library": one.subject, "wanted": one.wanted, "present": one.present}
+        names = {name: value for name, value in names.items() if value}
+        if one.subject == "torch" and requester in _TRIO:
+            install = pip_install("torchvision", one.present)
+            yield _at(case, "torch-torchvision-mismatch", one.at, {"install": install} if install else {})
+        elif one.subject == "torch":
+            beside = pip_install(requester, one.present or case.torch) if known(requester) else ""
+            yield _at(case, "companion-pins-torch", one.at, {**names, **({"install": beside} if beside else {})})
+        elif one.subject in _TRIO:
+            yield _at(case, "companion-pins-torch", one.at, names)
+        elif (known(one.subject) or known(requester)) and not _installed_anyway(case, one):
+            yield _at(
+                case,
+                "companion-version-mismatch",
+                one.at,
+                {**names, "package": one.subject, "requirement": f"{one.subject}{one.wanted}"},
+            )
+
+
+def _fits(one: Pair) -> bool:
+    """Return whether what is there is what is wanted after all."""
+    try:
+        return bool(one.wanted and one.present) and SpecifierSet(one.wanted).contains(one.present, prereleases=True)
+    except (InvalidSpecifier, InvalidVersion):
+        return False
+
+
+def _installed_anyway(case: Surroundings, one: Pair) -> bool:
+    """Return whether pip warns of a pair of no weight after an installation that it has finished."""
+    return "successfully installed" in case.text and not (known(one.subject) and known(one.requester))
+
+
+def _xformers(case: Surroundings, built: list[Pair]) -> Iterator[Cause]:
+    """XFormers names what it was built for and what is there; its kernels are off, which a run survives."""
+    torch = next((one for one in built if one.subject == "pytorch"), built[0])
+    if case.went_on(torch.at):
+        return
+    present = torch.present if torch.subject == "pytorch" else case.torch
+    install = pip_install("xformers", present)
+    names = {"wanted": torch.wanted, "present": present, **({"install": install} if install else {})}
+    if present.endswith("+cpu"):
+        yield _at(case, "torch-cpu-build-installed", torch.at, {})
+    yield _at(
+        case,
+        "xformers-built-for-other-torch",
+        torch.at,
+        names,
+        "library-part" if present.endswith("+cpu") else "library",
+    )
+
+
+def _at(case: Surroundings, key: str, at: int, names: dict[str, str], basis: str = "library") -> Cause:
+    return Cause(key, basis, (case.log.index_at(at),), names)
