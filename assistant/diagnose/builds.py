@@ -15,7 +15,7 @@ from assistant.diagnose.wants import Missing, Pair, missing_modules, missing_pro
 _BUILDS = re.compile(
     r"metadata-generation-failed|getting requirements to build|get_requires_for_build|preparing metadata|prepare_metadata_for_build|build_meta|build backend"
     r"|build_editable|build_wheel|egg_info|failed to build|building wheel for|failed building wheel|build[ -]isolation|build dependenc|depends on `torch`|bdist_wheel"
-    r"|building '[\w.]{1,80}' extension|cpp_extension|build_ext|setup\.py|op.?builder|cuda op\b|was requested, but|编译|构建"
+    r"|building '[\w.]{1,80}' extension|cpp_extension|build_ext|setup\.py|op.?builder|cuda op\b|was requested, but|error: command '|编译|构建"
 )
 _ISOLATED = {"torch", "packaging", "wheel", "psutil", "ninja", "numpy", "torch-version"}  # what build scripts import
 _COMPILERS = {"cl", "gcc", "g++", "cc", "c++", "clang", "clang++", "tcc", "c compiler", "c++ compiler", "python.h"}
@@ -40,7 +40,7 @@ _PTXAS = re.compile(r"ptxas[^\n]{0,40}value '(sm_\w{2,5})' is not defined|intern
 # Cannot find a working triton installation. Either the package is not installed or it is too old.
 _TRITON_TOLD = re.compile(
     r"cannot find a working triton installation|triton(?:-windows)? (?:is |was )?not (?:installed|found|available)|\bno triton\b|requires? triton\b[^\n]{0,40}(?:but|not)"
-    r"|(?:没有|没装|没安装|未安装|缺少|找不到)(?: ?triton| ?['\"]triton)|triton[^\n]{0,6}(?:没装|没有装|没有安装|未安装|找不到)"
+    r"|(?:没有|没装|没有安装|没安装|未安装|缺少|找不到)[ '\"]{0,2}triton|triton[^\n]{0,6}(?:没装|没有装|没有安装|未安装|找不到)"
 )
 # Guessing wheel name: … flash_attn-2.8.3+cu13torch2.15cxx11abiTRUE-cp314-cp314-linux_x86_64.whl
 # Precompiled wheel not found (HTTP Error 404: Not Found). Building from source...

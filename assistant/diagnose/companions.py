@@ -23,6 +23,10 @@ _LOADER = (
 )
 
 
+# TorchCodec's are judged together, the others by their own words, or by rules of their own.
+_JUDGED_ELSEWHERE = {"torchcodec", "bitsandbytes", "qnn", "other"}
+
+
 class _Wanted(NamedTuple):
     """A library that is missing, taken apart, with the one who asks for it."""
 
@@ -53,8 +57,8 @@ def _dependencies(case: Surroundings) -> Iterator[Missing]:
 def _library(case: Surroundings, wanted: _Wanted) -> Iterator[Cause]:
     row, asks = wanted.named.row, wanted.asks
     kind = row.kind if row else ""
-    if kind in {"torchcodec", "bitsandbytes", "qnn", "other"} or (asks and asks.kind in {"torchcodec", "bitsandbytes"}):
-        return  # torchcodec's are judged together, the others by their own words
+    if kind in _JUDGED_ELSEWHERE or (asks and asks.kind in {"torchcodec", "bitsandbytes", "directml", "ipex"}):
+        return
     if kind == "ffmpeg":
         key = "torchcodec-ffmpeg-missing" if asks and asks.kind == "torchvision" else "missing-system-library"
         yield _cause(case, wanted, key)
@@ -64,6 +68,8 @@ def _library(case: Surroundings, wanted: _Wanted) -> Iterator[Cause]:
         yield _cause(case, wanted, {"tensorrt": "ort-tensorrt-libs", "openvino": "ort-openvino-libs"}[kind])
     elif kind == "nvjitlink":
         yield _cause(case, wanted, "nvjitlink-mismatch")
+    elif kind == "oneapi" and {gpu.vendor.value for gpu in case.machine.gpus} & {"nvidia", "amd", "apple"}:
+        return
     elif kind in {"rocm", "oneapi"}:
         yield _cause(case, wanted, {"rocm": "rocm-libs-not-on-path", "oneapi": "oneapi-version-mismatch"}[kind])
     elif kind in {"torch", "torch-gpu"}:
@@ -107,6 +113,8 @@ def _cuda(case: Surroundings, wanted: _Wanted) -> Iterator[Cause]:
     elif asks == "extension":
         yield _cause(case, wanted, "torch-abi-mismatch", package=wanted.asks.package if wanted.asks else "")
     elif asks == "cuda-user" or (asks != "onnxruntime" and own_words):
+        if case.went_on(wanted.missing.at):
+            return  # TensorFlow looks for CUDA wherever it runs
         yield _cause(case, wanted, "cuda-libs-other-major", **_wheel(case, wanted), **_upgrade(wanted))
     else:
         yield from _onnxruntime(case, wanted)

@@ -33,15 +33,15 @@ _OF_FOLDER = re.compile(
 # What a program says that does without something, in the lines around the message that it is missing.
 _DOES_WITHOUT = re.compile(
     r"instead\b|fall(?:ing|s)? back|fallback|proceeding|processing without|without it|continu\w{1,4}|(?:not|n't) be enabled|disabl\w{1,4}"
-    r"|optional|skipping|ignor\w{1,4}|will not work|不影响|可忽略|自动切换|会快|多少提升"
+    r"|optional|skipping|ignor\w{1,4}|default(?:s|ing) to|will not work|不影响|可忽略|自动切换|会快|多少提升"
 )
 # What shows that the run went on to its end, or well on its way.
 _SUCCESS = re.compile(
     r"\d{1,3}%\||\d ?it/s\b|\ds/it\b|'loss'|\bloss[ :=]{1,3}\d|\bsaved\b|executed in \d|with status 'done'|successfully (?!uninstalled)|startup complete"
-    r"|starting server|running on local url|loaded (?:checkpoint|model)|model loaded|all tests passed|works? (?:fine|anyway|well|perfectly|regardless)|runs fine"
+    r"|starting server|running on (?:local url|http)|loaded (?:checkpoint|model)|model loaded|all tests passed|works? (?:fine|anyway|well|perfectly|regardless)|runs fine"
     r"|(?:出图|运行|训练|生成|跑|用)[^\n]{0,6}(?:正常|没问题|没有问题)|一切正常|不报错"
 )
-_FAILS = re.compile(r"(?:error|exception|traceback|failed|报错|失败|崩溃)[^\n]{0,300}$")
+_FAILS = re.compile(r"\w(?:error|exception): [a-z\['\"(]")
 
 
 class Surroundings:
@@ -110,15 +110,12 @@ class Surroundings:
         """Return whether a program did without what is missing at a place."""
         line, end = self.line(at)
         around = self.text[max(0, line - NEAR) : min(len(self.text), end + 160)]
-        return bool(_DOES_WITHOUT.search(around) or _SUCCESS.search(self.text, end) or self._well_told())
+        without = _DOES_WITHOUT.search(around) and not _FAILS.search(self.text, end)
+        return bool(without or _SUCCESS.search(self.text, end) or self._well_told())
 
     def _well_told(self) -> bool:
         found = _SUCCESS.search(self.text)
         return bool(found and "\n" not in self.text.strip())
-
-    def fails(self) -> bool:
-        """Return whether the text tells of anything that went wrong."""
-        return "error" in self.text or "fail" in self.text or "could not" in self.text or "报错" in self.text
 
 
 def pip_install(name: str, torch: str, extra: str = "") -> str:

@@ -52,7 +52,7 @@ class Pair(NamedTuple):
 # ImportError: /venv/vllm/_C.abi3.so: undefined symbol: _ZN5torch3jit17parseSchemaOrNameERKSsb
 # Library not loaded: @rpath/libavutil.58.dylib
 _FILE = re.compile(
-    r"(?<![\w.+-])\w[\w+-]{0,80}(?:\.[\w+-]{1,60}){0,3}?\.(?:so(?:\.\d{1,4}){0,3}|dll|pyd|dylib)(?![\w+-])"
+    r"(?<![\w.+-])\w[\w+-]{0,80}(?:\.[\w+-]{1,60}){0,3}?\.(?:so(?:\.\d{1,4}){0,3}|dll|pyd|dylib)(?![\w+-])", re.ASCII
 )
 # Words behind a name: … is not found or cannot be loaded, "x.dll" which is missing, x.dll 找不到
 _GONE = re.compile(
@@ -93,8 +93,8 @@ def missing_files(text: str) -> Iterator[Missing]:
 def _in_line(text: str, start: int, end: int, names: list[re.Match[str]]) -> Iterator[Missing]:
     """Yield what one line says is missing; words behind a name tell more than words before it."""
     line = text[start:end]
-    if len(names) > 1 and "not defined in file" not in line and "undefined symbol" in line:
-        return
+    if "undefined symbol" in line or "not defined in file" in line:
+        return  # its library is there
     gone = [one for one in names if _GONE.match(text, one.end(), min(end, one.end() + FAR))]
     sought = [one for one in names if _SOUGHT.search(_before(text, start, one.start()))]
     depends = _DEPENDS.search(line)
@@ -119,6 +119,7 @@ def _before(text: str, start: int, at: int) -> str:
 # symbol not found in flat namespace (__ZN2at4_ops10zeros_like4callE)
 _SYMBOL = re.compile(
     r"(?:undefined symbol: ?|symbol not found(?: in flat namespace)?[:( '\"]{1,4}|lookup error: [^\n]{1,200}symbol: ?)\n?[('\"]{0,2}(\w{3,200})"
+    r"|symbol (\w{3,200}),? version [\w.]{3,40} not defined in file"
 )
 _IMPORTING = re.compile(r"dll load failed while importing ([\w.]{1,80})")
 
@@ -132,7 +133,7 @@ def missing_symbols(text: str) -> Iterator[Missing]:
         end = text.find("\n", found.end())
         around = (before or [one[0] for one in _FILE.finditer(text, found.end(), end if end > 0 else len(text))])[-1:]
         asks = after[1].strip() if after else (around or [""])[0]
-        yield Missing("symbol", found[1], asks, found.start())
+        yield Missing("symbol", found[1] or found[2], asks, found.start())
     at = text.find("specified procedure could not be found")
     if at < 0 and (entry := re.search(r"error 127\b|winerror 127\b|procedure entry point", text)):
         at = entry.start()
@@ -176,7 +177,8 @@ def missing_modules(text: str) -> Iterator[Missing]:
 # error: command 'gcc' failed: No such file or directory
 # /bin/sh: 1: nvcc: not found
 _PROGRAM = re.compile(
-    r"(?<![\w.+-])(nvcc|cl|gcc|g\+\+|cc|c\+\+|clang(?:\+\+)?|tcc|(?:x86_64|aarch64)-linux-gnu-g(?:cc|\+\+)|ffmpeg|ptxas|cuda_home|python\.h|c compiler|c\+\+ compiler|cuda toolkit)(?:\.exe)?(?![\w+-]|\.\w)"
+    r"(?<![\w.+-])(nvcc|cl|gcc|g\+\+|cc|c\+\+|clang(?:\+\+)?|tcc|(?:x86_64|aarch64)-linux-gnu-g(?:cc|\+\+)|ffmpeg|ptxas|cuda_home|python\.h|c compiler|c\+\+ compiler|cuda toolkit)(?:\.exe)?(?![\w+-]|\.\w)",
+    re.ASCII,
 )
 _FAILED = re.compile(
     r"""["'`]{0,2}(?:[^\n]{0,40}failed: no such file| environment variable is not set| does not exist| is not set|: command not found)|[ :]{1,3}(?:is |was )?(?:not|没)(?: set|有设置)"""
@@ -248,7 +250,7 @@ def pairs(text: str) -> Iterator[Pair]:
     for found in _REQUIRES.finditer(text):
         yield Pair(found[1], found[3], found[4].rstrip(".,"), found[5].rstrip("."), found.start())
     for found in _NEEDED.finditer(text):
-        yield Pair("", found[1], found[2].rstrip(","), found[3].rstrip("."), found.start())
+        yield Pair("transformers", found[1], found[2].rstrip(","), found[3].rstrip("."), found.start())
     asked = _REQUESTED.search(text)
     for found in _DEPENDS_ON.finditer(text) if asked else ():
         if found[3] == "torch":
