@@ -12,6 +12,7 @@ from assistant.diagnose.causes import Cause
 from assistant.diagnose.libraries import package_of, symbol_kind
 from assistant.diagnose.surroundings import Surroundings, known, pip_install
 from assistant.diagnose.wants import Missing, Pair, missing_modules, missing_symbols, pairs
+from assistant.i18n import _
 
 _TRIO = {"torchvision", "torchaudio"}
 _OWN_RULES = {"torch-directml", "ipex", "intel-extension-for-pytorch"}  # whose pins have rules of their own
@@ -20,6 +21,14 @@ _COMPILED = re.compile(
     r"[\w.]{1,60}\.(?:_c\w{0,6}|_ext\w{0,20}|_fused|_kernels?\w{0,20}|_\w{2,30}_cuda|\w{2,30}_cuda|_qattn_\w{1,20}|ops)|\w{2,40}_cuda|\w{2,40}_ext"
 )
 _PRIVATE = re.compile(r"_c\w{0,6}|_ext\w{0,20}|\w{2,30}_cuda")
+# Uninstalling torch-2.9.1+cu130:      - torch==2.9.1+cu130
+# Successfully installed torch-2.15.0 torchvision-0.30.0      + torch==2.15.0
+_REMOVED = re.compile(r"(?:uninstalling|uninstalled|existing installation:|^ ?-) ?torch(?:-|==| )(\d[\w.+]{2,30}?)(?=[:\s]|$)", re.MULTILINE)
+_INSTALLED = re.compile(r"(?:successfully installed [^\n]{0,600}?\btorch-|^ ?\+ torch==)(\d[\w.+]{2,30})(?=\s|$)", re.MULTILINE)
+# What goes wrong once another build is there.
+_NO_LONGER = re.compile(
+    r"not compiled with cuda|not able to use gpu|\bfalse\b|is none|\bnone\b|no longer|error:|stopped working|不能用|用不了|没有gpu|变成|失效|报错"
+)
 _HALF = "partially initialized module"
 # GroundingDINO's code goes on without its compiled part and fails at the first call: name '_C' is not defined
 _NOT_DEFINED = re.compile(r"name ['\"]_c['\"] is not defined")
@@ -182,3 +191,21 @@ def _xformers(case: Surroundings, built: list[Pair]) -> Iterator[Cause]:
 
 def _at(case: Surroundings, key: str, at: int, names: dict[str, str], basis: str = "library") -> Cause:
     return Cause(key, basis, (case.log.index_at(at),), names)
+
+
+def replaced_causes(case: Surroundings) -> Iterator[Cause]:
+    """Yield that an installer removed torch for another build of it, where something went wrong thereafter."""
+    removed = _REMOVED.search(case.text)
+    build = removed[1].partition("+")[2] if removed else ""
+    if removed is None or not build.startswith(("cu", "rocm")) or not _NO_LONGER.search(case.text, removed.end()):
+        return
+    installed = _INSTALLED.search(case.text, removed.end())
+    present = installed[1] if installed else ""
+    if present.partition("+")[2] == build:
+        return
+    names = {
+        "removed": removed[1],
+        "present": present or _("another build"),
+        "restore": f'python -m pip install "torch=={removed[1]}" --index-url https://download.pytorch.org/whl/{build}',
+    }
+    yield _at(case, "torch-replaced", removed.start(), names, "library" if installed else "library-part")

@@ -11,7 +11,7 @@ from typing import Any
 
 from assistant.catalog.names import arch_of, patterns, system_of, vendor_of_name
 from assistant.model.machine import Gpu, Machine, Vendor
-from assistant.model.record import Record
+from assistant.model.record import Record, replace
 
 
 class ProgramReport(Record, frozen=True):
@@ -221,11 +221,16 @@ def mentioned(text: str) -> Machine:
     system: Any = "linux" if wsl else systems[0] if len(systems) == 1 else None
     cards: dict[str, Gpu] = {}
     for vendor, pattern in patterns("mentions").items():
+        last, end = "", 0
         for match in pattern.finditer(text):
             name = match[0].strip()
             if len(cards) < _MOST_GPUS and not _wanted(match):
                 gfx = name if name.startswith("gfx") else None
+                if gfx and last and not text[end : match.start()].strip(" ([,"):  # amd radeon rx 7600 (gfx1102)
+                    cards[last] = replace(cards[last], gfx=gfx)
+                    continue
                 cards.setdefault(name, Gpu(vendor=Vendor(vendor), name=name, gfx=gfx))
+                last, end = "" if gfx else name, match.end()
     return Machine(
         os=system,
         wsl=wsl,
