@@ -13,49 +13,62 @@ from assistant.diagnose.wants import Missing, Pair, missing_modules, missing_pro
 
 # Words of installers and build backends: a message among them is of the build, not of the program.
 _BUILDS = re.compile(
-    r"metadata-generation-failed|getting requirements to build|get_requires_for_build|preparing metadata|prepare_metadata_for_build|build_meta|build backend"
-    r"|build_editable|build_wheel|egg_info|failed to build|building wheel for|failed building wheel|build[ -]isolation|build dependenc|depends on `torch`|bdist_wheel"
-    r"|building '[\w.]{1,80}' extension|cpp_extension|build_ext|setup\.py|op.?builder|cuda op\b|was requested, but|error: command '|编译|构建"
+    r"metadata-generation-failed|getting requirements to build|get_requires_for_build|preparing metadata"
+    r"|prepare_metadata_for_build|build_meta|build backend"
+    r"|build_editable|build_wheel|egg_info|failed to build|building wheel for|failed building wheel"
+    r"|build[ -]isolation|build dependenc|depends on `torch`|bdist_wheel"
+    r"|building '[\w.]{1,80}' extension|cpp_extension|build_ext|setup\.py|op.?builder|cuda op\b"
+    r"|was requested, but|error: command '|编译|构建"
 )
 _ISOLATED = {"torch", "packaging", "wheel", "psutil", "ninja", "numpy", "torch-version"}  # what build scripts import
 _COMPILERS = {"cl", "gcc", "g++", "cc", "c++", "clang", "clang++", "tcc", "c compiler", "c++ compiler", "python.h"}
 _TRITON = re.compile(r"triton|inductor|torch\.compile|torchdynamo|_dynamo|sageattention|sageattn")
 _CUDA_HOME = re.compile(
-    r"cuda_home (?:environment variable is not set|does not exist|is not set)|(?:environment variable )?cuda_home[^\n]{0,30}(?:没有设置|未设置|没设置|不存在)"
+    r"cuda_home (?:environment variable is not set|does not exist|is not set)"
+    r"|(?:environment variable )?cuda_home[^\n]{0,30}(?:没有设置|未设置|没设置|不存在)"
 )
 # error: Microsoft Visual C++ 14.0 or greater is required. Get it with "Microsoft C++ Build Tools"
 # UserWarning: Error checking compiler version for cl: [WinError 2] …
 _COMPILER_ASKED = re.compile(
-    r"microsoft visual c\+\+ 14\.\d (?:or greater )?is required|(?:需要|缺少|没有|安装)[^\n]{0,10}(?:microsoft )?visual c\+\+|error checking compiler version for (?:cl|g\+\+|c\+\+)"
-    r"|unable to find vcvarsall|could not find (?:a )?working c\+\+ compiler|no (?:c|c\+\+) compiler|no working c\+\+ compiler"
+    r"microsoft visual c\+\+ 14\.\d (?:or greater )?is required|(?:需要|缺少|没有"
+    r"|安装)[^\n]{0,10}(?:microsoft )?visual c\+\+|error checking compiler version for (?:cl|g\+\+|c\+\+)"
+    r"|unable to find vcvarsall|could not find (?:a )?working c\+\+ compiler|no (?:c|c\+\+) compiler"
+    r"|no working c\+\+ compiler"
 )
 # Failed to find C compiler. Please specify via CC environment variable or set triton.knobs.build.impl.
 # CalledProcessError: Command '['…\\tcc.exe', …cuda_utils.c …]' returned non-zero exit status 1.
 _LAUNCHER = re.compile(
-    r"failed to find c compiler|calledprocesserror: command '?\[?'?[^\n]{0,200}(?:gcc|tcc|\bcc\b|cl\.exe|clang)[^\n]{0,300}(?:non-zero exit|cuda_utils|main\.c)"
-    r"|cannot find -l(?:cuda|python3?)|fatal error:? [^\n]{0,12}python\.h|python\.h[^\n]{0,30}(?:no such file|not found)|invalidcxxcompiler"
+    r"failed to find c compiler|calledprocesserror: command '?\[?'?[^\n]{0,200}(?:gcc|tcc|\bcc\b|cl\.exe"
+    r"|clang)[^\n]{0,300}(?:non-zero exit|cuda_utils|main\.c)"
+    r"|cannot find -l(?:cuda|python3?)|fatal error:? [^\n]{0,12}python\.h"
+    r"|python\.h[^\n]{0,30}(?:no such file|not found)|invalidcxxcompiler"
 )
 # ptxas fatal   : Value 'sm_121a' is not defined for option 'gpu-name'
 _PTXAS = re.compile(r"ptxas[^\n]{0,40}value '(sm_\w{2,5})' is not defined|internal triton ptx codegen error|ptxaserror")
 # Cannot find a working triton installation. Either the package is not installed or it is too old.
 _TRITON_TOLD = re.compile(
-    r"cannot find a working triton installation|triton(?:-windows)? (?:is |was )?not (?:installed|found|available)|\bno triton\b|requires? triton\b[^\n]{0,40}(?:but|not)"
+    r"cannot find a working triton installation|triton(?:-windows)? (?:is |was )?not (?:installed|found"
+    r"|available)|\bno triton\b|requires? triton\b[^\n]{0,40}(?:but|not)"
     r"|(?:没有|没装|没有安装|没安装|未安装|缺少|找不到)[ '\"]{0,2}triton|triton[^\n]{0,6}(?:没装|没有装|没有安装|未安装|找不到)"
 )
 # Guessing wheel name: … flash_attn-2.8.3+cu13torch2.15cxx11abiTRUE-cp314-cp314-linux_x86_64.whl
 # Precompiled wheel not found (HTTP Error 404: Not Found). Building from source...
 _NO_WHEEL = re.compile(
-    r"precompiled wheel not found|guessing wheel (?:name|url)[^\n]{0,300}\n(?:[^\n]{0,300}\n){0,6}[^\n]{0,80}(?:http error 404|building from source)"
+    r"precompiled wheel not found|guessing wheel (?:name"
+    r"|url)[^\n]{0,300}\n(?:[^\n]{0,300}\n){0,6}[^\n]{0,80}(?:http error 404|building from source)"
 )
 # Because only vllm wheels for manylinux_2_31_x86_64 and macosx_11_0_arm64 exist and you require vllm, …
 # ERROR: No matching distribution found for triton
 _NOT_HERE = re.compile(
-    r"because (?:only )?([a-z][\w-]{1,40})(?:[=<>~]{1,2}[\w.*+]{1,20})?,? (?:wheels for |has no wheels with a matching platform)"
-    r"|no matching distribution found for ([a-z][\w-]{1,40})|requirement ([a-z][\w-]{1,40})[^\n]{0,40}\(from versions: none\)"
+    r"because (?:only )?([a-z][\w-]{1,40})(?:[=<>~]{1,2}[\w.*+]{1,20})?,? (?:wheels for "
+    r"|has no wheels with a matching platform)"
+    r"|no matching distribution found for ([a-z][\w-]{1,40})"
+    r"|requirement ([a-z][\w-]{1,40})[^\n]{0,40}\(from versions: none\)"
     r"|only ([a-z][\w-]{1,40}) wheels for"
 )
 _BUILT = re.compile(
-    r"(?:building wheels? for|failed to build|building|for|wheel for|installing|install) [`'\"]?([a-z][\w-]{2,40}?)(?:==[\w.+]{1,20})?[`'\"]?(?:[\s(:@]|$)",
+    r"(?:building wheels? for|failed to build|building|for|wheel for|installing"
+    r"|install) [`'\"]?([a-z][\w-]{2,40}?)(?:==[\w.+]{1,20})?[`'\"]?(?:[\s(:@]|$)",
     re.MULTILINE,
 )
 
@@ -85,7 +98,7 @@ def _isolated(case: Surroundings) -> Iterator[Cause]:
 
 
 def _wheels(case: Surroundings) -> Iterator[Cause]:
-    """A package has no wheel for this torch, or none for this system at all."""
+    """Yield that a package has no wheel for this torch, or none for this system at all."""
     if found := _NO_WHEEL.search(case.text):
         yield _at(case, "ext-no-wheel", found.start(), {**_package(case), **_torch(case)})
     for found in _NOT_HERE.finditer(case.text):
@@ -130,7 +143,7 @@ def _pair(case: Surroundings, pair: Pair) -> Cause:
 
 
 def _launcher(case: Surroundings) -> Iterator[Cause]:
-    """Triton compiles its launcher and its kernels when a program first calls them."""
+    """Yield what Triton lacks, which compiles its launcher and its kernels when a program first calls them."""
     if not _TRITON.search(case.text):
         return
     told = _TRITON_TOLD.search(case.text)
@@ -144,12 +157,13 @@ def _launcher(case: Surroundings) -> Iterator[Cause]:
 
 
 def _package(case: Surroundings) -> dict[str, str]:
-    """Name the package that is built, where the catalogue knows it."""
+    """Name the package that is built; {} where none is told."""
     for found in _BUILT.finditer(case.text):
         if known(found[1]) and found[1] != "torch":
             return {"package": found[1].replace("_", "-")}
     names = re.findall(
-        r"flash[_-]attn|flashattention|causal[_-]conv1d|mamba[_-]ssm|deepspeed|mmcv|detectron2|xformers|bitsandbytes|sageattention|apex|pytorch3d|torch[_-]scatter|auto[_-]gptq",
+        r"flash[_-]attn|flashattention|causal[_-]conv1d|mamba[_-]ssm|deepspeed|mmcv|detectron2|xformers"
+        r"|bitsandbytes|sageattention|apex|pytorch3d|torch[_-]scatter|auto[_-]gptq",
         case.text,
     )
     return {"package": names[0].replace("_", "-").replace("flashattention", "flash-attn")} if names else {}
@@ -162,5 +176,8 @@ def _torch(case: Surroundings) -> dict[str, str]:
 
 def _at(case: Surroundings, key: str, at: int, names: dict[str, str] | None = None, basis: str = "library") -> Cause:
     return Cause(
-        key, basis, (case.log.index_at(at),), {**(_torch(case) if key.startswith("ext-build") else {}), **(names or {})}
+        key,
+        basis,
+        (case.log.index_at(at),),
+        {**({"package": "NAME", **_torch(case)} if key.startswith("ext-build") else {}), **(names or {})},
     )

@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
+from packaging.specifiers import SpecifierSet
+
 from assistant.diagnose.builds import build_causes
 from assistant.diagnose.causes import Cause
 from assistant.diagnose.extensions import module_causes, pair_causes, replaced_causes, symbol_causes
@@ -14,7 +16,7 @@ from assistant.diagnose.log import Log
 from assistant.diagnose.providers import provider_causes
 from assistant.diagnose.surroundings import Surroundings, for_cuda, known, pip_install
 from assistant.diagnose.wants import Missing, missing_files, missing_modules
-from assistant.model.machine import Machine
+from assistant.model.machine import Machine, Vendor
 
 _ORT = "onnxruntime-gpu"
 _LAST_FFMPEG = re.compile(r"ffmpeg(?: version)?[ :]{1,2}n?([4-9])\.\d")
@@ -25,6 +27,17 @@ _LOADER = (
 
 # TorchCodec's are judged together, the others by their own words, or by rules of their own.
 _JUDGED_ELSEWHERE = {"torchcodec", "bitsandbytes", "qnn", "other"}
+
+
+_UNIX = re.compile(r"lib[^\n]{1,90}\.so[\d.]{0,12}")
+# Kinds of libraries whose absence is one cause, whoever asks for them.
+_KEYS = {
+    "tensorrt": "ort-tensorrt-libs",
+    "openvino": "ort-openvino-libs",
+    "nvjitlink": "nvjitlink-mismatch",
+    "rocm": "rocm-libs-not-on-path",
+    "oneapi": "oneapi-version-mismatch",
+}
 
 
 class _Wanted(NamedTuple):
@@ -51,7 +64,7 @@ def companion_causes(log: Log, machine: Machine) -> Iterable[Cause]:
 
 
 def _dependencies(case: Surroundings) -> Iterator[Missing]:
-    """Yield the modules of which a library of their own is missing: DLL load failed while importing …"""
+    """Yield the modules of which a library of their own is missing, as in “DLL load failed while importing”."""
     return (one for one in missing_modules(case.text) if one.kind == "dependency")
 
 
@@ -65,25 +78,27 @@ def _library(case: Surroundings, wanted: _Wanted) -> Iterator[Cause]:
         yield _cause(case, wanted, key)
     elif wanted.missing.kind == "dependency":
         yield from _dependency(case, wanted)
-    elif kind in {"tensorrt", "openvino"}:
-        yield _cause(case, wanted, {"tensorrt": "ort-tensorrt-libs", "openvino": "ort-openvino-libs"}[kind])
-    elif kind == "nvjitlink":
-        yield _cause(case, wanted, "nvjitlink-mismatch")
-    elif kind == "oneapi" and {gpu.vendor.value for gpu in case.machine.gpus} & {"nvidia", "amd", "apple"}:
-        return
-    elif kind in {"rocm", "oneapi"}:
-        yield _cause(case, wanted, {"rocm": "rocm-libs-not-on-path", "oneapi": "oneapi-version-mismatch"}[kind])
     elif kind in {"torch", "torch-gpu"}:
         yield from _part_of_torch(case, wanted)
     elif kind in {"cuda", "cudnn", "torch-cuda"}:
         yield from _cuda(case, wanted)
-    elif row is None and wanted.missing.thing.startswith("lib") and ".so" in wanted.missing.thing:
-        if _LOADER in case.text[slice(*case.line(wanted.missing.at))]:
-            yield _cause(case, wanted, "missing-system-library")
+    elif kind in _KEYS and not (kind == "oneapi" and _of_others(case)):
+        yield _cause(case, wanted, _KEYS[kind])
+    elif row is None and _UNIX.fullmatch(wanted.missing.thing) and _LOADER in _line(case, wanted):
+        yield _cause(case, wanted, "missing-system-library")
+
+
+def _of_others(case: Surroundings) -> bool:
+    """Return whether the machine's GPUs are not Intel's."""
+    return bool({gpu.vendor for gpu in case.machine.gpus} & {Vendor.NVIDIA, Vendor.AMD, Vendor.APPLE})
+
+
+def _line(case: Surroundings, wanted: _Wanted) -> str:
+    return case.text[slice(*case.line(wanted.missing.at))]
 
 
 def _part_of_torch(case: Surroundings, wanted: _Wanted) -> Iterator[Cause]:
-    """A part of PyTorch is missing: its requester was made for another build or release of it."""
+    """Judge a part of PyTorch that is missing: its requester was made for another build or release of it."""
     if (
         wanted.named.row
         and wanted.named.row.kind == "torch-gpu"
@@ -95,7 +110,7 @@ def _part_of_torch(case: Surroundings, wanted: _Wanted) -> Iterator[Cause]:
 
 
 def _dependency(case: Surroundings, wanted: _Wanted) -> Iterator[Cause]:
-    """One of a file's own libraries is missing, and Windows does not say which."""
+    """Judge a file of whose own libraries one is missing, when Windows does not say which."""
     kind = wanted.named.row.kind if wanted.named.row else ""
     key = {"ort-cuda": "ort-cudnn-missing", "tensorrt": "ort-tensorrt-libs", "openvino": "ort-openvino-libs"}.get(kind)
     if key:
@@ -103,10 +118,10 @@ def _dependency(case: Surroundings, wanted: _Wanted) -> Iterator[Cause]:
 
 
 def _cuda(case: Surroundings, wanted: _Wanted) -> Iterator[Cause]:
-    """A library of CUDA is missing: the remedy is bound to the one who asks for it."""
+    """Judge a library of CUDA that is missing: the remedy is bound to the one who asks for it."""
     asks = wanted.asks.kind if wanted.asks else ""
-    line = case.text[slice(*case.line(wanted.missing.at))]
-    own_words = _LOADER not in line and "which is missing" not in line or "could not load library" in line
+    line = _line(case, wanted)
+    own_words = (_LOADER not in line and "which is missing" not in line) or "could not load library" in line
     if asks == "torchvision":
         yield _cause(case, wanted, "torch-torchvision-mismatch")
     elif asks == "torch" or (wanted.named.row and wanted.named.row.kind == "torch-cuda"):
@@ -122,7 +137,7 @@ def _cuda(case: Surroundings, wanted: _Wanted) -> Iterator[Cause]:
 
 
 def _onnxruntime(case: Surroundings, wanted: _Wanted) -> Iterator[Cause]:
-    """ONNX Runtime, or a program that does not tell its name, misses a library of CUDA."""
+    """Judge what ONNX Runtime misses of CUDA, or a program that does not tell its name."""
     row = wanted.named.row
     majors = frozenset(row.cuda_majors(wanted.named.major) if row else ())
     if row and row.kind == "cudnn":
@@ -177,7 +192,7 @@ def _upgrade(wanted: _Wanted) -> dict[str, str]:
 
 
 def _torchcodec(case: Surroundings) -> Iterator[Cause]:
-    """TorchCodec does not load: FFmpeg is missing, or it was made for another torch."""
+    """Judge why TorchCodec does not load: FFmpeg is missing, or it was made for another torch."""
     if not any(word in case.text for word in ("torchcodec", "torio", "torchaudio")):
         return
     found = [
@@ -216,8 +231,6 @@ def _unpaired(case: Surroundings) -> bool:
         return False
     public, _plus, build = version.partition("+")
     fitting = [one for one in row.ranges if one.goes_with(torch.partition("+")[0])]
-    from packaging.specifiers import SpecifierSet  # noqa: PLC0415 - only here
-
     paired = any(SpecifierSet(one.versions).contains(public, prereleases=True) for one in fitting)
     return not paired or bool(build and case.build and build != case.build)
 

@@ -12,22 +12,29 @@ from assistant.diagnose.causes import Cause
 from assistant.diagnose.libraries import package_of, symbol_kind
 from assistant.diagnose.surroundings import Surroundings, known, pip_install
 from assistant.diagnose.wants import Missing, Pair, missing_modules, missing_symbols, pairs
-from assistant.i18n import _
 
 _TRIO = {"torchvision", "torchaudio"}
 _OWN_RULES = {"torch-directml", "ipex", "intel-extension-for-pytorch"}  # whose pins have rules of their own
 # The compiled part of a package: mmcv._ext, detectron2._C, flash_attn_2_cuda, sageattention._fused
 _COMPILED = re.compile(
-    r"[\w.]{1,60}\.(?:_c\w{0,6}|_ext\w{0,20}|_fused|_kernels?\w{0,20}|_\w{2,30}_cuda|\w{2,30}_cuda|_qattn_\w{1,20}|ops)|\w{2,40}_cuda|\w{2,40}_ext"
+    r"[\w.]{1,60}\.(?:_c\w{0,6}|_ext\w{0,20}|_fused|_kernels?\w{0,20}|_\w{2,30}_cuda|\w{2,30}_cuda"
+    r"|_qattn_\w{1,20}|ops)|\w{2,40}_cuda|\w{2,40}_ext"
 )
 _PRIVATE = re.compile(r"_c\w{0,6}|_ext\w{0,20}|\w{2,30}_cuda")
 # Uninstalling torch-2.9.1+cu130:      - torch==2.9.1+cu130
 # Successfully installed torch-2.15.0 torchvision-0.30.0      + torch==2.15.0
-_REMOVED = re.compile(r"(?:uninstalling|uninstalled|existing installation:|^ ?-) ?torch(?:-|==| )(\d[\w.+]{2,30}?)(?=[:\s]|$)", re.MULTILINE)
-_INSTALLED = re.compile(r"(?:successfully installed [^\n]{0,600}?\btorch-|^ ?\+ torch==)(\d[\w.+]{2,30})(?=\s|$)", re.MULTILINE)
+_REMOVED = re.compile(
+    r"(?:uninstalling|uninstalled|existing installation:|^ ?-) ?torch(?:-|==| )(\d[\w.+]{2,30}?)(?=[:\s]"
+    r"|$)",
+    re.MULTILINE,
+)
+_INSTALLED = re.compile(
+    r"(?:successfully installed [^\n]{0,600}?\btorch-|^ ?\+ torch==)(\d[\w.+]{2,30})(?=\s|$)", re.MULTILINE
+)
 # What goes wrong once another build is there.
 _NO_LONGER = re.compile(
-    r"not compiled with cuda|not able to use gpu|\bfalse\b|is none|\bnone\b|no longer|error:|stopped working|不能用|用不了|没有gpu|变成|失效|报错"
+    r"not compiled with cuda|not able to use gpu|\bfalse\b|is none|\bnone\b|no longer|error:"
+    r"|stopped working|不能用|用不了|没有gpu|变成|失效|报错"
 )
 _HALF = "partially initialized module"
 # GroundingDINO's code goes on without its compiled part and fails at the first call: name '_C' is not defined
@@ -89,7 +96,7 @@ def module_causes(case: Surroundings) -> Iterator[Cause]:
         elif (one.kind == "module" and _COMPILED.fullmatch(module)) or (
             one.kind == "name" and _PRIVATE.fullmatch(name)
         ):
-            if not case.went_on(one.at) and package not in {"onnxruntime"}:
+            if not case.went_on(one.at) and package != "onnxruntime":
                 yield _at(case, "ext-not-built", one.at, {"package": package, "library": module})
         elif one.kind == "name" and not case.went_on(one.at):
             yield from _name(case, one, package)
@@ -99,7 +106,7 @@ def module_causes(case: Surroundings) -> Iterator[Cause]:
 
 
 def _triton(case: Surroundings, one: Missing) -> Iterator[Cause]:
-    """Triton itself is missing, or a part of it: then it is there, in another version than is expected."""
+    """Judge Triton, or a part of it, that is missing: then it is there, in another version than is expected."""
     if case.went_on(one.at):
         return
     whole = one.kind == "module" and "." not in one.thing
@@ -115,7 +122,7 @@ def triton(case: Surroundings, at: int, key: str, basis: str = "library") -> Cau
 
 
 def _name(case: Surroundings, one: Missing, package: str) -> Iterator[Cause]:
-    """A name is gone from a package: PyTorch's own parts do not fit, or two companions are of different generations."""
+    """Judge a name that is gone from a package: PyTorch's own parts do not fit, or two companions are of different generations."""
     line = case.text[slice(*case.line(one.at))]
     if package == "torch":
         if "cannot import name" in line:
@@ -171,7 +178,7 @@ def _installed_anyway(case: Surroundings, one: Pair) -> bool:
 
 
 def _xformers(case: Surroundings, built: list[Pair]) -> Iterator[Cause]:
-    """XFormers names what it was built for and what is there; its kernels are off, which a run survives."""
+    """Judge what xFormers was built for against what is there; its kernels are off, which a run survives."""
     torch = next((one for one in built if one.subject == "pytorch"), built[0])
     if case.went_on(torch.at):
         return
@@ -205,7 +212,7 @@ def replaced_causes(case: Surroundings) -> Iterator[Cause]:
         return
     names = {
         "removed": removed[1],
-        "present": present or _("another build"),
+        "present": present or "?",
         "restore": f'python -m pip install "torch=={removed[1]}" --index-url https://download.pytorch.org/whl/{build}',
     }
     yield _at(case, "torch-replaced", removed.start(), names, "library" if installed else "library-part")

@@ -13,23 +13,30 @@ from assistant.diagnose.wants import missing_symbols
 _REQUIRES = re.compile(r"requires? cudnn (\d{1,2})\.\* and cuda (\d\d)|require cuda (\d\d)\.")
 # Please install TensorRT libraries as mentioned in the GPU requirements page
 _TENSORRT = re.compile(
-    r"please install tensorrt librar|(?:tensorrt|\btrt\b)[^\n]{0,60}(?:librar\w{1,3}|provider)[^\n]{0,40}(?:not found|missing|could not|cannot)|failed to create tensorrtexecutionprovider"
+    r"please install tensorrt librar|(?:tensorrt|\btrt\b)[^\n]{0,60}(?:librar\w{1,3}"
+    r"|provider)[^\n]{0,40}(?:not found|missing|could not|cannot)"
+    r"|failed to create tensorrtexecutionprovider"
 )
 # QNN SetupBackend failed qnn_backend_manager.cc:56 … Unable to load backend, error: load library failed
 # Specified provider 'QNNExecutionProvider' is not in available provider names.
 # >>> 'QNNExecutionProvider' in onnxruntime.get_available_providers()
 # False
 _QNN = re.compile(
-    r"qnn setupbackend failed|qnn[^\n]{0,120}(?:unable to load backend|failed to (?:load|create|initialize)|not supported in this build|error 126)"
+    r"qnn setupbackend failed|qnn[^\n]{0,120}(?:unable to load backend|failed to (?:load|create"
+    r"|initialize)|not supported in this build|error 126)"
     r"|qnnexecutionprovider['\"]?[^\n]{0,60}(?:not in|not available|isn't|不在|没有|不可用|not (?:found|listed|supported))"
-    r"|qnnexecutionprovider['\"]? in [^\n]{0,60}\n[^\n]{0,8}false|(?:no|without|missing|找不到|没有) qnn ?executionprovider|(?:没有|找不到|缺少)[^\n]{0,6}qnn"
+    r"|qnnexecutionprovider['\"]? in [^\n]{0,60}\n[^\n]{0,8}false|(?:no|without|missing|找不到"
+    r"|没有) qnn ?executionprovider|(?:没有|找不到|缺少)[^\n]{0,6}qnn"
     r"|(?:libqnn|qnnhtp)\w{0,20}\.(?:dll|so)[^\n]{0,60}(?:not found|missing|cannot|could not|找不到)"
 )
 # [E:onnxruntime:, coreml] Error compiling model: Failed to build the model execution plan …, CoreMLExecutionProvider
 # Non-zero status code returned while running CoreML_182…_0 node. … Unable to compute the prediction using a neural network model.
 _COREML = re.compile(
-    r"coreml[^\n]{0,200}(?:error compiling model|failed to build the model|error in building plan|unable to compute the prediction|error executing model|compiler error|failed to (?:compile|load) model)"
-    r"|(?:error compiling model|failed to build the model execution plan|error in building plan|unable to compute the prediction)[^\n]{0,200}(?:coreml|$)"
+    r"coreml[^\n]{0,200}(?:error compiling model|failed to build the model|error in building plan"
+    r"|unable to compute the prediction|error executing model|compiler error|failed to (?:compile"
+    r"|load) model)"
+    r"|(?:error compiling model|failed to build the model execution plan|error in building plan"
+    r"|unable to compute the prediction)[^\n]{0,200}(?:coreml|$)"
     r"|non-zero status code returned while running coreml|coreml[^\n]{0,20}(?:报错|失败|出错)"
 )
 _COREML_ORT = re.compile(r"onnx|\bort\b|coremlexecutionprovider")
@@ -37,14 +44,19 @@ _COREML_ORT = re.compile(r"onnx|\bort\b|coremlexecutionprovider")
 # The installed version of bitsandbytes was compiled without GPU support.
 # CUDA Setup failed despite GPU being available.   Library not found: …/libbitsandbytes_rocm71.so
 _BNB = re.compile(
-    r"could not find the bitsandbytes (?:cuda |rocm |\w{2,6} )?binary|configured (?:cuda|rocm) binary not found|compiled without gpu support|cuda setup failed despite gpu"
-    r"|(?:required library version )?not found:? [^\n]{0,300}libbitsandbytes_\w{3,20}|libbitsandbytes_\w{3,40}\.(?:so|dll)[^\n]{0,60}(?:not found|cannot open|no such|missing|找不到|undefined symbol)"
-    r"|(?:找不到|缺少|没有)[^\n]{0,200}libbitsandbytes_\w{3,20}|bitsandbytes[^\n]{0,80}(?:no (?:cuda|gpu|rocm) (?:binary|support)|not compiled with (?:cuda|gpu))"
+    r"could not find the bitsandbytes (?:cuda |rocm |\w{2,6} )?binary|configured (?:cuda"
+    r"|rocm) binary not found|compiled without gpu support|cuda setup failed despite gpu"
+    r"|(?:required library version )?not found:? [^\n]{0,300}libbitsandbytes_\w{3,20}"
+    r"|libbitsandbytes_\w{3,40}\.(?:so|dll)[^\n]{0,60}(?:not found|cannot open|no such|missing|找不到"
+    r"|undefined symbol)"
+    r"|(?:找不到|缺少|没有)[^\n]{0,200}libbitsandbytes_\w{3,20}|bitsandbytes[^\n]{0,80}(?:no (?:cuda|gpu"
+    r"|rocm) (?:binary|support)|not compiled with (?:cuda|gpu))"
     r"|bitsandbytes[^\n]{0,40}(?:找不到|没有|不支持)[^\n]{0,20}(?:cuda|gpu|rocm|二进制|库)"
 )
 # OMP: Error #15: Initializing libomp.dylib, but found libiomp5.dylib already initialized.
 _OPENMP = re.compile(
-    r"omp: error #15|error #15: initializing|(?:libi?omp\w{0,4}|libiomp5md|libgomp)[^\n]{0,20}(?:\.dll|\.dylib|\.so)?[^\n]{0,20} already initialized|kmp_duplicate_lib_ok"
+    r"omp: error #15|error #15: initializing|(?:libi?omp\w{0,4}|libiomp5md|libgomp)[^\n]{0,20}(?:\.dll"
+    r"|\.dylib|\.so)?[^\n]{0,20} already initialized|kmp_duplicate_lib_ok"
 )
 _FILES = re.compile(r"\b(lib(?:i?omp|gomp)\w{0,10}\.(?:dll|dylib|so[.\d]{0,4}))")
 

@@ -16,10 +16,12 @@ from assistant.model.machine import Machine
 NEAR, FAR = 600, 3000  # characters around a message in which those who ask are looked for
 # torch 2.9.0+cpu, torchcodec 0.8.1     torchaudio==2.7.1+cu118     xformers: 0.0.35
 _VERSION = re.compile(
-    r"(?<![\w.-])([a-z][\w-]{2,40}?)(?:==|: ?| |-|\(|=)v?(\d{1,4}\.\d{1,4}(?:\.\d{1,4})?(?:\.?(?:post|dev|rc|a|b)\d{1,9})?(?:\+[\w.]{2,20})?)(?![\w+])"
+    r"(?<![\w.-])([a-z][\w-]{2,40}?)(?:==|: ?| |-|\(|=)v?(\d{1,4}\.\d{1,4}(?:\.\d{1,4})?(?:\.?(?:post|dev"
+    r"|rc|a|b)\d{1,9})?(?:\+[\w.]{2,20})?)(?![\w+])"
 )
 _WANTS = re.compile(
-    r"(?:requires?|requirement|depends on|needs?|uninstall\w{0,5}|requested|built for|collecting|installation:)[ :]{1,3}$"
+    r"(?:requires?|requirement|depends on|needs?|uninstall\w{0,5}|requested|built for|collecting"
+    r"|installation:)[ :]{1,3}$"
 )
 # nvcc: release 12.4, V12.4.131     CUDA 12.4 in /usr/local/cuda     /usr/local/cuda-13.1/targets/…
 _CUDA = re.compile(r"(?:release |cuda[-_ /v]{1,2}(?:version:? )?|cuda toolkit )(1[0-3])\.\d")
@@ -28,17 +30,21 @@ _FRAME = re.compile(
 )
 # …/vllm/_C.abi3.so     …/flash_attn_2_cuda.cpython-310-x86_64-linux-gnu.so
 _OF_FOLDER = re.compile(
-    r"([a-z]\w{1,60})[\\/](?:lib[\\/])?_\w{1,40}[\w.-]{0,60}\.(?:so|pyd)|(?<![\w.])([a-z]\w{1,60})\.(?:cpython|abi3|cp3)[\w.-]{0,60}\.(?:so|pyd)"
+    r"([a-z]\w{1,60})[\\/](?:lib[\\/])?_\w{1,40}[\w.-]{0,60}\.(?:so|pyd)"
+    r"|(?<![\w.])([a-z]\w{1,60})\.(?:cpython|abi3|cp3)[\w.-]{0,60}\.(?:so|pyd)"
 )
 # What a program says that does without something, in the lines around the message that it is missing.
 _DOES_WITHOUT = re.compile(
-    r"instead\b|fall(?:ing|s)? back|fallback|proceeding|processing without|without it|continu\w{1,4}|(?:not|n't) be enabled|disabl\w{1,4}"
+    r"instead\b|fall(?:ing|s)? back|fallback|proceeding|processing without|without it|continu\w{1,4}"
+    r"|(?:not|n't) be enabled|disabl\w{1,4}"
     r"|optional|skipping|ignor\w{1,4}|default(?:s|ing) to|will not work|不影响|可忽略|自动切换|会快|多少提升"
 )
 # What shows that the run went on to its end, or well on its way.
 _SUCCESS = re.compile(
-    r"\d{1,3}%\||\d ?it/s\b|\ds/it\b|'loss'|\bloss[ :=]{1,3}\d|\bsaved\b|executed in \d|with status 'done'|successfully (?!uninstalled)|startup complete"
-    r"|starting server|running on (?:local url|http)|loaded (?:checkpoint|model)|model loaded|all tests passed|works? (?:fine|anyway|well|perfectly|regardless)|runs fine"
+    r"\d{1,3}%\||\d ?it/s\b|\ds/it\b|'loss'|\bloss[ :=]{1,3}\d|\bsaved\b|executed in \d|with status 'done'"
+    r"|successfully (?!uninstalled)|startup complete"
+    r"|starting server|running on (?:local url|http)|loaded (?:checkpoint|model)|model loaded"
+    r"|all tests passed|works? (?:fine|anyway|well|perfectly|regardless)|runs fine"
     r"|(?:出图|运行|训练|生成|跑|用)[^\n]{0,6}(?:正常|没问题|没有问题)|一切正常|不报错"
 )
 _FAILS = re.compile(r"\w(?:error|exception): [a-z\['\"(]")
@@ -133,9 +139,7 @@ def pip_install(name: str, torch: str, extra: str = "") -> str:
 
 
 def _has_index(name: str, build: str) -> bool:
-    return (
-        build.startswith(("cpu", "cu", "xpu", "rocm")) and carried_by_torch_index(name, build) and build.count(".") < 2
-    )
+    return build.startswith(("cpu", "cu", "xpu", "rocm")) and carried_by_torch_index(name, build)
 
 
 def for_cuda(row: Companion | None, major: int) -> str:

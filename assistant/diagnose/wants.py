@@ -56,18 +56,24 @@ _FILE = re.compile(
 )
 # Words behind a name: … is not found or cannot be loaded, "x.dll" which is missing, x.dll 找不到
 _GONE = re.compile(
-    r"""["'`\])}>,]{0,3}[ :,]{0,3}(?:(?:which|that|it|library|file|dll|is|was|are|were|still|also|文件|库)[ ]{1,2}){0,4}"""
-    r"(?:cannot open|can(?:no|')t be (?:found|loaded|opened|located)|can(?:no|')?t? (?:find|load|open)|not (?:be )?found"
-    r"|not be (?:found|loaded|opened|located)|could not be (?:found|loaded|opened|located)|(?:are |is )?missing|no such file"
+    r"""["'`\])}>,]{0,3}[ :,]{0,3}(?:(?:which|that|it|library|file|dll|is|was|are|were|still|also|文件"""
+    r"""|库)[ ]{1,2}){0,4}"""
+    r"(?:cannot open|can(?:no|')t be (?:found|loaded|opened|located)|can(?:no|')?t? (?:find|load|open)"
+    r"|not (?:be )?found"
+    r"|not be (?:found|loaded|opened|located)|could not be (?:found|loaded|opened|located)|(?:are "
+    r"|is )?missing|no such file"
     r"|does ?n[o']t exist|not (?:installed|available|loaded)|not in (?:the )?path"
     r"|.{0,6}(?:找不到|缺失|不存在|未找到|没找到|没有找到|丢失|加载失败|无法加载|打不开))"
 )
 # Words before a name: Could not locate x.dll, Unable to load any of {x.so.9, …}, 找不到 x.dll, without x, no x
 _SOUGHT = re.compile(
     r"(?:(?:could ?n[o']t|can(?:no|')?t|cannot|unable to|failed to|fail(?:s|ed)? at|error|not able to) "
-    r"(?:be )?(?:load|find|locate|open|import|loading|opening|finding)(?:ing)?|library not loaded:|not found:|missing:?"
-    r"|no such file or directory:|depends on|lacks?|misses|needs?|wants?|cannot open|找不到|缺少|缺失|缺|无法(?:加载|找到|定位|打开)|加载不了|没有找到|未找到|少了)"
-    r"(?:[ ,]{1,2}(?:any of|the|a|dynamic|shared|required|this|dll|so|library|libraries|module|file|from|named|文件|库|模块))*[^\w\n]{0,6}$"
+    r"(?:be )?(?:load|find|locate|open|import|loading|opening|finding)(?:ing)?|library not loaded:"
+    r"|not found:|missing:?"
+    r"|no such file or directory:|depends on|lacks?|misses|needs?|wants?|cannot open|找不到|缺少|缺失|缺|无法(?:加载"
+    r"|找到|定位|打开)|加载不了|没有找到|未找到|少了)"
+    r"(?:[ ,]{1,2}(?:any of|the|a|dynamic|shared|required|this|dll|so|library|libraries|module|file|from"
+    r"|named|文件|库|模块))*[^\w\n]{0,6}$"
 )
 _PATH = re.compile(r"(?:[a-z]:[\\/][^'\"\n<>|]{0,240}|(?:@?[\w.~+-]{1,80})?(?:[\\/][^\s'\"\\/]{0,120}){1,30}|[\\/])$")
 # [WinError 126] The specified module could not be found. Error loading "C:\…\fbgemm.dll" or one of its dependencies.
@@ -75,7 +81,8 @@ _PATH = re.compile(r"(?:[a-z]:[\\/][^'\"\n<>|]{0,240}|(?:@?[\w.~+-]{1,80})?(?:[\
 # LoadLibrary failed with error 126 "" when trying to load "C:\…\onnxruntime_providers_cuda.dll"
 # FFmpeg version 4: Could not load this library: /…/torchcodec/libtorchcodec_core4.dylib
 _DEPENDS = re.compile(
-    r"(?:or one of its dependenc)|(?:error|code) 12[67]\b|specified (?:module|procedure) could not be found|could not load this library"
+    r"(?:or one of its dependenc)|(?:error|code) 12[67]\b|specified (?:module"
+    r"|procedure) could not be found|could not load this library"
 )
 _REFERENCED = re.compile(r"referenced from: {0,9}(?:<[^>\n]{1,60}> )?([^\n]{1,300})")
 
@@ -118,7 +125,8 @@ def _before(text: str, start: int, at: int) -> str:
 #   Referenced from: <…> /…/libtorchaudio.so
 # symbol not found in flat namespace (__ZN2at4_ops10zeros_like4callE)
 _SYMBOL = re.compile(
-    r"(?:undefined symbol: ?|symbol not found(?: in flat namespace)?[:( '\"]{1,4}|lookup error: [^\n]{1,200}symbol: ?)\n?[('\"]{0,2}(\w{3,200})"
+    r"(?:undefined symbol: ?|symbol not found(?: in flat namespace)?[:( '\"]{1,4}"
+    r"|lookup error: [^\n]{1,200}symbol: ?)\n?[('\"]{0,2}(\w{3,200})"
     r"|symbol (\w{3,200}),? version [\w.]{3,40} not defined in file"
 )
 _IMPORTING = re.compile(r"dll load failed while importing ([\w.]{1,80})")
@@ -149,7 +157,8 @@ def missing_symbols(text: str) -> Iterator[Missing]:
 # Can't import SageAttention: No module named 'triton'
 # ImportError: DLL load failed while importing flash_attn_2_cuda: The specified module could not be found.
 _MODULE = re.compile(
-    r"no module(?: named)? ['\"]?([a-z_][\w.-]{1,80}\w)['\"]?|module ['\"]?([a-z_][\w.]{1,80})['\"]? (?:is )?not found"
+    r"no module(?: named)? ['\"]?([a-z_][\w.-]{1,80}\w)['\"]?"
+    r"|module ['\"]?([a-z_][\w.]{1,80})['\"]? (?:is )?not found"
 )
 # ImportError: cannot import name 'AttrsDescriptor' from 'triton.backends.compiler' (/…/triton/backends/compiler.py)
 # ImportError: cannot import name '_C' from partially initialized module 'detectron2'
@@ -177,11 +186,13 @@ def missing_modules(text: str) -> Iterator[Missing]:
 # error: command 'gcc' failed: No such file or directory
 # /bin/sh: 1: nvcc: not found
 _PROGRAM = re.compile(
-    r"(?<![\w.+-])(nvcc|cl|gcc|g\+\+|cc|c\+\+|clang(?:\+\+)?|tcc|(?:x86_64|aarch64)-linux-gnu-g(?:cc|\+\+)|ffmpeg|ptxas|cuda_home|python\.h|c compiler|c\+\+ compiler|cuda toolkit)(?:\.exe)?(?![\w+-]|\.\w)",
+    r"(?<![\w.+-])(nvcc|cl|gcc|g\+\+|cc|c\+\+|clang(?:\+\+)?|tcc|(?:x86_64|aarch64)-linux-gnu-g(?:cc|\+\+)"
+    r"|ffmpeg|ptxas|cuda_home|python\.h|c compiler|c\+\+ compiler|cuda toolkit)(?:\.exe)?(?![\w+-]|\.\w)",
     re.ASCII,
 )
 _FAILED = re.compile(
-    r"""["'`]{0,2}(?:[^\n]{0,40}failed: no such file| environment variable is not set| does not exist| is not set|: command not found)|[ :]{1,3}(?:is |was )?(?:not|没)(?: set|有设置)"""
+    r"""["'`]{0,2}(?:[^\n]{0,40}failed: no such file| environment variable is not set| does not exist"""
+    r"""| is not set|: command not found)|[ :]{1,3}(?:is |was )?(?:not|没)(?: set|有设置)"""
 )
 _WITHOUT = re.compile(
     r"(?:\bno|\bwithout(?: an?)?|没有|没装|没安装|未安装|未设置|没设置|缺|filenotfounderror:|file ?not ?found:) ?['\"]{0,2}$"
@@ -208,7 +219,8 @@ _NAMED = r"[a-z][\w.-]{1,60}"
 # vllm 0.33.0 requires torch==2.14.0, but you have torch 2.15.0 which is incompatible.
 # huggingface-hub>=0.34.0,<1.0 is required for a normal functioning of this module, but found huggingface-hub==1.1.2.
 _REQUIRES = re.compile(
-    rf"({_NAMED}) (v?\d{_IS}) (?:has requirement|requires|depends on|needs) ({_NAMED})(?:\[[\w,-]{{1,40}}\])? ?({_WANTED}),? (?:but|and) "
+    rf"({_NAMED}) (v?\d{_IS}) (?:has requirement|requires|depends on"
+    rf"|needs) ({_NAMED})(?:\[[\w,-]{{1,40}}\])? ?({_WANTED}),? (?:but|and) "
     rf"(?:you(?:'ll)? have|found|got|installed is) {_NAMED}[ =]{{1,3}}(\d{_IS})"
 )
 _NEEDED = re.compile(rf"({_NAMED})({_WANTED}) is required[^\n]{{0,80}} but found {_NAMED}[ =]{{1,3}}(\d{_IS})")
@@ -231,16 +243,19 @@ _BUILT = re.compile(
 # Installed CUDA version 12.4 does not match the version torch was compiled with 13.0
 # RuntimeError: FlashAttention is only supported on CUDA 11.6 and above.
 _CUDA = re.compile(
-    r"cuda version \(?([\d.]{2,6})\)? (?:has a (?:minor|major) version )?mismatch(?:es)? the version that was used to compile\s{1,4}pytorch \(([\d.]{2,6})\)"
+    r"cuda version \(?([\d.]{2,6})\)? (?:has a (?:minor"
+    r"|major) version )?mismatch(?:es)? the version that was used to compile\s{1,4}pytorch \(([\d.]{2,6})\)"
     r"|installed cuda version ([\d.]{2,6}) does not match the version torch was compiled with ([\d.]{2,6})"
 )
 _LEAST = re.compile(r"(\w[\w-]{1,40})(?: \w{1,20}){0,3} (?:is|are) only supported on cuda ([\d.]{2,6}) and above")
 _LEAST_NVCC = re.compile(
-    r"(?:requires?|needs?|at least) (?:nvcc|cuda(?: toolkit)?)(?: version)? ?(?:>=|of at least|at least)? ?(1\d\.\d)[^\n]{0,80}(?:found|have|detected|nvcc is|but)[^\d\n]{0,30}(1\d\.\d)"
+    r"(?:requires?|needs?|at least) (?:nvcc|cuda(?: toolkit)?)(?: version)? ?(?:>=|of at least"
+    r"|at least)? ?(1\d\.\d)[^\n]{0,80}(?:found|have|detected|nvcc is|but)[^\d\n]{0,30}(1\d\.\d)"
 )
 # RuntimeError: The current installed version of g++ (4.8.5) is less than the minimum required version by CUDA 11.7 (6.0.0).
 _COMPILER = re.compile(
-    r"current installed version of (\S{2,20}) \(([\d.]{3,12})\) is (?:less|greater) than the m\w{2,4}imum required version"
+    r"current installed version of (\S{2,20}) \(([\d.]{3,12})\) is (?:less"
+    r"|greater) than the m\w{2,4}imum required version"
 )
 _UNSUPPORTED = re.compile(r"unsupported (gnu|microsoft visual studio|clang) version")
 
