@@ -21,7 +21,9 @@ _BUILDS = re.compile(
     r"|was requested, but|error: command '|编译|构建"
 )
 _ISOLATED = {"torch", "packaging", "wheel", "psutil", "ninja", "numpy", "torch-version"}  # what build scripts import
-_COMPILERS = {"cl", "gcc", "g++", "cc", "c++", "clang", "clang++", "tcc", "c compiler", "c++ compiler", "python.h"}
+_COMPILERS = {"cl", "gcc", "g++", "cc", "c++", "clang", "clang++", "tcc", "c compiler", "c++ compiler", "python.h"} | {
+    f"{arch}-linux-gnu-{name}" for arch in ("x86_64", "aarch64") for name in ("gcc", "g++")
+}
 _TRITON = re.compile(r"triton|inductor|torch\.compile|torchdynamo|_dynamo|sageattention|sageattn")
 _CUDA_HOME = re.compile(
     r"cuda_home (?:environment variable is not set|does not exist|is not set)"
@@ -126,7 +128,7 @@ def _program(case: Surroundings, one: Missing, *, building: bool) -> Iterator[Ca
     elif one.thing in _COMPILERS and building:
         yield _compiler(case, one.at)
     elif one.thing == "ffmpeg" and "torchcodec" in case.text:
-        yield _at(case, "torchcodec-ffmpeg-missing", one.at, {"library": "FFmpeg"})
+        yield _at(case, "torchcodec-ffmpeg-missing", one.at, {"library": "FFmpeg"}, "library-part")
 
 
 def _compiler(case: Surroundings, at: int) -> Cause:

@@ -9,7 +9,7 @@ from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.version import InvalidVersion
 
 from assistant.diagnose.causes import Cause
-from assistant.diagnose.libraries import package_of, symbol_kind
+from assistant.diagnose.libraries import moves, package_of, symbol_kind
 from assistant.diagnose.surroundings import Surroundings, known, pip_install
 from assistant.diagnose.wants import Missing, Pair, missing_modules, missing_symbols, pairs
 
@@ -36,6 +36,9 @@ _NO_LONGER = re.compile(
     r"not compiled with cuda|not able to use gpu|\bfalse\b|is none|\bnone\b|no longer|error:"
     r"|stopped working|不能用|用不了|没有gpu|变成|失效|报错"
 )
+#   File "/…/site-packages/trl/trainer/sft_trainer.py", line 320, in __init__
+# TypeError: Trainer.__init__() got an unexpected keyword argument 'tokenizer'
+_ARGUMENT = re.compile(r"typeerror: [\w.]{1,80}\(\) got an unexpected keyword argument")
 _HALF = "partially initialized module"
 # GroundingDINO's code goes on without its compiled part and fails at the first call: name '_C' is not defined
 _NOT_DEFINED = re.compile(r"name ['\"]_c['\"] is not defined")
@@ -93,16 +96,24 @@ def module_causes(case: Surroundings) -> Iterator[Cause]:
                 yield _abi(case, one.at, package)
         elif package == "triton":
             yield from _triton(case, one)
-        elif (one.kind == "module" and _COMPILED.fullmatch(module)) or (
+        elif (one.kind == "module" and _is_compiled(module, package)) or (
             one.kind == "name" and _PRIVATE.fullmatch(name)
         ):
             if not case.went_on(one.at) and package != "onnxruntime":
                 yield _at(case, "ext-not-built", one.at, {"package": package, "library": module})
         elif one.kind == "name" and not case.went_on(one.at):
             yield from _name(case, one, package)
+    for unknown in _ARGUMENT.finditer(case.text):
+        caller = package_of(frames[-1]) if (frames := case.frames(unknown.start())) else ""
+        if moves(caller) and caller != "triton" and not case.went_on(unknown.start()):
+            yield _at(case, "companion-version-mismatch", unknown.start(), _companion(case, caller), "library-part")
     if found := _NOT_DEFINED.search(case.text):
         names = {"package": package_of(frames[-1])} if (frames := case.frames(found.start())) else {}
         yield _at(case, "ext-not-built", found.start(), {"library": "_C", **names})
+
+
+def _is_compiled(module: str, package: str) -> bool:
+    return bool(_COMPILED.fullmatch(module)) and (not module.endswith(".ops") or known(package) is not None)
 
 
 def _triton(case: Surroundings, one: Missing) -> Iterator[Cause]:
@@ -127,7 +138,7 @@ def _name(case: Surroundings, one: Missing, package: str) -> Iterator[Cause]:
     if package == "torch":
         if "cannot import name" in line:
             yield _abi(case, one.at, "")
-    elif known(package) and package not in {*_TRIO, "numpy", "onnxruntime", "torch-directml"} and _HALF not in line:
+    elif moves(package) and package not in {*_TRIO, "numpy", "onnxruntime", "torch-directml"} and _HALF not in line:
         yield _at(case, "companion-version-mismatch", one.at, _companion(case, package))
 
 

@@ -8,6 +8,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Literal, NamedTuple
 
+from assistant.catalog.companions import companion
 from assistant.model.record import Record, from_plain
 
 # The parts of a library's file name: what it is called, and its version.
@@ -63,6 +64,7 @@ class _File(Record, frozen=True):
     library: tuple[Library, ...]
     symbol: tuple[Symbol, ...]
     requester: tuple[Requester, ...]
+    generations: tuple[str, ...]
     modules: dict[str, str]
 
 
@@ -109,6 +111,11 @@ def requester_of(packages: frozenset[str]) -> Requester | None:
     rows = {row.package: row for row in _file().requester if row.kind in {"onnxruntime", "cuda-user"}}
     there = [row for name, row in rows.items() if name in packages]
     return there[0] if len(there) == 1 else None
+
+
+def moves(package: str) -> bool:
+    """Return whether a distribution is a companion whose names others miss in another release of it."""
+    return package in _file().generations or companion(package) is not None
 
 
 def package_of(module: str) -> str:

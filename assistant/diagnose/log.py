@@ -10,6 +10,7 @@ from itertools import accumulate
 from assistant.diagnose.normalize import plain, translations, unwrapped
 from assistant.diagnose.prefilter import Prefilter
 from assistant.diagnose.rules import load_rules
+from assistant.diagnose.wants import MARKS
 from assistant.model.machine import Machine
 from assistant.parsers.app_reports import mentioned
 from assistant.parsers.decode import text_pieces, tidied
@@ -68,7 +69,9 @@ def _thinned(pieces: Iterable[str]) -> list[tuple[int, str]]:
     """Return both ends of a log, and the lines around those that hold a rule's literal, each kind of line once."""
     kept: dict[int, str] = {}
     last: list[tuple[int, str]] = []
-    prefilter = Prefilter([*translations(), *(text for texts in load_rules().literals.values() for text in texts)])
+    prefilter = Prefilter(
+        [*translations(), *MARKS, *(text for texts in load_rules().literals.values() for text in texts)]
+    )
     number = 1
     for piece in pieces:
         lines = list(_wrapped(piece))
