@@ -51,7 +51,8 @@ _PTXAS = re.compile(r"ptxas[^\n]{0,40}value '(sm_\w{2,5})' is not defined|intern
 _TRITON_TOLD = re.compile(
     r"cannot find a working triton installation|triton(?:-windows)? (?:is |was )?not (?:installed|found"
     r"|available)|\bno triton\b|requires? triton\b[^\n]{0,40}(?:but|not)"
-    r"|(?:没有|没装|没有安装|没安装|未安装|缺少|找不到)[ '\"]{0,2}triton|triton[^\n]{0,6}(?:没装|没有装|没有安装|未安装|找不到)"
+    r"|(?:没有|没装|没有安装|没安装|未安装|缺少|找不到)[ '\"]{0,2}triton"
+    r"|triton[^\n]{0,6}(?:没装|没有装|没有安装|未安装|找不到)"
 )
 # Guessing wheel name: … flash_attn-2.8.3+cu13torch2.15cxx11abiTRUE-cp314-cp314-linux_x86_64.whl
 # Precompiled wheel not found (HTTP Error 404: Not Found). Building from source...

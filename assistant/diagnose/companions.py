@@ -8,17 +8,19 @@ from typing import NamedTuple
 
 from packaging.specifiers import SpecifierSet
 
+from assistant.catalog.toolchains import cuda_of
 from assistant.diagnose.builds import build_causes
 from assistant.diagnose.causes import Cause
 from assistant.diagnose.extensions import module_causes, pair_causes, replaced_causes, symbol_causes
 from assistant.diagnose.libraries import Named, Requester, library
 from assistant.diagnose.log import Log
 from assistant.diagnose.providers import provider_causes
-from assistant.diagnose.surroundings import Surroundings, for_cuda, known, pip_install
+from assistant.diagnose.surroundings import Surroundings, for_cuda, known, pip_install, pip_install_trio
 from assistant.diagnose.wants import Missing, missing_files, missing_modules
 from assistant.model.machine import Machine, Vendor
 
 _ORT = "onnxruntime-gpu"
+_USUAL = 12  # the CUDA that programs beside torch are built for, where a library serves several
 _LAST_FFMPEG = re.compile(r"ffmpeg(?: version)?[ :]{1,2}n?([4-9])\.\d")
 _LOADER = (
     "cannot open shared object"  # the bare words of Linux' loader, with which ONNX Runtime passes on what it lacks
@@ -75,7 +77,7 @@ def _library(case: Surroundings, wanted: _Wanted) -> Iterator[Cause]:
         return
     if kind == "ffmpeg":
         key = "torchcodec-ffmpeg-missing" if asks and asks.kind == "torchvision" else "missing-system-library"
-        yield _cause(case, wanted, key)
+        yield _cause(case, wanted, key, system="ffmpeg")
     elif wanted.missing.kind == "dependency":
         yield from _dependency(case, wanted)
     elif kind in {"torch", "torch-gpu"}:
@@ -160,7 +162,7 @@ def _onnxruntime(case: Surroundings, wanted: _Wanted) -> Iterator[Cause]:
 def _runtime(case: Surroundings, wanted: int | None) -> dict[str, str]:
     """Return the requirements of ONNX Runtime with its libraries: for the CUDA that it wants, and for the one there."""
     present = max(case.cuda, default=None)
-    names = {}
+    names = {} if present else {"either": f"{_ORT}[cuda,cudnn]{for_cuda(known(_ORT), _USUAL)}"}
     for name, major in (("same", wanted), ("fitting", present)):
         versions = for_cuda(known(_ORT), major) if major else ""
         extras = "[cuda,cudnn]" if major and major > 11 else ""  # noqa: PLR2004 - releases for CUDA 11 have no extras
@@ -170,19 +172,24 @@ def _runtime(case: Surroundings, wanted: int | None) -> dict[str, str]:
 
 
 def _wheel(case: Surroundings, wanted: _Wanted) -> dict[str, str]:
-    """Return the wheel that brings a library of CUDA in the version that is asked for, and where it lies."""
+    """Return the wheel that brings a library of CUDA in the version that is asked for, and where it lies.
+
+    torch's own comes in the version that torch requires, once torch is asked for again.
+    """
     row, version = wanted.named.row, wanted.named.major
-    majors = row.cuda_majors(version) if row else ()
-    torch_asks = wanted.asks is not None and wanted.asks.kind == "torch"
-    own = [major for major in case.cuda if torch_asks and (major in majors or not majors)]
-    usual = 12 if 12 in majors else max(majors, default=None)  # noqa: PLR2004 - what programs beside torch are built for
-    major = own[0] if own else usual
-    if row is None or str(major) not in row.wheels:
+    if row is None:
         return {}
-    pinned = f"=={version}.*" if row.kind == "cudnn" and version else ""
-    folder = row.folders.get(str(major), "")
-    names = {"wheel": f"{row.wheels[str(major)]}{pinned}", "major": str(major)}
-    return {**names, "folder": folder} if folder else names
+    own = {int(cuda.partition(".")[0])} if (cuda := cuda_of(case.build)) else set()
+    majors = row.cuda_majors(version) if row.kind != "torch-cuda" else tuple(own)
+    asked = own & set(majors) if wanted.asks and wanted.asks.kind == "torch" else set()
+    major = max(asked or ({_USUAL} & set(majors)) or majors, default=0)
+    index = f" --index-url https://download.pytorch.org/whl/{case.build}" if case.build else ""
+    names = {"complete": f'python -m pip install "torch=={case.torch}"{index}' if case.torch else ""}
+    if str(major) in row.wheels:
+        distribution = row.wheels[str(major)]
+        pinned = f"=={version}.*" if row.kind == "cudnn" and version else ""
+        names |= {"wheel": f"{distribution}{pinned}", "distribution": distribution, "major": str(major)}
+    return {**names, "folder": row.folders.get(str(major), "")}
 
 
 def _upgrade(wanted: _Wanted) -> dict[str, str]:
@@ -207,7 +214,12 @@ def _torchcodec(case: Surroundings) -> Iterator[Cause]:
     names = {"library": "libtorchcodec", **{name: value for name, value in versions.items() if value}}
     other = next((one for kind, one in kinds.items() if kind not in {"ffmpeg", "torchcodec"}), None)
     if other:
-        yield _at(case, "torchcodec-torch-mismatch", other.missing.at, {**names, "library": other.missing.thing})
+        yield _at(
+            case,
+            "torchcodec-torch-mismatch",
+            other.missing.at,
+            {**names, "library": case.spelt(other.missing.at, other.missing.thing)},
+        )
     elif "ffmpeg" in kinds:
         yield _at(
             case,
@@ -237,13 +249,9 @@ def _unpaired(case: Surroundings) -> bool:
 
 def _cause(case: Surroundings, wanted: _Wanted, key: str, basis: str = "library", **names: str) -> Cause:
     owner = {"owner": wanted.named.row.owner} if wanted.named.row else {}
-    trio = (
-        {"install": trio}
-        if key == "torch-torchvision-mismatch" and (trio := pip_install("torchvision", case.torch))
-        else {}
-    )
+    trio = {"install": trio} if key == "torch-torchvision-mismatch" and (trio := pip_install_trio(case.torch)) else {}
     filled = {
-        "library": wanted.missing.thing,
+        "library": case.spelt(wanted.missing.at, wanted.missing.thing),
         **owner,
         **trio,
         **{name: value for name, value in names.items() if value},

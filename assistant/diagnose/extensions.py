@@ -1,4 +1,4 @@
-"""Judges what companions of torch say of one another: symbols, modules and names that are missing, pairs that differ."""
+"""Judges what companions of torch say of one another: missing symbols, modules and names, pairs that differ."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from packaging.version import InvalidVersion
 
 from assistant.diagnose.causes import Cause
 from assistant.diagnose.libraries import moves, package_of, symbol_kind
-from assistant.diagnose.surroundings import Surroundings, known, pip_install
+from assistant.diagnose.surroundings import Surroundings, known, pip_install, pip_install_trio
 from assistant.diagnose.wants import Missing, Pair, missing_modules, missing_symbols, pairs
 
 _TRIO = {"torchvision", "torchaudio"}
@@ -57,7 +57,7 @@ def symbol_causes(case: Surroundings) -> Iterator[Cause]:
         elif kind == "oneapi" or (who in {"ipex", "directml", "onnxruntime"}):
             continue  # their own rules
         elif who == "torchvision":
-            install = pip_install("torchvision", case.torch)
+            install = pip_install_trio(case.torch)
             yield _at(case, "torch-torchvision-mismatch", one.at, {"install": install} if install else {})
         elif who == "torchcodec" or package == "torchcodec":
             install = pip_install("torchcodec", case.torch)
@@ -103,6 +103,11 @@ def module_causes(case: Surroundings) -> Iterator[Cause]:
                 yield _at(case, "ext-not-built", one.at, {"package": package, "library": module})
         elif one.kind == "name" and not case.went_on(one.at):
             yield from _name(case, one, package)
+    yield from _goes_wrong(case)
+
+
+def _goes_wrong(case: Surroundings) -> Iterator[Cause]:
+    """Yield what shows only when a part is called: an argument that is unknown, a compiled part that is not there."""
     for unknown in _ARGUMENT.finditer(case.text):
         caller = package_of(frames[-1]) if (frames := case.frames(unknown.start())) else ""
         if moves(caller) and caller != "triton" and not case.went_on(unknown.start()):
@@ -129,6 +134,7 @@ def triton(case: Surroundings, at: int, key: str, basis: str = "library") -> Cau
     name = {"windows": "triton-windows", "linux": "triton"}.get(case.machine.os or "", "")
     install = pip_install(name, case.torch.partition("+")[0]) if name else ""
     names = {"install": install, "torch": case.torch.partition("+")[0]}
+    names["unpaired"] = "" if install else "triton-windows"
     return _at(case, key, at, {name: value for name, value in names.items() if value}, basis)
 
 
@@ -159,7 +165,7 @@ def pair_causes(case: Surroundings) -> Iterator[Cause]:
         names = {"package": requester, "library": one.subject, "wanted": one.wanted, "present": one.present}
         names = {name: value for name, value in names.items() if value}
         if one.subject == "torch" and requester in _TRIO:
-            install = pip_install("torchvision", one.present)
+            install = pip_install_trio(one.present)
             yield _at(case, "torch-torchvision-mismatch", one.at, {"install": install} if install else {})
         elif one.subject == "torch":
             beside = pip_install(requester, one.present or case.torch) if known(requester) else ""

@@ -109,7 +109,9 @@ def requester_in(text: str) -> Requester | None:
 def requester_of(packages: frozenset[str]) -> Requester | None:
     """Return who asks for CUDA's libraries among installed packages, where just one of them can."""
     rows = {row.package: row for row in _file().requester if row.kind in {"onnxruntime", "cuda-user"}}
-    there = [row for name, row in rows.items() if name in packages]
+    there = list(
+        {row.package: row for row in rows.values() for name in packages if re.search(row.words, name)}.values()
+    )
     return there[0] if len(there) == 1 else None
 
 

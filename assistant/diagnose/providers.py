@@ -24,13 +24,14 @@ _TENSORRT = re.compile(
 _QNN = re.compile(
     r"qnn setupbackend failed|qnn[^\n]{0,120}(?:unable to load backend|failed to (?:load|create"
     r"|initialize)|not supported in this build|error 126)"
-    r"|qnnexecutionprovider['\"]?[^\n]{0,60}(?:not in|not available|isn't|不在|没有|不可用|not (?:found|listed|supported))"
+    r"|qnnexecutionprovider['\"]?[^\n]{0,60}(?:not in|not available|isn't|not (?:found|listed|supported)"
+    r"|不在|没有|不可用)"
     r"|qnnexecutionprovider['\"]? in [^\n]{0,60}\n[^\n]{0,8}false|(?:no|without|missing|找不到"
     r"|没有) qnn ?executionprovider|(?:没有|找不到|缺少)[^\n]{0,6}qnn"
     r"|(?:libqnn|qnnhtp)\w{0,20}\.(?:dll|so)[^\n]{0,60}(?:not found|missing|cannot|could not|找不到)"
 )
 # [E:onnxruntime:, coreml] Error compiling model: Failed to build the model execution plan …, CoreMLExecutionProvider
-# Non-zero status code returned while running CoreML_182…_0 node. … Unable to compute the prediction using a neural network model.
+# Non-zero status code returned while running CoreML_182…_0 node. … Unable to compute the prediction using …
 _COREML = re.compile(
     r"coreml[^\n]{0,200}(?:error compiling model|failed to build the model|error in building plan"
     r"|unable to compute the prediction|error executing model|compiler error|failed to (?:compile"

@@ -1,4 +1,4 @@
-"""What surrounds a message: who asks, which versions are told, whether the run went on, and what pip would have to do."""
+"""What surrounds a message: who asks, which versions are told, whether the run went on, what pip has to do."""
 
 from __future__ import annotations
 
@@ -88,8 +88,14 @@ class Surroundings:
         own = cuda_of(self.build)
         return frozenset(int(version[:2]) for version in told or ([own] if own else []))
 
+    def spelt(self, at: int, name: str) -> str:
+        """Return a name as its line spells it, which a loader's files need."""
+        line = self.log.lines[self.log.index_at(at)][1]
+        start = line.lower().find(name)
+        return line[start : start + len(name)] if start >= 0 else name
+
     def asks(self, at: int, file: str = "") -> Requester | None:
-        """Return who asks for what is missing at a place in the text: the file, its line, the lines before and after."""
+        """Return who asks for what is missing at a place, by the file, its line, the lines before and after."""
         line, end = self.line(at)
         before, after = self.text[max(0, line - FAR) : line], self.text[end : end + NEAR]
         found = next(filter(None, map(requester_in, (file, self.text[line:end], before))), None)
@@ -124,7 +130,7 @@ class Surroundings:
         return bool(found and "\n" not in self.text.strip())
 
 
-def pip_install(name: str, torch: str, extra: str = "") -> str:
+def pip_install(name: str, torch: str) -> str:
     """Return the command that installs the version of a companion for a torch, from the index of torch's build.
 
     "" where torch is not known, or no version of the companion is known to go with it.
@@ -134,8 +140,19 @@ def pip_install(name: str, torch: str, extra: str = "") -> str:
     if not public or not ranges:
         return ""
     best = max(ranges, key=lambda one: one.least)
+    paired = f'"{canonicalize_name(name)}{best.versions}"'
     index = f" --index-url https://download.pytorch.org/whl/{build}" if _has_index(name, build) else ""
-    return f'python -m pip install {extra}"{canonicalize_name(name)}{best.versions}"{index}'
+    return f"python -m pip install {paired}{index}"
+
+
+def pip_install_trio(torch: str) -> str:
+    """Return the command that installs the torchvision and torchaudio of a torch from its index; "" for unknown."""
+    commands = [command for name in ("torchvision", "torchaudio") if (command := pip_install(name, torch))]
+    if not commands or not torch.partition("+")[2]:
+        return ""
+    wanted = " ".join(command.split()[4] for command in commands)
+    index = next((command.partition(" --index-url ")[2] for command in commands if "--index-url" in command), "")
+    return f"python -m pip install {wanted} --index-url {index}" if index else ""
 
 
 def _has_index(name: str, build: str) -> bool:

@@ -15,11 +15,14 @@ Kind = Literal["file", "dependency", "module", "name", "symbol", "program"]
 FAR = 400  # characters of a line before and after a name that are looked at
 # What a line holds that is read here, for logs too long to be read whole.
 MARKS = (
-    "cannot open shared object", "not found", "cannot be loaded", "could not load", "could not find", "could not locate",
-    "unable to load", "library not loaded", "undefined symbol", "symbol not found", "no module named", "cannot import",
-    "has no attribute", "one of its dependencies", "error 126", "is missing", "找不到", "缺少", "but you have", "you have",
-    "but found", "was built for", "mismatches the version", "does not match the version", "only supported on cuda",
-    "error #15", "failed to find", "is not defined for option", "setupbackend failed", "compiling model",
+    "cannot open shared object", "not found", "cannot be loaded", "could not load", "could not find",
+    "could not locate", "unable to load", "library not loaded", "undefined symbol", "symbol not found",
+    "no module named", "cannot import", "has no attribute", "one of its dependencies", "error 126", "is missing",
+    "找不到", "缺少", "but you have", "you have", "but found", "was built for", "mismatches the version",
+    "does not match the version", "only supported on cuda", "error #15", "failed to find", "python.h", "nvcc",
+    "is not defined for option", "setupbackend failed", "compiling model", "visual c++", "installed version of",
+    "libbitsandbytes", "gpu support", "uninstalling torch", "precompiled wheel", "unexpected keyword argument",
+    "working triton", "require cudnn", "coreml",
 )  # fmt: skip
 
 
@@ -195,7 +198,8 @@ _FAILED = re.compile(
     r"""| is not set|: command not found)|[ :]{1,3}(?:is |was )?(?:not|没)(?: set|有设置)"""
 )
 _WITHOUT = re.compile(
-    r"(?:\bno|\bwithout(?: an?)?|没有|没装|没安装|未安装|未设置|没设置|缺|filenotfounderror:|file ?not ?found:) ?['\"]{0,2}$"
+    r"(?:\bno|\bwithout(?: an?)?|没有|没装|没安装|未安装|未设置|没设置|缺"
+    r"|filenotfounderror:|file ?not ?found:) ?['\"]{0,2}$"
 )
 _CHINESE_GONE = re.compile(r" ?(?:.{0,4}(?:没有|没装|未安装|没有安装|没安装|不存在|找不到|未设置|没有设置))")
 
@@ -252,7 +256,7 @@ _LEAST_NVCC = re.compile(
     r"(?:requires?|needs?|at least) (?:nvcc|cuda(?: toolkit)?)(?: version)? ?(?:>=|of at least"
     r"|at least)? ?(1\d\.\d)[^\n]{0,80}(?:found|have|detected|nvcc is|but)[^\d\n]{0,30}(1\d\.\d)"
 )
-# RuntimeError: The current installed version of g++ (4.8.5) is less than the minimum required version by CUDA 11.7 (6.0.0).
+# The current installed version of g++ (4.8.5) is less than the minimum required version by CUDA 11.7 (6.0.0).
 _COMPILER = re.compile(
     r"current installed version of (\S{2,20}) \(([\d.]{3,12})\) is (?:less"
     r"|greater) than the m\w{2,4}imum required version"
