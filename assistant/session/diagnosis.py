@@ -202,7 +202,9 @@ def with_remedies(findings: Iterable[Finding], machine: Machine) -> tuple[Findin
         able = any(remedy.commands for remedy in finding.remedies)
         if finding.key not in rules or not finding.wrong or able:
             return finding
-        more = _with_plans(((as_remedy(each), each) for each in remedies_for(rules[finding.key], machine, _ANY)), machine)
+        more = _with_plans(
+            ((as_remedy(each), each) for each in remedies_for(rules[finding.key], machine, _ANY)), machine
+        )
         new = tuple(remedy for remedy in more if remedy.text not in {known.text for known in finding.remedies})
         return replace(finding, remedies=(*finding.remedies, *new))
 

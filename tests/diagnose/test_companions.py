@@ -165,8 +165,10 @@ def test_the_release_of_onnx_runtime_follows_the_cuda_that_is_there() -> None:
         (
             "OSError: torchaudio/lib/libtorchaudio.so: undefined symbol: _ZN2at4_ops5zeros4callE",
             machine("linux", "2.9.1+cu128"),
-            'python -m pip install "torchvision==0.24.1" "torchaudio==2.9.1" '
-            "--index-url https://download.pytorch.org/whl/cu128",
+            (
+                'python -m pip install "torchvision==0.24.1" "torchaudio==2.9.1" '
+                "--index-url https://download.pytorch.org/whl/cu128"
+            ),
         ),
         (
             ">>> import torch\nImportError: libcudss.so.0: cannot open shared object file",
@@ -193,7 +195,7 @@ def test_a_library_keeps_the_case_of_its_name() -> None:
         "No module named 'flash_attn', using PyTorch attention instead\nPrompt executed in 12.81 seconds",
         "triton not found; flop counting will not work for triton kernels",
         "WARNING: No module named 'triton'. Skipping import of cpp extensions\nepoch 3 acc 0.9",
-        "xFormers was built for:\n    PyTorch 2.6.0+cu124 (you have 2.5.1+cu121)\n100%|####| 20/20 [00:05<00:00, 3.9it/s]",
+        "xFormers was built for:\n    PyTorch 2.6.0+cu124 (you have 2.5.1+cu121)\n100%|####| 20/20 [00:05, 3.9it/s]",
         "ModuleNotFoundError: No module named 'my_project.ops'",
         "AttributeError: module 'numpy' has no attribute 'float'",
         "ImportError: cannot import name 'Trainer' from 'train' (/home/u/proj/train.py)",
@@ -322,7 +324,7 @@ class TestReal:
         assert "whl/cpu" in found.remedies[0].commands[0]
 
     def test_a_broken_pair_that_pip_tells(self, tmp_path: Path) -> None:
-        """uv's and pip's words about a package that wants another torch."""
+        """Pip itself tells of a package that wants another torch."""
         uv("venv", tmp_path / "e")
         python = tmp_path / "e" / "bin" / "python"
         site = Path(sh(python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))").stdout.strip())
