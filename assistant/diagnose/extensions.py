@@ -139,7 +139,7 @@ def triton(case: Surroundings, at: int, key: str, basis: str = "library") -> Cau
 
 
 def _name(case: Surroundings, one: Missing, package: str) -> Iterator[Cause]:
-    """Judge a name that is gone from a package: PyTorch's parts differ, or two companions are of different generations."""
+    """Judge a name that is gone from a package: PyTorch's parts differ, or two companions differ in generation."""
     line = case.text[slice(*case.line(one.at))]
     if package == "torch":
         if "cannot import name" in line:
