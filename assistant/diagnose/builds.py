@@ -46,7 +46,11 @@ _LAUNCHER = re.compile(
     r"|python\.h[^\n]{0,30}(?:no such file|not found)|invalidcxxcompiler"
 )
 # ptxas fatal   : Value 'sm_121a' is not defined for option 'gpu-name'
-_PTXAS = re.compile(r"ptxas[^\n]{0,40}value '(sm_\w{2,5})' is not defined|internal triton ptx codegen error|ptxaserror")
+_PTXAS = re.compile(
+    r"ptxas[^\n]{0,40}(?:does ?n[o']t|不)[^\n]{0,12}(?:know|support|recogni[sz]e|认识"
+    r"|支持)[^\n]{0,20}sm_\d{2,3}|ptxas[^\n]{0,40}value '(sm_\w{2,5})' is not defined"
+    r"|internal triton ptx codegen error|ptxaserror"
+)
 # Cannot find a working triton installation. Either the package is not installed or it is too old.
 _TRITON_TOLD = re.compile(
     r"cannot find a working triton installation|triton(?:-windows)? (?:is |was )?not (?:installed|found"

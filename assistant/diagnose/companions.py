@@ -11,7 +11,7 @@ from packaging.specifiers import SpecifierSet
 from assistant.catalog.toolchains import cuda_of
 from assistant.diagnose.builds import build_causes
 from assistant.diagnose.causes import Cause
-from assistant.diagnose.extensions import module_causes, pair_causes, replaced_causes, symbol_causes
+from assistant.diagnose.extensions import module_causes, pair_causes, replaced_causes, symbol_causes, told_causes
 from assistant.diagnose.libraries import Named, Requester, library
 from assistant.diagnose.log import Log
 from assistant.diagnose.providers import provider_causes
@@ -58,6 +58,7 @@ def companion_causes(log: Log, machine: Machine) -> Iterable[Cause]:
     yield from symbol_causes(case)
     yield from module_causes(case)
     yield from replaced_causes(case)
+    yield from told_causes(case)
     yield from provider_causes(case)
     for missing in (*missing_files(case.text), *_dependencies(case)):
         named = library(missing.thing)

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.version import InvalidVersion
 
+from assistant.catalog.companions import version_ranges
 from assistant.diagnose.causes import Cause
 from assistant.diagnose.libraries import moves, package_of, symbol_kind
 from assistant.diagnose.surroundings import Surroundings, known, pip_install, pip_install_trio
@@ -167,6 +168,16 @@ def pair_causes(case: Surroundings) -> Iterator[Cause]:
         if one.subject == "torch" and requester in _TRIO:
             install = pip_install_trio(one.present)
             yield _at(case, "torch-torchvision-mismatch", one.at, {"install": install} if install else {})
+        elif (
+            one.subject == "torch"
+            and requester == "xformers"
+            and ("built for" in case.text or "xformers_" in case.text)
+        ):
+            install = pip_install("xformers", one.present)
+            wanted = {"wanted": one.wanted.strip("=.*"), "present": one.present}
+            yield _at(
+                case, "xformers-built-for-other-torch", one.at, {**wanted, **({"install": install} if install else {})}
+            )
         elif one.subject == "torch":
             beside = pip_install(requester, one.present or case.torch) if known(requester) else ""
             yield _at(case, "companion-pins-torch", one.at, {**names, **({"install": beside} if beside else {})})
@@ -179,6 +190,46 @@ def pair_causes(case: Surroundings) -> Iterator[Cause]:
                 one.at,
                 {**names, "package": one.subject, "requirement": f"{one.subject}{one.wanted}"},
             )
+
+
+# Companions that are tied to one torch by their compiled code, and the cause where they are of another.
+_TIED = {
+    "torchvision": "torch-torchvision-mismatch",
+    "torchaudio": "torch-torchvision-mismatch",
+    "torchcodec": "torchcodec-torch-mismatch",
+    "xformers": "xformers-built-for-other-torch",
+    "triton": "triton-version-mismatch",
+    "triton-windows": "triton-version-mismatch",
+}
+_FAILING = re.compile(
+    r"error|exception|fail\w{0,3}|does ?n[o']t (?:load|work)|crash|undefined|报错|失败|崩溃|出错|加载不"
+)
+
+
+def told_causes(case: Surroundings) -> Iterator[Cause]:
+    """Yield the companions whose version, as a failing program's text tells it, is known to be of another torch."""
+    public = case.torch.partition("+")[0]
+    if not public or not case.log.facts.packages.get("torch", "").startswith(public):
+        return  # where only one of the two is told, they may be of two machines
+    for name, key in _TIED.items():
+        version, at = case.versions.get(name, ""), case.text.find(name)
+        if not version or at < 0 or not _fails(case, name) or _paired(name, version, public) is not False:
+            continue
+        install = pip_install_trio(case.torch) if name in _TRIO else pip_install(name, case.torch)
+        names = {"library": name, "torch": case.torch, "present": case.torch, "wanted": "?", "install": install}
+        yield _at(case, key, at, {name: value for name, value in names.items() if value}, "library-part")
+
+
+def _fails(case: Surroundings, name: str) -> bool:
+    """Return whether a line that tells of a failure names a companion."""
+    lines = (case.text[slice(*case.line(found.start()))] for found in re.finditer(re.escape(name), case.text))
+    return any(_FAILING.search(line) for line in lines)
+
+
+def _paired(name: str, version: str, torch: str) -> bool | None:
+    """Return whether a version of a companion goes with a torch; None where the tables do not know that version."""
+    holding = [one for one in version_ranges(name) if SpecifierSet(one.versions).contains(version, prereleases=True)]
+    return any(one.goes_with(torch) for one in holding) if holding else None
 
 
 def _fits(one: Pair) -> bool:

@@ -56,7 +56,7 @@ _BNB = re.compile(
 )
 # OMP: Error #15: Initializing libomp.dylib, but found libiomp5.dylib already initialized.
 _OPENMP = re.compile(
-    r"omp: error #15|error #15: initializing|(?:libi?omp\w{0,4}|libiomp5md|libgomp)[^\n]{0,20}(?:\.dll"
+    r"omp:? error #?15\b|error #15: initializing|(?:libi?omp\w{0,4}|libiomp5md|libgomp)[^\n]{0,20}(?:\.dll"
     r"|\.dylib|\.so)?[^\n]{0,20} already initialized|kmp_duplicate_lib_ok"
 )
 _FILES = re.compile(r"\b(lib(?:i?omp|gomp)\w{0,10}\.(?:dll|dylib|so[.\d]{0,4}))")

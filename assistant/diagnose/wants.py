@@ -128,7 +128,7 @@ def _before(text: str, start: int, at: int) -> str:
 #   Referenced from: <…> /…/libtorchaudio.so
 # symbol not found in flat namespace (__ZN2at4_ops10zeros_like4callE)
 _SYMBOL = re.compile(
-    r"(?:undefined symbol: ?|symbol not found(?: in flat namespace)?[:( '\"]{1,4}"
+    r"(?:undefined symbol:? ?|symbol not found(?: in flat namespace)?[:( '\"]{1,4}"
     r"|lookup error: [^\n]{1,200}symbol: ?)\n?[('\"]{0,2}(\w{3,200})"
     r"|symbol (\w{3,200}),? version [\w.]{3,40} not defined in file"
 )
@@ -236,6 +236,14 @@ _DEPENDS_ON = re.compile(rf"({_NAMED})(?:==| )(v?\d{_IS}) depends on ({_NAMED}) 
 _REQUESTED = re.compile(
     r"(?:the user requested|you require|your project depends on|installed is) (torch) ?(==\d[\w.+]{1,30})"
 )
+# vllm needs torch 2.14 but i have 2.15     whisperx 要求 torch 2.8，我装的是 2.15
+_TOLD = re.compile(
+    r"([a-z][\w-]{2,40}) ?(?:was |is )?(?:needs?|requires?|wants?|built for|only works with|depends on|要求"
+    r"|需要|只支持|是给|依赖) ?(?:py)?"
+    r"torch ?(?:==|>=|<=|~=)?(\d\.\d{1,2}[\w.+]{0,12})[^\n\d]{0,40}(?:\bhave\b|\bhas\b|installed|\bis\b"
+    r"|\bgot\b|装的|现在|目前|当前|而是)"
+    r"[^\n\d]{0,20}(\d\.\d{1,2}[\w.+]{0,12})"
+)
 # xFormers was built for:
 #     PyTorch 2.6.0+cu124 with CUDA None (you have 2.5.1+cu121)
 #     Python  3.11.0 (you have 3.11.5)
@@ -274,6 +282,17 @@ def pairs(text: str) -> Iterator[Pair]:
     for found in _DEPENDS_ON.finditer(text) if asked else ():
         if found[3] == "torch":
             yield Pair(found[1], "torch", found[4].rstrip(".,"), asked[2].lstrip("=") if asked else "", found.start())
+    for found in _TOLD.finditer(text):
+        minor, present = found[2].rstrip("."), found[3].rstrip(".")
+        if not present.startswith(minor):
+            yield Pair(
+                found[1], "torch", f"=={minor}" if minor.count(".") > 1 else f"=={minor}.*", present, found.start()
+            )
+    yield from _of_builds(text)
+
+
+def _of_builds(text: str) -> Iterator[Pair]:
+    """Yield the pairs that compiled packages tell ("built") and those that builds stop at ("build")."""
     for found in _BUILT.finditer(text):
         yield Pair("built", found[1], found[2], found[3].rstrip("."), found.start())
     for found in _CUDA.finditer(text):
