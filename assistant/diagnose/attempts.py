@@ -8,7 +8,7 @@ from typing import NamedTuple
 from assistant.catalog import number
 from assistant.catalog.rows import CORE
 from assistant.diagnose.causes import Cause
-from assistant.diagnose.index_addresses import Address, addresses, judge
+from assistant.diagnose.index_addresses import PYPI, Address, addresses, judge
 from assistant.diagnose.installer_output import Failure
 from assistant.diagnose.log import Log
 from assistant.diagnose.offers import Build, builds, meeting, newest_python, of_variant, platforms_of
@@ -78,6 +78,8 @@ class Attempt(NamedTuple):
             **lock_commands(self.text, self.package),
             **names,
         }
+        if known.get("right") == PYPI:
+            known |= {"right": "", "pypi": PYPI}
         filled = {name: value for name, value in known.items() if value}
         told = tuple(
             name

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from assistant.catalog.toolchains import compiler_command
 from assistant.diagnose.causes import Cause
+from assistant.diagnose.companions import companion_causes
 from assistant.diagnose.environments import environment_causes
 from assistant.diagnose.installers import installer_causes
 from assistant.diagnose.log import Log, read_log
@@ -33,6 +34,7 @@ _PLACEHOLDER = re.compile(r"\{([a-z_]{2,20})\}")
 FINDERS: tuple[Callable[[Log, Machine], Iterable[Cause]], ...] = (
     installer_causes,
     environment_causes,
+    companion_causes,
     symptom_causes,
 )
 

@@ -8,10 +8,9 @@ from collections.abc import Iterable, Iterator
 from assistant.catalog import load_catalog, number
 from assistant.diagnose.attempts import lock_commands, own_text
 from assistant.diagnose.causes import Cause
-from assistant.diagnose.index_addresses import addresses, judge, tables
+from assistant.diagnose.index_addresses import addresses, judge
 from assistant.diagnose.installer_output import CONDA_GLIBC
 from assistant.diagnose.log import Log
-from assistant.diagnose.predicates import torch_cuda
 from assistant.model.machine import Machine
 
 # /work/.venv/bin/python: No module named pip
@@ -49,18 +48,11 @@ _STALE_LOCK = re.compile(
     r"lockfile at [^\n]{1,80} needs to be updated|changed significantly since [\w.]{1,20} was last generated"
     r"|[\w.]{4,20} is not up to date with pyproject\.toml|lock file hash does ?n[o']t match"
 )
-# ImportError: libcudss.so.0: cannot open shared object file: No such file or directory
-_LIBRARY = re.compile(r"\b(lib\w{2,30}\.so)\.(\d{1,2})[\d.]{0,9}: cannot open shared object file")
-_TORCH_IMPORT = re.compile(r"import torch\b|[/\\]torch[/\\](?:__init__\.py|lib|_c)")
-# Programs that bring or seek such libraries themselves.
-_OTHER = re.compile(
-    r"onnxruntime|ctranslate2|whisper|tensorrt|torchcodec|cupy|tensorflow|torchvision|xformers|flash_attn"
-)
 
 
 def environment_causes(log: Log, machine: Machine) -> Iterable[Cause]:
-    """Return what a log tells of pip, Jupyter, lock files and libraries that an environment lacks or has wrong."""
-    for ask in (_pip, _jupyter, _glibc, _lock, _library, _index_not_applied):
+    """Return what a log tells of pip, Jupyter, lock files and builds that an environment lacks or has wrong."""
+    for ask in (_pip, _jupyter, _glibc, _lock, _index_not_applied):
         yield from ask(log, machine)
 
 
@@ -101,21 +93,6 @@ def _glibc(log: Log, machine: Machine) -> Iterator[Cause]:
 def _lock(log: Log, _machine: Machine) -> Iterator[Cause]:
     if found := _STALE_LOCK.search(log.text):
         yield _cause("lock-outdated", log, found.start(), **lock_commands(log.text))
-
-
-def _library(log: Log, machine: Machine) -> Iterator[Cause]:
-    """Judge a library of NVIDIA's that torch itself misses: a wheel beside torch's brings it."""
-    found = _LIBRARY.search(log.text)
-    wheels = tables().libraries.get(found[1]) if found else None
-    if not found or not wheels or not _TORCH_IMPORT.search(log.text) or _OTHER.search(log.text):
-        return
-    cuda = torch_cuda(machine)
-    wheel = wheels[cuda.startswith("13")] if cuda else ""
-    library = _as_written(log, found.start(1), found[1]) + f".{found[2]}"
-    version = machine.packages.get("torch", "")
-    index = load_catalog().index_url(version.partition("+")[2]) if "+cu" in version else ""
-    names = {"library": library, "wheel": wheel, "torch": version, "index": index or ""}
-    yield _cause("cuda-wheel-dependency-missing", log, found.start(1), **names)
 
 
 def _index_not_applied(log: Log, machine: Machine) -> Iterator[Cause]:

@@ -16,6 +16,8 @@ from assistant.model.record import Record, from_plain
 Kind = Literal["pypi", "torch", "wrong", "mirror", "unknown"]
 MOST = 40  # addresses of one text that are looked at
 NEAR = 0.8  # chosen: how alike the letters of two hosts or tags must be to be the same with a slip of the pen
+PYPI = "PyPI"  # in place of its address: where installers look by default
+_PYPI_PAGE = re.compile(r"(?:www\.)?pypi\.(?:python\.)?org")
 
 
 class Named(NamedTuple):
@@ -53,7 +55,6 @@ class InstallerTables(Record, frozen=True):
     last_conda_torch: str
     names: dict[str, str]
     systems: dict[str, tuple[str, ...]]
-    libraries: dict[str, tuple[str, str]]
 
 
 @cache
@@ -98,8 +99,8 @@ def _by_host(url: str) -> Address:
     pypis = {_host(mirror.url): mirror.url for mirror in load_catalog().mirrors if mirror.serves == "pypi"}
     if meant:
         right = _address(hosts[meant], tag or nearest_tag(path.rpartition("/")[2]))
-    elif host in tables().pages:
-        right = "https://pypi.org/simple" if host.startswith("pypi") and not tag else _address(own, tag)
+    elif host in tables().pages or _PYPI_PAGE.fullmatch(host):
+        right = PYPI if host.startswith("pypi.") and not tag else _address(own, tag)
     elif host in pypis:
         right = pypis[host]
     else:
@@ -163,7 +164,7 @@ def nearest_tag(text: str) -> str:
     return wanted if wanted in known else (lower or known)[-1 if lower else 0]
 
 
-# Looking in indexes: https://pypi.org/simple, https://download.pytorch.org/whl/cu126
+# Looking in indexes: https://pypi.example/simple, https://download.pytorch.org/whl/cu126
 # pip install torch --index-url=https://download.pytorch.org/whl/cu126
 # [[tool.uv.index]] … url = "https://download.pytorch.org/whl/cu126"
 _URL = r"((?:https?|file)://[^\s,;`'\"<>()\]]{3,300})"

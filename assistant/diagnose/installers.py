@@ -11,7 +11,7 @@ from assistant.catalog.companions import known_names
 from assistant.catalog.rows import CORE, FAMILY
 from assistant.diagnose.attempts import Attempt, attempt_of, own_text, tag_of, told_python
 from assistant.diagnose.causes import Cause
-from assistant.diagnose.index_addresses import addresses, tables
+from assistant.diagnose.index_addresses import PYPI, addresses, tables
 from assistant.diagnose.installer_output import (
     Failure,
     failures,
@@ -147,7 +147,7 @@ def _index(attempt: Attempt) -> Iterator[Cause]:
     foreign = package not in CORE and not carried_by_torch_index(package)
     if torch and foreign and not pypi and (attempt.nothing or failure.lacks in {"python", "platform", "version"}):
         key = "index-not-applied" if failure.by or failure.locked or failure.lacks else "index-wrong"
-        yield attempt.cause(key, index=torch, right="https://pypi.org/simple")
+        yield attempt.cause(key, index=torch, right=PYPI)
     elif carried_by_torch_index(package) and package not in CORE and failure.by in CORE and not torch:
         yield attempt.cause("index-not-applied", right=_right_index(attempt))
 
@@ -279,7 +279,7 @@ def _right_index(attempt: Attempt) -> str:
             return load_catalog().index_url(attempt.variant) or ""
         if carried_by_torch_index(attempt.package) and (build := _TORCH_BUILD.search(attempt.text)):
             return load_catalog().index_url(build[1]) or ""
-        return "https://pypi.org/simple"
+        return PYPI
     rows = meeting(attempt.rows, attempt.failure.wanted)
     fitting = {row.variant for row in rows if row.platform in attempt.platforms} - {"pypi"}
     if attempt.python:
@@ -289,7 +289,7 @@ def _right_index(attempt: Attempt) -> str:
     alike = sorted((one for one in fitting if family and one.startswith(family[0])), key=number)
     lower = [one for one in alike if number(one) <= number(asked)]
     chosen = asked if asked in fitting else (lower or alike or [""])[-1 if lower else 0]
-    return load_catalog().index_url(chosen) or "" if chosen else "https://pypi.org/simple" if rows else ""
+    return load_catalog().index_url(chosen) or "" if chosen else PYPI if rows else ""
 
 
 def _nearest(attempt: Attempt) -> str:

@@ -7,10 +7,11 @@ from collections.abc import Iterable, Iterator
 from functools import cached_property
 from itertools import accumulate
 
-from assistant.diagnose.installer_output import MARKS
+from assistant.diagnose.installer_output import MARKS as INSTALLERS
 from assistant.diagnose.normalize import plain, translations, unwrapped
 from assistant.diagnose.prefilter import Prefilter
 from assistant.diagnose.rules import load_rules
+from assistant.diagnose.wants import MARKS as LOADERS
 from assistant.model.machine import Machine
 from assistant.parsers.decode import text_pieces, tidied
 from assistant.parsers.mentioned import mentioned
@@ -70,7 +71,7 @@ def _thinned(pieces: Iterable[str]) -> list[tuple[int, str]]:
     kept: dict[int, str] = {}
     last: list[tuple[int, str]] = []
     literals = (text for texts in load_rules().literals.values() for text in texts)
-    prefilter = Prefilter([*translations(), *literals, *MARKS])
+    prefilter = Prefilter([*translations(), *literals, *INSTALLERS, *LOADERS])
     number = 1
     for piece in pieces:
         lines = list(_wrapped(piece))

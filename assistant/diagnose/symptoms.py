@@ -10,6 +10,7 @@ from importlib.resources import files
 from itertools import pairwise
 from typing import Literal
 
+from assistant.catalog import load_catalog
 from assistant.catalog.names import patterns
 from assistant.diagnose.causes import Cause
 from assistant.diagnose.health import check_up
@@ -24,6 +25,12 @@ APART = 60  # chosen: characters between words that belong together
 LONGEST = 400  # chosen: nobody tells what is wrong in a longer line
 # Ends of sentences; a full stop ends one where a blank follows, since versions and file names hold stops, too.
 _ENDS = re.compile(r"[!?;。！？；\n]|\.(?=\s|$)|(?<=\w),(?=\s)")
+
+# What goes wrong once another build is there.
+_NO_LONGER = re.compile(
+    r"not compiled with cuda|not able to use gpu|\bfalse\b|is none|\bnone\b|no longer|error:"
+    r"|stopped working|不能用|用不了|没有gpu|变成|失效|报错"
+)
 
 
 class Sign(Record, frozen=True):
@@ -76,9 +83,7 @@ class _File(Record, frozen=True):
 
 def symptom_causes(log: Log, machine: Machine) -> Iterator[Cause]:
     """Yield the causes that explain what a text tells: those that the machine's facts give, then its own."""
-    if replaced := replaced_torch(log.text):
-        line = log.text.find(replaced[0])
-        yield Cause("torch-replaced", "symptom-and-fact", (log.index_at(line),), {"before": replaced[0]})
+    yield from _replaced(log, machine)
     said = told(log)
     if not said or "fine" in said:
         return
@@ -99,6 +104,18 @@ def symptom_causes(log: Log, machine: Machine) -> Iterator[Cause]:
             known = (*row.facts, *(name for name in likely if name not in unknown))
             lines = tuple(dict.fromkeys(said[key] for key in row.told))
             yield Cause(row.key, "symptom-told", lines, known=known, unknown=unknown)
+
+
+def _replaced(log: Log, machine: Machine) -> Iterator[Cause]:
+    """Yield that a GPU build was removed for another one, where that one is no GPU build or something went wrong."""
+    removed, present = replaced_torch(log.text) or ("", "")
+    plain_is_cpu = "+" not in present and machine.os in {"windows", "macos"}
+    if not removed or not (present.endswith("+cpu") or plain_is_cpu or _NO_LONGER.search(log.text)):
+        return
+    index = load_catalog().index_url(removed.partition("+")[2])
+    restore = f'python -m pip install "torch=={removed}"' + (f" --index-url {index}" if index else "")
+    names = {"removed": removed, "present": present, "restore": restore}
+    yield Cause("torch-replaced", "installer", (log.index_at(log.text.find(removed)),), names)
 
 
 @lru_cache(maxsize=1)  # several ask what one text tells

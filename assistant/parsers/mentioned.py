@@ -12,6 +12,7 @@ from typing import Any
 
 from assistant.catalog.names import patterns
 from assistant.model.machine import Gpu, Machine, Vendor
+from assistant.model.record import replace
 
 
 def _form(pattern: str) -> re.Pattern[str]:
@@ -143,11 +144,15 @@ def _of_another(found: re.Match[str]) -> bool:
 def _gpus(text: str) -> tuple[Gpu, ...]:
     cards: dict[str, Gpu] = {}
     for vendor, pattern in patterns("mentions").items():
+        last, end = "", 0
         for match in _there(pattern, text):
             name = match[0].strip()
-            if len(cards) < _MOST_GPUS:
-                gfx = name if name.startswith("gfx") else None
+            gfx = name if name.startswith("gfx") else None
+            if gfx and last and not text[end : match.start()].strip(" ([,"):  # amd radeon rx 7600 (gfx1102)
+                cards[last] = replace(cards[last], gfx=gfx)
+            elif len(cards) < _MOST_GPUS:
                 cards.setdefault(name, Gpu(vendor=Vendor(vendor), name=name, gfx=gfx))
+                last, end = "" if gfx else name, match.end()
     return tuple(cards.values())
 
 

@@ -66,6 +66,7 @@ _FLAT = re.compile(
 _SYSTEMS = {"linux": "Linux", "windows": "Windows", "macos": "macOS"}
 # Packages whose names differ from those of their modules; as published on PyPI.
 _PACKAGE_OF = {"cv2": "opencv-python", "sklearn": "scikit-learn", "skimage": "scikit-image", "PIL": "pillow"}
+_ANY = {"package": "NAME"}  # where a check of the machine is the reason, and no log names a package
 # Words of the reports that people paste whole: collect_env, nvidia-smi, rocminfo, dxdiag, system_profiler.
 REPORTS = ("pytorch version:", "nvidia-smi", "hsa agents", "dxdiag", "spdisplaysdatatype", "graphics/displays")
 
@@ -219,7 +220,9 @@ def with_remedies(findings: Iterable[Finding], machine: Machine) -> tuple[Findin
         able = any(remedy.commands for remedy in finding.remedies)
         if finding.key not in rules or not finding.wrong or able:
             return finding
-        more = _with_plans(((as_remedy(each), each) for each in remedies_for(rules[finding.key], machine)), machine)
+        more = _with_plans(
+            ((as_remedy(each), each) for each in remedies_for(rules[finding.key], machine, _ANY)), machine
+        )
         new = tuple(remedy for remedy in more if remedy.text not in {known.text for known in finding.remedies})
         return replace(finding, remedies=(*finding.remedies, *new))
 

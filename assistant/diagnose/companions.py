@@ -1,0 +1,263 @@
+"""Works out what torch's companions and other programs miss: who asks for what, compared with what is there."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from packaging.specifiers import SpecifierSet
+
+from assistant.catalog.toolchains import cuda_of
+from assistant.diagnose.builds import build_causes
+from assistant.diagnose.causes import Cause
+from assistant.diagnose.extensions import module_causes, pair_causes, symbol_causes, told_causes
+from assistant.diagnose.libraries import Named, Requester, library
+from assistant.diagnose.log import Log
+from assistant.diagnose.providers import provider_causes
+from assistant.diagnose.surroundings import Surroundings, for_cuda, known, pip_install, pip_install_trio
+from assistant.diagnose.wants import Missing, missing_files, missing_modules
+from assistant.model.machine import Machine, Vendor
+
+_ORT = "onnxruntime-gpu"
+_USUAL = 12  # the CUDA that programs beside torch are built for, where a library serves several
+_LAST_FFMPEG = re.compile(r"ffmpeg(?: version)?[ :]{1,2}n?([4-9])\.\d")
+_LOADER = (
+    "cannot open shared object"  # the bare words of Linux' loader, with which ONNX Runtime passes on what it lacks
+)
+
+
+# TorchCodec's are judged together, the others by their own words, or by rules of their own.
+_JUDGED_ELSEWHERE = {"torchcodec", "bitsandbytes", "qnn", "other"}
+
+
+_UNIX = re.compile(r"lib[^\n]{1,90}\.so[\d.]{0,12}")
+# Kinds of libraries whose absence is one cause, whoever asks for them.
+_KEYS = {
+    "tensorrt": "ort-tensorrt-libs",
+    "openvino": "ort-openvino-libs",
+    "nvjitlink": "nvjitlink-mismatch",
+    "rocm": "rocm-libs-not-on-path",
+    "oneapi": "oneapi-version-mismatch",
+}
+
+
+class _Wanted(NamedTuple):
+    """A library that is missing, taken apart, with the one who asks for it."""
+
+    missing: Missing
+    named: Named
+    asks: Requester | None
+
+
+def companion_causes(log: Log, machine: Machine) -> Iterable[Cause]:
+    """Yield the causes that a log's missing things and pairs of versions point to, on a machine with all its facts."""
+    case = Surroundings(log, machine)
+    yield from build_causes(case)
+    yield from pair_causes(case)
+    yield from symbol_causes(case)
+    yield from module_causes(case)
+    yield from told_causes(case)
+    yield from provider_causes(case)
+    for missing in (*missing_files(case.text), *_dependencies(case)):
+        named = library(missing.thing)
+        yield from _library(case, _Wanted(missing, named, case.asks(missing.at, missing.requester)))
+    yield from _torchcodec(case)
+
+
+def _dependencies(case: Surroundings) -> Iterator[Missing]:
+    """Yield the modules of which a library of their own is missing, as in “DLL load failed while importing”."""
+    return (one for one in missing_modules(case.text) if one.kind == "dependency")
+
+
+def _library(case: Surroundings, wanted: _Wanted) -> Iterator[Cause]:
+    row, asks = wanted.named.row, wanted.asks
+    kind = row.kind if row else ""
+    if kind in _JUDGED_ELSEWHERE or (asks and asks.kind in {"torchcodec", "bitsandbytes", "directml", "ipex"}):
+        return
+    if kind == "ffmpeg":
+        key = "torchcodec-ffmpeg-missing" if asks and asks.kind == "torchvision" else "missing-system-library"
+        yield _cause(case, wanted, key, system="ffmpeg")
+    elif wanted.missing.kind == "dependency":
+        yield from _dependency(case, wanted)
+    elif kind in {"torch", "torch-gpu"}:
+        yield from _part_of_torch(case, wanted)
+    elif kind in {"cuda", "cudnn", "torch-cuda"}:
+        yield from _cuda(case, wanted)
+    elif kind in _KEYS and not (kind == "oneapi" and _of_others(case)):
+        yield _cause(case, wanted, _KEYS[kind])
+    elif row is None and _UNIX.fullmatch(wanted.missing.thing) and _LOADER in _line(case, wanted):
+        yield _cause(case, wanted, "missing-system-library")
+
+
+def _of_others(case: Surroundings) -> bool:
+    """Return whether the machine's GPUs are not Intel's."""
+    return bool({gpu.vendor for gpu in case.machine.gpus} & {Vendor.NVIDIA, Vendor.AMD, Vendor.APPLE})
+
+
+def _line(case: Surroundings, wanted: _Wanted) -> str:
+    return case.text[slice(*case.line(wanted.missing.at))]
+
+
+def _part_of_torch(case: Surroundings, wanted: _Wanted) -> Iterator[Cause]:
+    """Judge a part of PyTorch that is missing: its requester was made for another build or release of it."""
+    if (
+        wanted.named.row
+        and wanted.named.row.kind == "torch-gpu"
+        and (not wanted.asks or wanted.asks.kind == "torchvision")
+    ):
+        yield _cause(case, wanted, "torch-torchvision-mismatch")
+    elif wanted.asks and wanted.asks.kind == "extension":
+        yield _cause(case, wanted, "torch-abi-mismatch", package=wanted.asks.package)
+
+
+def _dependency(case: Surroundings, wanted: _Wanted) -> Iterator[Cause]:
+    """Judge a file of whose own libraries one is missing, when Windows does not say which."""
+    kind = wanted.named.row.kind if wanted.named.row else ""
+    key = {"ort-cuda": "ort-cudnn-missing", "tensorrt": "ort-tensorrt-libs", "openvino": "ort-openvino-libs"}.get(kind)
+    if key:
+        yield _cause(case, wanted, key, basis="library-part")
+
+
+def _cuda(case: Surroundings, wanted: _Wanted) -> Iterator[Cause]:
+    """Judge a library of CUDA that is missing: the remedy is bound to the one who asks for it."""
+    asks = wanted.asks.kind if wanted.asks else ""
+    line = _line(case, wanted)
+    own_words = (_LOADER not in line and "which is missing" not in line) or "could not load library" in line
+    if asks == "torchvision":
+        yield _cause(case, wanted, "torch-torchvision-mismatch")
+    elif asks == "torch" or (wanted.named.row and wanted.named.row.kind == "torch-cuda"):
+        yield _cause(case, wanted, "cuda-wheel-dependency-missing", **_wheel(case, wanted))
+    elif asks == "extension":
+        yield _cause(case, wanted, "torch-abi-mismatch", package=wanted.asks.package if wanted.asks else "")
+    elif asks == "cuda-user" or (asks != "onnxruntime" and own_words):
+        if case.went_on(wanted.missing.at):
+            return  # TensorFlow looks for CUDA wherever it runs
+        yield _cause(case, wanted, "cuda-libs-other-major", **_wheel(case, wanted), **_upgrade(wanted))
+    else:
+        yield from _onnxruntime(case, wanted)
+
+
+def _onnxruntime(case: Surroundings, wanted: _Wanted) -> Iterator[Cause]:
+    """Judge what ONNX Runtime misses of CUDA, or a program that does not tell its name."""
+    row = wanted.named.row
+    majors = frozenset(row.cuda_majors(wanted.named.major) if row else ())
+    if row and row.kind == "cudnn":
+        key = "ort-cudnn-missing"
+    elif case.cuda and majors:
+        key = "ort-cuda-libs-not-on-path" if case.cuda & majors else "ort-cuda-version-mismatch"
+    else:  # the first library that is looked for, and thus the one that another CUDA lacks
+        key = "ort-cuda-version-mismatch" if wanted.named.stem == "cublaslt" else "ort-cuda-libs-not-on-path"
+    basis = "library" if wanted.asks else "library-part"
+    yield _cause(
+        case,
+        wanted,
+        key,
+        basis=basis,
+        **_runtime(case, max(majors & {11, 12, 13}, default=None)),
+        **_wheel(case, wanted),
+    )
+
+
+def _runtime(case: Surroundings, wanted: int | None) -> dict[str, str]:
+    """Return the requirements of ONNX Runtime with its libraries: for the CUDA that it wants, and for the one there."""
+    present = max(case.cuda, default=None)
+    names = {} if present else {"either": f"{_ORT}[cuda,cudnn]{for_cuda(known(_ORT), _USUAL)}"}
+    for name, major in (("same", wanted), ("fitting", present)):
+        versions = for_cuda(known(_ORT), major) if major else ""
+        extras = "[cuda,cudnn]" if major and major > 11 else ""  # noqa: PLR2004 - releases for CUDA 11 have no extras
+        if versions:
+            names[name] = f"{_ORT}{extras}{versions}"
+    return names
+
+
+def _wheel(case: Surroundings, wanted: _Wanted) -> dict[str, str]:
+    """Return the wheel that brings a library of CUDA in the version that is asked for, and where it lies.
+
+    torch's own comes in the version that torch requires, once torch is asked for again.
+    """
+    row, version = wanted.named.row, wanted.named.major
+    if row is None:
+        return {}
+    own = {int(cuda.partition(".")[0])} if (cuda := cuda_of(case.build)) else set()
+    majors = row.cuda_majors(version) if row.kind != "torch-cuda" else tuple(own)
+    asked = own & set(majors) if wanted.asks and wanted.asks.kind == "torch" else set()
+    major = max(asked or ({_USUAL} & set(majors)) or majors, default=0)
+    index = f" --index-url https://download.pytorch.org/whl/{case.build}" if case.build else ""
+    names = {"complete": f'python -m pip install "torch=={case.torch}"{index}' if case.torch else ""}
+    if str(major) in row.wheels:
+        distribution = row.wheels[str(major)]
+        pinned = f"=={version}.*" if row.kind == "cudnn" and version else ""
+        names |= {"wheel": f"{distribution}{pinned}", "distribution": distribution, "major": str(major)}
+    return {**names, "folder": row.folders.get(str(major), "")}
+
+
+def _upgrade(wanted: _Wanted) -> dict[str, str]:
+    """Name the package that asks, where it is a distribution that can be upgraded."""
+    package = wanted.asks.package if wanted.asks else ""
+    return {"package": package} if package and package != "cuda-user" else {}
+
+
+def _torchcodec(case: Surroundings) -> Iterator[Cause]:
+    """Judge why TorchCodec does not load: FFmpeg is missing, or it was made for another torch."""
+    if not any(word in case.text for word in ("torchcodec", "torio", "torchaudio")):
+        return
+    found = [
+        _Wanted(one, library(one.thing), case.asks(one.at, one.requester))
+        for one in (*missing_files(case.text), *_dependencies(case))
+    ]
+    codec = [one for one in found if "torchcodec" in one.missing.thing or (one.asks and one.asks.kind == "torchcodec")]
+    kinds = {one.named.row.kind: one for one in codec if one.named.row}
+    at = case.text.find("torchcodec")
+    claimed = case.text.find("could not load libtorchcodec")
+    versions = {"package": "torchcodec", "install": pip_install("torchcodec", case.torch), "torch": case.torch}
+    names = {"library": "libtorchcodec", **{name: value for name, value in versions.items() if value}}
+    other = next((one for kind, one in kinds.items() if kind not in {"ffmpeg", "torchcodec"}), None)
+    if other:
+        yield _at(
+            case,
+            "torchcodec-torch-mismatch",
+            other.missing.at,
+            {**names, "library": case.spelt(other.missing.at, other.missing.thing)},
+        )
+    elif "ffmpeg" in kinds:
+        yield _at(
+            case,
+            "torchcodec-ffmpeg-missing",
+            kinds["ffmpeg"].missing.at,
+            {**names, "library": kinds["ffmpeg"].missing.thing},
+        )
+    elif "torchcodec" in kinds or claimed >= 0:
+        first = kinds["torchcodec"].missing.at if "torchcodec" in kinds else claimed
+        there, apart = _LAST_FFMPEG.search(case.text), _unpaired(case)
+        keys = ("torchcodec-torch-mismatch", "torchcodec-ffmpeg-missing")
+        for key, basis in zip(keys if there or apart else keys[::-1], ("library-part", "library-else"), strict=True):
+            yield _at(case, key, max(first, at, 0), names, basis)
+
+
+def _unpaired(case: Surroundings) -> bool:
+    """Return whether the TorchCodec that is told or installed is known to be of another torch, or of another build."""
+    version, torch = case.versions.get("torchcodec", ""), case.torch
+    row = known("torchcodec")
+    if not version or not torch or row is None:
+        return False
+    public, _plus, build = version.partition("+")
+    fitting = [one for one in row.ranges if one.goes_with(torch.partition("+")[0])]
+    paired = any(SpecifierSet(one.versions).contains(public, prereleases=True) for one in fitting)
+    return not paired or bool(build and case.build and build != case.build)
+
+
+def _cause(case: Surroundings, wanted: _Wanted, key: str, basis: str = "library", **names: str) -> Cause:
+    owner = {"owner": wanted.named.row.owner} if wanted.named.row else {}
+    trio = {"install": trio} if key == "torch-torchvision-mismatch" and (trio := pip_install_trio(case.torch)) else {}
+    filled = {
+        "library": case.spelt(wanted.missing.at, wanted.missing.thing),
+        **owner,
+        **trio,
+        **{name: value for name, value in names.items() if value},
+    }
+    return _at(case, key, wanted.missing.at, filled, basis)
+
+
+def _at(case: Surroundings, key: str, at: int, names: dict[str, str], basis: str = "library") -> Cause:
+    return Cause(key, basis, (case.log.index_at(at),), names)

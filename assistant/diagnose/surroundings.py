@@ -1,0 +1,170 @@
+"""What surrounds a message: who asks, which versions are told, whether the run went on, what pip has to do."""
+
+from __future__ import annotations
+
+import re
+from functools import cached_property
+
+from packaging.utils import canonicalize_name
+
+from assistant.catalog.companions import Companion, carried_by_torch_index, companion, known_names, version_ranges
+from assistant.catalog.toolchains import cuda_of
+from assistant.diagnose.libraries import Requester, package_of, requester_in, requester_of
+from assistant.diagnose.log import Log
+from assistant.model.machine import Machine
+
+NEAR, FAR = 600, 3000  # characters around a message in which those who ask are looked for
+# torch 2.9.0+cpu, torchcodec 0.8.1     torchaudio==2.7.1+cu118     xformers: 0.0.35
+_VERSION = re.compile(
+    r"(?<![\w.-])([a-z][\w-]{2,40}?)(?:==|: ?| |-|\(|=)v?(\d{1,4}\.\d{1,4}(?:\.\d{1,4})?(?:\.?(?:post|dev"
+    r"|rc|a|b)\d{1,9})?(?:\+[\w.]{2,20})?)(?![\w+])"
+)
+_WANTS = re.compile(
+    r"(?:requires?|requirement|depends on|needs?|uninstall\w{0,5}|requested|built for|collecting"
+    r"|installation:)[ :]{1,3}$"
+)
+# nvcc: release 12.4, V12.4.131     CUDA 12.4 in /usr/local/cuda     /usr/local/cuda-13.1/targets/…
+_CUDA = re.compile(r"(?:release |cuda[-_ /v]{1,2}(?:version:? )?|cuda toolkit )(1[0-3])\.\d")
+_FRAME = re.compile(
+    r"(?:site|dist)-packages[\\/](\w{1,60}?)(?:\.cp\w{2,5}-[\w-]{1,60})?(?:\.(?:py|so|pyd|abi3)\b|[\\/])"
+)
+# …/vllm/_C.abi3.so     …/flash_attn_2_cuda.cpython-310-x86_64-linux-gnu.so
+_OF_FOLDER = re.compile(
+    r"([a-z]\w{1,60})[\\/](?:lib[\\/])?_\w{1,40}[\w.-]{0,60}\.(?:so|pyd)"
+    r"|(?<![\w.])([a-z]\w{1,60})\.(?:cpython|abi3|cp3)[\w.-]{0,60}\.(?:so|pyd)"
+)
+# What a program says that does without something, in the lines around the message that it is missing.
+_DOES_WITHOUT = re.compile(
+    r"instead\b|fall(?:ing|s)? back|fallback|proceeding|processing without|without it|continu\w{1,4}"
+    r"|(?:not|n't) be enabled|disabl\w{1,4}"
+    r"|optional|skipping|ignor\w{1,4}|default(?:s|ing) to|will not work|不影响|可忽略|自动切换|会快|多少提升"
+)
+# What shows that the run went on to its end, or well on its way.
+_SUCCESS = re.compile(
+    r"\d{1,3}%\||\d ?it/s\b|\ds/it\b|'loss'|\bloss[ :=]{1,3}\d|\bsaved\b|executed in \d|with status 'done'"
+    r"|successfully (?!uninstalled)|startup complete"
+    r"|starting server|running on (?:local url|http)|loaded (?:checkpoint|model)|model loaded"
+    r"|all tests passed|works? (?:fine|anyway|well|perfectly|regardless)|runs fine"
+    r"|(?:出图|运行|训练|生成|跑|用)[^\n]{0,6}(?:正常|没问题|没有问题)|一切正常|不报错"
+)
+_FAILS = re.compile(r"\w(?:error|exception): [a-z\['\"(]")
+
+
+class Surroundings:
+    """A log with its machine, as the messages of companions are judged by it."""
+
+    def __init__(self, log: Log, machine: Machine) -> None:
+        self.log, self.machine, self.text = log, machine, log.text
+
+    @cached_property
+    def versions(self) -> dict[str, str]:
+        """The versions of torch and its companions: those that are installed, then those that the text tells."""
+        known = {*known_names(), "torch"}
+        told: dict[str, str] = {}
+        for found in _VERSION.finditer(self.text):
+            name = str(canonicalize_name(found[1]))
+            if name in known and not _WANTS.search(self.text, max(0, found.start() - 40), found.start()):
+                told.setdefault(name, found[2])
+        return {**told, **self.machine.packages}
+
+    @property
+    def torch(self) -> str:
+        """The version of torch with its local part, such as "2.9.0+cpu"; "" for unknown."""
+        version = self.versions.get("torch", "")
+        return version if re.match(r"\d{1,2}\.\d{1,3}", version) else ""
+
+    @property
+    def build(self) -> str:
+        """The build of torch as its local version tells it, such as "cu130" or "cpu"; "" for unknown."""
+        return self.torch.partition("+")[2].partition(".git")[0]
+
+    @cached_property
+    def cuda(self) -> frozenset[int]:
+        """The CUDA majors that are there: of the toolkit that is told, else of nvcc, else of torch."""
+        stated = (self.machine.packages.get("cuda"), self.machine.nvcc)
+        told = [version for version in stated if version and version[:2].isdigit()] or [
+            f"{found[1]}." for found in _CUDA.finditer(self.text)
+        ]
+        own = cuda_of(self.build)
+        return frozenset(int(version[:2]) for version in told or ([own] if own else []))
+
+    def spelt(self, at: int, name: str) -> str:
+        """Return a name as its line spells it, which a loader's files need."""
+        line = self.log.lines[self.log.index_at(at)][1]
+        start = line.lower().find(name)
+        return line[start : start + len(name)] if start >= 0 else name
+
+    def asks(self, at: int, file: str = "") -> Requester | None:
+        """Return who asks for what is missing at a place, by the file, its line, the lines before and after."""
+        line, end = self.line(at)
+        before, after = self.text[max(0, line - FAR) : line], self.text[end : end + NEAR]
+        found = next(filter(None, map(requester_in, (file, self.text[line:end], before))), None)
+        return found or requester_in(after) or requester_of(frozenset(self.machine.packages))
+
+    def line(self, at: int) -> tuple[int, int]:
+        """Return where the line of a place begins and ends."""
+        end = self.text.find("\n", at)
+        return self.text.rfind("\n", 0, at) + 1, len(self.text) if end < 0 else end
+
+    def package(self, at: int, file: str = "") -> str:
+        """Return the distribution whose compiled file or frame stands at a place; "" where none does."""
+        line, end = self.line(at)
+        here = _FRAME.findall(self.text[line:end])
+        folder = _OF_FOLDER.search(self.text[line:end]) or _OF_FOLDER.search(file)
+        module = here[-1] if here else next(filter(None, folder.groups()), "") if folder else ""
+        return package_of(module) if module else ""
+
+    def frames(self, at: int) -> tuple[str, ...]:
+        """Return the modules of the frames above a message, the nearest last."""
+        return tuple(_FRAME.findall(self.text[max(0, at - FAR) : at]))
+
+    def went_on(self, at: int) -> bool:
+        """Return whether a program did without what is missing at a place."""
+        line, end = self.line(at)
+        around = self.text[max(0, line - NEAR) : min(len(self.text), end + 160)]
+        without = _DOES_WITHOUT.search(around) and not _FAILS.search(self.text, end)
+        return bool(without or _SUCCESS.search(self.text, end) or self._well_told())
+
+    def _well_told(self) -> bool:
+        found = _SUCCESS.search(self.text)
+        return bool(found and "\n" not in self.text.strip())
+
+
+def pip_install(name: str, torch: str) -> str:
+    """Return the command that installs the version of a companion for a torch, from the index of torch's build.
+
+    "" where torch is not known, or no version of the companion is known to go with it.
+    """
+    public, _plus, build = torch.partition("+")
+    ranges = [one for one in version_ranges(name) if public and one.goes_with(public)]
+    if not public or not ranges:
+        return ""
+    best = max(ranges, key=lambda one: one.least)
+    paired = f'"{canonicalize_name(name)}{best.versions}"'
+    index = f" --index-url https://download.pytorch.org/whl/{build}" if _has_index(name, build) else ""
+    return f"python -m pip install {paired}{index}"
+
+
+def pip_install_trio(torch: str) -> str:
+    """Return the command that installs the torchvision and torchaudio of a torch from its index; "" for unknown."""
+    commands = [command for name in ("torchvision", "torchaudio") if (command := pip_install(name, torch))]
+    if not commands or not torch.partition("+")[2]:
+        return ""
+    wanted = " ".join(command.split()[4] for command in commands)
+    index = next((command.partition(" --index-url ")[2] for command in commands if "--index-url" in command), "")
+    return f"python -m pip install {wanted} --index-url {index}" if index else ""
+
+
+def _has_index(name: str, build: str) -> bool:
+    return build.startswith(("cpu", "cu", "xpu", "rocm")) and carried_by_torch_index(name, build)
+
+
+def for_cuda(row: Companion | None, major: int) -> str:
+    """Return the versions of a companion whose wheel on PyPI is built for a CUDA major; "" where none is known."""
+    fitting = [one for one in (row.ranges if row else ()) if major in one.cuda]
+    return max(fitting, key=lambda one: one.least).versions if fitting else ""
+
+
+def known(name: str) -> Companion | None:
+    """Return what the catalogue knows of a companion of torch."""
+    return companion(name) if name else None

@@ -1,0 +1,306 @@
+"""Reads what is missing, and what was built for something else, from any program's words.
+
+A message has one grammar in all tools: somebody (a file, a package, a program) wants a thing (a library, a module, a
+symbol, a program), often at a place; or it names a pair, what is wanted and what is there. All texts are those of
+`Log.text`: lower case, a system's messages in English.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Literal, NamedTuple
+
+Kind = Literal["file", "dependency", "module", "name", "symbol", "program"]
+FAR = 400  # characters of a line before and after a name that are looked at
+# What a line holds that is read here, for logs too long to be read whole.
+MARKS = (
+    "cannot open shared object", "not found", "cannot be loaded", "could not load", "could not find",
+    "could not locate", "unable to load", "library not loaded", "undefined symbol", "symbol not found",
+    "no module named", "cannot import", "has no attribute", "one of its dependencies", "error 126", "is missing",
+    "找不到", "缺少", "but you have", "you have", "but found", "was built for", "mismatches the version",
+    "does not match the version", "only supported on cuda", "error #15", "failed to find", "python.h", "nvcc",
+    "is not defined for option", "setupbackend failed", "compiling model", "visual c++", "installed version of",
+    "libbitsandbytes", "gpu support", "uninstalling torch", "precompiled wheel", "unexpected keyword argument",
+    "working triton", "require cudnn", "coreml",
+)  # fmt: skip
+
+
+class Missing(NamedTuple):
+    """A thing that somebody wants and does not get.
+
+    `thing` is a file, a module, an undefined symbol or a program in lower case; for a "dependency" it is the file whose
+    own dependency is missing, for a "name" the module and the name in it, joined by a colon. `requester` is the file
+    that asks, "" where none is named. `at` is where it stands in the text.
+    """
+
+    kind: Kind
+    thing: str
+    requester: str
+    at: int
+
+
+class Pair(NamedTuple):
+    """What `requester` wants of `subject`, and what is there; "" for what is not told. `at` is where it stands."""
+
+    requester: str
+    subject: str
+    wanted: str
+    present: str
+    at: int
+
+
+# OSError: libavutil.so.58: cannot open shared object file: No such file or directory
+# Error loading "onnxruntime_providers_tensorrt.dll" which depends on "nvinfer_10.dll" which is missing. (Error 126)
+# ImportError: /venv/vllm/_C.abi3.so: undefined symbol: _ZN5torch3jit17parseSchemaOrNameERKSsb
+# Library not loaded: @rpath/libavutil.58.dylib
+_FILE = re.compile(
+    r"(?<![\w.+-])\w[\w+-]{0,80}(?:\.[\w+-]{1,60}){0,3}?\.(?:so(?:\.\d{1,4}){0,3}|dll|pyd|dylib)(?![\w+-])", re.ASCII
+)
+# Words behind a name: … is not found or cannot be loaded, "x.dll" which is missing, x.dll 找不到
+_GONE = re.compile(
+    r"""["'`\])}>,]{0,3}[ :,]{0,3}(?:(?:which|that|it|library|file|dll|is|was|are|were|still|also|文件"""
+    r"""|库)[ ]{1,2}){0,4}"""
+    r"(?:cannot open|can(?:no|')t be (?:found|loaded|opened|located)|can(?:no|')?t? (?:find|load|open)"
+    r"|not (?:be )?found"
+    r"|not be (?:found|loaded|opened|located)|could not be (?:found|loaded|opened|located)|(?:are "
+    r"|is )?missing|no such file"
+    r"|does ?n[o']t exist|not (?:installed|available|loaded)|not in (?:the )?path"
+    r"|.{0,6}(?:找不到|缺失|不存在|未找到|没找到|没有找到|丢失|加载失败|无法加载|打不开))"
+)
+# Words before a name: Could not locate x.dll, Unable to load any of {x.so.9, …}, 找不到 x.dll, without x, no x
+_SOUGHT = re.compile(
+    r"(?:(?:could ?n[o']t|can(?:no|')?t|cannot|unable to|failed to|fail(?:s|ed)? at|error|not able to) "
+    r"(?:be )?(?:load|find|locate|open|import|loading|opening|finding)(?:ing)?|library not loaded:"
+    r"|not found:|missing:?"
+    r"|no such file or directory:|depends on|lacks?|misses|needs?|wants?|cannot open|找不到|缺少|缺失|缺|无法(?:加载"
+    r"|找到|定位|打开)|加载不了|没有找到|未找到|少了)"
+    r"(?:[ ,]{1,2}(?:any of|the|a|dynamic|shared|required|this|dll|so|library|libraries|module|file|from"
+    r"|named|文件|库|模块))*[^\w\n]{0,6}$"
+)
+_PATH = re.compile(r"(?:[a-z]:[\\/][^'\"\n<>|]{0,240}|(?:@?[\w.~+-]{1,80})?(?:[\\/][^\s'\"\\/]{0,120}){1,30}|[\\/])$")
+# [WinError 126] The specified module could not be found. Error loading "C:\…\fbgemm.dll" or one of its dependencies.
+# Could not find module 'C:\…\libtorchcodec_core7.dll' (or one of its dependencies). Try using the full path
+# LoadLibrary failed with error 126 "" when trying to load "C:\…\onnxruntime_providers_cuda.dll"
+# FFmpeg version 4: Could not load this library: /…/torchcodec/libtorchcodec_core4.dylib
+_DEPENDS = re.compile(
+    r"(?:or one of its dependenc)|(?:error|code) 12[67]\b|specified (?:module"
+    r"|procedure) could not be found|could not load this library"
+)
+_REFERENCED = re.compile(r"referenced from: {0,9}(?:<[^>\n]{1,60}> )?([^\n]{1,300})")
+
+
+def missing_files(text: str) -> Iterator[Missing]:
+    """Yield the libraries that a text says are missing, each with the file that asks for it."""
+    lines: dict[int, list[re.Match[str]]] = {}
+    for found in _FILE.finditer(text):
+        lines.setdefault(text.rfind("\n", 0, found.start()) + 1, []).append(found)
+    for start, names in lines.items():
+        end = text.find("\n", start)
+        yield from _in_line(text, start, len(text) if end < 0 else end, names)
+
+
+def _in_line(text: str, start: int, end: int, names: list[re.Match[str]]) -> Iterator[Missing]:
+    """Yield what one line says is missing; words behind a name tell more than words before it."""
+    line = text[start:end]
+    if "undefined symbol" in line or "not defined in file" in line:
+        return  # its library is there
+    gone = [one for one in names if _GONE.match(text, one.end(), min(end, one.end() + FAR))]
+    sought = [one for one in names if _SOUGHT.search(_before(text, start, one.start()))]
+    depends = _DEPENDS.search(line)
+    for one in gone[:1] or ([] if depends and "could not load library" not in line else sought[:1]):
+        others = [other[0] for other in names if other[0] != one[0]]
+        referenced = _REFERENCED.search(text, end, end + FAR)
+        asks = others[0] if others else referenced[1].strip() if referenced else ""
+        yield Missing("file", one[0], asks, one.start())
+        return
+    if depends and names:
+        yield Missing("dependency", names[-1][0], "", names[-1].start())
+
+
+def _before(text: str, start: int, at: int) -> str:
+    """Return the line before a name, without the folders that belong to it."""
+    return _PATH.sub("", text[max(start, at - FAR) : at])
+
+
+# ImportError: /venv/vllm/_C.abi3.so: undefined symbol: _ZN5torch3jit17parseSchemaOrNameERKSsb
+# Symbol not found: __ZN2at4_ops5zeros4callE
+#   Referenced from: <…> /…/libtorchaudio.so
+# symbol not found in flat namespace (__ZN2at4_ops10zeros_like4callE)
+_SYMBOL = re.compile(
+    r"(?:undefined symbol:? ?|symbol not found(?: in flat namespace)?[:( '\"]{1,4}"
+    r"|lookup error: [^\n]{1,200}symbol: ?)\n?[('\"]{0,2}(\w{3,200})"
+    r"|symbol (\w{3,200}),? version [\w.]{3,40} not defined in file"
+)
+_IMPORTING = re.compile(r"dll load failed while importing ([\w.]{1,80})")
+
+
+def missing_symbols(text: str) -> Iterator[Missing]:
+    """Yield the symbols that a loader does not find, each with the file that asks; "procedure" where none is named."""
+    for found in _SYMBOL.finditer(text):
+        line = text.rfind("\n", 0, found.start()) + 1
+        before = [one[0] for one in _FILE.finditer(text, max(line, found.start() - FAR), found.start())]
+        after = _REFERENCED.search(text, found.end(), found.end() + FAR)
+        end = text.find("\n", found.end())
+        around = (before or [one[0] for one in _FILE.finditer(text, found.end(), end if end > 0 else len(text))])[-1:]
+        asks = after[1].strip() if after else (around or [""])[0]
+        yield Missing("symbol", found[1] or found[2], asks, found.start())
+    at = text.find("specified procedure could not be found")
+    if at < 0 and (entry := re.search(r"error 127\b|winerror 127\b|procedure entry point", text)):
+        at = entry.start()
+    if at >= 0:
+        line, end = text.rfind("\n", 0, at) + 1, text.find("\n", at)
+        whole = text[line : end if end > 0 else len(text)]
+        importing = _IMPORTING.search(whole)
+        names = [importing[1]] if importing else [one[0] for one in _FILE.finditer(whole)]
+        yield Missing("symbol", "procedure", (names or [""])[-1], at)
+
+
+# ModuleNotFoundError: No module named 'triton'
+# Can't import SageAttention: No module named 'triton'
+# ImportError: DLL load failed while importing flash_attn_2_cuda: The specified module could not be found.
+_MODULE = re.compile(
+    r"no module(?: named)? ['\"]?([a-z_][\w.-]{1,80}\w)['\"]?"
+    r"|module ['\"]?([a-z_][\w.]{1,80})['\"]? (?:is )?not found"
+)
+# ImportError: cannot import name 'AttrsDescriptor' from 'triton.backends.compiler' (/…/triton/backends/compiler.py)
+# ImportError: cannot import name '_C' from partially initialized module 'detectron2'
+# AttributeError: module 'triton.language' has no attribute 'constexpr_function'
+# AttributeError: partially initialized module 'triton' has no attribute 'language'
+_NAME = re.compile(
+    r"cannot import name ['\"]?(\w{1,80})['\"]? from (?:partially initialized module )?['\"]?([\w.]{1,80}\w)"
+    r"|module ['\"]?([a-z_][\w.]{1,80})['\"]? has no attribute ['\"]?(\w{1,80})"
+)
+
+
+def missing_modules(text: str) -> Iterator[Missing]:
+    """Yield the modules that cannot be imported, and the names that a module does not have."""
+    for found in _MODULE.finditer(text):
+        yield Missing("module", found[1] or found[2], "", found.start())
+    for found in _NAME.finditer(text):
+        yield Missing("name", f"{found[2] or found[3]}:{found[1] or found[4]}", "", found.start())
+    for found in _IMPORTING.finditer(text):
+        yield Missing("dependency", found[1], "", found.start())
+
+
+# RuntimeError: flash_attn was requested, but nvcc was not found.
+# FileNotFoundError: [Errno 2] No such file or directory: '/usr/local/cuda/bin/nvcc'
+# RuntimeError: Compiler: cl is not found.
+# error: command 'gcc' failed: No such file or directory
+# /bin/sh: 1: nvcc: not found
+_PROGRAM = re.compile(
+    r"(?<![\w.+-])(nvcc|cl|gcc|g\+\+|cc|c\+\+|clang(?:\+\+)?|tcc|(?:x86_64|aarch64)-linux-gnu-g(?:cc|\+\+)"
+    r"|ffmpeg|ptxas|cuda_home|python\.h|c compiler|c\+\+ compiler|cuda toolkit)(?:\.exe)?(?![\w+-]|\.\w)",
+    re.ASCII,
+)
+_FAILED = re.compile(
+    r"""["'`]{0,2}(?:[^\n]{0,40}failed: no such file| environment variable is not set| does not exist"""
+    r"""| is not set|: command not found)|[ :]{1,3}(?:is |was )?(?:not|没)(?: set|有设置)"""
+)
+_WITHOUT = re.compile(
+    r"(?:\bno|\bwithout(?: an?)?|没有|没装|没安装|未安装|未设置|没设置|缺"
+    r"|filenotfounderror:|file ?not ?found:) ?['\"]{0,2}$"
+)
+_CHINESE_GONE = re.compile(r" ?(?:.{0,4}(?:没有|没装|未安装|没有安装|没安装|不存在|找不到|未设置|没有设置))")
+
+
+def missing_programs(text: str) -> Iterator[Missing]:
+    """Yield the programs, and what stands for them, that a text says are missing."""
+    for found in _PROGRAM.finditer(text):
+        start = text.rfind("\n", 0, found.start()) + 1
+        end = text.find("\n", found.end())
+        end = min(len(text) if end < 0 else end, found.end() + FAR)
+        before = _before(text, start, found.start())
+        behind = any(one.match(text, found.end(), end) for one in (_GONE, _FAILED, _CHINESE_GONE))
+        if behind or _SOUGHT.search(before) or _WITHOUT.search(before):
+            yield Missing("program", found[1], "", found.start())
+
+
+_IS = r"[\w.+!-]{0,30}"
+_WANTED = r"[=<>~!^][^\s,;)]{1,40}(?:, ?[=<>~!][^\s,;)]{1,40}){0,3}|\d[\w.+*]{0,30}"
+_NAMED = r"[a-z][\w.-]{1,60}"
+# ERROR: whisperx 3.8.6 has requirement torch~=2.8.0, but you have torch 2.15.0.
+# vllm 0.33.0 requires torch==2.14.0, but you have torch 2.15.0 which is incompatible.
+# huggingface-hub>=0.34.0,<1.0 is required for a normal functioning of this module, but found huggingface-hub==1.1.2.
+_REQUIRES = re.compile(
+    rf"({_NAMED}) (v?\d{_IS}) (?:has requirement|requires|depends on"
+    rf"|needs) ({_NAMED})(?:\[[\w,-]{{1,40}}\])? ?({_WANTED}),? (?:but|and) "
+    rf"(?:you(?:'ll)? have|found|got|installed is) {_NAMED}[ =]{{1,3}}(\d{_IS})"
+)
+_NEEDED = re.compile(rf"({_NAMED})({_WANTED}) is required[^\n]{{0,80}} but found {_NAMED}[ =]{{1,3}}(\d{_IS})")
+# The conflict is caused by:
+#     The user requested torch==2.15.0
+#     whisperx 3.8.6 depends on torch~=2.8.0
+# Because whisperx==3.8.6 depends on torch>=2.8.0,<2.9 and you require torch==2.15.0, we can conclude …
+_DEPENDS_ON = re.compile(rf"({_NAMED})(?:==| )(v?\d{_IS}) depends on ({_NAMED}) ?({_WANTED})")
+_REQUESTED = re.compile(
+    r"(?:the user requested|you require|your project depends on|installed is) (torch) ?(==\d[\w.+]{1,30})"
+)
+# vllm needs torch 2.14 but i have 2.15     whisperx 要求 torch 2.8，我装的是 2.15
+_TOLD = re.compile(
+    r"([a-z][\w-]{2,40}) ?(?:was |is )?(?:needs?|requires?|wants?|built for|only works with|depends on|要求"
+    r"|需要|只支持|是给|依赖) ?(?:py)?"
+    r"torch ?(?:==|>=|<=|~=)?(\d\.\d{1,2}[\w.+]{0,12})[^\n\d]{0,40}(?:\bhave\b|\bhas\b|installed|\bis\b"
+    r"|\bgot\b|装的|现在|目前|当前|而是)"
+    r"[^\n\d]{0,20}(\d\.\d{1,2}[\w.+]{0,12})"
+)
+# xFormers was built for:
+#     PyTorch 2.6.0+cu124 with CUDA None (you have 2.5.1+cu121)
+#     Python  3.11.0 (you have 3.11.5)
+_BUILT = re.compile(
+    r"^[^\n]{0,40}?\b(pytorch|python|cuda) {1,3}(\d[\w.+]{0,30})[^\n]{0,60}\(you have (\d[\w.+]{0,30}|none)",
+    re.MULTILINE,
+)
+# The detected CUDA version (12.4) mismatches the version that was used to compile PyTorch (13.0).
+# Installed CUDA version 12.4 does not match the version torch was compiled with 13.0
+# RuntimeError: FlashAttention is only supported on CUDA 11.6 and above.
+_CUDA = re.compile(
+    r"cuda version \(?([\d.]{2,6})\)? (?:has a (?:minor"
+    r"|major) version )?mismatch(?:es)? the version that was used to compile\s{1,4}pytorch \(([\d.]{2,6})\)"
+    r"|installed cuda version ([\d.]{2,6}) does not match the version torch was compiled with ([\d.]{2,6})"
+)
+_LEAST = re.compile(r"(\w[\w-]{1,40})(?: \w{1,20}){0,3} (?:is|are) only supported on cuda ([\d.]{2,6}) and above")
+_LEAST_NVCC = re.compile(
+    r"(?:requires?|needs?|at least) (?:nvcc|cuda(?: toolkit)?)(?: version)? ?(?:>=|of at least"
+    r"|at least)? ?(1\d\.\d)[^\n]{0,80}(?:found|have|detected|nvcc is|but)[^\d\n]{0,30}(1\d\.\d)"
+)
+# The current installed version of g++ (4.8.5) is less than the minimum required version by CUDA 11.7 (6.0.0).
+_COMPILER = re.compile(
+    r"current installed version of (\S{2,20}) \(([\d.]{3,12})\) is (?:less"
+    r"|greater) than the m\w{2,4}imum required version"
+)
+_UNSUPPORTED = re.compile(r"unsupported (gnu|microsoft visual studio|clang) version")
+
+
+def pairs(text: str) -> Iterator[Pair]:
+    """Yield what is wanted and what is there, wherever a text tells both, or tells the least that will do."""
+    for found in _REQUIRES.finditer(text):
+        yield Pair(found[1], found[3], found[4].rstrip(".,"), found[5].rstrip("."), found.start())
+    for found in _NEEDED.finditer(text):
+        yield Pair("transformers", found[1], found[2].rstrip(","), found[3].rstrip("."), found.start())
+    asked = _REQUESTED.search(text)
+    for found in _DEPENDS_ON.finditer(text) if asked else ():
+        if found[3] == "torch":
+            yield Pair(found[1], "torch", found[4].rstrip(".,"), asked[2].lstrip("=") if asked else "", found.start())
+    for found in _TOLD.finditer(text):
+        minor, present = found[2].rstrip("."), found[3].rstrip(".")
+        if not present.startswith(minor):
+            yield Pair(
+                found[1], "torch", f"=={minor}" if minor.count(".") > 1 else f"=={minor}.*", present, found.start()
+            )
+    yield from _of_builds(text)
+
+
+def _of_builds(text: str) -> Iterator[Pair]:
+    """Yield the pairs that compiled packages tell ("built") and those that builds stop at ("build")."""
+    for found in _BUILT.finditer(text):
+        yield Pair("built", found[1], found[2], found[3].rstrip("."), found.start())
+    for found in _CUDA.finditer(text):
+        yield Pair("build", "nvcc", found[2] or found[4], found[1] or found[3], found.start())
+    for found in (*_LEAST.finditer(text), *_LEAST_NVCC.finditer(text)):
+        least = found[2] if found.re is _LEAST else found[1]
+        yield Pair("build", "nvcc", f">={least}", "" if found.re is _LEAST else found[2], found.start())
+    for found in _COMPILER.finditer(text):
+        yield Pair("build", "compiler", "", found[2], found.start())
+    for found in _UNSUPPORTED.finditer(text):
+        yield Pair("build", "compiler", "", "", found.start())

@@ -1,0 +1,376 @@
+"""What companions of torch miss: who asks for which thing, compared with what is there, and what really helps."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from assistant.diagnose import Log, diagnose, read_log
+from assistant.diagnose.companions import companion_causes
+from assistant.diagnose.libraries import library, requester_in, symbol_kind
+from assistant.diagnose.wants import missing_files, missing_modules, missing_programs, missing_symbols, pairs
+from assistant.model.machine import Gpu, Machine, Vendor
+from assistant.model.report import Environment
+from assistant.session.diagnosis import diagnosed
+
+LINUX, WINDOWS = Machine(os="linux", wsl=False), Machine(os="windows")
+CARD = (Gpu(vendor=Vendor.NVIDIA, name="NVIDIA GeForce RTX 4070"),)
+
+
+def machine(system: str, torch: str = "", **packages: str) -> Machine:
+    """Describe a machine with an NVIDIA GPU and some packages."""
+    there = {"torch": torch, **packages} if torch else packages
+    return Machine(os=system, wsl=False if system == "linux" else None, gpus=CARD, packages=there)
+
+
+def first(text: str, facts: Machine = LINUX) -> str:
+    """Return the key of the first cause, "" for none."""
+    found = diagnose(text, facts)
+    return found[0].key if found else ""
+
+
+def commands(text: str, facts: Machine) -> list[str]:
+    """Return what the first remedy tells to type."""
+    return list(diagnosed(read_log(text), facts)[0].remedies[0].commands)
+
+
+@pytest.mark.parametrize(
+    ("line", "thing", "requester"),
+    [
+        ("libavutil.so.58: cannot open shared object file", "libavutil.so.58", ""),
+        ("library libcublas.so.12 is not found or cannot be loaded", "libcublas.so.12", ""),
+        ("could not load library cudnn_ops_infer64_8.dll. error code 126", "cudnn_ops_infer64_8.dll", ""),
+        (
+            "could not load library libcudnn_cnn_infer.so.8. error: libnvrtc.so: cannot open shared object file",
+            "libnvrtc.so",
+            "libcudnn_cnn_infer.so.8",
+        ),
+        (
+            'error loading "c:\\v\\a_providers_b.dll" which depends on "nvinfer_10.dll" which is missing.',
+            "nvinfer_10.dll",
+            "a_providers_b.dll",
+        ),
+        (
+            "library not loaded: @rpath/libavutil.58.dylib\n  referenced from: /e/libtorchcodec_core6.dylib",
+            "libavutil.58.dylib",
+            "/e/libtorchcodec_core6.dylib",
+        ),
+        ("faster-whisper找不到cublas64_12.dll", "cublas64_12.dll", ""),
+        ("unable to load any of {libcudnn_ops.so.9.1, libcudnn_ops.so.9}", "libcudnn_ops.so.9.1", "libcudnn_ops.so.9"),
+    ],
+)
+def test_a_missing_library_is_read_with_who_asks_for_it(line: str, thing: str, requester: str) -> None:
+    """Loaders of three systems, libraries' own words and Chinese prose have one grammar."""
+    found = next(missing_files(line))
+    assert (found.kind, found.thing, found.requester) == ("file", thing, requester)
+
+
+def test_a_file_with_a_missing_library_of_its_own_is_a_dependency() -> None:
+    """Windows names the file that does not load and keeps to itself what that lacks."""
+    line = 'loadlibrary failed with error 126 "" when trying to load "c:\\x\\onnxruntime_providers_cuda.dll"'
+    assert [(one.kind, one.thing) for one in missing_files(line)] == [("dependency", "onnxruntime_providers_cuda.dll")]
+
+
+@pytest.mark.parametrize(
+    ("file", "stem", "major", "kind"),
+    [
+        ("libcublas.so.12", "cublas", 12, "cuda"),
+        ("cudart64_110.dll", "cudart", 11, "cuda"),
+        ("cudnn_ops_infer64_8.dll", "cudnn_ops_infer", 8, "cudnn"),
+        ("nvinfer_10.dll", "nvinfer", 10, "tensorrt"),
+        ("libavutil.58.dylib", "avutil", 58, "ffmpeg"),
+        ("libopenvino.so.2450", "openvino", 2450, "openvino"),
+        ("libtorch_cuda.so", "torch_cuda", None, "torch-gpu"),
+    ],
+)
+def test_the_name_of_a_library_tells_its_owner_and_major(file: str, stem: str, major: int | None, kind: str) -> None:
+    """One row serves the names of Linux, Windows and macOS."""
+    found = library(file)
+    assert (found.stem, found.major, found.row and found.row.kind) == (stem, major, kind)
+
+
+def test_symbols_modules_programs_and_pairs_are_read() -> None:
+    """Each parser gives the thing, the file or the versions."""
+    symbol = next(missing_symbols("importerror: /e/vllm/_c.abi3.so: undefined symbol: _zn5torch3jit5parse"))
+    assert (symbol.requester, symbol_kind(symbol.thing)) == ("_c.abi3.so", "torch")
+    names = [one.thing for one in missing_modules("cannot import name 'x' from 'triton.a'; no module named 'triton'")]
+    assert names == ["triton", "triton.a:x"]
+    assert next(missing_programs("flash_attn was requested, but nvcc was not found")).thing == "nvcc"
+    pair = next(pairs("whisperx 3.8.6 has requirement torch~=2.8.0, but you have torch 2.15.0."))
+    assert pair[:4] == ("whisperx", "torch", "~=2.8.0", "2.15.0")
+
+
+def test_the_nearest_requester_is_meant() -> None:
+    """A log that names two is judged by the one beside the message."""
+    found = requester_in("onnxruntime 1.20 is fine; then ctranslate2 says")
+    assert found
+    assert found.package == "ctranslate2"
+
+
+@pytest.mark.parametrize(
+    ("text", "key"),
+    [
+        ("{} /env/lib/python3.11/site-packages/torchcodec/_core/ops.py", "torchcodec-torch-mismatch"),
+        ("{} (faster-whisper)", "cuda-libs-other-major"),
+        ("Failed to load library libonnxruntime_providers_cuda.so with error: {}", "ort-cuda-libs-not-on-path"),
+        ('  File "/e/lib/python3.12/site-packages/torch/__init__.py", line 4\n{}', "cuda-wheel-dependency-missing"),
+        ('  File "/e/lib/python3.12/site-packages/torchaudio/_extension.py", line 4\n{}', "torch-torchvision-mismatch"),
+    ],
+)
+def test_one_library_has_another_cause_for_each_requester(text: str, key: str) -> None:
+    """The remedy is bound to who asks, not to the library's best-known user."""
+    assert first(text.format("OSError: libcudart.so.12: cannot open shared object file")) == key
+
+
+def test_cudnn_8_is_not_mended_with_cudnn_9() -> None:
+    """The wheel that is named has the files that are asked for."""
+    facts = machine("windows", "2.9.1+cu130")
+    assert commands("faster-whisper找不到cudnn_ops_infer64_8.dll", facts) == [
+        'python -m pip install "nvidia-cudnn-cu12==8.*"'
+    ]
+
+
+def test_the_release_of_onnx_runtime_follows_the_cuda_that_is_there() -> None:
+    """A CUDA 12 machine is not told to upgrade into a release for CUDA 13."""
+    failing = (
+        "Failed to load library libonnxruntime_providers_cuda.so with error: libcublasLt.so.{}: cannot open shared"
+    )
+    for missing, torch, bounds in ((13, "2.9.1+cu128", ">=1.19,<1.27"), (12, "2.14.1+cu130", ">=1.28")):
+        text = failing.format(missing) + " object file"
+        assert first(text, machine("linux", torch)) == "ort-cuda-version-mismatch"
+        assert commands(text, machine("linux", torch)) == [
+            f'python -m pip install "onnxruntime-gpu[cuda,cudnn]{bounds}"'
+        ]
+
+
+@pytest.mark.parametrize(
+    ("text", "facts", "command"),
+    [
+        (
+            "Could not load libtorchcodec.\nOSError: libnvrtc.so.13: cannot open shared object file",
+            machine("linux", "2.9.1+cpu"),
+            'python -m pip install "torchcodec>=0.8,<0.10" --index-url https://download.pytorch.org/whl/cpu',
+        ),
+        (
+            "sageattention: ModuleNotFoundError: No module named 'triton'",
+            machine("windows", "2.9.1+cu128"),
+            'python -m pip install "triton-windows>=3.5,<3.6"',
+        ),
+        (
+            "OSError: torchaudio/lib/libtorchaudio.so: undefined symbol: _ZN2at4_ops5zeros4callE",
+            machine("linux", "2.9.1+cu128"),
+            (
+                'python -m pip install "torchvision==0.24.1" "torchaudio==2.9.1" '
+                "--index-url https://download.pytorch.org/whl/cu128"
+            ),
+        ),
+        (
+            ">>> import torch\nImportError: libcudss.so.0: cannot open shared object file",
+            machine("linux", "2.9.1+cu128"),
+            'python -m pip install "torch==2.9.1+cu128" --index-url https://download.pytorch.org/whl/cu128',
+        ),
+    ],
+)
+def test_the_first_remedy_is_the_version_for_this_torch(text: str, facts: Machine, command: str) -> None:
+    """Version and index come from the catalogue, by the torch that is installed."""
+    assert commands(text, facts)[0] == command
+
+
+def test_a_library_keeps_the_case_of_its_name() -> None:
+    """A command that looks for a file looks for its real name."""
+    found = diagnose("ImportError: libGLX.so.0: cannot open shared object file", LINUX)[0]
+    assert any("libGLX.so.0" in command for remedy in found.remedies for command in remedy.commands)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "INFO: xformers is not available, continuing with sdpa\nstep 10 loss 0.4",
+        "No module named 'flash_attn', using PyTorch attention instead\nPrompt executed in 12.81 seconds",
+        "triton not found; flop counting will not work for triton kernels",
+        "WARNING: No module named 'triton'. Skipping import of cpp extensions\nepoch 3 acc 0.9",
+        "xFormers was built for:\n    PyTorch 2.6.0+cu124 (you have 2.5.1+cu121)\n100%|####| 20/20 [00:05, 3.9it/s]",
+        "ModuleNotFoundError: No module named 'my_project.ops'",
+        "AttributeError: module 'numpy' has no attribute 'float'",
+        "ImportError: cannot import name 'Trainer' from 'train' (/home/u/proj/train.py)",
+        "gcc: error: foo.c: No such file or directory",
+        "nvcc --version\nbash: nvcc: command not found\nbut torch.cuda.is_available() is True. do i need it?",
+        "Is flash-attn worth it on a 4070? Without it I get 5 it/s",
+    ],
+)
+def test_what_is_merely_absent_is_no_trouble(text: str) -> None:
+    """A speed-up that a program does without, its own mistakes and questions get no cause."""
+    assert first(text) == first(text, WINDOWS) == ""
+
+
+def test_another_build_is_no_trouble_where_it_is_one_for_the_gpu() -> None:
+    """PyPI's torch has CUDA on Linux, and none on Windows."""
+    text = "Uninstalling torch-2.8.0+cu128\nSuccessfully installed torch-2.9.0 vllm-0.12.0"
+    assert (first(text), first(text, WINDOWS)) == ("", "torch-replaced")
+
+
+def test_pairs_that_fit_are_no_cause() -> None:
+    """What is wanted and what is there may agree."""
+    log = read_log("whisperx 3.8.6 requires torch~=2.8.0, but you have torch 2.8.0.")
+    assert list(companion_causes(log, LINUX)) == []
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["libcublas.so.12 ", "c:\\x\\y.dll ", "torch 2.9.1 ", "no module named ", "undefined symbol: _z ", "nvcc gcc cl "],
+)
+def test_the_cost_grows_with_the_length_and_no_faster(line: str) -> None:
+    """Texts made of what the parsers look for are read in a time that their length explains."""
+
+    def seconds(characters: int) -> float:
+        log = Log(enumerate([(line * 40)[:1900]] * (characters // 1900)))
+        started = time.process_time()
+        list(companion_causes(log, LINUX))
+        return time.process_time() - started
+
+    seconds(20_000)
+    assert seconds(200_000) < 4 * seconds(100_000) + 0.5
+
+
+# ---- failures that are made here
+
+
+def sh(*command: object, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run a command and keep what it printed, both streams in one."""
+    return subprocess.run(
+        [str(part) for part in command],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+        env={**os.environ, "LC_ALL": "C.UTF-8", **environment},
+    )
+
+
+def uv(*arguments: object) -> str:
+    """Run uv; the test fails with its output when it does."""
+    done = sh(sys.executable, "-m", "uv", *arguments)
+    assert done.returncode == 0, done.stdout
+    return done.stdout
+
+
+real = [pytest.mark.heavy, pytest.mark.skipif(sys.platform != "linux", reason="these failures are made on Linux")]
+
+
+@pytest.fixture
+def beside_torch(tmp_path: Path, cpu_environment: Environment) -> Path:
+    """Make an environment that sees the CPU torch of another one, which stays as it is; give its python."""
+    uv("venv", "--python", cpu_environment.python, tmp_path / "env")
+    python = tmp_path / "env" / "bin" / "python"
+    where = "import sysconfig; print(sysconfig.get_path('purelib'))"
+    mine, other = (sh(each, "-c", where).stdout.strip() for each in (python, cpu_environment.python))
+    Path(mine, "beside.pth").write_text(other)
+    return python
+
+
+class TestReal:
+    """Each failure is diagnosed from its own output, and ended by its first remedy where that can be done here."""
+
+    pytestmark = real
+
+    def test_a_build_that_sees_no_torch(self, tmp_path: Path, beside_torch: Path) -> None:
+        """An isolated build fails; without isolation it sees the torch that is there."""
+        source = tmp_path / "needs_torch"
+        source.mkdir()
+        (source / "setup.py").write_text("import torch\nfrom setuptools import setup\nsetup(name='needs-torch')\n")
+        failed = sh(sys.executable, "-m", "uv", "pip", "install", "--python", beside_torch, source)
+        found = diagnosed(read_log(failed.stdout), LINUX)[0]
+        assert found.key == "ext-build-without-torch"
+        uv("pip", "install", "--python", beside_torch, "setuptools", "wheel")
+        uv("pip", "install", "--python", beside_torch, "--no-build-isolation", source)
+
+    def test_an_extension_without_nvcc(self, tmp_path: Path, beside_torch: Path) -> None:
+        """A CUDA extension asks for CUDA_HOME."""
+        uv("pip", "install", "--python", beside_torch, "setuptools", "wheel", "ninja")
+        (tmp_path / "x.cu").write_text("")
+        program = (
+            "from setuptools import setup; from torch.utils.cpp_extension import BuildExtension, CUDAExtension; "
+            "setup(name='x', ext_modules=[CUDAExtension('x', ['x.cu'])], cmdclass={'build_ext': BuildExtension}, "
+            "script_args=['build_ext'])"
+        )
+        nowhere = {"CUDA_HOME": "/nowhere", "PATH": "/usr/bin:/bin"}
+        failed = sh("sh", "-c", f'cd {tmp_path} && {beside_torch} -c "{program}"', **nowhere)
+        assert failed.returncode != 0
+        assert diagnosed(read_log(failed.stdout), LINUX)[0].key == "ext-build-no-nvcc", failed.stdout
+
+    def test_compiled_code_without_a_compiler(self, tmp_path: Path, cpu_environment: Environment) -> None:
+        """torch.compile on the CPU wants a C++ compiler."""
+        empty = tmp_path / "bin"
+        empty.mkdir()
+        program = "import torch; f = torch.compile(lambda x: (x + 1).sin().sum()); f(torch.ones(100))"
+        hidden = {"PATH": str(empty), "CXX": "nowhere", "TORCHINDUCTOR_CACHE_DIR": str(tmp_path / "cache")}
+        failed = sh(cpu_environment.python, "-c", program, **hidden)
+        assert failed.returncode != 0
+        assert diagnosed(read_log(failed.stdout), LINUX)[0].key == "triton-no-compiler", failed.stdout[-3000:]
+
+    def test_no_triton(self, cpu_environment: Environment) -> None:
+        """The CPU build brings no Triton."""
+        failed = sh(cpu_environment.python, "-c", "import triton")
+        assert diagnosed(read_log(failed.stdout), LINUX)[0].key == "triton-missing"
+
+    def test_torchcodec_of_another_build(self, beside_torch: Path) -> None:
+        """PyPI's TorchCodec is built for CUDA 13; a CPU torch has none of its libraries."""
+        uv("pip", "install", "--python", beside_torch, "--no-deps", "torchcodec>=0.14")
+        failed = sh(beside_torch, "-c", "import torchcodec")
+        version = sh(beside_torch, "-c", "import torch; print(torch.__version__)").stdout.strip()
+        found = diagnosed(read_log(failed.stdout), Machine(os="linux", packages={"torch": version}))[0]
+        assert found.key == "torchcodec-torch-mismatch", failed.stdout[-2000:]
+        assert "whl/cpu" in found.remedies[0].commands[0]
+
+    def test_a_broken_pair_that_pip_tells(self, tmp_path: Path) -> None:
+        """Pip itself tells of a package that wants another torch."""
+        uv("venv", tmp_path / "e")
+        python = tmp_path / "e" / "bin" / "python"
+        site = Path(sh(python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))").stdout.strip())
+        for name, version, needs in (("torch", "2.13.0", ""), ("whisperx", "3.8.6", "Requires-Dist: torch~=2.8.0\n")):
+            folder = site / f"{name}-{version}.dist-info"
+            folder.mkdir()
+            (folder / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n{needs}")
+            (folder / "INSTALLER").write_text("pip")
+        uv("pip", "install", "--python", python, "pip")
+        told = sh(python, "-m", "pip", "check")
+        assert diagnosed(read_log(told.stdout), LINUX)[0].key == "companion-pins-torch", told.stdout
+
+    def test_an_extension_of_another_torch(self, tmp_path: Path, beside_torch: Path) -> None:
+        """A library that wants a symbol of torch which this torch does not have."""
+        assert shutil.which("cc"), "this needs a C compiler to make a library with"
+        (tmp_path / "x.c").write_text(
+            "int _ZN3c104cuda9SetDeviceEa(void); int PyInit_x(void) { return _ZN3c104cuda9SetDeviceEa(); }"
+        )
+        site = sh(beside_torch, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))").stdout.strip()
+        package = Path(site, "flash_attn")
+        package.mkdir()
+        (package / "__init__.py").write_text("from flash_attn import x\n")
+        built = sh("cc", "-shared", "-fPIC", "-o", package / "x.so", tmp_path / "x.c")
+        assert built.returncode == 0, built.stdout
+        failed = sh(beside_torch, "-c", "import flash_attn")
+        found = diagnosed(read_log(failed.stdout), LINUX)[0]
+        assert found.key == "torch-abi-mismatch", failed.stdout
+        uninstall = Path(package, "x.so")
+        uninstall.unlink()
+        assert "flash-attn" in " ".join(found.remedies[0].commands)
+
+    def test_openmp_twice(self, tmp_path: Path) -> None:
+        """Intel's run-time refuses a second one in the process, and allows it once it is told to."""
+        for name in ("one", "two"):
+            uv("pip", "install", "--target", tmp_path / name, "intel-openmp==2024.2.1")
+        files = [next((tmp_path / name).rglob("libiomp5.so")) for name in ("one", "two")]
+        copies = [shutil.copy(file, tmp_path / f"lib{index}.so") for index, file in enumerate(files)]
+        program = "import ctypes, sys\nfor f in sys.argv[1:]: ctypes.CDLL(f, ctypes.RTLD_LOCAL).omp_get_max_threads()"
+        failed = sh(sys.executable, "-c", program, *copies)
+        if failed.returncode == 0:
+            pytest.skip("this run-time takes a second copy for itself")
+        found = diagnosed(read_log(failed.stdout), LINUX)[0]
+        assert found.key == "openmp-twice", failed.stdout
+        assert sh(sys.executable, "-c", program, *copies, **found.remedies[-1].env).returncode == 0
