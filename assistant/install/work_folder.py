@@ -130,7 +130,7 @@ def delete(work: Path, token: str) -> None:
 
     One that was just made and not marked yet holds nothing, and goes as well.
     """
-    deadline = time.monotonic() + PATIENCE_SECONDS
+    deadline = None
     while os.path.lexists(work):
         if not carries(work, token):
             _remove_unmarked(work)
@@ -141,6 +141,8 @@ def delete(work: Path, token: str) -> None:
             (work / TOKEN).unlink()
             work.rmdir()
         except OSError as error:
+            # From the first failure on: to delete what was made before it may itself take longer.
+            deadline = deadline or time.monotonic() + PATIENCE_SECONDS
             if time.monotonic() > deadline:
                 raise not_removed(work, error) from error
             if not isinstance(error, FileNotFoundError):  # the process that deletes after a cancel is at it, too

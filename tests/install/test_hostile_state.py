@@ -7,6 +7,7 @@ installation's is left, and the end is one clear sentence with the right exit co
 from __future__ import annotations
 
 import contextlib
+import errno
 import functools
 import json
 import os
@@ -15,6 +16,7 @@ import socket
 import stat
 import subprocess
 import sys
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -25,6 +27,7 @@ from install.faults import Ground, Nursery, picture
 from assistant import cli
 from assistant.host.folders import user_state
 from assistant.host.live import LiveHost
+from assistant.install import work_folder
 from assistant.install.inspect_env import look_at
 from assistant.install.journal import Journal, entry_of
 from assistant.install.kernel import KernelNote, kernel_folder
@@ -826,3 +829,23 @@ def test_figures(capsys: pytest.CaptureFixture[str]) -> None:
             print(f"\n{kind}: tried / survived: {TRIED[kind]} / {SURVIVED[kind]}", end="")
         print(f"\nhostile state in all: {TRIED.total()} / {SURVIVED.total()}")
     assert TRIED == SURVIVED
+
+
+def test_to_wait_begins_with_the_first_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process that outlives a killed installation may still write while a slow disk deletes: one more try is made."""
+    folder = tmp_path / "work"
+    work_folder.make(folder, "token")
+    (folder / "staged").mkdir()
+    rmtree, tried = shutil.rmtree, []
+
+    def slow(path: Path) -> None:
+        tried.append(path)
+        if len(tried) == 1:
+            time.sleep(2 * work_folder.PATIENCE_SECONDS)
+            raise OSError(errno.ENOTEMPTY, "Directory not empty")
+        rmtree(path)
+
+    monkeypatch.setattr(work_folder, "PATIENCE_SECONDS", 0.2)
+    monkeypatch.setattr(shutil, "rmtree", slow)
+    work_folder.delete(folder, "token")
+    assert not folder.exists()

@@ -65,5 +65,5 @@ def test_what_was_half_made_is_taken_back_before_it_is_looked_at(
         resumed.begin(task)
         status = resumed.state.status(Step.INSTALL)
         assert status.phase is not Phase.FAILED, (task, str(status.message))
-    assert resumed.state.environment
-    assert resumed.state.proof.usable
+    assert resumed.state.environment, resumed.state.status(Step.INSTALL)
+    assert resumed.state.proof.usable, resumed.state.proof
