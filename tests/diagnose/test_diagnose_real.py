@@ -12,7 +12,7 @@ import pytest
 
 from assistant.diagnose import read_log
 from assistant.model.finding import Diagnosis
-from assistant.model.machine import Gpu, Machine, Vendor
+from assistant.model.machine import Evidence, Gpu, Machine, Vendor
 from assistant.model.report import Environment
 from assistant.session.diagnosis import diagnosed
 
@@ -20,7 +20,15 @@ pytestmark = [
     pytest.mark.heavy,
     pytest.mark.skipif(sys.platform != "linux", reason="these failures are made on Linux"),
 ]
-HERE = Machine(os="linux", wsl=False, arch="x86_64", glibc="2.36", python="3.11", python_bits=64)
+HERE = Machine(  # detected, and without a GPU
+    os="linux",
+    wsl=False,
+    arch="x86_64",
+    glibc="2.36",
+    python="3.11",
+    python_bits=64,
+    evidence=(Evidence(fact="os", source="platform"),),
+)
 
 
 def sh(*command: object, **environment: str) -> subprocess.CompletedProcess[str]:
