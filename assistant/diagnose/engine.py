@@ -17,7 +17,8 @@ from assistant.diagnose.installers import installer_causes
 from assistant.diagnose.log import Log, read_log
 from assistant.diagnose.outcome import ended_well
 from assistant.diagnose.predicates import ask
-from assistant.diagnose.rules import Rule, RuleRemedy, Rules, Sign, compiled, load_rules
+from assistant.diagnose.retold import retold_causes
+from assistant.diagnose.rules import PLACEHOLDER, Rule, RuleRemedy, Rules, Sign, compiled, load_rules
 from assistant.diagnose.symptoms import Symptom, symptom_causes, symptoms
 from assistant.i18n import _
 from assistant.model.finding import Diagnosis, Remedy
@@ -29,12 +30,12 @@ from assistant.privacy import redact
 UNKNOWN_COSTS = 0.1  # confidence lost for each fact that could not be told
 READ = 4000  # characters of a line that are searched for secrets: the search costs time
 SHOWN = 300  # characters of a line that are shown as evidence
-_PLACEHOLDER = re.compile(r"\{([a-z_]{2,20})\}")
 # Each works causes out from a log and the facts of its machine.
 FINDERS: tuple[Callable[[Log, Machine], Iterable[Cause]], ...] = (
     installer_causes,
     environment_causes,
     companion_causes,
+    retold_causes,
     symptom_causes,
 )
 
@@ -174,7 +175,7 @@ def _explained(rule: Rule, match: SignMatch, log: Log, machine: Machine) -> Matc
     diagnosis = Diagnosis(
         key=rule.key,
         title=_(rule.title, **match.names),
-        cause=_(rule.cause, **match.names),
+        cause=_(rule.general if rule.lacks(match.names) else rule.cause, **match.names),
         evidence=(*shown, *_facts_shown(match, machine)),
         remedies=(*questions, *map(as_remedy, remedies)),
         confidence=round(match.confidence, 2),
@@ -201,9 +202,11 @@ def remedies_for(rule: Rule, machine: Machine, names: Mapping[str, str] | None =
 
     `names` fill placeholders. Where no remedy can work, the first is left as advice alone, without its commands.
     """
-    named = (
-        tuple(filter(None, (_named(remedy, names or {}) for remedy in rule.remedy))) if rule.computed else rule.remedy
-    )
+    named = rule.remedy
+    if rule.computed:
+        filled = [(one, _named(one, names or {})) for one in rule.remedy]
+        known = any(one is not same for one, same in filled if same) and not rule.lacks(names or {})
+        named = tuple(same for one, same in filled if same and not (one.general and known))
     able = [
         replace(
             remedy,
@@ -221,13 +224,16 @@ def remedies_for(rule: Rule, machine: Machine, names: Mapping[str, str] | None =
 
 
 def _named(remedy: RuleRemedy, names: Mapping[str, str]) -> RuleRemedy | None:
-    """Fill the placeholders of a computed cause's remedy; None where one has no value."""
+    """Fill the placeholders of a computed cause's remedy, itself where it has none; None where one has no value."""
     texts = (remedy.text, *remedy.commands, *remedy.check, *(remedy.plan.pins if remedy.plan else ()))
-    if {name for text in texts for name in _PLACEHOLDER.findall(text)} - {*names}:
+    wanted = {name for text in texts for name in PLACEHOLDER.findall(text)}
+    if not wanted <= {*names}:
         return None
+    if not wanted:
+        return remedy
 
     def filled(text: str) -> str:
-        return _PLACEHOLDER.sub(lambda found: names[found[1]], text)
+        return PLACEHOLDER.sub(lambda found: names[found[1]], text)
 
     plan = remedy.plan and replace(remedy.plan, pins=tuple(map(filled, remedy.plan.pins)))
     commands, check = tuple(map(filled, remedy.commands)), tuple(map(filled, remedy.check))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import tomllib
+from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
 
@@ -19,6 +20,9 @@ _PARTS = re.compile(
     re.DOTALL,
 )
 _MARKED = re.compile("«([^»]{1,200})»")
+
+
+PLACEHOLDER = re.compile(r"\{([a-z_]{2,20})\}")  # in the texts and commands of a computed cause
 
 
 class Sign(Record, frozen=True):
@@ -51,7 +55,8 @@ class RuleRemedy(Record, frozen=True):
     """One remedy of a rule; `facts` and `unless` say where it can work, as in `Sign`.
 
     `launch` is set where applications are to be started for the backend of the diagnosis' first plan. `names` are the
-    values of the placeholders in `text`, once a cause was computed.
+    values of the placeholders in `text`, once a cause was computed; a `general` remedy takes the place of those whose
+    names are not known.
     """
 
     text: str
@@ -60,6 +65,7 @@ class RuleRemedy(Record, frozen=True):
     check: tuple[str, ...] = ()
     plan: PlanRequest | None = None
     launch: bool = False
+    general: bool = False
     facts: dict[str, object] = {}
     unless: dict[str, object] = {}
     names: dict[str, str] = {}
@@ -83,7 +89,7 @@ class Rule(Record, frozen=True):
 
     A cause that is `software_only` lies in programs and packages: a GPU with a build of its own is not at fault. One
     that is `computed` needs no sign, and its texts and commands may hold placeholders such as {package}: a remedy with
-    one that is not filled is left out.
+    one that is not filled is left out, and `general` is said in place of such a cause.
     """
 
     key: str
@@ -95,7 +101,12 @@ class Rule(Record, frozen=True):
     sign: tuple[Sign, ...] = ()
     software_only: bool = False
     computed: bool = False
+    general: str = ""
     asks: Asks | None = None
+
+    def lacks(self, names: Mapping[str, str]) -> bool:
+        """Return whether a placeholder of the cause has no name."""
+        return self.computed and bool({*PLACEHOLDER.findall(self.cause)} - {*names})
 
     @property
     def patterns(self) -> tuple[str, ...]:

@@ -26,7 +26,8 @@ def rules(file: IO[bytes], *_babel: Any, **_options: Any) -> Iterator[tuple[Any,
     """Yield title, cause, remedies and what a program asks for of each diagnosis rule."""
     for rule in tomllib.loads(file.read().decode())["rule"]:
         asks = [rule["asks"][key] for key in ("started", "asks", "unnamed")] if "asks" in rule else []
-        for text in (rule["title"], rule["cause"], *asks, *(way["text"] for way in rule["remedy"])):
+        general = filter(None, [rule.get("general")])
+        for text in (rule["title"], rule["cause"], *general, *asks, *(way["text"] for way in rule["remedy"])):
             yield 0, None, text, []
 
 
