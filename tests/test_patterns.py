@@ -101,6 +101,9 @@ def of_rules() -> Iterator[Used]:
         yield from (Used("localized_messages.toml", re.compile(text), "search") for text in rows)
     for name, words in tomllib.loads((folder / "symptoms.toml").read_text(encoding="utf-8"))["words"].items():
         yield Used(f"symptoms.toml:{name}", re.compile("|".join(words), re.ASCII), "finditer")
+    for row in tomllib.loads((folder / "retold.toml").read_text(encoding="utf-8"))["retold"]:
+        texts = (*row["all"], *row.get("none", ()))
+        yield from (Used(f"retold.toml:{row['key']}", re.compile(text, re.ASCII), "finditer") for text in texts)
     for row in tomllib.loads((folder / "programs.toml").read_text(encoding="utf-8"))["lacking"]:
         yield Used("programs.toml", re.compile("|".join(row["distributions"])), "search")
     for table in ("vendors", "mentions", "systems", "hints", "spoken", "architectures", "idle_names"):
