@@ -154,6 +154,17 @@ def notebook_for(kernel: str) -> dict[str, object]:
     return notebook
 
 
+def stop(child: subprocess.Popen[bytes]) -> None:
+    """End a server and its kernels; one that does not go, though the machine was busy, is killed and fails the test."""
+    child.terminate()
+    try:
+        child.wait(150)
+    except subprocess.TimeoutExpired:
+        child.kill()
+        child.wait()
+        raise
+
+
 def printed_address(child: subprocess.Popen[bytes], log: Path) -> str:
     """Wait for the address, token included, that a server prints into its log."""
     deadline = time.monotonic() + 90

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import httpx
 import pytest
-from guided import jupyter_environment
+from guided import jupyter_environment, stop
 from playwright.sync_api import Browser, ConsoleMessage, Page, sync_playwright
 
 ROOT = Path(__file__).parents[2]
@@ -131,8 +131,7 @@ def _running(app: str, state: Path, python: str | Path = sys.executable) -> Iter
         yield server
         server.end_sessions()
     finally:
-        child.terminate()
-        child.wait(30)
+        stop(child)
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from guided import jupyter_environment, main_button, printed_address
+from guided import jupyter_environment, main_button, printed_address, stop
 from playwright.sync_api import Browser, Locator, Page, expect
 
 AROUND = "#jp-top-panel, #jp-menu-panel, #jp-bottom-panel, .jp-SideBar, .jp-InputArea, .jp-MarkdownOutput"
@@ -34,8 +34,7 @@ def address(tmp_path: Path) -> Iterator[str]:
     try:
         yield printed_address(child, log)
     finally:
-        child.terminate()
-        child.wait(30)
+        stop(child)
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from guided import ROOT, jupyter_environment, main_button, notebook_for, printed_address
+from guided import ROOT, jupyter_environment, main_button, notebook_for, printed_address, stop
 from playwright.sync_api import Locator, Page, expect
 
 # Points all over the wizard at which something else is seen.
@@ -54,8 +54,7 @@ def address(home: Path) -> Iterator[str]:
     try:
         yield printed_address(child, log)
     finally:
-        child.terminate()
-        child.wait(30)
+        stop(child)
 
 
 @pytest.fixture
