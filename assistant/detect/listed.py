@@ -17,6 +17,7 @@ from assistant.parsers.cards import Card, cards_in, is_card
 from assistant.parsers.fields import Device, gib
 from assistant.parsers.lspci import lspci
 from assistant.parsers.meaning import devices, facts_of, fits
+from assistant.parsers.mentioned import mentioned
 from assistant.parsers.nvidia import smi_complaint
 from assistant.parsers.shapes import entries
 from assistant.parsers.tables import bare_rows, boxes, concise
@@ -152,18 +153,30 @@ def note_complaints(text: str, notes: Notes) -> tuple[str, ...]:
     return tuple(dict.fromkeys(tools))
 
 
+_SAID = ("os", "wsl", "python", "nvidia_driver", "packages")
+
+
+def note_said(text: str, notes: Notes) -> set[str]:
+    """Note what a text tells in passing, by a prompt, a path or in words; return the names of these facts."""
+    said = mentioned(text.lower())
+    told = {name: getattr(said, name) for name in _SAID if getattr(said, name) not in (None, {})}
+    for name, value in told.items():
+        notes.fact(name, value, "text")
+    return set(told)
+
+
 def note_mentioned(text: str, notes: Notes) -> bool:
-    """Note the GPUs of the catalogue that a text names anywhere, each once; for texts in no shape at all."""
+    """Note the GPUs that a text names anywhere, each once; for texts in no shape at all."""
     named: dict[str, Card] = {}
     for line in _lines_with_cards(text):
         for card in cards_in(line):
             if is_card(card.name):
                 named.setdefault(card.name.lower(), card)
-    for card in list(named.values())[:8]:
-        gpu = Gpu(vendor=card.vendor, name=card.name)
-        if not not_a_gpu("", name=card.name) and not any(fits(item.gpu, gpu) for item in notes.gpus):
+    gpus = [Gpu(vendor=card.vendor, name=card.name) for card in named.values()]
+    for gpu in (gpus or mentioned(text.lower()).gpus)[:8]:
+        if not not_a_gpu("", name=gpu.name or "") and not any(fits(item.gpu, gpu) for item in notes.gpus):
             notes.gpu(gpu, "report")
-    return bool(named)
+    return bool(notes.gpus)
 
 
 _LINES_OF_CARDS = re.compile(

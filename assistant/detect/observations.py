@@ -53,8 +53,13 @@ class Notes:
         self.findings: list[Finding] = []
 
     def fact(self, name: str, value: object, source: str) -> None:
-        """Note a fact; None means that the source did not tell."""
-        if value is not None and name not in self.facts:
+        """Note a fact; None means that the source did not tell, and of packages those are added that no other told."""
+        before = self.facts.get(name)
+        if isinstance(before, dict) and isinstance(value, dict):
+            value = {**value, **before} if value.keys() - before.keys() else None
+        elif name in self.facts:
+            value = None
+        if value is not None:
             self.facts[name] = _cleaned(value)
             self.evidence.append(Evidence(fact=name, source=source))
 

@@ -10,7 +10,7 @@ import msgspec
 
 from assistant.catalog.vocabulary import tool_names
 from assistant.detect.adapters import note_adapter
-from assistant.detect.listed import note_complaints, note_listed, note_lspci, note_mentioned, note_program
+from assistant.detect.listed import note_complaints, note_listed, note_lspci, note_mentioned, note_program, note_said
 from assistant.detect.nvidia import note_report
 from assistant.detect.observations import Notes
 from assistant.detect.run import united
@@ -43,7 +43,8 @@ def read_report(text: str) -> Detection:
     read += (tools or [PROGRAM]) if told else tools if not read else []
     read += [PROGRAM] if note_program(plain[:_BRIEF], notes, dumped=dumped) else []
     read += note_complaints(plain[:_BRIEF], notes)
-    if not read and note_mentioned(plain, notes):
+    said = note_said(plain[:_BRIEF], notes)
+    if not read and (note_mentioned(plain[:_LISTED], notes) or said > {"python"}):
         read.append(PROGRAM)
     if not read:
         raise BadInput(
@@ -62,15 +63,26 @@ def read_report(text: str) -> Detection:
 
 
 def _conclude(notes: Notes) -> None:
-    """Note what facts imply: WSL is a Linux, and PyTorch's local version names the ROCm that it brings."""
+    """Note what facts imply: WSL is a Linux, PyTorch's version names its ROCm, a card's name its memory."""
     notes.fact("wsl", False if notes.facts.get("os") in {"windows", "macos"} else None, "os")
     packages = notes.facts.get("packages")
     local = re.search(
         r"\+rocm(\d{1,2}\.\d{1,2}(?:\.\d)?)", packages.get("torch", "") if isinstance(packages, dict) else ""
     )
     notes.fact("rocm_version", local[1] if local else None, "torch")
+    for at, seen in enumerate(notes.gpus):
+        size = _SIZE_IN_NAME.search(seen.gpu.name or "") if seen.gpu.vram_gb is None else None
+        if size:
+            gpu = msgspec.structs.replace(seen.gpu, vram_gb=float(size[1]))
+            notes.gpus[at] = msgspec.structs.replace(seen, gpu=gpu)
 
 
+# NVIDIA A100-SXM4-80GB    GeForce GTX 1060 6GB
+_SIZE_IN_NAME = re.compile(r"[ -](\d{1,3}) ?GB\b")
+
+
+# numpy               ✅ 1.26.2>=1.22.2    (what YOLO has, and what it needs)
+_CHECKED = re.compile(r"✅ ?(\d[\w.+]{1,40})(?:[<>=!~,]{1,3}\d[\d.]{0,12}){1,4}")
 _DEEPEST_QUOTE = 3  # `> > > ` of a mail answered three times (chosen)
 
 
@@ -79,6 +91,7 @@ def _as_printed(text: str) -> str:
     text = text.replace("\r", "\n") if "\n" not in text else text.replace("\r", "")
     text = without_entities(text)
     text = text if text.isascii() else text.replace("\xa0", " ").replace("\uff1a", ":")
+    text = _CHECKED.sub(r"\1", text) if "✅" in text else text
     text = "\n" + (re.sub("<br ?/?>", "\n", text) if "<br" in text else text)
     for _quoted in range(_DEEPEST_QUOTE if "\n>" in text else 0):
         text = text.replace("\n> ", "\n").replace("\n>", "\n")

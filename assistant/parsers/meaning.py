@@ -24,7 +24,8 @@ _SURE = frozenset(
 _AROUND = re.compile(
     r"^(?:(?:cuda|xpu|hip):\d{1,2} \(?|device=)|\((?:UUID|arch=|gfx|rev )[^)]{0,60}\)|,? \(?\d{3,7} ?Mi?B\)?.{0,40}$"
     r"| :(?: |$).{0,40}$| @ [\d.]{1,6} ?[GM]Hz|\[(?:Discrete|Integrated|ZLUDA)\]|\([\d.]{1,6} Gi?B\)|/PCIe/SSE2"
-    r"| n=\d.{0,200}$| VRAM \d.{0,80}$|[ (]x ?\d{1,2}\)?$|^\d{1,2} ?x |\) ?$(?<=[^(]\))(?<!\(TM\))(?<!\(R\))(?<!\w\))"
+    r"|,? compute capability \d.{0,80}$| n=\d.{0,200}$| VRAM \d.{0,80}$|[ (]x ?\d{1,2}\)?$|^\d{1,2} ?x "
+    r"|\) ?$(?<=[^(]\))(?<!\(TM\))(?<!\(R\))(?<!\w\))"
 )
 _GFX = re.compile(r"\bgfx(?:9\d1\d|\d{3,4}|9\d[0-9a-f])\b")
 _SIZE = re.compile(r"([\d.,]{1,20}) ?(TB|TiB|GB|GiB|MB|MiB|Mi|KB|KiB|B|bytes)?(?![\w.])", re.IGNORECASE)
@@ -77,7 +78,7 @@ def _devices(entry: Entry, maker: Vendor | None) -> Iterator[Device]:
     numbered = entry.numbered and maker is not None and bool(bus or vram or _bare(entry))
     if not (shown or ids or gfx or numbered) or vendor is Vendor.UNKNOWN:
         return
-    version = re.search(r"\b(\d{1,2})[., ]{1,2}(\d)\b", facts.get("cc", "")) or _CC.search(_first(entry))
+    version = _CC.search(facts.get("cc", "")) or _CC_BESIDE.search(_first(entry))
     gpu = Gpu(
         vendor=vendor,
         name=named.name if named.name and not re.fullmatch(r"gfx\w+|0x\w+", named.name) else None,
@@ -94,7 +95,9 @@ def _devices(entry: Entry, maker: Vendor | None) -> Iterator[Device]:
         yield Device(gpu=gpu, bus=bus)
 
 
-_CC = re.compile(r"arch=(\d{1,2})\.(\d)|Arch \((\d{1,2}), (\d)\)|cap=\((\d{1,2}), (\d)\)")
+_CC = re.compile(r"\b(\d{1,2})[., ]{1,2}(\d)\b")
+# compute capability 8.6    arch=8.6    Arch (8, 6)    cap=(8, 6)
+_CC_BESIDE = re.compile(r"(?:compute capability |arch=|Arch \(|cap=\()(\d{1,2})(?:\.|, )(\d)\b")
 
 
 def _first(entry: Entry) -> str:
@@ -189,16 +192,19 @@ def _adapter_ram(value: str) -> float | None:
     return None if size >= _CAPPED else gigabytes(value)
 
 
+# X, 16376MiB    X VRAM 8188 Arch    X (12.00 GiB)    X, 1024 / 24576 MiB
+_SIZE_BESIDE = re.compile(
+    r",? \(?(\d{4,6} ?Mi?B)\b|VRAM (\d{4,6})\b|\(([\d.]{1,6} Gi?B)\)"
+    r"|/ ?(\d{4,6} ?Mi?B)"
+)
+
+
 def _inline_size(entry: Entry) -> float | None:
-    """Read the memory that stands beside a name: `X, 16376MiB`, `X VRAM 8188 Arch`, `X (12.00 GiB)`."""
+    """Read the memory that stands beside a name."""
     for key, value, _raw in entry.pairs:
         told = meaning("gpu", key)
-        if key == "" or (told and told[0] == "name"):
-            found = re.search(
-                r",? \(?(\d{4,6} ?Mi?B)\b|VRAM (\d{4,6})\b|\(([\d.]{1,6} Gi?B)\)|/ ?(\d{4,6} ?Mi?B)", value
-            )
-            if found:
-                return gigabytes(next(filter(None, found.groups())))
+        if (key == "" or (told and told[0] == "name")) and (found := _SIZE_BESIDE.search(value)):
+            return gigabytes(next(filter(None, found.groups())))
     return None
 
 
@@ -227,7 +233,8 @@ _VERSION = r"\d{1,3}\.\d{1,3}[\w.+!]{0,60}"
 
 _PACKAGES = re.compile(r"^([\w.-]{2,40})==(\S{1,80})$", re.MULTILINE)
 _FAMILY = re.compile(
-    r"torch(?:vision|audio|-directml)?|pytorch|triton(?:-windows)?|xformers|numpy|onnx(?:runtime(?:-\w{2,12})?)?"
+    r"torch(?:vision|audio|-directml)?|pytorch|triton(?:-windows)?|xformers|numpy|onnx(?:runtime(?:-\w{2,12}){0,2})?"
+    r"|torchcodec|bitsandbytes|flash[-_]attn|vllm|ctranslate2"
 )
 
 
@@ -235,7 +242,7 @@ def packages_of(found: Iterable[Entry]) -> dict[str, str]:
     """Return the versions of PyTorch's family that entries tell; what the running torch says of itself counts most."""
     versions: dict[str, str] = {}
     for entry in found:
-        pairs = {key: value for key, value, _raw in entry.pairs}
+        pairs = {raw.strip(" #`*").lower(): value for _key, value, raw in entry.pairs}
         if pairs.get("name") and re.fullmatch(_VERSION, pairs.get("version", "")):  # pip show
             pairs[pairs["name"].lower()] = pairs["version"]
         for key, value, _raw in entry.pairs:

@@ -72,7 +72,7 @@ _WSL = _form(
 # What stands before a version or a card that is wanted, not there.
 _WANTED = _form(
     r"requires|requirement|depends|compat|tensilelibrary|supports?\b|install |wheel|list of|available|need|built for"
-    r"|compiled (?:with|against)|at least|minimum|or newer|satisf|tried|要求|需要|支持|兼容"
+    r"|compiled (?:with|against)|used to build|at least|minimum|or newer|satisf|tried|要求|需要|支持|兼容"
 )
 
 

@@ -82,6 +82,7 @@ class _Lines:
         self.rows = 0
         self.platform = ""
         self.asked = ""
+        self.above, self.naming = "", ""  # the list that the line before names a GPU of, and this one
 
     def end(self) -> None:
         """End the entry at hand; what comes next is of none yet."""
@@ -102,6 +103,7 @@ class _Lines:
     def read(self, raw: str) -> None:
         """Read one line."""
         line = raw.translate(_BARS)
+        self.above, self.naming = self.naming, ""
         if (
             line.lstrip()[:1] in "[0123456789IDW"
             and (plain := _LEVEL.sub("", _STAMP.sub("", line.lstrip()))) != line.lstrip()
@@ -259,8 +261,9 @@ class _Lines:
         elif _BARE_HEADING.fullmatch(text) and not products().search(text):
             self.section, self.section_indent = text, indent  # nvidia-smi -q: "FB Memory Usage"
         elif products().search(text):
-            self.found.append(Entry("line"))
+            self.found.append(Entry(self.above or "line"))  # a list goes on: diffusers' "Accelerator: X" and Y below
             self.found[-1].add("", text)
+            self.naming = self.above
 
     def _pair(self, key: str, value: str, indent: int) -> None:
         """Note a pair; a key that names a device once more, or one that stands further out, begins another entry."""
@@ -274,4 +277,6 @@ class _Lines:
             self.start(plain, indent=-1)
         if not self.entry.label and names_gpu(plain):
             self.entry.label = f"{plain}/{self.platform}"
+        if names_gpu(plain) and products().match(value.strip()):
+            self.naming = self.entry.label
         self._add(key, value)
