@@ -50,6 +50,7 @@ class InstallerTables(Record, frozen=True):
 
     as_of: str
     source: str
+    earlier_pythons: tuple[tuple[str, str, str], ...]
     older_tags: tuple[str, ...]
     pages: tuple[str, ...]
     last_conda_torch: str

@@ -256,7 +256,17 @@ def _python_cause(attempt: Attempt, python: str, unknown: tuple[str, ...] = (), 
     newest = load_catalog().releases[0].pythons["any"]
     bound = min(number(f"3.{tag[1:]}") for tag in newest)
     new = not python or number(f"3.{python[1:]}") >= bound
-    return attempt.cause("python-too-new-for-wheel" if new else "python-unsupported-for-wheel", basis, unknown)
+    key = "python-too-new-for-wheel" if new else "python-unsupported-for-wheel"
+    earlier = _earlier_python(attempt)
+    return attempt.cause(key, basis, unknown, **({"best_python": earlier} if earlier else {}))
+
+
+def _earlier_python(attempt: Attempt) -> str:
+    """Return the newest Python of a release that is older than all that the catalogue knows; "" for others."""
+    exact = attempt.failure.wanted.startswith("==") and attempt.package in CORE and _before_all(attempt)
+    version = number(attempt.failure.wanted)
+    rows = tables().earlier_pythons if exact and not told_python(attempt.failure) else ()
+    return next((python for name, since, python in rows if name == attempt.package and version >= number(since)), "")
 
 
 def _release(attempt: Attempt) -> Iterator[Cause]:

@@ -3,27 +3,21 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from loopback import LoopbackIndex
+from stage import PYPI, TORCH, Stage
 from torch_wheels import LINUX, WINDOWS, add_torch
 
 from assistant.diagnose import diagnose, read_log
 from assistant.diagnose.index_addresses import addresses, judge
 from assistant.diagnose.installer_output import failures
-from assistant.model.finding import Diagnosis, Remedy
 from assistant.model.machine import Gpu, Machine, Vendor
 
-TORCH = "https://download.pytorch.org/whl"
 ORG = "org"
-PYPI = f"https://pypi.{ORG}/simple"
 NONE = "ERROR: Could not find a version that satisfies the requirement {0} (from versions: none)\n"
 NONE += "ERROR: No matching distribution found for {0}\n"
 
@@ -170,100 +164,8 @@ def test_a_huge_log_keeps_what_the_installers_say() -> None:
     assert [one.key for one in diagnose(log, Machine(os="linux", python="3.12"))] == ["index-wrong"]
 
 
-ENV = {name: value for name, value in os.environ.items() if not name.startswith(("PIP_", "UV_", "VIRTUAL_ENV"))}
-
-
 # Real failures, made on this machine with the tools that are here.
 on_linux = pytest.mark.skipif(sys.platform != "linux", reason="these failures are made on Linux")
-
-
-class Stage:
-    """An environment, two loopback indexes that stand in for torch's and PyPI's, and a folder for a project.
-
-    Addresses of the loopback are told as the ones that they stand for, in what the tools print, and the other way
-    round in what a remedy types.
-    """
-
-    def __init__(self, folder: Path, env: Path, torch: LoopbackIndex, pypi: LoopbackIndex) -> None:
-        self.folder, self.torch, self.pypi = folder, torch, pypi
-        self.stands_for = {pypi.url: PYPI, torch.url: f"{TORCH}/cu128"}
-        self.env = {
-            **ENV,
-            "PATH": os.pathsep.join([str(env / "bin"), str(Path(sys.executable).parent), os.environ["PATH"]]),
-            "VIRTUAL_ENV": str(env),
-            "PIP_CONFIG_FILE": os.devnull,
-            "PIP_NO_CACHE_DIR": "1",
-            "PIP_RETRIES": "0",
-            "PIP_DISABLE_PIP_VERSION_CHECK": "1",
-            "UV_CACHE_DIR": str(folder / "uv-cache"),
-            "UV_NO_CONFIG": "1",
-            "UV_PYTHON_DOWNLOADS": "never",
-            "NO_COLOR": "1",
-            "COLUMNS": "200",
-            "LC_ALL": "C.UTF-8",
-        }
-
-    def run(self, command: str) -> tuple[int, str]:
-        """Run a line in the shell; give its exit code and what it printed, with the addresses it stands for."""
-        for own, known in self.stands_for.items():
-            command = command.replace(known, own)
-        done = subprocess.run(
-            ["sh", "-c", command],
-            capture_output=True,
-            text=True,
-            check=False,
-            cwd=self.folder,
-            env=self.env,
-            timeout=120,
-        )
-        text = done.stdout + done.stderr
-        for own, known in self.stands_for.items():
-            text = text.replace(own, known)
-        return done.returncode, text
-
-    def fails(self, command: str, more: str = "") -> Diagnosis:
-        """Run a line that must fail, and diagnose what it printed."""
-        code, text = self.run(command)
-        assert code != 0, text
-        found = diagnose(
-            f"$ {command}\n{text}{more}", Machine(os="linux", wsl=False, arch="x86_64", python="3.11", glibc="2.36")
-        )
-        assert found, text
-        return found[0]
-
-    def does(self, command: str) -> str:
-        """Run a line that must work."""
-        code, text = self.run(command)
-        assert code == 0, text
-        return text
-
-    def mended(self, remedy: Remedy, proof: str = 'python -c "import torch"', index: str = "") -> None:
-        """Do what a remedy says, then see that it helped."""
-        assert remedy.commands, remedy.text
-        for command in remedy.commands[:1]:
-            self.does(f"{f'PIP_INDEX_URL={index} UV_DEFAULT_INDEX={index} ' if index else ''}{command}")
-        self.does(proof)
-
-
-@pytest.fixture(scope="module")
-def env(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Make one environment with pip for all of these failures."""
-    folder = tmp_path_factory.mktemp("installers") / "env"
-    subprocess.run([sys.executable, "-m", "venv", folder], check=True)
-    return folder
-
-
-@pytest.fixture
-def stage(tmp_path: Path, env: Path, loopback_index: LoopbackIndex) -> Iterator[Stage]:
-    """Give the environment, empty but for pip, beside two indexes."""
-    second = tmp_path / "pypi"
-    second.mkdir()
-    pypi = LoopbackIndex(second)
-    made = Stage(tmp_path, env, loopback_index, pypi)
-    yield made
-    made.env["VIRTUAL_ENV"] = str(env)
-    made.does("uv pip uninstall -q torch torchvision numpy transformers bitsandbytes")
-    pypi.close()
 
 
 @on_linux

@@ -1,0 +1,111 @@
+"""A place in which installers fail for real, on indexes of our own, and where what a remedy says is done."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from loopback import LoopbackIndex
+
+from assistant.diagnose import read_log
+from assistant.model.finding import Diagnosis, Remedy
+from assistant.model.machine import Evidence, Machine
+from assistant.session.diagnosis import diagnosed
+
+TORCH = "https://download.pytorch.org/whl"
+ORG = "org"
+PYPI = f"https://pypi.{ORG}/simple"
+HERE = Machine(  # detected, and without a GPU
+    os="linux",
+    wsl=False,
+    arch="x86_64",
+    glibc="2.36",
+    python="3.11",
+    python_bits=64,
+    evidence=(Evidence(fact="os", source="platform"),),
+)
+ENV = {name: value for name, value in os.environ.items() if not name.startswith(("PIP_", "UV_", "VIRTUAL_ENV"))}
+
+
+class Stage:
+    """An environment, two loopback indexes that stand in for torch's and PyPI's, and a folder for a project.
+
+    Addresses of the loopback are told as the ones that they stand for, in what the tools print, and the other way
+    round in what a remedy types.
+    """
+
+    def __init__(self, folder: Path, env: Path, torch: LoopbackIndex, pypi: LoopbackIndex) -> None:
+        self.folder, self.torch, self.pypi = folder, torch, pypi
+        self.stands_for = {pypi.url: PYPI, torch.url: f"{TORCH}/cu128"}
+        self.env = {
+            **ENV,
+            "PATH": os.pathsep.join([str(env / "bin"), str(Path(sys.executable).parent), os.environ["PATH"]]),
+            "VIRTUAL_ENV": str(env),
+            "PIP_CONFIG_FILE": os.devnull,
+            "PIP_NO_CACHE_DIR": "1",
+            "PIP_RETRIES": "0",
+            "PIP_DISABLE_PIP_VERSION_CHECK": "1",
+            "UV_CACHE_DIR": str(folder / "uv-cache"),
+            "UV_NO_CONFIG": "1",
+            "UV_PYTHON_DOWNLOADS": "never",
+            "NO_COLOR": "1",
+            "COLUMNS": "200",
+            "LC_ALL": "C.UTF-8",
+        }
+
+    def run(self, command: str) -> tuple[int, str]:
+        """Run a line in the shell; give its exit code and what it printed, with the addresses it stands for."""
+        for own, known in self.stands_for.items():
+            command = command.replace(known, own)
+        done = subprocess.run(
+            ["sh", "-c", command],
+            capture_output=True,
+            text=True,
+            check=False,
+            cwd=self.folder,
+            env=self.env,
+            timeout=120,
+        )
+        text = done.stdout + done.stderr
+        for own, known in self.stands_for.items():
+            text = text.replace(own, known)
+        return done.returncode, text
+
+    def fails(self, command: str, more: str = "") -> Diagnosis:
+        """Run a line that must fail, and diagnose what it printed."""
+        code, text = self.run(command)
+        assert code != 0, text
+        found = diagnosed(read_log(f"$ {command}\n{text}{more}"), HERE)
+        assert found, text
+        return found[0]
+
+    def does(self, command: str) -> str:
+        """Run a line that must work."""
+        code, text = self.run(command)
+        assert code == 0, text
+        return text
+
+    def mended(self, remedy: Remedy, proof: str = 'python -c "import torch"', index: str = "") -> None:
+        """Do what a remedy says, then see that it helped."""
+        assert remedy.commands, remedy.text
+        for command in remedy.commands[:1]:
+            self.does(f"{f'PIP_INDEX_URL={index} UV_DEFAULT_INDEX={index} ' if index else ''}{command}")
+        self.does(proof)
+
+    def carried_out(self, remedy: Remedy, index: str = "") -> None:
+        """Do all that a remedy says, or install its plan, with `index` in the place of PyPI; a new environment is used.
+
+        The machine's own Pythons are where uv finds them.
+        """
+        assert remedy.commands or remedy.plan, remedy.text
+        asked = f"PIP_INDEX_URL={index or self.pypi.url} UV_DEFAULT_INDEX={index or self.pypi.url} "
+        if remedy.plan and not remedy.commands:
+            packages = " ".join(f'"{one}"' for one in remedy.plan.requirements)
+            self.does(f"{asked} uv pip install {packages}")
+        for command in remedy.commands:
+            if command.startswith("uv venv"):
+                self.env.update(VIRTUAL_ENV=str(self.folder / ".venv"))
+                self.env["PATH"] = f"{self.folder / '.venv' / 'bin'}{os.pathsep}{self.env['PATH']}"
+            self.does(asked + command)
