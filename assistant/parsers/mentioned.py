@@ -141,8 +141,13 @@ def _of_another(found: re.Match[str]) -> bool:
     return owner is not None and owner[1] not in {"torch", "pytorch"}
 
 
+# gfx1100;gfx1101;gfx1102    gfx906, gfx908, gfx90a: what a build holds code for, not what the machine has
+_TARGETS = _form(r"gfx\w{3,5}(?:[;,] ?gfx\w{3,5}){2,40}")
+
+
 def _gpus(text: str) -> tuple[Gpu, ...]:
     cards: dict[str, Gpu] = {}
+    text = _TARGETS.sub(" ", text)
     for vendor, pattern in patterns("mentions").items():
         last, end = "", 0
         for match in _there(pattern, text):
