@@ -29,7 +29,8 @@ _SUBDIRS = {
 class Attempt(NamedTuple):
     """A failure with all that is known around it: the machine, its platforms and Python, the indexes that were asked.
 
-    `rows` are the builds of the package that the catalogue knows, `asked` those that the request takes.
+    `rows` are the builds of the package that the catalogue knows, `asked` those that the request takes. `glibc` is the
+    system's own, where the machine in `machine` has the one that the installer names.
     """
 
     failure: Failure
@@ -41,6 +42,7 @@ class Attempt(NamedTuple):
     indexes: tuple[tuple[str, Address], ...]
     rows: tuple[Build, ...]
     asked: tuple[Build, ...]
+    glibc: str = ""
 
     @property
     def package(self) -> str:
@@ -102,7 +104,8 @@ def attempt_of(failure: Failure, log: Log, machine: Machine) -> Attempt:
     rows = builds(failure.package)
     line = log.index_at(failure.at)
     python = tag_of(known)
-    attempt = Attempt(failure, text, line, known, platforms_of(known.os, known.arch), python, indexes, rows, ())
+    there = platforms_of(known.os, known.arch)
+    attempt = Attempt(failure, text, line, known, there, python, indexes, rows, (), machine.glibc or "")
     if failure.package in CORE:
         variant = attempt.variant.removeprefix("nightly/")
         taken = of_variant(meeting(rows, failure.wanted), variant if variant[:2] in {"cu", "ro", "xp"} else "")

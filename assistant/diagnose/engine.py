@@ -89,7 +89,7 @@ def diagnose(log: Log | bytes | str, machine: Machine | None = None) -> tuple[Di
 
 def merged(first: Machine, second: Machine) -> Machine:
     """Return the first machine's facts, and the second's where the first has none."""
-    names = ("os", "os_version", "arch", "wsl", "container", "python", "python_bits", "rosetta", "gpus", "evidence")
+    names = ("os", "os_version", "arch", "wsl", "container", "glibc", "python", "python_bits", "rosetta", "gpus", "evidence")
     changes: dict[str, Any] = {
         name: getattr(second, name) for name in (*names, "nvidia_driver") if getattr(first, name) in {None, ()}
     }

@@ -99,7 +99,7 @@ def _judged(attempt: Attempt) -> Iterator[Cause]:
 
 def _of_the_machine(attempt: Attempt) -> Iterator[Cause]:
     machine, package = attempt.machine, attempt.package
-    if not (attempt.rows or package in OTHERS or re.match(r"torch|onnx", package)):
+    if not (attempt.rows or package in OTHERS or re.match(r"torch|onnx|nvidia-", package)):
         return
     if machine.python_bits == 32 or machine.arch == "x86" or _THIRTY_TWO.search((machine.python or "").lower()):  # noqa: PLR2004 - bits
         yield attempt.cause("python-32bit")
@@ -108,7 +108,10 @@ def _of_the_machine(attempt: Attempt) -> Iterator[Cause]:
 
 
 def _cache(attempt: Attempt) -> Iterator[Cause]:
-    """Judge an answer that went away with the cache: the build is there for this Python and this system."""
+    """Judge an answer of the past: with the cache it went away, or it names an older glibc than the system has."""
+    if attempt.failure.lacks == "platform" and number(attempt.glibc) > number(attempt.machine.glibc) > ():
+        yield attempt.cause("stale-installer-cache")
+        return
     served = bool(attempt.here) and (not attempt.python or serve(attempt.here, attempt.python))
     if attempt.failure.lacks in {"python", "platform"} and served and _CACHE.search(attempt.text):
         yield attempt.cause("stale-installer-cache")
@@ -163,6 +166,9 @@ def _platform(attempt: Attempt) -> Iterator[Cause]:
     if mac and (failure.local.startswith("cu") or re.match(r"nvidia-|cudatoolkit|cudnn|pytorch-cuda|cuda-", package)):
         other = failure.locked and _LOCK.search(attempt.text)
         yield attempt.cause("lock-for-other-platform" if other else "cuda-wheel-on-mac")
+        return
+    if mac and failure.local and package in CORE:  # wheels for macOS have no local version, on any index
+        yield from _no_wheel_here(attempt)
         return
     wheel = next((tag for tag in failure.tags if re.match(r"many|musl|win|mac|linux", tag)), "")
     unseen = bool(attempt.here) and not any(row.confirmed for row in attempt.here) and bool(failure.local)

@@ -64,6 +64,8 @@ _PYTHON = (
 _BITS = _form(
     r"32[- ]?bit (?:runtime|\(intel\))|python3?\d{1,3}-32[\\/]|python \d\.\d{1,2}[\d.]{0,4} ?\(?32-?bit|32位的? ?python"
 )
+# ldd (Ubuntu GLIBC 2.35-0ubuntu3.8) 2.35    ldd (GNU libc) 2.28    Libc version: glibc-2.35
+_GLIBC = _form(r"\bldd \([^()\n]{1,60}\) (2\.\d{1,2})\b|libc version: glibc-(2\.\d{1,2})")
 # WSL environment detected.   Linux-5.15.167.4-microsoft-standard-WSL2-x86_64   /usr/lib/wsl/lib/libcuda.so.1   in wsl2
 _WSL = _form(
     r"wsl environment detected|microsoft-standard|wsl2?-ubuntu|/usr/lib/wsl|/dev/dxg\b(?!.{0,20}no such)"
@@ -89,6 +91,7 @@ def mentioned(text: str) -> Machine:
     return Machine(
         os=system,
         wsl=wsl,
+        glibc=next((one[1] or one[2] for one in _GLIBC.finditer(text)), None),
         python=next(filter(None, (_first(form, text) for form in _PYTHON)), None),
         python_bits=32 if _BITS.search(text) else None,
         nvidia_driver=_first(_DRIVER, text),
