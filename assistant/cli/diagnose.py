@@ -82,5 +82,5 @@ def _of_line(line: bytes) -> object:
 
 def _answer(read: Log, machine: Machine, diagnoses: tuple[Diagnosis, ...]) -> dict[str, object]:
     """Return the causes, or what can be said without one."""
-    rest = unexplained(read, machine_of_log(read, machine)) if not diagnoses else Unexplained()
+    rest = unexplained(read, machine) if not diagnoses else Unexplained()
     return {"diagnoses": diagnoses, **({"unexplained": rest} if rest != Unexplained() else {})}

@@ -128,22 +128,21 @@ def _running(failure: Failure, text: str, machine: Machine) -> Machine:
         changes = {"python": f"3.{found[1]}"}
     if failure.conda and (found := _SUBDIR.search(text)):
         changes = dict(zip(("os", "arch"), _SUBDIRS[found[1]], strict=True))
-    if (changes.get("os") or machine.os) == "macos" and not changes.get("arch") and not machine.arch:
+    if (changes.get("os") or machine.os) == "macos" and not changes.get("arch") and machine.arch != "x86_64":
         changes |= _mac_arch(machine, failure)
     return replace(machine, **changes)
 
 
 def _mac_arch(machine: Machine, failure: Failure) -> dict[str, object]:
-    """Tell an Intel Mac by its GPU, or by what the index offers it: no torch after the last one for Intel."""
+    """Tell an Intel Mac by its GPU, or by what the index offers: no torch after the last one for Intel's Python."""
     names = " ".join((gpu.name or "").lower() for gpu in machine.gpus)
     vendors = {gpu.vendor for gpu in machine.gpus}
-    if Vendor.APPLE in vendors or re.search(r"\bapple\b|\bm[1-9]\b", names):
-        return {"arch": "arm64"}
-    if vendors & {Vendor.AMD, Vendor.INTEL, Vendor.NVIDIA} or "intel" in names:
-        return {"arch": "x86_64"}
     last = max((number(row.version) for row in builds("torch") if row.platform == "macos_x86_64"), default=())
     offered = [number(one) for one in failure.offered or ()]
-    return {"arch": "x86_64"} if failure.package == "torch" and offered and max(offered) == last else {}
+    intel = failure.package == "torch" and bool(offered) and max(offered) == last
+    if Vendor.APPLE in vendors or re.search(r"\bapple\b|\bm[1-9]\b", names):
+        return {"arch": "x86_64", "rosetta": True} if intel else {"arch": "arm64"}
+    return {"arch": "x86_64"} if intel or vendors & {Vendor.AMD, Vendor.INTEL, Vendor.NVIDIA} or "intel" in names else {}
 
 
 def lock_commands(text: str, package: str = "") -> dict[str, str]:

@@ -167,6 +167,9 @@ def _platform(attempt: Attempt) -> Iterator[Cause]:
         other = failure.locked and _LOCK.search(attempt.text)
         yield attempt.cause("lock-for-other-platform" if other else "cuda-wheel-on-mac")
         return
+    if mac and machine.rosetta and package in CORE:
+        yield attempt.cause("mps-x86-python-rosetta")
+        return
     if mac and failure.local and package in CORE:  # wheels for macOS have no local version, on any index
         yield from _no_wheel_here(attempt)
         return

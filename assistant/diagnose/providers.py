@@ -55,9 +55,11 @@ _BNB = re.compile(
     r"|bitsandbytes[^\n]{0,40}(?:找不到|没有|不支持)[^\n]{0,20}(?:cuda|gpu|rocm|二进制|库)"
 )
 # OMP: Error #15: Initializing libomp.dylib, but found libiomp5.dylib already initialized.
+# frame #0: 0x00000001015e5828 libomp.dylib`void __kmp_suspend_64<false, true>(…)     (a crash inside it)
 _OPENMP = re.compile(
     r"omp:? error #?15\b|error #15: initializing|(?:libi?omp\w{0,4}|libiomp5md|libgomp)[^\n]{0,20}(?:\.dll"
     r"|\.dylib|\.so)?[^\n]{0,20} already initialized|kmp_duplicate_lib_ok"
+    r"|lib(?:i?omp|gomp)[\w.]{0,12}`[^\n]{0,20}__kmp_\w"
 )
 _FILES = re.compile(r"\b(lib(?:i?omp|gomp)\w{0,10}\.(?:dll|dylib|so[.\d]{0,4}))")
 

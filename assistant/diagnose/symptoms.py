@@ -118,10 +118,19 @@ def _replaced(log: Log, machine: Machine) -> Iterator[Cause]:
     yield Cause("torch-replaced", "installer", (log.index_at(log.text.find(removed)),), names)
 
 
+# $ python -c "import torch; print(torch.__version__, torch.cuda.is_available())"
+# 2.11.0+cpu False
+_PRINTED_FALSE = re.compile(r"is_available\(\)[^\n]{0,60}\n(?:[^\n]{0,30}[\s,(])?false\b")
+
+
 @lru_cache(maxsize=1)  # several ask what one text tells
 def told(log: Log) -> dict[str, int]:
-    """Return what a person tells in a text, by key, each with the index of the first line that tells it."""
-    found: dict[str, int] = {}
+    """Return what a text tells, by key, each with the index of the first line that tells it.
+
+    A person tells it, but for one answer that PyTorch itself gives: that no GPU is available.
+    """
+    printed = _PRINTED_FALSE.search(log.text)
+    found = {"gpu-unused": log.index_at(printed.start())} if printed else {}
     written = prose([line for _number, line in log.lines])
     for start, sentence in _sentences(log.text):
         if not written[log.index_at(start)]:

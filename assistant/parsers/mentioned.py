@@ -71,6 +71,8 @@ _WSL = _form(
     r"wsl environment detected|microsoft-standard|wsl2?-ubuntu|/usr/lib/wsl|/dev/dxg\b(?!.{0,20}no such)"
     r"|(?<![\w-])wsl ?2?\b"
 )
+# root@c0cb9814a02b:/app#    root@docker-desktop:~#
+_CONTAINER = _form(r"\broot@(?:[0-9a-f]{12}|docker-desktop):[/~]")
 # What stands before a version or a card that is wanted, not there.
 _WANTED = _form(
     r"requires|requirement|depends|compat|tensilelibrary|supports?\b|install |wheel|list of|available|need|built for"
@@ -91,6 +93,7 @@ def mentioned(text: str) -> Machine:
     return Machine(
         os=system,
         wsl=wsl,
+        container="docker" if _CONTAINER.search(text) else None,
         glibc=next((one[1] or one[2] for one in _GLIBC.finditer(text)), None),
         python=next(filter(None, (_first(form, text) for form in _PYTHON)), None),
         python_bits=32 if _BITS.search(text) else None,
@@ -144,8 +147,8 @@ def _of_another(found: re.Match[str]) -> bool:
     return owner is not None and owner[1] not in {"torch", "pytorch"}
 
 
-# gfx1100;gfx1101;gfx1102    gfx906, gfx908, gfx90a: what a build holds code for, not what the machine has
-_TARGETS = _form(r"gfx\w{3,5}(?:[;,] ?gfx\w{3,5}){2,40}")
+# gfx1100;gfx1101;gfx1102    gfx906, gfx908, gfx90a    ['gfx900', 'gfx906', 'gfx942']: what a build holds code for, not what the machine has
+_TARGETS = _form(r"gfx\w{3,5}['\"]?(?:[;,] ?['\"]?gfx\w{3,5}['\"]?){2,40}")
 
 
 def _gpus(text: str) -> tuple[Gpu, ...]:

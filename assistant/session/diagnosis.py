@@ -193,13 +193,14 @@ def machine_of_log(log: Log, here: Machine) -> Machine:
 
 def unexplained(log: Log, machine: Machine) -> Unexplained:
     """Return what can be said of a log whose cause is not known."""
+    known = merged(machine, _stated(log))
     told = symptoms(log)
-    asked = question(told, machine)
+    asked = question(told, known)
     if asked is None and told == () and _FAILED.search(log.text):
         asked = Remedy(text=_("Paste the whole output, from the command on: what matters often stands above the end."))
-    wrong = tuple(finding for finding in check_up(machine) if finding.wrong)
+    wrong = tuple(finding for finding in check_up(known) if finding.wrong)
     shown = tuple(Finding(key=one.key, severity=Severity.INFO, text=_(one.text)) for one in told)
-    return Unexplained(symptoms=shown, findings=with_remedies(wrong, machine), question=asked)
+    return Unexplained(symptoms=shown, findings=with_remedies(wrong, known), question=asked)
 
 
 def inquiry(log: Log, machine: Machine, found: Iterable[Diagnosis]) -> str:
