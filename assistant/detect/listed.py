@@ -22,6 +22,7 @@ from assistant.parsers.nvidia import smi_complaint
 from assistant.parsers.shapes import entries
 from assistant.parsers.tables import bare_rows, boxes, concise
 
+_SURE = {"cuda_driver_api", "nvidia_driver"}  # facts that nobody writes in passing
 _LEAST = 3  # facts that make a report of lines without a GPU that no tool signs (chosen)
 _FIELDS = tuple(field for field in Gpu.__struct_fields__ if field != "vendor")
 
@@ -33,13 +34,26 @@ def note_listed(text: str, notes: Notes, claimed: Iterable[str] = ()) -> tuple[s
     """
     found = [*entries(text), *bare_rows(text)]
     lists = {"boxes": list(boxes(text)), "concise": list(concise(text)), **devices(found, text)}
+    lists["capabilities"] = [
+        Device(gpu=Gpu(vendor=Vendor.NVIDIA, compute_capability=version))
+        for _number, version in dict.fromkeys(_CAPABILITY.findall(text))
+    ]
     read = re.compile("|".join(claimed) or r"(?!)")
-    facts = {
-        name: value for told in (_told(text), facts_of(found)) for name, value in told.items() if value is not None
-    }
+    told, keyed = _told(text), facts_of(found)
+    versions = {**_packages(keyed), **_packages(told)}
+    facts = {**told, **keyed, "packages": versions or None}
+    facts = {name: value for name, value in facts.items() if value is not None}
     tools = [row for row, mark in tool_marks() if mark.search(text)]
     cards = _together([listed for label, listed in lists.items() if not read.match(label)])
-    if not (cards or tools or notes.facts or len(facts) >= _LEAST or len(_packages(facts)) >= _LEAST - 1):
+    if not (
+        cards
+        or tools
+        or notes.facts
+        or facts.keys() & _SURE
+        or _tagged(facts)
+        or len(facts) >= _LEAST
+        or len(_packages(facts)) >= _LEAST - 1
+    ):
         return ()  # mere prose
     source = ", ".join(tool.name for tool in tools) or "report"
     _note_cards(_with_total(cards, text, known=bool(notes.gpus)), source, notes)
@@ -53,6 +67,10 @@ def note_listed(text: str, notes: Notes, claimed: Iterable[str] = ()) -> tuple[s
 def _packages(facts: dict[str, object]) -> dict[str, str]:
     packages = facts.get("packages")
     return packages if isinstance(packages, dict) else {}
+
+
+def _tagged(facts: dict[str, object]) -> bool:
+    return any("+" in version for version in _packages(facts).values())
 
 
 def _together(lists: list[list[Device]]) -> list[Device]:
@@ -109,7 +127,21 @@ def _complete(seen: Sighting, device: Device, notes: Notes) -> None:
 
 # Total VRAM 24564 MB, total RAM 32694 MB
 _TOTAL = re.compile(r"Total VRAM (\d{3,7}) ?MB, total RAM (\d{3,8}) ?MB")
-_ROCM = re.compile(r"\bROCm version:? \(?(\d{1,2}(?:\.|, )\d{1,2}(?:\.\d(?!\d))?)")
+_ROCM = re.compile(r"\bROCm(?:: version=| version:? \(?)(\d{1,2}(?:\.|, )\d{1,2}(?:\.\d(?!\d))?)")
+# __cuda=12.7=0   (conda)      device: 0, GPU Compute Capability: 8.6, Driver API Version: 12.4   (Paddle)
+# library=cuda variant=v12 compute=6.1 driver=12.2 name="Tesla P40"   (ollama)
+_CUDA = re.compile(
+    r"\b__cuda=(\d{2}\.\d)\b|Driver API Version: (\d{2}\.\d)\b|library=cuda [^\n]{0,80}driver=(\d{2}\.\d)\b"
+)
+_CAPABILITY = re.compile(r"device: (\d{1,2}), GPU Compute Capability: (\d{1,2}\.\d)\b")
+# OpenGL version string: 4.6.0 NVIDIA 470.223.02      lab-07     Mon Apr  8 09:12:33 2024  545.23.08   (gpustat)
+_NVIDIA = re.compile(
+    r"\bNVIDIA (\d{3}\.\d{2,3}(?:\.\d{1,2})?)\b|\d\d:\d\d:\d\d 20\d\d {2}(\d{3}\.\d{2,3}(?:\.\d{1,2})?)$", re.MULTILINE
+)
+# torchvision @ https://download.pytorch.org/whl/cu117/torchvision-0.15.2%2Bcu117-cp310-cp310-linux_x86_64.whl
+_WHEEL = re.compile(
+    r"/(torch\w{0,12}|onnxruntime\w{0,20}|xformers)-(\d[\w.]{0,20})(?:(?:%2B|\+)([\w.]{2,20}))?-cp3(\d{1,2})-[^/\s]{5,90}\.whl"
+)
 # Linux host 5.15.167.4-microsoft-standard-WSL2 #1 SMP Tue Nov 5 00:21:55 UTC 2024 x86_64 x86_64 x86_64 GNU/Linux
 _UNAME = re.compile(r"^Linux \S{1,60} \d\.\d{1,2}\.\d[^\n]{0,200}", re.MULTILINE)
 # >>> torch.__version__
@@ -128,14 +160,17 @@ def _with_total(cards: list[Device], text: str, *, known: bool) -> list[Device]:
 def _told(text: str) -> dict[str, object]:
     """Read what stands in a line of words."""
     total, rocm, torch = _TOTAL.search(text), _ROCM.search(text), _TORCH.search(text)
-    kernel = _UNAME.search(text)
+    kernel, cuda, nvidia = _UNAME.search(text), _CUDA.search(text), _NVIDIA.search(text)
+    wheels = {name: f"{version}+{local}" if local else version for name, version, local, _tag in _WHEEL.findall(text)}
     return {
         "os": "linux" if kernel else None,
         "wsl": "microsoft" in kernel[0].lower() if kernel else None,
         "arch": arch_of(kernel[0]) if kernel else None,
         "memory_gb": gib(total[2]) if total else None,
         "rocm_version": rocm[1].replace(", ", ".") if rocm else None,
-        "packages": {"torch": torch[1]} if torch else None,
+        "packages": {**({"torch": torch[1]} if torch else {}), **wheels} or None,
+        "cuda_driver_api": cuda[1] or cuda[2] or cuda[3] if cuda else None,
+        "nvidia_driver": nvidia[1] or nvidia[2] if nvidia else None,
     }
 
 
@@ -160,6 +195,8 @@ def note_said(text: str, notes: Notes) -> set[str]:
     """Note what a text tells in passing, by a prompt, a path or in words; return the names of these facts."""
     said = mentioned(text.lower())
     told = {name: getattr(said, name) for name in _SAID if getattr(said, name) not in (None, {})}
+    if wheel := _WHEEL.search(text):
+        told.setdefault("python", f"3.{wheel[4]}")
     for name, value in told.items():
         notes.fact(name, value, "text")
     return set(told)
@@ -173,12 +210,26 @@ def note_mentioned(text: str, notes: Notes) -> bool:
             if is_card(card.name):
                 named.setdefault(card.name.lower(), card)
     gpus = [Gpu(vendor=card.vendor, name=card.name) for card in named.values()]
-    for gpu in (gpus or mentioned(text.lower()).gpus)[:8]:
+    gpus = gpus or list(mentioned(text.lower()).gpus)
+    several = _SEVERAL.search(text) if len(gpus) == 1 else None
+    if several:
+        count = (several[1] or several[2]).strip(" x×").lower()
+        for _each in range(_COUNTS.get(count) or int(count)):
+            notes.gpu(gpus[0], "report")
+    for gpu in gpus[:_MOST_TOLD]:
         if not not_a_gpu("", name=gpu.name or "") and not any(fits(item.gpu, gpu) for item in notes.gpus):
             notes.gpu(gpu, "report")
     return bool(notes.gpus)
 
 
+# 两块卡，V100    4张A100    双卡4090    dual 3090    2x RTX 4090
+_SEVERAL = re.compile(
+    r"(?<![\w.])([2-8]|[两双三四八])(?: ?[块张]|卡)"
+    r"|\b(dual |two |[2-8] ?[x×] ?)(?=(?:nvidia |amd )?(?:[rg]tx|rx|\d{4}|[avh]\d{2,3})\b)",
+    re.IGNORECASE,
+)
+_COUNTS = {"两": 2, "双": 2, "三": 3, "四": 4, "八": 8, "dual": 2, "two": 2}
+_MOST_TOLD = 8  # GPUs of one computer that somebody tells in words (chosen)
 _LINES_OF_CARDS = re.compile(
     r"(?<!\w)(?:GeForce|[RG]TX|Radeon|Instinct|Arc\b|Quadro|Tesla|RX |MI\d\d|Iris|UHD|H100|A100)"
 )

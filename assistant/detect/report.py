@@ -10,6 +10,7 @@ import msgspec
 
 from assistant.catalog.vocabulary import tool_names
 from assistant.detect.adapters import note_adapter
+from assistant.detect.beside import note_memory, note_pci_ids
 from assistant.detect.listed import note_complaints, note_listed, note_lspci, note_mentioned, note_program, note_said
 from assistant.detect.nvidia import note_report
 from assistant.detect.observations import Notes
@@ -44,14 +45,15 @@ def read_report(text: str) -> Detection:
     read += [PROGRAM] if note_program(plain[:_BRIEF], notes, dumped=dumped) else []
     read += note_complaints(plain[:_BRIEF], notes)
     said = note_said(plain[:_BRIEF], notes)
-    if not read and (note_mentioned(plain[:_LISTED], notes) or said > {"python"}):
+    mentioned = not notes.gpus and not notes.sought("gpus") and note_mentioned(plain[:_LISTED], notes)
+    if not read and (mentioned or said & {"wsl"} or said >= {"os", "python"} or _has_build(notes)):
         read.append(PROGRAM)
     if not read:
         raise BadInput(
             _("No known report was found in the text."),
             hint=_("Paste the output of: {tools}.", tools=_names((*READERS, *tool_names(), PROGRAM))),
         )
-    _conclude(notes)
+    _conclude(notes, plain[:_LISTED])
     found = united([notes])
     summary = Notes()
     summary.finding("report-read", Severity.OK, _("Read: {tools}.", tools=_names(read)))
@@ -62,23 +64,22 @@ def read_report(text: str) -> Detection:
     return msgspec.structs.replace(found, findings=(*summary.findings, *found.findings))
 
 
-def _conclude(notes: Notes) -> None:
-    """Note what facts imply: WSL is a Linux, PyTorch's version names its ROCm, a card's name its memory."""
+def _has_build(notes: Notes) -> bool:
+    """Return whether a build of PyTorch is told by its tag, as nobody writes it of a build that he does not have."""
+    packages = notes.facts.get("packages")
+    return isinstance(packages, dict) and "+" in packages.get("torch", "")
+
+
+def _conclude(notes: Notes, text: str) -> None:
+    """Note what facts imply: WSL is a Linux, PyTorch's version names its ROCm, what stands by a card's name its size."""
     notes.fact("wsl", False if notes.facts.get("os") in {"windows", "macos"} else None, "os")
     packages = notes.facts.get("packages")
     local = re.search(
         r"\+rocm(\d{1,2}\.\d{1,2}(?:\.\d)?)", packages.get("torch", "") if isinstance(packages, dict) else ""
     )
     notes.fact("rocm_version", local[1] if local else None, "torch")
-    for at, seen in enumerate(notes.gpus):
-        size = _SIZE_IN_NAME.search(seen.gpu.name or "") if seen.gpu.vram_gb is None else None
-        if size:
-            gpu = msgspec.structs.replace(seen.gpu, vram_gb=float(size[1]))
-            notes.gpus[at] = msgspec.structs.replace(seen, gpu=gpu)
-
-
-# NVIDIA A100-SXM4-80GB    GeForce GTX 1060 6GB
-_SIZE_IN_NAME = re.compile(r"[ -](\d{1,3}) ?GB\b")
+    note_pci_ids(text, notes)
+    note_memory(text, notes)
 
 
 # numpy               ✅ 1.26.2>=1.22.2    (what YOLO has, and what it needs)

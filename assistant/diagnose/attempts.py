@@ -142,7 +142,8 @@ def _mac_arch(machine: Machine, failure: Failure) -> dict[str, object]:
     intel = failure.package == "torch" and bool(offered) and max(offered) == last
     if Vendor.APPLE in vendors or re.search(r"\bapple\b|\bm[1-9]\b", names):
         return {"arch": "x86_64", "rosetta": True} if intel else {"arch": "arm64"}
-    return {"arch": "x86_64"} if intel or vendors & {Vendor.AMD, Vendor.INTEL, Vendor.NVIDIA} or "intel" in names else {}
+    of_intel = intel or vendors & {Vendor.AMD, Vendor.INTEL, Vendor.NVIDIA} or "intel" in names
+    return {"arch": "x86_64"} if of_intel else {}
 
 
 def lock_commands(text: str, package: str = "") -> dict[str, str]:

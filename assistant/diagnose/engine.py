@@ -89,9 +89,11 @@ def diagnose(log: Log | bytes | str, machine: Machine | None = None) -> tuple[Di
 
 def merged(first: Machine, second: Machine) -> Machine:
     """Return the first machine's facts, and the second's where the first has none."""
-    names = ("os", "os_version", "arch", "wsl", "container", "glibc", "python", "python_bits", "rosetta", "gpus", "evidence")
+    system = ("os", "os_version", "arch", "wsl", "container", "glibc", "python", "python_bits", "rosetta")
     changes: dict[str, Any] = {
-        name: getattr(second, name) for name in (*names, "nvidia_driver") if getattr(first, name) in {None, ()}
+        name: getattr(second, name)
+        for name in (*system, "gpus", "evidence", "nvidia_driver")
+        if getattr(first, name) in {None, ()}
     }
     if first.os and second.wsl and first.os != "linux":
         changes.pop("wsl", None)

@@ -158,20 +158,12 @@ def _index(attempt: Attempt) -> Iterator[Cause]:
 def _platform(attempt: Attempt) -> Iterator[Cause]:
     """Judge the system: by the tags that the installer names, else by what the catalogue knows."""
     failure, machine, package = attempt.failure, attempt.machine, attempt.package
-    mac = machine.os == "macos"
     if package in {"onnxruntime-directml", "torch-directml"} and machine.os == "linux":
         if machine.wsl is False or package == "onnxruntime-directml":
             yield attempt.cause("directml-on-native-linux", unknown=() if machine.wsl is False else ("os",))
         return
-    if mac and (failure.local.startswith("cu") or re.match(r"nvidia-|cudatoolkit|cudnn|pytorch-cuda|cuda-", package)):
-        other = failure.locked and _LOCK.search(attempt.text)
-        yield attempt.cause("lock-for-other-platform" if other else "cuda-wheel-on-mac")
-        return
-    if mac and machine.rosetta and package in CORE:
-        yield attempt.cause("mps-x86-python-rosetta")
-        return
-    if mac and failure.local and package in CORE:  # wheels for macOS have no local version, on any index
-        yield from _no_wheel_here(attempt)
+    if machine.os == "macos" and (causes := list(_on_a_mac(attempt))):
+        yield from causes
         return
     wheel = next((tag for tag in failure.tags if re.match(r"many|musl|win|mac|linux", tag)), "")
     unseen = bool(attempt.here) and not any(row.confirmed for row in attempt.here) and bool(failure.local)
@@ -188,6 +180,18 @@ def _platform(attempt: Attempt) -> Iterator[Cause]:
         yield attempt.cause("wheel-not-for-platform", "symptom-and-fact")
     elif _half_served(attempt):
         yield attempt.cause("torch-no-intel-mac-wheel", unknown=("arch",))
+
+
+def _on_a_mac(attempt: Attempt) -> Iterator[Cause]:
+    """Judge what no index has for macOS: CUDA, and PyTorch with a local version, which wheels for macOS have not."""
+    failure, package = attempt.failure, attempt.package
+    if failure.local.startswith("cu") or re.match(r"nvidia-|cudatoolkit|cudnn|pytorch-cuda|cuda-", package):
+        other = failure.locked and _LOCK.search(attempt.text)
+        yield attempt.cause("lock-for-other-platform" if other else "cuda-wheel-on-mac")
+    elif attempt.machine.rosetta and package in CORE:
+        yield attempt.cause("mps-x86-python-rosetta")
+    elif failure.local and package in CORE:
+        yield from _no_wheel_here(attempt)
 
 
 def _no_wheel_here(attempt: Attempt) -> Iterator[Cause]:

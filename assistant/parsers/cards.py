@@ -53,7 +53,7 @@ def _cut(text: str) -> Card | None:
 
 def is_card(text: str) -> bool:
     """Return whether a device's name is that of a GPU, not of a processor, a sound card or a bridge."""
-    if not products().search(text[:LONGEST]):
+    if not products().search(text[:LONGEST]) or re.search(r"\bRyzen\b.{0,40}\bwith\b", text):
         return False
     # "AMD Ryzen AI MAX+ 395 w/ Radeon 8060S" is a processor; "Intel Xeon E3-1200 v2/3rd Gen Core processor Graphics"
     # and "Core(TM) … Graphics" end as a GPU's name does.

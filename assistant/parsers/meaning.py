@@ -20,6 +20,9 @@ _MOST = 64  # devices of one entry, written as "8 x NVIDIA A100" (chosen)
 _SURE = frozenset(
     {"gputype", "gpumodel", "gpuname", "marketname", "marketingname", "chipsetmodel", "cardname", "显卡型号"}
 )
+_LOOSE = frozenset({"gpu", "显卡", "usinggpuinscript", "graphicscard", "card"})
+_BARE_MODEL = re.compile(r"^(?:yes,? )?(\d{4}(?: ?(?:Ti|SUPER|XTX?))?)(?=$| \d{1,2} ?G)", re.IGNORECASE)
+_MAKER_FIRST = re.compile(r"(?:AMD/ATI|AMD|Intel|NVIDIA) (?!Ryzen|Corporation$)[A-Z][\w -]{2,40}$")  # AMD/ATI Renoir
 # Around a name: `cuda:0 X : cudaMallocAsync`, `X (UUID: GPU-…)`, `X, 16376MiB`, `X @ 1.45 GHz [Integrated]`, `X n=1 …`
 _AROUND = re.compile(
     r"^(?:(?:cuda|xpu|hip):\d{1,2} \(?|device=)|\((?:UUID|arch=|gfx|rev )[^)]{0,60}\)|,? \(?\d{3,7} ?Mi?B\)?.{0,40}$"
@@ -71,12 +74,13 @@ def _devices(entry: Entry, maker: Vendor | None) -> Iterator[Device]:
     named = cut_card(shown, vram) if shown else Gpu()
     gfx = _GFX.search(" ".join([facts.get("gfx", ""), *(value for _key, value, _raw in entry.pairs[:40])]))
     vendor = vendor_of(ids)
-    for told in (vendor_of_name(facts.get("vendor", "")), named.vendor, Vendor.AMD if gfx else Vendor.UNKNOWN):
+    sort = Vendor.INTEL if kind == "xpu" else Vendor.AMD if gfx else Vendor.UNKNOWN
+    for told in (vendor_of_name(facts.get("vendor", "")), named.vendor, sort):
         vendor = vendor if vendor in _MAKERS else told
     vendor = vendor if vendor in _MAKERS else maker if maker and (shown or entry.numbered) else vendor
     bus = bus_address(_bus(facts.get("bus", "")))
     numbered = entry.numbered and maker is not None and bool(bus or vram or _bare(entry))
-    if not (shown or ids or gfx or numbered) or vendor is Vendor.UNKNOWN:
+    if not (shown or ids or gfx or numbered or (kind == "xpu" and vram)) or vendor is Vendor.UNKNOWN:
         return
     version = _CC.search(facts.get("cc", "")) or _CC_BESIDE.search(_first(entry))
     gpu = Gpu(
@@ -139,13 +143,14 @@ def _name(entry: Entry) -> tuple[str, int]:
                 told.append((0, _with_id(value, card.name, card.end), _times(value)))
         elif found and found[0] == "name":
             name = _AROUND.sub("", _AROUND.sub("", value)).strip(" ,;(")
-            sure = (key in _SURE and not other_devices().search(name)) or entry.label.startswith("Graphics/")
+            sure = (key in _SURE or _MAKER_FIRST.match(name)) and not other_devices().search(name)
+            sure = bool(sure) or entry.label.startswith("Graphics/")
             maker = vendor_of_name(name) if vendor_of_name(name) in _MAKERS else vendor_of_name(vendor)
             if is_card(name) or (sure and maker in _MAKERS and not name.startswith("gfx")):
                 told.append((found[1], name, _times(value)))
-            elif key in _SURE | {"gpu", "显卡"} and re.fullmatch(r"\d{4}(?: ?(?:Ti|SUPER|XTX?))?", name):
+            elif key in _SURE | _LOOSE and (bare := _BARE_MODEL.search(name)):
                 told += [
-                    (found[1], card.name, 1) for line in ("RTX", "GTX", "RX") for card in cards_in(f"{line} {name}")
+                    (found[1], card.name, 1) for line in ("RTX", "GTX", "RX") for card in cards_in(f"{line} {bare[1]}")
                 ]
     told.sort(key=lambda one: one[0])
     return (told[0][1], told[0][2]) if told else ("", 1)
@@ -209,8 +214,8 @@ def _inline_size(entry: Entry) -> float | None:
 
 
 def _driver(facts: Mapping[str, str]) -> str | None:
-    driver = facts.get("driver", "")
-    return driver if re.fullmatch(r"\d{1,3}(?:\.\d{1,6}){1,3}", driver) else None
+    found = re.match(r"\d{1,3}(?:\.\d{1,6}){1,3}(?=$| \()", facts.get("driver", ""))
+    return found[0] if found else None
 
 
 def _bus(text: str) -> str:

@@ -54,7 +54,7 @@ _DRIVER = _form(r"(?:drivers?|驱动)[^\n\d]{0,24}(\d{3}\.\d{2,3}(?:\.\d{1,3})?)
 _PYTHON = (
     # python 3.13   python-3.10.6   python version: 3.12.4   python: 3.11.9   python3.13   3.14的python   cpython 3.12.8
     _form(
-        r"(?<![\w.])c?python(?:[ _]version)?(?: \(sys\)| is)?[ \t:=|\"v-]{0,12}"
+        r"(?<![\w.])c?python(?:[ _]version)?(?: \(sys\)| is|版本)?[ \t:=|\"v是为-]{0,12}"
         r"(3\.\d{1,2}(?:\.\d{1,2})?t?)(?:(?:a|b|rc)\d{1,2})?(?!\w|\.\d)"
     ),
     _form(r"(?<![\d.])(3\.\d{1,2}(?:\.\d{1,2})?)(?:版本?)?的 ?python"),
@@ -147,7 +147,7 @@ def _of_another(found: re.Match[str]) -> bool:
     return owner is not None and owner[1] not in {"torch", "pytorch"}
 
 
-# gfx1100;gfx1101;gfx1102    gfx906, gfx908, gfx90a    ['gfx900', 'gfx906', 'gfx942']: what a build holds code for, not what the machine has
+# gfx1100;gfx1101;gfx1102    ['gfx900', 'gfx906', 'gfx942']: what a build holds code for, not what the machine has
 _TARGETS = _form(r"gfx\w{3,5}['\"]?(?:[;,] ?['\"]?gfx\w{3,5}['\"]?){2,40}")
 
 

@@ -40,18 +40,20 @@ _SYCL = re.compile(
 # gpustat: [0] NVIDIA GeForce RTX 3090 | 45'C,   0 % |     2 / 24576 MB |
 _BARE_NUMBER = re.compile(r"\[?(\d{1,2})[\]:)][ :]{1,4}(\S.*)$")
 # _XpuDeviceProperties(name='Intel(R) Arc(TM) B580 Graphics', type='gpu', total_memory=11605MB)
-_PROPERTIES = re.compile(r"\b_?\w{2,20}DeviceProperties\((.{5,900}?)\)?$")
+_PROPERTIES = re.compile(r"\b_?\w{0,20}DeviceProperties\((.{5,900}?)\)?$")
 _INXI = re.compile(r"(\w{3,20}): {1,12}(?=(?:Device|Card)-\d)")
 _PLATFORM = re.compile(r"Platform \[?#\d{1,2}\]?:")
 _PAIR = re.compile(r"([^:=|]{1,70}?)[\"`*]{0,3}[ \t.]{0,80}(?:[:=](?![\\/])|\|)[\"`* \t]{0,80}(.*)$")
 _SPACED = re.compile(r"(\S[^\t]{0,50}?)(?: {2,80}|\t{1,9} {0,9})(\S.*)$")
-_INNER = re.compile(r"[ \t](?=[A-Za-z][\w-]{0,14}(?: ID)?: )|[ \t](?=[a-z]\w{0,14}=)")
+_INNER = re.compile(r"[ \t](?!ID: )(?=[A-Za-z][\w-]{0,14}(?: ID)?: )|[ \t](?=[a-z]\w{0,14}=)")
 _HEADING = re.compile(r"\[?([^\W\d][\w /&.-]{1,50})\]?:?$")
 _BARE_HEADING = re.compile(r"[A-Z][\w /-]{2,40}")
 # neofetch and fastfetch draw a picture on the left.
 _BESIDE = re.compile(r"\s{0,40}\S.{0,80}? {2,40}((?:OS|Host|Kernel|CPU|GPU(?: \d{1,2})?|Memory|Disk[^:]{0,12}): \S.*)$")
 # CUDA:0 (Tesla T4, 15102MiB)      - **Name:** cuda:0 NVIDIA GeForce RTX 4090 : cudaMallocAsync
-_TORCH_DEVICE = re.compile(r"\b(cuda|xpu|hip):(\d{1,2})[ (]{1,2}(?=[A-Z])(.*)$", re.IGNORECASE)
+# DirectML: creating device on adapter 1 (AMD Radeon(TM) Graphics)
+_TORCH_DEVICE = re.compile(r"\b(cuda:|xpu:|hip:|adapter )(\d{1,2})[ (]{1,2}(?=[A-Z])(.*)$", re.IGNORECASE)
+_LISTED = re.compile(r", (?=[A-Z])")  # between the names of several GPUs
 _RULE = re.compile(r"[\s|+\-=:─━═┼├┤╪╞╡┌┬┐└┴┘╔╗╚╝╦╩╠╣╬]{3,}$")
 _BARS = str.maketrans("│┃║", "|||")
 
@@ -121,12 +123,12 @@ class _Lines:
             asked, self.asked = self.asked, ""
             self._pair(asked, text, indent)
             return
-        if line.lstrip()[:1] == "#" and known(plain_key(text)):
+        if (line.lstrip()[:1] == "#" or re.match(r"\s{0,9}\*\*[^*]{2,60}\*\*$", line)) and known(plain_key(text)):
             self.asked = text
             return
         if device := _TORCH_DEVICE.search(text):
             before = self.entry
-            self.start(f"{device[1].lower()}:#", number=device[2])
+            self.start(f"{device[1].lower()}#", number=device[2])
             self.entry.add("", device[3])
             self.entry = before
         if text[0] == "|" == text[-1] and "|" not in text[1:-1]:
@@ -201,7 +203,7 @@ class _Lines:
     def _bracketed(self, text: str, indent: int) -> bool:
         """Read a device behind a bare number, in sycl-ls' brackets or as torch's properties."""
         bare, call, sycl = _BARE_NUMBER.match(text), _PROPERTIES.search(text), _SYCL.match(text)
-        if bare and products().search(bare[2]):
+        if bare and not call and products().search(bare[2]):
             self.start(f"{self.section}/#", number=bare[1], indent=indent)
             self.entry.add("", bare[2])
         elif call:
@@ -229,7 +231,10 @@ class _Lines:
                     self.entry.add(inner[1], inner[2])
 
     def _add(self, key: str, value: str) -> None:
-        if "GPU" in value[:4] and names_gpu(plain_key(key)) and (listed := GPU_MODELS.findall(value)):
+        listed = GPU_MODELS.findall(value) if "GPU" in value[:4] else []
+        if ", " in value and len(names := _LISTED.split(value)) > 1 and all(map(products().match, names)):
+            listed = [(str(number), name) for number, name in enumerate(names)]
+        if listed and names_gpu(plain_key(key)):
             before = self.entry
             for number, name in listed:
                 self.start("GPU #:", number=number)
