@@ -33,11 +33,7 @@ def note_listed(text: str, notes: Notes, claimed: Iterable[str] = ()) -> tuple[s
     `claimed` are patterns of the lists (by their label) that another reader has read.
     """
     found = [*entries(text), *bare_rows(text)]
-    lists = {"boxes": list(boxes(text)), "concise": list(concise(text)), **devices(found, text)}
-    lists["capabilities"] = [
-        Device(gpu=Gpu(vendor=Vendor.NVIDIA, compute_capability=version))
-        for _number, version in dict.fromkeys(_CAPABILITY.findall(text))
-    ]
+    lists = {"boxes": list(boxes(text)), "concise": list(concise(text)), **devices(found, text), **_unnamed(text)}
     read = re.compile("|".join(claimed) or r"(?!)")
     told, keyed = _told(text), facts_of(found)
     versions = {**_packages(keyed), **_packages(told)}
@@ -45,15 +41,7 @@ def note_listed(text: str, notes: Notes, claimed: Iterable[str] = ()) -> tuple[s
     facts = {name: value for name, value in facts.items() if value is not None}
     tools = [row for row, mark in tool_marks() if mark.search(text)]
     cards = _together([listed for label, listed in lists.items() if not read.match(label)])
-    if not (
-        cards
-        or tools
-        or notes.facts
-        or facts.keys() & _SURE
-        or _tagged(facts)
-        or len(facts) >= _LEAST
-        or len(_packages(facts)) >= _LEAST - 1
-    ):
+    if not (cards or tools or notes.facts or _is_report(facts)):
         return ()  # mere prose
     source = ", ".join(tool.name for tool in tools) or "report"
     _note_cards(_with_total(cards, text, known=bool(notes.gpus)), source, notes)
@@ -69,8 +57,23 @@ def _packages(facts: dict[str, object]) -> dict[str, str]:
     return packages if isinstance(packages, dict) else {}
 
 
-def _tagged(facts: dict[str, object]) -> bool:
-    return any("+" in version for version in _packages(facts).values())
+def _is_report(facts: dict[str, object]) -> bool:
+    versions = _packages(facts)
+    tagged = any("+" in version for version in versions.values())
+    return bool(tagged or facts.keys() & _SURE or len(facts) >= _LEAST or len(versions) >= _LEAST - 1)
+
+
+def _unnamed(text: str) -> dict[str, list[Device]]:
+    """Return the GPUs that programs tell by their compute capability or their target alone."""
+    capabilities = dict(_CAPABILITY.findall(text))
+    agents = _AGENTS.search(text)
+    targets = re.findall(r"gfx\w+", agents[1]) if agents else []
+    return {
+        "capabilities": [
+            Device(gpu=Gpu(vendor=Vendor.NVIDIA, compute_capability=one)) for one in capabilities.values()
+        ],
+        "agents": [Device(gpu=Gpu(vendor=Vendor.AMD, gfx=one)) for one in targets],
+    }
 
 
 def _together(lists: list[list[Device]]) -> list[Device]:
@@ -127,20 +130,30 @@ def _complete(seen: Sighting, device: Device, notes: Notes) -> None:
 
 # Total VRAM 24564 MB, total RAM 32694 MB
 _TOTAL = re.compile(r"Total VRAM (\d{3,7}) ?MB, total RAM (\d{3,8}) ?MB")
-_ROCM = re.compile(r"\bROCm(?:: version=| version:? \(?)(\d{1,2}(?:\.|, )\d{1,2}(?:\.\d(?!\d))?)")
-# __cuda=12.7=0   (conda)      device: 0, GPU Compute Capability: 8.6, Driver API Version: 12.4   (Paddle)
+# ROCm: version=6.1    cat /opt/rocm/.info/version ⏎ 6.4.1-83    C:\Program Files\AMD\ROCm\6.2\bin    HIP SDK 6.4
+_ROCM = re.compile(
+    r"(?:\bROCm(?:: version=| version:? \(?)|/opt/rocm\S{0,30}version\n|[\\/]ROCm[\\/-](?=\d[\d.]*[\\/])|\bHIP SDK )"
+    r"(\d{1,2}(?:\.|, )\d{1,2}(?:\.\d(?!\d))?)"
+)
+# __cuda=12.7=0 (conda)    device: 0, GPU Compute Capability: 8.6, Driver API Version: 12.4 (Paddle)
 # library=cuda variant=v12 compute=6.1 driver=12.2 name="Tesla P40"   (ollama)
 _CUDA = re.compile(
-    r"\b__cuda=(\d{2}\.\d)\b|Driver API Version: (\d{2}\.\d)\b|library=cuda [^\n]{0,80}driver=(\d{2}\.\d)\b"
+    r"\b__cuda=(\d{2}\.\d)\b|Driver API Version: (\d{2}\.\d)\b"
+    r"|(?:library=cuda [^\n]{0,80}driver=|CUDA Driver Version: )(\d{2}\.\d)\b"
 )
+# 20:14:03 INFO     ROCm: agents=['gfx1101', 'gfx1036']      (SD.Next)
+_AGENTS = re.compile(r"ROCm: agents=\[([^\]\n]{5,200})\]")
 _CAPABILITY = re.compile(r"device: (\d{1,2}), GPU Compute Capability: (\d{1,2}\.\d)\b")
 # OpenGL version string: 4.6.0 NVIDIA 470.223.02      lab-07     Mon Apr  8 09:12:33 2024  545.23.08   (gpustat)
 _NVIDIA = re.compile(
-    r"\bNVIDIA (\d{3}\.\d{2,3}(?:\.\d{1,2})?)\b|\d\d:\d\d:\d\d 20\d\d {2}(\d{3}\.\d{2,3}(?:\.\d{1,2})?)$", re.MULTILINE
+    r"\bNVIDIA (?:UNIX \S{3,10} (?:Open )?Kernel Module {1,3}(?:for \S{3,10} {1,3})?)?(\d{3}\.\d{2,3}(?:\.\d{1,2})?)\b"
+    r"|\d\d:\d\d:\d\d 20\d\d {2}(\d{3}\.\d{2,3}(?:\.\d{1,2})?)$",
+    re.MULTILINE,
 )
 # torchvision @ https://download.pytorch.org/whl/cu117/torchvision-0.15.2%2Bcu117-cp310-cp310-linux_x86_64.whl
 _WHEEL = re.compile(
-    r"/(torch\w{0,12}|onnxruntime\w{0,20}|xformers)-(\d[\w.]{0,20})(?:(?:%2B|\+)([\w.]{2,20}))?-cp3(\d{1,2})-[^/\s]{5,90}\.whl"
+    r"/(torch\w{0,12}|onnxruntime\w{0,20}|xformers)-(\d[\w.]{0,20})(?:(?:%2B|\+)([\w.]{2,20}))?-cp3(\d{1,2})-"
+    r"[^/\s]{5,90}\.whl"
 )
 # Linux host 5.15.167.4-microsoft-standard-WSL2 #1 SMP Tue Nov 5 00:21:55 UTC 2024 x86_64 x86_64 x86_64 GNU/Linux
 _UNAME = re.compile(r"^Linux \S{1,60} \d\.\d{1,2}\.\d[^\n]{0,200}", re.MULTILINE)

@@ -71,7 +71,7 @@ def _has_build(notes: Notes) -> bool:
 
 
 def _conclude(notes: Notes, text: str) -> None:
-    """Note what facts imply: WSL is a Linux, PyTorch's version names its ROCm, what stands by a card's name its size."""
+    """Note what facts imply: PyTorch's version names its ROCm, and what stands beside a card's name its memory."""
     notes.fact("wsl", False if notes.facts.get("os") in {"windows", "macos"} else None, "os")
     packages = notes.facts.get("packages")
     local = re.search(

@@ -67,7 +67,7 @@ def _devices(entry: Entry, maker: Vendor | None) -> Iterator[Device]:
     if re.search(r"\bCPU\b|ACCELERATOR|\bcpu\b|DISK", kind) and "GPU" not in kind.replace("iGPU", ""):
         return
     shown, times = _name(entry)
-    ids = _ids(facts, shown, maker)
+    ids = _ids(facts, shown, maker) or _named_by_id(entry)
     vram = gigabytes(facts.get("vram", ""))
     if "adapterram" in facts.get("vram_key", ""):
         vram = _adapter_ram(facts["vram"])
@@ -156,9 +156,16 @@ def _name(entry: Entry) -> tuple[str, int]:
     return (told[0][1], told[0][2]) if told else ("", 1)
 
 
+def _named_by_id(entry: Entry) -> str | None:
+    """Return the PCI id that stands in place of a name: `Intel Corporation [8086:56C0]`, `name=1002:73bf`."""
+    named = (value for key, value, _raw in entry.pairs if (told := meaning("gpu", key)) and told[0] == "name")
+    ids = (re.search(r"(?:^|\[)([0-9a-f]{4}:[0-9a-f]{4})(?:$|\])", value.lower()) for value in named)
+    return next((one[1] for one in ids if one and identify(one[1])), None)
+
+
 def _is_whole(line: str, name: str) -> bool:
     """Return whether a line is a name with next to nothing around it."""
-    rest = _AROUND.sub("", line).replace(name, "", 1)
+    rest = re.sub(r"\([^()]{0,60}\)", "", _AROUND.sub("", line).replace(name, "", 1))
     return len(re.findall(r"[^\W\d_]{2,}", rest)) <= 1
 
 
@@ -179,14 +186,17 @@ def _ids(facts: Mapping[str, str], shown: str, maker: Vendor | None) -> str | No
     whole = re.search(r"\b([0-9a-f]{4}):([0-9a-f]{4})\b", value.lower())
     if whole or pci_id_of(value):
         return whole[0] if whole else pci_id_of(value)
-    device = re.match(r"(?:0x)?([0-9a-f]{4})\b", value.lower()) or re.search(r"\[0x([0-9a-f]{4})\]$", shown.lower())
+    if joint := re.fullmatch(r"0x([0-9a-f]{4})(10de)", value.lower()):  # nvidia-smi's pci.device_id
+        return f"{joint[2]}:{joint[1]}"
+    device = re.match(r"(?:0x)?([0-9a-f]{4})\b|0x([0-9a-f]{3})\b", value.lower())
+    device = device or re.search(r"[\[(]0x([0-9a-f]{4})[\])]$", shown.lower())
     numbers = re.search(r"\b(?:0x)?([0-9a-f]{4})h?\b", facts.get("vendor", "").lower())
     told = vendor_of(numbers[1]) if numbers else Vendor.UNKNOWN
     vendors = (told, vendor_of_name(facts.get("vendor", "")), vendor_of_name(shown), maker or Vendor.UNKNOWN)
     vendor = next((vendor for vendor in vendors if vendor in _MAKERS), Vendor.UNKNOWN)
     if not device and not shown and numbers and idle_adapter(numbers[1]):
         return numbers[1]
-    found = pci_id(vendor, device[1]) if device else None
+    found = pci_id(vendor, next(filter(None, device.groups()))) if device else None
     sure = told in _MAKERS or "[0x" in shown or (found and identify(found))
     return found if found and sure else None
 
@@ -214,7 +224,7 @@ def _inline_size(entry: Entry) -> float | None:
 
 
 def _driver(facts: Mapping[str, str]) -> str | None:
-    found = re.match(r"\d{1,3}(?:\.\d{1,6}){1,3}(?=$| \()", facts.get("driver", ""))
+    found = re.match(r"\d{1,5}(?:\.\d{1,6}){1,3}(?:[+-][\w.+~]{1,30})?(?=$| [\[(])", facts.get("driver", ""))
     return found[0] if found else None
 
 
@@ -320,6 +330,9 @@ def _read(fact: str, value: str, key: str, entry: Entry) -> dict[str, object]:
 
 
 def _system(value: str, key: str) -> dict[str, object]:
+    guest, on_windows, _host = value.partition(" on Windows")  # neofetch: Ubuntu 22.04.5 LTS on Windows 10 x86_64
+    in_wsl = bool(on_windows) and system_of(guest) == "linux"
+    value = guest if in_wsl else value
     family = system_of(value)
     if family is None or (key == "systemversion" and family != "macos"):
         return {}
@@ -330,7 +343,7 @@ def _system(value: str, key: str) -> dict[str, object]:
         "os": family,
         "os_version": name if detailed else None,
         "arch": arch_of(value),
-        "wsl": "microsoft" in value.lower() if family == "linux" and kernel else None,
+        "wsl": True if in_wsl else "microsoft" in value.lower() if family == "linux" and kernel else None,
     }
 
 

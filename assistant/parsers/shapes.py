@@ -52,7 +52,14 @@ _BARE_HEADING = re.compile(r"[A-Z][\w /-]{2,40}")
 _BESIDE = re.compile(r"\s{0,40}\S.{0,80}? {2,40}((?:OS|Host|Kernel|CPU|GPU(?: \d{1,2})?|Memory|Disk[^:]{0,12}): \S.*)$")
 # CUDA:0 (Tesla T4, 15102MiB)      - **Name:** cuda:0 NVIDIA GeForce RTX 4090 : cudaMallocAsync
 # DirectML: creating device on adapter 1 (AMD Radeon(TM) Graphics)
-_TORCH_DEVICE = re.compile(r"\b(cuda:|xpu:|hip:|adapter )(\d{1,2})[ (]{1,2}(?=[A-Z])(.*)$", re.IGNORECASE)
+# ggml_vulkan: 1 = Intel(R) Arc(tm) A380 Graphics (DG2) (Intel open-source Mesa driver) | uma: 0     CUDA0: NVIDIA …
+_TORCH_DEVICE = re.compile(
+    r"\b(cuda:|xpu:|hip:|adapter |ggml_vulkan: |(?:cuda|vulkan|rocm|sycl)(?=\d: ))(\d{1,2})(?::| =)?[ (]{1,2}(?=[A-Z])"
+    r"([^|]*)",
+    re.IGNORECASE,
+)
+# [AMD/1]     CL_DEVICE_BOARD_NAME_AMD                        AMD Instinct MI250X/MI250      (clinfo --raw)
+_CLINFO_RAW = re.compile(r"\[(\w{1,20})/(\d{1,2})\] +CL_(?:DEVICE_)?(\w{2,60}?)(?:_AMD|_NV)? {2,}(\S.*)$")
 _LISTED = re.compile(r", (?=[A-Z])")  # between the names of several GPUs
 _RULE = re.compile(r"[\s|+\-=:─━═┼├┤╪╞╡┌┬┐└┴┘╔╗╚╝╦╩╠╣╬]{3,}$")
 _BARS = str.maketrans("│┃║", "|||")
@@ -202,6 +209,11 @@ class _Lines:
 
     def _bracketed(self, text: str, indent: int) -> bool:
         """Read a device behind a bare number, in sycl-ls' brackets or as torch's properties."""
+        raw = _CLINFO_RAW.match(text)
+        if raw:
+            self.start(f"clinfo/{raw[1]}", number=raw[2])
+            self.entry.add(raw[3], raw[4])
+            return True
         bare, call, sycl = _BARE_NUMBER.match(text), _PROPERTIES.search(text), _SYCL.match(text)
         if bare and not call and products().search(bare[2]):
             self.start(f"{self.section}/#", number=bare[1], indent=indent)
@@ -276,7 +288,8 @@ class _Lines:
         if plain == "platformname":
             self.end()
             self.platform = value
-        if self.entry.has(plain) and meaning("gpu", plain) and value.strip():
+        inside = self.entry.numbered and self.entry.indent < self.section_indent < indent  # amd-smi's sections
+        if self.entry.has(plain) and meaning("gpu", plain) and value.strip() and not inside:
             self.start(f"{plain}/{self.platform}", indent=-1)
         elif self.entry.numbered and indent <= self.entry.indent and names_gpu(plain):
             self.start(plain, indent=-1)
