@@ -22,11 +22,12 @@ _AFTER = re.compile(
 )
 # 4095MB NVIDIA GeForce GTX 1050 Ti
 _BEFORE = re.compile(rf"(?<![\w.]){_SIZE} (?:NVIDIA |AMD |Intel )?(?:GeForce |Radeon )?$", re.IGNORECASE)
-# VRAM：6G    各32G显存    Detected Free GPU Memory: 8192 MB    Memory Size 8192 MB    8gb of vram    memory: 24 GB
+# VRAM：6G    各32G显存    Detected Free GPU Memory: 8192 MB    Memory Size 8192 MB    8gb of vram    VRAM 15983
 _ALONE = re.compile(
     r"(?:\bv-?ram|显存|\bgpu memory|\b(?:dedicated )?video memory|\bmemory size)[^\d\n]{0,12}"
     r"(\d{1,6}(?:\.\d{1,2})?) ?([GM])i?B?\b"
-    r"|(?<![A-Za-z0-9_.])(\d{1,3}) ?(G)i?B? ?(?:of )?(?:的)?(?:v-?ram|显存)",
+    r"|(?<![A-Za-z0-9_.])(\d{1,3}) ?(G)i?B? ?(?:of )?(?:的)?(?:v-?ram|显存)"
+    r"|\bVRAM (\d{4,6})(?![\w.]| ?[GM])",
     re.IGNORECASE,
 )
 # PCI\\VEN_10DE&DEV_1F82&SUBSYS_…    PCI_VEN_1002&DEV_731F…    Device ID: 10DE 2783 - 196E 141D
@@ -41,7 +42,7 @@ def note_memory(text: str, notes: Notes) -> None:
     unknown = {seen.gpu.name or "" for seen in notes.gpus if seen.gpu.vram_gb is None}
     sizes = {name: _beside(text, name) for name in unknown if name}
     if len(names) == 1 and unknown and not any(sizes.values()) and (told := _ALONE.search(text)):
-        sizes = {name: _gib(told[1] or told[3], told[2] or told[4]) for name in names}
+        sizes = {name: _gib(told[1] or told[3] or told[5], told[2] or told[4] or "M") for name in names}
     for at, seen in enumerate(notes.gpus):
         if seen.gpu.vram_gb is None and (size := sizes.get(seen.gpu.name or "")):
             notes.gpus[at] = replace(seen, gpu=replace(seen.gpu, vram_gb=size))

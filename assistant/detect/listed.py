@@ -86,8 +86,18 @@ def _together(lists: list[list[Device]]) -> list[Device]:
         united = mine[0] if mine else []
         for other in mine[1:]:
             united = _united(united, other)
-        cards += united
+        cards += _paired(united)
     return cards
+
+
+def _paired(cards: list[Device]) -> list[Device]:
+    """Join each target that bears no name with the name that bears no target: `rocminfo | grep` lists them so."""
+    targets = [card for card in cards if card.gpu.gfx and not (card.gpu.name or card.bus)]
+    named = [card for card in cards if card.gpu.name and not card.gpu.gfx]
+    if not targets or len(targets) != len(named):
+        return cards
+    joined = [replace(name, gpu=replace(name.gpu, gfx=one.gpu.gfx)) for one, name in zip(targets, named, strict=True)]
+    return [*(card for card in cards if card not in targets and card not in named), *joined]
 
 
 def _united(cards: list[Device], others: list[Device]) -> list[Device]:
@@ -155,6 +165,11 @@ _WHEEL = re.compile(
     r"/(torch\w{0,12}|onnxruntime\w{0,20}|xformers)-(\d[\w.]{0,20})(?:(?:%2B|\+)([\w.]{2,20}))?-cp3(\d{1,2})-"
     r"[^/\s]{5,90}\.whl"
 )
+# Requirement already satisfied: torch==2.0.1 in /usr/local/lib/python3.10/dist-packages (from xformers) (2.0.1+cu118)
+_SATISFIED = re.compile(
+    r"Requirement already satisfied: (torch\w{0,12}|numpy|triton|xformers|onnxruntime[\w-]{0,12})\S{0,40} in \S{1,200}"
+    r"(?: \(from [^()\n]{1,200}\))? \((\d[\w.+]{1,30})\)"
+)
 # Linux host 5.15.167.4-microsoft-standard-WSL2 #1 SMP Tue Nov 5 00:21:55 UTC 2024 x86_64 x86_64 x86_64 GNU/Linux
 _UNAME = re.compile(r"^Linux \S{1,60} \d\.\d{1,2}\.\d[^\n]{0,200}", re.MULTILINE)
 # >>> torch.__version__
@@ -181,7 +196,7 @@ def _told(text: str) -> dict[str, object]:
         "arch": arch_of(kernel[0]) if kernel else None,
         "memory_gb": gib(total[2]) if total else None,
         "rocm_version": rocm[1].replace(", ", ".") if rocm else None,
-        "packages": {**({"torch": torch[1]} if torch else {}), **wheels} or None,
+        "packages": {**({"torch": torch[1]} if torch else {}), **dict(_SATISFIED.findall(text)), **wheels} or None,
         "cuda_driver_api": cuda[1] or cuda[2] or cuda[3] if cuda else None,
         "nvidia_driver": nvidia[1] or nvidia[2] if nvidia else None,
     }
@@ -244,7 +259,7 @@ _SEVERAL = re.compile(
 _COUNTS = {"两": 2, "双": 2, "三": 3, "四": 4, "八": 8, "dual": 2, "two": 2}
 _MOST_TOLD = 8  # GPUs of one computer that somebody tells in words (chosen)
 _LINES_OF_CARDS = re.compile(
-    r"(?<!\w)(?:GeForce|[RG]TX|Radeon|Instinct|Arc\b|Quadro|Tesla|RX |MI\d\d|Iris|UHD|H100|A100)"
+    r"(?<!\w)(?:GeForce|[RG]TX|Radeon|Instinct|Arc\b|Quadro|Tesla|RX |MI\d\d|Iris|UHD|[AHLV]\d{2,3}\b)"
 )
 _MOST_LINES = 2000
 
@@ -264,6 +279,11 @@ def _lines_with_cards(text: str) -> Iterator[str]:
 def note_lspci(text: str, notes: Notes) -> bool:
     """Note the adapters that lspci lists; return whether it does."""
     listed = lspci(text)
+    listed = (
+        tuple({device.bus: device for device in sorted(listed, key=lambda one: bool(one.gpu.pci_id))}.values())
+        if listed
+        else None
+    )
     notes.fact("os", "linux" if listed else None, "lspci")
     for device in listed or ():
         note_adapter(device.gpu, "lspci", notes, bus=device.bus)

@@ -67,10 +67,6 @@ class Notes:
         """Note that a source was read and what it said where that is not a value: "none there"."""
         self.evidence.append(Evidence(fact=fact, source=source, text=private(text)))
 
-    def sought(self, fact: str) -> bool:
-        """Return whether a source was read for a fact and had no value of it."""
-        return any(item.fact == fact and item.text for item in self.evidence)
-
     def gpu(self, gpu: Gpu, source: str, *, bus: str | None = None, revision: str | None = None) -> None:
         """Note a GPU that a source saw."""
         if len(self.gpus) >= MOST_GPUS:

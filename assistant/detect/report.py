@@ -45,7 +45,7 @@ def read_report(text: str) -> Detection:
     read += [PROGRAM] if note_program(plain[:_BRIEF], notes, dumped=dumped) else []
     read += note_complaints(plain[:_BRIEF], notes)
     said = note_said(plain[:_BRIEF], notes)
-    mentioned = not notes.gpus and not notes.sought("gpus") and note_mentioned(plain[:_LISTED], notes)
+    mentioned = not notes.gpus and note_mentioned(plain[:_LISTED], notes)
     if not read and (mentioned or said & {"wsl"} or said >= {"os", "python"} or _has_build(notes)):
         read.append(PROGRAM)
     if not read:
@@ -72,6 +72,8 @@ def _has_build(notes: Notes) -> bool:
 
 def _conclude(notes: Notes, text: str) -> None:
     """Note what facts imply: PyTorch's version names its ROCm, and what stands beside a card's name its memory."""
+    parts = str(notes.facts.get("nvidia_driver", "")).count(".")
+    notes.fact("os", "linux" if parts == 2 else None, "nvidia_driver")  # noqa: PLR2004 - 560.94 is one of Windows' drivers
     notes.fact("wsl", False if notes.facts.get("os") in {"windows", "macos"} else None, "os")
     packages = notes.facts.get("packages")
     local = re.search(

@@ -80,7 +80,8 @@ def _devices(entry: Entry, maker: Vendor | None) -> Iterator[Device]:
     vendor = vendor if vendor in _MAKERS else maker if maker and (shown or entry.numbered) else vendor
     bus = bus_address(_bus(facts.get("bus", "")))
     numbered = entry.numbered and maker is not None and bool(bus or vram or _bare(entry))
-    if not (shown or ids or gfx or numbered or (kind == "xpu" and vram)) or vendor is Vendor.UNKNOWN:
+    bare = any(_CONTROLLER.match(value) for key, value, _raw in entry.pairs if key == "description")
+    if not (shown or ids or gfx or numbered or bare or (kind == "xpu" and vram)) or vendor is Vendor.UNKNOWN:
         return
     version = _CC.search(facts.get("cc", "")) or _CC_BESIDE.search(_first(entry))
     gpu = Gpu(
@@ -99,6 +100,7 @@ def _devices(entry: Entry, maker: Vendor | None) -> Iterator[Device]:
         yield Device(gpu=gpu, bus=bus)
 
 
+_CONTROLLER = re.compile(r"(?:VGA|3D|Display)\b.{0,20} controller$")  # lshw of a card that it has no name for
 _CC = re.compile(r"\b(\d{1,2})[., ]{1,2}(\d)\b")
 # compute capability 8.6    arch=8.6    Arch (8, 6)    cap=(8, 6)
 _CC_BESIDE = re.compile(r"(?:compute capability |arch=|Arch \(|cap=\()(\d{1,2})(?:\.|, )(\d)\b")
@@ -159,8 +161,13 @@ def _name(entry: Entry) -> tuple[str, int]:
 def _named_by_id(entry: Entry) -> str | None:
     """Return the PCI id that stands in place of a name: `Intel Corporation [8086:56C0]`, `name=1002:73bf`."""
     named = (value for key, value, _raw in entry.pairs if (told := meaning("gpu", key)) and told[0] == "name")
-    ids = (re.search(r"(?:^|\[)([0-9a-f]{4}:[0-9a-f]{4})(?:$|\])", value.lower()) for value in named)
-    return next((one[1] for one in ids if one and identify(one[1])), None)
+    for value in named:
+        device = re.search(r"\(0x([0-9a-f]{4})\)$", value.lower())  # Mesa: AMD Radeon RX 5500 XT (navi14, …) (0x7340)
+        whole = re.search(r"(?:^|\[)([0-9a-f]{4}:[0-9a-f]{4})(?:$|\])", value.lower())
+        found = pci_id(vendor_of_name(value), device[1]) if device else whole[1] if whole else None
+        if found and identify(found):
+            return found
+    return None
 
 
 def _is_whole(line: str, name: str) -> bool:
@@ -225,7 +232,9 @@ def _inline_size(entry: Entry) -> float | None:
 
 def _driver(facts: Mapping[str, str]) -> str | None:
     found = re.match(r"\d{1,5}(?:\.\d{1,6}){1,3}(?:[+-][\w.+~]{1,30})?(?=$| [\[(])", facts.get("driver", ""))
-    return found[0] if found else None
+    return (
+        re.sub(r"^(\d{3}\.\d{2,3}(?:\.\d\d)?)(?:\.0){1,2}$", r"\1", found[0]) if found else None
+    )  # Vulkan's 546.17.0.0
 
 
 def _bus(text: str) -> str:

@@ -61,6 +61,7 @@ _TORCH_DEVICE = re.compile(
 # [AMD/1]     CL_DEVICE_BOARD_NAME_AMD                        AMD Instinct MI250X/MI250      (clinfo --raw)
 _CLINFO_RAW = re.compile(r"\[(\w{1,20})/(\d{1,2})\] +CL_(?:DEVICE_)?(\w{2,60}?)(?:_AMD|_NV)? {2,}(\S.*)$")
 _LISTED = re.compile(r", (?=[A-Z])")  # between the names of several GPUs
+_EITHER = {"igpu", "dgpu"}  # the two GPUs of a laptop, each on a line of its own
 _RULE = re.compile(r"[\s|+\-=:─━═┼├┤╪╞╡┌┬┐└┴┘╔╗╚╝╦╩╠╣╬]{3,}$")
 _BARS = str.maketrans("│┃║", "|||")
 
@@ -289,7 +290,7 @@ class _Lines:
             self.end()
             self.platform = value
         inside = self.entry.numbered and self.entry.indent < self.section_indent < indent  # amd-smi's sections
-        if self.entry.has(plain) and meaning("gpu", plain) and value.strip() and not inside:
+        if plain in _EITHER or (self.entry.has(plain) and meaning("gpu", plain) and value.strip() and not inside):
             self.start(f"{plain}/{self.platform}", indent=-1)
         elif self.entry.numbered and indent <= self.entry.indent and names_gpu(plain):
             self.start(plain, indent=-1)
