@@ -130,6 +130,8 @@ def _running(failure: Failure, text: str, machine: Machine) -> Machine:
         changes = dict(zip(("os", "arch"), _SUBDIRS[found[1]], strict=True))
     if (changes.get("os") or machine.os) == "macos" and not changes.get("arch") and machine.arch != "x86_64":
         changes |= _mac_arch(machine, failure)
+    if changes.get("arch") == "x86_64" and any(gpu.vendor is Vendor.APPLE for gpu in machine.gpus):
+        changes["rosetta"] = True
     return replace(machine, **changes)
 
 
@@ -141,7 +143,7 @@ def _mac_arch(machine: Machine, failure: Failure) -> dict[str, object]:
     offered = [number(one) for one in failure.offered or ()]
     intel = failure.package == "torch" and bool(offered) and max(offered) == last
     if Vendor.APPLE in vendors or re.search(r"\bapple\b|\bm[1-9]\b", names):
-        return {"arch": "x86_64", "rosetta": True} if intel else {"arch": "arm64"}
+        return {"arch": "x86_64" if intel else "arm64"}
     of_intel = intel or vendors & {Vendor.AMD, Vendor.INTEL, Vendor.NVIDIA} or "intel" in names
     return {"arch": "x86_64"} if of_intel else {}
 

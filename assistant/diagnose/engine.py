@@ -109,6 +109,8 @@ def matches(log: Log, machine: Machine) -> tuple[Match, ...]:
     computed = [cause for finder in FINDERS for cause in finder(log, machine)]
     fitting = []
     for rule in rules.rules:
+        if False in ask(machine, rule.needs).values():
+            continue
         found = [match for sign in rule.sign if (match := _matched(sign, search, machine))]
         found += [_computed(cause) for cause in computed if cause.key == rule.key]
         if found:

@@ -294,6 +294,7 @@ def _conda_spec(text: str | None) -> str:
 # Because the requested Python version (>=3.14) does not satisfy Python<3.14 and torch==2.5.1 depends on …
 # the current Python version (3.8.10) does not satisfy Python>=3.9 and …
 # ERROR: Package 'x' requires a different Python: 3.8.10 not in '>=3.9'
+# RuntimeError: Cannot install on Python version 3.13.1; only versions >=3.9,<3.13 are supported.     (numba's setup.py)
 # error: The requested interpreter resolved to Python 3.11.7, which is incompatible with the project's Python
 #        requirement: `>=3.12`
 _REFUSED = (
@@ -302,6 +303,7 @@ _REFUSED = (
         r" does not satisfy python ?([<>=!~][\d.,<>=!~*]{1,40})"
     ),
     _form(r"requires a different python: ([\d.]{3,9}) not in '([^'\n]{2,40})'"),
+    _form(r"cannot install on python version ([\d.]{3,9}); only versions ([<>=!~][\d.,<>=!~*]{1,40}) are supported"),
     _form(r"resolved to python ([\d.]{3,9}), which is incompatible with [^`\n]{3,60}`([^`\n]{2,40})`"),
 )
 

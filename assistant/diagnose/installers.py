@@ -35,7 +35,7 @@ _NETWORK = re.compile(
     r"|temporary failure in name|getaddrinfo failed|cannot connect to proxy|name resolution|connecttimeout"
     r"|unknownissuer|tcp connect error"
 )
-_MUSL = re.compile(r"\bmusl\b|\balpine\b")
+_MUSL = re.compile(r"\bmusl\b|\balpine\b|musllinux-index|\bhome ?assistant os\b")
 _THIRTY_TWO = re.compile(r"32.?bit|-32\b|\bx86\b(?!.64)|\bwin32\b")
 # hint: `numpy` was found on https://T, but not at the requested version (numpy==2.0). A compatible version may be
 # available on a subsequent index (e.g., https://P).
@@ -72,6 +72,10 @@ _CACHE = re.compile(
     r"|缓存[^\n]{0,30}(?:好了|正常|可以|成功|解决)"
     r"|(?:works|worked|fine|installs)[^\n]{0,60}(?:--no-cache|--refresh|without (?:the )?cache|cache clean)"
 )
+
+
+# explicit = true     (an index of uv that serves only the packages that name it)      priority = "explicit"     (Poetry)
+_EXPLICIT = re.compile(r"\bexplicit ?= ?true\b|priority ?= ?[\"']explicit\b")
 
 
 def installer_causes(log: Log, machine: Machine) -> Iterable[Cause]:
@@ -151,7 +155,12 @@ def _index(attempt: Attempt) -> Iterator[Cause]:
     if torch and foreign and not pypi and (attempt.nothing or failure.lacks in {"python", "platform", "version"}):
         key = "index-not-applied" if failure.by or failure.locked or failure.lacks else "index-wrong"
         yield attempt.cause(key, index=torch, right=PYPI)
-    elif carried_by_torch_index(package) and package not in CORE and failure.by in CORE and not torch:
+    elif (
+        carried_by_torch_index(package)
+        and package not in CORE
+        and failure.by in CORE
+        and (not torch or _EXPLICIT.search(attempt.text))
+    ):
         yield attempt.cause("index-not-applied", right=_right_index(attempt))
 
 
@@ -243,7 +252,10 @@ def _python(attempt: Attempt) -> Iterator[Cause]:
         if not (tagged and tagged == f"3.{python[1:]}" and failure.tags[0].isalnum() and failure.lacks != "python"):
             yield _python_cause(attempt, python, unknown=() if python else ("python",))
         return
-    if failure.lacks == "version":
+    bare = failure.wanted.removeprefix("==").partition("+")[0]
+    if failure.lacks == "version" or (
+        failure.local and bare in (failure.offered or ())
+    ):  # the build lacks, not the release
         return
     if not python:
         alike = of_variant(

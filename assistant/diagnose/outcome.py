@@ -26,5 +26,7 @@ _FAILED = re.compile(
 def ended_well(log: Log) -> bool:
     """Return whether a log ends like a run that did its work, without a failure after that."""
     lines = [line.strip() for line in log.text.split("\n")[: len(log.lines)] if line.strip()][-LAST:]
+    if "exception during processing" in log.text:  # after which ComfyUI says "Prompt executed", too
+        return False
     good = next((number for number, line in reversed([*enumerate(lines)]) if _ENDED_WELL.search(line)), None)
     return good is not None and not any(_FAILED.search(line) for line in lines[good:])

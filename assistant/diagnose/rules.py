@@ -87,6 +87,7 @@ class Asks(Record, frozen=True):
 class Rule(Record, frozen=True):
     """One cause: how it shows (`sign`, alternatives), why it happens, what helps (`remedy`), and who says so.
 
+    It cannot be on a machine that is known to fail one of its `needs`, whatever a log says.
     A cause that is `software_only` lies in programs and packages: a GPU with a build of its own is not at fault. One
     that is `computed` needs no sign, and its texts and commands may hold placeholders such as {package}: a remedy with
     one that is not filled is left out, and `general` is said in place of such a cause.
@@ -98,6 +99,7 @@ class Rule(Record, frozen=True):
     remedy: tuple[RuleRemedy, ...]
     sources: tuple[str, ...]
     severity: Severity = Severity.ERROR
+    needs: dict[str, object] = {}
     sign: tuple[Sign, ...] = ()
     software_only: bool = False
     computed: bool = False
@@ -169,7 +171,7 @@ def read_rules(text: str, name: str) -> tuple[Rule, ...]:
                 )
         of_signs = [facts for sign in rule.sign for facts in (sign.facts, sign.unless, sign.likely)]
         of_remedies = [facts for remedy in rule.remedy for facts in (remedy.facts, remedy.unless)]
-        for facts in of_signs + of_remedies:
+        for facts in (rule.needs, *of_signs, *of_remedies):
             check_facts(facts, f"{name}, {rule.key}")
     return rules
 

@@ -44,10 +44,11 @@ class Sign(Record, frozen=True):
 
 
 class Told(Record, frozen=True):
-    """Something that people tell, in one of several ways."""
+    """Something that people tell in one of several ways; `printed` are patterns of what programs print in its place."""
 
     key: str
     sign: tuple[Sign, ...]
+    printed: tuple[str, ...] = ()
 
 
 class Symptom(Record, frozen=True):
@@ -118,19 +119,11 @@ def _replaced(log: Log, machine: Machine) -> Iterator[Cause]:
     yield Cause("torch-replaced", "installer", (log.index_at(log.text.find(removed)),), names)
 
 
-# $ python -c "import torch; print(torch.__version__, torch.cuda.is_available())"
-# 2.11.0+cpu False
-_PRINTED_FALSE = re.compile(r"is_available\(\)[^\n]{0,60}\n(?:[^\n]{0,30}[\s,(])?false\b")
-
-
 @lru_cache(maxsize=1)  # several ask what one text tells
 def told(log: Log) -> dict[str, int]:
-    """Return what a text tells, by key, each with the index of the first line that tells it.
-
-    A person tells it, but for one answer that PyTorch itself gives: that no GPU is available.
-    """
-    printed = _PRINTED_FALSE.search(log.text)
-    found = {"gpu-unused": log.index_at(printed.start())} if printed else {}
+    """Return what a text tells, by key, each with the index of the first line that tells it."""
+    shown = ((one.key, _printed(one.key).search(log.text)) for one in _tables().told if one.printed)
+    found = {key: log.index_at(match.start()) for key, match in shown if match}
     written = prose([line for _number, line in log.lines])
     for start, sentence in _sentences(log.text):
         if not written[log.index_at(start)]:
@@ -168,6 +161,11 @@ def _is_told(sign: Sign, words: dict[str, list[re.Match[str]]]) -> bool:
 def _near(first: tuple[int, int], others: Iterable[list[tuple[int, int]]]) -> bool:
     """Return whether each of the other lists has a word that stands near a first one."""
     return all(any(end + APART >= first[0] and start <= first[1] + APART for start, end in spans) for spans in others)
+
+
+@cache
+def _printed(key: str) -> re.Pattern[str]:
+    return re.compile("|".join(next(one.printed for one in _tables().told if one.key == key)), re.ASCII)
 
 
 @cache

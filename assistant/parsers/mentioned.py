@@ -80,6 +80,9 @@ _WANTED = _form(
 )
 
 
+_ENDS = _form(r"[.;!?][ \t]|[。；！？]")  # of sentences
+
+
 def mentioned(text: str) -> Machine:
     """Read a lower-case text.
 
@@ -89,6 +92,7 @@ def mentioned(text: str) -> Machine:
     systems = [name for name, pattern in patterns("hints").items() if pattern.search(text)]
     if not systems:
         systems = [name for name, pattern in patterns("spoken").items() if _first(pattern, text)]
+        systems = [name for name in systems if _numbered(patterns("spoken")[name], text)] or systems
     system: Any = "linux" if wsl else systems[0] if len(systems) == 1 else None
     return Machine(
         os=system,
@@ -100,6 +104,13 @@ def mentioned(text: str) -> Machine:
         nvidia_driver=_first(_DRIVER, text),
         gpus=_gpus(text),
         packages=_packages(text),
+    )
+
+
+def _numbered(pattern: re.Pattern[str], text: str) -> bool:
+    """Return whether a system is told with its version: who says "windows 10" has it, whatever is said of others."""
+    return any(
+        found[0][-1].isdigit() or text[found.end() :][:2].strip()[:1].isdigit() for found in _there(pattern, text)
     )
 
 
@@ -121,7 +132,7 @@ def _torch(text: str, named: str | None) -> str | None:
     removed = {one[1] for one in _REMOVED.finditer(text)}
     changed = list(_CHANGED.finditer(text))
     removed |= {one[1] for one in changed if one[1] != one[2]}
-    builds = [one[1] for one in _there(_BUILD, text) if not _of_another(one)]
+    builds = _printed_builds(text)
     conda = [f"{one[1]}+{one[2].replace('cuda', 'cu').replace('.', '')}" for one in _CONDA.finditer(text)]
     after = [one[2] for one in changed if "+" in one[2]]
     stated = [one for one in (*builds, *conda, named) if one and one not in removed]
@@ -135,9 +146,17 @@ def replaced_torch(text: str) -> tuple[str, str] | None:
     removed = [*_REMOVED.finditer(text), *_CHANGED.finditer(text)]
     before = next((one[1] for one in removed if re.search(r"\+(?:cu|rocm|xpu)", one[1])), None)
     after = _torch(text, None)
+    builds = _printed_builds(text)
+    if not before and len(builds) > 1 and "+cpu" not in builds[0] and builds[-1].endswith("+cpu"):
+        before, after = builds[0], builds[-1]  # printed before an installation and after it
     if before and after and "+cu" not in after and after.partition("+")[2] != before.partition("+")[2]:
         return before, after
     return None
+
+
+def _printed_builds(text: str) -> list[str]:
+    """Return the builds of PyTorch that a text names by their tags, in its order."""
+    return [one[1] for one in _there(_BUILD, text) if not _of_another(one)]
 
 
 def _of_another(found: re.Match[str]) -> bool:
@@ -172,10 +191,10 @@ def _first(pattern: re.Pattern[str], text: str) -> str | None:
 
 
 def _there(pattern: re.Pattern[str], text: str) -> Iterator[re.Match[str]]:
-    """Yield what is there, not what is wanted, as the words before it in its line tell."""
+    """Yield what is there, not what is wanted, as the words before it in its sentence tell."""
     for count, found in enumerate(pattern.finditer(text)):
         if count == _MOST:
             return
         before = text[max(text.rfind("\n", 0, found.start()) + 1, found.start() - 200) : found.start()]
-        if not _WANTED.search(before):
+        if not _WANTED.search(_ENDS.split(before)[-1]):
             yield found
