@@ -18,13 +18,14 @@ _MOST = 200  # places of one kind that are looked at (chosen)
 _SIZE = r"(\d{1,6}(?:\.\d{1,2})?) ?(G|GB|GiB|M|MB|MiB)\b(?! ?(?:of )?(?:ram\b|ddr|内存|memory|system|/s))"
 # RTX 4060Ti 16G    3060 (12 GB)    RTX 3080 Ti, 12GB    X (98304 MiB, 97280 MiB free)    X|  6064963584|
 _AFTER = re.compile(
-    rf"[ \t,(|/-]{{0,4}}(?:Laptop GPU |with |改 ?)?[ (]{{0,2}}{_SIZE}|[^\n]{{0,80}}[| ](\d{{10,12}})\|", re.IGNORECASE
+    rf"[ \t,(|/-]{{0,4}}(?:Laptop GPU |with |改 ?)?[ (]{{0,2}}{_SIZE}|[^\n]{{0,80}}[| ](\d{{10,12}})\||[^\n]{{0,80}}[| ](\d{{4,6}})M\|",
+    re.IGNORECASE,
 )
 # 4095MB NVIDIA GeForce GTX 1050 Ti
 _BEFORE = re.compile(rf"(?<![\w.]){_SIZE} (?:NVIDIA |AMD |Intel )?(?:GeForce |Radeon )?$", re.IGNORECASE)
 # VRAM：6G    各32G显存    Detected Free GPU Memory: 8192 MB    Memory Size 8192 MB    8gb of vram    VRAM 15983
 _ALONE = re.compile(
-    r"(?:\bv-?ram|显存|\bgpu memory|\b(?:dedicated )?video memory|\bmemory size)[^\d\n]{0,12}"
+    r"(?:\bv-?ram|显存|\bgpu memory|\b(?:dedicated )?video memory|\bmemory size|\bmax memory)[^\d\n]{0,12}"
     r"(\d{1,6}(?:\.\d{1,2})?) ?([GM])i?B?\b"
     r"|(?<![A-Za-z0-9_.])(\d{1,3}) ?(G)i?B? ?(?:of )?(?:的)?(?:v-?ram|显存)"
     r"|\bVRAM (\d{4,6})(?![\w.]| ?[GM])",
@@ -32,7 +33,7 @@ _ALONE = re.compile(
 )
 # PCI\\VEN_10DE&DEV_1F82&SUBSYS_…    PCI_VEN_1002&DEV_731F…    Device ID: 10DE 2783 - 196E 141D
 _WINDOWS_ID = re.compile(
-    r"VEN_[0-9A-F]{4}&DEV_[0-9A-F]{4}|Device ID:? {1,9}([0-9A-F]{4}) ([0-9A-F]{4}) -", re.IGNORECASE
+    r"VEN_[0-9A-F]{4}&DEV_[0-9A-F]{4}|Device ID:? {1,30}([0-9A-F]{4}) ([0-9A-F]{4}) -", re.IGNORECASE
 )
 
 
@@ -57,9 +58,11 @@ def _beside(text: str, name: str) -> float | None:
             before = _BEFORE.search(text[max(0, at - 40) : at])
             if after and after[3]:
                 return round(int(after[3]) / 2**30, 1)
+            if after and after[4]:
+                return _gib(after[4], "M")
             if told := after or before:
                 return _gib(told[1], told[2])
-    inside = re.search(r"[ -](\d{1,3}) ?GB\b", name)
+    inside = re.search(r"[ -](\d{1,3}) ?GB\b", name, re.IGNORECASE)
     return float(inside[1]) if inside else None
 
 

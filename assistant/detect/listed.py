@@ -244,6 +244,8 @@ def note_mentioned(text: str, notes: Notes) -> bool:
         count = (several[1] or several[2]).strip(" x×").lower()
         for _each in range(_COUNTS.get(count) or int(count)):
             notes.gpu(gpus[0], "report")
+    if len(gpus) == len(notes.gpus) == 1 and fits(notes.gpus[0].gpu, gpus[0]):
+        _complete(notes.gpus[0], Device(gpu=gpus[0]), notes)
     for gpu in gpus[:_MOST_TOLD]:
         if not not_a_gpu("", name=gpu.name or "") and not any(fits(item.gpu, gpu) for item in notes.gpus):
             notes.gpu(gpu, "report")

@@ -45,7 +45,9 @@ def read_report(text: str) -> Detection:
     read += [PROGRAM] if note_program(plain[:_BRIEF], notes, dumped=dumped) else []
     read += note_complaints(plain[:_BRIEF], notes)
     said = note_said(plain[:_BRIEF], notes)
-    mentioned = not notes.gpus and note_mentioned(plain[:_LISTED], notes)
+    mentioned = not any(seen.gpu.name or seen.gpu.pci_id for seen in notes.gpus) and note_mentioned(
+        plain[:_LISTED], notes
+    )
     if not read and (mentioned or said & {"wsl"} or said >= {"os", "python"} or _has_build(notes)):
         read.append(PROGRAM)
     if not read:
@@ -94,6 +96,8 @@ def _as_printed(text: str) -> str:
     text = text.replace("\r", "\n") if "\n" not in text else text.replace("\r", "")
     text = without_entities(text)
     text = text if text.isascii() else text.replace("\xa0", " ").replace("\uff1a", ":")
+    if "<nvidia_smi_log" in text:
+        text = re.sub(r"<(\w{2,60})>(?:([^<>\n]{1,200})</\w{2,60}>)?", r"\1 : \2", text)  # nvidia-smi -q -x
     text = _CHECKED.sub(r"\1", text) if "✅" in text else text
     text = "\n" + (re.sub("<br ?/?>", "\n", text) if "<br" in text else text)
     for _quoted in range(_DEEPEST_QUOTE if "\n>" in text else 0):

@@ -172,6 +172,7 @@ def _named_by_id(entry: Entry) -> str | None:
 
 def _is_whole(line: str, name: str) -> bool:
     """Return whether a line is a name with next to nothing around it."""
+    line = re.split(r" {1,9}(?:<-|<=|←)", line)[0]  # what somebody points at: "X  <- yellow triangle"
     rest = re.sub(r"\([^()]{0,60}\)", "", _AROUND.sub("", line).replace(name, "", 1))
     return len(re.findall(r"[^\W\d_]{2,}", rest)) <= 1
 
@@ -193,7 +194,7 @@ def _ids(facts: Mapping[str, str], shown: str, maker: Vendor | None) -> str | No
     whole = re.search(r"\b([0-9a-f]{4}):([0-9a-f]{4})\b", value.lower())
     if whole or pci_id_of(value):
         return whole[0] if whole else pci_id_of(value)
-    if joint := re.fullmatch(r"0x([0-9a-f]{4})(10de)", value.lower()):  # nvidia-smi's pci.device_id
+    if joint := re.fullmatch(r"(?:0x)?([0-9a-f]{4})(10de)", value.lower()):  # nvidia-smi's pci.device_id
         return f"{joint[2]}:{joint[1]}"
     device = re.match(r"(?:0x)?([0-9a-f]{4})\b|0x([0-9a-f]{3})\b", value.lower())
     device = device or re.search(r"[\[(]0x([0-9a-f]{4})[\])]$", shown.lower())

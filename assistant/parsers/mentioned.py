@@ -58,6 +58,8 @@ _PYTHON = (
         r"(3\.\d{1,2}(?:\.\d{1,2})?t?)(?:(?:a|b|rc)\d{1,2})?(?!\w|\.\d)"
     ),
     _form(r"(?<![\d.])(3\.\d{1,2}(?:\.\d{1,2})?)(?:版本?)?的 ?python"),
+    # 3.10.14 | packaged by Anaconda, Inc. | (main, May  6 2024 …     3.12.3 (main, Nov  6 2025 …     (sys.version)
+    _form(r"(?:^|[\s(])(3\.\d{1,2}\.\d{1,2}) (?:\| packaged|\((?:main|default|tags|heads))"),
     # File "/home/u/venv/lib/python3.10/site-packages/…
     _form(r"[\\/]python(3\.\d{1,2})[\\/]"),
 )
