@@ -18,7 +18,8 @@ _MOST = 200  # places of one kind that are looked at (chosen)
 _SIZE = r"(\d{1,6}(?:\.\d{1,2})?) ?(G|GB|GiB|M|MB|MiB)\b(?! ?(?:of )?(?:ram\b|ddr|内存|memory|system|/s))"
 # RTX 4060Ti 16G    3060 (12 GB)    RTX 3080 Ti, 12GB    X (98304 MiB, 97280 MiB free)    X|  6064963584|
 _AFTER = re.compile(
-    rf"[ \t,(|/-]{{0,4}}(?:Laptop GPU |with |改 ?)?[ (]{{0,2}}{_SIZE}|[^\n]{{0,80}}[| ](\d{{10,12}})\||[^\n]{{0,80}}[| ](\d{{4,6}})M\|",
+    rf"[ \t,(|/-]{{0,4}}(?:Laptop GPU |with |改 ?)?[ (]{{0,2}}{_SIZE}"
+    r"|[^\n]{0,80}[| ](\d{10,12})\||[^\n]{0,80}[| ](\d{4,6})M\|",
     re.IGNORECASE,
 )
 # 4095MB NVIDIA GeForce GTX 1050 Ti

@@ -74,7 +74,7 @@ _CACHE = re.compile(
 )
 
 
-# explicit = true     (an index of uv that serves only the packages that name it)      priority = "explicit"     (Poetry)
+# explicit = true     (an index of uv that serves only the packages that name it)     priority = "explicit" (Poetry)
 _EXPLICIT = re.compile(r"\bexplicit ?= ?true\b|priority ?= ?[\"']explicit\b")
 
 
@@ -252,10 +252,9 @@ def _python(attempt: Attempt) -> Iterator[Cause]:
         if not (tagged and tagged == f"3.{python[1:]}" and failure.tags[0].isalnum() and failure.lacks != "python"):
             yield _python_cause(attempt, python, unknown=() if python else ("python",))
         return
-    bare = failure.wanted.removeprefix("==").partition("+")[0]
-    if failure.lacks == "version" or (
-        failure.local and bare in (failure.offered or ())
-    ):  # the build lacks, not the release
+    release = failure.wanted.removeprefix("==").partition("+")[0]
+    build_alone = bool(failure.local) and release in (failure.offered or ())
+    if failure.lacks == "version" or build_alone:
         return
     if not python:
         alike = of_variant(
