@@ -198,6 +198,10 @@ def draw_unknown(answer: Unexplained) -> None:
     console.print(Text(say("No known problem matches this log.")))
     for symptom in answer.symptoms:
         console.print(Text(say("  What it tells: {symptom}", symptom=symptom.text)))
+    if answer.alike:
+        console.print(Text(say("  Others used such words for these causes; compare:")))
+        for cause in answer.alike:
+            console.print(Text(f"    {render(cause.text)}"))
     draw_findings(answer.findings)
     if answer.question:
         draw_remedy(answer.question, "  ?", style="cyan")

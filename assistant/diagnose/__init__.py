@@ -6,6 +6,7 @@ from assistant.diagnose.engine import Match, as_remedy, diagnose, matches, merge
 from assistant.diagnose.health import check_packages, check_up, variables
 from assistant.diagnose.launch import launched, relaunched
 from assistant.diagnose.log import Log, read_log
+from assistant.diagnose.phrasings import resembled
 from assistant.diagnose.rules import PlanRequest, Rule, RuleRemedy, load_rules
 from assistant.diagnose.symptoms import symptoms
 
@@ -27,6 +28,7 @@ __all__ = [
     "read_log",
     "relaunched",
     "remedies_for",
+    "resembled",
     "symptoms",
     "variables",
 ]

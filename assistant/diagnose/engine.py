@@ -16,6 +16,7 @@ from assistant.diagnose.environments import environment_causes
 from assistant.diagnose.installers import installer_causes
 from assistant.diagnose.log import Log, read_log
 from assistant.diagnose.outcome import ended_well
+from assistant.diagnose.phrasings import resembled
 from assistant.diagnose.predicates import ask
 from assistant.diagnose.retold import retold_causes
 from assistant.diagnose.rules import PLACEHOLDER, Rule, RuleRemedy, Rules, Sign, compiled, load_rules
@@ -97,7 +98,14 @@ def merged(first: Machine, second: Machine) -> Machine:
     }
     if first.os and second.wsl and first.os != "linux":
         changes.pop("wsl", None)
-    return replace(first, **changes, packages={**second.packages, **first.packages}, env={**second.env, **first.env})
+    told = {name: version for name, version in second.packages.items() if not _of_a_flavour(name, version, first)}
+    return replace(first, **changes, packages={**told, **first.packages}, env={**second.env, **first.env})
+
+
+def _of_a_flavour(name: str, version: str, machine: Machine) -> bool:
+    """Return whether "onnxruntime 1.27.0" is somebody's word for the onnxruntime-gpu 1.27.0 that is installed."""
+    flavours = (known for known in machine.packages if known.startswith("onnxruntime-"))
+    return name == "onnxruntime" and any(machine.packages[known] == version for known in flavours)
 
 
 def matches(log: Log, machine: Machine) -> tuple[Match, ...]:
@@ -106,7 +114,8 @@ def matches(log: Log, machine: Machine) -> tuple[Match, ...]:
         return ()
     rules = load_rules()
     search = _Search(log, rules)
-    computed = [cause for finder in FINDERS for cause in finder(log, machine)]
+    alike = resembled(log, machine)
+    computed = [_weighed(cause, alike) for finder in FINDERS for cause in finder(log, machine)]
     fitting = []
     for rule in rules.rules:
         if False in ask(machine, rule.needs).values():
@@ -117,6 +126,13 @@ def matches(log: Log, machine: Machine) -> tuple[Match, ...]:
             fitting.append((rule, max(found, key=lambda match: match.confidence)))
     fitting.sort(key=lambda pair: -pair[1].confidence)
     return tuple(_explained(rule, match, log, machine) for rule, match in fitting)
+
+
+def _weighed(cause: Cause, alike: tuple[str, ...]) -> Cause:
+    """Weigh a cause that rests on a person's words by whether others told it in such words."""
+    if not alike or cause.basis not in {"message-retold", "symptom-told"}:
+        return cause
+    return cause._replace(basis="told-alike" if cause.key in alike else "told-unlike")
 
 
 def _computed(cause: Cause) -> SignMatch:

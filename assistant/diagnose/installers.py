@@ -331,6 +331,9 @@ def _nearest(attempt: Attempt) -> str:
     wanted = number(attempt.failure.wanted)
     if meeting(attempt.rows, attempt.failure.wanted) or not wanted:
         return ""
+    release = attempt.failure.wanted.removeprefix("==").partition("+")[0]
+    if release in (attempt.failure.offered or ()):  # only its build with that tag is not here
+        return f"{attempt.package}=={release}"
     there = {row.version for row in attempt.rows if row.version} or set(attempt.failure.offered or ())
     alike = [one for one in there if number(one)[:2] == wanted[:2]]
     found = max(alike or there, key=number, default="")

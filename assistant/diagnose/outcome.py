@@ -15,11 +15,13 @@ LAST = 12  # chosen: lines at the end that tell how a run ended
 _ENDED_WELL = re.compile(
     r"epoch \[?(\d{1,5}) ?/ ?\1\b|\b(\d{1,7})/\2 \[|prompt executed in \d"
     r"|(?:training|inference|generation|processing|conversion|export) (?:is )?(?:complete|done|finished|succeeded)"
-    r"|\bsaved (?:to|as|in)\b|\d tokens/s|to see the gui go to|running on local url|\b\d{1,5} passed\b|all done"
+    r"|\bsaved (?:to|as|in)\b|\bwritten(?: to)?: \S|\d tokens/s"
+    r"|to see the gui go to|running on local url|\b\d{1,5} passed\b|all done"
 )
 _FAILED = re.compile(
     r"traceback \(most recent|\b\w{0,40}(?:error|exception)\b ?:|\bfatal\b|\bcore dumped\b|\bkilled\b|\baborted?\b"
-    r"|segmentation fault|\bfailed\b|exit (?:code|status):? ?[1-9]|\bexited with\b"
+    r"|\bcould not (?:locate|load|open|find)\b|segmentation fault|\bfailed\b|exit (?:code|status):? ?[1-9]"
+    r"|\bexited with\b"
 )
 
 

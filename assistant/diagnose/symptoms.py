@@ -69,6 +69,7 @@ class Explanation(Record, frozen=True):
     key: str
     told: tuple[str, ...]
     silent: tuple[str, ...] = ()
+    basis: str = "symptom-told"
     facts: dict[str, object] = {}
     unless: dict[str, object] = {}
     likely: dict[str, object] = {}
@@ -104,7 +105,7 @@ def symptom_causes(log: Log, machine: Machine) -> Iterator[Cause]:
             unknown = tuple(name for name, verdict in likely.items() if verdict is None)
             known = (*row.facts, *(name for name in likely if name not in unknown))
             lines = tuple(dict.fromkeys(said[key] for key in row.told))
-            yield Cause(row.key, "symptom-told", lines, known=known, unknown=unknown)
+            yield Cause(row.key, row.basis, lines, known=known, unknown=unknown)
 
 
 def _replaced(log: Log, machine: Machine) -> Iterator[Cause]:

@@ -149,9 +149,15 @@ def replaced_torch(text: str) -> tuple[str, str] | None:
     before = next((one[1] for one in removed if re.search(r"\+(?:cu|rocm|xpu)", one[1])), None)
     after = _torch(text, None)
     builds = _printed_builds(text)
-    if not before and len(builds) > 1 and "+cpu" not in builds[0] and builds[-1].endswith("+cpu"):
+    kinds = [re.sub(r"[\d.]", "", one.partition("+")[2]) for one in builds]
+    if not before and len(builds) > 1 and kinds[0] not in {"cpu", kinds[-1]}:
         before, after = builds[0], builds[-1]  # printed before an installation and after it
-    if before and after and "+cu" not in after and after.partition("+")[2] != before.partition("+")[2]:
+    if (
+        before
+        and after
+        and ("+cu" not in after or "+cu" not in before)
+        and after.partition("+")[2] != before.partition("+")[2]
+    ):
         return before, after
     return None
 

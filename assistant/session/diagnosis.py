@@ -22,6 +22,7 @@ from assistant.diagnose import (
     question,
     relaunched,
     remedies_for,
+    resembled,
     symptoms,
 )
 from assistant.host.identity import known_here
@@ -200,7 +201,9 @@ def unexplained(log: Log, machine: Machine) -> Unexplained:
         asked = Remedy(text=_("Paste the whole output, from the command on: what matters often stands above the end."))
     wrong = tuple(finding for finding in check_up(known) if finding.wrong)
     shown = tuple(Finding(key=one.key, severity=Severity.INFO, text=_(one.text)) for one in told)
-    return Unexplained(symptoms=shown, findings=with_remedies(wrong, known), question=asked)
+    rules = (load_rules().by_key[key] for key in resembled(log, known))
+    alike = tuple(Finding(key=rule.key, severity=Severity.INFO, text=_(rule.title)) for rule in rules if rule.named)
+    return Unexplained(symptoms=shown, alike=alike, findings=with_remedies(wrong, known), question=asked)
 
 
 def inquiry(log: Log, machine: Machine, found: Iterable[Diagnosis]) -> str:
