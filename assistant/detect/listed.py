@@ -66,12 +66,14 @@ def _is_report(facts: dict[str, object]) -> bool:
 def _unnamed(text: str) -> dict[str, list[Device]]:
     """Return the GPUs that programs tell by their compute capability or their target alone."""
     capabilities = dict(_CAPABILITY.findall(text))
+    apple = [Device(gpu=Gpu(vendor=Vendor.APPLE, integrated=True))] if _MPS.search(text) else []
     agents = _AGENTS.search(text)
     targets = re.findall(r"gfx\w+", agents[1]) if agents else []
     return {
         "capabilities": [
             Device(gpu=Gpu(vendor=Vendor.NVIDIA, compute_capability=one)) for one in capabilities.values()
         ],
+        "mps": apple,
         "agents": [Device(gpu=Gpu(vendor=Vendor.AMD, gfx=one)) for one in targets],
     }
 
@@ -153,10 +155,12 @@ _CUDA = re.compile(
 )
 # 20:14:03 INFO     ROCm: agents=['gfx1101', 'gfx1036']      (SD.Next)
 _AGENTS = re.compile(r"ROCm: agents=\[([^\]\n]{5,200})\]")
+# 2024-11-11 16:48:19,205 - root - INFO - Device: mps      (ComfyUI)
+_MPS = re.compile(r"\bDevice: mps\b")
 _CAPABILITY = re.compile(r"device: (\d{1,2}), GPU Compute Capability: (\d{1,2}\.\d)\b")
 # OpenGL version string: 4.6.0 NVIDIA 470.223.02      lab-07     Mon Apr  8 09:12:33 2024  545.23.08   (gpustat)
 _NVIDIA = re.compile(
-    r"\bNVIDIA (?:UNIX \S{3,10} (?:Open )?Kernel Module {1,3}(?:for \S{3,10} {1,3})?)?(\d{3}\.\d{2,3}(?:\.\d{1,2})?)\b"
+    r"\b(?:libcuda\.so\.|NVIDIA )(?:UNIX \S{3,10} (?:Open )?Kernel Module {1,3}(?:for \S{3,10} {1,3})?)?(\d{3}\.\d{2,3}(?:\.\d{1,2})?)\b"
     r"|\d\d:\d\d:\d\d 20\d\d {2}(\d{3}\.\d{2,3}(?:\.\d{1,2})?)$",
     re.MULTILINE,
 )
@@ -174,7 +178,12 @@ _SATISFIED = re.compile(
 _UNAME = re.compile(r"^Linux \S{1,60} \d\.\d{1,2}\.\d[^\n]{0,200}", re.MULTILINE)
 # >>> torch.__version__
 # '2.5.1+cu121'
-_TORCH = re.compile(r"torch\.__version__\W{1,6}(\d\.\d{1,3}[\w.+]{0,40})")
+# $ python -c "import torch; print(torch.__version__, torch.cuda.is_available())"
+# 2.7.1 True
+_TORCH = re.compile(
+    r"torch\.__version__(?:\W{1,6}|[^\n]{0,120}\n(?:[^\n]{0,200}(?:Warning|return )[^\n]{0,200}\n){0,3}['\"(]?)"
+    r"(\d\.\d{1,3}[\w.+]{0,40})"
+)
 
 
 def _with_total(cards: list[Device], text: str, *, known: bool) -> list[Device]:
@@ -235,7 +244,8 @@ def note_mentioned(text: str, notes: Notes) -> bool:
     named: dict[str, Card] = {}
     for line in _lines_with_cards(text):
         for card in cards_in(line):
-            if is_card(card.name):
+            of_processor = line[: card.end - len(card.name)].endswith("with ")  # AMD Ryzen 7 5800H with Radeon Graphics
+            if is_card(card.name) and not of_processor:
                 named.setdefault(card.name.lower(), card)
     gpus = [Gpu(vendor=card.vendor, name=card.name) for card in named.values()]
     gpus = gpus or list(mentioned(text.lower()).gpus)

@@ -31,7 +31,7 @@ def header(line: str) -> tuple[list[str], Cut] | None:
     if ":" in text or "=" in text:
         return None
     # Columns stand two blanks or more apart, but PowerShell's may stand one apart.
-    for pattern, least in ((r"\S+(?: \S+)*", 2), (r"\S+", len(text.split()))):
+    for pattern, least in ((r"\S+", len(text.split())), (r"\S+(?: \S+)*", 2)):
         words = list(re.finditer(pattern, line))
         keys = [plain_key(word[0]) for word in words]
         counted = sum(key in _COUNTED or known(key) for key in keys)

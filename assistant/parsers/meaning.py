@@ -15,6 +15,7 @@ from assistant.parsers.fields import Device, bus_address
 from assistant.parsers.windows import pci_id_of
 
 _MAKERS = {Vendor.NVIDIA, Vendor.AMD, Vendor.INTEL, Vendor.APPLE}
+_COUNTS = {"gpunumber", "numberofgpus", "gpucount"}  # LLaMA-Factory: GPU type: NVIDIA L20, GPU number: 2
 _MOST = 64  # devices of one entry, written as "8 x NVIDIA A100" (chosen)
 # Keys that name a GPU and nothing else, so that any name below them is one: "Device 66a1", "3060".
 _SURE = frozenset(
@@ -67,6 +68,8 @@ def _devices(entry: Entry, maker: Vendor | None) -> Iterator[Device]:
     if re.search(r"\bCPU\b|ACCELERATOR|\bcpu\b|DISK", kind) and "GPU" not in kind.replace("iGPU", ""):
         return
     shown, times = _name(entry)
+    counted = next((value for key, value, _raw in entry.pairs if key in _COUNTS and value.isdigit()), "")
+    times = min(int(counted), _MOST) if times == 1 and counted else times
     ids = _ids(facts, shown, maker) or _named_by_id(entry)
     vram = gigabytes(facts.get("vram", ""))
     if "adapterram" in facts.get("vram_key", ""):

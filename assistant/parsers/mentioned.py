@@ -60,6 +60,8 @@ _PYTHON = (
     _form(r"(?<![\d.])(3\.\d{1,2}(?:\.\d{1,2})?)(?:版本?)?的 ?python"),
     # 3.10.14 | packaged by Anaconda, Inc. | (main, May  6 2024 …     3.12.3 (main, Nov  6 2025 …     (sys.version)
     _form(r"(?:^|[\s(])(3\.\d{1,2}\.\d{1,2}) (?:\| packaged|\((?:main|default|tags|heads))"),
+    # py3.10    rocm6.0_ubuntu20.04_py3.9_pytorch_2.1.1
+    _form(r"(?<![a-z0-9.])py ?(3\.\d{1,2})(?![\d.])"),
     # File "/home/u/venv/lib/python3.10/site-packages/…
     _form(r"[\\/]python(3\.\d{1,2})[\\/]"),
 )
@@ -175,7 +177,7 @@ def _of_another(found: re.Match[str]) -> bool:
 
 
 # gfx1100;gfx1101;gfx1102    ['gfx900', 'gfx906', 'gfx942']: what a build holds code for, not what the machine has
-_TARGETS = _form(r"gfx\w{3,5}['\"]?(?:[;,] ?['\"]?gfx\w{3,5}['\"]?){2,40}")
+_TARGETS = _form(r"gfx\w{3,5}['\"]?(?:[;, ] ?['\"]?gfx\w{3,5}['\"]?){2,40}")
 
 
 def _gpus(text: str) -> tuple[Gpu, ...]:
