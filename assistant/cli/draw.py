@@ -199,7 +199,7 @@ def draw_unknown(answer: Unexplained) -> None:
     for symptom in answer.symptoms:
         console.print(Text(say("  What it tells: {symptom}", symptom=symptom.text)))
     if answer.alike:
-        console.print(Text(say("  Others used such words for these causes; compare:")))
+        console.print(Text("  " + say("People who described it in similar words had one of these causes:")))
         for cause in answer.alike:
             console.print(Text(f"    {render(cause.text)}"))
     draw_findings(answer.findings)

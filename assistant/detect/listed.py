@@ -160,7 +160,8 @@ _MPS = re.compile(r"\bDevice: mps\b")
 _CAPABILITY = re.compile(r"device: (\d{1,2}), GPU Compute Capability: (\d{1,2}\.\d)\b")
 # OpenGL version string: 4.6.0 NVIDIA 470.223.02      lab-07     Mon Apr  8 09:12:33 2024  545.23.08   (gpustat)
 _NVIDIA = re.compile(
-    r"\b(?:libcuda\.so\.|NVIDIA )(?:UNIX \S{3,10} (?:Open )?Kernel Module {1,3}(?:for \S{3,10} {1,3})?)?(\d{3}\.\d{2,3}(?:\.\d{1,2})?)\b"
+    r"\b(?:libcuda\.so\.|NVIDIA )(?:UNIX \S{3,10} (?:Open )?Kernel Module {1,3}(?:for \S{3,10} {1,3})?)?"
+    r"(\d{3}\.\d{2,3}(?:\.\d{1,2})?)\b"
     r"|\d\d:\d\d:\d\d 20\d\d {2}(\d{3}\.\d{2,3}(?:\.\d{1,2})?)$",
     re.MULTILINE,
 )

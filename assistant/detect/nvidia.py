@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from assistant.detect.observations import Notes
 from assistant.host.base import Host
 from assistant.model.machine import Gpu, Vendor
@@ -77,6 +79,30 @@ def note_report(report: nvidia.NvidiaReport, source: str, notes: Notes) -> None:
     notes.fact("nvidia_driver", report.driver, source)
     notes.fact("cuda_driver_api", report.cuda, source)
     notes.devices(report.devices, source)
+
+
+_WDDM = re.compile(r" (?:WDDM|MCDM|TCC/WDDM) |: (?:WDDM|MCDM|TCC)$", re.MULTILINE)  # only Windows has driver models
+
+
+def note_smi_table(text: str, notes: Notes) -> bool:
+    """Note what a text holds of nvidia-smi's table, or else its complaint; return whether it holds either."""
+    if report := nvidia.smi_table(text):
+        note_report(report, "nvidia-smi", notes)
+        notes.fact("os", "windows" if _WDDM.search(text) else None, "nvidia-smi")
+        return True
+    at = max(text.find("NVIDIA-SMI"), text.find("NVML"))
+    state = nvidia.smi_complaint(text[max(at - 200, 0) : at + 300]) if at >= 0 else None
+    notes.fact("nvidia_driver_state", state if "nvidia_driver" not in notes.facts else None, "nvidia-smi")
+    return state is not None
+
+
+def note_smi_query(text: str, notes: Notes) -> bool:
+    """Note what a text holds of `nvidia-smi -q`; return whether it holds any."""
+    report = nvidia.smi_query(text)
+    if report:
+        note_report(report, "nvidia-smi -q", notes)
+        notes.fact("os", "windows" if _WDDM.search(text) else None, "nvidia-smi -q")
+    return report is not None
 
 
 def _state(host: Host, drivers: set[str | None], *, loaded: bool) -> str | None:

@@ -12,7 +12,7 @@ from assistant.catalog.vocabulary import tool_names
 from assistant.detect.adapters import note_adapter
 from assistant.detect.beside import note_memory, note_pci_ids
 from assistant.detect.listed import note_complaints, note_listed, note_lspci, note_mentioned, note_program, note_said
-from assistant.detect.nvidia import note_report
+from assistant.detect.nvidia import note_smi_query, note_smi_table
 from assistant.detect.observations import Notes
 from assistant.detect.run import united
 from assistant.i18n import Text, _
@@ -20,7 +20,6 @@ from assistant.model.errors import BadInput
 from assistant.model.finding import Severity
 from assistant.model.machine import Detection
 from assistant.model.pasted import without_entities
-from assistant.parsers import nvidia
 from assistant.parsers.amd import rocminfo
 from assistant.parsers.apple import overview, profiler_json, profiler_text
 from assistant.parsers.collect_env import collect_env
@@ -128,29 +127,6 @@ def _collect_env(text: str, notes: Notes) -> bool:
     return True
 
 
-_WDDM = re.compile(r" (?:WDDM|MCDM|TCC/WDDM) |: (?:WDDM|MCDM|TCC)$", re.MULTILINE)  # only Windows has driver models
-
-
-def _smi_table(text: str, notes: Notes) -> bool:
-    """Read the table, or else what nvidia-smi complains of in its place."""
-    if report := nvidia.smi_table(text):
-        note_report(report, "nvidia-smi", notes)
-        notes.fact("os", "windows" if _WDDM.search(text) else None, "nvidia-smi")
-        return True
-    at = max(text.find("NVIDIA-SMI"), text.find("NVML"))
-    state = nvidia.smi_complaint(text[max(at - 200, 0) : at + 300]) if at >= 0 else None
-    notes.fact("nvidia_driver_state", state if "nvidia_driver" not in notes.facts else None, "nvidia-smi")
-    return state is not None
-
-
-def _smi_query(text: str, notes: Notes) -> bool:
-    report = nvidia.smi_query(text)
-    if report:
-        note_report(report, "nvidia-smi -q", notes)
-        notes.fact("os", "windows" if _WDDM.search(text) else None, "nvidia-smi -q")
-    return report is not None
-
-
 def _rocminfo(text: str, notes: Notes) -> bool:
     agents = rocminfo(text)
     if agents is None:
@@ -198,8 +174,8 @@ _CLAIMS = {
 }
 READERS: dict[str, Callable[[str, Notes], bool]] = {
     "python -m torch.utils.collect_env": _collect_env,
-    "nvidia-smi": _smi_table,
-    "nvidia-smi -q": _smi_query,
+    "nvidia-smi": note_smi_table,
+    "nvidia-smi -q": note_smi_query,
     "rocminfo": _rocminfo,
     "dxdiag": _dxdiag,
     "system_profiler": _system_profiler,

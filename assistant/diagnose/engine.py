@@ -4,23 +4,19 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache
 from importlib.resources import files
 from typing import Any, NamedTuple
 
 from assistant.catalog.toolchains import compiler_command
 from assistant.diagnose.causes import Cause
-from assistant.diagnose.companions import companion_causes
-from assistant.diagnose.environments import environment_causes
-from assistant.diagnose.installers import installer_causes
+from assistant.diagnose.computed import computed_causes
 from assistant.diagnose.log import Log, read_log
 from assistant.diagnose.outcome import ended_well
-from assistant.diagnose.phrasings import resembled
 from assistant.diagnose.predicates import ask
-from assistant.diagnose.retold import retold_causes
 from assistant.diagnose.rules import PLACEHOLDER, Rule, RuleRemedy, Rules, Sign, compiled, load_rules
-from assistant.diagnose.symptoms import Symptom, symptom_causes, symptoms
+from assistant.diagnose.symptoms import Symptom, symptoms
 from assistant.i18n import _
 from assistant.model.finding import Diagnosis, Remedy
 from assistant.model.machine import Machine
@@ -31,15 +27,6 @@ from assistant.privacy import redact
 UNKNOWN_COSTS = 0.1  # confidence lost for each fact that could not be told
 READ = 4000  # characters of a line that are searched for secrets: the search costs time
 SHOWN = 300  # characters of a line that are shown as evidence
-# Each works causes out from a log and the facts of its machine.
-FINDERS: tuple[Callable[[Log, Machine], Iterable[Cause]], ...] = (
-    installer_causes,
-    environment_causes,
-    companion_causes,
-    retold_causes,
-    symptom_causes,
-)
-
 # What to ask the user when a fact decides and nobody knows it, with the commands that tell it.
 _DETECT = ("assistant detect",)
 _QUESTIONS = {
@@ -114,8 +101,7 @@ def matches(log: Log, machine: Machine) -> tuple[Match, ...]:
         return ()
     rules = load_rules()
     search = _Search(log, rules)
-    alike = resembled(log, machine)
-    computed = [_weighed(cause, alike) for finder in FINDERS for cause in finder(log, machine)]
+    computed = computed_causes(log, machine)
     fitting = []
     for rule in rules.rules:
         if False in ask(machine, rule.needs).values():
@@ -126,13 +112,6 @@ def matches(log: Log, machine: Machine) -> tuple[Match, ...]:
             fitting.append((rule, max(found, key=lambda match: match.confidence)))
     fitting.sort(key=lambda pair: -pair[1].confidence)
     return tuple(_explained(rule, match, log, machine) for rule, match in fitting)
-
-
-def _weighed(cause: Cause, alike: tuple[str, ...]) -> Cause:
-    """Weigh a cause that rests on a person's words by whether others told it in such words."""
-    if not alike or cause.basis not in {"message-retold", "symptom-told"}:
-        return cause
-    return cause._replace(basis="told-alike" if cause.key in alike else "told-unlike")
 
 
 def _computed(cause: Cause) -> SignMatch:

@@ -9,25 +9,23 @@ from difflib import get_close_matches
 from assistant.catalog import Number, carried_by_torch_index, load_catalog, number
 from assistant.catalog.companions import known_names
 from assistant.catalog.rows import CORE, FAMILY
-from assistant.diagnose.attempts import Attempt, attempt_of, own_text, tag_of, told_python
+from assistant.diagnose.attempts import Attempt, attempt_of, own_text, told_python
 from assistant.diagnose.causes import Cause
 from assistant.diagnose.index_addresses import PYPI, addresses, tables
 from assistant.diagnose.installer_output import (
     Failure,
     failures,
     mentions,
-    narrower_pythons,
-    refused_pythons,
 )
 from assistant.diagnose.log import Log
 from assistant.diagnose.offers import meeting, of_variant, serve, starting_at
+from assistant.diagnose.python_bounds import bound_causes
 from assistant.model.machine import Machine
 from assistant.model.record import replace
 
 MOST = 6  # failures of one log that are judged: the rest follow from the first
 NEWEST = 3  # chosen: a package's newest Pythons, which an index, a mirror or an old log may not have yet
 PROSE = 1500  # characters of a text that may be somebody's own words
-UNNAMED = "the package"
 OTHERS = frozenset({"tensorflow", "intel-extension-for-pytorch", "triton", "bitsandbytes", "flash-attn", "xformers"})
 # The network's own failures have rules of their own.
 _NETWORK = re.compile(
@@ -81,7 +79,7 @@ _EXPLICIT = re.compile(r"\bexplicit ?= ?true\b|priority ?= ?[\"']explicit\b")
 def installer_causes(log: Log, machine: Machine) -> Iterable[Cause]:
     """Return why the packages that a log's installer could not have are not to be had; () where none is missing."""
     text = log.text
-    if causes := list(_refused(log, machine)):
+    if causes := list(bound_causes(log, machine)):
         return causes
     found = failures(text)
     for failure in found[:MOST]:
@@ -378,23 +376,6 @@ def _files(log: Log, machine: Machine) -> Iterator[Cause]:
             own = bool(right) and one.url.startswith(right)
             yield attempt.cause("release-not-on-index" if own else "mirror-without-files", index=index, right=right)
             return
-
-
-def _refused(log: Log, machine: Machine) -> Iterator[Cause]:
-    """Judge a Python that an installer refuses by a bound that it names."""
-    for version, bounds, at in refused_pythons(log.text):
-        tag = f"3{version.split('.')[1]}" if version.startswith("3.") else ""
-        depends = re.search(r"and ([a-z0-9][\w.-]{0,60}?)(?:==[\w.+]{1,30})? depends", log.text[at : at + 300])
-        failure = Failure(depends[1] if depends else UNNAMED, at)
-        attempt = attempt_of(failure, log, machine)._replace(python=tag or tag_of(machine))
-        bound = re.search(r"<=? ?(\d\.\d{1,2})", bounds)
-        high = bool(bound) and number(version) >= number(bound[1] if bound else "")
-        yield attempt.cause("python-too-new-for-wheel" if high else "python-unsupported-for-wheel")
-        return
-    for package, bounds, at in narrower_pythons(log.text):
-        attempt = attempt_of(Failure(package, at), log, machine)
-        yield attempt.cause("python-unsupported-for-wheel", bounds=bounds, best_python="")
-        return
 
 
 def _in_prose(log: Log, machine: Machine) -> Iterator[Cause]:

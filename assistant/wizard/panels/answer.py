@@ -144,7 +144,7 @@ def _unknown(state: State) -> Markup:
         else html.NOTHING
     )
     alike = (
-        html.paragraph(say("Others used such words for these causes; compare:"))
+        html.paragraph(say("People who described it in similar words had one of these causes:"))
         + html.bullets(one.text for one in answer.alike)
         if answer.alike
         else html.NOTHING

@@ -1,0 +1,32 @@
+"""Judges the Pythons that an installer refuses by a bound that it names, not for want of a wheel."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from assistant.catalog import number
+from assistant.diagnose.attempts import attempt_of, tag_of
+from assistant.diagnose.causes import Cause
+from assistant.diagnose.installer_output import Failure, narrower_pythons, refused_pythons
+from assistant.diagnose.log import Log
+from assistant.model.machine import Machine
+
+UNNAMED = "the package"
+
+
+def bound_causes(log: Log, machine: Machine) -> Iterator[Cause]:
+    """Yield the cause of the first bound in a log that the Python fails, or that the project states too widely."""
+    for version, bounds, at in refused_pythons(log.text):
+        tag = f"3{version.split('.')[1]}" if version.startswith("3.") else ""
+        depends = re.search(r"and ([a-z0-9][\w.-]{0,60}?)(?:==[\w.+]{1,30})? depends", log.text[at : at + 300])
+        failure = Failure(depends[1] if depends else UNNAMED, at)
+        attempt = attempt_of(failure, log, machine)._replace(python=tag or tag_of(machine))
+        bound = re.search(r"<=? ?(\d\.\d{1,2})", bounds)
+        high = bool(bound) and number(version) >= number(bound[1] if bound else "")
+        yield attempt.cause("python-too-new-for-wheel" if high else "python-unsupported-for-wheel")
+        return
+    for package, bounds, at in narrower_pythons(log.text):
+        attempt = attempt_of(Failure(package, at), log, machine)
+        yield attempt.cause("python-unsupported-for-wheel", bounds=bounds, best_python="")
+        return
