@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from packaging.specifiers import SpecifierSet
 
+from assistant.catalog import number
 from assistant.catalog.toolchains import cuda_of
 from assistant.diagnose.builds import build_causes
 from assistant.diagnose.causes import Cause
@@ -171,6 +172,15 @@ def _runtime(case: Surroundings, wanted: int | None) -> dict[str, str]:
     return names
 
 
+_CUDNN_BEFORE, _CUDNN_9_SINCE = 8, (2, 4)  # https://github.com/pytorch/pytorch/releases/tag/v2.4.0
+
+
+def _shares(case: Surroundings, major: int) -> bool:
+    """Return whether torch needs cuDNN 9 from the very distribution: pip would put cuDNN 8 in its place."""
+    own = (cuda_of(case.build) or "").partition(".")[0] == str(major)
+    return own and case.machine.os == "linux" and number(case.torch) >= _CUDNN_9_SINCE
+
+
 def _wheel(case: Surroundings, wanted: _Wanted) -> dict[str, str]:
     """Return the wheel that brings a library of CUDA in the version that is asked for, and where it lies.
 
@@ -185,7 +195,7 @@ def _wheel(case: Surroundings, wanted: _Wanted) -> dict[str, str]:
     major = max(asked or ({_USUAL} & set(majors)) or majors, default=0)
     index = f" --index-url https://download.pytorch.org/whl/{case.build}" if case.build else ""
     names = {"complete": f'python -m pip install "torch=={case.torch}"{index}' if case.torch else ""}
-    if str(major) in row.wheels:
+    if str(major) in row.wheels and not (row.kind == "cudnn" and version == _CUDNN_BEFORE and _shares(case, major)):
         distribution = row.wheels[str(major)]
         pinned = f"=={version}.*" if row.kind == "cudnn" and version else ""
         names |= {"wheel": f"{distribution}{pinned}", "distribution": distribution, "major": str(major)}
@@ -220,7 +230,7 @@ def _torchcodec(case: Surroundings) -> Iterator[Cause]:
             other.missing.at,
             {**names, "library": case.spelt(other.missing.at, other.missing.thing)},
         )
-    elif "ffmpeg" in kinds:
+    elif "ffmpeg" in kinds and not _unpaired(case):
         yield _at(
             case,
             "torchcodec-ffmpeg-missing",

@@ -12,6 +12,7 @@ from assistant.diagnose.index_addresses import addresses, judge
 from assistant.diagnose.installer_output import CONDA_GLIBC
 from assistant.diagnose.log import Log
 from assistant.model.machine import Machine
+from assistant.parsers.mentioned import replaced_torch
 
 # /work/.venv/bin/python: No module named pip
 # C:\ComfyUI\.venv\Scripts\python.exe: No module named pip
@@ -97,6 +98,8 @@ def _lock(log: Log, _machine: Machine) -> Iterator[Cause]:
 
 def _index_not_applied(log: Log, machine: Machine) -> Iterator[Cause]:
     """Judge a build that came although the index of another one is named: the setting was not read, or lost."""
+    if replaced_torch(log.text):  # it was applied, and lost later
+        return
     wanted = [found[1] for found in _BUILD.finditer(log.text)]
     named = (each.url for each in addresses(own_text(log)) if each.asked)
     wanted += [one.variant for url in named if (one := judge(url)).kind == "torch" and one.variant]

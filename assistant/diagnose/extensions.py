@@ -115,12 +115,18 @@ def _triton(case: Surroundings, one: Missing) -> Iterator[Cause]:
     yield triton(case, one.at, "triton-missing" if whole else "triton-version-mismatch")
 
 
+# Cannot open include file: 'Python.h'      …\python_embeded\…      tcc: error: library 'python312' not found
+_PORTABLE = re.compile(r"python\.h\b|python_embed|library 'python3\d|python3\d{1,2}\.lib")
+
+
 def triton(case: Surroundings, at: int, key: str, basis: str = "library") -> Cause:
     """Return a cause of Triton's, with the command for the Triton that goes with torch on this system."""
     name = {"windows": "triton-windows", "linux": "triton"}.get(case.machine.os or "", "")
     install = pip_install(name, case.torch.partition("+")[0]) if name else ""
     names = {"install": install, "torch": case.torch.partition("+")[0]}
     names["unpaired"] = "" if install else "triton-windows"
+    portable = case.machine.os == "windows" and _PORTABLE.search(case.text)
+    names["headers"] = "include, libs" if portable else ""
     return _at(case, key, at, {name: value for name, value in names.items() if value}, basis)
 
 

@@ -19,7 +19,7 @@ from assistant.diagnose.installer_output import (
 )
 from assistant.diagnose.log import Log
 from assistant.diagnose.offers import meeting, of_variant, serve, starting_at
-from assistant.diagnose.python_bounds import bound_causes
+from assistant.diagnose.python_bounds import bound_causes, ignored_bounds
 from assistant.model.machine import Machine
 from assistant.model.record import replace
 
@@ -251,6 +251,9 @@ def _python(attempt: Attempt) -> Iterator[Cause]:
             yield _python_cause(attempt, python, unknown=() if python else ("python",))
         return
     release = failure.wanted.removeprefix("==").partition("+")[0]
+    if bounds := ignored_bounds(release, attempt.text):
+        yield _python_cause(attempt, python) if "<" in bounds else attempt.cause("python-unsupported-for-wheel")
+        return
     build_alone = bool(failure.local) and release in (failure.offered or ())
     if failure.lacks == "version" or build_alone:
         return

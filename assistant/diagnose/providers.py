@@ -52,6 +52,7 @@ _BNB = re.compile(
     r"|undefined symbol)"
     r"|(?:找不到|缺少|没有)[^\n]{0,200}libbitsandbytes_\w{3,20}|bitsandbytes[^\n]{0,80}(?:no (?:cuda|gpu"
     r"|rocm) (?:binary|support)|not compiled with (?:cuda|gpu))"
+    r"|error named symbol not found at line"
     r"|bitsandbytes[^\n]{0,40}(?:找不到|没有|不支持)[^\n]{0,20}(?:cuda|gpu|rocm|二进制|库)"
 )
 # OMP: Error #15: Initializing libomp.dylib, but found libiomp5.dylib already initialized.

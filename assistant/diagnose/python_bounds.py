@@ -30,3 +30,14 @@ def bound_causes(log: Log, machine: Machine) -> Iterator[Cause]:
         attempt = attempt_of(Failure(package, at), log, machine)
         yield attempt.cause("python-unsupported-for-wheel", bounds=bounds, best_python="")
         return
+
+
+def ignored_bounds(release: str, text: str) -> str:
+    """Return the Pythons of a release that pip ignored for its own Python; "" where it ignored none.
+
+    ERROR: Ignored the following versions that require a different python version: 1.26.0 Requires-Python <3.13,>=3.9
+    """
+    found = (
+        re.search(rf"(?<![\w.]){re.escape(release)} requires-python ([<>=!~][^;\n]{{1,60}})", text) if release else None
+    )
+    return found[1] if found else ""

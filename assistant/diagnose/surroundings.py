@@ -35,7 +35,7 @@ _OF_FOLDER = re.compile(
 )
 # What a program says that does without something, in the lines around the message that it is missing.
 _DOES_WITHOUT = re.compile(
-    r"instead\b|fall(?:ing|s)? back|fallback|proceeding|processing without|without it|continu\w{1,4}"
+    r"instead\b|fall(?:ing|s)? back|fallback(?! failed)|proceeding|processing without|without it|continu\w{1,4}"
     r"|(?:not|n't) be enabled|disabl\w{1,4}"
     r"|optional|skipping|ignor\w{1,4}|default(?:s|ing) to|will not work|不影响|可忽略|自动切换|会快|多少提升"
 )

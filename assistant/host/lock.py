@@ -53,10 +53,11 @@ class Lock:
         """
         deadline = time.monotonic() + ORPHAN_SECONDS
         while not self._try():
-            holder = read_holder(self.path)
-            if holder is None or not _orphaned(holder) or time.monotonic() > deadline:
+            holder = read_holder(self.path)  # None while it takes the lock and has not written yet
+            if time.monotonic() > deadline or (holder and not _orphaned(holder)):
                 return holder or Holder(pid=0, where="")
-            self._end_children(holder)
+            if holder:
+                self._end_children(holder)
             time.sleep(0.05)
         before = read_holder(self.path)
         while before and _orphaned(before) and self._end_children(before):
@@ -131,15 +132,16 @@ class Lock:
 
     def _write(self, holder: Holder) -> None:
         with suppress(OSError):  # a full disk: the lock holds all the same
-            os.ftruncate(self.fileno, 0)
+            line = to_json(holder).encode() + b"\n"
             os.lseek(self.fileno, 0, os.SEEK_SET)
-            os.write(self.fileno, to_json(holder).encode())
+            os.write(self.fileno, line)  # first, so that whoever is killed here leaves a line that can be read
+            os.ftruncate(self.fileno, len(line))
 
 
 def read_holder(path: Path) -> Holder | None:
     """Read the holder of a lock; None where the file does not name one."""
     try:
-        return from_json(read_plain(path, 1 << 16), Holder, path.name)
+        return from_json(read_plain(path, 1 << 16).partition(b"\n")[0], Holder, path.name)
     except (OSError, BadInput):
         return None
 

@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from assistant.catalog.identity import identified
 from assistant.catalog.names import patterns
 from assistant.model.machine import Gpu, Machine, Vendor
 from assistant.model.record import replace
@@ -193,7 +194,9 @@ def _gpus(text: str) -> tuple[Gpu, ...]:
             elif len(cards) < _MOST_GPUS:
                 cards.setdefault(name, Gpu(vendor=Vendor(vendor), name=name, gfx=gfx))
                 last, end = "" if gfx else name, match.end()
-    return tuple(cards.values())
+    bare = [name for name, gpu in cards.items() if gpu.gfx == name]
+    targets = {known.gfx for gpu in cards.values() if gpu.gfx != gpu.name and (known := identified(gpu))}
+    return tuple(gpu for name, gpu in cards.items() if name not in bare or name not in targets)
 
 
 def _first(pattern: re.Pattern[str], text: str) -> str | None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Iterable, Iterator
 from functools import cache, lru_cache
 
 from assistant.catalog import load_catalog
 from assistant.catalog.launchers import launchers, written
+from assistant.catalog.rows import FAMILY
 from assistant.detect import read_report
 from assistant.diagnose import (
     Log,
@@ -296,9 +298,13 @@ def _whole(launch: Launch) -> Launch:
 
 
 @cache  # many remedies ask for the same plan; the machine as JSON, since a record with dicts has no hash
-def _plan(machine: str, wanted: PlanRequest) -> Plan | None:
-    request = Request(backend=wanted.backend, python=wanted.python, pins=wanted.pins)
-    try:
-        return make_plans(from_json(machine, Machine, "machine"), load_catalog(), request).choice
-    except BadInput:
-        return None
+def _plan(facts: str, wanted: PlanRequest) -> Plan | None:
+    """Plan for a machine; torchvision and torchaudio, which may lie beside a torch that is there, change with it."""
+    machine = from_json(facts, Machine, "machine")
+    family = FAMILY if "torch" in machine.packages and not wanted.pins else ()
+    for pins in dict.fromkeys(((*wanted.pins, *family), wanted.pins)):
+        request = Request(backend=wanted.backend, python=wanted.python, pins=pins)
+        with contextlib.suppress(BadInput):
+            if choice := make_plans(machine, load_catalog(), request).choice:
+                return choice
+    return None
