@@ -135,8 +135,10 @@ def _cuda(case: Surroundings, wanted: _Wanted) -> Iterator[Cause]:
         if case.went_on(wanted.missing.at):
             return  # TensorFlow looks for CUDA wherever it runs
         yield _cause(case, wanted, "cuda-libs-other-major", **_wheel(case, wanted), **_upgrade(wanted))
-    else:
+    elif wanted.asks or "onnx" in case.text or not case.frames(wanted.missing.at):
         yield from _onnxruntime(case, wanted)
+    else:  # the frames are another program's
+        yield _cause(case, wanted, "cuda-libs-other-major", **_wheel(case, wanted))
 
 
 def _onnxruntime(case: Surroundings, wanted: _Wanted) -> Iterator[Cause]:

@@ -33,4 +33,5 @@ def _weighed(cause: Cause, alike: tuple[str, ...]) -> Cause:
     """Weigh a cause that rests on a person's words by whether others told it in such words."""
     if not alike or cause.basis not in {"message-retold", "symptom-told"}:
         return cause
-    return cause._replace(basis="told-alike" if cause.key in alike else "told-unlike")
+    basis = "told-alike" if cause.key == alike[0] else "told-near" if cause.key in alike else "told-unlike"
+    return cause._replace(basis=basis)

@@ -117,7 +117,10 @@ def _replaced(log: Log, machine: Machine) -> Iterator[Cause]:
     index = load_catalog().index_url(removed.partition("+")[2])
     restore = f'python -m pip install "torch=={removed}"' + (f" --index-url {index}" if index else "")
     names = {"removed": removed, "present": present, "restore": restore}
-    yield Cause("torch-replaced", "installer", (log.index_at(log.text.find(removed)),), names)
+    sure = not present.endswith("+cpu") and "+" in present  # a build for another maker's GPU tells the rest
+    yield Cause(
+        "torch-replaced", "library-sure" if sure else "installer", (log.index_at(log.text.find(removed)),), names
+    )
 
 
 @lru_cache(maxsize=1)  # several ask what one text tells

@@ -258,7 +258,7 @@ _CUDA = re.compile(
     r"cuda version \(?([\d.]{2,6})\)? (?:has a (?:minor"
     r"|major) version )?mismatch(?:es)? the version that was used to compile\s{1,4}pytorch \(([\d.]{2,6})\)"
     r"|installed cuda version ([\d.]{2,6}) does not match the version torch was compiled with ([\d.]{2,6})"
-    r"(?! but since)"
+    r"(?![\d.]| but since)"
 )
 _LEAST = re.compile(r"(\w[\w-]{1,40})(?: \w{1,20}){0,3} (?:is|are) only supported on cuda ([\d.]{2,6}) and above")
 _LEAST_NVCC = re.compile(
