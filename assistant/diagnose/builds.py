@@ -42,6 +42,7 @@ _COMPILER_ASKED = re.compile(
 _LAUNCHER = re.compile(
     r"failed to find c compiler|calledprocesserror: command '?\[?'?[^\n]{0,200}(?:gcc|tcc|\bcc\b|cl\.exe"
     r"|clang)[^\n]{0,300}(?:non-zero exit|cuda_utils|main\.c)"
+    r"|inductorerror: filenotfounderror: \[errno 2\] no such file"
     r"|cannot find -l(?:cuda|python3?)|fatal error:? [^\n]{0,12}python\.h"
     r"|python\.h[^\n]{0,30}(?:no such file|not found)|invalidcxxcompiler"
 )
