@@ -28,8 +28,8 @@ _MAKER_FIRST = re.compile(r"(?:AMD/ATI|AMD|Intel|NVIDIA) (?!Ryzen|Corporation$)[
 _AROUND = re.compile(
     r"^(?:(?:cuda|xpu|hip):\d{1,2} \(?|device=)|\((?:UUID|arch=|gfx|rev )[^)]{0,60}\)|,? \(?\d{3,7} ?Mi?B\)?.{0,40}$"
     r"| :(?: |$).{0,40}$| @ [\d.]{1,6} ?[GM]Hz|\[(?:Discrete|Integrated|ZLUDA)\]|\([\d.]{1,6} Gi?B\)|/PCIe/SSE2"
-    r"|,? compute capability \d.{0,80}$|, \d{1,3} ?Gi?B$| n=\d.{0,200}$| VRAM \d.{0,80}$|[ (]x ?\d{1,2}\)?$|^\d{1,2} ?x "
-    r"|\) ?$(?<=[^(]\))(?<!\(TM\))(?<!\(R\))(?<!\w\))"
+    r"|,? compute capability \d.{0,80}$|, \d{1,3} ?Gi?B$| n=\d.{0,200}$| VRAM \d.{0,80}$"
+    r"|[ (]x ?\d{1,2}\)?$|^\d{1,2} ?x |\) ?$(?<=[^(]\))(?<!\(TM\))(?<!\(R\))(?<!\w\))"
 )
 _GFX = re.compile(r"\bgfx(?:9\d1\d|\d{3,4}|9\d[0-9a-f])\b")
 _SIZE = re.compile(r"([\d.,]{1,20}) ?(TB|TiB|GB|GiB|MB|MiB|Mi|KB|KiB|B|bytes)?(?![\w.])", re.IGNORECASE)
