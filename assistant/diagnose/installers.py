@@ -19,7 +19,7 @@ from assistant.diagnose.installer_output import (
 )
 from assistant.diagnose.log import Log
 from assistant.diagnose.offers import meeting, of_variant, serve, starting_at
-from assistant.diagnose.python_bounds import bound_causes, ignored_bounds
+from assistant.diagnose.python_bounds import bound_causes, ignored_bounds, newest_within
 from assistant.model.machine import Machine
 from assistant.model.record import replace
 
@@ -252,7 +252,8 @@ def _python(attempt: Attempt) -> Iterator[Cause]:
         return
     release = failure.wanted.removeprefix("==").partition("+")[0]
     if bounds := ignored_bounds(release, attempt.text):
-        yield _python_cause(attempt, python) if "<" in bounds else attempt.cause("python-unsupported-for-wheel")
+        within = newest_within(bounds)
+        yield _python_cause(attempt, python, **within) if within else attempt.cause("python-unsupported-for-wheel")
         return
     build_alone = bool(failure.local) and release in (failure.offered or ())
     if failure.lacks == "version" or build_alone:
@@ -276,14 +277,16 @@ def _before_all(attempt: Attempt) -> bool:
     return not meeting(attempt.rows, attempt.failure.wanted) and number(attempt.failure.wanted) < oldest
 
 
-def _python_cause(attempt: Attempt, python: str, unknown: tuple[str, ...] = (), basis: str = "installer") -> Cause:
+def _python_cause(
+    attempt: Attempt, python: str, unknown: tuple[str, ...] = (), basis: str = "installer", **names: str
+) -> Cause:
     """Name a Python that a release does not serve: "too new" where torch still goes with it, else "unsupported"."""
     newest = load_catalog().releases[0].pythons["any"]
     bound = min(number(f"3.{tag[1:]}") for tag in newest)
     new = not python or number(f"3.{python[1:]}") >= bound
     key = "python-too-new-for-wheel" if new else "python-unsupported-for-wheel"
     earlier = _earlier_python(attempt)
-    return attempt.cause(key, basis, unknown, **({"best_python": earlier} if earlier else {}))
+    return attempt.cause(key, basis, unknown, **({"best_python": earlier} if earlier else {}), **names)
 
 
 def _earlier_python(attempt: Attempt) -> str:

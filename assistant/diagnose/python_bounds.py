@@ -24,7 +24,8 @@ def bound_causes(log: Log, machine: Machine) -> Iterator[Cause]:
         attempt = attempt_of(failure, log, machine)._replace(python=tag or tag_of(machine))
         bound = re.search(r"<=? ?(\d\.\d{1,2})", bounds)
         high = bool(bound) and number(version) >= number(bound[1] if bound else "")
-        yield attempt.cause("python-too-new-for-wheel" if high else "python-unsupported-for-wheel")
+        key = "python-too-new-for-wheel" if high else "python-unsupported-for-wheel"
+        yield attempt.cause(key, **newest_within(bounds))
         return
     for package, bounds, at in narrower_pythons(log.text):
         attempt = attempt_of(Failure(package, at), log, machine)
@@ -41,3 +42,9 @@ def ignored_bounds(release: str, text: str) -> str:
         re.search(rf"(?<![\w.]){re.escape(release)} requires-python ([<>=!~][^;\n]{{1,60}})", text) if release else None
     )
     return found[1] if found else ""
+
+
+def newest_within(bounds: str) -> dict[str, str]:
+    """Return the newest Python below an upper bound as the name `best_python`: 3.12 for `>=3.9,<3.13`; {} for none."""
+    found = re.search(r"<(=?) ?3\.(\d{1,2})", bounds)
+    return {"best_python": f"3.{int(found[2]) - (not found[1])}"} if found else {}

@@ -115,7 +115,8 @@ def _replaced(log: Log, machine: Machine) -> Iterator[Cause]:
     if not removed or not (present.endswith("+cpu") or plain_is_cpu or _NO_LONGER.search(log.text)):
         return
     index = load_catalog().index_url(removed.partition("+")[2])
-    restore = f'python -m pip install "torch=={removed}"' + (f" --index-url {index}" if index else "")
+    beside = "".join(f" {name}" for name in ("torchvision", "torchaudio") if name in log.text)
+    restore = f'python -m pip install "torch=={removed}"{beside}' + (f" --index-url {index}" if index else "")
     names = {"removed": removed, "present": present, "restore": restore}
     sure = not present.endswith("+cpu") and "+" in present  # a build for another maker's GPU tells the rest
     yield Cause(

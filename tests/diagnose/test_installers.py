@@ -105,6 +105,25 @@ def test_python_is_not_the_reason_where_it_is_served() -> None:
     assert keys(NONE.format("torch==2.9.0"), os="linux", python="3.9") == ["python-unsupported-for-wheel"]
 
 
+@pytest.mark.parametrize(
+    ("log", "best"),
+    [
+        (
+            "ERROR: Ignored the following versions that require a different python version: "
+            "1.21.2 Requires-Python >=3.7,<3.11; 1.26.0 Requires-Python <3.13,>=3.9\n"
+            "ERROR: Could not find a version that satisfies the requirement numpy==1.26.0 (from versions: 1.26.4, 2.2.6)\n"
+            "ERROR: No matching distribution found for numpy==1.26.0",
+            "uv venv --python 3.12",
+        ),
+        ("ERROR: Package 'foo' requires a different Python: 3.13.1 not in '<=3.11,>=3.9'", "uv venv --python 3.11"),
+    ],
+)
+def test_a_bound_that_the_installer_names_tells_the_newest_python(log: str, best: str) -> None:
+    """The Python that is advised is the newest within the bound that the log tells."""
+    (found, *_others) = diagnose(read_log(log), Machine(os="linux", python="3.13"))
+    assert best in found.remedies[0].commands
+
+
 def test_what_excludes_a_release_is_decided_by_the_facts() -> None:
     """One message has another cause on another machine."""
     log = NONE.format("torch==2.6.0")
