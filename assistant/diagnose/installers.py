@@ -253,7 +253,7 @@ def _python(attempt: Attempt) -> Iterator[Cause]:
     release = failure.wanted.removeprefix("==").partition("+")[0]
     if bounds := ignored_bounds(release, attempt.text):
         within = newest_within(bounds)
-        yield _python_cause(attempt, python, **within) if within else attempt.cause("python-unsupported-for-wheel")
+        yield _python_cause(attempt, python, best=within) if within else attempt.cause("python-unsupported-for-wheel")
         return
     build_alone = bool(failure.local) and release in (failure.offered or ())
     if failure.lacks == "version" or build_alone:
@@ -278,15 +278,15 @@ def _before_all(attempt: Attempt) -> bool:
 
 
 def _python_cause(
-    attempt: Attempt, python: str, unknown: tuple[str, ...] = (), basis: str = "installer", **names: str
+    attempt: Attempt, python: str, unknown: tuple[str, ...] = (), basis: str = "installer", best: str = ""
 ) -> Cause:
     """Name a Python that a release does not serve: "too new" where torch still goes with it, else "unsupported"."""
     newest = load_catalog().releases[0].pythons["any"]
     bound = min(number(f"3.{tag[1:]}") for tag in newest)
     new = not python or number(f"3.{python[1:]}") >= bound
     key = "python-too-new-for-wheel" if new else "python-unsupported-for-wheel"
-    earlier = _earlier_python(attempt)
-    return attempt.cause(key, basis, unknown, **({"best_python": earlier} if earlier else {}), **names)
+    best = best or _earlier_python(attempt)
+    return attempt.cause(key, basis, unknown, **({"best_python": best} if best else {}))
 
 
 def _earlier_python(attempt: Attempt) -> str:

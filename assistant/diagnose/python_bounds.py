@@ -10,6 +10,7 @@ from assistant.diagnose.attempts import attempt_of, tag_of
 from assistant.diagnose.causes import Cause
 from assistant.diagnose.installer_output import Failure, narrower_pythons, refused_pythons
 from assistant.diagnose.log import Log
+from assistant.diagnose.offers import newest_python
 from assistant.model.machine import Machine
 
 UNNAMED = "the package"
@@ -25,7 +26,7 @@ def bound_causes(log: Log, machine: Machine) -> Iterator[Cause]:
         bound = re.search(r"<=? ?(\d\.\d{1,2})", bounds)
         high = bool(bound) and number(version) >= number(bound[1] if bound else "")
         key = "python-too-new-for-wheel" if high else "python-unsupported-for-wheel"
-        yield attempt.cause(key, **newest_within(bounds))
+        yield attempt.cause(key, best_python=newest_within(bounds) or newest_python(attempt.here))
         return
     for package, bounds, at in narrower_pythons(log.text):
         attempt = attempt_of(Failure(package, at), log, machine)
@@ -44,7 +45,7 @@ def ignored_bounds(release: str, text: str) -> str:
     return found[1] if found else ""
 
 
-def newest_within(bounds: str) -> dict[str, str]:
-    """Return the newest Python below an upper bound as the name `best_python`: 3.12 for `>=3.9,<3.13`; {} for none."""
+def newest_within(bounds: str) -> str:
+    """Return the newest Python below an upper bound, such as 3.12 for `>=3.9,<3.13`; "" where there is none."""
     found = re.search(r"<(=?) ?3\.(\d{1,2})", bounds)
-    return {"best_python": f"3.{int(found[2]) - (not found[1])}"} if found else {}
+    return f"3.{int(found[2]) - (not found[1])}" if found else ""

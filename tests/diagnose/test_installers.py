@@ -109,10 +109,8 @@ def test_python_is_not_the_reason_where_it_is_served() -> None:
     ("log", "best"),
     [
         (
-            "ERROR: Ignored the following versions that require a different python version: "
-            "1.21.2 Requires-Python >=3.7,<3.11; 1.26.0 Requires-Python <3.13,>=3.9\n"
-            "ERROR: Could not find a version that satisfies the requirement numpy==1.26.0 (from versions: 1.26.4, 2.2.6)\n"
-            "ERROR: No matching distribution found for numpy==1.26.0",
+            "Ignored the following versions that require a different python version: 1.26.0 Requires-Python <3.13\n"
+            + NONE.format("numpy==1.26.0"),
             "uv venv --python 3.12",
         ),
         ("ERROR: Package 'foo' requires a different Python: 3.13.1 not in '<=3.11,>=3.9'", "uv venv --python 3.11"),
