@@ -12,11 +12,7 @@ from assistant.catalog.rows import CORE, FAMILY
 from assistant.diagnose.attempts import Attempt, attempt_of, own_text, told_python
 from assistant.diagnose.causes import Cause
 from assistant.diagnose.index_addresses import PYPI, addresses, tables
-from assistant.diagnose.installer_output import (
-    Failure,
-    failures,
-    mentions,
-)
+from assistant.diagnose.installer_output import Failure, failures, mentions
 from assistant.diagnose.log import Log
 from assistant.diagnose.offers import meeting, of_variant, serve, starting_at
 from assistant.diagnose.python_bounds import bound_causes, ignored_bounds, newest_within
@@ -266,15 +262,16 @@ def _python(attempt: Attempt) -> Iterator[Cause]:
         if read and attempt.here and not serve(attempt.here, read):
             yield _python_cause(attempt._replace(python=read), read, unknown=("python",))
         return
-    older = attempt.package in CORE and failure.wanted.startswith("==") and _before_all(attempt)
-    if older or (attempt.here and not served):
+    if _before_all(attempt) or (attempt.here and not served):
         yield _python_cause(attempt, python)
 
 
 def _before_all(attempt: Attempt) -> bool:
-    """Return whether a release is older than all that the catalogue knows, and so is no Python that it serves."""
+    """Return whether one release of PyTorch is asked for, and it is older than all that the catalogue knows."""
+    wanted = attempt.failure.wanted
+    exact = attempt.package in CORE and wanted.startswith("==")
     oldest = min((number(row.version) for row in attempt.rows), default=())
-    return not meeting(attempt.rows, attempt.failure.wanted) and number(attempt.failure.wanted) < oldest
+    return exact and not meeting(attempt.rows, wanted) and number(wanted) < oldest
 
 
 def _python_cause(
@@ -291,9 +288,8 @@ def _python_cause(
 
 def _earlier_python(attempt: Attempt) -> str:
     """Return the newest Python of a release that is older than all that the catalogue knows; "" for others."""
-    exact = attempt.failure.wanted.startswith("==") and attempt.package in CORE and _before_all(attempt)
     version = number(attempt.failure.wanted)
-    rows = tables().earlier_pythons if exact and not told_python(attempt.failure) else ()
+    rows = tables().earlier_pythons if _before_all(attempt) and not told_python(attempt.failure) else ()
     return next((python for name, since, python in rows if name == attempt.package and version >= number(since)), "")
 
 
