@@ -188,10 +188,13 @@ def _better(log: Log, machine: Machine) -> Remedy | None:
 def machine_of_log(log: Log, here: Machine) -> Machine:
     """Return the machine that a log comes from: what the log states, then the facts of the machine at hand.
 
-    A log of another system is not mixed with the machine at hand.
+    A log of another system, or whose cause the machine at hand cannot have, is not mixed with that machine.
     """
     stated = _stated(log)
-    return stated if stated.os and here.os and stated.os != here.os else merged(stated, here)
+    if stated.os and here.os and stated.os != here.os:
+        return stated
+    both = merged(stated, here)
+    return stated if not matches(log, both) and matches(log, stated) else both
 
 
 def unexplained(log: Log, machine: Machine) -> Unexplained:

@@ -164,6 +164,25 @@ def test_a_pasted_report_inside_the_log_is_read() -> None:
     assert best.remedies[0].plan.backend.value == "cuda"
 
 
+@pytest.mark.parametrize(
+    ("text", "key"),
+    [
+        (
+            "The operator 'aten::_linalg_solve_ex.result' is not currently implemented for the MPS device.",
+            "mps-op-missing",
+        ),
+        ("RuntimeError: No XPU devices are available.", "xpu-unsupported-igpu"),
+    ],
+)
+def test_a_log_whose_cause_this_machine_cannot_have_is_another_s(text: str, key: str) -> None:
+    """Somebody reads a colleague's message on a computer with another system or GPU."""
+    here = Machine(os="linux", gpus=(Gpu(vendor=Vendor.NVIDIA, name="NVIDIA GeForce RTX 4070"),))
+    log = read_log(text)
+    machine = machine_of_log(log, here)
+    assert not machine.gpus
+    assert diagnosed(log, machine)[0].key == key
+
+
 def test_a_remedy_names_no_plan_that_the_machine_cannot_have() -> None:
     """An old Radeon on Linux gets the honest CPU plan, a new one gets ROCm."""
     log = read_log("OSError: libd3d12.so: cannot open shared object file")
