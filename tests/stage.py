@@ -88,10 +88,11 @@ class Stage:
         return text
 
     def mended(self, remedy: Remedy, proof: str = 'python -c "import torch"', index: str = "") -> None:
-        """Do what a remedy says, then see that it helped."""
+        """Do what a remedy says, with our own index in the place of PyPI where it names none; see that it helped."""
         assert remedy.commands, remedy.text
+        asked = f"PIP_INDEX_URL={index or self.pypi.url} " + (f"UV_DEFAULT_INDEX={index} " if index else "")
         for command in remedy.commands[:1]:
-            self.does(f"{f'PIP_INDEX_URL={index} UV_DEFAULT_INDEX={index} ' if index else ''}{command}")
+            self.does(f"{asked}{command}")
         self.does(proof)
 
     def carried_out(self, remedy: Remedy, index: str = "") -> None:
