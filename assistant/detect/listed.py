@@ -291,16 +291,12 @@ def _lines_with_cards(text: str) -> Iterator[str]:
 
 def note_lspci(text: str, notes: Notes) -> bool:
     """Note the adapters that lspci lists; return whether it does."""
-    listed = lspci(text)
-    listed = (
-        tuple({device.bus: device for device in sorted(listed, key=lambda one: bool(one.gpu.pci_id))}.values())
-        if listed
-        else None
-    )
+    # `lspci` and `lspci -nn` may stand one after the other: of two lines for one address, that with ids counts.
+    listed = {device.bus: device for device in sorted(lspci(text) or (), key=lambda one: bool(one.gpu.pci_id))}
     notes.fact("os", "linux" if listed else None, "lspci")
-    for device in listed or ():
+    for device in listed.values():
         note_adapter(device.gpu, "lspci", notes, bus=device.bus)
-    return listed is not None
+    return bool(listed)
 
 
 def note_program(text: str, notes: Notes, *, dumped: bool) -> bool:

@@ -236,9 +236,8 @@ def _inline_size(entry: Entry) -> float | None:
 
 def _driver(facts: Mapping[str, str]) -> str | None:
     found = re.match(r"\d{1,5}(?:\.\d{1,6}){1,3}(?:[+-][\w.+~]{1,30})?(?=$| [\[(])", facts.get("driver", ""))
-    return (
-        re.sub(r"^(\d{3}\.\d{2,3}(?:\.\d\d)?)(?:\.0){1,2}$", r"\1", found[0]) if found else None
-    )  # Vulkan's 546.17.0.0
+    # Vulkan tells NVIDIA's 546.17 as 546.17.0.0.
+    return re.sub(r"^(\d{3}\.\d{2,3}(?:\.\d\d)?)(?:\.0){1,2}$", r"\1", found[0]) if found else None
 
 
 def _bus(text: str) -> str:
