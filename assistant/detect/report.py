@@ -66,7 +66,7 @@ def read_report(text: str) -> Detection:
 
 
 def _has_build(notes: Notes) -> bool:
-    """Return whether a build of PyTorch is told by its tag, as nobody writes it of a build that he does not have."""
+    """Return whether a build of PyTorch is told by its tag, which nobody writes of a build that is not there."""
     packages = notes.facts.get("packages")
     return isinstance(packages, dict) and "+" in packages.get("torch", "")
 

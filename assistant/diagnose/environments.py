@@ -14,7 +14,7 @@ from assistant.diagnose.log import Log
 from assistant.model.machine import Machine
 from assistant.parsers.mentioned import replaced_torch
 
-# /work/.venv/bin/python: No module named pip
+# /home/ada/demo/.venv/bin/python: No module named pip
 # C:\ComfyUI\.venv\Scripts\python.exe: No module named pip
 _NO_PIP = re.compile(
     r"(?:^|[\s>$])((?:[a-z]:)?[^\s:'\"<>|]{0,200}python[\d.]{0,5}t?(?:\.exe)?): no module named pip\b(?![.\w])"
