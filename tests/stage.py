@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -12,7 +13,7 @@ from loopback import LoopbackIndex
 from assistant.diagnose import read_log
 from assistant.model.finding import Diagnosis, Remedy
 from assistant.model.machine import Evidence, Machine
-from assistant.session.diagnosis import diagnosed
+from assistant.session.diagnosis import diagnosed_lines, typed
 
 TORCH = "https://download.pytorch.org/whl"
 ORG = "org"
@@ -77,9 +78,10 @@ class Stage:
         """Run a line that must fail, and diagnose what it printed."""
         code, text = self.run(command)
         assert code != 0, text
-        found = diagnosed(read_log(f"$ {command}\n{text}{more}"), HERE)
+        log = read_log(f"$ {command}\n{text}{more}")
+        found = typed(diagnosed_lines(log, HERE), log, HERE)
         assert found, text
-        return found[0]
+        return found[0][0]
 
     def does(self, command: str) -> str:
         """Run a line that must work."""
@@ -105,8 +107,10 @@ class Stage:
         if remedy.plan and not remedy.commands:
             packages = " ".join(f'"{one}"' for one in remedy.plan.requirements)
             self.does(f"{asked} uv pip install {packages}")
+        known = "|".join(map(re.escape, self.stands_for.values()))
+        other = re.compile(rf"(?!(?:{known})(?:\s|$)){re.escape(TORCH)}/\w+")  # one that nothing of ours stands for
         for command in remedy.commands:
             if command.startswith("uv venv"):
                 self.env.update(VIRTUAL_ENV=str(self.folder / ".venv"))
                 self.env["PATH"] = f"{self.folder / '.venv' / 'bin'}{os.pathsep}{self.env['PATH']}"
-            self.does(asked + command)
+            self.does(asked + other.sub(index or self.pypi.url, command))

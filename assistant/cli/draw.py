@@ -99,6 +99,8 @@ def draw_remedy(remedy: Remedy, sign: str, style: str, hide: str = "") -> None:
         text = as_typed(line)
         if kind == "check":
             text = say("check: {command}", command=text)
+        elif kind == "plan" and remedy.commands:
+            text = say("or in a new environment: {command}", command=text)
         elif kind == "place":
             text += ":"
         indent = " " * (len(sign) + 1 + 2 * (kind == "change"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from assistant.diagnose.engine import Match, as_remedy, diagnose, matches, merged, question, remedies_for
 from assistant.diagnose.health import check_packages, check_up, variables
+from assistant.diagnose.interpreters import UV_OPTIONS, Interpreter, interpreter_of, near, placed
 from assistant.diagnose.launch import launched, relaunched
 from assistant.diagnose.log import Log, read_log
 from assistant.diagnose.phrasings import resembled
@@ -11,6 +12,8 @@ from assistant.diagnose.rules import PlanRequest, Rule, RuleRemedy, load_rules
 from assistant.diagnose.symptoms import symptoms
 
 __all__ = [
+    "UV_OPTIONS",
+    "Interpreter",
     "Log",
     "Match",
     "PlanRequest",
@@ -20,10 +23,13 @@ __all__ = [
     "check_packages",
     "check_up",
     "diagnose",
+    "interpreter_of",
     "launched",
     "load_rules",
     "matches",
     "merged",
+    "near",
+    "placed",
     "question",
     "read_log",
     "relaunched",

@@ -7,6 +7,7 @@ import tomllib
 from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
+from typing import Literal
 
 from assistant.diagnose.predicates import check_facts
 from assistant.model.finding import Severity
@@ -44,11 +45,16 @@ class Sign(Record, frozen=True):
 
 
 class PlanRequest(Record, frozen=True):
-    """The plan that a remedy asks for: a backend, or whatever fits the machine for None; other pins, another Python."""
+    """The plan that a remedy asks for: a backend, or whatever fits the machine for None; other pins, another Python.
+
+    `changes` tells how much of an environment that stands has to change: the build alone, so that torch's release can
+    stay, the release, or the environment as a whole.
+    """
 
     backend: Backend | None = None
     python: str | None = None
     pins: tuple[str, ...] = ()
+    changes: Literal["build", "release", "environment"] = "release"
 
 
 class RuleRemedy(Record, frozen=True):

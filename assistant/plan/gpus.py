@@ -49,11 +49,18 @@ def _card(gpu: Gpu) -> Card:
         vendor=vendor,
         name=gpu.name or (identity.name if identity else gpu.pci_id) or vendor.value,
         capability=(digits[0] // 10, digits[0] % 10) if len(digits) == 1 else digits,
-        gfx=(gpu.gfx or (identity.gfx if identity else None) or "").lower().partition(":")[0] or None,
+        gfx=_target(gpu, identity) or None,
         integrated=integrated,
         identity=identity,
         memory=None if integrated else gpu.vram_gb,
     )
+
+
+def _target(gpu: Gpu, identity: GpuIdentity | None) -> str:
+    """Return an AMD card's target; a name may hold it, as "AMD Radeon 8060S (gfx1151)" does; "" for unknown."""
+    named = re.search(r"\bgfx\d{3,4}[a-c]?\b", gpu.name or "")
+    told = gpu.gfx or (identity.gfx if identity else None) or (named[0] if named else "")
+    return told.lower().partition(":")[0]
 
 
 _MAKERS = {

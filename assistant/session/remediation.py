@@ -11,6 +11,7 @@ from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
+from assistant.diagnose import UV_OPTIONS
 from assistant.host.process import CancelToken, stream
 from assistant.i18n import _
 from assistant.install import (
@@ -41,8 +42,6 @@ Words = tuple[str, ...]
 LIMIT = 3600.0  # seconds for one command: 2 GB of PyTorch over a line of 5 Mbit/s
 CHECK_LIMIT = 300.0  # chosen: far more than `import torch` takes from a slow disk
 _SHELL = frozenset("();<>|&")  # a word of nothing but these was not quoted
-# pip's options and uv's in place of them: https://docs.astral.sh/uv/pip/compatibility/
-_FLAGS = {"-y": (), "--no-cache-dir": ("--no-cache",), "--force-reinstall": ("--reinstall",)}
 
 
 def named(state: State) -> dict[str, Remedy]:
@@ -72,8 +71,8 @@ def environment_of(state: State, way: str) -> Environment | None:
         return state.environment
     if state.source.elsewhere:
         return None
-    python = Path(state.source.python)
-    if not state.source.python or (state.environment and python == Path(state.environment.python)):
+    python = Path(state.source.interpreter.path)
+    if not state.source.interpreter.path or (state.environment and python == Path(state.environment.python)):
         return state.environment
     folder = python.parent.parent
     return Environment(path=str(folder), python=str(python)) if python.is_file() and is_environment(folder) else None
@@ -215,7 +214,7 @@ def _words(command: str, python: str) -> Words | None:
                 verb,
                 "--python",
                 python,
-                *(new for old in rest for new in _FLAGS.get(old, (old,))),
+                *(new for old in rest for new in UV_OPTIONS.get(old, (old,))),
             )
         case ("python", "-c", *rest):
             return (python, "-c", *rest)

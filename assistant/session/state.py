@@ -5,6 +5,7 @@ from __future__ import annotations
 from enum import Enum
 from typing import Literal, TypeVar
 
+from assistant.diagnose import Interpreter
 from assistant.i18n import Text, _
 from assistant.install import Prepared
 from assistant.model.checks import Level
@@ -131,14 +132,14 @@ class Place(Record, frozen=True):
 
 
 class Source(Record, frozen=True):
-    """What a log comes from: `program` with its arguments, the `python` that it names, its system and its GPU.
+    """What a log comes from: `program` with its arguments, the Python that it runs in, its system and its GPU.
 
     `best` is the backend that would be planned there; `elsewhere` is set for another system than the one at hand.
     """
 
     program: str = ""
     arguments: tuple[str, ...] = ()
-    python: str = ""
+    interpreter: Interpreter = Interpreter()
     system: str = ""
     gpu: str = ""
     best: Backend | None = None

@@ -13,6 +13,7 @@ import pytest
 from install.broken import BrokenEnvironment
 from loopback import LoopbackIndex
 
+from assistant.diagnose import Interpreter
 from assistant.host.live import LiveHost
 from assistant.install import Distribution, Site, Sources, Wanted
 from assistant.model.event import Step
@@ -168,7 +169,8 @@ def test_variables_go_into_the_kernel(real: Environment, monkeypatch: pytest.Mon
 def test_the_environment_that_the_log_names_is_mended_and_no_other(real: Environment, tmp_path: Path) -> None:
     """A log of a program with an environment of its own: that one is changed, or, where it is not here, none."""
     remedy = Remedy(text="Remove it.", commands=("python -m pip uninstall -y six",))
-    there, gone = Source(python=real.python), Source(python=str(tmp_path / "gone" / "bin" / "python"))
+    there = Source(interpreter=Interpreter(path=real.python))
+    gone = Source(interpreter=Interpreter(path=str(tmp_path / "gone" / "bin" / "python")))
     assert environment_of(state_with(remedy, source=there), "cause#1") == Environment(
         path=real.path, python=real.python
     )

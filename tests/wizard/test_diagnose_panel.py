@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from assistant.diagnose import read_log
+from assistant.diagnose import Interpreter, read_log
 from assistant.host.live import LiveHost
 from assistant.host.recording import ReplayHost
 from assistant.i18n import Message, render, use_language
@@ -168,7 +168,7 @@ def test_a_plan_becomes_the_wish_of_the_setup() -> None:
 def test_a_plan_goes_into_the_environment_that_the_log_names(environment: Environment) -> None:
     """Only where that one stands here and has the plan's Python; else a new one is planned."""
     version = f"{sys.version_info[0]}.{sys.version_info[1]}"
-    there = Source(python=environment.python)
+    there = Source(interpreter=Interpreter(path=environment.python))
     state = state_of(Remedy(text="Build.", plan=replace(PLAN, python=version)), source=there)
     page = page_of(Session(LiveHost(), InlineRunner(), state=state))
     assert page.footer(state).actions[0] == Aim(target=environment.path)
@@ -320,7 +320,7 @@ def test_the_module_that_the_log_names_is_the_one_that_is_told() -> None:
 )
 def test_the_interpreter_is_read_from_the_paths_of_a_traceback(line: str, python: str) -> None:
     """Environments of every kind; a system's Python is nobody's environment, and no server of a stranger's is asked."""
-    assert source_of(read_log(f"{line}, line 1, in <module>\n{NO_DIRECTML}"), HERE, HERE).python == python
+    assert source_of(read_log(f"{line}, line 1, in <module>\n{NO_DIRECTML}"), HERE, HERE).interpreter.path == python
 
 
 CASES = [

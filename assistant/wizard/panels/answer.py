@@ -6,6 +6,7 @@ import re
 import shlex
 from collections.abc import Iterable
 
+from assistant.diagnose import Interpreter, placed
 from assistant.i18n import as_typed, ngettext, render, say
 from assistant.markup import Markup, joined, tag
 from assistant.model.checks import check_title
@@ -206,8 +207,8 @@ def folder_name(path: str) -> str:
 
 def draw_remedy(fix: Remedy, name: str, state: State) -> Markup:
     """Write a fix: its sentence, what to set and to type, and an application's start line."""
-    python = _python_for(name, state)
-    typed = [re.sub(r"^python(?= )", lambda _found: python, as_typed(command)) for command in fix.commands]
+    there = placed(fix, _interpreter_for(name, state))
+    typed = [as_typed(command) for command in there.commands]
     settings = [f"{variable}={value}" for variable, value in fix.env.items()]
     title = say("PyTorch {torch} for {backend}, Python {python}")
     plan = html.NOTHING
@@ -220,7 +221,7 @@ def draw_remedy(fix: Remedy, name: str, state: State) -> Markup:
     exact = html.code("\n".join(shlex.join(words) for words in run)) if run else html.NOTHING
     return joined(
         [
-            html.paragraph(as_typed(fix.text)),
+            html.paragraph(as_typed(there.text)),
             plan,
             html.copyable("\n".join(settings)) if settings else html.NOTHING,
             html.copyable("\n".join(typed)) if typed else html.NOTHING,
@@ -230,13 +231,13 @@ def draw_remedy(fix: Remedy, name: str, state: State) -> Markup:
     )
 
 
-def _python_for(name: str, state: State) -> str:
-    """Return how the Python of the environment that a fix is for is typed; `python` where nobody knows it."""
+def _interpreter_for(name: str, state: State) -> Interpreter:
+    """Return how the Python of the environment that a fix is for is typed: the log's, else this setup's."""
     of_cause = name.partition("#")[0] in {cause.key for cause in state.diagnoses}
-    named_there = state.source.python if of_cause else ""
-    made = state.environment if not (of_cause and state.source.elsewhere) else None
-    path = named_there or (made.python if made else "python")
-    return f'"{path}"' if " " in path else path
+    if of_cause and (state.source.elsewhere or state.source.interpreter != Interpreter()):
+        return state.source.interpreter
+    path = state.environment.python if state.environment else "python"
+    return Interpreter(python=f'"{path}"' if " " in path else path)
 
 
 def _draw_launch(launch: Launch, arguments: tuple[str, ...]) -> Markup:
