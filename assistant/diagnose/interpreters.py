@@ -50,8 +50,12 @@ _QUOTED = re.compile(
 )
 # On Windows some keep `python.exe` in the folder itself, where an environment of venv has `Scripts`.
 _FLAT = re.compile(
-    r".*[\\/](?:envs[\\/][^\\/]+|python_embed\w*|runtime|(?:mini|ana)conda\d?|miniforge\d?|Python3\d+)", re.IGNORECASE
+    r".*[\\/](?:envs[\\/][^\\/]+|(?:installer_files|alltalk_environment|fishenv)[\\/]env|python[^\\/]*|py3\d+|runtime"
+    r"|(?:mini|ana)conda\d?|miniforge\d?)",
+    re.IGNORECASE,
 )
+# Environments that an installer makes for a build, and throws away.
+_FOR_A_BUILD = re.compile(r"pip-build-env|pip-install-|[\\/]builds-v\d|[\\/]\.tmp\w{4,}")
 _CONTAINER = re.compile(
     r"\bdocker(?:-compose| compose| run| build| exec| pull)\b|\bdockerfile\b|\bpodman (?:run|build)\b"
 )
@@ -161,7 +165,7 @@ def _typed(command: str, where: Interpreter) -> Iterator[str]:
         words = [new for word in found[2].split(" ") for new in UV_OPTIONS.get(word, (word,))]
         yield " ".join((f"{where.pip} {found[1]}{python}", *filter(None, words)))
     else:
-        yield re.sub(r"^python(?= )", lambda _found: where.python, command)
+        yield re.sub(r"(?:^|(?<=\$\())python(?= )", lambda _found: where.python, command)
 
 
 def _kept(verb: str, rest: str, tool: Project) -> tuple[str, ...]:
@@ -193,14 +197,14 @@ def _application(log: Log, machine: Machine) -> Application | None:
 def _paths(log: Log, line: int | None) -> Iterator[str]:
     """Yield the interpreters that a log names: by the folders of packages near a line, then as they are called."""
     for folder in near(log, line, _ENVIRONMENT):
-        if not _OF_SYSTEM.fullmatch(folder):
+        if not _OF_SYSTEM.fullmatch(folder) and not _FOR_A_BUILD.search(folder):
             if "\\" not in folder:
                 yield f"{folder}/bin/python"
             else:
                 yield f"{folder}\\python.exe" if _FLAT.fullmatch(folder) else f"{folder}\\Scripts\\python.exe"
     for _number, text in log.lines:
         found = (_QUOTED.search(text) or _CALLED.search(text)) if "python" in text.lower() else None
-        if found and not _INSTALLED.match(found[1]):
+        if found and not _INSTALLED.match(found[1]) and not _FOR_A_BUILD.search(found[1]):
             yield found[1]
 
 

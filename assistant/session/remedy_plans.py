@@ -10,6 +10,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from assistant.catalog import load_catalog
+from assistant.catalog.companions import carried_by_torch_index
 from assistant.catalog.launchers import launchers, written
 from assistant.catalog.rows import CORE, FAMILY
 from assistant.diagnose import Interpreter, Log, PlanRequest, RuleRemedy, relaunched
@@ -119,16 +120,22 @@ def _into(plan: Plan, machine: Machine, wanted: PlanRequest, where: Interpreter 
     sure = _minor(machine) or plan.torch == _torch(machine)  # that these releases are there for its Python
     stays = machine.packages.get("torch") == f"{plan.torch}+{plan.variant}"
     named = {canonicalize_name(Requirement(line).name): line for line in plan.requirements}
-    changed = FAMILY if stays else CORE
-    core = {name: line if sure else _bare(line) for name, line in named.items() if name in changed}
     asked = {"torch-directml", *(canonicalize_name(Requirement(pin).name) for pin in wanted.pins)}
-    rest = [line for name, line in named.items() if name in asked - CORE]
-    if core:
+    changed = [name for name in named if name in CORE | asked and not (stays and name == "torch")]
+    here = [name for name in changed if name in CORE or _from_index_of(plan, name)]
+    lines = {name: _quoted(named[name] if sure else _bare(named[name])) for name in changed}
+    if core := [name for name in here if name in CORE]:
         yield f"python -m pip uninstall -y {' '.join(core)}"
+    if here:
         index = f" --index-url {plan.index_url}" if plan.index_url else ""
-        yield f"python -m pip install {' '.join(map(_quoted, core.values()))}{index}"
-    if rest:
-        yield f"python -m pip install {' '.join(map(_quoted, rest))}"
+        yield f"python -m pip install {' '.join(lines[name] for name in here)}{index}"
+    if rest := [name for name in changed if name not in here]:
+        yield f"python -m pip install {' '.join(lines[name] for name in rest)}"
+
+
+def _from_index_of(plan: Plan, name: str) -> bool:
+    """Return whether a companion comes from the index that the plan's torch comes from."""
+    return plan.index_url is None or (name not in plan.apart and carried_by_torch_index(name, plan.variant))
 
 
 def _bare(line: str) -> str:
