@@ -20,7 +20,7 @@ _SIZE = r"(\d{1,6}(?:\.\d{1,2})?) ?(G|GB|GiB|M|MB|MiB)\b(?! ?(?:of )?(?:ram\b|dd
 _TASK_MANAGER = r"(?:\s?(?:专用 ?GPU ?内存|Dedicated GPU memory)[: ]{0,2}[\d.]{1,5} ?/ ?)"
 # RTX 4060Ti 16G    3060 (12 GB)    RTX 3080 Ti, 12GB    X (98304 MiB, 97280 MiB free)    X|  6064963584|
 _AFTER = re.compile(
-    rf"[ \t,，(（|/-]{{0,4}}(?:Laptop GPU |with |改 ?)?{_TASK_MANAGER}?[ (（]{{0,2}}{_SIZE}"
+    rf"[ \t,，(（|/-]{{0,4}}(?:Laptop GPU |with |de |con |mit |avec |改 ?)?{_TASK_MANAGER}?[ (（]{{0,2}}{_SIZE}"
     r"|[^\n]{0,80}[| ](\d{10,12})\||[^\n]{0,80}[| ](\d{4,6})M\|",
     re.IGNORECASE,
 )
@@ -44,9 +44,11 @@ _ALONE = re.compile(
 # PCI\\VEN_10DE&DEV_1F82&SUBSYS_…    PCI_VEN_1002&DEV_731F…    Device ID: 10DE 2783 - 196E 141D
 # modalias : pci:v000010DEd000011C6sv…    pci:vendor=8086,device=56A0,card=0    VENDOR= 0x10de, DEVICE=0x25a0 (Chromium)
 # Vendor: pci 0x8086 "Intel Corporation" ⏎ Device: pci 0x56c1
+# [drm] initializing kernel modesetting (DIMGREY_CAVEFISH 0x1002:0x73EF 0x1043:0x05E5 0xC1).
 _PCI_ID = re.compile(
-    r"(?:VEN_|(?:Device|设备) ?ID:? {0,30}|pci:v0000|pci:vendor=|VENDOR= ?0x|Vendor: pci 0x)([0-9A-F]{4})"
-    r"(?:&DEV_|d0000|,device=|[^\n]{0,60}?, DEVICE= ?0x| [^\n]{0,60}\n\s{0,9}Device: pci 0x| )"
+    r"(?:VEN_|(?:Device|设备) ?ID:? {0,30}|pci:v0000|pci:vendor=|VENDOR= ?0x|Vendor: pci 0x|modesetting \(\w{2,30} 0x)"
+    r"([0-9A-F]{4})"
+    r"(?:&DEV_|d0000|,device=|[^\n]{0,60}?, DEVICE= ?0x| [^\n]{0,60}\n\s{0,9}Device: pci 0x|:0x| )"
     r"([0-9A-F]{4})(?![0-9A-F])",
     re.IGNORECASE,
 )

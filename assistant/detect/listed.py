@@ -17,7 +17,7 @@ from assistant.parsers.cards import Card, cards_in, is_card
 from assistant.parsers.fields import Device, gib
 from assistant.parsers.lspci import lspci
 from assistant.parsers.machine_facts import facts_of
-from assistant.parsers.meaning import devices, fits
+from assistant.parsers.meaning import devices, fits, model
 from assistant.parsers.mentioned import mentioned, rocm_said
 from assistant.parsers.nvidia import smi_complaint
 from assistant.parsers.printed import printed
@@ -70,7 +70,7 @@ def _unnamed(text: str) -> dict[str, list[Device]]:
     capabilities = dict(_CAPABILITY.findall(text))
     apple = [Device(gpu=Gpu(vendor=Vendor.APPLE, integrated=True))] if _MPS.search(text) else []
     agents = _AGENTS.search(text)
-    targets = re.findall(r"gfx\w+", agents[1]) if agents else []
+    targets = re.findall(r"gfx(?!000)\w+", agents[1]) if agents else []
     return {
         "capabilities": [
             Device(gpu=Gpu(vendor=Vendor.NVIDIA, compute_capability=one)) for one in capabilities.values()
@@ -85,13 +85,18 @@ def _together(lists: list[list[Device]]) -> list[Device]:
     cards: list[Device] = []
     for vendor in Vendor:
         mine = sorted(
-            ([device for device in one if device.gpu.vendor is vendor] for one in lists), key=len, reverse=True
+            ([device for device in one if device.gpu.vendor is vendor] for one in lists), key=_telling, reverse=True
         )
         united = mine[0] if mine else []
         for other in mine[1:]:
             united = _united(united, other)
         cards += _paired(united[:1] if vendor is Vendor.APPLE else united)  # a Mac's chip is its only one
     return cards
+
+
+def _telling(devices: list[Device]) -> tuple[int, int]:
+    """Return how many GPUs a list has, and how many of them with a product's name, not with a chip's."""
+    return len(devices), sum(bool(device.gpu.name and model(device.gpu.name)) for device in devices)
 
 
 def _paired(cards: list[Device]) -> list[Device]:
@@ -156,7 +161,8 @@ _CUDA = re.compile(
     r"|(?:library=cuda [^\n]{0,80}driver=|CUDA Driver Version: )(\d{2}\.\d)\b"
 )
 # 20:14:03 INFO     ROCm: agents=['gfx1101', 'gfx1036']      (SD.Next)
-_AGENTS = re.compile(r"ROCm: agents=\[([^\]\n]{5,200})\]")
+# $ rocm_agent_enumerator ⏎ gfx000 ⏎ gfx90a ⏎ gfx90a         (gfx000 is the processor)
+_AGENTS = re.compile(r"(?:ROCm: agents=\[|rocm_agent_enumerator\n)((?:[' ,]{0,4}gfx\w{3,5}(?:'|\n|$)){1,32})")
 # 2024-11-11 16:48:19,205 - root - INFO - Device: mps      (ComfyUI; in its reports "- **Name:** mps")
 _MPS = re.compile(r"\bDevice: mps\b|\bName:(?:\*\*)? mps$", re.MULTILINE)
 _CAPABILITY = re.compile(r"device: (\d{1,2}), GPU Compute Capability: (\d{1,2}\.\d)\b")
@@ -257,7 +263,7 @@ def note_mentioned(text: str, notes: Notes) -> bool:
             if is_card(card.name) and not of_processor:
                 named.setdefault(card.name.lower(), card)
     gpus = [Gpu(vendor=card.vendor, name=card.name) for card in named.values()]
-    gpus = gpus or list(mentioned(text.lower()).gpus)
+    gpus = gpus or [_as_spelt(gpu, text) for gpu in mentioned(text.lower()).gpus]
     if not gpus and notes.facts.get("os") == "macos" and (chip := _CHIP.search(text)):
         gpus = [Gpu(vendor=Vendor.APPLE, name=f"Apple {chip[0]}")]
     several = _SEVERAL.search(text) if len(gpus) == 1 else None
@@ -273,6 +279,13 @@ def note_mentioned(text: str, notes: Notes) -> bool:
     return bool(notes.gpus)
 
 
+def _as_spelt(gpu: Gpu, text: str) -> Gpu:
+    """Return a GPU that was found in lower case with the name as the text spells it."""
+    at = text.lower().find(gpu.name or "\0")
+    spelt = text[at : at + len(gpu.name or "")]
+    return replace(gpu, name=spelt) if at >= 0 and spelt.lower() == gpu.name else gpu
+
+
 # 两块卡，V100    4张A100    双卡4090    dual 3090    2x RTX 4090
 _SEVERAL = re.compile(
     r"(?<![\w.])([2-8]|[两双三四八])(?: ?[块张]|卡)"
@@ -283,7 +296,8 @@ _CHIP = re.compile(r"(?<![\w.-])M[1-9](?: (?:Pro|Max|Ultra))?(?![\w.-])")  # sai
 _COUNTS = {"两": 2, "双": 2, "三": 3, "四": 4, "八": 8, "dual": 2, "two": 2}
 _MOST_TOLD = 8  # GPUs of one computer that somebody tells in words (chosen)
 _LINES_OF_CARDS = re.compile(
-    r"(?<!\w)(?:GeForce|[RG]TX|Radeon|Instinct|Arc\b|Quadro|Tesla|RX |MI\d\d|Iris|U?HD |Vega |Navi |[AHLV]\d{2,3}\b)"
+    r"(?<!\w)(?:GeForce|Jetson|[RGM]T?X|Radeon|Instinct|Arc\b|Quadro|Tesla|RX |MI\d\d|Iris|U?HD |Vega |Navi "
+    r"|[AHLV]\d{2,3}\b)"
 )
 _MOST_LINES = 2000
 

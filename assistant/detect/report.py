@@ -96,7 +96,7 @@ _DEEPEST_QUOTE = 3  # `> > > ` of a mail answered three times (chosen)
 def _as_printed(text: str) -> str:
     """Undo what a page, a mail or an old system made of line ends, marks and quoted lines."""
     text = text.replace("\r", "\n") if "\n" not in text else text.replace("\r", "")
-    text = without_entities(text)
+    text = _at_the_left(without_entities(text))
     text = text if text.isascii() else text.replace("\xa0", " ").replace("\uff1a", ":")
     if "<nvidia_smi_log" in text:
         text = re.sub(r"<(\w{2,60})>(?:([^<>\n]{1,200})</\w{2,60}>)?", r"\1 : \2", text)  # nvidia-smi -q -x
@@ -104,7 +104,10 @@ def _as_printed(text: str) -> str:
     text = "\n" + (re.sub("<br ?/?>", "\n", text) if "<br" in text else text)
     for _quoted in range(_DEEPEST_QUOTE if "\n>" in text else 0):
         text = re.sub(r"\n>(?!>> ) ?", "\n", text)  # not Python's prompt
-    text = text[1:]
+    return _at_the_left(text[1:])
+
+
+def _at_the_left(text: str) -> str:
     return dedent(text) if text[:1] in {" ", "\t"} else text
 
 

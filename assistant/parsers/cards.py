@@ -59,7 +59,9 @@ def is_card(text: str) -> bool:
         return False
     # "AMD Ryzen AI MAX+ 395 w/ Radeon 8060S" is a processor; "Intel Xeon E3-1200 v2/3rd Gen Core processor Graphics"
     # and "Core(TM) … Graphics" end as a GPU's name does.
-    return not other_devices().search(text) or bool(re.search(r"(?:Graphics|Controller)(?: \(rev \w\w\))?$", text))
+    return not other_devices().search(text) or bool(
+        re.search(r"(?<!Audio )(?:Graphics|Controller)(?: \(rev \w\w\))?$", text)
+    )
 
 
 def cut_card(shown: str, vram_gb: float | None = None) -> Gpu:

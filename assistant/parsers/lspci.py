@@ -14,9 +14,12 @@ from assistant.parsers.fields import Device, bus_address
 #     Kernel driver in use: amdgpu
 # without -nn:
 # 01:00.0 VGA compatible controller: NVIDIA Corporation TU116 [GeForce GTX 1660 SUPER] (rev a1)
+# with -n:
+# 01:00.0 0300: 10de:2704 (rev a1)
 _LSPCI = re.compile(
     r"^([0-9a-f]{4}:)?([0-9a-f]{2}:[0-9a-f]{2}\.[0-7]) "
-    r"(VGA|3D|Display|Processing)[\w -]{0,30}(?: \[[0-9a-f]{4}\])?: ([^\n]{1,250})((?:\n[ \t]+[^\n]{0,300}){0,12})",
+    r"(VGA|3D|Display|Processing|03(?=\d\d: )|12(?=\d\d: ))[\w -]{0,30}(?: \[[0-9a-f]{4}\])?: "
+    r"([^\n]{1,250})((?:\n[ \t]+[^\n]{0,300}){0,12})",
     re.MULTILINE,
 )
 # A forum wraps long lines, within a name too:
@@ -25,7 +28,7 @@ _LSPCI = re.compile(
 _WRAPPED = re.compile(
     r"^((?:[0-9a-f]{4}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7] [^\n]{10,200})\n"
     r"(?![0-9a-f:]{5,10}\.[0-7] |[ \t]*[A-Z][\w /]{2,30}: )"
-    r"([^\n]{1,200}\(rev \w\w\)|[^\n]{1,200}(?=\n[^\n]{1,200}\(rev \w\w\)))",
+    r"([^\n]{0,200}\(rev \w\w\)|[^\n]{1,200}(?=\n[^\n:]{0,200}\(rev \w\w\)))",
     re.MULTILINE,
 )
 
@@ -36,9 +39,10 @@ def lspci(text: str) -> tuple[Device, ...] | None:
     for _line in range(2):
         text = _WRAPPED.sub(lambda one: one[0] if "(rev " in one[1] else _joined(one[1], one[2]), text)
     for domain, address, kind, name, more in _LSPCI.findall(text):
-        ids = re.findall(r"\[([0-9a-f]{4}:[0-9a-f]{4})\]", name)
+        ids = re.findall(r"\[([0-9a-f]{4}:[0-9a-f]{4})\]|^([0-9a-f]{4}:[0-9a-f]{4})\b", name)
+        ids = [one or other for one, other in ids]
         vendor = vendor_of(ids[-1]) if ids else vendor_of_name(name)
-        if kind == "Processing" and vendor not in {Vendor.AMD, Vendor.NVIDIA}:
+        if kind in {"Processing", "12"} and vendor not in {Vendor.AMD, Vendor.NVIDIA}:
             continue
         driver = re.search(r"Kernel driver in use: (\w{1,20})", more)
         plain = _own_name(name, ids[-1]) if ids else re.sub(r" \(rev \w\w\).*$", "", name)

@@ -31,7 +31,7 @@ _AROUND = re.compile(
     r"^(?:(?:cuda|xpu|hip):\d{1,2} \(?|device=)|\((?:UUID|arch=|gfx|rev )[^)]{0,60}\)|,? \(?\d{3,7} ?Mi?B\)?.{0,40}$"
     r"| :(?: |$).{0,40}$| @ [\d.]{1,6} ?[GM]Hz|\[(?:Discrete|Integrated|ZLUDA)\]|\([\d.]{1,6} Gi?B\)|/PCIe/SSE2"
     r"|(?<!GPU) ?\(\d{1,3} ?G(?:i?B)?\)$|(?: \[\d{2,3}\])?(?:,| (?=\d{1,3} )) ?\d{1,3} ?Gi?B$| \d{1,3}G$"
-    r"|,? compute capability \d.{0,80}$| n=\d.{0,200}$| VRAM \d.{0,80}$"
+    r"|, [a-z].{0,80}$|,? compute capability \d.{0,80}$| n=\d.{0,200}$| VRAM \d.{0,80}$"
     r"|[ (][x*] ?\d{1,2}\)?$|^\d{1,2} ?x |\) ?$(?<=[^(]\))(?<!\(TM\))(?<!\(R\))(?<!\w\))"
 )
 _GFX = re.compile(r"\bgfx(?:9\d1\d|\d{3,4}|9\d[0-9a-f])\b")
@@ -111,7 +111,7 @@ def _devices(entry: Entry, maker: Vendor | None) -> Iterator[Device]:
 _CONTROLLER = re.compile(r"(?:VGA|3D|Display)\b.{0,20} controller$")  # lshw of a card that it has no name for
 _CC = re.compile(r"\b(\d{1,2})[., ]{1,2}(\d)\b")
 # compute capability 8.6    arch=8.6    Arch (8, 6)    cap=(8, 6)
-_CC_BESIDE = re.compile(r"(?:compute capability |arch=|Arch \(|cap=\()(\d{1,2})(?:\.|, )(\d)\b")
+_CC_BESIDE = re.compile(r"(?:compute capability:? |arch=|Arch \(|cap=\()(\d{1,2})(?:\.|, )(\d)\b")
 
 
 def _first(entry: Entry) -> str:
@@ -280,7 +280,9 @@ def target(gfx: str) -> str:
 
 
 def model(name: str) -> frozenset[str]:
-    """Return the words that tell one product from the next, however it is spelt: `4060`, `laptop`; empty for none."""
+    """Return the words that tell one product from the next, however it is spelt: `4060`, `laptop`; none for a chip."""
+    if _CHIP.fullmatch(name):
+        return frozenset()
     key = name_key(name.partition("[")[2].rstrip("]") or name).replace("mobile", "laptop")
     return frozenset(re.findall(r"[a-z]{0,8}\d{1,8}[a-z]{0,8}|\b(?:ti|super|xtx?|gre|pro|max|ultra|laptop|d)\b", key))
 

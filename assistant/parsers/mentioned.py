@@ -34,7 +34,7 @@ _NAMES = (
 _PACKAGE = _form(
     rf"(?<![\w.-])({_NAMES})(?:\.__version__|[ _]version| \((?:gpu|cpu|cuda)\))?"
     rf"(?:==|[ \t]?[:=][ \t]?|-|[ \t]{{1,40}}|\"[ \t]?:[ \t]?|[ \t]?(?:是|为|版本(?:是|为)?)[ \t]?| is | says "
-    rf"|(?<=torch)(?=\d\.\d{{1,2}}\.\d)){{1,3}}"
+    rf"|(?:(?<=torch)|(?<=vision)|(?<=audio))(?=\d\.\d{{1,2}}\.\d)){{1,3}}"
     rf"[\"'v(]{{0,2}}({_VERSION}{_LOCAL}?)(?![\w.]*(?:\.so|\.dll|\.py\b))"
 )
 # A build of PyTorch names itself by its tag, wherever it stands: "2.7.0+cpu", "…says 2.5.0+cu126"
@@ -66,7 +66,7 @@ _PYTHON = (
     _form(r"(?<![a-z0-9.])py ?(3\.\d{1,2})(?![\d.])"),
 )
 # File "/home/u/venv/lib/python3.10/site-packages/…    C:\\Users\\u\\AppData\\Local\\Programs\\Python\\Python39\\lib
-_PATH = _form(r"[\\/]python3(?:\.(\d{1,2})[\\/]|(\d{1,2})\\)")
+_PATH = _form(r"[\\/]python3(?:\.(\d{1,2})[\\/]|(\d{1,2})\\lib\\)")
 # using rocm 3.3.0    HIP SDK 5.7.1    ROCm 6.4.2.1    rocm/pytorch:rocm6.0_ubuntu20.04_py3.9
 _ROCM = _form(r"(?<![\w/+-])(?:rocm[ -]v?|hip sdk |rocm/pytorch:rocm)(\d\.\d(?:\.\d)?)(?!\d)")
 _BITS = _form(
@@ -198,7 +198,9 @@ _TARGETS = _form(r"gfx\w{3,5}['\"]?(?:[;, ] ?['\"]?gfx\w{3,5}['\"]?){2,40}")
 
 
 # What the patterns of bare numbers lean on: "my 3050 ti", "显卡3060", "3060显卡"
-_LEADS = re.compile(r"^(?:my|the|an?|[^\x00-\x7f]{1,3}|\+) ?(?=\d|nvidia)|(?<=\d) ?(?:gpu|card|[^\x00-\x7f]{1,3})$")
+_LEADS = re.compile(
+    r"^(?:(?:my|the|an?) |(?:[^\x00-\x7f]{1,3}|\+) ?)(?=\d|nvidia)|(?<=\d) ?(?:gpu|card|[^\x00-\x7f]{1,3})$"
+)
 
 
 def _gpus(text: str) -> tuple[Gpu, ...]:

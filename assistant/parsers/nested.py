@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import re
 from itertools import islice
@@ -10,10 +11,11 @@ from assistant.catalog.vocabulary import plain_key
 from assistant.parsers.entry import Entry, names_gpu, with_unit
 
 _MOST_PLACES = 40  # where JSON may begin (chosen)
+_LONGEST = 4000  # letters of a dictionary that Python prints on one line (chosen)
 _MOST_TOKENS = 50_000  # of JSON that was cut off (chosen)
 _DEEPEST = 12  # tools nest less; a hostile text could nest without end
 GPU_MODELS = re.compile(r"GPU (\d{1,2}): ([^\n]{3,80})")
-_PLACE = re.compile(r"^[ \t]{0,8}(?=[{\[][\s\"{\[])", re.MULTILINE)
+_PLACE = re.compile(r"^[ \t]{0,8}(?=[{\[][\s\"'{\[])", re.MULTILINE)
 _OWN = re.compile(r"(?:card|gpu|device)?_?\d{1,3}$|SP[A-Z]")
 
 
@@ -30,12 +32,24 @@ def objects(text: str, found: list[Entry]) -> str:
         try:
             value, end = decoder.raw_decode(text, start.end())
         except (ValueError, RecursionError):
-            value, end = _cut_short(text, start.end())
+            value, end = _python(text, start.end()) or _cut_short(text, start.end())
         if isinstance(value, dict | list) and value:
             kept.append(text[at : start.end()])
             at = end
             _read(value, found, "json", 0)
     return "".join(kept) + text[at:] if at else text
+
+
+# {'os': 'Linux', 'gpu': 'NVIDIA GeForce RTX 3060', 'vram_gb': 12.0}
+def _python(text: str, start: int) -> tuple[object, int] | None:
+    """Read a dictionary as Python prints it, on one line."""
+    line = text[start : start + _LONGEST].partition("\n")[0]
+    if not line.startswith("{'"):
+        return None
+    try:
+        return ast.literal_eval(line), start + len(line)
+    except (ValueError, SyntaxError, RecursionError, MemoryError):
+        return None
 
 
 _TOKEN = re.compile(r'"(?:[^"\\\n]|\\.)*"|[\[\]{},]')

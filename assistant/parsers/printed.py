@@ -20,16 +20,26 @@ _COMMAND = re.compile(
 # >>> ort.__version__, ort.get_device()             Out[2]: '2.1.0'
 # ('1.14.1', 'GPU')
 _PROMPT = re.compile(r"^(?:>>>|In \[\d{1,4}\]:) {0,4}(\S[^\n]{0,400})\n", re.MULTILINE)
+# import torch, torchvision                         (a notebook's cell, or a script between <<EOF and EOF)
+# print(torch.__version__); print(torchvision.__version__)
+# 2.5.1+cpu
+# 0.20.1+cpu
+_CELL = re.compile(r"^((?:(?:import|from) [^\n]{1,200}\n|print\([^\n]{1,400}\)\n){1,20})", re.MULTILINE)
 _NEXT = re.compile(r"^(?:>>>|In \[\d{1,4}\]:|\(\w{1,30}\) [^\n]{0,80}[>$#] |[^\n]{0,80}[$#>❯] ?python)", re.MULTILINE)
 _OUT = re.compile(r"^Out\[\d{1,4}\]: ")
 _MOST = 60  # questions that are looked at (chosen)
 _LINES = 16  # below a question: warnings may stand before the answer (chosen)
+_TUPLE = r"(?:sys\.version_info)?\((?:major=)?3, (?:minor=)?\d{1,2}[^()\n]{0,80}\)"
 _VERSION = r"\d{1,4}(?:\.\d{1,4}){1,3}[\w.+-]{0,40}"
 _PACKAGE = re.compile(r"^(\w{2,30})\.__version__$|\bversion\(['\"]([\w-]{2,30})['\"]\)$")
 # What is asked for, and the form of its answer; of everything else any answer is passed over.
 _ASKED = {
-    "python": (re.compile(r"\bsys\.version(?!_info)|\bpython_version\(\)"), r"3\.\d{1,2}\.\d{1,2}\w{0,4}(?: [^\n]*)?"),
+    "python": (
+        re.compile(r"\bsys\.version|\bpython_version\(\)"),
+        rf"3\.\d{{1,2}}\.\d{{1,2}}\w{{0,4}}(?: [^\n]*)?|{_TUPLE}",
+    ),
     "os": (re.compile(r"\bplatform\.(?:platform|system|version)\(\)|\bsys\.platform|\bos\.name"), r"[\w.-]{2,120}"),
+    "nvidia_driver": (re.compile(r"\bnvmlSystemGetDriverVersion\(\)$"), r"\d{3}\.\d{2,3}[\d.]{0,3}"),
     "rocm_version": (re.compile(r"\bversion\.hip$"), r"\d{1,2}\.\d{1,2}[\w.-]{0,30}"),
 }
 
@@ -43,10 +53,12 @@ def printed(text: str) -> dict[str, object]:
         if package:
             packages.setdefault((package[1] or package[2]).lower().replace("_", "-"), answer)
         elif asked == "python":
-            facts.setdefault("python", answer.split()[0])
+            facts.setdefault("python", ".".join(re.findall(r"\d+", answer)[: 3 if answer[0] == "3" else 2]))
         elif asked == "os":
             facts.setdefault("os", system_of(answer))
             facts.setdefault("arch", arch_of(answer))
+        elif asked == "nvidia_driver":
+            facts.setdefault("nvidia_driver", answer)
         elif asked == "rocm_version":
             facts.setdefault("rocm_version", ".".join(answer.split(".")[:2]))
     facts["packages"] = {name: version for name, version in packages.items() if FAMILY.fullmatch(name)} or None
@@ -58,7 +70,8 @@ def _answers(text: str) -> Iterator[tuple[str, str]]:
     names: dict[str, str] = {}
     commands = ((found, found[1] or found[2]) for found in _COMMAND.finditer(text))
     prompts = ((found, found[1]) for found in _PROMPT.finditer(text))
-    for source, shown in ((commands, False), (prompts, True)):
+    cells = ((found, found[1]) for found in _CELL.finditer(text))
+    for source, shown in ((commands, False), (prompts, True), (cells, False)):
         for found, code in islice(source, _MOST):
             lines = _NEXT.split(text[found.end() : found.end() + 4000], maxsplit=1)[0].split("\n")[:_LINES]
             lines = [_OUT.sub("", line).strip() for line in lines]

@@ -175,12 +175,12 @@ class _Lines:
             return text[0] in "+|├┌└╔╚╠═"
         if text[0] != "|":
             return False
-        first, *others = cells = [cell.strip(" \t`*") for cell in text.strip("|").split("|")]
+        first, *others = cells = [cell.strip(" \t`*") for cell in text.strip("|").replace("||", "|").split("|")]
         keys = [plain_key(cell) for cell in cells]
         count = sum(map(known, keys))
         if len(cells) == len(self.piped):
             self._row(self.piped, cells)
-        elif count > 1 and (count >= len(keys) - 1 or (count > len(keys) // 2 and not re.search(r"\d", text))):
+        elif count > 1 and (count >= len(keys) - 1 or (any(map(names_gpu, keys)) and not re.search(r"\d", text))):
             self.piped = cells
         elif others and (not first or first.isdigit()):
             if first:
@@ -205,7 +205,8 @@ class _Lines:
 
     def _row(self, names: list[str], cells: list[str]) -> None:
         self.rows += 1
-        self.start(",".join(names), number=f"row {self.rows}")
+        backend = next((found[1] for found in map(_SYCL.match, cells) if found), "")  # lists a card once more
+        self.start(",".join([*names, backend]), number=f"row {self.rows}")
         for key, cell in zip(names, cells, strict=False):
             self.entry.add(key, with_unit(key, cell))
         self.end()
@@ -313,10 +314,11 @@ class _Lines:
         elif products().search(text):
             # A list goes on: diffusers' "Accelerator: X" and Y below.
             # torch_directml: ['AMD Radeon RX 6600M\\x00', 'AMD Radeon(TM) Graphics\\x00']
+            above = self.above if products().match(text) else ""
             for name in re.findall(r"'([^']{3,80})'", text) if text[0] == "[" else [text]:
-                self.found.append(Entry(self.above or f"line/{self.section}"))
+                self.found.append(Entry(above or f"line/{self.section}"))
                 self.found[-1].add("", name.removesuffix("\\x00"))
-            self.naming = self.above
+            self.naming = above
 
     def _pair(self, key: str, value: str, indent: int) -> None:
         """Note a pair; a key that names a device once more, or one that stands further out, begins another entry."""
