@@ -44,7 +44,8 @@ def gigabytes(text: str, default: str = "m") -> float | None:
     """Read GiB off `24576 MiB`, `551MiB / 8192MiB` (the total), `25757220864`, `0x200000000` or `32,605 MB`."""
     if found := re.search(r"\b0x[0-9a-f]{8,12}$", text, re.IGNORECASE):
         return round(int(found[0], 16) / 2**30, 1)
-    total = text.rpartition("/")[2]
+    first = text.partition(", ")[0]  # OpenCL-Benchmark: "512 MB, 0 KB global / 32 KB local"
+    total = (first if re.search(r"\d", first) else text).rpartition("/")[2]
     found = _SIZE.search(total)
     number = re.sub(r"[,.](?=\d{3}\b)", "", found[1]) if found else ""
     if not found or not re.fullmatch(r"\d{1,18}(?:[.,]\d{1,6})?", number):
@@ -169,13 +170,8 @@ def _name(entry: Entry) -> tuple[str, int]:
             if card and whole and is_card(card.name):
                 told.append((0, _with_id(value, card.name, card.end), _times(value)))
         elif found and found[0] == "name":
-            name = _AROUND.sub("", _AROUND.sub("", value.partition("  ")[0])).strip(" ,;(")
-            sure = (key in _SURE or _MAKER_FIRST.match(name)) and not other_devices().search(name)
-            sure = bool(sure) or entry.label.startswith("Graphics/")
-            maker = vendor_of_name(name) if vendor_of_name(name) in _MAKERS else vendor_of_name(vendor)
-            if "=" in name:  # keys within a value
-                continue
-            if is_card(name) or (sure and maker in _MAKERS and not name.startswith("gfx")):
+            name, certain = _keyed(key, value, vendor, certain=entry.label.startswith("Graphics/"))
+            if certain:
                 told.append((found[1] + (_LAST if _CHIP.fullmatch(name) else 0), name, _times(value)))
             elif key in _SURE | _LOOSE and (bare := _BARE_MODEL.search(name)):
                 told += [
@@ -183,6 +179,23 @@ def _name(entry: Entry) -> tuple[str, int]:
                 ]
     told.sort(key=lambda one: one[0])
     return (told[0][1], told[0][2]) if told else ("", 1)
+
+
+# Mesa of a chip that it has no product for: AMD TURKS (DRM 2.50.0 / 5.15.0-72-generic, LLVM 15.0.7)
+_KERNEL = re.compile(r" \([^()]{0,40}\bDRM [^()]{0,60}\)$")
+
+
+def _keyed(key: str, value: str, vendor: str, *, certain: bool) -> tuple[str, bool]:
+    """Return the name under a key without what stands around it, and whether it is a GPU's."""
+    name = _AROUND.sub("", _AROUND.sub("", value.partition("  ")[0])).strip(" ,;(")
+    if "=" in name:  # keys within a value
+        return "", False
+    if is_card(name):
+        return name, True
+    name = plain if _MAKER_FIRST.match(plain := _KERNEL.sub("", name)) else name
+    sure = (key in _SURE or _MAKER_FIRST.match(name)) and not other_devices().search(name)
+    makers = {vendor_of_name(name), vendor_of_name(vendor)} & _MAKERS
+    return name, bool((sure or certain) and makers and not name.startswith("gfx"))
 
 
 def _named_by_id(entry: Entry) -> str | None:
