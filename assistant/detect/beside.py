@@ -1,4 +1,4 @@
-"""Notes what a text tells of a GPU outside any list: its memory, its driver, the PCI id that Windows prints."""
+"""Notes what a text tells of a GPU outside any list: its memory, its driver, its PCI id."""
 
 from __future__ import annotations
 
@@ -15,13 +15,12 @@ from assistant.detect.observations import Notes
 from assistant.model.machine import Gpu, Vendor
 
 _MOST = 200  # places of one kind that are looked at (chosen)
-_SIZE = r"(\d{1,6}(?:\.\d{1,2})?) ?(G|GB|GiB|M|MB|MiB)\b(?! ?(?:of )?(?:ram\b|ddr|内存|memory|system|/s))"
+_SIZE = r"(\d{1,6}(?:\.\d{1,2})?) ?(G|GB|GiB|M|MB|MiB)(?![A-Za-z0-9_])(?! ?(?:of )?(?:ram\b|ddr|内存|memory|system|/s))"
 # Task Manager: X ⏎ Dedicated GPU memory 0.8/4.0 GB
 _TASK_MANAGER = r"(?:\s?(?:专用 ?GPU ?内存|Dedicated GPU memory)[: ]{0,2}[\d.]{1,5} ?/ ?)"
-# RTX 4060Ti 16G    3060 (12 GB)    RTX 3080 Ti, 12GB    X (98304 MiB, 97280 MiB free)    X|  6064963584|
+# RTX 4060Ti 16G    3060 (12 GB)    RTX 3080 Ti, 12GB    X (98304 MiB, 97280 MiB free)
 _AFTER = re.compile(
-    rf"[ \t,，(（|/-]{{0,4}}(?:Laptop GPU |with |de |con |mit |avec |改 ?)?{_TASK_MANAGER}?[ (（]{{0,2}}{_SIZE}"
-    r"|[^\n]{0,80}[| ](\d{10,12})\||[^\n]{0,80}[| ](\d{4,6})M\|",
+    rf"[ \t,，(（|/-]{{0,4}}(?:Laptop GPU |with |的 ?|de |con |mit |avec |改 ?)?{_TASK_MANAGER}?[ (（]{{0,2}}{_SIZE}",
     re.IGNORECASE,
 )
 # 4095MB NVIDIA GeForce GTX 1050 Ti
@@ -36,7 +35,8 @@ _ASKED = (
 # Max memory: 23.568 GB (Unsloth)    专用 GPU 内存 0.0/6.0 GB
 _ALONE = re.compile(
     r"(?:\bv-?ram|显存|\bgpu memory|\b(?:dedicated )?video memory|\bmemory size|\bmax memory|gpu ?内存)"
-    r"(?!_?(?:un)?used|_free|占用)[^\d\n]{0,12}(?:[\d.]{1,5} ?/ ?)?(\d{1,6}(?:\.\d{1,3})?) ?([GM])i?B?\b"
+    r"(?!_?(?:un)?used|_free|占用)[^\d\n]{0,12} {0,60}(?:[\d.]{1,5} ?/ ?)?"
+    r"(\d{1,6}(?:\.\d{1,3})?) ?([GM])i?B?(?![A-Za-z0-9_])"
     r"|(?<![A-Za-z0-9_.])(\d{1,3}) ?(G)i?B? ?(?:of )?(?:的)?(?:v-?ram|显存)"
     r"|\bVRAM (\d{4,6})(?![\w.]| ?[GM])|" + _ASKED,
     re.IGNORECASE,
@@ -74,10 +74,6 @@ def _beside(text: str, name: str) -> float | None:
         for at in _places(text.lower(), wanted):
             after = _AFTER.match(text, at + len(wanted))
             before = _BEFORE.search(text[max(0, at - 40) : at])
-            if after and after[3]:
-                return round(int(after[3]) / 2**30, 1)
-            if after and after[4]:
-                return _gib(after[4], "M")
             if told := after or before:
                 return _gib(told[1], told[2])
     inside = re.search(r"[ -](\d{1,3}) ?GB?\b", name, re.IGNORECASE)

@@ -263,7 +263,9 @@ def note_mentioned(text: str, notes: Notes) -> bool:
             if is_card(card.name) and not of_processor:
                 named.setdefault(card.name.lower(), card)
     gpus = [Gpu(vendor=card.vendor, name=card.name) for card in named.values()]
-    gpus = gpus or [_as_spelt(gpu, text) for gpu in mentioned(text.lower()).gpus]
+    makers = {gpu.vendor for gpu in gpus}
+    said = (gpu for gpu in mentioned(text.lower()).gpus if gpu.vendor not in makers and not (gpus and gpu.gfx))
+    gpus += [_as_spelt(gpu, text) for gpu in said]
     if not gpus and notes.facts.get("os") == "macos" and (chip := _CHIP.search(text)):
         gpus = [Gpu(vendor=Vendor.APPLE, name=f"Apple {chip[0]}")]
     several = _SEVERAL.search(text) if len(gpus) == 1 else None
@@ -297,7 +299,8 @@ _COUNTS = {"两": 2, "双": 2, "三": 3, "四": 4, "八": 8, "dual": 2, "two": 2
 _MOST_TOLD = 8  # GPUs of one computer that somebody tells in words (chosen)
 _LINES_OF_CARDS = re.compile(
     r"(?<!\w)(?:GeForce|Jetson|[RGM]T?X|Radeon|Instinct|Arc\b|Quadro|Tesla|RX |MI\d\d|Iris|U?HD |Vega |Navi "
-    r"|[AHLV]\d{2,3}\b)"
+    r"|[AHLV]\d{2,3}\b)",
+    re.ASCII,
 )
 _MOST_LINES = 2000
 

@@ -56,7 +56,11 @@ def read_report(text: str) -> Detection:
             hint=_("Paste the output of: {tools}.", tools=_names((*READERS, *tool_names(), PROGRAM))),
         )
     _conclude(notes, plain[:_LISTED])
-    found = united([notes])
+    return _summed_up(united([notes]), read)
+
+
+def _summed_up(found: Detection, read: Iterable[str]) -> Detection:
+    """Put before the findings what was read and what stays unknown."""
     summary = Notes()
     summary.finding("report-read", Severity.OK, _("Read: {tools}.", tools=_names(read)))
     unknown = ", ".join(name for name in _WANTED if getattr(found.machine, name) is None)

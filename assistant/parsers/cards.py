@@ -26,7 +26,8 @@ class Card(NamedTuple):
 # Names that no table of cards holds: "AMD Radeon(TM) Graphics", "Intel(R) Arc(TM) Graphics", "Apple M2 Max".
 _GENERIC = re.compile(
     r"(?:.{0,60}?\b(?:Graphics(?: Family)?|Series)\b|Apple M\d{1,2}(?: (?:Pro|Max|Ultra)\b)?"
-    r"|(?:NVIDIA |AMD |Intel(?:\(R\))? )?(?:GeForce|Quadro|Tesla|TITAN|Radeon|Instinct|Arc(?:\(TM\))?|[RG]TX|RX|Iris)"
+    r"|(?:NVIDIA |AMD |Intel(?:\(R\))? )?"
+    r"(?:GeForce|Quadro|Tesla|TITAN|Jetson|Radeon|Instinct|Arc(?:\(TM\))?|[RG]TX|RX|Iris)"
     r"(?:\((?:R|TM)\))?(?: (?=\S{0,9}[A-Z\d])[\w()-]{1,16}){1,5})"
 )
 
@@ -42,7 +43,7 @@ def cards_in(text: str) -> Iterator[Card]:
 
 
 def _cut(text: str) -> Card | None:
-    text = re.sub(r" \d{1,3}(?: GB\b|G(?!\w)).*$", "", text)  # the memory beside a name
+    text = re.sub(r"(?: \d{1,3}(?: GB\b|G(?!\w))|(?<!GPU) ?\(\d{1,3} ?GB).*$", "", text)  # the memory beside a name
     vendor, words = vendor_of_name(text), text.split(" ")
     for count in range(len(words), 0, -1):
         name = " ".join(words[:count]).rstrip(".,;:/-(")

@@ -82,10 +82,7 @@ def _devices(entry: Entry, maker: Vendor | None) -> Iterator[Device]:
         vram = _adapter_ram(facts["vram"])
     named = cut_card(shown, vram) if shown else Gpu()
     gfx = _GFX.search(" ".join([facts.get("gfx", ""), *(value for _key, value, _raw in entry.pairs[:40])]))
-    vendor = vendor_of(ids)
-    sort = Vendor.INTEL if kind == "xpu" else Vendor.AMD if gfx else Vendor.UNKNOWN
-    for told in (vendor_of_name(facts.get("vendor", "")), named.vendor, sort):
-        vendor = vendor if vendor in _MAKERS else told
+    vendor = _vendor(facts, named, ids, gfx=bool(gfx))
     vendor = vendor if vendor in _MAKERS else maker if maker and (shown or entry.numbered) else vendor
     bus = bus_address(_bus(facts.get("bus") or facts.get("pci_id", "")))
     numbered = entry.numbered and maker is not None and bool(bus or vram or _bare(entry))
@@ -107,6 +104,13 @@ def _devices(entry: Entry, maker: Vendor | None) -> Iterator[Device]:
     )
     for _copy in range(times):
         yield Device(gpu=gpu, bus=bus)
+
+
+def _vendor(facts: Mapping[str, str], named: Gpu, pci_id: str | None, *, gfx: bool) -> Vendor:
+    """Return who made a GPU: by its id, by what names its maker, by its name, or by what only one maker's have."""
+    sort = Vendor.INTEL if facts.get("kind") == "xpu" else Vendor.AMD if gfx else Vendor.UNKNOWN
+    told = (vendor_of(pci_id), vendor_of_name(facts.get("vendor", "")), named.vendor, sort)
+    return next((vendor for vendor in told if vendor in _MAKERS), sort)
 
 
 _CONTROLLER = re.compile(r"(?:VGA|3D|Display)\b.{0,20} controller$")  # lshw of a card that it has no name for
@@ -181,6 +185,9 @@ def _name(entry: Entry) -> tuple[str, int]:
     return (told[0][1], told[0][2]) if told else ("", 1)
 
 
+_CUT_OFF = re.compile(
+    r"(?:AMD|Intel|NVIDIA) [A-Z][\w-]{2,20}(?: \w{2,5})? \[[^\[\]]{2,30}$"
+)  # Intel TigerLake-H GT1 [UHD Grap
 # Mesa of a chip that it has no product for: AMD TURKS (DRM 2.50.0 / 5.15.0-72-generic, LLVM 15.0.7)
 _KERNEL = re.compile(r" \([^()]{0,40}\bDRM [^()]{0,60}\)$")
 
@@ -193,7 +200,8 @@ def _keyed(key: str, value: str, vendor: str, *, certain: bool) -> tuple[str, bo
     if is_card(name):
         return name, True
     name = plain if _MAKER_FIRST.match(plain := _KERNEL.sub("", name)) else name
-    sure = (key in _SURE or _MAKER_FIRST.match(name)) and not other_devices().search(name)
+    by_maker = _MAKER_FIRST.match(name) or (key in _LOOSE and _CUT_OFF.match(name))
+    sure = (key in _SURE or by_maker) and not other_devices().search(name)
     makers = {vendor_of_name(name), vendor_of_name(vendor)} & _MAKERS
     return name, bool((sure or certain) and makers and not name.startswith("gfx"))
 

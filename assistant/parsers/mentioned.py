@@ -199,7 +199,8 @@ _TARGETS = _form(r"gfx\w{3,5}['\"]?(?:[;, ] ?['\"]?gfx\w{3,5}['\"]?){2,40}")
 
 # What the patterns of bare numbers lean on: "my 3050 ti", "显卡3060", "3060显卡"
 _LEADS = re.compile(
-    r"^(?:(?:my|the|an?) |(?:[^\x00-\x7f]{1,3}|\+) ?)(?=\d|nvidia)|(?<=\d) ?(?:gpu|card|[^\x00-\x7f]{1,3})$"
+    r"^(?:(?:my|the|an?|get|got|with|have|own|using) |(?:[^\x00-\x7f]{1,3}|\+) ?)(?=\d|nvidia)"
+    r"|(?<=\d) ?(?:gpu|card|[^\x00-\x7f]{1,3})$"
 )
 
 

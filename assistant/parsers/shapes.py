@@ -66,7 +66,7 @@ _CLINFO_RAW = re.compile(r"\[(\w{1,20})/(\d{1,2})\] +CL_(?:DEVICE_)?(\w{2,60}?)(
 _LOGFMT = re.compile(r"\blevel=[A-Z]{4,5} ")
 _FIELD = re.compile(r"(?<!\S)(\w{2,20})=(\"(?:[^\"\\]|\\.){0,400}\"|\S{0,200})")
 _OF_THE_LOG = {"time", "level", "source", "driver"}
-_LISTED = re.compile(r", (?=[A-Z])")  # between the names of several GPUs
+_LISTED = re.compile(r", (?=[A-Z])| \+ | & | and ")  # between the names of several GPUs
 _PARTS = {"size", "usage", "total"}  # keys that one device may have several of
 _EITHER = {"igpu", "dgpu"}  # the two GPUs of a laptop, each on a line of its own
 _RULE = re.compile(r"[\s|+\-=:─━═┼├┤╪╞╡┌┬┐└┴┘╔╗╚╝╦╩╠╣╬]{3,}$")
@@ -269,7 +269,7 @@ class _Lines:
 
     def _add(self, key: str, value: str) -> None:
         listed = GPU_MODELS.findall(value) if "GPU" in value[:4] else []
-        if ", " in value and len(names := _LISTED.split(value)) > 1 and all(map(products().match, names)):
+        if len(names := _LISTED.split(value)) > 1 and all(map(products().match, names)):
             listed = [(str(number), name) for number, name in enumerate(names)]
         if listed and names_gpu(plain_key(key)):
             before = self.entry
@@ -315,8 +315,10 @@ class _Lines:
             # A list goes on: diffusers' "Accelerator: X" and Y below.
             # torch_directml: ['AMD Radeon RX 6600M\\x00', 'AMD Radeon(TM) Graphics\\x00']
             above = self.above if products().match(text) else ""
+            keyed = _SPACED.match(text)  # AIDA64 in any language: what that key is, its value tells
+            key, text = (keyed[1], keyed[2]) if keyed and products().match(keyed[2]) else ("", text)
             for name in re.findall(r"'([^']{3,80})'", text) if text[0] == "[" else [text]:
-                self.found.append(Entry(above or f"line/{self.section}"))
+                self.found.append(Entry(above or f"line/{self.section}/{key}"))
                 self.found[-1].add("", name.removesuffix("\\x00"))
             self.naming = above
 
