@@ -105,7 +105,7 @@ def products() -> re.Pattern[str]:
     return re.compile(
         r"(?:(?<![\w-])(?:NVIDIA|AMD|ATI|Intel|Apple)(?:\(R\)|®)?(?: Corporation)? )?"
         rf"(?<![\w.+/-])(?:{lines})(?![a-z])(?:\(R\)|\(TM\)|\(tm\)|®|™)?(?:[ -]{{1,2}}[\w()+™®/.-]{{1,20}}){{0,8}}",
-        re.IGNORECASE,
+        re.IGNORECASE | re.ASCII,  # Chinese stands before and behind a name without a blank
     )
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from assistant.catalog.names import idle_adapter, patterns, vendor_of
 from assistant.detect.observations import Notes
 from assistant.i18n import Text, _
@@ -46,6 +48,12 @@ def note_adapter(
         notes.finding("adapter-skipped", Severity.INFO, reason, evidence=(source,) if bus else ())
         return False
     notes.gpu(gpu, source, bus=bus, revision=revision)
-    if gpu.vendor is Vendor.NVIDIA and gpu.driver:
-        notes.fact("nvidia_driver", nvidia_version(gpu.driver), source)
+    note_nvidia(gpu, source, notes)
     return True
+
+
+def note_nvidia(gpu: Gpu, source: str, notes: Notes) -> None:
+    """Note NVIDIA's own number of its driver, which Windows hides in a number of its own."""
+    if gpu.vendor is Vendor.NVIDIA and gpu.driver:
+        own = gpu.driver if re.fullmatch(r"\d{3}\.\d{2,3}(?:\.\d{1,2})?", gpu.driver) else nvidia_version(gpu.driver)
+        notes.fact("nvidia_driver", own, source)

@@ -16,9 +16,11 @@ from assistant.parsers.app_reports import program_report
 from assistant.parsers.cards import Card, cards_in, is_card
 from assistant.parsers.fields import Device, gib
 from assistant.parsers.lspci import lspci
-from assistant.parsers.meaning import devices, facts_of, fits
-from assistant.parsers.mentioned import mentioned
+from assistant.parsers.machine_facts import facts_of
+from assistant.parsers.meaning import devices, fits, model
+from assistant.parsers.mentioned import mentioned, rocm_said
 from assistant.parsers.nvidia import smi_complaint
+from assistant.parsers.printed import printed
 from assistant.parsers.shapes import entries
 from assistant.parsers.tables import bare_rows, boxes, concise
 
@@ -35,13 +37,13 @@ def note_listed(text: str, notes: Notes, claimed: Iterable[str] = ()) -> tuple[s
     found = [*entries(text), *bare_rows(text)]
     lists = {"boxes": list(boxes(text)), "concise": list(concise(text)), **devices(found, text), **_unnamed(text)}
     read = re.compile("|".join(claimed) or r"(?!)")
-    told, keyed = _told(text), facts_of(found)
-    versions = {**_packages(keyed), **_packages(told)}
-    facts = {**told, **keyed, "packages": versions or None}
+    told, keyed, answered = _told(text), facts_of(found), printed(text)
+    versions = {**_packages(keyed), **_packages(told), **_packages(answered)}
+    facts = {**told, **keyed, **answered, "packages": versions or None}
     facts = {name: value for name, value in facts.items() if value is not None}
     tools = [row for row, mark in tool_marks() if mark.search(text)]
     cards = _together([listed for label, listed in lists.items() if not read.match(label)])
-    if not (cards or tools or notes.facts or _is_report(facts)):
+    if not (cards or tools or answered or notes.facts or _is_report(facts)):
         return ()  # mere prose
     source = ", ".join(tool.name for tool in tools) or "report"
     _note_cards(_with_total(cards, text, known=bool(notes.gpus)), source, notes)
@@ -68,7 +70,7 @@ def _unnamed(text: str) -> dict[str, list[Device]]:
     capabilities = dict(_CAPABILITY.findall(text))
     apple = [Device(gpu=Gpu(vendor=Vendor.APPLE, integrated=True))] if _MPS.search(text) else []
     agents = _AGENTS.search(text)
-    targets = re.findall(r"gfx\w+", agents[1]) if agents else []
+    targets = re.findall(r"gfx(?!000)\w+", agents[1]) if agents else []
     return {
         "capabilities": [
             Device(gpu=Gpu(vendor=Vendor.NVIDIA, compute_capability=one)) for one in capabilities.values()
@@ -83,13 +85,18 @@ def _together(lists: list[list[Device]]) -> list[Device]:
     cards: list[Device] = []
     for vendor in Vendor:
         mine = sorted(
-            ([device for device in one if device.gpu.vendor is vendor] for one in lists), key=len, reverse=True
+            ([device for device in one if device.gpu.vendor is vendor] for one in lists), key=_telling, reverse=True
         )
         united = mine[0] if mine else []
         for other in mine[1:]:
             united = _united(united, other)
-        cards += _paired(united)
+        cards += _paired(united[:1] if vendor is Vendor.APPLE else united)  # a Mac's chip is its only one
     return cards
+
+
+def _telling(devices: list[Device]) -> tuple[int, int]:
+    """Return how many GPUs a list has, and how many of them with a product's name, not with a chip's."""
+    return len(devices), sum(bool(device.gpu.name and model(device.gpu.name)) for device in devices)
 
 
 def _paired(cards: list[Device]) -> list[Device]:
@@ -144,7 +151,7 @@ def _complete(seen: Sighting, device: Device, notes: Notes) -> None:
 _TOTAL = re.compile(r"Total VRAM (\d{3,7}) ?MB, total RAM (\d{3,8}) ?MB")
 # ROCm: version=6.1    cat /opt/rocm/.info/version ⏎ 6.4.1-83    C:\Program Files\AMD\ROCm\6.2\bin    HIP SDK 6.4
 _ROCM = re.compile(
-    r"(?:\bROCm(?:: version=| version:? \(?)|/opt/rocm\S{0,30}version\n|[\\/]ROCm[\\/-](?=\d[\d.]*[\\/])|\bHIP SDK )"
+    r"(?:\bROCm(?:: version=| version:? \(?)|/opt/rocm\S{0,30}version\n|[\\/]ROCm[\\/-](?=\d[\d.]*[\\/]))"
     r"(\d{1,2}(?:\.|, )\d{1,2}(?:\.\d(?!\d))?)"
 )
 # __cuda=12.7=0 (conda)    device: 0, GPU Compute Capability: 8.6, Driver API Version: 12.4 (Paddle)
@@ -154,15 +161,20 @@ _CUDA = re.compile(
     r"|(?:library=cuda [^\n]{0,80}driver=|CUDA Driver Version: )(\d{2}\.\d)\b"
 )
 # 20:14:03 INFO     ROCm: agents=['gfx1101', 'gfx1036']      (SD.Next)
-_AGENTS = re.compile(r"ROCm: agents=\[([^\]\n]{5,200})\]")
-# 2024-11-11 16:48:19,205 - root - INFO - Device: mps      (ComfyUI)
-_MPS = re.compile(r"\bDevice: mps\b")
+# $ rocm_agent_enumerator ⏎ gfx000 ⏎ gfx90a ⏎ gfx90a         (gfx000 is the processor)
+_AGENTS = re.compile(r"(?:ROCm: agents=\[|rocm_agent_enumerator\n)((?:[' ,]{0,4}gfx\w{3,5}(?:'|\n|$)){1,32})")
+# 2024-11-11 16:48:19,205 - root - INFO - Device: mps      (ComfyUI; in its reports "- **Name:** mps")
+_MPS = re.compile(r"\bDevice: mps\b|\bName:(?:\*\*)? mps$", re.MULTILINE)
 _CAPABILITY = re.compile(r"device: (\d{1,2}), GPU Compute Capability: (\d{1,2}\.\d)\b")
+# ls /usr/src ⏎ nvidia-525.147.05    dkms: nvidia/550.120, 6.8.0-45-generic    596.36-desktop-win10-win11-64bit-….exe
 # OpenGL version string: 4.6.0 NVIDIA 470.223.02      lab-07     Mon Apr  8 09:12:33 2024  545.23.08   (gpustat)
 _NVIDIA = re.compile(
-    r"\b(?:libcuda\.so\.|NVIDIA )(?:UNIX \S{3,10} (?:Open )?Kernel Module {1,3}(?:for \S{3,10} {1,3})?)?"
+    r"(?:\blib(?:cuda|nvidia-ml)\.so\.|\bNVIDIA |/nvidia-|^nvidia[-/])"
+    r"(?:UNIX \S{3,10} (?:Open )?Kernel Module {1,3}(?:for \S{3,10} {1,3})?)?"
     r"(\d{3}\.\d{2,3}(?:\.\d{1,2})?)\b"
-    r"|\d\d:\d\d:\d\d 20\d\d {2}(\d{3}\.\d{2,3}(?:\.\d{1,2})?)$",
+    r"|\d\d:\d\d:\d\d 20\d\d {2}(\d{3}\.\d{2,3}(?:\.\d{1,2})?)$"
+    r"|(?<![\w.])(\d{3}\.\d\d)-(?:desktop|notebook|quadro)-win"
+    r"|/nvidia\.ko[^\n]{0,20}\n(?:[^\n]{0,200}\n){0,4}?version: {1,20}(\d{3}\.[\d.]{2,7})$",
     re.MULTILINE,
 )
 # torchvision @ https://download.pytorch.org/whl/cu117/torchvision-0.15.2%2Bcu117-cp310-cp310-linux_x86_64.whl
@@ -208,7 +220,7 @@ def _told(text: str) -> dict[str, object]:
         "rocm_version": rocm[1].replace(", ", ".") if rocm else None,
         "packages": {**({"torch": torch[1]} if torch else {}), **dict(_SATISFIED.findall(text)), **wheels} or None,
         "cuda_driver_api": cuda[1] or cuda[2] or cuda[3] if cuda else None,
-        "nvidia_driver": nvidia[1] or nvidia[2] if nvidia else None,
+        "nvidia_driver": next(filter(None, nvidia.groups())) if nvidia else None,
     }
 
 
@@ -233,6 +245,8 @@ def note_said(text: str, notes: Notes) -> set[str]:
     """Note what a text tells in passing, by a prompt, a path or in words; return the names of these facts."""
     said = mentioned(text.lower())
     told = {name: getattr(said, name) for name in _SAID if getattr(said, name) not in (None, {})}
+    if rocm := rocm_said(text.lower()):
+        told["rocm_version"] = rocm
     if wheel := _WHEEL.search(text):
         told.setdefault("python", f"3.{wheel[4]}")
     for name, value in told.items():
@@ -249,7 +263,11 @@ def note_mentioned(text: str, notes: Notes) -> bool:
             if is_card(card.name) and not of_processor:
                 named.setdefault(card.name.lower(), card)
     gpus = [Gpu(vendor=card.vendor, name=card.name) for card in named.values()]
-    gpus = gpus or list(mentioned(text.lower()).gpus)
+    makers = {gpu.vendor for gpu in gpus}
+    said = (gpu for gpu in mentioned(text.lower()).gpus if gpu.vendor not in makers and not (gpus and gpu.gfx))
+    gpus += [_as_spelt(gpu, text) for gpu in said]
+    if not gpus and notes.facts.get("os") == "macos" and (chip := _CHIP.search(text)):
+        gpus = [Gpu(vendor=Vendor.APPLE, name=f"Apple {chip[0]}")]
     several = _SEVERAL.search(text) if len(gpus) == 1 else None
     if several:
         count = (several[1] or several[2]).strip(" x×").lower()
@@ -263,16 +281,26 @@ def note_mentioned(text: str, notes: Notes) -> bool:
     return bool(notes.gpus)
 
 
+def _as_spelt(gpu: Gpu, text: str) -> Gpu:
+    """Return a GPU that was found in lower case with the name as the text spells it."""
+    at = text.lower().find(gpu.name or "\0")
+    spelt = text[at : at + len(gpu.name or "")]
+    return replace(gpu, name=spelt) if at >= 0 and spelt.lower() == gpu.name else gpu
+
+
 # 两块卡，V100    4张A100    双卡4090    dual 3090    2x RTX 4090
 _SEVERAL = re.compile(
     r"(?<![\w.])([2-8]|[两双三四八])(?: ?[块张]|卡)"
     r"|\b(dual |two |[2-8] ?[x×] ?)(?=(?:nvidia |amd )?(?:[rg]tx|rx|\d{4}|[avh]\d{2,3})\b)",
     re.IGNORECASE,
 )
+_CHIP = re.compile(r"(?<![\w.-])M[1-9](?: (?:Pro|Max|Ultra))?(?![\w.-])")  # said of a Mac: "M1, 16GB"
 _COUNTS = {"两": 2, "双": 2, "三": 3, "四": 4, "八": 8, "dual": 2, "two": 2}
 _MOST_TOLD = 8  # GPUs of one computer that somebody tells in words (chosen)
 _LINES_OF_CARDS = re.compile(
-    r"(?<!\w)(?:GeForce|[RG]TX|Radeon|Instinct|Arc\b|Quadro|Tesla|RX |MI\d\d|Iris|UHD|[AHLV]\d{2,3}\b)"
+    r"(?<!\w)(?:GeForce|Jetson|[RGM]T?X|Radeon|Instinct|Arc\b|Quadro|Tesla|RX |MI\d\d|Iris|U?HD |Vega |Navi "
+    r"|[AHLV]\d{2,3}\b)",
+    re.ASCII,
 )
 _MOST_LINES = 2000
 

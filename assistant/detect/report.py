@@ -10,7 +10,7 @@ import msgspec
 
 from assistant.catalog.vocabulary import tool_names
 from assistant.detect.adapters import note_adapter
-from assistant.detect.beside import note_memory, note_pci_ids
+from assistant.detect.beside import note_drivers, note_memory, note_pci_ids
 from assistant.detect.listed import note_complaints, note_listed, note_lspci, note_mentioned, note_program, note_said
 from assistant.detect.nvidia import note_smi_query, note_smi_table
 from assistant.detect.observations import Notes
@@ -18,7 +18,7 @@ from assistant.detect.run import united
 from assistant.i18n import Text, _
 from assistant.model.errors import BadInput
 from assistant.model.finding import Severity
-from assistant.model.machine import Detection
+from assistant.model.machine import Detection, Vendor
 from assistant.model.pasted import without_entities
 from assistant.parsers.amd import rocminfo
 from assistant.parsers.apple import overview, profiler_json, profiler_text
@@ -47,7 +47,8 @@ def read_report(text: str) -> Detection:
     mentioned = not any(seen.gpu.name or seen.gpu.pci_id for seen in notes.gpus) and note_mentioned(
         plain[:_LISTED], notes
     )
-    if not read and (mentioned or said & {"wsl"} or said >= {"os", "python"} or _has_build(notes)):
+    note_pci_ids(plain[:_LISTED], notes)
+    if not read and (mentioned or notes.gpus or said & {"wsl"} or said >= {"os", "python"} or _has_build(notes)):
         read.append(PROGRAM)
     if not read:
         raise BadInput(
@@ -55,7 +56,11 @@ def read_report(text: str) -> Detection:
             hint=_("Paste the output of: {tools}.", tools=_names((*READERS, *tool_names(), PROGRAM))),
         )
     _conclude(notes, plain[:_LISTED])
-    found = united([notes])
+    return _summed_up(united([notes]), read)
+
+
+def _summed_up(found: Detection, read: Iterable[str]) -> Detection:
+    """Put before the findings what was read and what stays unknown."""
     summary = Notes()
     summary.finding("report-read", Severity.OK, _("Read: {tools}.", tools=_names(read)))
     unknown = ", ".join(name for name in _WANTED if getattr(found.machine, name) is None)
@@ -75,14 +80,16 @@ def _conclude(notes: Notes, text: str) -> None:
     """Note what facts imply: PyTorch's version names its ROCm, and what stands beside a card's name its memory."""
     parts = str(notes.facts.get("nvidia_driver", "")).count(".")
     notes.fact("os", "linux" if parts == 2 else None, "nvidia_driver")  # noqa: PLR2004 - 560.94 is one of Windows' drivers
+    apple = any(seen.gpu.vendor is Vendor.APPLE for seen in notes.gpus)
+    notes.fact("os", "macos" if apple else None, "gpus")
     notes.fact("wsl", False if notes.facts.get("os") in {"windows", "macos"} else None, "os")
     packages = notes.facts.get("packages")
     local = re.search(
         r"\+rocm(\d{1,2}\.\d{1,2}(?:\.\d)?)", packages.get("torch", "") if isinstance(packages, dict) else ""
     )
     notes.fact("rocm_version", local[1] if local else None, "torch")
-    note_pci_ids(text, notes)
     note_memory(text, notes)
+    note_drivers(text, notes)
 
 
 # numpy               ✅ 1.26.2>=1.22.2    (what YOLO has, and what it needs)
@@ -93,15 +100,18 @@ _DEEPEST_QUOTE = 3  # `> > > ` of a mail answered three times (chosen)
 def _as_printed(text: str) -> str:
     """Undo what a page, a mail or an old system made of line ends, marks and quoted lines."""
     text = text.replace("\r", "\n") if "\n" not in text else text.replace("\r", "")
-    text = without_entities(text)
+    text = _at_the_left(without_entities(text))
     text = text if text.isascii() else text.replace("\xa0", " ").replace("\uff1a", ":")
     if "<nvidia_smi_log" in text:
         text = re.sub(r"<(\w{2,60})>(?:([^<>\n]{1,200})</\w{2,60}>)?", r"\1 : \2", text)  # nvidia-smi -q -x
     text = _CHECKED.sub(r"\1", text) if "✅" in text else text
     text = "\n" + (re.sub("<br ?/?>", "\n", text) if "<br" in text else text)
     for _quoted in range(_DEEPEST_QUOTE if "\n>" in text else 0):
-        text = text.replace("\n> ", "\n").replace("\n>", "\n")
-    text = text[1:]
+        text = re.sub(r"\n>(?!>> ) ?", "\n", text)  # not Python's prompt
+    return _at_the_left(text[1:])
+
+
+def _at_the_left(text: str) -> str:
     return dedent(text) if text[:1] in {" ", "\t"} else text
 
 

@@ -52,7 +52,7 @@ def _bus(location: int, domain: int = 0) -> str:
 #       Size:                    49301900(0x2f0498c) KB
 def rocminfo(text: str) -> tuple[Device, ...] | None:
     """Read the GPU agents off rocminfo's output; None when it is not rocminfo's."""
-    if not any(mark in text for mark in ("HSA Agents", "HSA System Attributes", "Alloc Recommended Granule")):
+    if not any(mark in text for mark in ("HSA Agents", "HSA System Attributes", "Alloc Recommended Granule", "BDFID:")):
         return None
     blocks = re.split(r"^\*{3,20}[ \t]{0,40}\nAgent \d{1,4}[ \t]{0,40}\n\*{3,20}", text, flags=re.MULTILINE)[1:]
     return tuple(_agent(block) for block in blocks if field(block, "Device Type").startswith("GPU"))

@@ -45,7 +45,7 @@ _ARCH = _any(r"^(?:architecture|processor|platform)[^\n]{1,120}", r"\barch=\w{2,
 # Ultralytics 8.3.106 🚀 Python-3.13.3 torch-2.6.0+cu126 CUDA:0 (NVIDIA GeForce RTX 4080 SUPER, 16376MiB)
 # (https://github.com/ultralytics/ultralytics/issues/20123)
 _PYTHON = _any(
-    r"\bpython(?:[ _]version)?(?: \(sys\)| is)?[ \t:=|\"-]{1,40}(?:version=)?v?(3\.\d{1,2}(?:\.\d{1,2})?t?)"
+    r"(?<!build\.)\bpython(?:[ _]version)?(?: \(sys\)| is)?[ \t:=|\"-]{1,40}(?:version=)?v?(3\.\d{1,2}(?:\.\d{1,2})?t?)"
     r"(?:(?:a|b|rc)\d{0,2})?(?![a-z0-9_]|\.\d)"
 )
 # ** Python version: 3.12.10 (main, Aug 14 2026, 22:43:31) [GCC 13.3.0]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import takewhile
 from typing import NamedTuple
 
 from assistant.catalog.identity import cut_names, identified, identify_name
@@ -25,7 +26,8 @@ class Card(NamedTuple):
 # Names that no table of cards holds: "AMD Radeon(TM) Graphics", "Intel(R) Arc(TM) Graphics", "Apple M2 Max".
 _GENERIC = re.compile(
     r"(?:.{0,60}?\b(?:Graphics(?: Family)?|Series)\b|Apple M\d{1,2}(?: (?:Pro|Max|Ultra)\b)?"
-    r"|(?:NVIDIA |AMD |Intel(?:\(R\))? )?(?:GeForce|Quadro|Tesla|TITAN|Radeon|Instinct|Arc(?:\(TM\))?|[RG]TX|RX|Iris)"
+    r"|(?:NVIDIA |AMD |Intel(?:\(R\))? )?"
+    r"(?:GeForce|Quadro|Tesla|TITAN|Jetson|Radeon|Instinct|Arc(?:\(TM\))?|[RG]TX|RX|Iris)"
     r"(?:\((?:R|TM)\))?(?: (?=\S{0,9}[A-Z\d])[\w()-]{1,16}){1,5})"
 )
 
@@ -41,6 +43,7 @@ def cards_in(text: str) -> Iterator[Card]:
 
 
 def _cut(text: str) -> Card | None:
+    text = re.sub(r"(?: \d{1,3}(?: GB\b|G(?!\w))|(?<!GPU) ?\(\d{1,3} ?GB).*$", "", text)  # the memory beside a name
     vendor, words = vendor_of_name(text), text.split(" ")
     for count in range(len(words), 0, -1):
         name = " ".join(words[:count]).rstrip(".,;:/-(")
@@ -57,7 +60,9 @@ def is_card(text: str) -> bool:
         return False
     # "AMD Ryzen AI MAX+ 395 w/ Radeon 8060S" is a processor; "Intel Xeon E3-1200 v2/3rd Gen Core processor Graphics"
     # and "Core(TM) … Graphics" end as a GPU's name does.
-    return not other_devices().search(text) or bool(re.search(r"(?:Graphics|Controller)(?: \(rev \w\w\))?$", text))
+    return not other_devices().search(text) or bool(
+        re.search(r"(?<!Audio )(?:Graphics|Controller)(?: \(rev \w\w\))?$", text)
+    )
 
 
 def cut_card(shown: str, vram_gb: float | None = None) -> Gpu:
@@ -67,7 +72,7 @@ def cut_card(shown: str, vram_gb: float | None = None) -> Gpu:
     """
     shown = shown.strip()
     part = _CUT.sub("", shown).strip()
-    vendor, at_end = vendor_of_name(part), bool(_CUT.match(shown))
+    vendor, at_end = _maker(part), bool(_CUT.match(shown))
     if part == shown or (at_end and identify_name(vendor, part)):
         return Gpu(vendor=vendor, name=part or None)
     names = cut_names(vendor, part, at_end=at_end, longer=len(shown))
@@ -75,9 +80,27 @@ def cut_card(shown: str, vram_gb: float | None = None) -> Gpu:
     known = {found.compute_capability for name in names if (found := identify_name(vendor, name))}
     return Gpu(
         vendor=vendor,
-        name=None if len(names) != 1 else names[0] if at_end else part + names[0][len(part) :],
+        name=(names[0] if len(names) == 1 else None) if at_end else _continued(vendor, shown, part, names),
         compute_capability=known.pop() if len(known) == 1 else None,
     )
+
+
+def _maker(name: str) -> Vendor:
+    """Return who made a GPU, by the words of its name or else by the product: `GA100 [A100 PCIe 40GB]`, `Navi 31`."""
+    vendor = vendor_of_name(name)
+    known = identified(Gpu(name=name)) if vendor is Vendor.UNKNOWN else None
+    return known.vendor if known else vendor
+
+
+def _continued(vendor: Vendor, shown: str, part: str, names: tuple[str, ...]) -> str | None:
+    """Go on with a cut name as far as all the products do that begin so; None where that is the name of one of them."""
+    if not names:
+        return shown
+    rests = [name[len(part) :] for name in names]
+    same = takewhile(lambda letters: len(set(letters)) == 1, zip(*rests, strict=False))
+    whole = part + "".join(letters[0] for letters in same)
+    whole = whole if len(names) == 1 else whole.rpartition(" ")[0]
+    return whole if len(names) == 1 or (len(whole) > len(part) and not identify_name(vendor, whole)) else None
 
 
 _CUT = re.compile(r"^(?:\.{2,3}|…)|(?:\.{2,3}|…)$")

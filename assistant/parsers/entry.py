@@ -6,7 +6,7 @@ import re
 
 from assistant.catalog.vocabulary import meaning, plain_key
 
-_UNIT = re.compile(r"[\[(](MiB|MB|GiB|GB|B|bytes)[\])]")
+_UNIT = re.compile(r"[\[(](MiB|MB|GiB|GB|B|bytes)[\])]|_([mg]i?b)$", re.IGNORECASE)
 
 
 class Entry:
@@ -45,6 +45,6 @@ def names_gpu(plain: str) -> bool:
 
 
 def with_unit(key: str, value: str) -> str:
-    """Give a bare number the unit that its key has in brackets: `memory.total [MiB]`, `VRAM Total Memory (B)`."""
+    """Give a bare number the unit of its key: `memory.total [MiB]`, `VRAM Total Memory (B)`, `vram_gb`."""
     unit = _UNIT.search(key)
-    return f"{value} {unit[1]}" if unit and value[-1:].isdigit() else value
+    return f"{value} {unit[1] or unit[2]}" if unit and value[-1:].isdigit() else value

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from assistant.catalog.identity import identify
 from assistant.catalog.names import vendor_of, vendor_of_name
 from assistant.model.machine import Gpu, Vendor
 from assistant.parsers.fields import Device, bus_address
@@ -13,9 +14,21 @@ from assistant.parsers.fields import Device, bus_address
 #     Kernel driver in use: amdgpu
 # without -nn:
 # 01:00.0 VGA compatible controller: NVIDIA Corporation TU116 [GeForce GTX 1660 SUPER] (rev a1)
+# with -n:
+# 01:00.0 0300: 10de:2704 (rev a1)
 _LSPCI = re.compile(
     r"^([0-9a-f]{4}:)?([0-9a-f]{2}:[0-9a-f]{2}\.[0-7]) "
-    r"(VGA|3D|Display|Processing)[\w -]{0,30}(?: \[[0-9a-f]{4}\])?: ([^\n]{1,250})((?:\n[ \t]+[^\n]{0,300}){0,12})",
+    r"(VGA|3D|Display|Processing|03(?=\d\d: )|12(?=\d\d: ))[\w -]{0,30}(?: \[[0-9a-f]{4}\])?: "
+    r"([^\n]{1,250})((?:\n[ \t]+[^\n]{0,300}){0,12})",
+    re.MULTILINE,
+)
+# A forum wraps long lines, within a name too:
+# d8:00.0 Display controller: Advanced Micro Devices, Inc. [AMD/ATI] Arcturus GL
+# -XL [Instinct MI100] (rev 01)
+_WRAPPED = re.compile(
+    r"^((?:[0-9a-f]{4}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7] [^\n]{10,200})\n"
+    r"(?![0-9a-f:]{5,10}\.[0-7] |[ \t]*[A-Z][\w /]{2,30}: )"
+    r"([^\n]{0,200}\(rev \w\w\)|[^\n]{1,200}(?=\n[^\n:]{0,200}\(rev \w\w\)))",
     re.MULTILINE,
 )
 
@@ -23,13 +36,28 @@ _LSPCI = re.compile(
 def lspci(text: str) -> tuple[Device, ...] | None:
     """Read `lspci`, with ids (-nn), drivers (-k) or neither; audio devices and NPUs beside the GPUs are none."""
     found = []
+    for _line in range(2):
+        text = _WRAPPED.sub(lambda one: one[0] if "(rev " in one[1] else _joined(one[1], one[2]), text)
     for domain, address, kind, name, more in _LSPCI.findall(text):
-        ids = re.findall(r"\[([0-9a-f]{4}:[0-9a-f]{4})\]", name)
+        ids = re.findall(r"\[([0-9a-f]{4}:[0-9a-f]{4})\]|^([0-9a-f]{4}:[0-9a-f]{4})\b", name)
+        ids = [one or other for one, other in ids]
         vendor = vendor_of(ids[-1]) if ids else vendor_of_name(name)
-        if kind == "Processing" and vendor not in {Vendor.AMD, Vendor.NVIDIA}:
+        if kind in {"Processing", "12"} and vendor not in {Vendor.AMD, Vendor.NVIDIA}:
             continue
         driver = re.search(r"Kernel driver in use: (\w{1,20})", more)
-        plain = None if ids else re.sub(r" \(rev \w\w\).*$", "", name)
+        plain = _own_name(name, ids[-1]) if ids else re.sub(r" \(rev \w\w\).*$", "", name)
         gpu = Gpu(vendor=vendor, name=plain, pci_id=ids[-1] if ids else None, driver=driver[1] if driver else None)
         found.append(Device(gpu=gpu, bus=bus_address(f"{domain or '0000:'}{address}")))
     return tuple(found) or None
+
+
+def _joined(line: str, rest: str) -> str:
+    return line.rstrip() + ("" if rest[:1] == "-" else " ") + rest.lstrip()
+
+
+def _own_name(line: str, number: str) -> str | None:
+    """Return the product that a line names, where the catalogue knows only the family of its id."""
+    known = identify(number)
+    named = re.search(r"(?:Inc\. \[AMD/ATI\]|Corporation) ([A-Z][^\n]{3,100}?) \[[0-9a-f]{4}:", line)
+    family = known and re.search(r" / |\(", known.name)
+    return named[1] if family and named and not named[1].startswith("Device") else None

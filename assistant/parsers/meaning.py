@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 
 from assistant.catalog.identity import identify, name_key
-from assistant.catalog.names import arch_of, idle_adapter, pci_id, system_of, vendor_of, vendor_of_name
+from assistant.catalog.names import idle_adapter, patterns, pci_id, vendor_of, vendor_of_name
 from assistant.catalog.vocabulary import meaning, other_devices, tool_marks
 from assistant.model.machine import Gpu, Vendor
 from assistant.parsers.cards import cards_in, cut_card, is_card
@@ -23,23 +23,29 @@ _SURE = frozenset(
 )
 _LOOSE = frozenset({"gpu", "显卡", "usinggpuinscript", "graphicscard", "card"})
 _BARE_MODEL = re.compile(r"^(?:yes,? )?(\d{4}(?: ?(?:Ti|SUPER|XTX?))?)(?=$| \d{1,2} ?G)", re.IGNORECASE)
+_CHIP = re.compile(r"(?:Navi|Vega|Polaris) ?\d\d(?: \w{2,3})?|[A-Z]{2}\d{3}\w{0,3}")  # GPU-Z: GPU   Navi 22
+_LAST = 1000  # behind every key that names the product
 _MAKER_FIRST = re.compile(r"(?:AMD/ATI|AMD|Intel|NVIDIA) (?!Ryzen|Corporation$)[A-Z][\w -]{2,40}$")  # AMD/ATI Renoir
 # Around a name: `cuda:0 X : cudaMallocAsync`, `X (UUID: GPU-…)`, `X, 16376MiB`, `X @ 1.45 GHz [Integrated]`, `X n=1 …`
 _AROUND = re.compile(
     r"^(?:(?:cuda|xpu|hip):\d{1,2} \(?|device=)|\((?:UUID|arch=|gfx|rev )[^)]{0,60}\)|,? \(?\d{3,7} ?Mi?B\)?.{0,40}$"
     r"| :(?: |$).{0,40}$| @ [\d.]{1,6} ?[GM]Hz|\[(?:Discrete|Integrated|ZLUDA)\]|\([\d.]{1,6} Gi?B\)|/PCIe/SSE2"
-    r"|,? compute capability \d.{0,80}$|, \d{1,3} ?Gi?B$| n=\d.{0,200}$| VRAM \d.{0,80}$"
-    r"|[ (]x ?\d{1,2}\)?$|^\d{1,2} ?x |\) ?$(?<=[^(]\))(?<!\(TM\))(?<!\(R\))(?<!\w\))"
+    r"|(?<!GPU) ?\(\d{1,3} ?G(?:i?B)?\)$|(?: \[\d{2,3}\])?(?:,| (?=\d{1,3} )) ?\d{1,3} ?Gi?B$| \d{1,3}G$"
+    r"|, [a-z].{0,80}$|,? compute capability \d.{0,80}$| n=\d.{0,200}$| VRAM \d.{0,80}$"
+    r"|[ (][x*] ?\d{1,2}\)?$|^\d{1,2} ?x |\) ?$(?<=[^(]\))(?<!\(TM\))(?<!\(R\))(?<!\w\))"
 )
 _GFX = re.compile(r"\bgfx(?:9\d1\d|\d{3,4}|9\d[0-9a-f])\b")
-_SIZE = re.compile(r"([\d.,]{1,20}) ?(TB|TiB|GB|GiB|MB|MiB|Mi|KB|KiB|B|bytes)?(?![\w.])", re.IGNORECASE)
+_SIZE = re.compile(r"([\d.,]{1,20}) ?(TB|TiB|GB|GiB|G|MB|MiB|Mi|M|KB|KiB|B|bytes)?(?![\w.])", re.IGNORECASE)
 _UNITS = {"t": 2.0**10, "g": 1.0, "m": 2.0**-10, "k": 2.0**-20, "b": 2.0**-30}
 _CAPPED = 4095 * 2**20  # bytes; Windows' 32-bit AdapterRAM ends here, whatever a card has
 
 
 def gigabytes(text: str, default: str = "m") -> float | None:
-    """Read GiB off `24576 MiB`, `551MiB / 8192MiB` (the total), `25757220864` or `32,605 MB`; None for no size."""
-    total = text.rpartition("/")[2]
+    """Read GiB off `24576 MiB`, `551MiB / 8192MiB` (the total), `25757220864`, `0x200000000` or `32,605 MB`."""
+    if found := re.search(r"\b0x[0-9a-f]{8,12}$", text, re.IGNORECASE):
+        return round(int(found[0], 16) / 2**30, 1)
+    first = text.partition(", ")[0]  # OpenCL-Benchmark: "512 MB, 0 KB global / 32 KB local"
+    total = (first if re.search(r"\d", first) else text).rpartition("/")[2]
     found = _SIZE.search(total)
     number = re.sub(r"[,.](?=\d{3}\b)", "", found[1]) if found else ""
     if not found or not re.fullmatch(r"\d{1,18}(?:[.,]\d{1,6})?", number):
@@ -76,12 +82,9 @@ def _devices(entry: Entry, maker: Vendor | None) -> Iterator[Device]:
         vram = _adapter_ram(facts["vram"])
     named = cut_card(shown, vram) if shown else Gpu()
     gfx = _GFX.search(" ".join([facts.get("gfx", ""), *(value for _key, value, _raw in entry.pairs[:40])]))
-    vendor = vendor_of(ids)
-    sort = Vendor.INTEL if kind == "xpu" else Vendor.AMD if gfx else Vendor.UNKNOWN
-    for told in (vendor_of_name(facts.get("vendor", "")), named.vendor, sort):
-        vendor = vendor if vendor in _MAKERS else told
+    vendor = _vendor(facts, named, ids, gfx=bool(gfx))
     vendor = vendor if vendor in _MAKERS else maker if maker and (shown or entry.numbered) else vendor
-    bus = bus_address(_bus(facts.get("bus", "")))
+    bus = bus_address(_bus(facts.get("bus") or facts.get("pci_id", "")))
     numbered = entry.numbered and maker is not None and bool(bus or vram or _bare(entry))
     bare = any(_CONTROLLER.match(value) for key, value, _raw in entry.pairs if key == "description")
     if not (shown or ids or gfx or numbered or bare or (kind == "xpu" and vram)) or vendor is Vendor.UNKNOWN:
@@ -103,10 +106,17 @@ def _devices(entry: Entry, maker: Vendor | None) -> Iterator[Device]:
         yield Device(gpu=gpu, bus=bus)
 
 
+def _vendor(facts: Mapping[str, str], named: Gpu, pci_id: str | None, *, gfx: bool) -> Vendor:
+    """Return who made a GPU: by its id, by what names its maker, by its name, or by what only one maker's have."""
+    sort = Vendor.INTEL if facts.get("kind") == "xpu" else Vendor.AMD if gfx else Vendor.UNKNOWN
+    told = (vendor_of(pci_id), vendor_of_name(facts.get("vendor", "")), named.vendor, sort)
+    return next((vendor for vendor in told if vendor in _MAKERS), sort)
+
+
 _CONTROLLER = re.compile(r"(?:VGA|3D|Display)\b.{0,20} controller$")  # lshw of a card that it has no name for
 _CC = re.compile(r"\b(\d{1,2})[., ]{1,2}(\d)\b")
 # compute capability 8.6    arch=8.6    Arch (8, 6)    cap=(8, 6)
-_CC_BESIDE = re.compile(r"(?:compute capability |arch=|Arch \(|cap=\()(\d{1,2})(?:\.|, )(\d)\b")
+_CC_BESIDE = re.compile(r"(?:compute capability:? |arch=|Arch \(|cap=\()(\d{1,2})(?:\.|, )(\d)\b")
 
 
 def _first(entry: Entry) -> str:
@@ -126,13 +136,30 @@ def _facts(entry: Entry) -> dict[str, str]:
     best: dict[str, tuple[int, str]] = {}
     for key, value, _raw in entry.pairs:
         told = meaning("gpu", key)
-        if not told or value.lower() in _UNTOLD or (told[0] == "vram" and not gigabytes(value)):
+        if not told or value.lower() in _UNTOLD or not _has_form(told[0], key, value):
             continue
         if told[0] not in best or told[1] < best[told[0]][0]:
             best[told[0]] = (told[1], value)
             if told[0] == "vram":
                 best["vram_key"] = (told[1], key)
     return {fact: value for fact, (_rank, value) in best.items()}
+
+
+_DRIVER = re.compile(r"(?:NVIDIA |Mesa )?(\d{1,5}(?:\.\d{1,6}){1,3}(?:[+-][\w.+~]{1,30})?)(?=$| [\[(])")
+
+
+def _has_form(fact: str, key: str, value: str) -> bool:
+    """Return whether a value can be what its key tells: a driver's number, a size; "size=34881" has no unit."""
+    if fact == "driver":
+        return bool(_DRIVER.match(value)) and (key not in _VAGUE or _windows_driver(value))
+    return fact != "vram" or bool(gigabytes(value) and (key != "size" or not re.fullmatch(r"\d{1,8}", value)))
+
+
+_VAGUE = {"version", "版本"}
+
+
+def _windows_driver(value: str) -> bool:
+    return any(form.match(value) for form in patterns("wddm").values())
 
 
 def _name(entry: Entry) -> tuple[str, int]:
@@ -147,18 +174,36 @@ def _name(entry: Entry) -> tuple[str, int]:
             if card and whole and is_card(card.name):
                 told.append((0, _with_id(value, card.name, card.end), _times(value)))
         elif found and found[0] == "name":
-            name = _AROUND.sub("", _AROUND.sub("", value)).strip(" ,;(")
-            sure = (key in _SURE or _MAKER_FIRST.match(name)) and not other_devices().search(name)
-            sure = bool(sure) or entry.label.startswith("Graphics/")
-            maker = vendor_of_name(name) if vendor_of_name(name) in _MAKERS else vendor_of_name(vendor)
-            if is_card(name) or (sure and maker in _MAKERS and not name.startswith("gfx")):
-                told.append((found[1], name, _times(value)))
+            name, certain = _keyed(key, value, vendor, certain=entry.label.startswith("Graphics/"))
+            if certain:
+                told.append((found[1] + (_LAST if _CHIP.fullmatch(name) else 0), name, _times(value)))
             elif key in _SURE | _LOOSE and (bare := _BARE_MODEL.search(name)):
                 told += [
                     (found[1], card.name, 1) for line in ("RTX", "GTX", "RX") for card in cards_in(f"{line} {bare[1]}")
                 ]
     told.sort(key=lambda one: one[0])
     return (told[0][1], told[0][2]) if told else ("", 1)
+
+
+_CUT_OFF = re.compile(
+    r"(?:AMD|Intel|NVIDIA) [A-Z][\w-]{2,20}(?: \w{2,5})? \[[^\[\]]{2,30}$"
+)  # Intel TigerLake-H GT1 [UHD Grap
+# Mesa of a chip that it has no product for: AMD TURKS (DRM 2.50.0 / 5.15.0-72-generic, LLVM 15.0.7)
+_KERNEL = re.compile(r" \([^()]{0,40}\bDRM [^()]{0,60}\)$")
+
+
+def _keyed(key: str, value: str, vendor: str, *, certain: bool) -> tuple[str, bool]:
+    """Return the name under a key without what stands around it, and whether it is a GPU's."""
+    name = _AROUND.sub("", _AROUND.sub("", value.partition("  ")[0])).strip(" ,;(")
+    if "=" in name:  # keys within a value
+        return "", False
+    if is_card(name):
+        return name, True
+    name = plain if _MAKER_FIRST.match(plain := _KERNEL.sub("", name)) else name
+    by_maker = _MAKER_FIRST.match(name) or (key in _LOOSE and _CUT_OFF.match(name))
+    sure = (key in _SURE or by_maker) and not other_devices().search(name)
+    makers = {vendor_of_name(name), vendor_of_name(vendor)} & _MAKERS
+    return name, bool((sure or certain) and makers and not name.startswith("gfx"))
 
 
 def _named_by_id(entry: Entry) -> str | None:
@@ -187,7 +232,7 @@ def _with_id(value: str, name: str, end: int) -> str:
 
 
 def _times(value: str) -> int:
-    found = re.match(r"(\d{1,2}) ?[x×*] ?(?=[A-Z])", value) or re.search(r"[ (][x×] ?(\d{1,2})\)?$", value)
+    found = re.match(r"(\d{1,2}) ?[x×*] ?(?=[A-Z])", value) or re.search(r"[ (][x×*] ?(\d{1,2})\)?$", value)
     return min(int(found[1]), _MOST) if found and int(found[1]) else 1
 
 
@@ -220,7 +265,7 @@ def _adapter_ram(value: str) -> float | None:
 
 # X, 16376MiB    X VRAM 8188 Arch    X (12.00 GiB)    X, 1024 / 24576 MiB
 _SIZE_BESIDE = re.compile(
-    r",? \(?(\d{4,6} ?Mi?B)\b|VRAM (\d{4,6})\b|\(([\d.]{1,6} Gi?B)\)"
+    r",? \(?(\d{4,6} ?Mi?B)\b|VRAM (\d{4,6})\b|(?<!GPU)(?<!GPU )\(([\d.]{1,6} ?Gi?B?)\)"
     r"|/ ?(\d{4,6} ?Mi?B)"
 )
 
@@ -235,9 +280,9 @@ def _inline_size(entry: Entry) -> float | None:
 
 
 def _driver(facts: Mapping[str, str]) -> str | None:
-    found = re.match(r"\d{1,5}(?:\.\d{1,6}){1,3}(?:[+-][\w.+~]{1,30})?(?=$| [\[(])", facts.get("driver", ""))
+    found = _DRIVER.match(facts.get("driver", ""))
     # Vulkan tells NVIDIA's 546.17 as 546.17.0.0.
-    return re.sub(r"^(\d{3}\.\d{2,3}(?:\.\d\d)?)(?:\.0){1,2}$", r"\1", found[0]) if found else None
+    return re.sub(r"^(\d{3}\.\d{2,3}(?:\.\d\d)?)(?:\.0){1,2}$", r"\1", found[1]) if found else None
 
 
 def _bus(text: str) -> str:
@@ -255,112 +300,10 @@ def target(gfx: str) -> str:
     return f"gfx9{found[1]}{int(found[2]):x}" if found else gfx
 
 
-_VERSION = r"\d{1,3}\.\d{1,3}[\w.+!]{0,60}"
-
-
-_PACKAGES = re.compile(r"^([\w.-]{2,40})==(\S{1,80})$", re.MULTILINE)
-_FAMILY = re.compile(
-    r"torch(?:vision|audio|-directml)?|pytorch|triton(?:-windows)?|xformers|numpy|onnx(?:runtime(?:-\w{2,12}){0,2})?"
-    r"|torchcodec|bitsandbytes|flash[-_]attn|vllm|ctranslate2"
-)
-
-
-def packages_of(found: Iterable[Entry]) -> dict[str, str]:
-    """Return the versions of PyTorch's family that entries tell; what the running torch says of itself counts most."""
-    versions: dict[str, str] = {}
-    for entry in found:
-        pairs = {raw.strip(" #`*").lower(): value for _key, value, raw in entry.pairs}
-        if pairs.get("name") and re.fullmatch(_VERSION, pairs.get("version", "")):  # pip show
-            pairs[pairs["name"].lower()] = pairs["version"]
-        for key, value, _raw in entry.pairs:
-            told = meaning("machine", key)
-            version = re.match(rf"v?({_VERSION})", value)
-            if told and told[0] == "torch" and version and told[1] < _RUNNING:
-                versions.setdefault("torch", version[1])
-            for name, number in _PACKAGES.findall(value) if key == "packages" else ():
-                versions.setdefault(name.lower(), number)
-        versions |= {
-            name: value
-            for name, value in pairs.items()
-            if _FAMILY.fullmatch(name) and re.fullmatch(_VERSION, value) and name not in versions
-        }
-    if "pytorch" in versions:
-        versions.setdefault("torch", versions["pytorch"])
-    return {name: version for name, version in versions.items() if _FAMILY.fullmatch(name) and name != "pytorch"}
-
-
-_RUNNING = 3  # keys of the row "torch" that the running torch is named by
-
-
-def facts_of(found: Iterable[Entry]) -> dict[str, object]:
-    """Return the machine's facts that entries tell, named as in `Machine`; the first that is understood counts."""
-    all_entries = list(found)
-    versions = packages_of(all_entries)
-    facts: dict[str, object] = {"packages": versions} if versions else {}
-    numbers: list[str] = []
-    for entry in all_entries:
-        for key, value, _raw in entry.pairs:
-            told = meaning("machine", key)
-            if not told or not value:
-                continue
-            if told[0] == "os_number":
-                numbers.append(value)
-            for name, read in _read(told[0], value, key, entry).items():
-                if read is not None:
-                    facts.setdefault(name, read)
-    if facts.get("os") == "windows":
-        build = next((match for value in numbers if (match := re.search(r"\b(10\.0)\.(\d{5})\b", value))), None)
-        name = str(facts.get("os_version", ""))
-        if build and build[2] not in name:
-            facts["os_version"] = f"{name} ({build[0]})".strip()
-    return facts
-
-
-_FORMS = {
-    "nvidia_driver": re.compile(r"(?<![\w.])(\d{3}\.\d{2,3}(?:\.\d{1,3})?)(?![\w.])"),
-    "cuda_driver_api": re.compile(r"^(\d{1,2}\.\d)(?![\w.])"),
-    "rocm_version": re.compile(r"^\(?(\d{1,2}(?:\.|, )\d{1,2}(?:\.\d(?!\d))?)"),
-    "glibc": re.compile(r"glibc[- ]([\d.]{3,6})"),
-    "python": re.compile(r"(?<![\d.])(3\.\d{1,2}(?:\.\d{1,2})?t?)(?:(?:a|b|rc)\d{0,2})?(?![\w.])"),
-}
-
-
-def _read(fact: str, value: str, key: str, entry: Entry) -> dict[str, object]:
-    """Read one value of a fact; several facts may stand in it, such as system and architecture in a platform."""
-    value = value[:200]
-    if fact == "os":
-        return _system(value, key)
-    if fact == "memory_gb":
-        return {fact: gigabytes(value) if re.search(r"\d ?[KMGT]i?B?\b|\d{8,}", value, re.IGNORECASE) else None}
-    if fact in {"arch", "cpu"}:
-        return {"arch": "arm64" if re.match(r"Apple M\d", value) else arch_of(value) if fact == "arch" else None}
-    found = _FORMS[fact].search(value) if fact in _FORMS else None
-    if not found or (key == "hip" and not entry.has("agent")):  # SD.Next's line of the device
-        return {}
-    bits = re.search(r"\b(32|64)[- ]bit", value) if fact == "python" else None
-    return {fact: found[1].replace(", ", "."), "python_bits": int(bits[1]) if bits else None}
-
-
-def _system(value: str, key: str) -> dict[str, object]:
-    guest, on_windows, _host = value.partition(" on Windows")  # neofetch: Ubuntu 22.04.5 LTS on Windows 10 x86_64
-    in_wsl = bool(on_windows) and system_of(guest) == "linux"
-    value = guest if in_wsl else value
-    family = system_of(value)
-    if family is None or (key == "systemversion" and family != "macos"):
-        return {}
-    detailed = key == "distro" or (re.search(r"[ -]\S{0,40}\d", value) and "=" not in value)
-    name = re.sub(r"^Microsoft ", "", value) if family == "windows" else value
-    kernel = "linux" in value.lower() and "-" in value
-    return {
-        "os": family,
-        "os_version": name if detailed else None,
-        "arch": arch_of(value),
-        "wsl": True if in_wsl else "microsoft" in value.lower() if family == "linux" and kernel else None,
-    }
-
-
 def model(name: str) -> frozenset[str]:
-    """Return the words that tell one product from the next, however it is spelt: `4060`, `laptop`; empty for none."""
+    """Return the words that tell one product from the next, however it is spelt: `4060`, `laptop`; none for a chip."""
+    if _CHIP.fullmatch(name):
+        return frozenset()
     key = name_key(name.partition("[")[2].rstrip("]") or name).replace("mobile", "laptop")
     return frozenset(re.findall(r"[a-z]{0,8}\d{1,8}[a-z]{0,8}|\b(?:ti|super|xtx?|gre|pro|max|ultra|laptop|d)\b", key))
 

@@ -30,10 +30,11 @@ _NAMES = (
     r"|bitsandbytes|onnxruntime(?:[-_]\w{2,12}){0,2}|intel[-_]extension[-_]for[-_]pytorch|ipex|vllm|ctranslate2"
 )
 # torch==2.3.1+cu121   torch 2.8.0   torch: 2.6.0   "torch": "2.6.0"   torch-2.8.0-cp311-…   pytorch version: 2.3.1
-# torch是2.0.1+cpu   torch.__version__ '2.5.1+cpu'   onnxruntime_directml-1.24.4   torch @ 2.9
+# torch是2.0.1+cpu   pytorch1.9.0   torch.__version__ '2.5.1+cpu'   onnxruntime_directml-1.24.4   torch @ 2.9
 _PACKAGE = _form(
     rf"(?<![\w.-])({_NAMES})(?:\.__version__|[ _]version| \((?:gpu|cpu|cuda)\))?"
-    rf"(?:==|[ \t]?[:=][ \t]?|-|[ \t]{{1,40}}|\"[ \t]?:[ \t]?|[ \t]?(?:是|为|版本(?:是|为)?)[ \t]?| is | says ){{1,3}}"
+    rf"(?:==|[ \t]?[:=][ \t]?|-|[ \t]{{1,40}}|\"[ \t]?:[ \t]?|[ \t]?(?:是|为|版本(?:是|为)?)[ \t]?| is | says "
+    rf"|(?:(?<=torch)|(?<=vision)|(?<=audio))(?=\d\.\d{{1,2}}\.\d)){{1,3}}"
     rf"[\"'v(]{{0,2}}({_VERSION}{_LOCAL}?)(?![\w.]*(?:\.so|\.dll|\.py\b))"
 )
 # A build of PyTorch names itself by its tag, wherever it stands: "2.7.0+cpu", "…says 2.5.0+cu126"
@@ -63,9 +64,11 @@ _PYTHON = (
     _form(r"(?:^|[\s(])(3\.\d{1,2}\.\d{1,2}) (?:\| packaged|\((?:main|default|tags|heads))"),
     # py3.10    rocm6.0_ubuntu20.04_py3.9_pytorch_2.1.1
     _form(r"(?<![a-z0-9.])py ?(3\.\d{1,2})(?![\d.])"),
-    # File "/home/u/venv/lib/python3.10/site-packages/…
-    _form(r"[\\/]python(3\.\d{1,2})[\\/]"),
 )
+# File "/home/u/venv/lib/python3.10/site-packages/…    C:\\Users\\u\\AppData\\Local\\Programs\\Python\\Python39\\lib
+_PATH = _form(r"[\\/]python3(?:\.(\d{1,2})[\\/]|(\d{1,2})\\lib\\)")
+# using rocm 3.3.0    HIP SDK 5.7.1    ROCm 6.4.2.1    rocm/pytorch:rocm6.0_ubuntu20.04_py3.9
+_ROCM = _form(r"(?<![\w/+-])(?:rocm[ -]v?|hip sdk |rocm/pytorch:rocm)(\d\.\d(?:\.\d)?)(?!\d)")
 _BITS = _form(
     r"32[- ]?bit (?:runtime|\(intel\))|python3?\d{1,3}-32[\\/]|python \d\.\d{1,2}[\d.]{0,4} ?\(?32-?bit|32位的? ?python"
 )
@@ -80,11 +83,13 @@ _WSL = _form(
 _CONTAINER = _form(r"\broot@(?:[0-9a-f]{12}|docker-desktop):[/~]")
 # What stands before a version or a card that is wanted, not there.
 _WANTED = _form(
-    r"requires|requirement|depends|compat|tensilelibrary|supports?\b|install |wheel|list of|available|need|built for"
-    r"|compiled (?:with|against)|used to build|at least|minimum|or newer|satisf|tried|要求|需要|支持|兼容"
+    r"requires|requirement|depends|compat|tensilelibrary|supports?\b|install |wheel|list of|(?<!is_)available|need"
+    r"|built for|compiled (?:with|against)|used to build|at least|minimum|or newer|satisf|tried|要求|需要|支持|兼容"
 )
 
 
+# pip install torch 装的 2.0.1+cpu
+_HAD = _form(r"(?:装的是?|装了|现在是|目前是) ?$")
 _ENDS = _form(r"[.;!?][ \t]|[。；！？]")  # of sentences
 
 
@@ -104,12 +109,23 @@ def mentioned(text: str) -> Machine:
         wsl=wsl,
         container="docker" if _CONTAINER.search(text) else None,
         glibc=next((one[1] or one[2] for one in _GLIBC.finditer(text)), None),
-        python=next(filter(None, (_first(form, text) for form in _PYTHON)), None),
+        python=next(filter(None, (_first(form, text) for form in _PYTHON)), None) or _path(text),
         python_bits=32 if _BITS.search(text) else None,
         nvidia_driver=_first(_DRIVER, text),
         gpus=_gpus(text),
         packages=_packages(text),
     )
+
+
+def _path(text: str) -> str | None:
+    found = _PATH.search(text)
+    return f"3.{found[1] or found[2]}" if found else None
+
+
+def rocm_said(text: str) -> str | None:
+    """Return the ROCm that a lower-case text says is there; None where it tells several."""
+    told = {one[1] for one in _there(_ROCM, text)}
+    return told.pop() if len(told) == 1 else None
 
 
 def _numbered(pattern: re.Pattern[str], text: str) -> bool:
@@ -181,13 +197,20 @@ def _of_another(found: re.Match[str]) -> bool:
 _TARGETS = _form(r"gfx\w{3,5}['\"]?(?:[;, ] ?['\"]?gfx\w{3,5}['\"]?){2,40}")
 
 
+# What the patterns of bare numbers lean on: "my 3050 ti", "显卡3060", "3060显卡"
+_LEADS = re.compile(
+    r"^(?:(?:my|the|an?|get|got|with|have|own|using) |(?:[^\x00-\x7f]{1,3}|\+) ?)(?=\d|nvidia)"
+    r"|(?<=\d) ?(?:gpu|card|[^\x00-\x7f]{1,3})$"
+)
+
+
 def _gpus(text: str) -> tuple[Gpu, ...]:
     cards: dict[str, Gpu] = {}
     text = _TARGETS.sub(" ", text)
     for vendor, pattern in patterns("mentions").items():
         last, end = "", 0
         for match in _there(pattern, text):
-            name = match[0].strip()
+            name = _LEADS.sub("", match[0]).strip()
             gfx = name if name.startswith("gfx") else None
             if gfx and last and not text[end : match.start()].strip(" ([,"):  # amd radeon rx 7600 (gfx1102)
                 cards[last] = replace(cards[last], gfx=gfx)
@@ -209,5 +232,5 @@ def _there(pattern: re.Pattern[str], text: str) -> Iterator[re.Match[str]]:
         if count == _MOST:
             return
         before = text[max(text.rfind("\n", 0, found.start()) + 1, found.start() - 200) : found.start()]
-        if not _WANTED.search(_ENDS.split(before)[-1]):
+        if _HAD.search(before) or not _WANTED.search(_ENDS.split(before)[-1]):
             yield found

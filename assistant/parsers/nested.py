@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import re
+from itertools import islice
 
 from assistant.catalog.vocabulary import plain_key
 from assistant.parsers.entry import Entry, names_gpu, with_unit
 
 _MOST_PLACES = 40  # where JSON may begin (chosen)
+_LONGEST = 4000  # letters of a dictionary that Python prints on one line (chosen)
+_MOST_TOKENS = 50_000  # of JSON that was cut off (chosen)
 _DEEPEST = 12  # tools nest less; a hostile text could nest without end
 GPU_MODELS = re.compile(r"GPU (\d{1,2}): ([^\n]{3,80})")
-_PLACE = re.compile(r"^[ \t]{0,8}(?=[{\[][\s\"{\[])", re.MULTILINE)
+_PLACE = re.compile(r"^[ \t]{0,8}(?=[{\[][\s\"'{\[])", re.MULTILINE)
 _OWN = re.compile(r"(?:card|gpu|device)?_?\d{1,3}$|SP[A-Z]")
 
 
@@ -28,12 +32,48 @@ def objects(text: str, found: list[Entry]) -> str:
         try:
             value, end = decoder.raw_decode(text, start.end())
         except (ValueError, RecursionError):
-            continue
+            value, end = _python(text, start.end()) or _cut_short(text, start.end())
         if isinstance(value, dict | list) and value:
             kept.append(text[at : start.end()])
             at = end
             _read(value, found, "json", 0)
     return "".join(kept) + text[at:] if at else text
+
+
+# {'os': 'Linux', 'gpu': 'NVIDIA GeForce RTX 3060', 'vram_gb': 12.0}
+def _python(text: str, start: int) -> tuple[object, int] | None:
+    """Read a dictionary as Python prints it, on one line."""
+    line = text[start : start + _LONGEST].partition("\n")[0]
+    if not line.startswith("{'"):
+        return None
+    try:
+        return ast.literal_eval(line), start + len(line)
+    except (ValueError, SyntaxError, RecursionError, MemoryError):
+        return None
+
+
+_TOKEN = re.compile(r'"(?:[^"\\\n]|\\.)*"|[\[\]{},]')
+_ENDS = {"{": "}", "[": "]"}
+
+
+def _cut_short(text: str, start: int) -> tuple[object, int]:
+    """Read JSON that a paste cut off: up to its last whole member, with what is open closed; None for no such text."""
+    end = text.find("\n```", start)
+    end = len(text) if end < 0 else end
+    open_, last, kept = "", start, ""
+    for token in islice(_TOKEN.finditer(text, start, end), _MOST_TOKENS):
+        if token[0] in _ENDS:
+            open_ += _ENDS[token[0]]
+        elif token[0] in {"]", "}"}:
+            open_ = open_[:-1]
+        elif token[0] == ",":
+            last, kept = token.start(), open_
+        if not open_:
+            return None, start
+    try:
+        return json.loads(text[start:last] + kept[::-1]), end
+    except (ValueError, RecursionError):
+        return None, start
 
 
 def _read(value: object, found: list[Entry], label: str, depth: int) -> None:
@@ -70,6 +110,9 @@ def _members(values: dict[str, object], entry: Entry, found: list[Entry], path: 
 
 
 def _names(key: str, names: list[str], entry: Entry, found: list[Entry]) -> None:
+    if len(names) == 1 and names_gpu(plain_key(key)) and not any(names_gpu(one) for one, _value, _raw in entry.pairs):
+        entry.add("GPU name", names[0])  # LM Studio: {"gpu": {"gpu_names": ["X"], "vram_recommended_capacity": …}}
+        return
     for name in names if names_gpu(plain_key(key)) else ():
         one = Entry(f"{entry.label}/{key}", numbered=True)
         one.add("GPU name", name)

@@ -21,8 +21,8 @@ class NvidiaReport(Record, frozen=True):
 _HEADER_DRIVER = r"\b(?:Driver|KMD) Version\s*:\s*(\d{2,4}\.[\d.]{1,12})"
 _HEADER_CUDA = r"\bCUDA(?: UMD| Driver)? Version\s*:\s*(\d{1,3}\.\d{1,3})"
 _ADDRESS = r"[0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-9A-Fa-f]"
-_ROW = rf"^[ \t]*\|[ \t]{{1,8}}(\d{{1,3}})[ \t]{{1,8}}(\S[^|\n]{{0,90}})\|[ \t]{{1,8}}({_ADDRESS})"
-_MEMORY = r"/[ \t]{0,12}(\d{1,8})[ \t]{0,4}MiB"
+_ROW = rf"^[ \t]*\|?[ \t]{{0,8}}(\d{{1,3}})[ \t]{{1,8}}(\S[^|\n]{{0,90}})\|[ \t]{{1,8}}({_ADDRESS}|N/A)"
+_MEMORY = r"/[ \t]{0,12}(\d{1,8}(?:\.\d{1,2})?)[ \t]{0,4}([MG])iB"
 
 
 # | NVIDIA-SMI 610.43.02              KMD Version: 610.43.02     CUDA UMD Version: 13.3     |
@@ -32,19 +32,21 @@ _MEMORY = r"/[ \t]{0,12}(\d{1,8})[ \t]{0,4}MiB"
 # |  0%   45C    P8             23W /  450W |     551MiB / 183359MiB |      0%      Default |
 def smi_table(text: str) -> NvidiaReport | None:
     """Read the table that `nvidia-smi` prints, of one or more GPUs; a name cut short is completed if one fits."""
-    if "NVIDIA-SMI" not in text:
+    if "NVIDIA-SMI" not in text and "Persistence-M" not in text:  # pastes begin anywhere
         return None
+    text = text.replace("│", "|")  # nvitop
     devices = []
     for row in re.finditer(_ROW, text, re.MULTILINE):
         memory = re.search(_MEMORY, text[row.end() : row.end() + 400])  # the next line of the row
         name = re.sub(r"\s(?:On|Off|WDDM|TCC|MCDM|N/A|ERR!|Enabled|Disabled)$", "", row[2].strip()).rstrip()
-        devices.append(_device(row[3], name, memory))
+        size = float(memory[1]) * (1024 if memory[2] == "G" else 1) if memory else None
+        devices.append(_device(row[3], name, size))
     report = NvidiaReport(driver=_first(_HEADER_DRIVER, text), cuda=_first(_HEADER_CUDA, text), devices=tuple(devices))
     return report if report != NvidiaReport() else None
 
 
-def _device(bus: str, name: str, memory: re.Match[str] | None, pci_id: str | None = None) -> Device:
-    vram = gib(memory[1]) if memory else None
+def _device(bus: str, name: str, size: str | float | None, pci_id: str | None = None) -> Device:
+    vram = gib(size)
     card = cut_card(name, vram)
     known = card.compute_capability if card.name is None else None
     gpu = Gpu(vendor=Vendor.NVIDIA, name=card.name, vram_gb=vram, pci_id=pci_id, compute_capability=known)
@@ -80,7 +82,7 @@ def smi_query(text: str) -> NvidiaReport | None:
         memory = re.search(r"FB Memory Usage\s{0,8}\n\s{0,12}Total\s{0,60}:\s{0,4}(\d{1,8}) MiB", block)
         ids = re.match(r"0x([0-9A-Fa-f]{4})([0-9A-Fa-f]{4})$", field(block, "Device Id"))
         pci_id = f"{ids[2]}:{ids[1]}".lower() if ids else None
-        devices.append(_device(bus, field(block, "Product Name"), memory, pci_id))
+        devices.append(_device(bus, field(block, "Product Name"), memory[1] if memory else None, pci_id))
     return NvidiaReport(driver=_first(_HEADER_DRIVER, head), cuda=_first(_HEADER_CUDA, head), devices=tuple(devices))
 
 

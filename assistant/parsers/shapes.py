@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 
 from assistant.catalog.vocabulary import meaning, plain_key, products
+from assistant.parsers.cards import is_card
 from assistant.parsers.columns import Cut, header
 from assistant.parsers.entry import Entry, known, names_gpu, with_unit
 from assistant.parsers.nested import GPU_MODELS, objects
@@ -21,10 +22,10 @@ _LONGEST_LINE = 1000  # characters; what tools list is shorter
 # [2024-03-27 16:40:31,776]::[InvokeAI]::INFO --> Using torch device: NVIDIA GeForce RTX 4090
 # 2025-11-27T00:45:36.442878 - ** Platform:2025-11-27T00:45:36.444875 -  2025-11-27T00:45:36.444976 - Windows
 _STAMP = re.compile(
-    r"\[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?\]?(?: -)? ?|^\d\d:\d\d:\d\d[-.,]\d{3,6} "
+    r"\[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?\]?(?: -)? ?|^\d\d:\d\d:\d\d[-.,]\d{3,6}:? "
     r"|^\[[A-Za-z]\w{1,20}\] (?=\w)"
 )
-_LEVEL = re.compile(r"^(?:::\[\w{1,30}\]::)?(?:INFO|DEBUG|WARNING)(?::| {1,9}(?:--> )?)? {0,9}")
+_LEVEL = re.compile(r"^(?:info|warn):(?= )|^(?:::\[\w{1,30}\]::)?(?:INFO|DEBUG|WARNING)(?::| {1,9}(?:--> )?)? {0,9}")
 _MARKUP = re.compile(r"^[ \t]{0,80}(?:(?:[-#>*+•·]{1,6}|`-{2})[ \t]{1,8}){0,3}")
 # GPU 0: X    GPU: 0    GPU[0]      : Card Series: X    GPU0:    Device #0: X    Device [#0]:    Device-1: X
 _KINDS = "GPUs?|Device|Card|Adapter|Graphics card|Video card|Display|Graphics|显卡|图形处理器|设备"
@@ -60,7 +61,13 @@ _TORCH_DEVICE = re.compile(
 )
 # [AMD/1]     CL_DEVICE_BOARD_NAME_AMD                        AMD Instinct MI250X/MI250      (clinfo --raw)
 _CLINFO_RAW = re.compile(r"\[(\w{1,20})/(\d{1,2})\] +CL_(?:DEVICE_)?(\w{2,60}?)(?:_AMD|_NV)? {2,}(\S.*)$")
-_LISTED = re.compile(r", (?=[A-Z])")  # between the names of several GPUs
+# time=2025-03-14T16:59:15.255Z level=INFO source=types.go:130 msg="inference compute" id=0 library=rocm compute=gfx1030
+# driver=0.0 name=1002:73bf total="16.0 GiB"      (ollama; `driver` is of CUDA or HIP)
+_LOGFMT = re.compile(r"\blevel=[A-Z]{4,5} ")
+_FIELD = re.compile(r"(?<!\S)(\w{2,20})=(\"(?:[^\"\\]|\\.){0,400}\"|\S{0,200})")
+_OF_THE_LOG = {"time", "level", "source", "driver"}
+_LISTED = re.compile(r", (?=[A-Z])| \+ | & | and ")  # between the names of several GPUs
+_PARTS = {"size", "usage", "total"}  # keys that one device may have several of
 _EITHER = {"igpu", "dgpu"}  # the two GPUs of a laptop, each on a line of its own
 _RULE = re.compile(r"[\s|+\-=:─━═┼├┤╪╞╡┌┬┐└┴┘╔╗╚╝╦╩╠╣╬]{3,}$")
 _BARS = str.maketrans("│┃║", "|||")
@@ -77,6 +84,17 @@ def entries(text: str) -> list[Entry]:
         reader.read(line[:_LONGEST_LINE].rstrip())
     reader.end()
     return found
+
+
+def _plain(raw: str) -> str:
+    """Return a line without the bars of boxes, a log's stamp and level, or the picture on its left."""
+    line = raw.translate(_BARS)
+    inner = line.lstrip()
+    if inner[:1] in "[0123456789IDWiw":
+        plain = _LEVEL.sub("", _STAMP.sub("", inner))
+        line = line if plain == inner else plain
+    beside = _BESIDE.match(line) if "  " in line else None
+    return beside[1] if beside else line
 
 
 class _Lines:
@@ -112,15 +130,8 @@ class _Lines:
 
     def read(self, raw: str) -> None:
         """Read one line."""
-        line = raw.translate(_BARS)
+        line = _plain(raw)
         self.above, self.naming = self.naming, ""
-        if (
-            line.lstrip()[:1] in "[0123456789IDW"
-            and (plain := _LEVEL.sub("", _STAMP.sub("", line.lstrip()))) != line.lstrip()
-        ):
-            line = plain
-        if "  " in line and (beside := _BESIDE.match(line)):
-            line = beside[1]
         marked = _MARKUP.match(line)
         indent = marked.end() if marked else 0
         text = line[indent:].replace("**", "").strip()
@@ -141,10 +152,22 @@ class _Lines:
             self.entry = before
         if text[0] == "|" == text[-1] and "|" not in text[1:-1]:
             text = line = text.strip("| ")
-        if not text or self._table(text) or self._columns(line):
+        if not text or self._logged(text) or self._table(text) or self._columns(line):
             return
         if not self._numbered(text, indent):
             self._pairs(text, indent)
+
+    def _logged(self, text: str) -> bool:
+        """Read a line of a log in keys and values; the message tells which list it is of."""
+        if not _LOGFMT.search(text):
+            return False
+        fields = dict(_FIELD.findall(text))
+        entry = Entry(f"log/{fields.pop('msg', '')}")
+        for key, value in fields.items():
+            if key not in _OF_THE_LOG:
+                entry.add(key, value)
+        self.found.append(entry)
+        return True
 
     def _table(self, text: str) -> bool:
         """Read a row between bars: a key and a value, a number before them, or cells below a header."""
@@ -152,12 +175,12 @@ class _Lines:
             return text[0] in "+|├┌└╔╚╠═"
         if text[0] != "|":
             return False
-        first, *others = cells = [cell.strip(" \t`*") for cell in text.strip("|").split("|")]
+        first, *others = cells = [cell.strip(" \t`*") for cell in text.strip("|").replace("||", "|").split("|")]
         keys = [plain_key(cell) for cell in cells]
         count = sum(map(known, keys))
         if len(cells) == len(self.piped):
             self._row(self.piped, cells)
-        elif count > 1 and count in {len(keys), len(keys) - 1}:
+        elif count > 1 and (count >= len(keys) - 1 or (any(map(names_gpu, keys)) and not re.search(r"\d", text))):
             self.piped = cells
         elif others and (not first or first.isdigit()):
             if first:
@@ -182,7 +205,8 @@ class _Lines:
 
     def _row(self, names: list[str], cells: list[str]) -> None:
         self.rows += 1
-        self.start(",".join(names), number=f"row {self.rows}")
+        backend = next((found[1] for found in map(_SYCL.match, cells) if found), "")  # lists a card once more
+        self.start(",".join([*names, backend]), number=f"row {self.rows}")
         for key, cell in zip(names, cells, strict=False):
             self.entry.add(key, with_unit(key, cell))
         self.end()
@@ -245,7 +269,7 @@ class _Lines:
 
     def _add(self, key: str, value: str) -> None:
         listed = GPU_MODELS.findall(value) if "GPU" in value[:4] else []
-        if ", " in value and len(names := _LISTED.split(value)) > 1 and all(map(products().match, names)):
+        if len(names := _LISTED.split(value)) > 1 and all(map(products().match, names)):
             listed = [(str(number), name) for number, name in enumerate(names)]
         if listed and names_gpu(plain_key(key)):
             before = self.entry
@@ -261,9 +285,13 @@ class _Lines:
         """Read a key and its value, or several of one line; a line without either may be a heading or a name."""
         pair = _PAIR.match(text)
         heading = pair[1].strip() if pair and not pair[2].strip() else text[1:-1] if text[0] + text[-1] == "[]" else ""
+        if heading and products().match(heading) and is_card(heading):  # DXVK: "NVIDIA GeForce GTX 1660 SUPER:"
+            self.start("headed", number=str(len(self.found)), indent=indent)
+            self.entry.add("", heading)
+            return
         if _HEADING.match(heading):
             self.section, self.section_indent = heading, indent
-            if indent <= self.entry.indent:
+            if indent <= self.entry.indent and not heading.startswith("Vk"):  # vulkaninfo's sections of a device
                 self.end()
             return
         spaced = None if pair and known(plain_key(pair[1])) else _SPACED.match(text)
@@ -276,12 +304,23 @@ class _Lines:
             self._pair(pair[1], first if not more or "=" not in first else "", indent)
             for inner in filter(None, map(_PAIR.match, [first, *more] if more else ())):
                 self._pair(inner[1], inner[2], indent + 1)
-        elif _BARE_HEADING.fullmatch(text) and not products().search(text):
+        else:
+            self._bare(text, indent)
+
+    def _bare(self, text: str, indent: int) -> None:
+        """Note a line without a key: a heading, a GPU's name, or several in a list."""
+        if _BARE_HEADING.fullmatch(text) and not products().search(text):
             self.section, self.section_indent = text, indent  # nvidia-smi -q: "FB Memory Usage"
         elif products().search(text):
-            self.found.append(Entry(self.above or "line"))  # a list goes on: diffusers' "Accelerator: X" and Y below
-            self.found[-1].add("", text)
-            self.naming = self.above
+            # A list goes on: diffusers' "Accelerator: X" and Y below.
+            # torch_directml: ['AMD Radeon RX 6600M\\x00', 'AMD Radeon(TM) Graphics\\x00']
+            above = self.above if products().match(text) else ""
+            keyed = _SPACED.match(text)  # AIDA64 in any language: what that key is, its value tells
+            key, text = (keyed[1], keyed[2]) if keyed and products().match(keyed[2]) else ("", text)
+            for name in re.findall(r"'([^']{3,80})'", text) if text[0] == "[" else [text]:
+                self.found.append(Entry(above or f"line/{self.section}/{key}"))
+                self.found[-1].add("", name.removesuffix("\\x00"))
+            self.naming = above
 
     def _pair(self, key: str, value: str, indent: int) -> None:
         """Note a pair; a key that names a device once more, or one that stands further out, begins another entry."""
@@ -290,7 +329,8 @@ class _Lines:
             self.end()
             self.platform = value
         inside = self.entry.numbered and self.entry.indent < self.section_indent < indent  # amd-smi's sections
-        if plain in _EITHER or (self.entry.has(plain) and meaning("gpu", plain) and value.strip() and not inside):
+        again = self.entry.has(plain) and plain not in _PARTS and meaning("gpu", plain) is not None
+        if plain in _EITHER or (again and value.strip() and not inside):
             self.start(f"{plain}/{self.platform}", indent=-1)
         elif self.entry.numbered and indent <= self.entry.indent and names_gpu(plain):
             self.start(plain, indent=-1)

@@ -66,13 +66,14 @@ _CONCISE = re.compile(
 )
 
 
+_TITLES = ("Concise Info", "ROCm System Management Interface")  # versions before ROCm 4 have no inner title
 _WIDTH = 20  # letters of a name that the table shows
 _LONGEST = 20_000  # characters of such a table
 
 
 def concise(text: str) -> tuple[Device, ...]:
     """Read what rocm-smi prints without arguments: a row for each GPU, at best with its device id or a cut name."""
-    start = text.find("Concise Info")
+    start = next((at for at in map(text.find, _TITLES) if at >= 0), -1)
     rows = _CONCISE.findall(text[start : start + _LONGEST]) if start >= 0 else ()
     return tuple(_row(device, shown.strip()) for device, shown in rows)
 

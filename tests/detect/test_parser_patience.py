@@ -19,8 +19,10 @@ from assistant.parsers.app_reports import program_report
 from assistant.parsers.collect_env import collect_env
 from assistant.parsers.dxdiag import dxdiag
 from assistant.parsers.lspci import lspci
-from assistant.parsers.meaning import devices, facts_of
+from assistant.parsers.machine_facts import facts_of
+from assistant.parsers.meaning import devices
 from assistant.parsers.mentioned import mentioned
+from assistant.parsers.printed import printed
 from assistant.parsers.shapes import entries
 from assistant.parsers.tables import bare_rows, boxes, concise
 
@@ -43,6 +45,7 @@ READERS = (
     listed,
     lspci,
     mentioned,
+    printed,
     program_report,
     nvidia.driver_version,
     nvidia.smi_complaint,
@@ -101,6 +104,9 @@ GPU 0,1: NVIDIA X
 gfx_target_version 110000
 simd_count 9
     DriverDesc    REG_SZ    X
+>>> import torch as t
+>>> t.__version__, [t]
+('2.1', [0])
 PCI_ID=10DE:2684
 PCI_CLASS=30000
 """.splitlines(keepends=True)
