@@ -9,7 +9,7 @@ from assistant.diagnose.companions import companion_causes
 from assistant.diagnose.environments import environment_causes
 from assistant.diagnose.installers import installer_causes
 from assistant.diagnose.log import Log
-from assistant.diagnose.phrasings import resembled
+from assistant.diagnose.phrasings import likeness_causes, resembled
 from assistant.diagnose.retold import retold_causes
 from assistant.diagnose.symptoms import symptom_causes
 from assistant.model.machine import Machine
@@ -20,6 +20,7 @@ FINDERS: tuple[Callable[[Log, Machine], Iterable[Cause]], ...] = (
     companion_causes,
     retold_causes,
     symptom_causes,
+    likeness_causes,
 )
 
 

@@ -10,14 +10,15 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import cache
 from importlib.resources import files
 from itertools import islice, pairwise
 
+from assistant.diagnose.causes import Cause
 from assistant.diagnose.log import Log
 from assistant.diagnose.predicates import ask
-from assistant.diagnose.prose import prose
+from assistant.diagnose.prose import personal, prose
 from assistant.diagnose.rules import load_rules
 from assistant.diagnose.symptoms import told
 from assistant.model.machine import Machine
@@ -26,6 +27,7 @@ from assistant.model.record import Record, from_json
 LONGEST = 4000  # chosen: characters that a person writes of one problem
 OWN = 0.8  # chosen: share of a text that has to be the person's own, else the program's messages decide
 NEAR = 0.06  # chosen with the labelled texts: the least cosine that tells anything
+ALONE = 0.004  # chosen likewise: the least product of a cosine and its distance to the next that names a cause
 MOST = 3  # causes that are named; the right one was among them for 72 of 86 fresh texts
 UNRELATED = ""  # the key of examples that tell no cause
 _TOKENS = re.compile(r"[a-z]+|\d+(?:\.\d+)*|[\u4e00-\u9fff]+")
@@ -48,17 +50,36 @@ def resembled(log: Log, machine: Machine) -> tuple[str, ...]:
 
     () for a text that is not somebody's own, says that all is well, or resembles those that tell no cause.
     """
+    near = [key for key, cosine in _nearest(log, machine) if cosine >= NEAR]
+    return () if near[:1] == [UNRELATED] else tuple(islice(filter(None, near), MOST))
+
+
+def likeness_causes(log: Log, machine: Machine) -> Iterator[Cause]:
+    """Yield the cause that a person's words resemble, where they resemble no other one nearly as much."""
+    near = _nearest(log, machine)
+    (key, first), (_key, second) = near[:2] or [("", 0.0)] * 2
+    if key and first * (first - second) >= ALONE and personal(log.text):
+        yield Cause(key, "told-as-others-do", (_first_line(log),))
+
+
+def _nearest(log: Log, machine: Machine) -> list[tuple[str, float]]:
+    """Return the causes that the machine can have, and `UNRELATED`, with their likeness to a person's words."""
     flags = prose([line for _number, line in log.lines])
     own = "\n".join(line for (_number, line), mine in zip(log.lines, flags, strict=True) if mine)
     whole = sum(len(line) for _number, line in log.lines)
     if not own or len(own) > LONGEST or len(own) < OWN * whole or "fine" in told(log):
-        return ()
+        return []
     rules = load_rules().by_key
-    near = [key for key, cosine in _classifier().ranked(own) if cosine >= NEAR]
-    if near[:1] == [UNRELATED]:
-        return ()
-    able = (key for key in near if key and False not in ask(machine, rules[key].needs).values())
-    return tuple(islice(able, MOST))
+    return [
+        (key, cosine)
+        for key, cosine in _classifier().ranked(own)
+        if not key or False not in ask(machine, rules[key].needs).values()
+    ]
+
+
+def _first_line(log: Log) -> int:
+    flags = prose([line for _number, line in log.lines])
+    return flags.index(True)
 
 
 class Classifier:

@@ -26,13 +26,18 @@ _PRINTED = re.compile(
 )
 # Words that people use of themselves, of one another and of their trouble, and programs do not.
 _PERSON = re.compile(
-    r"(?<![\w/\\.-])(?:i|i'?m|i'?ve|i'?d|my|mine|me|our|anyone|anybody|somebody|pls|plz|thanks|thx|hi|hello|hey|btw|idk"
+    r"(?<![\w/\\.\[-])(?:i|i'?m|i'?ve|i'?d|my|mine|me|our|anyone|anybody|somebody|pls|plz|thanks|thx|hi|hello|hey|btw|idk"
     r"|why (?:is|does|do|can|won)|how (?:do|can) i|what (?:did|should|am|can) i|(?:did|am|should) i|no idea|any ideas?"
     r"|got (?:a|an|this|the)|bought|doesn'?t|isn'?t|won'?t|can'?t|didn'?t|it (?:says|said|worked|works|was)|says that"
     r"|complains|yesterday|somehow|weird|seems|apparently)(?![\w/\\-])",
     re.IGNORECASE,
 )
 _CHINESE = re.compile("[\u4e00-\u9fff]")
+
+
+def personal(text: str) -> bool:
+    """Return whether a text speaks as people do, of themselves or in Chinese, and is no message alone."""
+    return bool(_PERSON.search(text)) or len(_CHINESE.findall(text)) >= LEAST_CHINESE
 
 
 def prose(lines: Sequence[str]) -> list[bool]:
