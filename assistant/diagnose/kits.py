@@ -95,7 +95,10 @@ def compiler_names(case: Surroundings) -> dict[str, str]:
     names |= {"nvcc": kit.cuda, "most_gcc": str(kit.gcc)}
     sets = [one for one in _file().toolset if kit.cl and Version(one.below) <= Version(kit.cl)]
     best = max(sets, key=lambda one: Version(one.below), default=None)
-    return {**names, **({"toolset": best.version, "component": best.component} if best else {})}
+    if best is None:
+        return names
+    names |= {"toolset": best.version, "component": best.component}
+    return {**names, **({"older_component": best.component} if best.below != _file().toolset[-1].below else {})}
 
 
 def header_names(case: Surroundings) -> dict[str, str]:

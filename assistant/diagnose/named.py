@@ -12,6 +12,7 @@ from assistant.diagnose.builds import package_built
 from assistant.diagnose.kits import compiler_names, header_names, kit_names, source_of
 from assistant.diagnose.libraries import package_of
 from assistant.diagnose.options import option_names
+from assistant.diagnose.python_bounds import UNNAMED
 from assistant.diagnose.rules import PLACEHOLDER, Rule
 from assistant.diagnose.surroundings import Surroundings, for_cuda, pip_install
 from assistant.diagnose.typed import typed_names
@@ -79,8 +80,16 @@ _FLAGS = {"--rm", "-it", "-d", "-i", "-t", "-ti", "--privileged", "--init", "--d
 _TARGET = re.compile(r"gfx(?:9\d{2}|1[0-2]\d{2})")
 
 
+_SIF = re.compile(r"(?<![^\s\"'])([\w./~-]{1,200}\.sif)\b", re.ASCII)
+
+
 def _container(case: Surroundings) -> dict[str, str]:
     """Name the image that was started; IMAGE where the log does not tell it."""
+    file = _SIF.search(case.text)
+    return {**_started(case), "sif": file[1] if file else "IMAGE.sif"}
+
+
+def _started(case: Surroundings) -> dict[str, str]:
     found = _STARTED.search(case.text)
     before = "--rm"
     for word in found[1].split() if found else ():
@@ -110,14 +119,14 @@ def _vllm(case: Surroundings) -> dict[str, str]:
 
 
 _FINDERS: tuple[tuple[frozenset[str], Callable[[Surroundings], Mapping[str, str]]], ...] = (
-    (frozenset({"typed", "typed_packages"}), typed_names),
+    (frozenset({"typed", "typed_packages", "again"}), typed_names),
     (frozenset({"program", "saving", "on_cpu"}), lambda case: option_names(case.text)),
     (frozenset({"cuda", "conda_kit", "deb_kit", "rpm_kit", "windows_kit", "repository", "kit_home"}), kit_names),
-    (frozenset({"nvcc", "most_gcc", "least_gcc", "toolset", "component"}), compiler_names),
+    (frozenset({"nvcc", "most_gcc", "least_gcc", "toolset", "component", "older_component"}), compiler_names),
     (frozenset({"headers_url", "headers_file", "portable"}), header_names),
     (frozenset({"built_here"}), _glibc),
     (frozenset({"vllm_tag"}), _vllm),
-    (frozenset({"image"}), _container),
+    (frozenset({"image", "sif"}), _container),
     (frozenset({"gfx", "torch_here"}), _amd),
     (frozenset({"driver_cuda", "older", "older_torch"}), _driver),
     (frozenset({"ort", "ort_eight"}), _onnxruntime),
@@ -159,7 +168,9 @@ def _failing(case: Surroundings) -> dict[str, str]:
     return {"package": package} if package and package not in {"torch", "torchvision", "torchaudio"} else {}
 
 
-_OF_PACKAGE = frozenset({"wheel_url", "its_torch", "torch_command", "pyg", "pyg_page", "from_source", "ready"})
+_OF_PACKAGE = frozenset(
+    {"wheel_url", "its_torch", "torch_command", "pyg", "pyg_page", "from_source", "ready", "wheel_page"}
+)
 
 
 def named(case: Surroundings, rule: Rule, names: Mapping[str, str]) -> Mapping[str, str]:
@@ -173,6 +184,9 @@ def named(case: Surroundings, rule: Rule, names: Mapping[str, str]) -> Mapping[s
         if gives & wanted:
             found |= find(case)
     known = {**found, **_of_key(case, rule.key, wanted), **names}
+    if known.get("package") == UNNAMED:  # the installer refuses a Python without saying for which package
+        known = {name: one for name, one in known.items() if name not in {"requirement", "release"}}
+        known |= {"again": known["typed"]} if "typed" in known else {"bare": known.get("best_python", "")}
     if _OF_PACKAGE & wanted and (package := known.get("package", "")):
         known = {"from_source": source_of(package), **wheel_names(case, package), **known}
     return known

@@ -8,10 +8,13 @@ from fnmatch import fnmatchcase
 from functools import cache
 from importlib.resources import files
 
+from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 from packaging.version import InvalidVersion, Version
 
 from assistant.catalog import load_catalog
+from assistant.catalog.companions import wheel_sources
+from assistant.diagnose.offers import platforms_of
 from assistant.diagnose.surroundings import Surroundings, known, pip_install
 from assistant.model.record import Record, from_plain
 
@@ -75,8 +78,19 @@ def wheel_names(case: Surroundings, package: str) -> dict[str, str]:
     """Name the ready wheel of a package for this torch, Python and system, and the torch that its own is for."""
     row = known(package)
     names = {"wheel_url": _url(case, package), **_page(case, package), **_for_its_torch(case, package)}
+    names["wheel_page"] = "" if names["wheel_url"] else _pages(case, package)
     names["ready"] = pip_install(package, case.torch) if row and not row.only_source else ""
     return {name: value for name, value in names.items() if value}
+
+
+def _pages(case: Surroundings, package: str) -> str:
+    """Return the page to choose a ready wheel of a package from, for this torch and system; "" where none is known."""
+    torch, variant = case.torch.partition("+")[0], _variant(case)
+    platform = next(iter(platforms_of(case.machine.os, case.machine.arch)), "") if case.machine.os else ""
+    if not package or not torch or not variant or not platform:
+        return ""
+    found = wheel_sources(Requirement(package), torch, variant, platform)
+    return next((one.url for one in found if one.find == "page"), "")
 
 
 def _variant(case: Surroundings) -> str:

@@ -184,6 +184,40 @@ ROWS = [
         "docker builder prune --force",
     ),
     ("ssl: CERTIFICATE_VERIFY_FAILED: certificate has expired", WINDOWS, "ssl-cert", "w32tm /resync"),
+    (
+        "building flash_attn\nPrecompiled wheel not found. Building from source...",
+        with_torch(WINDOWS, "2.9.1+cu128"),
+        "ext-no-wheel",
+        "https://github.com/mjun0812/flash-attention-prebuild-wheels/releases",
+    ),
+    (
+        (
+            "> pip install torch==1.7.0+cpu\nERROR: Could not find a version that satisfies the requirement "
+            "torch==1.7.0+cpu "
+            "(from versions: 1.7.0)\nERROR: No matching distribution found for torch==1.7.0+cpu"
+        ),
+        Machine(os="windows", arch="x86_64", python="3.8"),
+        "release-not-on-index",
+        "-f https://download.pytorch.org/whl/torch_stable.html",
+    ),
+    (
+        "RuntimeError: Attempting to deserialize object on a CUDA device but torch.cuda.is_available() is False.",
+        Machine(os="macos", arch="arm64"),
+        "cuda-requested-on-mac",
+        "map_location",
+    ),
+    (
+        "RuntimeError: Output channels > 65536 not supported at the MPS device",
+        Machine(os="macos", arch="arm64"),
+        "mps-tensor-size-limit",
+        "macOS 15.1",
+    ),
+    (
+        "apptainer shell model.sif\nRuntimeError: Found no NVIDIA driver on your system.",
+        Machine(os="linux", wsl=False),
+        "container-gpu-device-missing",
+        "apptainer exec --nv model.sif nvidia-smi",
+    ),
     # What else decides.
     (
         "ImportError: libnuma.so.1: cannot open shared object file: No such file or directory",
