@@ -77,6 +77,9 @@ class Attempt(NamedTuple):
             "python": f"3.{self.python[1:]}" if self.python else "",
             "best_python": told_python(self.failure) or newest_python(self.here),
             "by": self.failure.by,
+            "tag_index": f"https://download.pytorch.org/whl/{self.failure.local}"
+            if self.failure.local[:2] == "cu"
+            else "",
             **lock_commands(self.text, self.package),
             **names,
         }

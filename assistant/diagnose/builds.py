@@ -80,6 +80,9 @@ _BUILT = re.compile(
     re.MULTILINE,
 )
 
+# Using cached xformers-0.0.28.post2.tar.gz (7.8 MB)
+_SOURCE = re.compile(r"(?:using cached|downloading) (?:\S{1,200}/)?([a-z][\w.-]{1,60}?)-\d[\w.]{0,20}\.tar\.gz")
+
 
 def build_causes(case: Surroundings) -> Iterator[Cause]:
     """Yield what a build, or a compiler that is called while a program runs, says it lacks."""
@@ -102,13 +105,13 @@ def build_causes(case: Surroundings) -> Iterator[Cause]:
 def _isolated(case: Surroundings) -> Iterator[Cause]:
     for one in missing_modules(case.text):
         if one.kind == "module" and one.thing in _ISOLATED:
-            yield _at(case, "ext-build-without-torch", one.at, _package(case))
+            yield _at(case, "ext-build-without-torch", one.at, package_built(case))
 
 
 def _wheels(case: Surroundings) -> Iterator[Cause]:
     """Yield that a package has no wheel for this torch, or none for this system at all."""
     if found := _NO_WHEEL.search(case.text):
-        yield _at(case, "ext-no-wheel", found.start(), {**_package(case), **_torch(case)})
+        yield _at(case, "ext-no-wheel", found.start(), {**package_built(case), **_torch(case)})
     for found in _NOT_HERE.finditer(case.text):
         name = next(filter(None, found.groups()))
         row, os = known(name), case.machine.os or ("windows" if "win_amd64" in case.text else "")
@@ -127,8 +130,8 @@ def _wheels(case: Surroundings) -> Iterator[Cause]:
 
 
 def _program(case: Surroundings, one: Missing, *, building: bool) -> Iterator[Cause]:
-    if one.thing in {"nvcc", "cuda_home", "cuda toolkit"} and (building or _package(case)):
-        yield _at(case, "ext-build-no-nvcc", one.at, _package(case))
+    if one.thing in {"nvcc", "cuda_home", "cuda toolkit"} and (building or package_built(case)):
+        yield _at(case, "ext-build-no-nvcc", one.at, package_built(case))
     elif one.thing in _COMPILERS and _TRITON.search(case.text) and not case.went_on(one.at):
         yield triton(case, one.at, "triton-no-compiler")
     elif one.thing in _COMPILERS and building:
@@ -140,14 +143,13 @@ def _program(case: Surroundings, one: Missing, *, building: bool) -> Iterator[Ca
 def _compiler(case: Surroundings, at: int) -> Cause:
     if re.search(r"inductor|torch\.compile", case.text):
         return triton(case, at, "triton-no-compiler")
-    return _at(case, "ext-build-no-compiler", at, _package(case))
+    return _at(case, "ext-build-no-compiler", at, package_built(case))
 
 
 def _pair(case: Surroundings, pair: Pair) -> Cause:
     if pair.subject == "compiler":
-        return _at(case, "ext-build-no-compiler", pair.at, _package(case))
-    wanted = {"wanted": pair.wanted.lstrip(">=")} if pair.wanted else {}
-    return _at(case, "ext-build-cuda-mismatch", pair.at, {**_package(case), **wanted})
+        return _at(case, "ext-build-no-compiler", pair.at, package_built(case))
+    return _at(case, "ext-build-cuda-mismatch", pair.at, package_built(case))
 
 
 def _launcher(case: Surroundings) -> Iterator[Cause]:
@@ -164,14 +166,16 @@ def _launcher(case: Surroundings) -> Iterator[Cause]:
         yield _at(case, "triton-ptxas-too-old", found.start(), _torch(case), "library-sure")
 
 
-def _package(case: Surroundings) -> dict[str, str]:
+def package_built(case: Surroundings) -> dict[str, str]:
     """Name the package that is built; {} where none is told."""
-    for found in _BUILT.finditer(case.text):
-        if known(found[1]) and found[1] != "torch":
-            return {"package": found[1].replace("_", "-")}
+    fetched = [found[1] for found in _SOURCE.finditer(case.text)]
+    named = [found[1] for found in _BUILT.finditer(case.text)]
+    for name in (*reversed(fetched), *reversed(named)):
+        if known(name) and name not in {"torch", "triton"}:
+            return {"package": name.replace("_", "-")}
     names = re.findall(
         r"flash[_-]attn|flashattention|causal[_-]conv1d|mamba[_-]ssm|deepspeed|mmcv|detectron2|xformers"
-        r"|bitsandbytes|sageattention|apex|pytorch3d|torch[_-]scatter|auto[_-]gptq",
+        r"|bitsandbytes|sageattention|apex|pytorch3d|torch[_-]scatter|auto[_-]gptq|tinycudann|torchmcubes",
         case.text,
     )
     return {"package": names[0].replace("_", "-").replace("flashattention", "flash-attn")} if names else {}
@@ -187,5 +191,5 @@ def _at(case: Surroundings, key: str, at: int, names: dict[str, str] | None = No
         key,
         basis,
         (case.log.index_at(at),),
-        {**({"package": "NAME", **_torch(case)} if key.startswith("ext-build") else {}), **(names or {})},
+        {**(_torch(case) if key.startswith("ext-build") else {}), **(names or {})},
     )

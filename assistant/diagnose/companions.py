@@ -87,8 +87,11 @@ def _library(case: Surroundings, wanted: _Wanted) -> Iterator[Cause]:
         yield from _cuda(case, wanted)
     elif kind in _KEYS and not (kind == "oneapi" and _of_others(case)):
         yield _cause(case, wanted, _KEYS[kind])
-    elif row is None and _UNIX.fullmatch(wanted.missing.thing) and _LOADER in _line(case, wanted):
-        yield _cause(case, wanted, "missing-system-library")
+    elif (row is None or kind == "system") and _UNIX.fullmatch(wanted.missing.thing) and _LOADER in _line(case, wanted):
+        packages = {
+            "arch_package" if name == "arch" else name: one for name, one in (row.packages if row else {}).items()
+        }
+        yield _cause(case, wanted, "missing-system-library", **packages)
 
 
 def _of_others(case: Surroundings) -> bool:
@@ -179,8 +182,13 @@ _CUDNN_BEFORE, _CUDNN_9_SINCE = 8, (2, 4)  # https://github.com/pytorch/pytorch/
 
 def _shares(case: Surroundings, major: int) -> bool:
     """Return whether torch needs cuDNN 9 from the very distribution: pip would put cuDNN 8 in its place."""
+    if re.search(rf"nvidia-cudnn-cu{major}[ =]{{1,30}}9", case.text):
+        return True
     own = (cuda_of(case.build) or "").partition(".")[0] == str(major)
     return own and case.machine.os == "linux" and number(case.torch) >= _CUDNN_9_SINCE
+
+
+_CUBLAS = {11: "nvidia-cublas-cu11", 12: "nvidia-cublas-cu12", 13: "nvidia-cublas"}  # which cuDNN and programs load too
 
 
 def _wheel(case: Surroundings, wanted: _Wanted) -> dict[str, str]:
@@ -201,6 +209,8 @@ def _wheel(case: Surroundings, wanted: _Wanted) -> dict[str, str]:
         distribution = row.wheels[str(major)]
         pinned = f"=={version}.*" if row.kind == "cudnn" and version else ""
         names |= {"wheel": f"{distribution}{pinned}", "distribution": distribution, "major": str(major)}
+        beside = f" {_CUBLAS[major]}" if row.kind == "cudnn" or wanted.named.stem == "cudart" else ""
+        names["wheels"] = f'"{distribution}{pinned}"{beside}'
     return {**names, "folder": row.folders.get(str(major), "")}
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from importlib.resources import files
 from typing import Any, NamedTuple
@@ -13,9 +13,11 @@ from assistant.catalog.toolchains import compiler_command
 from assistant.diagnose.causes import Cause
 from assistant.diagnose.computed import computed_causes
 from assistant.diagnose.log import Log, read_log
+from assistant.diagnose.named import named
 from assistant.diagnose.outcome import ended_well
 from assistant.diagnose.predicates import ask
 from assistant.diagnose.rules import PLACEHOLDER, Rule, RuleRemedy, Rules, Sign, compiled, load_rules
+from assistant.diagnose.surroundings import Surroundings
 from assistant.diagnose.symptoms import Symptom, symptoms
 from assistant.i18n import _
 from assistant.model.finding import Diagnosis, Remedy
@@ -111,7 +113,11 @@ def matches(log: Log, machine: Machine) -> tuple[Match, ...]:
         if found:
             fitting.append((rule, max(found, key=lambda match: match.confidence)))
     fitting.sort(key=lambda pair: -pair[1].confidence)
-    return tuple(_explained(rule, match, log, machine) for rule, match in fitting)
+    case = Surroundings(log, machine)
+    return tuple(
+        _explained(rule, match._replace(names=named(case, rule, match.names)), search, machine)
+        for rule, match in fitting
+    )
 
 
 def _computed(cause: Cause) -> SignMatch:
@@ -140,16 +146,16 @@ class _Search:
     """Finds patterns in a log, each once."""
 
     def __init__(self, log: Log, rules: Rules) -> None:
-        self._log, self._rules = log, rules
+        self.log, self._rules = log, rules
         self._found: dict[str, int | None] = {}
 
     def line(self, pattern: str) -> int | None:
         """Return the index of the first line that a pattern matches in."""
         if pattern not in self._found:
             found = None
-            if any(text in self._log.text for text in self._rules.literals[pattern]):
-                found = compiled(pattern).search(self._log.text)
-            self._found[pattern] = self._log.index_at(found.start()) if found else None
+            if any(text in self.log.text for text in self._rules.literals[pattern]):
+                found = compiled(pattern).search(self.log.text)
+            self._found[pattern] = self.log.index_at(found.start()) if found else None
         return self._found[pattern]
 
 
@@ -167,8 +173,9 @@ def _matched(sign: Sign, search: _Search, machine: Machine) -> SignMatch | None:
     return SignMatch(sign.confidence - UNKNOWN_COSTS * len(unknown), tuple(dict.fromkeys(lines)), unknown, known)
 
 
-def _explained(rule: Rule, match: SignMatch, log: Log, machine: Machine) -> Match:
-    remedies = remedies_for(rule, machine, match.names)
+def _explained(rule: Rule, match: SignMatch, search: _Search, machine: Machine) -> Match:
+    log = search.log
+    remedies = remedies_for(rule, machine, match.names, lambda pattern: search.line(pattern) is not None)
     questions = [_asked(name) for name in match.unknown]
     shown = (redact(log.lines[line][1].strip()[:READ])[:SHOWN] for line in match.lines)
     diagnosis = Diagnosis(
@@ -196,14 +203,20 @@ def _facts_shown(match: SignMatch, machine: Machine) -> tuple[str, ...]:
     return tuple(f"{name}: {values[name]}" for name in names if values.get(name))
 
 
-def remedies_for(rule: Rule, machine: Machine, names: Mapping[str, str] | None = None) -> tuple[RuleRemedy, ...]:
+def remedies_for(
+    rule: Rule,
+    machine: Machine,
+    names: Mapping[str, str] | None = None,
+    says: Callable[[str], bool] = lambda _pattern: False,
+) -> tuple[RuleRemedy, ...]:
     """Return the remedies of a rule that can work on a machine; each that does something has a check.
 
-    `names` fill placeholders. Where no remedy can work, the first is left as advice alone, without its commands.
+    `names` fill placeholders, `says` tells whether a pattern is in the log, where there is one. Where no remedy can
+    work, the first is left as advice alone, without its commands.
     """
-    named = rule.remedy
+    named = tuple(one for one in rule.remedy if all(map(says, one.said)) and not any(map(says, one.unsaid)))
     if rule.computed:
-        filled = [(one, _named(one, names or {})) for one in rule.remedy]
+        filled = [(one, _named(one, names or {})) for one in named]
         known = any(one is not same for one, same in filled if same) and not rule.lacks(names or {})
         named = tuple(same for one, same in filled if same and not (one.general and known))
     able = [

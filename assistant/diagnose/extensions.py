@@ -10,9 +10,11 @@ from packaging.version import InvalidVersion
 
 from assistant.catalog.companions import version_ranges
 from assistant.diagnose.causes import Cause
+from assistant.diagnose.kits import source_of
 from assistant.diagnose.libraries import moves, package_of, symbol_kind
-from assistant.diagnose.surroundings import Surroundings, known, pip_install, pip_install_trio
+from assistant.diagnose.surroundings import FAR, Surroundings, known, pip_install, pip_install_trio
 from assistant.diagnose.wants import Missing, Pair, missing_modules, missing_symbols, pairs
+from assistant.diagnose.wheels import gone_names
 
 _TRIO = {"torchvision", "torchaudio"}
 _OWN_RULES = {"torch-directml", "ipex", "intel-extension-for-pytorch"}  # whose pins have rules of their own
@@ -86,7 +88,9 @@ def module_causes(case: Surroundings) -> Iterator[Cause]:
             one.kind == "name" and _PRIVATE.fullmatch(name)
         ):
             if not case.went_on(one.at) and package != "onnxruntime":
-                yield _at(case, "ext-not-built", one.at, {"package": package, "library": module})
+                package = package.removesuffix("-module")
+                built = {"rebuilt": source_of(package)} if source_of(package) != package else {}
+                yield _at(case, "ext-not-built", one.at, {"package": package, "library": module, **built})
         elif one.kind == "name" and not case.went_on(one.at):
             yield from _name(case, one, package)
     yield from _goes_wrong(case)
@@ -99,8 +103,22 @@ def _goes_wrong(case: Surroundings) -> Iterator[Cause]:
         if moves(caller) and caller != "triton" and not case.went_on(unknown.start()):
             yield _at(case, "companion-version-mismatch", unknown.start(), _companion(case, caller), "library-part")
     if found := _NOT_DEFINED.search(case.text):
-        names = {"package": package_of(frames[-1])} if (frames := case.frames(found.start())) else {}
-        yield _at(case, "ext-not-built", found.start(), {"library": "_C", **names})
+        yield _at(case, "ext-not-built", found.start(), {"library": "_C", **_checkout(case, found.start())})
+
+
+# File "C:\\Py\\GroundingDINO\\groundingdino\\models\\GroundingDINO\\ms_deform_attn.py", line 53, in forward
+_FILE = re.compile(r"file \"([^\"\n]{1,300})\", line")
+
+
+def _checkout(case: Surroundings, at: int) -> dict[str, str]:
+    """Name the package whose own file fails, and the folder of its source where it was installed from one."""
+    files = _FILE.findall(case.text, max(0, at - FAR), at)
+    if not files or re.search(r"(?:site|dist)-packages", files[-1]):
+        frames = case.frames(at)
+        return {"package": package_of(frames[-1])} if frames else {}
+    parts = re.split(r"[\\/]", files[-1])[1:-1]
+    name = next((part for part in reversed(parts) if source_of(part) != part), "")
+    return {"package": name, "checkout": name} if name else {}
 
 
 def _is_compiled(module: str, package: str) -> bool:
@@ -137,7 +155,17 @@ def _name(case: Surroundings, one: Missing, package: str) -> Iterator[Cause]:
         if "cannot import name" in line:
             yield _abi(case, one.at, "")
     elif moves(package) and package not in {*_TRIO, "numpy", "onnxruntime", "torch-directml"} and _HALF not in line:
-        yield _at(case, "companion-version-mismatch", one.at, _companion(case, package))
+        names = {**_companion(case, package), **_gone(case, package, one)}
+        yield _at(case, "companion-version-mismatch", one.at, names)
+    elif package == "torchaudio" and (gone := _gone(case, package, one)):
+        yield _at(case, "companion-version-mismatch", one.at, {"package": package, **gone})
+
+
+def _gone(case: Surroundings, package: str, one: Missing) -> dict[str, str]:
+    """Return since when a package lacks a name, which is spelt as its line spells it."""
+    name = one.thing.partition(":")[2]
+    found = gone_names(case, package, name)
+    return {**found, "missing": case.spelt(one.at, name)} if found else {}
 
 
 def _companion(case: Surroundings, package: str) -> dict[str, str]:

@@ -11,10 +11,10 @@ from assistant.catalog.companions import known_names
 from assistant.catalog.rows import CORE, FAMILY
 from assistant.diagnose.attempts import Attempt, attempt_of, own_text, told_python
 from assistant.diagnose.causes import Cause
-from assistant.diagnose.index_addresses import PYPI, addresses, tables
+from assistant.diagnose.index_addresses import PYPI, addresses, judge, tables
 from assistant.diagnose.installer_output import Failure, failures, mentions
 from assistant.diagnose.log import Log
-from assistant.diagnose.offers import meeting, of_variant, serve, starting_at
+from assistant.diagnose.offers import meeting, of_variant, serve, starting_at, variant_near
 from assistant.diagnose.python_bounds import bound_causes, ignored_bounds, newest_within
 from assistant.model.machine import Machine
 from assistant.model.record import replace
@@ -66,8 +66,6 @@ _CACHE = re.compile(
     r"|缓存[^\n]{0,30}(?:好了|正常|可以|成功|解决)"
     r"|(?:works|worked|fine|installs)[^\n]{0,60}(?:--no-cache|--refresh|without (?:the )?cache|cache clean)"
 )
-
-
 # explicit = true     (an index of uv that serves only the packages that name it)     priority = "explicit" (Poetry)
 _EXPLICIT = re.compile(r"\bexplicit ?= ?true\b|priority ?= ?[\"']explicit\b")
 
@@ -142,7 +140,7 @@ def _index(attempt: Attempt) -> Iterator[Cause]:
     wrong = next(((url, judged) for url, judged in attempt.indexes if judged.kind == "wrong"), None)
     local = bool(failure.local) and not any(failure.local in one for one in failure.offered or ())
     if wrong and (attempt.nothing or local) and (not pypi or local):
-        yield attempt.cause("index-wrong", index=wrong[0], right=wrong[1].right)
+        yield attempt.cause("index-wrong", index=wrong[0], right=_with_release(attempt, wrong[1].right))
         return
     torch = next((url for url, judged in attempt.indexes if judged.kind == "torch"), "")
     foreign = package not in CORE and not carried_by_torch_index(package)
@@ -318,12 +316,17 @@ def _right_index(attempt: Attempt) -> str:
     fitting = {row.variant for row in rows if row.platform in attempt.platforms} - {"pypi"}
     if attempt.python:
         fitting &= {row.variant for row in rows if serve([row], attempt.python)}
-    asked = attempt.variant
-    family = re.match(r"cu|rocm|xpu|cpu", asked)
-    alike = sorted((one for one in fitting if family and one.startswith(family[0])), key=number)
-    lower = [one for one in alike if number(one) <= number(asked)]
-    chosen = asked if asked in fitting else (lower or alike or [""])[-1 if lower else 0]
+    chosen = variant_near(attempt.variant, fitting)
     return load_catalog().index_url(chosen) or "" if chosen else PYPI if rows else ""
+
+
+def _with_release(attempt: Attempt, right: str) -> str:
+    """Return the address that was meant, or where that lacks the release, the nearest index that has it."""
+    asked = judge(right.rstrip("/").lower()).variant if right else ""
+    rows = meeting(attempt.rows, attempt.failure.wanted) if attempt.package in CORE and attempt.failure.wanted else ()
+    fitting = {row.variant for row in rows if row.platform in attempt.platforms} - {"pypi"}
+    chosen = variant_near(asked, fitting) if asked and fitting and asked not in fitting else ""
+    return load_catalog().index_url(chosen) or right if chosen else right
 
 
 def _nearest(attempt: Attempt) -> str:

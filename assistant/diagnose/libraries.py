@@ -26,7 +26,8 @@ class Library(Record, frozen=True):
     """A row of libraries: `names` is a pattern of what their files are called, `owner` is for people.
 
     `kind` groups those that are judged alike; `had` is how one gets them. `wheels` and `folders` are by CUDA's major,
-    `cuda` tells the CUDA majors of the library's own where the numbers differ.
+    `cuda` tells the CUDA majors of the library's own where the numbers differ. `packages` have it in distributions, by
+    the manager: "deb", "rpm" and "arch".
     """
 
     names: str
@@ -36,6 +37,7 @@ class Library(Record, frozen=True):
     wheels: dict[str, str] = {}
     folders: dict[str, str] = {}
     cuda: dict[str, tuple[int, ...]] = {}
+    packages: dict[str, str] = {}
 
     def cuda_majors(self, major: int | None) -> tuple[int, ...]:
         """Return the CUDA majors that a version of this library belongs to; () where none is told."""

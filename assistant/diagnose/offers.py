@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from functools import cache
 from typing import NamedTuple
@@ -83,6 +84,16 @@ def meeting(rows: Iterable[Build], wanted: str) -> tuple[Build, ...]:
 def of_variant(rows: Iterable[Build], variant: str) -> tuple[Build, ...]:
     """Return the builds of a variant; for "" those of every variant."""
     return tuple(row for row in rows if not variant or not row.variant or row.variant == variant)
+
+
+def variant_near(asked: str, fitting: set[str]) -> str:
+    """Return the variant nearest to one that was asked for: of the same major CUDA or ROCm, the next lower first."""
+    family = re.match(r"cu\d\d|rocm\d|xpu|cpu", asked)
+    wider = re.match(r"cu|rocm", asked)
+    same = sorted((one for one in fitting if family and one.startswith(family[0])), key=number)
+    alike = same or sorted((one for one in fitting if wider and one.startswith(wider[0])), key=number)
+    lower = [one for one in alike if number(one) <= number(asked)]
+    return asked if asked in fitting else (lower or alike or [""])[-1 if lower else 0]
 
 
 def newest_python(rows: Iterable[Build]) -> str:

@@ -60,6 +60,8 @@ class PlanRequest(Record, frozen=True):
 class RuleRemedy(Record, frozen=True):
     """One remedy of a rule; `facts` and `unless` say where it can work, as in `Sign`.
 
+    It is for those whose log matches each pattern in `said` and none in `unsaid`: what a person may not change, the
+    program that runs, the way a package was installed.
     `launch` is set where applications are to be started for the backend of the diagnosis' first plan. `names` are the
     values of the placeholders in `text`, once a cause was computed; a `general` remedy takes the place of those whose
     names are not known.
@@ -74,6 +76,8 @@ class RuleRemedy(Record, frozen=True):
     general: bool = False
     facts: dict[str, object] = {}
     unless: dict[str, object] = {}
+    said: tuple[str, ...] = ()
+    unsaid: tuple[str, ...] = ()
     names: dict[str, str] = {}
 
 
@@ -123,8 +127,10 @@ class Rule(Record, frozen=True):
 
     @property
     def patterns(self) -> tuple[str, ...]:
-        """All patterns of all signs."""
-        return tuple(text for sign in self.sign for group in (sign.any, sign.all, sign.none) for text in group)
+        """All patterns of all signs and remedies."""
+        groups = (group for sign in self.sign for group in (sign.any, sign.all, sign.none))
+        words = (group for remedy in self.remedy for group in (remedy.said, remedy.unsaid))
+        return tuple(text for group in (*groups, *words) for text in group)
 
 
 class _File(Record, frozen=True):

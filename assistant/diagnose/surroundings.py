@@ -19,12 +19,17 @@ _VERSION = re.compile(
     r"(?<![\w.-])([a-z][\w-]{2,40}?)(?:==|: ?| |-|\(|=)v?(\d{1,4}\.\d{1,4}(?:\.\d{1,4})?(?:\.?(?:post|dev"
     r"|rc|a|b)\d{1,9})?(?:\+[\w.]{2,20})?)(?![\w+])"
 )
+# What `pip show` prints, the name in one line and the version in the next.
+_SHOWN = re.compile(r"^name: ([a-z][\w-]{2,40})\nversion: (\d[\w.+]{1,30})$", re.MULTILINE)
+_CONDA_CUDA = re.compile(r"pytorch-cuda[ =]{1,4}(1[1-3])\.(\d)")  # beside a torch of conda, whose version has no tag
 _WANTS = re.compile(
     r"(?:requires?|requirement|depends on|needs?|uninstall\w{0,5}|requested|built for|collecting"
     r"|installation:)[ :]{1,3}$"
 )
 # nvcc: release 12.4, V12.4.131     CUDA 12.4 in /usr/local/cuda     /usr/local/cuda-13.1/targets/…
-_CUDA = re.compile(r"(?:release |cuda[-_ /v]{1,2}(?:version:? )?|cuda toolkit )(1[0-3])\.\d")
+_CUDA = re.compile(
+    r"(?:nvidia-\w{3,20}-cu(?=1\d\b)|release |cuda[-_ /v]{1,2}(?:version:? )?|cuda toolkit )(1[0-3])\.\d"
+)
 _FRAME = re.compile(
     r"(?:site|dist)-packages[\\/](\w{1,60}?)(?:\.cp\w{2,5}-[\w-]{1,60})?(?:\.(?:py|so|pyd|abi3)\b|[\\/])"
 )
@@ -65,13 +70,17 @@ class Surroundings:
             name = str(canonicalize_name(found[1]))
             if name in known and not _WANTS.search(self.text, max(0, found.start() - 40), found.start()):
                 told.setdefault(name, found[2])
+        for found in _SHOWN.finditer(self.text):
+            told.setdefault(str(canonicalize_name(found[1])), found[2])
         return {**told, **self.machine.packages}
 
     @property
     def torch(self) -> str:
         """The version of torch with its local part, such as "2.9.0+cpu"; "" for unknown."""
         version = self.versions.get("torch", "")
-        return version if re.match(r"\d{1,2}\.\d{1,3}", version) else ""
+        conda = _CONDA_CUDA.search(self.text) if version and "+" not in version else None
+        build = f"+cu{conda[1]}{conda[2]}" if conda else ""
+        return f"{version}{build}" if re.match(r"\d{1,2}\.\d{1,3}", version) else ""
 
     @property
     def build(self) -> str:

@@ -244,6 +244,24 @@ _TOLD = re.compile(
     r"|\bgot\b|装的|现在|目前|当前|而是)"
     r"[^\n\d]{0,20}(\d\.\d{1,2}[\w.+]{0,12})"
 )
+_NO_NAMES = {
+    "extension",
+    "extensions",
+    "plugin",
+    "program",
+    "version",
+    "which",
+    "that",
+    "they",
+    "this",
+    "node",
+    "nodes",
+}
+# unsloth 2026.6.8 only takes torch below 2.11
+_BELOW = re.compile(
+    r"(?<![\w.-])([a-z][\w-]{2,40}) v?\d[\w.]{1,20} (?:only )?(?:takes|accepts|wants|needs|works with|requires"
+    r"|supports) (?:py)?torch (?:below|under|older than|before|<) ?(\d\.\d{1,2})"
+)
 # xFormers was built for:
 #     PyTorch 2.6.0+cu124 with CUDA None (you have 2.5.1+cu121)
 #     Python  3.11.0 (you have 3.11.5)
@@ -283,7 +301,11 @@ def pairs(text: str) -> Iterator[Pair]:
     for found in _DEPENDS_ON.finditer(text) if asked else ():
         if found[3] == "torch":
             yield Pair(found[1], "torch", found[4].rstrip(".,"), asked[2].lstrip("=") if asked else "", found.start())
+    for found in _BELOW.finditer(text):
+        yield Pair(found[1], "torch", f"<{found[2]}", "", found.start())
     for found in _TOLD.finditer(text):
+        if found[1] in _NO_NAMES:
+            continue
         minor, present = found[2].rstrip("."), found[3].rstrip(".")
         if not present.startswith(minor):
             yield Pair(

@@ -131,9 +131,9 @@ def test_one_library_has_another_cause_for_each_requester(text: str, key: str) -
 def test_cudnn_8_is_not_mended_with_cudnn_9() -> None:
     """The wheel that is named has the files that are asked for."""
     facts = machine("windows", "2.9.1+cu130")
-    assert commands("faster-whisper找不到cudnn_ops_infer64_8.dll", facts) == [
-        'python -m pip install "nvidia-cudnn-cu12==8.*"'
-    ]
+    assert commands("faster-whisper找不到cudnn_ops_infer64_8.dll", facts)[0] == (
+        'python -m pip install "nvidia-cudnn-cu12==8.*" nvidia-cublas-cu12'
+    )
 
 
 def test_the_release_of_onnx_runtime_follows_the_cuda_that_is_there() -> None:
@@ -155,7 +155,10 @@ def test_the_release_of_onnx_runtime_follows_the_cuda_that_is_there() -> None:
         (
             "Could not load libtorchcodec.\nOSError: libnvrtc.so.13: cannot open shared object file",
             machine("linux", "2.9.1+cpu"),
-            'python -m pip install "torchcodec>=0.8,<0.10" --index-url https://download.pytorch.org/whl/cpu',
+            (
+                'python -m pip install "torchcodec>=0.8,<0.10" --index-url https://download.pytorch.org/whl/cpu '
+                "--force-reinstall --no-deps"
+            ),
         ),
         (
             "sageattention: ModuleNotFoundError: No module named 'triton'",

@@ -1,0 +1,122 @@
+"""What a build needs on this machine: CUDA's toolkit, a compiler that its nvcc takes, headers, the package's source."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from functools import cache
+from importlib.resources import files
+
+from packaging.version import Version
+
+from assistant.catalog.toolchains import Toolkit, cuda_of, oldest_gcc, toolkits
+from assistant.diagnose.surroundings import Surroundings
+from assistant.diagnose.wants import pairs
+from assistant.model.record import Record, from_plain
+
+# What shows that the program runs in an environment of conda: its folders, its commands.
+CONDA = re.compile(
+    r"(?:mini|ana)conda|mini(?:forge|mamba)|micromamba|\.conda[\\/]|\bconda |[\\/]envs[\\/]|installer_files[\\/]env"
+)
+# nvcc: release 11.5, V11.5.119     …\CUDA\v11.8\bin\nvcc     /usr/local/cuda-12.4/bin/nvcc     nvcc V12.6.20
+_NVCC = re.compile(
+    r"compilation tools, release (1\d\.\d)|cuda[\\/]v(1\d\.\d)[\\/](?:bin|include)|cuda-(1\d\.\d)[\\/](?:bin|include)"
+    r"|nvcc v?(1\d\.\d)"
+)
+_BUILD = re.compile(r"\+?\bcu(1\d)(\d)\b")
+_PORTABLE = re.compile(r"([a-z]:\\[\w .()+\\-]{0,200}?)\\(?:lib\\site-packages|python\.exe)", re.IGNORECASE)
+_OWN = 'python -c "import torch; print(torch.version.cuda)"'  # read by the shell, where nobody told the version
+_HEADERS = "https://github.com/woct0rdho/triton-windows/releases/download/v3.0.0-windows.post1/"
+
+
+class Toolset(Record, frozen=True):
+    """A toolset of Visual C++: the newest whose compiler stands `below` a version, and its installer's component."""
+
+    below: str
+    version: str
+    component: str
+
+
+class _File(Record, frozen=True):
+    as_of: str
+    source: str
+    toolset: tuple[Toolset, ...]
+    headers: dict[str, str]
+    repositories: dict[str, str]
+    sources: dict[str, str]
+
+
+@cache
+def _file() -> _File:
+    text = files("assistant.diagnose").joinpath("kits.toml").read_text("utf-8")
+    return from_plain(tomllib.loads(text), _File, "kits.toml")
+
+
+def cuda_wanted(case: Surroundings) -> str:
+    """Return the CUDA that a build must be made with: what the message says of PyTorch, or PyTorch's own; "" else."""
+    told = next((one.wanted for one in pairs(case.text) if one.subject == "nvcc" and re.match(r"\d", one.wanted)), "")
+    found = _BUILD.search(case.text)
+    return told or cuda_of(case.build) or (f"{found[1]}.{found[2]}" if found else "")
+
+
+def kit_names(case: Surroundings) -> dict[str, str]:
+    """Name the packages that hold CUDA's compiler for this machine: conda's, the distribution's, Windows' installer."""
+    cuda, system = cuda_wanted(case), case.machine.os
+    shell = system != "windows"
+    version = cuda or (f"$({_OWN})" if shell else "")
+    names = {"cuda": cuda}
+    if CONDA.search(case.text) and version:
+        names["conda_kit"] = f'"nvidia/label/cuda-{version}.0::cuda-toolkit"'
+    name = (case.machine.os_version or "").lower()
+    folder = next((one for start, one in _file().repositories.items() if name.startswith(start)), "")
+    if folder and system == "linux":
+        dashed = cuda.replace(".", "-") or f"$({_OWN} | tr . -)"
+        kind = "rpm_kit" if folder.startswith("rhel") else "deb_kit"
+        names |= {kind: f"cuda-toolkit-{dashed}", "repository": folder, "kit_home": f"/usr/local/cuda-{version}"}
+    if system == "windows" and cuda:
+        names["windows_kit"] = cuda
+    return {name: value for name, value in names.items() if value}
+
+
+def nvcc_there(case: Surroundings) -> Toolkit | None:
+    """Return what is known of the nvcc that a build calls; None where the log and the machine do not tell it."""
+    found = _NVCC.search(case.text)
+    version = next(filter(None, found.groups()), "") if found else ""
+    return toolkits().get(version or case.machine.nvcc or cuda_wanted(case))
+
+
+def compiler_names(case: Surroundings) -> dict[str, str]:
+    """Name the newest g++ and the toolset of Visual C++ that nvcc takes, and the oldest g++ that PyTorch takes."""
+    kit = nvcc_there(case)
+    oldest = oldest_gcc(case.torch.partition("+")[0] or "2.14")
+    names = {"least_gcc": str(oldest or 9)}
+    if kit is None:
+        return names
+    names |= {"nvcc": kit.cuda, "most_gcc": str(kit.gcc)}
+    sets = [one for one in _file().toolset if kit.cl and Version(one.below) <= Version(kit.cl)]
+    best = max(sets, key=lambda one: Version(one.below), default=None)
+    if best is None:
+        return names
+    names |= {"toolset": best.version, "component": best.component}
+    return {**names, **({"older_component": best.component} if best.below != _file().toolset[-1].below else {})}
+
+
+def header_names(case: Surroundings) -> dict[str, str]:
+    """Name the archive of the folders that a portable Python lacks, and the folder of that Python."""
+    python = ".".join((case.machine.python or "").split(".")[:2])
+    if not (tag := re.search(r"cp3(\d{1,2})-win", case.text)) and not python:
+        return {}
+    archive = _file().headers.get(f"3.{tag[1]}" if tag else python, "")
+    lines = (line for _number, line in case.log.lines)
+    folder = next((found[1] for line in lines if (found := _PORTABLE.search(line.replace("\\\\", "\\")))), "")
+    prompt = next(
+        (one[1] for one in re.finditer(r"(?:^|\n)(?:ps )?([a-z]:\\[\w .()+\\-]{2,120}?python\w{0,12})>", case.text)), ""
+    )
+    names = {"headers_url": f"{_HEADERS}{archive}" if archive else "", "headers_file": archive}
+    names["portable"] = folder or prompt or "python_embeded"
+    return {name: value for name, value in names.items() if value} if archive else {}
+
+
+def source_of(package: str) -> str:
+    """Return what pip builds a package from: its address where PyPI does not have its source, else its name."""
+    return _file().sources.get(package, package)
