@@ -16,7 +16,13 @@ from assistant.diagnose.extensions import module_causes, pair_causes, symbol_cau
 from assistant.diagnose.libraries import Named, Requester, library
 from assistant.diagnose.log import Log
 from assistant.diagnose.providers import provider_causes
-from assistant.diagnose.surroundings import Surroundings, for_cuda, known, pip_install, pip_install_trio
+from assistant.diagnose.surroundings import (
+    Surroundings,
+    for_cuda,
+    known,
+    pip_install_trio,
+    torchcodec_install,
+)
 from assistant.diagnose.wants import Missing, missing_files, missing_modules
 from assistant.model.machine import Machine, Vendor
 
@@ -232,7 +238,7 @@ def _torchcodec(case: Surroundings) -> Iterator[Cause]:
     kinds = {one.named.row.kind: one for one in codec if one.named.row}
     at = case.text.find("torchcodec")
     claimed = case.text.find("could not load libtorchcodec")
-    versions = {"package": "torchcodec", "install": pip_install("torchcodec", case.torch), "torch": case.torch}
+    versions = {"package": "torchcodec", "install": torchcodec_install(case), "torch": case.torch}
     names = {"library": "libtorchcodec", **{name: value for name, value in versions.items() if value}}
     other = next((one for kind, one in kinds.items() if kind not in {"ffmpeg", "torchcodec"}), None)
     if other:

@@ -12,7 +12,7 @@ from assistant.catalog.companions import version_ranges
 from assistant.diagnose.causes import Cause
 from assistant.diagnose.kits import source_of
 from assistant.diagnose.libraries import moves, package_of, symbol_kind
-from assistant.diagnose.surroundings import FAR, Surroundings, known, pip_install, pip_install_trio
+from assistant.diagnose.surroundings import FAR, Surroundings, known, pip_install, pip_install_trio, torchcodec_install
 from assistant.diagnose.wants import Missing, Pair, missing_modules, missing_symbols, pairs
 from assistant.diagnose.wheels import gone_names
 
@@ -48,7 +48,7 @@ def symbol_causes(case: Surroundings) -> Iterator[Cause]:
             install = pip_install_trio(case.torch)
             yield _at(case, "torch-torchvision-mismatch", one.at, {"install": install} if install else {})
         elif who == "torchcodec" or package == "torchcodec":
-            install = pip_install("torchcodec", case.torch)
+            install = torchcodec_install(case)
             yield _at(
                 case,
                 "torchcodec-torch-mismatch",

@@ -308,7 +308,7 @@ def _right_index(attempt: Attempt) -> str:
     """Return the index that has the release for this machine, of the build nearest to the one that was asked for."""
     if attempt.package not in CORE:
         if carried_by_torch_index(attempt.package) and attempt.failure.by in CORE and attempt.variant:
-            return load_catalog().index_url(attempt.variant) or ""
+            return load_catalog().index_url(_of_index(attempt.variant)) or ""
         if carried_by_torch_index(attempt.package) and (build := _TORCH_BUILD.search(attempt.text)):
             return load_catalog().index_url(build[1]) or ""
         return PYPI
@@ -318,6 +318,12 @@ def _right_index(attempt: Attempt) -> str:
         fitting &= {row.variant for row in rows if serve([row], attempt.python)}
     chosen = variant_near(attempt.variant, fitting)
     return load_catalog().index_url(chosen) or "" if chosen else PYPI if rows else ""
+
+
+def _of_index(local: str) -> str:
+    """Return the tag of the index for a local version: AMD's `rocm7.2.0.gita272dfa8` is of rocm7.2."""
+    found = re.match(r"rocm\d{1,2}\.\d{1,2}", local)
+    return found[0] if found else local
 
 
 def _with_release(attempt: Attempt, right: str) -> str:

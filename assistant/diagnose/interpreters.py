@@ -123,7 +123,7 @@ def interpreter_of(log: Log, machine: Machine, line: int | None = None) -> Inter
     if project:
         return Interpreter(path=path, python=project.run, pip=project.pip, project=project.name, container=container)
     if application:
-        typed = application.python[machine.os or ""]
+        typed = application.python[_system(application, machine)]
         return Interpreter(python=typed, pip=application.pip, folder=application.name, container=container)
     return Interpreter(container=container)
 
@@ -191,7 +191,12 @@ def _application(log: Log, machine: Machine) -> Application | None:
     """Return the application that a log names by its longest mark, if it keeps a Python on this system."""
     named = {mark: row for row in _file().application for mark in row.marks if mark in log.text}
     row = named[max(named, key=len)] if named else None
-    return row if row and machine.os in row.python else None
+    return row if row and _system(row, machine) in row.python else None
+
+
+def _system(row: Application, machine: Machine) -> str:
+    """Return the system that an application runs on; where nobody tells, Windows, for which most of these are made."""
+    return machine.os or ("windows" if "windows" in row.python else next(iter(row.python)))
 
 
 def _paths(log: Log, line: int | None) -> Iterator[str]:

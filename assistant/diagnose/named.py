@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Mapping
 
 from assistant.catalog import identified, load_catalog
-from assistant.catalog.companions import companion
+from assistant.catalog.companions import companion, known_names
 from assistant.diagnose.attempts import tag_of
 from assistant.diagnose.builds import package_built
 from assistant.diagnose.kits import compiler_names, header_names, kit_names, source_of
@@ -14,7 +14,7 @@ from assistant.diagnose.libraries import package_of
 from assistant.diagnose.options import option_names
 from assistant.diagnose.python_bounds import UNNAMED
 from assistant.diagnose.rules import PLACEHOLDER, Rule
-from assistant.diagnose.surroundings import Surroundings, for_cuda, pip_install
+from assistant.diagnose.surroundings import Surroundings, for_cuda, torchcodec_install
 from assistant.diagnose.typed import typed_names
 from assistant.diagnose.wheels import wheel_names
 
@@ -140,7 +140,7 @@ def _of_key(case: Surroundings, key: str, wanted: set[str]) -> dict[str, str]:
         return package_built(case)
     if key == "torch-abi-mismatch":
         return _failing(case)
-    if key.startswith("torchcodec-") and (install := pip_install("torchcodec", case.torch)):
+    if key.startswith("torchcodec-") and (install := torchcodec_install(case)):
         return {"install": install}
     if "by" in wanted and key == "torch-no-intel-mac-wheel":
         return {"by": built["package"]} if (built := package_built(case)) else {}
@@ -164,8 +164,15 @@ def _failing(case: Surroundings) -> dict[str, str]:
     frames = case.frames(found.start()) if found else ()
     module = (found[1] or found[2] or "") if found else ""
     own = package_of(module) if module and not module.startswith("_") else ""
-    package = own or (package_of(frames[-1]) if frames else "")
+    package = own or (package_of(frames[-1]) if frames else "") or ("" if found and frames else _only_one(case))
     return {"package": package} if package and package not in {"torch", "torchvision", "torchaudio"} else {}
+
+
+def _only_one(case: Surroundings) -> str:
+    """Return the one package with compiled code that a text names; "" for none or several."""
+    words = {word.replace("_", "-") for word in re.findall(r"[a-z][\w-]{3,40}", case.text)}
+    compiled = [name for name in known_names() & words if (row := companion(name)) and row.build]
+    return compiled[0] if len(compiled) == 1 else ""
 
 
 _OF_PACKAGE = frozenset(

@@ -154,6 +154,14 @@ def pip_install(name: str, torch: str) -> str:
     return f"python -m pip install {paired}{index}"
 
 
+def torchcodec_install(case: Surroundings) -> str:
+    """Return the command for the TorchCodec of a torch; on Windows PyPI's, as PyTorch's index has it for Linux alone.
+
+    Source: https://github.com/meta-pytorch/torchcodec#installing-torchcodec, 2026-11-26.
+    """
+    return pip_install("torchcodec", case.torch.partition("+")[0] if case.machine.os == "windows" else case.torch)
+
+
 def pip_install_trio(torch: str) -> str:
     """Return the command that installs the torchvision and torchaudio of a torch from its index; "" for unknown."""
     commands = [command for name in ("torchvision", "torchaudio") if (command := pip_install(name, torch))]

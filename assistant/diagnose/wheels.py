@@ -13,7 +13,7 @@ from packaging.specifiers import SpecifierSet
 from packaging.version import InvalidVersion, Version
 
 from assistant.catalog import load_catalog
-from assistant.catalog.companions import wheel_sources
+from assistant.catalog.companions import carried_by_torch_index, wheel_sources
 from assistant.diagnose.offers import platforms_of
 from assistant.diagnose.surroundings import Surroundings, known, pip_install
 from assistant.model.record import Record, from_plain
@@ -79,7 +79,8 @@ def wheel_names(case: Surroundings, package: str) -> dict[str, str]:
     row = known(package)
     names = {"wheel_url": _url(case, package), **_page(case, package), **_for_its_torch(case, package)}
     names["wheel_page"] = "" if names["wheel_url"] else _pages(case, package)
-    names["ready"] = pip_install(package, case.torch) if row and not row.only_source else ""
+    carried = row and not row.only_source and carried_by_torch_index(row.name, case.build)
+    names["ready"] = pip_install(package, case.torch) if carried else ""
     return {name: value for name, value in names.items() if value}
 
 

@@ -124,9 +124,8 @@ def _into(plan: Plan, machine: Machine, wanted: PlanRequest, where: Interpreter 
     changed = [name for name in named if name in CORE | asked and not (stays and name == "torch")]
     here = [name for name in changed if name in CORE or _from_index_of(plan, name)]
     lines = {name: _quoted(named[name] if sure else _bare(named[name])) for name in changed}
-    if core := [name for name in here if name in CORE]:
-        yield f"python -m pip uninstall -y {' '.join(core)}"
     if here:
+        yield f"python -m pip uninstall -y {' '.join(here)}"
         index = f" --index-url {plan.index_url}" if plan.index_url else ""
         yield f"python -m pip install {' '.join(lines[name] for name in here)}{index}"
     if rest := [name for name in changed if name not in here]:
