@@ -28,6 +28,7 @@ LONGEST = 4000  # chosen: characters that a person writes of one problem
 OWN = 0.8  # chosen: share of a text that has to be the person's own, else the program's messages decide
 NEAR = 0.06  # chosen with the labelled texts: the least cosine that tells anything
 ALONE = 0.004  # chosen likewise: the least product of a cosine and its distance to the next that names a cause
+LEAST = 20  # chosen: words, pairs of words and characters that tell a cause by themselves, some ten words
 MOST = 3  # causes that are named; the right one was among them for 72 of 86 fresh texts
 UNRELATED = ""  # the key of examples that tell no cause
 _TOKENS = re.compile(r"[a-z]+|\d+(?:\.\d+)*|[\u4e00-\u9fff]+")
@@ -58,7 +59,8 @@ def likeness_causes(log: Log, machine: Machine) -> Iterator[Cause]:
     """Yield the cause that a person's words resemble, where they resemble no other one nearly as much."""
     near = _nearest(log, machine)
     (key, first), (_key, second) = near[:2] or [("", 0.0)] * 2
-    if key and first * (first - second) >= ALONE and personal(log.text):
+    told_enough = len(features(log.text)) >= LEAST and personal(log.text)
+    if key and told_enough and first * (first - second) >= ALONE and _classifier().nearest(log.text) != UNRELATED:
         yield Cause(key, "told-as-others-do", (_first_line(log),))
 
 
@@ -93,9 +95,12 @@ class Classifier:
         self._rarity = {name: 1 + math.log((len(pairs) + 1) / (count + 1)) for name, count in documents.items()}
         sizes = Counter(key for key, _text in pairs)
         means: dict[str, dict[str, float]] = defaultdict(lambda: defaultdict(float))
+        self._keys = [key for key, _text in pairs]
+        self._examples: dict[str, list[tuple[int, float]]] = defaultdict(list)
         self._mean: dict[str, float] = defaultdict(float)
-        for (key, _text), one in zip(pairs, counted, strict=True):
+        for number, (key, one) in enumerate(zip(self._keys, counted, strict=True)):
             for name, weight in self._unit(one).items():
+                self._examples[name].append((number, weight))
                 means[key][name] += weight / sizes[key]
                 self._mean[name] += weight / len(pairs)
         square = sum(weight * weight for weight in self._mean.values())
@@ -123,6 +128,14 @@ class Classifier:
                 near[key] += weight * other
         cosines = ((key, (product - usual) / self._lengths[key]) for key, product in near.items())
         return sorted(cosines, key=lambda one: -one[1])
+
+    def nearest(self, text: str) -> str:
+        """Return the cause of the single example that is nearest to a text."""
+        near: dict[int, float] = defaultdict(float)
+        for name, weight in self._unit(features(text)).items():
+            for number, other in self._examples[name]:
+                near[number] += weight * other
+        return self._keys[max(near, key=near.__getitem__)] if near else UNRELATED
 
 
 def features(text: str) -> Counter[str]:
