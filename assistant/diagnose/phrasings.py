@@ -26,6 +26,10 @@ from assistant.model.record import Record, from_json
 LONGEST = 4000  # chosen: characters that a person writes of one problem
 OWN = 0.8  # chosen: share of a text that has to be the person's own, else the program's messages decide
 NEAR = 0.06  # chosen with the labelled texts: the least cosine that tells anything
+# Both chosen so that, each example compared with all others, 38 of 40 causes that stand out were right; of 80 examples
+# that tell no cause one stood out.
+CLEAR = 0.14  # the least cosine of a cause that stands out
+AHEAD = 0.08  # how much nearer it is than the next one
 MOST = 3  # causes that are named; the right one was among them for 72 of 86 fresh texts
 UNRELATED = ""  # the key of examples that tell no cause
 _TOKENS = re.compile(r"[a-z]+|\d+(?:\.\d+)*|[\u4e00-\u9fff]+")
@@ -48,17 +52,39 @@ def resembled(log: Log, machine: Machine) -> tuple[str, ...]:
 
     () for a text that is not somebody's own, says that all is well, or resembles those that tell no cause.
     """
+    able = (key for key, _cosine in _near(log) if _able(key, machine))
+    return tuple(islice(able, MOST))
+
+
+def unmistaken(log: Log, machine: Machine) -> str:
+    """Return the cause that a person's words resemble far more than any other; "" where none stands out."""
+    (key, cosine), (_next, following) = (*_near(log)[:2], ("", 0.0), ("", 0.0))[:2]
+    sure = cosine >= CLEAR and cosine - following >= AHEAD and _able(key, machine)
+    return key if sure and not _elsewhere(key, machine) else ""
+
+
+def _able(key: str, machine: Machine) -> bool:
+    """Return whether a machine can have a cause."""
+    return key != UNRELATED and False not in ask(machine, load_rules().by_key[key].needs).values()
+
+
+def _elsewhere(key: str, machine: Machine) -> bool:
+    """Return whether only few systems have a cause, and it is unknown whether this is one."""
+    needs = load_rules().by_key[key].needs
+    wanted = needs.get("os")
+    few = isinstance(wanted, list) and not {"linux", "windows"} & {*wanted}
+    return few and ask(machine, needs)["os"] is None
+
+
+def _near(log: Log) -> list[tuple[str, float]]:
+    """Return the causes near a person's words, the nearest first; [] for other texts, and for those that tell none."""
     flags = prose([line for _number, line in log.lines])
     own = "\n".join(line for (_number, line), mine in zip(log.lines, flags, strict=True) if mine)
     whole = sum(len(line) for _number, line in log.lines)
     if not own or len(own) > LONGEST or len(own) < OWN * whole or "fine" in told(log):
-        return ()
-    rules = load_rules().by_key
-    near = [key for key, cosine in _classifier().ranked(own) if cosine >= NEAR]
-    if near[:1] == [UNRELATED]:
-        return ()
-    able = (key for key in near if key and False not in ask(machine, rules[key].needs).values())
-    return tuple(islice(able, MOST))
+        return []
+    near = [(key, cosine) for key, cosine in _classifier().ranked(own) if cosine >= NEAR]
+    return [] if near and near[0][0] == UNRELATED else near
 
 
 class Classifier:
