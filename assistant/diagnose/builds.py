@@ -52,6 +52,10 @@ _PTXAS = re.compile(
     r"|支持)[^\n]{0,20}sm_\d{2,3}|ptxas[^\n]{0,40}value '(sm_\w{2,5})' is not defined"
     r"|internal triton ptx codegen error|ptxaserror"
 )
+# 'sm_120' is not a recognized processor for this target (ignoring processor)     (LLVM inside of Triton)
+_LLVM = re.compile(r"'(sm_\d{2,3}\w?)' is not a recognized processor")
+# nvcc fatal   : Unsupported gpu architecture 'compute_89'
+_OLD_NVCC = re.compile(r"unsupported gpu architecture '((?:compute|sm)_\d{2,3}\w?)'")
 # Cannot find a working triton installation. Either the package is not installed or it is too old.
 _TRITON_TOLD = re.compile(
     r"cannot find a working triton installation|triton(?:-windows)? (?:is |was )?not (?:installed|found"
@@ -96,6 +100,10 @@ def build_causes(case: Surroundings) -> Iterator[Cause]:
         yield _at(case, "ext-build-no-nvcc", home.start())
     if asked := _COMPILER_ASKED.search(case.text):
         yield _compiler(case, asked.start())
+    if old := _OLD_NVCC.search(case.text):
+        yield _at(case, "ext-build-cuda-mismatch", old.start(), {**package_built(case), "arch": old[1]}, "library-sure")
+    if found := _LLVM.search(case.text):
+        yield _at(case, "triton-ptxas-too-old", found.start(), _torch(case), "library-sure")
     for pair in pairs(case.text):
         if pair.requester == "build":
             yield _pair(case, pair)

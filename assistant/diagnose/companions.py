@@ -255,7 +255,7 @@ def _torchcodec(case: Surroundings) -> Iterator[Cause]:
             kinds["ffmpeg"].missing.at,
             {**names, "library": kinds["ffmpeg"].missing.thing},
         )
-    elif "torchcodec" in kinds or claimed >= 0:
+    elif ("torchcodec" in kinds or claimed >= 0) and not case.only_warned(max(claimed, at, 0)):
         first = kinds["torchcodec"].missing.at if "torchcodec" in kinds else claimed
         there, apart = _LAST_FFMPEG.search(case.text), _unpaired(case)
         keys = ("torchcodec-torch-mismatch", "torchcodec-ffmpeg-missing")

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from assistant.catalog.toolchains import compiler_command
 from assistant.diagnose.causes import Cause
-from assistant.diagnose.computed import computed_causes
+from assistant.diagnose.computed import computed_causes, supposed_causes
 from assistant.diagnose.log import Log, read_log
 from assistant.diagnose.named import named
 from assistant.diagnose.outcome import ended_well
@@ -97,27 +97,35 @@ def _of_a_flavour(name: str, version: str, machine: Machine) -> bool:
     return name == "onnxruntime" and any(machine.packages[known] == version for known in flavours)
 
 
-def matches(log: Log, machine: Machine) -> tuple[Match, ...]:
-    """Return what `diagnose` finds, with the failing lines and the rules' remedies; `machine` holds all facts."""
+def matches(log: Log, machine: Machine, *, supposing: bool = True) -> tuple[Match, ...]:
+    """Return what `diagnose` finds, with the failing lines and the rules' remedies; `machine` holds all facts.
+
+    Without `supposing`, the text itself has to name a cause.
+    """
     if ended_well(log) and not symptoms(log):
         return ()
-    rules = load_rules()
-    search = _Search(log, rules)
-    computed = computed_causes(log, machine)
-    fitting = []
-    for rule in rules.rules:
-        if False in ask(machine, rule.needs).values():
-            continue
-        found = [match for sign in rule.sign if (match := _matched(sign, search, machine))]
-        found += [_computed(cause) for cause in computed if cause.key == rule.key]
-        if found:
-            fitting.append((rule, max(found, key=lambda match: match.confidence)))
-    fitting.sort(key=lambda pair: -pair[1].confidence)
+    search = _Search(log, load_rules())
+    fitting = _fitting(search, computed_causes(log, machine), machine)
+    if not fitting and supposing:
+        fitting = _fitting(search, supposed_causes(log, machine), machine)
     case = Surroundings(log, machine)
     return tuple(
         _explained(rule, match._replace(names=named(case, rule, match.names)), search, machine)
         for rule, match in fitting
     )
+
+
+def _fitting(search: _Search, computed: Iterable[Cause], machine: Machine) -> list[tuple[Rule, SignMatch]]:
+    """Return the rules whose signs a log shows or whose causes were computed, each by its best match, best first."""
+    worked_out, fitting = list(computed), []
+    for rule in load_rules().rules:
+        if False in ask(machine, rule.needs).values():
+            continue
+        found = [match for sign in rule.sign if (match := _matched(sign, search, machine))]
+        found += [_computed(cause) for cause in worked_out if cause.key == rule.key]
+        if found:
+            fitting.append((rule, max(found, key=lambda match: match.confidence)))
+    return sorted(fitting, key=lambda pair: -pair[1].confidence)
 
 
 def _computed(cause: Cause) -> SignMatch:

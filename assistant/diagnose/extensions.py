@@ -37,7 +37,7 @@ def symbol_causes(case: Surroundings) -> Iterator[Cause]:
     for one in missing_symbols(case.text):
         kind, asks = symbol_kind(one.thing), case.asks(one.at, one.requester)
         who = asks.kind if asks and (one.requester or kind) else ""
-        package = case.package(one.at, one.requester)
+        package = case.package(one.at, one.requester) or (_loading(case, one.at) if one.thing == "procedure" else "")
         who = "torchvision" if package in _TRIO else "torch" if package == "torch" else who
         extension = package if known(package) or _made_for_torch(kind, one) else ""
         if kind == "nvjitlink":
@@ -62,6 +62,16 @@ def symbol_causes(case: Surroundings) -> Iterator[Cause]:
         elif kind == "torch" or who in {"torch", "extension"} or extension:
             found = extension or (asks.package if asks and who == "extension" else "")
             yield _abi(case, one.at, found if found != "torch" else "")
+
+
+def _loading(case: Surroundings, at: int) -> str:
+    """Return the distribution that loads a file through torch, where the message itself names none.
+
+    For example: torchaudio/_extension.py calls torch.ops.load_library, and Windows answers with error 127.
+    """
+    modules = [package_of(module) for module in case.frames(at)]
+    loading = next((name for name in reversed(modules) if name != "torch"), "")
+    return loading if loading in _TRIO or known(loading) else ""
 
 
 def _made_for_torch(kind: str, one: Missing) -> bool:
@@ -93,6 +103,8 @@ def module_causes(case: Surroundings) -> Iterator[Cause]:
                 yield _at(case, "ext-not-built", one.at, {"package": package, "library": module, **built})
         elif one.kind == "name" and not case.went_on(one.at):
             yield from _name(case, one, package)
+        elif one.kind == "module" and "." in module and moves(package) and not case.went_on(one.at):
+            yield from _part(case, one, package)
     yield from _goes_wrong(case)
 
 
@@ -166,6 +178,15 @@ def _gone(case: Surroundings, package: str, one: Missing) -> dict[str, str]:
     name = one.thing.partition(":")[2]
     found = gone_names(case, package, name)
     return {**found, "missing": case.spelt(one.at, name)} if found else {}
+
+
+def _part(case: Surroundings, one: Missing, package: str) -> Iterator[Cause]:
+    """Judge a module within a package that is there: it moved, or went away, between two releases of it.
+
+    For example: torchvision.transforms.functional_tensor went away in torchvision 0.17.
+    """
+    if package not in {"onnxruntime", "torch-directml", "triton"}:
+        yield _at(case, "companion-version-mismatch", one.at, _companion(case, package))
 
 
 def _companion(case: Surroundings, package: str) -> dict[str, str]:

@@ -12,6 +12,7 @@ from assistant.catalog.rows import CORE, FAMILY
 from assistant.diagnose.attempts import Attempt, attempt_of, own_text, told_python
 from assistant.diagnose.causes import Cause
 from assistant.diagnose.index_addresses import PYPI, addresses, judge, tables
+from assistant.diagnose.index_settings import right_index, unasked
 from assistant.diagnose.installer_output import Failure, failures, mentions
 from assistant.diagnose.log import Log
 from assistant.diagnose.offers import meeting, of_variant, serve, starting_at, variant_near
@@ -31,13 +32,6 @@ _NETWORK = re.compile(
 )
 _MUSL = re.compile(r"\bmusl\b|\balpine\b|musllinux-index|\bhome ?assistant os\b")
 _THIRTY_TWO = re.compile(r"32.?bit|-32\b|\bx86\b(?!.64)|\bwin32\b")
-# hint: `numpy` was found on https://T, but not at the requested version (numpy==2.0). A compatible version may be
-# available on a subsequent index (e.g., https://P).
-_FIRST_INDEX = re.compile(
-    r"`([a-z0-9][\w.-]{0,60})` was found on (\S{4,200}?),\s{1,9}but not at the requested version[^)]{1,90}\)"
-    r"(?:[^()]{1,160}\(e\.g\.,\s{1,9}(\S{4,200}?)\))?"
-)
-_TORCH_BUILD = re.compile(r"\btorch(?:\{[^{}]{0,200}\})?==\d[\w.]{0,20}\+(cu\d{2,3}|rocm[\d.]{1,6}|xpu)\b")
 # Somebody's own words: "pip says no matching distribution", "cannot install …", 装不了, 找不到版本, 没有合适的版本
 _CANNOT = re.compile(
     r"no matching distribution|no (?:matching|suitable|compatible|such)? ?(?:version|wheel|distribution)"
@@ -87,7 +81,8 @@ def installer_causes(log: Log, machine: Machine) -> Iterable[Cause]:
 
 def _judged(attempt: Attempt) -> Iterator[Cause]:
     """Yield the reason why a package could not be had: the first of these that holds."""
-    for ask in (_of_the_machine, _cache, _name, _first_index, _index, _platform, _python, _release, _unexplained):
+    reasons = (_of_the_machine, _cache, _name, unasked, _index, _platform, _python, _release, _unexplained)
+    for ask in reasons:
         if causes := list(ask(attempt)):
             yield from causes
             return
@@ -126,13 +121,6 @@ def _name(attempt: Attempt) -> Iterator[Cause]:
         yield attempt.cause("obsolete-package-name", right=right)
 
 
-def _first_index(attempt: Attempt) -> Iterator[Cause]:
-    """Judge what uv says itself: it stops at the first index that knows a name."""
-    found = _FIRST_INDEX.search(attempt.text)
-    if found and found[1] == attempt.package:
-        yield attempt.cause("index-not-applied", index=found[2], right=found[3] or "")
-
-
 def _index(attempt: Attempt) -> Iterator[Cause]:
     """Judge the addresses that were asked: wrong ones, torch's for a package that it does not have."""
     failure, package = attempt.failure, attempt.package
@@ -153,7 +141,7 @@ def _index(attempt: Attempt) -> Iterator[Cause]:
         and failure.by in CORE
         and (not torch or _EXPLICIT.search(attempt.text))
     ):
-        yield attempt.cause("index-not-applied", right=_right_index(attempt))
+        yield attempt.cause("index-not-applied", right=right_index(attempt))
 
 
 def _platform(attempt: Attempt) -> Iterator[Cause]:
@@ -300,30 +288,10 @@ def _release(attempt: Attempt) -> Iterator[Cause]:
             yield attempt.cause("release-not-on-index", channel="conda-forge")
         return
     listed = failure.lacks == "version" or bool(failure.offered)
+    if _NETWORK.search(attempt.text):  # a page that did not come may list the release
+        return
     if listed and failure.wanted and (attempt.rows or failure.offered):
-        yield attempt.cause("release-not-on-index", right=_right_index(attempt), nearest=_nearest(attempt))
-
-
-def _right_index(attempt: Attempt) -> str:
-    """Return the index that has the release for this machine, of the build nearest to the one that was asked for."""
-    if attempt.package not in CORE:
-        if carried_by_torch_index(attempt.package) and attempt.failure.by in CORE and attempt.variant:
-            return load_catalog().index_url(_of_index(attempt.variant)) or ""
-        if carried_by_torch_index(attempt.package) and (build := _TORCH_BUILD.search(attempt.text)):
-            return load_catalog().index_url(build[1]) or ""
-        return PYPI
-    rows = meeting(attempt.rows, attempt.failure.wanted)
-    fitting = {row.variant for row in rows if row.platform in attempt.platforms} - {"pypi"}
-    if attempt.python:
-        fitting &= {row.variant for row in rows if serve([row], attempt.python)}
-    chosen = variant_near(attempt.variant, fitting)
-    return load_catalog().index_url(chosen) or "" if chosen else PYPI if rows else ""
-
-
-def _of_index(local: str) -> str:
-    """Return the tag of the index for a local version: AMD's `rocm7.2.0.gita272dfa8` is of rocm7.2."""
-    found = re.match(r"rocm\d{1,2}\.\d{1,2}", local)
-    return found[0] if found else local
+        yield attempt.cause("release-not-on-index", right=right_index(attempt), nearest=_nearest(attempt))
 
 
 def _with_release(attempt: Attempt, right: str) -> str:
@@ -358,7 +326,7 @@ def _unexplained(attempt: Attempt) -> Iterator[Cause]:
     known = bool(attempt.rows) or package in OTHERS or package in known_names()
     if known and "pypi" not in kinds and {"mirror", "unknown"} & {*kinds}:
         key = "mirror-without-files" if "mirror" in kinds else "index-wrong"
-        yield attempt.cause(key, index=kinds.get("mirror", kinds.get("unknown", "")), right=_right_index(attempt))
+        yield attempt.cause(key, index=kinds.get("mirror", kinds.get("unknown", "")), right=right_index(attempt))
     elif known and python.rstrip("t"):
         minors = sorted({int(tag[1:].rstrip("t")) for row in attempt.rows for tag in row.pythons})
         newest = (
@@ -368,7 +336,7 @@ def _unexplained(attempt: Attempt) -> Iterator[Cause]:
         if minor in newest[-NEWEST:] or minor > newest[-1] or minor < 10:  # noqa: PLR2004 - no build of today serves it
             yield _python_cause(attempt, python, ("index",), "symptom-told")
         else:
-            yield attempt.cause("index-wrong", "symptom-told", ("index",), right=_right_index(attempt))
+            yield attempt.cause("index-wrong", "symptom-told", ("index",), right=right_index(attempt))
 
 
 def _files(log: Log, machine: Machine) -> Iterator[Cause]:
@@ -383,7 +351,7 @@ def _files(log: Log, machine: Machine) -> Iterator[Cause]:
             failure = Failure(file[1].replace("_", "-"), one.at, f"=={file[2]}{local}")
             attempt = attempt_of(failure, log, machine)
             index = next((each.url for each in named if not each.state), one.url.rpartition("/")[0])
-            right = _right_index(attempt)
+            right = right_index(attempt)
             own = bool(right) and one.url.startswith(right)
             yield attempt.cause("release-not-on-index" if own else "mirror-without-files", index=index, right=right)
             return

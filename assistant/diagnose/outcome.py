@@ -21,14 +21,30 @@ _ENDED_WELL = re.compile(
 _FAILED = re.compile(
     r"traceback \(most recent|\b\w{0,40}(?:error|exception)\b ?:|\bfatal\b|\bcore dumped\b|\bkilled\b|\baborted?\b"
     r"|\bcould not (?:locate|load|open|find)\b|segmentation fault|\bfailed\b|exit (?:code|status):? ?[1-9]"
-    r"|\bexited with\b"
+    r"|\bexited with\b|^error \w+ing\b|\bnot compiled with\b"
 )
+# Traceback (most recent call last):
+#   File "/content/Real-ESRGAN/inference_realesrgan_video.py", line 10, in <module>
+_UNCAUGHT = re.compile(
+    r"traceback \(most recent call last\):\nfile \"[^\n]{0,200}, in <module>\n(?:(?!traceback )[^\n]{0,400}\n){0,60}?"
+    r"[\w.]{0,60}(?:error|exception)(?:: [^\n]*)?(?:\n|$)"
+)
+_PROMPT = re.compile(r"^(?:[$>%]|>>>|ps [a-z]:|[a-z]:\\[^\n]{0,80}>|\([\w.-]{1,30}\) ?\S{0,60}[$>])", re.MULTILINE)
+
+
+def died_at(text: str) -> int:
+    """Return where a text shows the end of a program that nothing was started after; -1 where it shows none.
+
+    What is printed then is another program's, such as a script's that goes on regardless.
+    """
+    ends = [found.end() for found in _UNCAUGHT.finditer(text)]
+    return ends[-1] if ends and not _PROMPT.search(text, ends[-1]) else -1
 
 
 def ended_well(log: Log) -> bool:
     """Return whether a log ends like a run that did its work, without a failure after that."""
     lines = [line.strip() for line in log.text.split("\n")[: len(log.lines)] if line.strip()][-LAST:]
-    if "exception during processing" in log.text:  # after which ComfyUI says "Prompt executed", too
+    if "exception during processing" in log.text or died_at(log.text) >= 0:  # "Prompt executed" says ComfyUI even then
         return False
     good = next((number for number, line in reversed([*enumerate(lines)]) if _ENDED_WELL.search(line)), None)
     return good is not None and not any(_FAILED.search(line) for line in lines[good:])

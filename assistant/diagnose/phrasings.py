@@ -10,12 +10,11 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from functools import cache
 from importlib.resources import files
 from itertools import islice, pairwise
 
-from assistant.diagnose.causes import Cause
 from assistant.diagnose.log import Log
 from assistant.diagnose.predicates import ask
 from assistant.diagnose.prose import personal, prose
@@ -55,13 +54,22 @@ def resembled(log: Log, machine: Machine) -> tuple[str, ...]:
     return () if near[:1] == [UNRELATED] else tuple(islice(filter(None, near), MOST))
 
 
-def likeness_causes(log: Log, machine: Machine) -> Iterator[Cause]:
-    """Yield the cause that a person's words resemble, where they resemble no other one nearly as much."""
+def unmistaken(log: Log, machine: Machine) -> str:
+    """Return the cause that a person's words resemble, where they resemble no other one nearly as much; "" for none."""
     near = _nearest(log, machine)
     (key, first), (_key, second) = near[:2] or [("", 0.0)] * 2
+    if not key or first * (first - second) < ALONE or _elsewhere(key, machine):
+        return ""
     told_enough = len(features(log.text)) >= LEAST and personal(log.text)
-    if key and told_enough and first * (first - second) >= ALONE and _classifier().nearest(log.text) != UNRELATED:
-        yield Cause(key, "told-as-others-do", (_first_line(log),))
+    return key if told_enough and _classifier().nearest(log.text) != UNRELATED else ""
+
+
+def _elsewhere(key: str, machine: Machine) -> bool:
+    """Return whether only few systems have a cause, and it is unknown whether this is one."""
+    needs = load_rules().by_key[key].needs
+    wanted = needs.get("os")
+    few = isinstance(wanted, list) and not {"linux", "windows"} & {*wanted}
+    return few and ask(machine, needs)["os"] is None
 
 
 def _nearest(log: Log, machine: Machine) -> list[tuple[str, float]]:
@@ -77,11 +85,6 @@ def _nearest(log: Log, machine: Machine) -> list[tuple[str, float]]:
         for key, cosine in _classifier().ranked(own)
         if not key or False not in ask(machine, rules[key].needs).values()
     ]
-
-
-def _first_line(log: Log) -> int:
-    flags = prose([line for _number, line in log.lines])
-    return flags.index(True)
 
 
 class Classifier:

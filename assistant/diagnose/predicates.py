@@ -20,7 +20,8 @@ Verdict = bool | None
 def _os(machine: Machine, wanted: list[str]) -> Verdict:
     """linux, windows, macos; `native-linux` is Linux outside WSL, `wsl` inside."""
     if machine.os is None:
-        return True if machine.wsl and {"linux", "wsl"} & set(wanted) else None
+        apple = any(gpu.vendor is Vendor.APPLE for gpu in machine.gpus)
+        return "macos" in wanted if apple else True if machine.wsl and {"linux", "wsl"} & set(wanted) else None
     if machine.os != "linux" or "linux" in wanted:
         return machine.os in wanted
     if not {"native-linux", "wsl"} & set(wanted):

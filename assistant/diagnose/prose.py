@@ -28,7 +28,9 @@ _PRINTED = re.compile(
 _PERSON = re.compile(
     r"(?<![\w/\\.\[-])(?:i|i'?m|i'?ve|i'?d|my|mine|me|our|anyone|anybody|somebody|pls|plz|thanks|thx|hi|hello|hey|btw|idk"
     r"|why (?:is|does|do|can|won)|how (?:do|can) i|what (?:did|should|am|can) i|(?:did|am|should) i|no idea|any ideas?"
-    r"|got (?:a|an|this|the)|bought|doesn'?t|isn'?t|won'?t|can'?t|didn'?t|it (?:says|said|worked|works|was)|says that"
+    r"|got (?:a|an|this|the)|bought|doesn'?t|isn'?t|won'?t|can'?t|didn'?t|it (?:says|said|worked|works"
+    r"|was|gets|wants|dies|takes|needs|crashes|stops|fails|hangs)"
+    r"|says that"
     r"|complains|yesterday|somehow|weird|seems|apparently)(?![\w/\\-])",
     re.IGNORECASE,
 )

@@ -11,6 +11,7 @@ from assistant.catalog.companions import Companion, carried_by_torch_index, comp
 from assistant.catalog.toolchains import cuda_of
 from assistant.diagnose.libraries import Requester, package_of, requester_in, requester_of
 from assistant.diagnose.log import Log
+from assistant.diagnose.outcome import died_at
 from assistant.model.machine import Machine
 
 NEAR, FAR = 600, 3000  # characters around a message in which those who ask are looked for
@@ -52,6 +53,9 @@ _SUCCESS = re.compile(
     r"|all tests passed|works? (?:fine|anyway|well|perfectly|regardless)|runs fine"
     r"|(?:出图|运行|训练|生成|跑|用)[^\n]{0,6}(?:正常|没问题|没有问题)|一切正常|不报错"
 )
+# warnings.warn(
+# 2026-02-17 09:14:02 - whisperx.asr - INFO - No language specified …     (and more of such lines)
+_WORKED_ON = re.compile(r"warnings\.warn\([^\n]*\n(?:[^\n]{0,80}\binfo\b[^\n]*\n){2}")
 _FAILS = re.compile(r"\w(?:error|exception): [a-z\['\"(]")
 
 
@@ -127,12 +131,24 @@ class Surroundings:
         """Return the modules of the frames above a message, the nearest last."""
         return tuple(_FRAME.findall(self.text[max(0, at - FAR) : at]))
 
+    @cached_property
+    def _died(self) -> int:
+        return died_at(self.text)
+
     def went_on(self, at: int) -> bool:
         """Return whether a program did without what is missing at a place."""
         line, end = self.line(at)
+        if line < self._died <= end + 1:
+            return False
         around = self.text[max(0, line - NEAR) : min(len(self.text), end + 160)]
         without = _DOES_WITHOUT.search(around) and not _FAILS.search(self.text, end)
         return bool(without or _SUCCESS.search(self.text, end) or self._well_told())
+
+    def only_warned(self, at: int) -> bool:
+        """Return whether a message is in a warning of Python's, after which the program worked on without a failure."""
+        warned = _WORKED_ON.search(self.text, at)
+        begun = "warning:" in self.text[max(0, at - NEAR) : at]
+        return bool(begun and warned and not re.search(r"traceback|\w(?:error|exception): ", self.text[warned.end() :]))
 
     def _well_told(self) -> bool:
         found = _SUCCESS.search(self.text)

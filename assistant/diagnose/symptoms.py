@@ -32,6 +32,9 @@ _NO_LONGER = re.compile(
     r"|stopped working|不能用|用不了|没有gpu|变成|失效|报错"
 )
 
+# RuntimeError: …     error: subprocess-exited-with-error
+_ERROR = re.compile(r"\w(?:error|exception)\b ?:|^error:", re.MULTILINE)
+
 
 class Sign(Record, frozen=True):
     """One way to tell something: words of each of these lists stand near one another in a sentence, in any order.
@@ -106,6 +109,20 @@ def symptom_causes(log: Log, machine: Machine) -> Iterator[Cause]:
             known = (*row.facts, *(name for name in likely if name not in unknown))
             lines = tuple(dict.fromkeys(said[key] for key in row.told))
             yield Cause(row.key, row.basis, lines, known=known, unknown=unknown)
+
+
+def fact_causes(log: Log, machine: Machine) -> Iterator[Cause]:
+    """Yield what is wrong with a machine by its facts alone, where a text about GPUs tells trouble and no more.
+
+    A program's own error has a cause of its own.
+    """
+    said = told(log)
+    if not {"trouble", "about-a-gpu"} <= {*said} or "fine" in said or _ERROR.search(log.text):
+        return
+    wrong = {finding.key for finding in check_up(machine) if finding.wrong}
+    known = dict.fromkeys(key for symptom in _tables().symptom for key in symptom.explained_by if key in wrong)
+    for key in known:
+        yield Cause(key, "fact-alone" if key == next(iter(known)) else "another-fact", (said["trouble"],))
 
 
 def _replaced(log: Log, machine: Machine) -> Iterator[Cause]:

@@ -22,7 +22,7 @@ MARKS = (
     "does not match the version", "only supported on cuda", "error #15", "failed to find", "python.h", "nvcc",
     "is not defined for option", "setupbackend failed", "compiling model", "visual c++", "installed version of",
     "libbitsandbytes", "gpu support", "uninstalling torch", "precompiled wheel", "unexpected keyword argument",
-    "working triton", "require cudnn", "coreml",
+    "working triton", "require cudnn", "coreml", "is used but incompatible", "recognized processor",
 )  # fmt: skip
 
 
@@ -228,6 +228,10 @@ _REQUIRES = re.compile(
     rf"(?:you(?:'ll)? have|found|got|installed is) {_NAMED}[ =]{{1,3}}(\d{_IS})"
 )
 _NEEDED = re.compile(rf"({_NAMED})({_WANTED}) is required[^\n]{{0,80}} but found {_NAMED}[ =]{{1,3}}(\d{_IS})")
+# AssertionError: MMCV==2.1.0 is used but incompatible. Please install mmcv>=1.2.4, <=1.4.0.
+_INCOMPATIBLE = re.compile(
+    rf"({_NAMED})==(\d{_IS}) is used but incompatible\.[^\n]{{0,40}}? install {_NAMED}?({_WANTED})"
+)
 # The conflict is caused by:
 #     The user requested torch==2.15.0
 #     whisperx 3.8.6 depends on torch~=2.8.0
@@ -297,6 +301,8 @@ def pairs(text: str) -> Iterator[Pair]:
         yield Pair(found[1], found[3], found[4].rstrip(".,"), found[5].rstrip("."), found.start())
     for found in _NEEDED.finditer(text):
         yield Pair("transformers", found[1], found[2].rstrip(","), found[3].rstrip("."), found.start())
+    for found in _INCOMPATIBLE.finditer(text):
+        yield Pair("", found[1], found[3].rstrip(".,").replace(" ", ""), found[2], found.start())
     asked = _REQUESTED.search(text)
     for found in _DEPENDS_ON.finditer(text) if asked else ():
         if found[3] == "torch":

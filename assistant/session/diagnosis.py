@@ -187,7 +187,8 @@ def machine_of_log(log: Log, here: Machine) -> Machine:
     if stated.os and here.os and stated.os != here.os:
         return stated
     both = merged(stated, here)
-    return stated if not matches(log, both) and matches(log, stated) else both
+    here_too = matches(log, both, supposing=False)
+    return stated if not here_too and matches(log, stated, supposing=False) else both
 
 
 def unexplained(log: Log, machine: Machine) -> Unexplained:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from assistant.diagnose import load_rules, read_log, resembled
-from assistant.diagnose.phrasings import MOST, Classifier, features, phrasings
+from assistant.diagnose import diagnose, load_rules, read_log, resembled
+from assistant.diagnose.phrasings import MOST, Classifier, features, phrasings, unmistaken
 from assistant.model.machine import Gpu, Machine, Vendor
 from assistant.session.diagnosis import unexplained
 
@@ -60,3 +60,20 @@ def test_causes_in_such_words_are_offered_where_none_is_known() -> None:
     assert resembled(read_log("Traceback (most recent call last):\nValueError: 3"), Machine()) == ()
     offered = unexplained(read_log(text.replace("directml", "dml")), Machine(os="windows")).alike
     assert "dml-wrong-adapter" in [one.key for one in offered]
+
+
+@pytest.mark.parametrize(
+    ("text", "key"),
+    [
+        ("i can't install torch, conda breaks off since c: has no room left but d: has 500 gb", "disk-full"),
+        ("我装好cuda版的torch，装完别的requirements以后又变成cpu版的了，没法训练", "torch-replaced"),
+    ],
+)
+def test_words_that_stand_out_are_a_cause(text: str, key: str) -> None:
+    """Words that others used for one cause, and for hardly any other, name it."""
+    assert diagnose(read_log(text), Machine())[0].key == key
+
+
+def test_words_that_many_causes_share_are_none() -> None:
+    """Trouble in words that fit several causes is left to the questions."""
+    assert unmistaken(read_log("torch fails on my pc, please help"), Machine()) == ""

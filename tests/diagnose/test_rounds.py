@@ -1,8 +1,9 @@
 """Rounds of texts after public threads, each written and labelled before the program of its day saw it.
 
 At first sight, right first causes of the texts that have one, and false first answers of all: round 1 22/34 and 7/45,
-round 2 40/69 and 7/90, round 3 100/152 and 21/197, round 4 33/42 and 3/55, round 5 46/75 and 15/100. The program was
-mended after each, and learnt the prose as examples, so the shares below are what must not be lost, and no first sight.
+round 2 40/69 and 7/90, round 3 100/152 and 21/197, round 4 33/42 and 3/55, round 5 46/75 and 15/100, round 6 57/90 and
+12/120. The program was mended after each, and learnt the prose as examples, so the shares below are what must not be
+lost, and no first sight.
 """
 
 from __future__ import annotations
@@ -44,10 +45,10 @@ def _is_right(row: dict[str, Any], found: Diagnosis | None) -> bool:
 
 
 @pytest.mark.parametrize(
-    ("lang", "prose", "least"), [("en", False, 0.9), ("zh", False, 0.9), ("en", True, 0.45), ("zh", True, 0.55)]
+    ("lang", "prose", "least"), [("en", False, 0.93), ("zh", False, 0.95), ("en", True, 0.74), ("zh", True, 0.86)]
 )
 def test_the_first_cause_is_right(lang: str, prose: bool, least: float) -> None:  # noqa: FBT001 - a case's value
-    """What programs print is understood; what people tell without a message of it, about every second time."""
+    """What programs print is understood; what people tell without a message of it, in four of five texts."""
     assert share(lambda row: bool(row["keys"]) and (row["lang"], row["prose"]) == (lang, prose)) >= least
 
 
@@ -57,9 +58,9 @@ def test_texts_without_trouble_are_left_alone() -> None:
 
 
 def test_false_answers_are_rare() -> None:
-    """Of all texts, at most 4 in 100 get a wrong first cause; the rest of what is not known gets none."""
+    """Of all texts, at most 3 in 100 get a wrong first cause; the rest of what is not known gets none."""
     wrong = [row["id"] for row, found in zip(ROWS, answers(), strict=True) if found and not _is_right(row, found)]
-    assert len(wrong) <= 0.04 * len(ROWS), wrong
+    assert len(wrong) <= 0.03 * len(ROWS), wrong
 
 
 @pytest.mark.parametrize(("low", "high"), [(0.8, 0.9), (0.9, 1.01)])

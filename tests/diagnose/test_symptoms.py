@@ -102,7 +102,7 @@ def test_what_a_person_wrote_is_told_from_what_a_program_printed():
 def test_the_line_that_tells_it_is_shown():
     """The evidence is the sentence, not the whole text."""
     log = read_log("Hello,\nI have a question.\nMy gpu is not used.\nThanks")
-    assert told(log) == {"gpu-unused": 2}
+    assert told(log) == dict.fromkeys(("gpu-unused", "trouble", "about-a-gpu"), 2)
 
 
 def test_no_plan_is_made_for_a_gpu_that_nobody_named():
@@ -143,3 +143,37 @@ def test_a_run_that_did_its_work_is_no_failure():
     assert keys(log) == []
     assert "nvidia-driver-too-old" in keys(f"my gpu is not used, why?\n{log}")
     assert "nvidia-driver-too-old" in keys(f"{log}\nRuntimeError: The NVIDIA driver on your system is too old")
+
+
+CPU_BUILD = Machine(os="windows", gpus=NVIDIA.gpus, packages={"torch": "2.6.0+cpu"})
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "demucs takes 40 minutes for a song of 4 minutes on my 4070, the same track takes 1 minute on colab",
+        "刚换的4070，跑cosyvoice生成一句话要等好几分钟，卡一动不动",
+    ],
+)
+def test_facts_alone_are_a_cause_of_trouble(text: str) -> None:
+    """Who tells no more than that it is slow or fails has the trouble that the machine's facts make."""
+    assert keys(text, CPU_BUILD)[:1] == ["torch-cpu-build-installed"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "which scheduler do you use for wan 2.2 on a 4070? results are blurry with euler",
+        "ValueError: operands could not be broadcast together with shapes (3,) (4,) on my 4070",
+        "training on the 4070 works now, thanks",
+    ],
+)
+def test_facts_alone_are_no_cause_of_other_things(text: str) -> None:
+    """A question, a program's own error and success are not explained by them."""
+    assert keys(text, CPU_BUILD) == []
+
+
+def test_success_elsewhere_is_no_success_here() -> None:
+    """That an old computer does it is part of the trouble."""
+    assert "fine" not in told(read_log("新电脑5070一跑就退出，旧电脑3060一切正常"))
+    assert "fine" in told(read_log("重装驱动之后一切正常"))
