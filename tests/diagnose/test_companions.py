@@ -128,12 +128,13 @@ def test_one_library_has_another_cause_for_each_requester(text: str, key: str) -
     assert first(text.format("OSError: libcudart.so.12: cannot open shared object file")) == key
 
 
-def test_cudnn_8_is_not_mended_with_cudnn_9() -> None:
-    """The wheel that is named has the files that are asked for."""
-    facts = machine("windows", "2.9.1+cu130")
-    assert commands("faster-whisper找不到cudnn_ops_infer64_8.dll", facts)[0] == (
-        'python -m pip install "nvidia-cudnn-cu12==8.*" nvidia-cublas-cu12'
-    )
+def test_cudnn_8_is_not_put_beside_a_torch_with_cudnn_9() -> None:
+    """The program is brought to the cuDNN that torch has; an old torch has cuDNN 8 itself."""
+    told = "faster-whisper找不到cudnn_ops_infer64_8.dll"
+    newer = 'python -m pip install --upgrade "ctranslate2>=4.5,<5"'
+    assert commands(told, machine("windows", "2.9.1+cu130"))[0] == newer
+    older = 'python -m pip install "nvidia-cudnn-cu12==8.*" nvidia-cublas-cu12'
+    assert commands(f"{told}, torch 2.3.1+cu121", machine("windows", "2.3.1+cu121"))[0] == older
 
 
 def test_the_release_of_onnx_runtime_follows_the_cuda_that_is_there() -> None:
