@@ -30,7 +30,7 @@ _HEADERS = "https://github.com/woct0rdho/triton-windows/releases/download/v3.0.0
 
 
 class Toolset(Record, frozen=True):
-    """A toolset of Visual C++: the newest whose compiler stands `below` a version, and its installer's component."""
+    """A toolset of Visual C++ whose compiler stands `below` a version, and its installer's component."""
 
     below: str
     version: str
@@ -43,6 +43,8 @@ class _File(Record, frozen=True):
     toolset: tuple[Toolset, ...]
     headers: dict[str, str]
     repositories: dict[str, str]
+    oldest: dict[str, str]
+    newest: dict[str, str]
     sources: dict[str, str]
 
 
@@ -69,13 +71,19 @@ def kit_names(case: Surroundings) -> dict[str, str]:
         names["conda_kit"] = f'"nvidia/label/cuda-{version}.0::cuda-toolkit"'
     name = (case.machine.os_version or "").lower()
     folder = next((one for start, one in _file().repositories.items() if name.startswith(start)), "")
-    if folder and system == "linux":
+    if folder and system == "linux" and _has(folder, cuda):
         dashed = cuda.replace(".", "-") or f"$({_OWN} | tr . -)"
         kind = "rpm_kit" if folder.startswith("rhel") else "deb_kit"
         names |= {kind: f"cuda-toolkit-{dashed}", "repository": folder, "kit_home": f"/usr/local/cuda-{version}"}
     if system == "windows" and cuda:
         names["windows_kit"] = cuda
     return {name: value for name, value in names.items() if value}
+
+
+def _has(folder: str, cuda: str) -> bool:
+    """Return whether a folder of NVIDIA's repository has a CUDA; True where the shell asks PyTorch for its version."""
+    least, most = _file().oldest.get(folder, "0"), _file().newest.get(folder, "99")
+    return not cuda or Version(least) <= Version(cuda) <= Version(most)
 
 
 def nvcc_there(case: Surroundings) -> Toolkit | None:

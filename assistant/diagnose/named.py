@@ -24,7 +24,8 @@ _REQUIRED = re.compile(r"version .(glibc(?:xx)?|cxxabi)_[\d.]{2,8}. not found \(
 _DRIVER_CUDA = re.compile(r"\(found version (1\d)0(\d)0\)")
 _NEWEST = {"11": "cu118", "12": "cu126"}  # builds that any driver of their major runs, with code for the most cards
 _SUPPORTS = re.compile(r"support\s{1,20}versions? ([4-9](?:, (?:and )?[4-9]| and [4-9]){1,5})")
-_FFMPEG = {"7": "7.1.1", "8": "8.1.2"}  # as winget has them: https://github.com/microsoft/winget-pkgs, 2026-11-26
+# As winget has them: https://github.com/microsoft/winget-pkgs/tree/master/manifests/g/Gyan/FFmpeg/Shared, 2026-11-26
+_FFMPEG = {"7": "7.1.1", "8": "8.1.2", "9": "9.0.2"}
 
 
 def _glibc(case: Surroundings) -> dict[str, str]:
