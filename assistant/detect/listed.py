@@ -177,6 +177,7 @@ _AGENTS = re.compile(r"(?:ROCm: agents=\[|rocm_agent_enumerator\n)((?:[' ,]{0,4}
 _MPS = re.compile(r"\bDevice: mps\b|\bName:(?:\*\*)? mps$", re.MULTILINE)
 _CAPABILITY = re.compile(r"device: (\d{1,2}), GPU Compute Capability: (\d{1,2}\.\d)\b")
 # ls /usr/src ⏎ nvidia-525.147.05    dkms: nvidia/550.120, 6.8.0-45-generic    596.36-desktop-win10-win11-64bit-….exe
+# nvidia-driver-535/jammy-updates,now 535.154.05-0ubuntu0.22.04.1 amd64    ii  nvidia-driver-535  535.154.05-0ubuntu0…
 # OpenGL version string: 4.6.0 NVIDIA 470.223.02      lab-07     Mon Apr  8 09:12:33 2024  545.23.08   (gpustat)
 _NVIDIA = re.compile(
     r"(?:\blib(?:cuda|nvidia-ml)\.so\.|\bNVIDIA |/nvidia-|^nvidia[-/])"
@@ -184,6 +185,7 @@ _NVIDIA = re.compile(
     r"(\d{3}\.\d{2,3}(?:\.\d{1,2})?)\b"
     r"|\d\d:\d\d:\d\d 20\d\d {2}(\d{3}\.\d{2,3}(?:\.\d{1,2})?)$"
     r"|(?<![\w.])(\d{3}\.\d\d)-(?:desktop|notebook|quadro)-win"
+    r"|(?:nvidia-driver-\d{3}\S{0,40},now |^ii {1,3}nvidia-driver-\S{1,40} {1,40})(\d{3}\.[\d.]{2,7})-"
     r"|/nvidia\.ko[^\n]{0,20}\n(?:[^\n]{0,200}\n){0,4}?version: {1,20}(\d{3}\.[\d.]{2,7})$",
     re.MULTILINE,
 )

@@ -63,9 +63,7 @@ _PYTHON = (
     # 3.10.14 | packaged by Anaconda, Inc. | (main, May  6 2024 …     3.12.3 (main, Nov  6 2025 …     (sys.version)
     _form(r"(?:^|[\s(])(3\.\d{1,2}\.\d{1,2}) (?:\| packaged|\((?:main|default|tags|heads))"),
     # program is tested with 3.10.6 Python, but you have 3.12.1.    requires a different Python: 3.12.3 not in '<3.12'
-    _form(
-        r"(?:python, but you have|requires a different python:|but the running python is) (3\.\d{1,2}(?:\.\d{1,2})?)"
-    ),
+    _form(r"(?:python, but you have|requires a different python:) (3\.\d{1,2}(?:\.\d{1,2})?)"),
     # python用的整合包自带的3.10
     _form(
         r"(?<![\w.])python(?:(?!要求|需要|支持|至少|兼容|不)[\u4e00-\u9fff]){1,12}(3\.\d{1,2}(?:\.\d{1,2})?)(?!\w|\.\d)"
@@ -79,7 +77,7 @@ _PATH = _form(
     r"[\\/]python3(?:\.(\d{1,2})[\\/]|(\d{1,2})\\lib\\)|\w\.cp(?:ython-)?3(\d{1,2})-[\w-]{3,30}\.(?:pyd|so)\b"
 )
 # using rocm 3.3.0    HIP SDK 5.7.1    HIP 6.2    ROCm 6.4.2.1    rocm/pytorch:rocm6.0_ubuntu20.04_py3.9
-_ROCM = _form(r"(?<![\w/+-])(?:rocm[ -]v?|hip (?:sdk )?|rocm/pytorch:rocm)(\d\.\d(?:\.\d)?)(?!\d)")
+_ROCM = _form(r"(?<![\w/+-])(?:rocm[ -]?v?|hip (?:sdk )?|rocm/pytorch:rocm)(\d\.\d(?:\.\d)?)(?!\d)")
 _BITS = _form(
     r"32[- ]?bit (?:runtime|\(intel\))|python3?\d{1,3}-32[\\/]|python \d\.\d{1,2}[\d.]{0,4} ?\(?32-?bit|32位的? ?python"
 )
@@ -100,8 +98,8 @@ _WANTED = _form(
 )
 
 
-# pip install torch 装的 2.0.1+cpu
-_HAD = _form(r"(?:装的是?|装了|现在是|目前是|\byou have) ?$")
+# pip install torch 装的 2.0.1+cpu    requires torch==2.5.1, but you have torch 2.7.0
+_HAD = _form(r"(?:装的是?|装了|现在是|目前是|\b(?:you have|but the running)) ?$")
 _ENDS = _form(r"[.;!?][ \t]|[。；！？]")  # of sentences
 
 
