@@ -135,8 +135,8 @@ def cut_names(vendor: Vendor, part: str, *, at_end: bool = False, longer: int = 
     return tuple(sorted(name for name in found if name.removesuffix(" with Max-Q Design") not in laptops))
 
 
-# How lists of PCI ids, and no drivers, spell a laptop's card: "GeForce RTX 4060 Max-Q / Mobile".
-_LISTED = re.compile(r" Mobile$| / ")
+# How lists of PCI ids, and no drivers, spell cards: "GeForce RTX 4060 Max-Q / Mobile", "… 3060 Lite Hash Rate".
+_LISTED = re.compile(r" Mobile(?: Refresh)?$| / | Rev\. \w$| Lite Hash Rate$| GDDR\dX?$")
 
 _FILES = {Vendor.NVIDIA: "gpus_nvidia", Vendor.AMD: "gpus_amd", Vendor.INTEL: "gpus_intel"}
 
@@ -210,7 +210,7 @@ _CHIP = re.compile(r"^(?:[a-z]{2}\d{3}(?=[a-z]+$)|(?:navi|vega|polaris) \d+(?= )
 _AROUND = re.compile(
     r"^(?:advanced micro devices, inc\.|nvidia corporation|intel corporation)(?: \[amd/ati\])?|^mesa (?=intel)"
     r"|\((?:dg\d|[a-z]{3}(?: gt\d\S{0,2})?)\)$"
-    r"|\(rev [0-9a-f]{2}\)$|/pcie/sse2$|\(nvgpu\)$|\((?:radv |navi|[^()]{0,40}\bllvm )[^()]{0,60}\)$",
+    r"|\(rev [0-9a-f]{2}\)$|/pcie/sse2$|\(nvgpu\)$|\((?:radv |nvk |navi|[^()]{0,40}\bllvm )[^()]{0,60}\)$",
     re.IGNORECASE,
 )
 _MEMORY = re.compile(r" \d+ ?gb$")

@@ -20,7 +20,8 @@ _SIZE = r"(\d{1,6}(?:\.\d{1,2})?) ?(G|GB|GiB|M|MB|MiB)(?![A-Za-z0-9_])(?! ?(?:of
 _TASK_MANAGER = r"(?:\s?(?:专用 ?GPU ?内存|Dedicated GPU memory)[: ]{0,2}[\d.]{1,5} ?/ ?)"
 # RTX 4060Ti 16G    3060 (12 GB)    RTX 3080 Ti, 12GB    X (98304 MiB, 97280 MiB free)
 _AFTER = re.compile(
-    rf"[ \t,，(（|/-]{{0,4}}(?:Laptop GPU |with |的 ?|de |con |mit |avec |改 ?)?{_TASK_MANAGER}?[ (（]{{0,2}}{_SIZE}",
+    r"[ \t,，(（|/-]{0,4}(?:Laptop GPU |with |的 ?|是 ?|有 ?|de |con |mit |avec |改 ?)?"
+    rf"{_TASK_MANAGER}?[ (（]{{0,2}}{_SIZE}",
     re.IGNORECASE,
 )
 # 4095MB NVIDIA GeForce GTX 1050 Ti
@@ -45,39 +46,51 @@ _ALONE = re.compile(
 # modalias : pci:v000010DEd000011C6sv…    pci:vendor=8086,device=56A0,card=0    VENDOR= 0x10de, DEVICE=0x25a0 (Chromium)
 # Vendor: pci 0x8086 "Intel Corporation" ⏎ Device: pci 0x56c1
 # [drm] initializing kernel modesetting (DIMGREY_CAVEFISH 0x1002:0x73EF 0x1043:0x05E5 0xC1).
+# NVRM: The NVIDIA GPU 0000:01:00.0 (PCI ID: 10de:2b85)    kfd kfd: amdgpu: added device 1002:744c
+# pci 0000:01:00.0: [10de:2204] type 00 class 0x030000
 _PCI_ID = re.compile(
-    r"(?:VEN_|(?:Device|设备) ?ID:? {0,30}|pci:v0000|pci:vendor=|VENDOR= ?0x|Vendor: pci 0x|modesetting \(\w{2,30} 0x)"
+    r"(?:VEN_|(?:Device|设备) ?ID:? {0,30}|pci:v0000|pci:vendor=|VENDOR= ?0x|Vendor: pci 0x|modesetting \(\w{2,30} 0x"
+    r"|PCI ID: |added device |0000:\w\w:\w\w\.\d: \[)"
     r"([0-9A-F]{4})"
-    r"(?:&DEV_|d0000|,device=|[^\n]{0,60}?, DEVICE= ?0x| [^\n]{0,60}\n\s{0,9}Device: pci 0x|:0x| )"
+    r"(?:&DEV_|d0000|,device=|[^\n]{0,60}?, DEVICE= ?0x| [^\n]{0,60}\n\s{0,9}Device: pci 0x|:0x|:| )"
     r"([0-9A-F]{4})(?![0-9A-F])",
     re.IGNORECASE,
 )
 
+_OF_DRM = re.compile(r"\[drm\] Found [\w/-]{2,40} \(device ID ([0-9a-f]{4})\)")  # Intel's drivers i915 and xe
+
 
 def note_memory(text: str, notes: Notes) -> None:
     """Give each GPU whose memory no list told the size that stands beside its name, or the only one that is told."""
-    names = {seen.gpu.name or "" for seen in notes.gpus}
-    unknown = {seen.gpu.name or "" for seen in notes.gpus if seen.gpu.vram_gb is None}
+    names = {_name(seen.gpu) for seen in notes.gpus}
+    unknown = {_name(seen.gpu) for seen in notes.gpus if seen.gpu.vram_gb is None}
     sizes = {name: _beside(text, name) for name in unknown if name}
     if len(names) == 1 and unknown and not any(sizes.values()) and (told := _ALONE.search(text)):
         unit = told[2] or told[4] or ("M" if told[5] else "G")
         sizes = {name: _gib(next(filter(None, told.group(1, 3, 5, 6, 7, 8, 9))), unit) for name in names}
     for at, seen in enumerate(notes.gpus):
-        if seen.gpu.vram_gb is None and (size := sizes.get(seen.gpu.name or "")):
+        if seen.gpu.vram_gb is None and (size := sizes.get(_name(seen.gpu))):
             notes.gpus[at] = replace(seen, gpu=replace(seen.gpu, vram_gb=size))
+
+
+def _name(gpu: Gpu) -> str:
+    """Return a GPU's name, or the one that its PCI id has in the catalogue."""
+    known = identify(gpu.pci_id)
+    return gpu.name or (known.name if known else "")
 
 
 def _beside(text: str, name: str) -> float | None:
     """Return the size that stands right after or before a name anywhere in a text, else the one within the name."""
     number = re.search(r"\d{3,4} ?(?:Ti|Super|XTX?)?\b.{0,20}$", name, re.IGNORECASE)
-    for wanted in dict.fromkeys((name.lower(), number[0].lower() if number else name.lower())):
+    spellings = (name, number[0], number[0].removesuffix(" Laptop GPU")) if number else (name,)
+    for wanted in dict.fromkeys(spelling.lower() for spelling in spellings):
         for at in _places(text.lower(), wanted):
             after = _AFTER.match(text, at + len(wanted))
             before = _BEFORE.search(text[max(0, at - 40) : at])
             if told := after or before:
                 return _gib(told[1], told[2])
-    inside = re.search(r"[ -](\d{1,3}) ?GB?\b", name, re.IGNORECASE)
-    return float(inside[1]) if inside else None
+    inside = set(re.findall(r"[ -](\d{1,3}) ?GB?\b", name, re.IGNORECASE))
+    return float(inside.pop()) if len(inside) == 1 else None
 
 
 def _places(text: str, wanted: str) -> Iterator[int]:
@@ -91,12 +104,14 @@ def _places(text: str, wanted: str) -> Iterator[int]:
 
 def _gib(number: str, unit: str) -> float | None:
     size = float(number) / (1 if unit[0] in "gG" else 1024)
-    return round(size, 1) if 0.2 <= size <= 1024 else None  # noqa: PLR2004 - no GPU has less or more
+    return round(size, 1) if 0.1 <= size <= 1024 else None  # noqa: PLR2004 - no GPU has less or more
 
 
 def note_pci_ids(text: str, notes: Notes) -> None:
     """Note the GPUs whose PCI ids stand anywhere; where one of that maker is known without an id, it is that one."""
-    ids = dict.fromkeys(f"{one[1]}:{one[2]}".lower() for one in islice(_PCI_ID.finditer(text), _MOST))
+    found = [f"{one[1]}:{one[2]}" for one in islice(_PCI_ID.finditer(text), _MOST)]
+    found += [f"8086:{device}" for device in _OF_DRM.findall(text)[:_MOST]]
+    ids = dict.fromkeys(pci_id.lower() for pci_id in found)
     seen = {item.gpu.pci_id for item in notes.gpus}
     for pci_id in ids:
         known = identify(pci_id)

@@ -22,7 +22,7 @@ from assistant.parsers.mentioned import mentioned, rocm_said
 from assistant.parsers.nvidia import smi_complaint
 from assistant.parsers.printed import printed
 from assistant.parsers.shapes import entries
-from assistant.parsers.tables import bare_rows, boxes, concise
+from assistant.parsers.tables import bare_rows, boxes, concise, readings
 
 _SURE = {"cuda_driver_api", "nvidia_driver"}  # facts that nobody writes in passing
 _LEAST = 3  # facts that make a report of lines without a GPU that no tool signs (chosen)
@@ -76,6 +76,7 @@ def _unnamed(text: str) -> dict[str, list[Device]]:
             Device(gpu=Gpu(vendor=Vendor.NVIDIA, compute_capability=one)) for one in capabilities.values()
         ],
         "mps": apple,
+        "readings": list(readings(text)),
         "agents": [Device(gpu=Gpu(vendor=Vendor.AMD, gfx=one)) for one in targets],
     }
 
@@ -115,12 +116,20 @@ def _united(cards: list[Device], others: list[Device]) -> list[Device]:
     for other in others:
         by_bus = [at for at in free if other.bus and cards[at].bus == other.bus]
         at = next(iter([*by_bus, *(at for at in free if fits(cards[at].gpu, other.gpu))]), None)
-        if at is not None:
+        if at is None and all(_differ(card.gpu, other.gpu) for card in cards):
+            cards.append(other)
+        elif at is not None:
             free.remove(at)
             mine = cards[at].gpu
             more = {field: getattr(other.gpu, field) for field in _FIELDS if getattr(mine, field) is None}
             cards[at] = Device(gpu=replace(mine, **more), bus=cards[at].bus or other.bus, index=cards[at].index)
     return cards
+
+
+def _differ(one: Gpu, other: Gpu) -> bool:
+    """Return whether two GPUs differ in name and target alike, which no spelling explains."""
+    told = one.gfx and other.gfx and one.name and other.name
+    return bool(told) and one.gfx != other.gfx and model(one.name or "") != model(other.name or "")
 
 
 def _note_cards(cards: list[Device], source: str, notes: Notes) -> None:
@@ -151,7 +160,7 @@ def _complete(seen: Sighting, device: Device, notes: Notes) -> None:
 _TOTAL = re.compile(r"Total VRAM (\d{3,7}) ?MB, total RAM (\d{3,8}) ?MB")
 # ROCm: version=6.1    cat /opt/rocm/.info/version ⏎ 6.4.1-83    C:\Program Files\AMD\ROCm\6.2\bin    HIP SDK 6.4
 _ROCM = re.compile(
-    r"(?:\bROCm(?:: version=| version:? \(?)|/opt/rocm\S{0,30}version\n|[\\/]ROCm[\\/-](?=\d[\d.]*[\\/]))"
+    r"(?:\bROCm(?:: version=| version:? \(?)|/opt/rocm\S{0,30}version\n|[\\/](?i:rocm)[\\/-](?=\d[\d.]*[\\/]))"
     r"(\d{1,2}(?:\.|, )\d{1,2}(?:\.\d(?!\d))?)"
 )
 # __cuda=12.7=0 (conda)    device: 0, GPU Compute Capability: 8.6, Driver API Version: 12.4 (Paddle)
@@ -159,6 +168,7 @@ _ROCM = re.compile(
 _CUDA = re.compile(
     r"\b__cuda=(\d{2}\.\d)\b|Driver API Version: (\d{2}\.\d)\b"
     r"|(?:library=cuda [^\n]{0,80}driver=|CUDA Driver Version: )(\d{2}\.\d)\b"
+    r"|driver on your system is too old \(found version (\d{2}0\d0)\)"
 )
 # 20:14:03 INFO     ROCm: agents=['gfx1101', 'gfx1036']      (SD.Next)
 # $ rocm_agent_enumerator ⏎ gfx000 ⏎ gfx90a ⏎ gfx90a         (gfx000 is the processor)
@@ -167,6 +177,7 @@ _AGENTS = re.compile(r"(?:ROCm: agents=\[|rocm_agent_enumerator\n)((?:[' ,]{0,4}
 _MPS = re.compile(r"\bDevice: mps\b|\bName:(?:\*\*)? mps$", re.MULTILINE)
 _CAPABILITY = re.compile(r"device: (\d{1,2}), GPU Compute Capability: (\d{1,2}\.\d)\b")
 # ls /usr/src ⏎ nvidia-525.147.05    dkms: nvidia/550.120, 6.8.0-45-generic    596.36-desktop-win10-win11-64bit-….exe
+# nvidia-driver-535/jammy-updates,now 535.154.05-0ubuntu0.22.04.1 amd64    ii  nvidia-driver-535  535.154.05-0ubuntu0…
 # OpenGL version string: 4.6.0 NVIDIA 470.223.02      lab-07     Mon Apr  8 09:12:33 2024  545.23.08   (gpustat)
 _NVIDIA = re.compile(
     r"(?:\blib(?:cuda|nvidia-ml)\.so\.|\bNVIDIA |/nvidia-|^nvidia[-/])"
@@ -174,13 +185,14 @@ _NVIDIA = re.compile(
     r"(\d{3}\.\d{2,3}(?:\.\d{1,2})?)\b"
     r"|\d\d:\d\d:\d\d 20\d\d {2}(\d{3}\.\d{2,3}(?:\.\d{1,2})?)$"
     r"|(?<![\w.])(\d{3}\.\d\d)-(?:desktop|notebook|quadro)-win"
+    r"|(?:nvidia-driver-\d{3}\S{0,40},now |^ii {1,3}nvidia-driver-\S{1,40} {1,40})(\d{3}\.[\d.]{2,7})-"
     r"|/nvidia\.ko[^\n]{0,20}\n(?:[^\n]{0,200}\n){0,4}?version: {1,20}(\d{3}\.[\d.]{2,7})$",
     re.MULTILINE,
 )
 # torchvision @ https://download.pytorch.org/whl/cu117/torchvision-0.15.2%2Bcu117-cp310-cp310-linux_x86_64.whl
 _WHEEL = re.compile(
-    r"/(torch\w{0,12}|onnxruntime\w{0,20}|xformers)-(\d[\w.]{0,20})(?:(?:%2B|\+)([\w.]{2,20}))?-cp3(\d{1,2})-"
-    r"[^/\s]{5,90}\.whl"
+    r"(?<![\w.-])(torch\w{0,12}|onnxruntime\w{0,20}|xformers)-(\d[\w.]{0,20})(?:\+([\w.]{2,60}))?-cp3(\d{1,2})-"
+    r"[^/\s]{5,90}\.whl(?! is not a supported)"
 )
 # Requirement already satisfied: torch==2.0.1 in /usr/local/lib/python3.10/dist-packages (from xformers) (2.0.1+cu118)
 _SATISFIED = re.compile(
@@ -219,7 +231,7 @@ def _told(text: str) -> dict[str, object]:
         "memory_gb": gib(total[2]) if total else None,
         "rocm_version": rocm[1].replace(", ", ".") if rocm else None,
         "packages": {**({"torch": torch[1]} if torch else {}), **dict(_SATISFIED.findall(text)), **wheels} or None,
-        "cuda_driver_api": cuda[1] or cuda[2] or cuda[3] if cuda else None,
+        "cuda_driver_api": re.sub(r"0(\d)0$", r".\1", next(filter(None, cuda.groups()))) if cuda else None,
         "nvidia_driver": next(filter(None, nvidia.groups())) if nvidia else None,
     }
 

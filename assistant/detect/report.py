@@ -48,7 +48,7 @@ def read_report(text: str) -> Detection:
         plain[:_LISTED], notes
     )
     note_pci_ids(plain[:_LISTED], notes)
-    if not read and (mentioned or notes.gpus or said & {"wsl"} or said >= {"os", "python"} or _has_build(notes)):
+    if not read and (mentioned or notes.gpus or said & {"wsl"} or said >= {"os", "python"} or _has_builds(notes)):
         read.append(PROGRAM)
     if not read:
         raise BadInput(
@@ -70,10 +70,10 @@ def _summed_up(found: Detection, read: Iterable[str]) -> Detection:
     return msgspec.structs.replace(found, findings=(*summary.findings, *found.findings))
 
 
-def _has_build(notes: Notes) -> bool:
-    """Return whether a build of PyTorch is told by its tag, which nobody writes of a build that is not there."""
+def _has_builds(notes: Notes) -> bool:
+    """Return whether two packages are told, or PyTorch by its tag, which nobody writes of a build that is not there."""
     packages = notes.facts.get("packages")
-    return isinstance(packages, dict) and "+" in packages.get("torch", "")
+    return isinstance(packages, dict) and ("+" in packages.get("torch", "") or len(packages) > 1)
 
 
 def _conclude(notes: Notes, text: str) -> None:
@@ -83,6 +83,8 @@ def _conclude(notes: Notes, text: str) -> None:
     apple = any(seen.gpu.vendor is Vendor.APPLE for seen in notes.gpus)
     notes.fact("os", "macos" if apple else None, "gpus")
     notes.fact("wsl", False if notes.facts.get("os") in {"windows", "macos"} else None, "os")
+    through_windows = notes.facts.get("os") == "linux" and _DIRECT3D.search(text)
+    notes.fact("wsl", True if through_windows else None, "gpus")
     packages = notes.facts.get("packages")
     local = re.search(
         r"\+rocm(\d{1,2}\.\d{1,2}(?:\.\d)?)", packages.get("torch", "") if isinstance(packages, dict) else ""
@@ -92,8 +94,17 @@ def _conclude(notes: Notes, text: str) -> None:
     note_drivers(text, notes)
 
 
+# OpenGL renderer string: D3D12 (NVIDIA GeForce RTX 3060)    deviceName = Microsoft Direct3D12 (AMD Radeon RX 6800)
+_DIRECT3D = re.compile(r"\b(?:D3D12|Direct3D12) \([A-Z]")
 # numpy               ✅ 1.26.2>=1.22.2    (what YOLO has, and what it needs)
 _CHECKED = re.compile(r"✅ ?(\d[\w.+]{1,40})(?:[<>=!~,]{1,3}\d[\d.]{0,12}){1,4}")
+# PyTorch 2.6.0+cu124 with CUDA 1204 (you have 2.5.1+cu124)
+# A NumPy version >=1.22.4 and <2.3.0 is required for this version of SciPy (detected version 2.3.5)
+_HAD = re.compile(
+    r"\b(\w{3,20}(?: version)?) {1,3}[<>=]{0,2}\d[\w.+]{1,40}[^\n()]{0,90}"
+    r"\((?:you have|detected version) (\d[\w.+]{1,40})\)"
+)
+_COLOURS = re.compile(r"\x1b\[[\d;]{0,20}[A-Za-z]")  # of a terminal
 _DEEPEST_QUOTE = 3  # `> > > ` of a mail answered three times (chosen)
 
 
@@ -105,6 +116,7 @@ def _as_printed(text: str) -> str:
     if "<nvidia_smi_log" in text:
         text = re.sub(r"<(\w{2,60})>(?:([^<>\n]{1,200})</\w{2,60}>)?", r"\1 : \2", text)  # nvidia-smi -q -x
     text = _CHECKED.sub(r"\1", text) if "✅" in text else text
+    text = _HAD.sub(r"you have \1 \2", _COLOURS.sub("", text).replace("%2B", "+"))
     text = "\n" + (re.sub("<br ?/?>", "\n", text) if "<br" in text else text)
     for _quoted in range(_DEEPEST_QUOTE if "\n>" in text else 0):
         text = re.sub(r"\n>(?!>> ) ?", "\n", text)  # not Python's prompt

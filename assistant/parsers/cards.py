@@ -32,9 +32,16 @@ _GENERIC = re.compile(
 )
 
 
+# Mesa names some integrated GPUs after their processor: AMD Ryzen 9 9900X 12-Core Processor (RADV RAPHAEL_MENDOCINO)
+_PROCESSOR = re.compile(r"AMD Ryzen [^()\n]{3,60} \(RADV \w{3,30}\)")
+
+
 def cards_in(text: str) -> Iterator[Card]:
     """Yield the GPUs that a line names, each cut to what the catalogue knows, or else to what looks like a name."""
     text, start = text[:LONGEST], 0
+    if own := _PROCESSOR.match(text):
+        yield Card(own[0], Vendor.AMD, own.end())
+        return
     while found := products().search(text, start):
         card = _cut(found[0])
         start = found.start() + len(card.name) if card else found.end()
@@ -43,7 +50,9 @@ def cards_in(text: str) -> Iterator[Card]:
 
 
 def _cut(text: str) -> Card | None:
-    text = re.sub(r"(?: \d{1,3}(?: GB\b|G(?!\w))|(?<!GPU) ?\(\d{1,3} ?GB).*$", "", text)  # the memory beside a name
+    text = re.sub(
+        r"(?: \d{1,3}(?: GB\b|G(?!\w))|(?<!GPU) ?\(\d{1,3} ?GB| \( \d{1,5} [GM]B).*$", "", text
+    )  # the memory beside a name
     vendor, words = vendor_of_name(text), text.split(" ")
     for count in range(len(words), 0, -1):
         name = " ".join(words[:count]).rstrip(".,;:/-(")
@@ -56,6 +65,8 @@ def _cut(text: str) -> Card | None:
 
 def is_card(text: str) -> bool:
     """Return whether a device's name is that of a GPU, not of a processor, a sound card or a bridge."""
+    if _PROCESSOR.match(text):
+        return True
     if not products().search(text[:LONGEST]) or re.search(r"\bRyzen\b.{0,40}\bwith\b", text):
         return False
     # "AMD Ryzen AI MAX+ 395 w/ Radeon 8060S" is a processor; "Intel Xeon E3-1200 v2/3rd Gen Core processor Graphics"

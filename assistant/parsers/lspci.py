@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from assistant.catalog.identity import identify
-from assistant.catalog.names import vendor_of, vendor_of_name
+from assistant.catalog.names import pci_id, vendor_of, vendor_of_name
 from assistant.model.machine import Gpu, Vendor
 from assistant.parsers.fields import Device, bus_address
 
@@ -39,8 +39,7 @@ def lspci(text: str) -> tuple[Device, ...] | None:
     for _line in range(2):
         text = _WRAPPED.sub(lambda one: one[0] if "(rev " in one[1] else _joined(one[1], one[2]), text)
     for domain, address, kind, name, more in _LSPCI.findall(text):
-        ids = re.findall(r"\[([0-9a-f]{4}:[0-9a-f]{4})\]|^([0-9a-f]{4}:[0-9a-f]{4})\b", name)
-        ids = [one or other for one, other in ids]
+        ids = _ids(name)
         vendor = vendor_of(ids[-1]) if ids else vendor_of_name(name)
         if kind in {"Processing", "12"} and vendor not in {Vendor.AMD, Vendor.NVIDIA}:
             continue
@@ -49,6 +48,14 @@ def lspci(text: str) -> tuple[Device, ...] | None:
         gpu = Gpu(vendor=vendor, name=plain, pci_id=ids[-1] if ids else None, driver=driver[1] if driver else None)
         found.append(Device(gpu=gpu, bus=bus_address(f"{domain or '0000:'}{address}")))
     return tuple(found) or None
+
+
+def _ids(name: str) -> list[str]:
+    """Return the ids behind a name, or the number of a device that pci.ids did not know: "Device 1db6"."""
+    ids = re.findall(r"\[([0-9a-f]{4}:[0-9a-f]{4})\]|^([0-9a-f]{4}:[0-9a-f]{4})\b", name)
+    unknown = re.search(r"(?:Corporation|Inc\. \[AMD/ATI\]) Device ([0-9a-f]{4})(?![\w\[])", name)
+    told = pci_id(vendor_of_name(name), unknown[1]) if unknown else None
+    return [one or other for one, other in ids] or ([told] if told else [])
 
 
 def _joined(line: str, rest: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 
-from assistant.catalog.identity import identify, name_key
+from assistant.catalog.identity import identify, identify_name, name_key
 from assistant.catalog.names import idle_adapter, patterns, pci_id, vendor_of, vendor_of_name
 from assistant.catalog.vocabulary import meaning, other_devices, tool_marks
 from assistant.model.machine import Gpu, Vendor
@@ -30,6 +30,7 @@ _MAKER_FIRST = re.compile(r"(?:AMD/ATI|AMD|Intel|NVIDIA) (?!Ryzen|Corporation$)[
 _AROUND = re.compile(
     r"^(?:(?:cuda|xpu|hip):\d{1,2} \(?|device=)|\((?:UUID|arch=|gfx|rev )[^)]{0,60}\)|,? \(?\d{3,7} ?Mi?B\)?.{0,40}$"
     r"| :(?: |$).{0,40}$| @ [\d.]{1,6} ?[GM]Hz|\[(?:Discrete|Integrated|ZLUDA)\]|\([\d.]{1,6} Gi?B\)|/PCIe/SSE2"
+    r"| \( \d{1,5} [MG]B / .{0,60}$"
     r"|(?<!GPU) ?\(\d{1,3} ?G(?:i?B)?\)$|(?: \[\d{2,3}\])?(?:,| (?=\d{1,3} )) ?\d{1,3} ?Gi?B$| \d{1,3}G$"
     r"|, [a-z].{0,80}$|,? compute capability \d.{0,80}$| n=\d.{0,200}$| VRAM \d.{0,80}$"
     r"|[ (][x*] ?\d{1,2}\)?$|^\d{1,2} ?x |\) ?$(?<=[^(]\))(?<!\(TM\))(?<!\(R\))(?<!\w\))"
@@ -178,23 +179,31 @@ def _name(entry: Entry) -> tuple[str, int]:
             if certain:
                 told.append((found[1] + (_LAST if _CHIP.fullmatch(name) else 0), name, _times(value)))
             elif key in _SURE | _LOOSE and (bare := _BARE_MODEL.search(name)):
-                told += [
-                    (found[1], card.name, 1) for line in ("RTX", "GTX", "RX") for card in cards_in(f"{line} {bare[1]}")
-                ]
+                told += [(found[1], name, 1) for name in _lines_of(bare[1])]
     told.sort(key=lambda one: one[0])
     return (told[0][1], told[0][2]) if told else ("", 1)
 
 
+def _lines_of(number: str) -> list[str]:
+    """Return the products that bear a number: RTX 3060, GTX 1080, RX 7800XT."""
+    named = [(vendor, f"{line} {number}") for line, vendor in _LINES.items()]
+    return [name for vendor, name in named if identify_name(vendor, name)]
+
+
+_LINES = {"RTX": Vendor.NVIDIA, "GTX": Vendor.NVIDIA, "RX": Vendor.AMD}
 _CUT_OFF = re.compile(
     r"(?:AMD|Intel|NVIDIA) [A-Z][\w-]{2,20}(?: \w{2,5})? \[[^\[\]]{2,30}$"
 )  # Intel TigerLake-H GT1 [UHD Grap
+# Mesa in WSL: D3D12 (NVIDIA GeForce RTX 3060)    Microsoft Direct3D12 (Intel(R) Iris(R) Xe Graphics)
+_THROUGH_WINDOWS = re.compile(r"^(?:D3D12|Microsoft Direct3D12) \((.{3,80})\)$")
 # Mesa of a chip that it has no product for: AMD TURKS (DRM 2.50.0 / 5.15.0-72-generic, LLVM 15.0.7)
 _KERNEL = re.compile(r" \([^()]{0,40}\bDRM [^()]{0,60}\)$")
 
 
 def _keyed(key: str, value: str, vendor: str, *, certain: bool) -> tuple[str, bool]:
     """Return the name under a key without what stands around it, and whether it is a GPU's."""
-    name = _AROUND.sub("", _AROUND.sub("", value.partition("  ")[0])).strip(" ,;(")
+    value = _THROUGH_WINDOWS.sub(r"\1", value.partition("  ")[0])
+    name = _AROUND.sub("", _AROUND.sub("", value)).strip(" ,;(")
     if "=" in name:  # keys within a value
         return "", False
     if is_card(name):
@@ -244,7 +253,7 @@ def _ids(facts: Mapping[str, str], shown: str, maker: Vendor | None) -> str | No
         return whole[0] if whole else pci_id_of(value)
     if joint := re.fullmatch(r"(?:0x)?([0-9a-f]{4})(10de)", value.lower()):  # nvidia-smi's pci.device_id
         return f"{joint[2]}:{joint[1]}"
-    device = re.match(r"(?:0x)?([0-9a-f]{4})\b|0x([0-9a-f]{3})\b", value.lower())
+    device = re.match(r"(?:0x)?([0-9a-f]{4})\b|0x([0-9a-f]{3})\b|\d{1,6}\(0x([0-9a-f]{4})\)", value.lower())
     device = device or re.search(r"[\[(]0x([0-9a-f]{4})[\])]$", shown.lower())
     numbers = re.search(r"\b(?:0x)?([0-9a-f]{4})h?\b", facts.get("vendor", "").lower())
     told = vendor_of(numbers[1]) if numbers else Vendor.UNKNOWN
@@ -281,8 +290,11 @@ def _inline_size(entry: Entry) -> float | None:
 
 def _driver(facts: Mapping[str, str]) -> str | None:
     found = _DRIVER.match(facts.get("driver", ""))
-    # Vulkan tells NVIDIA's 546.17 as 546.17.0.0.
-    return re.sub(r"^(\d{3}\.\d{2,3}(?:\.\d\d)?)(?:\.0){1,2}$", r"\1", found[1]) if found else None
+    # Vulkan tells NVIDIA's 546.17 as 546.17.0.0, and 545.29.02 as 545.29.2.0.
+    number = re.fullmatch(r"(\d{3})\.(\d{1,3})\.(\d{1,2})(?:\.0)?", found[1]) if found else None
+    if number:
+        return f"{number[1]}.{number[2]:0>2}" + (f".{number[3]:0>2}" if int(number[3]) else "")
+    return found[1] if found else None
 
 
 def _bus(text: str) -> str:

@@ -24,9 +24,9 @@ _MOST = 200  # chosen: matches of one form that are looked at
 _MOST_GPUS = 8  # chosen: more cards that a text mentions are a list, not a machine
 
 _VERSION = r"\d{1,4}(?:\.\d{1,4}){1,3}(?:\.?(?:a|b|rc|post|dev)\d{1,10}){0,2}"
-_LOCAL = r"(?:\+[a-z0-9.]{2,30})"
+_LOCAL = r"(?:\+[a-z0-9]{2,20}(?:\.(?!dist-)[a-z0-9]{1,20}){0,6})"
 _NAMES = (
-    r"torch-directml|torchvision|torchaudio|torchcodec|torch|pytorch|numpy|triton-windows|triton|xformers|flash[-_]attn"
+    r"torch[-_]directml|torchvision|torchaudio|torchcodec|torch|pytorch|numpy|triton-windows|triton|xformers|flash[-_]attn"
     r"|bitsandbytes|onnxruntime(?:[-_]\w{2,12}){0,2}|intel[-_]extension[-_]for[-_]pytorch|ipex|vllm|ctranslate2"
 )
 # torch==2.3.1+cu121   torch 2.8.0   torch: 2.6.0   "torch": "2.6.0"   torch-2.8.0-cp311-…   pytorch version: 2.3.1
@@ -62,22 +62,32 @@ _PYTHON = (
     _form(r"(?<![\d.])(3\.\d{1,2}(?:\.\d{1,2})?)(?:版本?)?的 ?python"),
     # 3.10.14 | packaged by Anaconda, Inc. | (main, May  6 2024 …     3.12.3 (main, Nov  6 2025 …     (sys.version)
     _form(r"(?:^|[\s(])(3\.\d{1,2}\.\d{1,2}) (?:\| packaged|\((?:main|default|tags|heads))"),
+    # program is tested with 3.10.6 Python, but you have 3.12.1.    requires a different Python: 3.12.3 not in '<3.12'
+    _form(r"(?:python, but you have|requires a different python:) (3\.\d{1,2}(?:\.\d{1,2})?)"),
+    # python用的整合包自带的3.10
+    _form(
+        r"(?<![\w.])python(?:(?!要求|需要|支持|至少|兼容|不)[\u4e00-\u9fff]){1,12}(3\.\d{1,2}(?:\.\d{1,2})?)(?!\w|\.\d)"
+    ),
     # py3.10    rocm6.0_ubuntu20.04_py3.9_pytorch_2.1.1
     _form(r"(?<![a-z0-9.])py ?(3\.\d{1,2})(?![\d.])"),
 )
 # File "/home/u/venv/lib/python3.10/site-packages/…    C:\\Users\\u\\AppData\\Local\\Programs\\Python\\Python39\\lib
-_PATH = _form(r"[\\/]python3(?:\.(\d{1,2})[\\/]|(\d{1,2})\\lib\\)")
-# using rocm 3.3.0    HIP SDK 5.7.1    ROCm 6.4.2.1    rocm/pytorch:rocm6.0_ubuntu20.04_py3.9
-_ROCM = _form(r"(?<![\w/+-])(?:rocm[ -]v?|hip sdk |rocm/pytorch:rocm)(\d\.\d(?:\.\d)?)(?!\d)")
+# _C.cp310-win_amd64.pyd    _C.cpython-312-x86_64-linux-gnu.so
+_PATH = _form(
+    r"[\\/]python3(?:\.(\d{1,2})[\\/]|(\d{1,2})\\lib\\)|\w\.cp(?:ython-)?3(\d{1,2})-[\w-]{3,30}\.(?:pyd|so)\b"
+)
+# using rocm 3.3.0    HIP SDK 5.7.1    HIP 6.2    ROCm 6.4.2.1    rocm/pytorch:rocm6.0_ubuntu20.04_py3.9
+_ROCM = _form(r"(?<![\w/+-])(?:rocm[ -]?v?|hip (?:sdk )?|rocm/pytorch:rocm)(\d\.\d(?:\.\d)?)(?!\d)")
 _BITS = _form(
     r"32[- ]?bit (?:runtime|\(intel\))|python3?\d{1,3}-32[\\/]|python \d\.\d{1,2}[\d.]{0,4} ?\(?32-?bit|32位的? ?python"
 )
 # ldd (Ubuntu GLIBC 2.35-0ubuntu3.8) 2.35    ldd (GNU libc) 2.28    Libc version: glibc-2.35
 _GLIBC = _form(r"\bldd \([^()\n]{1,60}\) (2\.\d{1,2})\b|libc version: glibc-(2\.\d{1,2})")
 # WSL environment detected.   Linux-5.15.167.4-microsoft-standard-WSL2-x86_64   /usr/lib/wsl/lib/libcuda.so.1   in wsl2
+# Dropped Escape call with ulEscapeCode : 0x03007703     (of the library that reaches the card through Windows)
 _WSL = _form(
     r"wsl environment detected|microsoft-standard|wsl2?-ubuntu|/usr/lib/wsl|/dev/dxg\b(?!.{0,20}no such)"
-    r"|(?<![\w-])wsl ?2?\b"
+    r"|(?<![\w-])wsl ?2?\b|dropped escape call with ulescapecode"
 )
 # root@c0cb9814a02b:/app#    root@docker-desktop:~#
 _CONTAINER = _form(r"\broot@(?:[0-9a-f]{12}|docker-desktop):[/~]")
@@ -88,8 +98,8 @@ _WANTED = _form(
 )
 
 
-# pip install torch 装的 2.0.1+cpu
-_HAD = _form(r"(?:装的是?|装了|现在是|目前是) ?$")
+# pip install torch 装的 2.0.1+cpu    requires torch==2.5.1, but you have torch 2.7.0
+_HAD = _form(r"(?:装的是?|装了|现在是|目前是|\b(?:you have|but the running)) ?$")
 _ENDS = _form(r"[.;!?][ \t]|[。；！？]")  # of sentences
 
 
@@ -119,7 +129,7 @@ def mentioned(text: str) -> Machine:
 
 def _path(text: str) -> str | None:
     found = _PATH.search(text)
-    return f"3.{found[1] or found[2]}" if found else None
+    return f"3.{next(filter(None, found.groups()))}" if found else None
 
 
 def rocm_said(text: str) -> str | None:

@@ -32,7 +32,7 @@ _MEMORY = r"/[ \t]{0,12}(\d{1,8}(?:\.\d{1,2})?)[ \t]{0,4}([MG])iB"
 # |  0%   45C    P8             23W /  450W |     551MiB / 183359MiB |      0%      Default |
 def smi_table(text: str) -> NvidiaReport | None:
     """Read the table that `nvidia-smi` prints, of one or more GPUs; a name cut short is completed if one fits."""
-    if "NVIDIA-SMI" not in text and "Persistence-M" not in text:  # pastes begin anywhere
+    if not any(mark in text for mark in ("NVIDIA-SMI", "NVITOP", "Persistence-M")):  # pastes begin anywhere
         return None
     text = text.replace("│", "|")  # nvitop
     devices = []
@@ -75,7 +75,9 @@ def _first(pattern: str, text: str) -> str | None:
 def smi_query(text: str) -> NvidiaReport | None:
     """Read what `nvidia-smi -q` prints."""
     head, *parts = re.split(rf"^[ \t]{{0,40}}GPU ({_ADDRESS})[ \t]{{0,40}}$", text, flags=re.MULTILINE)
-    if "NVSMI LOG" not in head and not (parts and "Product Name" in text):
+    if "NVSMI LOG" not in head and "FB Memory Usage" in head:  # the top was cut off
+        parts = [field(head, "Bus Id"), head, *parts]
+    elif "NVSMI LOG" not in head and not (parts and "Product Name" in text):
         return None
     devices = []
     for bus, block in zip(parts[::2], parts[1::2], strict=True):

@@ -38,6 +38,7 @@ _NUMBERED = re.compile(
 _SYCL = re.compile(
     r"\[(?:ext_oneapi_)?(\w{2,20}):(gpu|cpu|acc|fpga|host)(?::(\d{1,2}))?\](?:\[\w{2,20}:(\d{1,2})\])?(.*)$"
 )
+_IN_BRACKETS = re.compile(r" \[(\d[\d.]{4,30})\]$")  # … OpenCL 3.0 NEO  [23.17.26241.33]
 # gpustat: [0] NVIDIA GeForce RTX 3090 | 45'C,   0 % |     2 / 24576 MB |
 _BARE_NUMBER = re.compile(r"\[?(\d{1,2})[\]:)][ :]{1,4}(\S.*)$")
 # _XpuDeviceProperties(name='Intel(R) Arc(TM) B580 Graphics', type='gpu', total_memory=11605MB)
@@ -253,6 +254,8 @@ class _Lines:
             if sycl[2] == "gpu":
                 self.start(f"{sycl[1]}:gpu", number=sycl[3] or sycl[4] or str(len(self.found)), indent=indent)
                 self.entry.add("", sycl[5])
+                if sycl[1] == "opencl" and (version := _IN_BRACKETS.search(sycl[5])):
+                    self.entry.add("driverversion", version[1])
         return bool(call or sycl) or bool(bare and self.entry.numbered and self.entry.label.endswith("/#"))
 
     def _rest(self, rest: str, key: str) -> None:

@@ -60,7 +60,7 @@ def boxes(text: str) -> tuple[Device, ...]:
 #         AMD Radeon RX 6800
 _CONCISE = re.compile(
     r"^[ \t]{0,8}\d{1,3}[ \t]{1,12}"
-    r"(?:\d{1,3}[ \t]{1,8}(0x[0-9a-f]{4}),|\[0x[0-9a-f]{4} : 0x\w\w\]|[\d.]{2,6}°?[cC]|N/A)[^\n]{0,200}"
+    r"(?:\d{1,3}[ \t]{1,8}(0x[0-9a-f]{4}),|\[0x[0-9a-f]{4} : 0x\w\w\]|\d{1,3}\.\d°?[cC]|N/A)[^\n]{0,200}"
     r"(?:\n[ \t]{4,20}([A-Z][^\n=]{2,30}))?",
     re.MULTILINE,
 )
@@ -83,6 +83,45 @@ def _row(device: str, shown: str) -> Device:
     card = cut_card(f"{shown}..." if len(shown) == _WIDTH else shown)
     name = card.name if card.vendor is Vendor.AMD else None
     return Device(gpu=Gpu(vendor=Vendor.AMD, name=name, pci_id=number if identify(number) else None))
+
+
+# What lists GPUs by their numbers alone: the maker, what the list begins with, and what names a GPU of it.
+_READINGS = (
+    # GPU0     X      NV12    SYS     0-31            0               N/A        (nvidia-smi topo -m)
+    (Vendor.NVIDIA, r"^[ \t]*GPU0[ \t].{0,400}CPU Affinity", r"^[ \t]{0,8}GPU(\d{1,2})[ \t]"),
+    # # gpu    pwr  gtemp     sm ⏎ # Idx      W      C      % ⏎     0     43     35      -        (nvidia-smi dmon)
+    (Vendor.NVIDIA, r"^# gpu +(?:pwr|pid)", r"^ {0,8}(\d{1,2}) +[\d-]"),
+    # NVRM: Xid (PCI:0000:01:00): 79, GPU has fallen off the bus.     NVRM: GPU 0000:01:00.0: rm_init_adapter failed
+    (Vendor.NVIDIA, r"\bNVRM: ", r"\bNVRM: [^\n]{0,20}(?:PCI:|GPU )([0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2})"),
+    # nouveau 0000:01:00.0: NVIDIA GP107 (137000a1)
+    (Vendor.NVIDIA, r"\bnouveau 0000:", r"\bnouveau (0000:[0-9a-f]{2}:[0-9a-f]{2}\.\d): NVIDIA "),
+    # RAM 2100/7620MB (lfb 4x2MB) CPU [1%@729,off] EMC_FREQ 0% GR3D_FREQ 0%     (tegrastats)
+    (Vendor.NVIDIA, r"\bGR3D_FREQ \d", r"\b(GR3D_FREQ) \d"),
+    # GPU[1]          : Temperature (Sensor edge) (C): 41.0     (rocm-smi)
+    (Vendor.AMD, r"^GPU\[\d{1,2}\][ \t]{0,8}: ", r"^GPU\[(\d{1,2})\][ \t]{0,8}: "),
+    # GPU1   40           0            (rocm-smi --showtopo)
+    (Vendor.AMD, r"Weight between two GPUs", r"^GPU(\d{1,2}) {1,8}\d"),
+    # 1700000000.1: bus 03, gpu 10.00%, ee 0.00%, vram 12.00% 2950.00mb     (radeontop -d)
+    (Vendor.AMD, r"\bbus \w\w, gpu \d", r"\bbus (\w\w), gpu \d"),
+    # Timestamp, DeviceId, GPU Utilization (%) ⏎ 06:14:46.000,    0, 0.00        (xpu-smi dump)
+    (Vendor.INTEL, r"^Timestamp, DeviceId,", r"^\d\d:\d\d:\d\d[.\d]{0,7}, {1,8}(\d{1,2}),"),
+    # | Device ID                   | 0      | ⏎ +------+ ⏎ | GPU Utilization (%)         | 0      |     (xpu-smi stats)
+    (
+        Vendor.INTEL,
+        r"^\| Device ID +\| \d[^\n]{1,200}\n[+-]{3,200}\n\| GPU Utilization \(%\)",
+        r"^\| Device ID {1,40}\| (\d{1,2}) ",
+    ),
+    # 2. GPU : Intel(R) OpenCL HD Graphics 3.0 [27.20.100.8681]        (sycl-ls of 2020: a card once for each platform)
+    (Vendor.INTEL, r"^\d\. (?:CPU|ACC|HOST) ?: ", r"^\d\. GPU ?: (Intel)\(R\) "),
+)
+
+
+def readings(text: str) -> Iterator[Device]:
+    """Yield the GPUs that tools tell apart by a number or an address and tell nothing else of."""
+    for vendor, begin, row in _READINGS:
+        if start := re.search(begin, text, re.MULTILINE):
+            numbers = re.findall(row, text[start.start() :][:_LONGEST], re.MULTILINE)
+            yield from (Device(gpu=Gpu(vendor=vendor)) for _number in dict.fromkeys(numbers))
 
 
 _CSV = re.compile(r"^[^,\n|:\[]{0,80},[^\n]{3,300}$", re.MULTILINE)
