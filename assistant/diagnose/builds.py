@@ -26,7 +26,7 @@ _COMPILERS = {"cl", "gcc", "g++", "cc", "c++", "clang", "clang++", "tcc", "c com
 }
 _TRITON = re.compile(r"triton|inductor|torch\.compile|torchdynamo|_dynamo|sageattention|sageattn")
 _CUDA_HOME = re.compile(
-    r"cuda_home (?:environment variable is not set|does not exist|is not set)"
+    r"no cuda toolkit found|cuda_home (?:environment variable is not set|does not exist|is not set)"
     r"|(?:environment variable )?cuda_home[^\n]{0,30}(?:没有设置|未设置|没设置|不存在)"
 )
 # error: Microsoft Visual C++ 14.0 or greater is required. Get it with "Microsoft C++ Build Tools"
