@@ -6,6 +6,7 @@ import re
 import shlex
 from itertools import pairwise
 
+from assistant.catalog import load_catalog
 from assistant.diagnose.index_addresses import judge
 from assistant.diagnose.surroundings import Surroundings
 
@@ -13,7 +14,7 @@ from assistant.diagnose.surroundings import Surroundings
 _PIP = re.compile(r"(?:^|[\s!%&>$'\"\[])(?:python[\w.]{0,5}(?:\.exe)? -m )?pip3?(?:\.exe)? install ([^\n]{2,300})")
 # Downloading torch-2.4.0-cp310-cp310-manylinux1_x86_64.whl (797.2 MB)
 _FETCHED = re.compile(
-    r"downloading (?:\S{1,200}/)?(\w[\w.]{0,60})-(\d[\w.]{0,20})(?:(?:\+|%2b)[\w.]{1,20})?-[\w.-]{5,90}\.whl"
+    r"downloading (?:\S{1,200}/)?(\w[\w.]{0,60})-(\d[\w.]{0,20})(?:(?:\+|%2b)([\w.]{1,20}))?-[\w.-]{5,90}\.whl"
 )
 # The same as a list of Python's, as an application prints the command that it ran.
 _LISTED = re.compile(r"'pip', 'install', ([^\]\n]{3,400})")
@@ -36,7 +37,11 @@ def typed_names(case: Surroundings) -> dict[str, str]:
             files = any(word in _WITH_VALUE or set(word) & {"/", "\\"} for word in packages)
             return {"typed": _joined(words), **({} if files or not packages else {"typed_packages": _joined(packages)})}
     fetched = list(_FETCHED.finditer(case.text))
-    return {"typed": f'"{fetched[-1][1].replace("_", "-")}=={fetched[-1][2]}"'} if fetched else {}
+    if not fetched:
+        return {}
+    name, version, build = fetched[-1].groups()
+    index = load_catalog().index_url(build) if build and build.startswith(("cu", "rocm", "xpu", "cpu")) else None
+    return {"typed": f'"{name.replace("_", "-")}=={version}"' + (f" --index-url {index}" if index else "")}
 
 
 def _joined(words: list[str]) -> str:

@@ -33,7 +33,7 @@ from assistant.model.machine import Gpu, Machine, Vendor
 from assistant.model.plan import Backend
 from assistant.model.record import replace, to_json
 from assistant.privacy import redact
-from assistant.session.remedy_plans import CHECKS, gpus_known, planned, whole, with_plans
+from assistant.session.remedy_plans import CHECKS, any_nvidia, gpus_known, planned, whole, with_plans
 from assistant.session.state import Place, Source, Unexplained
 
 # Words of programs that gave up.
@@ -78,19 +78,14 @@ def diagnosed_lines(log: Log, machine: Machine) -> tuple[tuple[Diagnosis, int | 
 
 
 def _supposed(machine: Machine, log: Log) -> Machine:
-    """Return a machine with the NVIDIA card that words or the build imply, where nobody told or looked which it has.
-
-    The system matters little then: CUDA's indexes serve Linux and Windows alike.
-    """
-    build = machine.packages.get("torch", "").partition("+")[2]
+    """Return a machine with the NVIDIA card that words or the build imply, where nobody told or looked which it has."""
     if gpus_known(machine):
         nvidia = bool(machine.gpus) and all(gpu.vendor is Vendor.NVIDIA for gpu in machine.gpus)
-    else:
-        words = bool(_OF_NVIDIA.search(log.text)) and not _OF_OTHERS.search(log.text)
-        nvidia = machine.os != "macos" and (words or build.startswith("cu"))
-    if not nvidia:
-        return machine
-    return replace(machine, os=machine.os or "linux", gpus=machine.gpus or (Gpu(vendor=Vendor.NVIDIA),))
+        return replace(machine, os=machine.os or "linux") if nvidia else machine
+    words = bool(_OF_NVIDIA.search(log.text)) and not _OF_OTHERS.search(log.text)
+    build = machine.packages.get("torch", "").partition("+")[2]
+    implied = machine.os != "macos" and (words or build.startswith("cu"))
+    return any_nvidia(machine, "12.6") if implied else machine
 
 
 def typed(

@@ -68,6 +68,18 @@ def with_plans(
     return possible or tuple(remedy for remedy, _origin in filled)
 
 
+def any_nvidia(machine: Machine, cuda: str) -> Machine:
+    """Return a machine with an NVIDIA card of which no more is known, and the newest CUDA that its driver surely takes.
+
+    A driver takes all minor releases of its CUDA: https://docs.nvidia.com/deploy/cuda-compatibility/. The system
+    matters little: CUDA's indexes serve Linux and Windows alike.
+    """
+    told = machine.cuda_driver_api or machine.nvidia_driver
+    driver = None if told else cuda
+    cards = machine.gpus or (Gpu(vendor=Vendor.NVIDIA),)
+    return replace(machine, os=machine.os or "linux", gpus=cards, cuda_driver_api=machine.cuda_driver_api or driver)
+
+
 def _by_maker(origin: RuleRemedy, wanted: PlanRequest) -> bool:
     """Return whether it depends on the GPU's maker what a remedy installs, or whether it is one at all."""
     return wanted.backend is None or "vendor" in origin.facts
@@ -84,7 +96,7 @@ def planned(machine: Machine, wanted: PlanRequest, where: Interpreter | None = N
     Where CUDA is to be had and nothing is known of machine or card, any NVIDIA card is meant.
     """
     if wanted.backend is Backend.CUDA and not gpus_known(machine):
-        machine = replace(machine, os=machine.os or "linux", gpus=(Gpu(vendor=Vendor.NVIDIA),))
+        machine = any_nvidia(machine, "13.0")  # what wants another CUDA build is mostly a new card
     if not machine.os:
         return None
     facts = to_json(replace(machine, evidence=()))  # of what was looked at the planner asks nothing
