@@ -13,7 +13,7 @@ from loopback import LoopbackIndex
 from assistant.diagnose import read_log
 from assistant.model.finding import Diagnosis, Remedy
 from assistant.model.machine import Evidence, Machine
-from assistant.session.diagnosis import diagnosed_lines, typed
+from assistant.session.diagnosis import diagnosed_lines, placed_causes
 
 TORCH = "https://download.pytorch.org/whl"
 ORG = "org"
@@ -79,7 +79,7 @@ class Stage:
         code, text = self.run(command)
         assert code != 0, text
         log = read_log(f"$ {command}\n{text}{more}")
-        found = typed(diagnosed_lines(log, HERE), log, HERE)
+        found = placed_causes(diagnosed_lines(log, HERE), log, HERE)
         assert found, text
         return found[0][0]
 

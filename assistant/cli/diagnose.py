@@ -13,7 +13,7 @@ from assistant.model.errors import BadInput
 from assistant.model.finding import Diagnosis
 from assistant.model.machine import Detection, Machine
 from assistant.model.record import Record, from_json
-from assistant.session.diagnosis import diagnosed_lines, inquiry, machine_of_log, typed, unexplained
+from assistant.session.diagnosis import diagnosed_lines, inquiry, machine_of_log, placed_causes, unexplained
 from assistant.session.doctor import judged
 from assistant.session.state import Unexplained
 
@@ -53,7 +53,7 @@ def diagnose(
     else:
         found = detect(host_of(replay)).machine
         known = found if replay else machine_of_log(read, found)
-    causes = typed(diagnosed_lines(read, known), read, known)
+    causes = placed_causes(diagnosed_lines(read, known), read, known)
     diagnoses = tuple(diagnosis for diagnosis, _line in causes)
     if report:
         write_file(report, inquiry(read, known, diagnoses))
@@ -77,7 +77,7 @@ def diagnose(
 def _of_line(line: bytes) -> object:
     case = from_json(line, Case, say("This line"))
     read = read_log(case.log)
-    causes = typed(diagnosed_lines(read, case.machine), read, case.machine)
+    causes = placed_causes(diagnosed_lines(read, case.machine), read, case.machine)
     return _answer(read, case.machine, tuple(diagnosis for diagnosis, _line in causes))
 
 

@@ -46,10 +46,14 @@ class _File(Record, frozen=True):
     oldest: dict[str, str]
     newest: dict[str, str]
     sources: dict[str, str]
+    steady: dict[str, str]
+    ffmpeg: dict[str, str]
+    images: dict[str, str]
 
 
 @cache
-def _file() -> _File:
+def kits() -> _File:
+    """Read the shipped tables, once; raise `BadInput` naming what is wrong in them."""
     text = files("assistant.diagnose").joinpath("kits.toml").read_text("utf-8")
     return from_plain(tomllib.loads(text), _File, "kits.toml")
 
@@ -70,7 +74,7 @@ def kit_names(case: Surroundings) -> dict[str, str]:
     if CONDA.search(case.text) and version:
         names["conda_kit"] = f'"nvidia/label/cuda-{version}.0::cuda-toolkit"'
     name = (case.machine.os_version or "").lower()
-    folder = next((one for start, one in _file().repositories.items() if name.startswith(start)), "")
+    folder = next((one for start, one in kits().repositories.items() if name.startswith(start)), "")
     if folder and system == "linux" and _has(folder, cuda):
         dashed = cuda.replace(".", "-") or f"$({_OWN} | tr . -)"
         kind = "rpm_kit" if folder.startswith("rhel") else "deb_kit"
@@ -82,7 +86,7 @@ def kit_names(case: Surroundings) -> dict[str, str]:
 
 def _has(folder: str, cuda: str) -> bool:
     """Return whether a folder of NVIDIA's repository has a CUDA; True where the shell asks PyTorch for its version."""
-    least, most = _file().oldest.get(folder, "0"), _file().newest.get(folder, "99")
+    least, most = kits().oldest.get(folder, "0"), kits().newest.get(folder, "99")
     return not cuda or Version(least) <= Version(cuda) <= Version(most)
 
 
@@ -101,12 +105,12 @@ def compiler_names(case: Surroundings) -> dict[str, str]:
     if kit is None:
         return names
     names |= {"nvcc": kit.cuda, "most_gcc": str(kit.gcc)}
-    sets = [one for one in _file().toolset if kit.cl and Version(one.below) <= Version(kit.cl)]
+    sets = [one for one in kits().toolset if kit.cl and Version(one.below) <= Version(kit.cl)]
     best = max(sets, key=lambda one: Version(one.below), default=None)
     if best is None:
         return names
     names |= {"toolset": best.version, "component": best.component}
-    return {**names, **({"older_component": best.component} if best.below != _file().toolset[-1].below else {})}
+    return {**names, **({"older_component": best.component} if best.below != kits().toolset[-1].below else {})}
 
 
 def header_names(case: Surroundings) -> dict[str, str]:
@@ -114,7 +118,7 @@ def header_names(case: Surroundings) -> dict[str, str]:
     python = ".".join((case.machine.python or "").split(".")[:2])
     if not (tag := re.search(r"cp3(\d{1,2})-win", case.text)) and not python:
         return {}
-    archive = _file().headers.get(f"3.{tag[1]}" if tag else python, "")
+    archive = kits().headers.get(f"3.{tag[1]}" if tag else python, "")
     lines = (line for _number, line in case.log.lines)
     folder = next((found[1] for line in lines if (found := _PORTABLE.search(line.replace("\\\\", "\\")))), "")
     prompt = next(
@@ -127,4 +131,4 @@ def header_names(case: Surroundings) -> dict[str, str]:
 
 def source_of(package: str) -> str:
     """Return what pip builds a package from: its address where PyPI does not have its source, else its name."""
-    return _file().sources.get(package, package)
+    return kits().sources.get(package, package)

@@ -9,7 +9,7 @@ from assistant.catalog import identified, load_catalog
 from assistant.catalog.companions import companion, known_names
 from assistant.diagnose.attempts import tag_of
 from assistant.diagnose.builds import package_built
-from assistant.diagnose.kits import compiler_names, header_names, kit_names, source_of
+from assistant.diagnose.kits import compiler_names, header_names, kit_names, kits, source_of
 from assistant.diagnose.libraries import package_of
 from assistant.diagnose.options import option_names
 from assistant.diagnose.python_bounds import UNNAMED
@@ -22,10 +22,8 @@ from assistant.diagnose.wheels import wheel_names
 _REQUIRED = re.compile(r"version .(glibc(?:xx)?|cxxabi)_[\d.]{2,8}. not found \(required by ([^)\n]{1,300})\)")
 # The NVIDIA driver on your system is too old (found version 11040).
 _DRIVER_CUDA = re.compile(r"\(found version (1\d)0(\d)0\)")
-_NEWEST = {"11": "cu118", "12": "cu126"}  # builds that any driver of their major runs, with code for the most cards
 _SUPPORTS = re.compile(r"support\s{1,20}versions? ([4-9](?:, (?:and )?[4-9]| and [4-9]){1,5})")
 # As winget has them: https://github.com/microsoft/winget-pkgs/tree/master/manifests/g/Gyan/FFmpeg/Shared, 2026-11-26
-_FFMPEG = {"7": "7.1.1", "8": "8.1.2", "9": "9.0.2"}
 
 
 def _glibc(case: Surroundings) -> dict[str, str]:
@@ -41,7 +39,7 @@ def _glibc(case: Surroundings) -> dict[str, str]:
 def _driver(case: Surroundings) -> dict[str, str]:
     """Name the newest build of PyTorch for the CUDA of a driver that is too old for the one that is installed."""
     found = _DRIVER_CUDA.search(case.text)
-    variant = _NEWEST.get(found[1], "") if found else ""
+    variant = kits().steady.get(found[1], "") if found else ""
     platform = "windows_amd64" if case.machine.os == "windows" else "linux_x86_64"
     python = tag_of(case.machine) or None
     wheel = next(iter(load_catalog().wheels(platform, python, variant)), None) if variant else None
@@ -70,7 +68,11 @@ def _ffmpeg(case: Surroundings) -> dict[str, str]:
     """Name the newest major FFmpeg that TorchCodec says it supports."""
     found = _SUPPORTS.search(case.text)
     newest = max(re.findall(r"\d", found[1])) if found else "7"
-    return {"ffmpeg": newest, "beyond": str(int(newest) + 1), "ffmpeg_release": _FFMPEG.get(newest, _FFMPEG["7"])}
+    return {
+        "ffmpeg": newest,
+        "beyond": str(int(newest) + 1),
+        "ffmpeg_release": kits().ffmpeg.get(newest, kits().ffmpeg["7"]),
+    }
 
 
 # docker run --gpus all -p 8880:8880 ghcr.io/remsky/kokoro-fastapi-gpu:v0.2.2
@@ -116,7 +118,7 @@ def _amd(case: Surroundings) -> dict[str, str]:
 def _vllm(case: Surroundings) -> dict[str, str]:
     """Name the tag of vLLM's image: the release that is there, else the last one for CUDA 12.4."""
     version = case.versions.get("vllm", "").partition("+")[0]
-    return {"vllm_tag": f"v{version or '0.8.5.post1'}"}
+    return {"vllm_tag": f"v{version}" if version else kits().images["vllm"]}
 
 
 _FINDERS: tuple[tuple[frozenset[str], Callable[[Surroundings], Mapping[str, str]]], ...] = (

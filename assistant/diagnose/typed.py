@@ -25,8 +25,7 @@ _INDEXES = {"-i", "--index-url", "--extra-index-url", "-f", "--find-links"}
 
 def typed_names(case: Surroundings) -> dict[str, str]:
     """Return what pip was told to install, as words that a shell takes; {} where the log does not tell it."""
-    for number, line in reversed(case.log.lines):
-        del number
+    for _number, line in reversed(case.log.lines):
         found = _PIP.search(line)
         listed = _LISTED.search(line)
         words = (

@@ -88,7 +88,7 @@ def _supposed(machine: Machine, log: Log) -> Machine:
     return any_nvidia(machine, "12.6") if implied else machine
 
 
-def typed(
+def placed_causes(
     causes: Iterable[tuple[Diagnosis, int | None]], log: Log, machine: Machine
 ) -> tuple[tuple[Diagnosis, int | None], ...]:
     """Return causes whose remedies' commands are typed for the Python that the log's program runs in."""
