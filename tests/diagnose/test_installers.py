@@ -392,7 +392,9 @@ def test_a_python_of_the_system_s_is_left_alone(stage: Stage) -> None:
     found = stage.fails("uv pip install --python /usr/bin/python3 torch")
     assert found.key == "externally-managed-env"
     for command in found.remedies[0].commands:
-        stage.does(f"PIP_INDEX_URL={stage.pypi.url} {command.replace('.venv', 'own')}")
+        stage.does(
+            f"PIP_INDEX_URL={stage.pypi.url} UV_DEFAULT_INDEX={stage.pypi.url} {command.replace('.venv', 'own')}"
+        )
     stage.does('own/bin/python -c "import torch"')
 
 
@@ -408,7 +410,7 @@ def test_an_altered_download_is_no_matter_of_the_index(stage: Stage, tool: str) 
     assert found.key == "download-hash-mismatch"
     stage.pypi.trouble.clear()
     command = next(command for command in found.remedies[0].commands if "install" in command)
-    stage.does(f"PIP_INDEX_URL={stage.pypi.url} {command}")
+    stage.does(f"PIP_INDEX_URL={stage.pypi.url} UV_DEFAULT_INDEX={stage.pypi.url} {command}")
     stage.does('python -c "import torch"')
 
 

@@ -146,7 +146,7 @@ def test_a_file_that_is_no_archive_is_had_anew(stage: Stage, tool: str) -> None:
     assert found.key == "download-hash-mismatch"
     wheel.write_bytes(whole)
     for command in found.remedies[0].commands:
-        stage.run(f"PIP_INDEX_URL={stage.pypi.url} {command}")
+        stage.run(f"PIP_INDEX_URL={stage.pypi.url} UV_DEFAULT_INDEX={stage.pypi.url} {command}")
     stage.does('python -c "import torch"')
 
 
