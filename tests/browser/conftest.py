@@ -191,11 +191,14 @@ def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
 # A box of ipywidgets tells its children a moment after they came that they have a size, also those that have gone by
 # then (`update_children` in packages/controls/src/widget_box.ts, 8.1): said in the console, and to nobody's harm.
 GONE_ALREADY = "Cannot read properties of null (reading 'processLuminoMessage')"
+# JupyterLab's debugger asks each kernel for its state, and says so of one that is killed before it answered
+# (`restoreState` in packages/debugger/src/service.ts, 4.6).
+KILLED_BEFORE = "Could not restore the debugger state: Canceled future for debug_request message"
 
 
 def _complaint(message: ConsoleMessage) -> list[str]:
-    """Keep errors, but not a resource that JupyterLab asks for and lives without, nor a size told too late."""
-    known = message.text.startswith("Failed to load resource") or GONE_ALREADY in message.text
+    """Keep errors, but not JupyterLab's own: a resource that it lives without, a size told too late, a dead kernel."""
+    known = message.text.startswith(("Failed to load resource", KILLED_BEFORE)) or GONE_ALREADY in message.text
     if message.type != "error" or known:
         return []
     return [f"{message.text} ({message.location['url']})"]
