@@ -76,6 +76,8 @@ _NO_WHEEL = _form(
     rf"{_NAME} ?(?:{_SPEC}|\(v?(\d[^()\s]{{0,40}})\)):? has no wheels? with a matching"
     r" (python|platform)[a-z\x20]{0,24}tag(?: ?\((?:e\.g\., )?`?([\w.]{2,60})`?\))?"
 )
+# Whether a text has such a message at all: to begin with any name at every place takes long in long logs.
+_SAYS_NO_WHEEL, _SAYS_ABSENT = _form(" has no wheels? with"), _form(" was not found in")
 # there are no versions of torch with a matching Python tag
 _NO_TAGGED = _form(rf"no versions? of {_NAME} ?{_SPEC} with a matching (python|platform)")
 # Because there is no version of torch==2.6.0 and you require torch==2.6.0, we can conclude …     (uv)
@@ -198,7 +200,7 @@ def _pip(text: str) -> Iterator[Failure]:
 
 
 def _uv(text: str) -> Iterator[Failure]:
-    for found in _NO_WHEEL.finditer(text):
+    for found in _NO_WHEEL.finditer(text) if _SAYS_NO_WHEEL.search(text) else ():
         wanted = _spec(found[2]) or (f"=={found[3]}" if found[3] else "")
         lacks: Lacks = "python" if found[4] == "python" else "platform"
         yield Failure(_name(found[1]), found.start(), wanted, lacks=lacks, running=found[5] or "")
@@ -212,7 +214,7 @@ def _uv(text: str) -> Iterator[Failure]:
         if found[4] and _name(found[1]) == _name(found[3]):
             offered = tuple(re.findall(r"\d[^\s,]{0,60}", found[2] or ""))
             yield Failure(_name(found[1]), found.start(), _spec(found[4]), offered=offered or None, lacks="version")
-    for found in _ABSENT.finditer(text):
+    for found in _ABSENT.finditer(text) if _SAYS_ABSENT.search(text) else ():
         yield Failure(_name(found[1]), found.start(), _spec(found[2]), by=_name(found[3] or ""), offered=())
     for found in _ELSEWHERE.finditer(text):
         wanted = re.sub(r"^[\w.-]{1,60}", "", found[2])

@@ -70,8 +70,7 @@ def _thinned(pieces: Iterable[str]) -> list[tuple[int, str]]:
     """Return both ends of a log, and the lines around those that hold a rule's literal, each kind of line once."""
     kept: dict[int, str] = {}
     last: list[tuple[int, str]] = []
-    literals = (text for texts in load_rules().literals.values() for text in texts)
-    prefilter = Prefilter([*translations(), *literals, *INSTALLERS, *LOADERS])
+    prefilter = Prefilter([*translations(), *load_rules().marks, *INSTALLERS, *LOADERS])
     number = 1
     for piece in pieces:
         lines = list(_wrapped(piece))

@@ -126,11 +126,15 @@ class Rule(Record, frozen=True):
         return not PLACEHOLDER.search(self.title)
 
     @property
+    def signs(self) -> tuple[str, ...]:
+        """All patterns of all signs, by which a log shows the cause."""
+        return tuple(text for sign in self.sign for group in (sign.any, sign.all, sign.none) for text in group)
+
+    @property
     def patterns(self) -> tuple[str, ...]:
         """All patterns of all signs and remedies."""
-        groups = (group for sign in self.sign for group in (sign.any, sign.all, sign.none))
         words = (group for remedy in self.remedy for group in (remedy.said, remedy.unsaid))
-        return tuple(text for group in (*groups, *words) for text in group)
+        return (*self.signs, *(text for group in words for text in group))
 
 
 class _File(Record, frozen=True):
@@ -139,12 +143,16 @@ class _File(Record, frozen=True):
 
 
 class Rules:
-    """All rules in the order of their files, and for each pattern the texts of which every match holds one."""
+    """All rules in the order of their files, and for each pattern the texts of which every match holds one.
+
+    `marks` are those of the signs: of a long log the lines that hold one are kept.
+    """
 
     def __init__(self, rules: tuple[Rule, ...]) -> None:
         self.rules = rules
         self.by_key = {rule.key: rule for rule in rules}
         self.literals = {text: literals(text) for rule in rules for text in rule.patterns}
+        self.marks = frozenset().union(*(literals(text) for rule in rules for text in rule.signs))
 
 
 @cache

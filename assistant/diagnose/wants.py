@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Literal, NamedTuple
 
 Kind = Literal["file", "dependency", "module", "name", "symbol", "program"]
@@ -295,21 +296,26 @@ _COMPILER = re.compile(
 _UNSUPPORTED = re.compile(r"unsupported (gnu|microsoft visual studio|clang) version")
 
 
-def pairs(text: str) -> Iterator[Pair]:
-    """Yield what is wanted and what is there, wherever a text tells both, or tells the least that will do."""
+@lru_cache(maxsize=1)  # several ask what one text tells
+def pairs(text: str) -> tuple[Pair, ...]:
+    """Return what is wanted and what is there, wherever a text tells both, or tells the least that will do."""
+    return tuple(_pairs(text))
+
+
+def _pairs(text: str) -> Iterator[Pair]:
     for found in _REQUIRES.finditer(text):
         yield Pair(found[1], found[3], found[4].rstrip(".,"), found[5].rstrip("."), found.start())
-    for found in _NEEDED.finditer(text):
+    for found in _NEEDED.finditer(text) if " is required" in text else ():
         yield Pair("transformers", found[1], found[2].rstrip(","), found[3].rstrip("."), found.start())
-    for found in _INCOMPATIBLE.finditer(text):
+    for found in _INCOMPATIBLE.finditer(text) if "is used but incompatible" in text else ():
         yield Pair("", found[1], found[3].rstrip(".,").replace(" ", ""), found[2], found.start())
     asked = _REQUESTED.search(text)
     for found in _DEPENDS_ON.finditer(text) if asked else ():
         if found[3] == "torch":
             yield Pair(found[1], "torch", found[4].rstrip(".,"), asked[2].lstrip("=") if asked else "", found.start())
-    for found in _BELOW.finditer(text):
+    for found in _BELOW.finditer(text) if "torch" in text else ():
         yield Pair(found[1], "torch", f"<{found[2]}", "", found.start())
-    for found in _TOLD.finditer(text):
+    for found in _TOLD.finditer(text) if "torch" in text else ():
         if found[1] in _NO_NAMES:
             continue
         minor, present = found[2].rstrip("."), found[3].rstrip(".")
@@ -326,7 +332,8 @@ def _of_builds(text: str) -> Iterator[Pair]:
         yield Pair("built", found[1], found[2], found[3].rstrip("."), found.start())
     for found in _CUDA.finditer(text):
         yield Pair("build", "nvcc", found[2] or found[4], found[1] or found[3], found.start())
-    for found in (*_LEAST.finditer(text), *_LEAST_NVCC.finditer(text)):
+    least_told = _LEAST.finditer(text) if "only supported on cuda" in text else ()
+    for found in (*least_told, *_LEAST_NVCC.finditer(text)):
         least = found[2] if found.re is _LEAST else found[1]
         yield Pair("build", "nvcc", f">={least}", "" if found.re is _LEAST else found[2], found.start())
     for found in _COMPILER.finditer(text):

@@ -102,7 +102,7 @@ def test_symbols_modules_programs_and_pairs_are_read() -> None:
     names = [one.thing for one in missing_modules("cannot import name 'x' from 'triton.a'; no module named 'triton'")]
     assert names == ["triton", "triton.a:x"]
     assert next(missing_programs("flash_attn was requested, but nvcc was not found")).thing == "nvcc"
-    pair = next(pairs("whisperx 3.8.6 has requirement torch~=2.8.0, but you have torch 2.15.0."))
+    (pair,) = pairs("whisperx 3.8.6 has requirement torch~=2.8.0, but you have torch 2.15.0.")
     assert pair[:4] == ("whisperx", "torch", "~=2.8.0", "2.15.0")
 
 

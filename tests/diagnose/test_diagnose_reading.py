@@ -95,12 +95,10 @@ def test_the_failing_line_of_a_long_log_is_found_with_its_number() -> None:
 
 @pytest.mark.parametrize("fast", [True, False], ids=["aho-corasick", "plain"])
 def test_every_text_of_a_rule_is_seen_in_a_long_log(fast: bool, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: FBT001
-    """Whatever a pattern holds literally, alone in its line or inside a word, keeps its line, library or none."""
+    """Whatever a pattern of a sign holds literally, alone in its line or inside a word, keeps its line."""
     if not fast:
         monkeypatch.setattr(prefilter, "find_spec", lambda _name: None)
-    texts = sorted(
-        {text for texts in load_rules().literals.values() for text in texts}, key=lambda text: (len(text), text)
-    )
+    texts = sorted(load_rules().marks, key=lambda text: (len(text), text))
     planted = [f"<{'a' * (number % 40)}{text}{'z' * (number // 40)}>" for number, text in enumerate(texts)]
     lines = [line for text in planted for line in (*[f"{len(text):050}"] * 25, text)]
     assert set(planted) <= {line for _number, line in read_log("\n".join(lines).encode()).lines}
