@@ -249,6 +249,11 @@ _TOLD = re.compile(
     r"|\bgot\b|装的|现在|目前|当前|而是)"
     r"[^\n\d]{0,20}(\d\.\d{1,2}[\w.+]{0,12})"
 )
+# Whether a text has such words at all: to begin with any name at every place takes long in long logs.
+_ASKS_FOR_TORCH = re.compile(
+    r"(?:needs?|requires?|wants?|takes|accepts|built for|works with|supports|depends on|要求|需要|只支持|是给|依赖)"
+    r" ?(?:py)?torch"
+)
 _NO_NAMES = {
     "extension",
     "extensions",
@@ -313,9 +318,9 @@ def _pairs(text: str) -> Iterator[Pair]:
     for found in _DEPENDS_ON.finditer(text) if asked else ():
         if found[3] == "torch":
             yield Pair(found[1], "torch", found[4].rstrip(".,"), asked[2].lstrip("=") if asked else "", found.start())
-    for found in _BELOW.finditer(text) if "torch" in text else ():
+    for found in _BELOW.finditer(text) if _ASKS_FOR_TORCH.search(text) else ():
         yield Pair(found[1], "torch", f"<{found[2]}", "", found.start())
-    for found in _TOLD.finditer(text) if "torch" in text else ():
+    for found in _TOLD.finditer(text) if _ASKS_FOR_TORCH.search(text) else ():
         if found[1] in _NO_NAMES:
             continue
         minor, present = found[2].rstrip("."), found[3].rstrip(".")
