@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Iterator
-from functools import cache
+from functools import cache, lru_cache
 from importlib.resources import files
 
 from assistant.diagnose.log import Log
@@ -60,6 +60,8 @@ _CONTAINER = re.compile(
     r"\bdocker(?:-compose| compose| run| build| exec| pull)\b|\bdockerfile\b|\bpodman (?:run|build)\b"
 )
 _PIP = re.compile(r"python -m pip (install|uninstall|show|check|list|freeze)\b ?(.*)")
+# What a path may hold that is put into a command: nothing that a shell reads, even between quotation marks.
+_PLAIN = re.compile(r"[\w .()+,@~:\\/-]+")
 _ABSOLUTE = re.compile(r"(?:[A-Za-z]:)?[\\/]")
 
 
@@ -108,13 +110,13 @@ class Interpreter(Record, frozen=True):
 
 def interpreter_of(log: Log, machine: Machine, line: int | None = None) -> Interpreter:
     """Return how the Python of a log's program is reached; `line` is the index of the line that shows its cause."""
-    path = next((one for one in _paths(log, line) if not _OF_A_SERVER.match(one)), "")
+    path = _path(log, line)
     project = next((row for row in _file().project if any(re.search(mark, log.text) for mark in row.marks)), None)
     application = None if project and project.sync else _application(log, machine)
     container = bool(machine.container or _CONTAINER.search(log.text))
     uv = bool(project and project.pip) or bool(application and application.pip)
     if path and not (project and project.sync):
-        typed = f'"{path}"' if " " in path else path
+        typed = f'"{path}"' if set(path) & set(" (),") else path
         isolated = " -s" if "python_embed" in path.lower() else ""
         absolute = path if _ABSOLUTE.match(path) else ""
         return Interpreter(
@@ -197,6 +199,13 @@ def _application(log: Log, machine: Machine) -> Application | None:
 def _system(row: Application, machine: Machine) -> str:
     """Return the system that an application runs on; where nobody tells, Windows, for which most of these are made."""
     return machine.os or ("windows" if "windows" in row.python else next(iter(row.python)))
+
+
+@lru_cache(maxsize=16)  # each cause of a log asks, and mostly for the same line
+def _path(log: Log, line: int | None) -> str:
+    """Return the interpreter that a log names first; "" for none, and for one that a shell would misread."""
+    found = next((one for one in _paths(log, line) if not _OF_A_SERVER.match(one)), "")
+    return found if _PLAIN.fullmatch(found) else ""
 
 
 def _paths(log: Log, line: int | None) -> Iterator[str]:

@@ -46,6 +46,16 @@ def test_a_command_is_typed_for_the_python_of_the_program(text: str, system: str
     assert remedy.commands[0].partition(" install ")[2].startswith("torch==2.9.0")
 
 
+@pytest.mark.parametrize("folder", ["/opt/$(id)/venv", "/opt/a;id;/venv", "/opt/`id`/venv", "/opt/a&b/venv"])
+def test_what_a_shell_would_read_is_no_path(folder: str) -> None:
+    """A log is a stranger's text: what it calls a folder is not typed into a command unless it is plain."""
+    text = (
+        f'File "{folder}/lib/python3.10/site-packages/torch/nn/functional.py", line 1, in x\n$ {folder}/bin/python a.py'
+    )
+    where = interpreter_of(read_log(text), Machine(os="linux"))
+    assert placed(Remedy(text="Install it.", commands=(INSTALL,)), where).commands == (INSTALL,)
+
+
 def test_a_project_takes_the_change_itself() -> None:
     """What uv or Poetry keeps is changed by their own commands: pip's change would be undone at the next sync."""
     uv = placed(Remedy(text="Install it.", commands=(INSTALL,)), Interpreter(python="python", project="uv"))
