@@ -10,6 +10,7 @@ from itertools import accumulate
 from assistant.diagnose.installer_output import MARKS as INSTALLERS
 from assistant.diagnose.normalize import plain, translations, unwrapped
 from assistant.diagnose.prefilter import Prefilter
+from assistant.diagnose.prose import prose
 from assistant.diagnose.rules import load_rules
 from assistant.diagnose.wants import MARKS as LOADERS
 from assistant.model.machine import Machine
@@ -40,6 +41,11 @@ class Log:
     def facts(self) -> Machine:
         """What the log mentions of its machine."""
         return mentioned(self.text)
+
+    @cached_property
+    def written(self) -> list[bool]:
+        """Whether a person wrote it, for each of the lines."""
+        return prose([line for _number, line in self.lines])
 
     def index_at(self, position: int) -> int:
         """Return the index in `lines` of a position in `text`."""

@@ -17,7 +17,7 @@ from itertools import islice, pairwise
 
 from assistant.diagnose.log import Log
 from assistant.diagnose.predicates import ask
-from assistant.diagnose.prose import personal, prose
+from assistant.diagnose.prose import personal
 from assistant.diagnose.rules import load_rules
 from assistant.diagnose.symptoms import told
 from assistant.model.machine import Machine
@@ -74,8 +74,7 @@ def _elsewhere(key: str, machine: Machine) -> bool:
 
 def _nearest(log: Log, machine: Machine) -> list[tuple[str, float]]:
     """Return the causes that the machine can have, and `UNRELATED`, with their likeness to a person's words."""
-    flags = prose([line for _number, line in log.lines])
-    own = "\n".join(line for (_number, line), mine in zip(log.lines, flags, strict=True) if mine)
+    own = "\n".join(line for (_number, line), mine in zip(log.lines, log.written, strict=True) if mine)
     whole = sum(len(line) for _number, line in log.lines)
     if not own or len(own) > LONGEST or len(own) < OWN * whole or "fine" in told(log):
         return []

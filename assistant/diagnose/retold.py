@@ -12,7 +12,6 @@ from importlib.resources import files
 from assistant.diagnose.causes import Cause
 from assistant.diagnose.log import Log
 from assistant.diagnose.predicates import ask, check_facts
-from assistant.diagnose.prose import prose
 from assistant.diagnose.symptoms import told
 from assistant.model.machine import Machine
 from assistant.model.record import Record, from_plain
@@ -42,9 +41,10 @@ class _File(Record, frozen=True):
 
 def retold_causes(log: Log, machine: Machine) -> Iterator[Cause]:
     """Yield the causes of messages that a person retells; nothing where the person says that all is well."""
-    flags = prose([line for _number, line in log.lines])
     lines = [
-        (index, line.lower()) for index, ((_number, line), own) in enumerate(zip(log.lines, flags, strict=True)) if own
+        (index, line.lower())
+        for index, ((_number, line), own) in enumerate(zip(log.lines, log.written, strict=True))
+        if own
     ]
     text = "\n".join(line for _index, line in lines)
     if not text or len(text) > LONGEST or "fine" in told(log):

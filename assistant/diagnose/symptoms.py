@@ -16,7 +16,6 @@ from assistant.diagnose.causes import Cause
 from assistant.diagnose.health import check_up
 from assistant.diagnose.log import Log
 from assistant.diagnose.predicates import ask, check_facts
-from assistant.diagnose.prose import prose
 from assistant.model.machine import Machine
 from assistant.model.record import Record, from_plain
 from assistant.parsers.mentioned import replaced_torch
@@ -146,9 +145,8 @@ def told(log: Log) -> dict[str, int]:
     """Return what a text tells, by key, each with the index of the first line that tells it."""
     shown = ((one.key, _printed(one.key).search(log.text)) for one in _tables().told if one.printed)
     found = {key: log.index_at(match.start()) for key, match in shown if match}
-    written = prose([line for _number, line in log.lines])
     for start, sentence in _sentences(log.text):
-        if not written[log.index_at(start)]:
+        if not log.written[log.index_at(start)]:
             continue
         words = {name: list(pattern.finditer(sentence)) for name, pattern in _words().items()}
         for one in _tables().told:
