@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping
 from functools import cache
-from importlib.resources import files
 from types import MappingProxyType
 from typing import NamedTuple
 
-from assistant.model.record import Record, from_plain
+from assistant.diagnose.tables import table
+from assistant.model.record import Record
 
 _NO_NAMES: Mapping[str, str] = MappingProxyType({})
 
@@ -53,5 +52,4 @@ class _File(Record, frozen=True):
 @cache
 def confidences() -> dict[str, float]:
     """Read the shipped kinds of evidence, once."""
-    text = files("assistant.diagnose").joinpath("evidence.toml").read_text("utf-8")
-    return {row.key: row.confidence for row in from_plain(tomllib.loads(text), _File, "evidence.toml").basis}
+    return {row.key: row.confidence for row in table("evidence.toml", _File).basis}

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Collection
 from functools import cache
-from importlib.resources import files
 
 from assistant.diagnose.predicates import ask, check_facts, installed_of, torch_cuda
+from assistant.diagnose.tables import table
 from assistant.i18n import _
 from assistant.model.finding import Finding, Severity
 from assistant.model.machine import Machine, Vendor
-from assistant.model.record import Record, from_plain
+from assistant.model.record import Record
 
 
 class Case(Record, frozen=True):
@@ -123,8 +122,7 @@ def _names(value: object) -> list[str]:
 @cache
 def _checks() -> tuple[Check, ...]:
     """Read the shipped checks, once; raise `BadInput`, `ValueError` or `TypeError` naming what is wrong in them."""
-    text = files("assistant.diagnose").joinpath("health.toml").read_text("utf-8")
-    checks = from_plain(tomllib.loads(text), _File, "health.toml").check
+    checks = table("health.toml", _File).check
     for check in checks:
         for case in check.case:
             check_facts(case.facts, f"health.toml, {check.key}")

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from difflib import get_close_matches
 from functools import cache
-from importlib.resources import files
 from typing import Literal, NamedTuple
 
 from assistant.catalog import load_catalog, number
 from assistant.catalog.indexes import is_pypi, mirrors_pypi
-from assistant.model.record import Record, from_plain
+from assistant.diagnose.tables import table
+from assistant.model.record import Record
 
 Kind = Literal["pypi", "torch", "wrong", "mirror", "unknown"]
 MOST = 40  # addresses of one text that are looked at
@@ -58,11 +57,9 @@ class InstallerTables(Record, frozen=True):
     systems: dict[str, tuple[str, ...]]
 
 
-@cache
 def tables() -> InstallerTables:
     """Read the shipped tables, once."""
-    text = files("assistant.diagnose").joinpath("installers.toml").read_text("utf-8")
-    return from_plain(tomllib.loads(text), InstallerTables, "installers.toml")
+    return table("installers.toml", InstallerTables)
 
 
 @cache

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Iterator
-from functools import cache, lru_cache
-from importlib.resources import files
+from functools import lru_cache
 
 from assistant.diagnose.log import Log
+from assistant.diagnose.tables import table
 from assistant.i18n import Message, _, sentences
 from assistant.model.finding import Remedy
 from assistant.model.machine import Machine
-from assistant.model.record import Record, from_plain, replace
+from assistant.model.record import Record, replace
 
 # pip's options and uv's in place of them: https://docs.astral.sh/uv/pip/compatibility/. UV_DEFAULT_INDEX, which many
 # set to a mirror, goes before --index-url.
@@ -230,7 +229,5 @@ def near(log: Log, line: int | None, pattern: re.Pattern[str]) -> Iterator[str]:
             yield found[1]
 
 
-@cache
 def _file() -> _File:
-    text = files("assistant.diagnose").joinpath("interpreters.toml").read_text("utf-8")
-    return from_plain(tomllib.loads(text), _File, "interpreters.toml")
+    return table("interpreters.toml", _File)

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import re
-import tomllib
-from functools import cache
-from importlib.resources import files
 
 from packaging.version import Version
 
 from assistant.catalog.toolchains import Toolkit, cuda_of, oldest_gcc, toolkits
 from assistant.diagnose.surroundings import Surroundings
+from assistant.diagnose.tables import table
 from assistant.diagnose.wants import pairs
-from assistant.model.record import Record, from_plain
+from assistant.model.record import Record
 
 # What shows that the program runs in an environment of conda: its folders, its commands.
 CONDA = re.compile(
@@ -51,11 +49,9 @@ class _File(Record, frozen=True):
     images: dict[str, str]
 
 
-@cache
 def kits() -> _File:
     """Read the shipped tables, once; raise `BadInput` naming what is wrong in them."""
-    text = files("assistant.diagnose").joinpath("kits.toml").read_text("utf-8")
-    return from_plain(tomllib.loads(text), _File, "kits.toml")
+    return table("kits.toml", _File)
 
 
 def cuda_wanted(case: Surroundings) -> str:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from functools import cache
-from importlib.resources import files
 from typing import Literal, NamedTuple
 
 from assistant.catalog.companions import companion
-from assistant.model.record import Record, from_plain
+from assistant.diagnose.tables import table
+from assistant.model.record import Record
 
 # The parts of a library's file name: what it is called, and its version.
 #   libcublas.so.12   libavutil.58.dylib   cublas64_12.dll   nvinfer_10.dll   avutil-58.dll   cudart64_110.dll
@@ -79,10 +78,8 @@ class Named(NamedTuple):
     row: Library | None
 
 
-@cache
 def _file() -> _File:
-    text = files("assistant.diagnose").joinpath("libraries.toml").read_text("utf-8")
-    return from_plain(tomllib.loads(text), _File, "libraries.toml")
+    return table("libraries.toml", _File)
 
 
 @cache

@@ -11,6 +11,7 @@ from assistant.diagnose.attempts import tag_of
 from assistant.diagnose.builds import package_built
 from assistant.diagnose.kits import compiler_names, header_names, kit_names, kits, source_of
 from assistant.diagnose.libraries import package_of
+from assistant.diagnose.offers import torch_install
 from assistant.diagnose.options import option_names
 from assistant.diagnose.python_bounds import UNNAMED
 from assistant.diagnose.rules import PLACEHOLDER, Rule
@@ -45,12 +46,7 @@ def _driver(case: Surroundings) -> dict[str, str]:
     wheel = next(iter(load_catalog().wheels(platform, python, variant)), None) if variant else None
     if wheel is None or found is None:
         return {}
-    parts = [
-        f"torch=={wheel.version}",
-        *(f"{name}=={each[0]}" for name in ("torchvision", "torchaudio") if (each := getattr(wheel.release, name))),
-    ]
-    index = load_catalog().index_url(variant)
-    command = f"python -m pip install --force-reinstall {' '.join(parts)} --index-url {index}"
+    command = torch_install(wheel).replace("pip install", "pip install --force-reinstall", 1)
     return {"driver_cuda": f"{found[1]}.{found[2]}", "older": command, "older_torch": wheel.version}
 
 

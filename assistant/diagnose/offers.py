@@ -10,7 +10,7 @@ from typing import NamedTuple
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.version import InvalidVersion, Version
 
-from assistant.catalog import Number, load_catalog, number
+from assistant.catalog import Number, TorchWheel, load_catalog, number
 from assistant.catalog.companions import companion
 from assistant.catalog.rows import FAMILY
 
@@ -94,6 +94,14 @@ def variant_near(asked: str, fitting: set[str]) -> str:
     alike = same or sorted((one for one in fitting if wider and one.startswith(wider[0])), key=number)
     lower = [one for one in alike if number(one) <= number(asked)]
     return asked if asked in fitting else (lower or alike or [""])[-1 if lower else 0]
+
+
+def torch_install(wheel: TorchWheel) -> str:
+    """Return the command that installs a build of PyTorch from its index, with its torchvision and torchaudio."""
+    pairs = ((name, getattr(wheel.release, name)) for name in FAMILY)
+    beside = [f"{name}=={versions[0]}" for name, versions in pairs if versions]
+    index = load_catalog().index_url(wheel.variant)
+    return " ".join(("python -m pip install", f"torch=={wheel.version}", *beside, "--index-url", str(index)))
 
 
 def newest_python(rows: Iterable[Build]) -> str:

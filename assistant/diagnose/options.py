@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import re
-import tomllib
-from functools import cache
-from importlib.resources import files
 
-from assistant.model.record import Record, from_plain
+from assistant.diagnose.tables import table
+from assistant.model.record import Record
 
 
 class Program(Record, frozen=True):
@@ -25,11 +23,9 @@ class _File(Record, frozen=True):
     program: tuple[Program, ...]
 
 
-@cache
 def programs() -> tuple[Program, ...]:
     """Read the shipped table, once."""
-    text = files("assistant.diagnose").joinpath("options.toml").read_text("utf-8")
-    return from_plain(tomllib.loads(text), _File, "options.toml").program
+    return table("options.toml", _File).program
 
 
 def option_names(text: str) -> dict[str, str]:

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from bisect import bisect_right
 from collections.abc import Iterator
 from functools import cache
-from importlib.resources import files
 
 from assistant.diagnose.causes import Cause
 from assistant.diagnose.log import Log
 from assistant.diagnose.predicates import ask, check_facts
 from assistant.diagnose.symptoms import told
+from assistant.diagnose.tables import table
 from assistant.model.machine import Machine
-from assistant.model.record import Record, from_plain
+from assistant.model.record import Record
 
 APART = 160  # chosen: characters between words of one thought, some two sentences
 LONGEST = 4000  # chosen: characters that a person writes of one problem
@@ -88,8 +87,7 @@ def _compiled(pattern: str) -> re.Pattern[str]:
 @cache
 def retold() -> tuple[Retold, ...]:
     """Read the shipped rows, once; raise `BadInput`, `ValueError` or `TypeError` naming what is wrong in them."""
-    text = files("assistant.diagnose").joinpath("retold.toml").read_text("utf-8")
-    rows = from_plain(tomllib.loads(text), _File, "retold.toml").retold
+    rows = table("retold.toml", _File).retold
     for row in rows:
         for facts in (row.facts, row.unless):
             check_facts(facts, f"retold.toml, {row.key}")

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Iterable, Iterator
 from functools import cache, lru_cache
-from importlib.resources import files
 from itertools import pairwise
 from typing import Literal
 
@@ -16,8 +14,9 @@ from assistant.diagnose.causes import Cause
 from assistant.diagnose.health import check_up
 from assistant.diagnose.log import Log
 from assistant.diagnose.predicates import ask, check_facts
+from assistant.diagnose.tables import table
 from assistant.model.machine import Machine
-from assistant.model.record import Record, from_plain
+from assistant.model.record import Record
 from assistant.parsers.mentioned import replaced_torch
 
 APART = 60  # chosen: characters between words that belong together
@@ -199,8 +198,7 @@ def _words() -> dict[str, re.Pattern[str]]:
 @cache
 def _tables() -> _File:
     """Read the shipped lexicon, once; raise `BadInput`, `ValueError` or `TypeError` naming what is wrong in it."""
-    text = files("assistant.diagnose").joinpath("symptoms.toml").read_text("utf-8")
-    tables = from_plain(tomllib.loads(text), _File, "symptoms.toml")
+    tables = table("symptoms.toml", _File)
     for row in tables.explanation:
         for facts in (row.facts, row.unless, row.likely):
             check_facts(facts, f"symptoms.toml, {row.key}")

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from fnmatch import fnmatchcase
-from functools import cache
-from importlib.resources import files
 
 from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
@@ -14,9 +11,10 @@ from packaging.version import InvalidVersion, Version
 
 from assistant.catalog import load_catalog
 from assistant.catalog.companions import carried_by_torch_index, wheel_sources
-from assistant.diagnose.offers import platforms_of
+from assistant.diagnose.offers import platforms_of, torch_install
 from assistant.diagnose.surroundings import Surroundings, known, pip_install
-from assistant.model.record import Record, from_plain
+from assistant.diagnose.tables import table
+from assistant.model.record import Record
 
 _CXX11 = (2, 7)  # torch whose wheels for Linux have the new ABI: https://github.com/pytorch/pytorch/releases/tag/v2.7.0
 _PYG = ("torch-scatter", "torch-sparse", "torch-cluster", "torch-spline-conv", "pyg-lib")
@@ -68,10 +66,8 @@ class _File(Record, frozen=True):
     gone: tuple[Gone, ...]
 
 
-@cache
 def _tables() -> _File:
-    text = files("assistant.diagnose").joinpath("wheels.toml").read_text("utf-8")
-    return from_plain(tomllib.loads(text), _File, "wheels.toml")
+    return table("wheels.toml", _File)
 
 
 def wheel_names(case: Surroundings, package: str) -> dict[str, str]:
@@ -164,12 +160,7 @@ def _for_its_torch(case: Surroundings, package: str) -> dict[str, str]:
     best = max(own, key=lambda one: (Version(one.version), one.variant), default=None)
     if best is None:
         return {}
-    index = load_catalog().index_url(best.variant)
-    trio = [
-        f"torch=={best.version}",
-        *(f"{name}=={each[0]}" for name in ("torchvision", "torchaudio") if (each := getattr(best.release, name))),
-    ]
-    return {"its_torch": best.version, "torch_command": f"python -m pip install {' '.join(trio)} --index-url {index}"}
+    return {"its_torch": best.version, "torch_command": torch_install(best)}
 
 
 def _shown(case: Surroundings, package: str) -> str:
