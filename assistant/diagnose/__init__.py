@@ -5,6 +5,7 @@ from __future__ import annotations
 from assistant.diagnose.engine import Match, as_remedy, diagnose, matches, merged, question, remedies_for
 from assistant.diagnose.health import check_packages, check_up, variables
 from assistant.diagnose.interpreters import UV_OPTIONS, Interpreter, interpreter_of, near, placed
+from assistant.diagnose.kits import supposed_cuda
 from assistant.diagnose.launch import launched, relaunched
 from assistant.diagnose.log import Log, read_log
 from assistant.diagnose.phrasings import resembled
@@ -35,6 +36,7 @@ __all__ = [
     "relaunched",
     "remedies_for",
     "resembled",
+    "supposed_cuda",
     "symptoms",
     "variables",
 ]

@@ -6,6 +6,7 @@ import re
 
 from packaging.version import Version
 
+from assistant.catalog import load_catalog
 from assistant.catalog.toolchains import Toolkit, cuda_of, oldest_gcc, toolkits
 from assistant.diagnose.surroundings import Surroundings
 from assistant.diagnose.tables import table
@@ -24,7 +25,6 @@ _NVCC = re.compile(
 _BUILD = re.compile(r"\+?\bcu(1\d)(\d)\b")
 _PORTABLE = re.compile(r"([a-z]:\\[\w .()+\\-]{0,200}?)\\(?:lib\\site-packages|python\.exe)", re.IGNORECASE)
 _OWN = 'python -c "import torch; print(torch.version.cuda)"'  # read by the shell, where nobody told the version
-_HEADERS = "https://github.com/woct0rdho/triton-windows/releases/download/v3.0.0-windows.post1/"
 
 
 class Toolset(Record, frozen=True):
@@ -38,6 +38,9 @@ class Toolset(Record, frozen=True):
 class _File(Record, frozen=True):
     as_of: str
     source: str
+    headers_at: str
+    onnxruntime_for_cudnn_8: str
+    driver: dict[str, str]
     toolset: tuple[Toolset, ...]
     headers: dict[str, str]
     repositories: dict[str, str]
@@ -52,6 +55,11 @@ class _File(Record, frozen=True):
 def kits() -> _File:
     """Read the shipped tables, once; raise `BadInput` naming what is wrong in them."""
     return table("kits.toml", _File)
+
+
+def supposed_cuda(*, new_card: bool = False) -> str:
+    """Return the newest CUDA that an NVIDIA driver is taken to run of which nobody tells."""
+    return kits().driver["new_card" if new_card else "usual"]
 
 
 def cuda_wanted(case: Surroundings) -> str:
@@ -96,7 +104,7 @@ def nvcc_there(case: Surroundings) -> Toolkit | None:
 def compiler_names(case: Surroundings) -> dict[str, str]:
     """Name the newest g++ and the toolset of Visual C++ that nvcc takes, and the oldest g++ that PyTorch takes."""
     kit = nvcc_there(case)
-    oldest = oldest_gcc(case.torch.partition("+")[0] or "2.14")
+    oldest = oldest_gcc(case.torch.partition("+")[0] or load_catalog().releases[0].version)
     names = {"least_gcc": str(oldest or 9)}
     if kit is None:
         return names
@@ -120,7 +128,7 @@ def header_names(case: Surroundings) -> dict[str, str]:
     prompt = next(
         (one[1] for one in re.finditer(r"(?:^|\n)(?:ps )?([a-z]:\\[\w .()+\\-]{2,120}?python\w{0,12})>", case.text)), ""
     )
-    names = {"headers_url": f"{_HEADERS}{archive}" if archive else "", "headers_file": archive}
+    names = {"headers_url": f"{kits().headers_at}{archive}" if archive else "", "headers_file": archive}
     names["portable"] = folder or prompt or "python_embeded"
     return {name: value for name, value in names.items() if value} if archive else {}
 

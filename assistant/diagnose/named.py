@@ -24,7 +24,6 @@ _REQUIRED = re.compile(r"version .(glibc(?:xx)?|cxxabi)_[\d.]{2,8}. not found \(
 # The NVIDIA driver on your system is too old (found version 11040).
 _DRIVER_CUDA = re.compile(r"\(found version (1\d)0(\d)0\)")
 _SUPPORTS = re.compile(r"support\s{1,20}versions? ([4-9](?:, (?:and )?[4-9]| and [4-9]){1,5})")
-# As winget has them: https://github.com/microsoft/winget-pkgs/tree/master/manifests/g/Gyan/FFmpeg/Shared, 2026-11-26
 
 
 def _glibc(case: Surroundings) -> dict[str, str]:
@@ -56,7 +55,7 @@ def _onnxruntime(case: Surroundings) -> dict[str, str]:
     versions = for_cuda(companion("onnxruntime-gpu"), major) if major else ""
     names = {"ort": f"onnxruntime-gpu{versions}"}
     if major == 12 and re.search(r"cudnn(?:64_8|_ops_infer64_8)|libcudnn\.so\.8", case.text):  # noqa: PLR2004 - the feed is CUDA 12's
-        names["ort_eight"] = "onnxruntime-gpu==1.18.0"
+        names["ort_eight"] = kits().onnxruntime_for_cudnn_8
     return names if versions else {}
 
 

@@ -11,12 +11,12 @@ from packaging.version import InvalidVersion, Version
 
 from assistant.catalog import load_catalog
 from assistant.catalog.companions import carried_by_torch_index, wheel_sources
+from assistant.diagnose.kits import kits
 from assistant.diagnose.offers import platforms_of, torch_install
 from assistant.diagnose.surroundings import Surroundings, known, pip_install
 from assistant.diagnose.tables import table
 from assistant.model.record import Record
 
-_CXX11 = (2, 7)  # torch whose wheels for Linux have the new ABI: https://github.com/pytorch/pytorch/releases/tag/v2.7.0
 _PYG = ("torch-scatter", "torch-sparse", "torch-cluster", "torch-spline-conv", "pyg-lib")
 
 
@@ -61,6 +61,7 @@ class Gone(Record, frozen=True):
 
 class _File(Record, frozen=True):
     as_of: str
+    new_abi_since: str
     file: tuple[File, ...]
     pair: tuple[Pair, ...]
     gone: tuple[Gone, ...]
@@ -112,7 +113,7 @@ def _url(case: Surroundings, package: str) -> str:
             return row.url.format(
                 torch=".".join(torch.split(".")[:2]),
                 major=variant[2:4],
-                abi="TRUE" if Version(torch).release[:2] >= _CXX11 else "FALSE",
+                abi="TRUE" if Version(torch) >= Version(_tables().new_abi_since) else "FALSE",
                 python=python,
                 system=system,
                 version=_told_version(case, row) or row.version,
@@ -155,7 +156,7 @@ def _for_its_torch(case: Surroundings, package: str) -> dict[str, str]:
     variant = case.build or (tag[1] or tag[2] if tag else "")
     rows = [one for one in load_catalog().wheels("linux_x86_64", None, "cu") if _within(pair.torch, one.version)]
     own = [one for one in rows if one.variant == variant] or [
-        one for one in rows if one.variant <= (variant or "cu126")
+        one for one in rows if one.variant <= (variant or kits().steady["12"])
     ]
     best = max(own, key=lambda one: (Version(one.version), one.variant), default=None)
     if best is None:

@@ -23,6 +23,7 @@ from assistant.diagnose import (
     relaunched,
     remedies_for,
     resembled,
+    supposed_cuda,
     symptoms,
 )
 from assistant.host.identity import known_here
@@ -85,7 +86,7 @@ def _supposed(machine: Machine, log: Log) -> Machine:
     words = bool(_OF_NVIDIA.search(log.text)) and not _OF_OTHERS.search(log.text)
     build = machine.packages.get("torch", "").partition("+")[2]
     implied = machine.os != "macos" and (words or build.startswith("cu"))
-    return any_nvidia(machine, "12.6") if implied else machine
+    return any_nvidia(machine, supposed_cuda()) if implied else machine
 
 
 def placed_causes(

@@ -13,7 +13,7 @@ from assistant.catalog import load_catalog
 from assistant.catalog.companions import carried_by_torch_index
 from assistant.catalog.launchers import launchers, written
 from assistant.catalog.rows import CORE, FAMILY
-from assistant.diagnose import Interpreter, Log, PlanRequest, RuleRemedy, relaunched
+from assistant.diagnose import Interpreter, Log, PlanRequest, RuleRemedy, relaunched, supposed_cuda
 from assistant.i18n import Message, Text, _
 from assistant.model.errors import BadInput
 from assistant.model.finding import Launch, Remedy
@@ -96,7 +96,7 @@ def planned(machine: Machine, wanted: PlanRequest, where: Interpreter | None = N
     Where CUDA is to be had and nothing is known of machine or card, any NVIDIA card is meant.
     """
     if wanted.backend is Backend.CUDA and not gpus_known(machine):
-        machine = any_nvidia(machine, "13.0")  # what wants another CUDA build is mostly a new card
+        machine = any_nvidia(machine, supposed_cuda(new_card=True))
     if not machine.os:
         return None
     facts = to_json(replace(machine, evidence=()))  # of what was looked at the planner asks nothing
