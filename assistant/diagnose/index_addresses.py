@@ -130,11 +130,6 @@ def _address(base: str, tag: str) -> str:
     return base + tag if tag else ""
 
 
-def _slip(base: str, path: str) -> Address:
-    """Take what a misspelt address says for the host that was meant."""
-    return Address("wrong", right=_address(base, tag_in(path) or nearest_tag(path.rstrip("/").rpartition("/")[2])))
-
-
 def tag_in(path: str) -> str:
     """Return the tag of a build that a path names as a folder; "" for none."""
     return next((part for part in path.split("/") if part in variants()), "")
