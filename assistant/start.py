@@ -184,10 +184,23 @@ def _make(folder: Path, kind: str) -> None:
         LOG.write_text("", encoding="utf-8")
         extra = "" if kind == "core" else f"[{'lab' if kind in GROUPS else kind}]"
         _install(_python(folder), ["-e", f"{ROOT}{extra}", *_requirements(GROUPS.get(kind, []))])
+        _lead_home(folder)
         (folder / "stamp").write_text(folder.name)
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
         raise
+
+
+def _lead_home(folder: Path) -> None:
+    """Write anew, in ASCII, where the editable installation finds this project: the way there from the packages.
+
+    Installers write the path in UTF-8, and before 3.12.4 Python reads it in Windows' code page: a project in a folder
+    with a Chinese name would not be found (https://github.com/python/cpython/issues/77102).
+    """
+    packages = "Lib" if sys.platform == "win32" else "lib/python*"
+    for file in folder.glob(f"{packages}/site-packages/*.pth"):
+        if file.read_text(encoding="utf-8", errors="replace").strip() == str(ROOT):
+            file.write_text(f"{os.path.relpath(ROOT, file.parent)}\n", encoding="ascii")
 
 
 def _requirements(groups: list[str]) -> list[str]:

@@ -112,6 +112,18 @@ def test_first_start_prepares_and_second_does_not(project):
     assert project.start("typed", PATH=known) == (0, f"typed|{name} start.py", "")
 
 
+def test_a_folder_with_a_chinese_name_is_found_in_every_encoding(tmp_path):
+    """The private environment finds the project where Python reads its own files in another encoding than UTF-8."""
+    folder = tmp_path / "新建 文件夹"
+    folder.mkdir()
+    project = Project(folder)
+    project.start("detect")
+    (python,) = project.home.glob("python*")
+    program = python / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python")
+    other = {**os.environ, "LC_ALL": "C", "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0"}
+    subprocess.run([program, "-c", "import assistant"], env=other, cwd=tmp_path, check=True)
+
+
 def test_each_command_gets_what_it_needs(project):
     """The terminal's commands get the core, models and notebooks an extra; what holds more serves what needs less."""
 
