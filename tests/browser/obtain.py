@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).parents[1]))  # for those that run this file alone
+from system_packages import install, run
+
 DOWNLOAD_LIMIT_SECONDS = 300.0
-PACKAGE_LIMIT_SECONDS = 600.0
 NAMES = (
     "chromium",
     "chromium-browser",
@@ -27,14 +28,6 @@ NAMES = (
 )
 MAC_NAMES = ("Google Chrome", "Chromium", "Microsoft Edge")
 WINDOWS_FILES = (r"Google\Chrome\Application\chrome.exe", r"Microsoft\Edge\Application\msedge.exe")
-PACKAGE_MANAGERS = {
-    "apt-get": ("apt-get install -y --no-install-recommends {package}", "apt-get update"),
-    "dnf": ("dnf install -y {package}", ""),
-    "pacman": ("pacman -Sy --noconfirm {package}", ""),
-    "zypper": ("zypper --non-interactive install {package}", ""),
-    "apk": ("apk add {package}", ""),
-    "brew": ("brew install --cask {package}", ""),
-}
 
 
 def installed() -> Iterator[Path]:
@@ -67,32 +60,11 @@ def download() -> None:
     run([sys.executable, "-m", "playwright", "install", "chromium"], DOWNLOAD_LIMIT_SECONDS)
 
 
-def install(package: str = "chromium") -> None:
-    """Ask the system's package manager for a package, where it may be asked."""
-    manager = next((name for name in PACKAGE_MANAGERS if shutil.which(name)), None)
-    if manager is None:
-        return
-    command, first = PACKAGE_MANAGERS[manager]
-    rights = [] if manager == "brew" or os.geteuid() == 0 else ["sudo", "-n"]
-    if first:
-        run([*rights, *first.split()], PACKAGE_LIMIT_SECONDS)
-    run([*rights, *command.format(package=package).split()], PACKAGE_LIMIT_SECONDS)
-
-
-def run(command: list[str], seconds: float) -> bool:
-    """Run a command without its output; tell whether it ended well and in time."""
-    try:
-        done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=seconds, check=False)
-    except (OSError, subprocess.TimeoutExpired):
-        return False
-    return done.returncode == 0
-
-
 def obtain() -> Path | None:
     """Find a browser, fetching one where none is installed."""
     steps: list[tuple[str, Callable[[], None]]] = [
         ("No Chrome or Chromium is installed; downloading one with Playwright.", download),
-        ("Playwright could not download it; asking the system's package manager.", install),
+        ("Playwright could not download it; asking the system's package manager.", lambda: install("chromium")),
     ]
     found = next(installed(), None)
     for sentence, step in steps:

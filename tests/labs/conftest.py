@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import runpy
 import shutil
-from pathlib import Path
 
 import pytest
+from system_packages import install
 
 from assistant.host.sandbox import obstacle
 
@@ -15,8 +14,8 @@ from assistant.host.sandbox import obstacle
 def sandbox() -> None:
     """Have bubblewrap, asking the system's package manager for it; tests fail, and are never skipped, without it."""
     if shutil.which("bwrap") is None:
-        obtain = runpy.run_path(str(Path(__file__).parents[1] / "browser" / "obtain.py"))
-        obtain["install"]("bubblewrap")
+
+        install("bubblewrap")
         obstacle.cache_clear()
     if reason := obstacle():
         pytest.fail(
