@@ -202,7 +202,7 @@ def check_inside(prefix: Path, names: Iterable[str]) -> None:
     root = os.path.realpath(prefix)
     for parent in {name.rpartition("/")[0] for name in names} - {""}:
         real = os.path.realpath(prefix / parent)
-        if not f"{real}/".startswith(f"{root}/"):
+        if not Path(real).is_relative_to(root):
             raise WorkFailed(
                 _(
                     "{path} leads out of the environment to {real}; nothing is moved through it.",

@@ -118,13 +118,17 @@ class Wine:
 
 @functools.cache
 def _pip() -> dict[str, str]:
-    """Hand pip's settings of this user on: Windows' pip fetches from where this system's does."""
+    """Hand pip's settings of this user on: Windows' pip fetches from where this system's does.
+
+    But for further indexes in a folder of this system: they hold wheels for it, and uv takes a version that one of them
+    has for none that has a wheel for Windows.
+    """
     listed = subprocess.run([sys.executable, "-m", "pip", "config", "list"], capture_output=True, text=True, check=True)
     settings = read_pip_settings(listed.stdout)
     cert = settings.cert or ssl.get_default_verify_paths().cafile or ""
     told = {
         "PIP_INDEX_URL": settings.index_url,
-        "PIP_EXTRA_INDEX_URL": " ".join(settings.extra_index_urls),
+        "PIP_EXTRA_INDEX_URL": " ".join(url for url in settings.extra_index_urls if not url.startswith("file:")),
         "PIP_FIND_LINKS": " ".join(settings.find_links),
         "PIP_NO_INDEX": "1" if settings.no_index else "",
         "PIP_PROXY": settings.proxy,
