@@ -40,8 +40,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 # What a test costs beyond its own Python code, dearest first. Fixtures tell for most; the others are marked by hand.
-COSTS = ("heavy", "browser", "torch", "process")
+COSTS = ("windows", "heavy", "browser", "torch", "process")
 COST_OF_FIXTURE = {
+    "windows": "windows",
     "browser": "browser",
     "jupyter_server": "browser",
     "cpu_setup": "torch",
@@ -65,6 +66,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         used = getattr(item, "fixturenames", ())
         marks = [mark for fixture, mark in COST_OF_FIXTURE.items() if fixture in used]
+        marks = ["windows"] if "windows" in marks else marks  # it costs more than a browser, and is chosen apart
         for mark in marks or ["process"] * (item.path.suffix == ".ipynb"):  # a kernel runs the cells
             item.add_marker(mark)
         dearest[item.path] = min(cost(item), dearest.get(item.path, len(COSTS)))

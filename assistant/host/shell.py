@@ -16,7 +16,7 @@ def shell_for(system: str | None = None) -> Shell:
     if sys.platform == "win32" and shell is HERE:
         import psutil  # noqa: PLC0415 - 15 ms that only who prints a command need pay
 
-        with suppress(psutil.Error):
+        with suppress(psutil.Error, OSError):  # OSError: Wine names no processes
             started_by = [parent.name().lower() for parent in psutil.Process().parents()]
             shell = next((_SHELLS[name] for name in started_by if name in _SHELLS), shell)
     return shell

@@ -17,7 +17,6 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from playwright.sync_api import Locator, Page, expect, sync_playwright
-from wizard import lab_helpers
 
 TESTS = Path(__file__).parents[1]
 LONG_MS = 600_000
@@ -116,7 +115,9 @@ def run(page: Page, cell: Locator, more: str = "") -> None:
 
 def main() -> None:
     """Print the seconds of each stage and of all."""
-    lab = lab_helpers()
+    sys.path.insert(0, str(TESTS))  # where the helpers of all tests lie
+    from served import BROWSER_ARGUMENTS, KERNEL_IS_READY  # noqa: PLC0415 - found only now
+
     obtain = [sys.executable, str(TESTS / "browser" / "obtain.py")]
     browser_path = subprocess.run(obtain, capture_output=True, text=True, check=True).stdout.strip()
     with tempfile.TemporaryDirectory(prefix="newcomer-", ignore_cleanup_errors=True) as name:
@@ -125,14 +126,14 @@ def main() -> None:
         watch.stage("cloned")
         with started(checkout, home) as address, sync_playwright() as playwright:
             watch.stage("python3 start.py has made its environment and opens the browser")
-            browser = playwright.chromium.launch(executable_path=browser_path, args=lab.BROWSER_ARGUMENTS)
+            browser = playwright.chromium.launch(executable_path=browser_path, args=BROWSER_ARGUMENTS)
             page = browser.new_page(viewport={"width": 1280, "height": 1000}, locale="en-US")
             page.goto(address)
             page.locator(".jp-Notebook").wait_for(timeout=LONG_MS)
-            page.wait_for_function(lab.KERNEL_IS_READY, timeout=LONG_MS)
+            page.wait_for_function(KERNEL_IS_READY, timeout=LONG_MS)
             watch.stage("JupyterLab shows the notebook, its kernel is ready")
             set_up(page, watch)
-            play(page, watch, lab.KERNEL_IS_READY)
+            play(page, watch, KERNEL_IS_READY)
             browser.close()
         print(f"{time.perf_counter() - watch.begun:7.1f} s  in all")
 

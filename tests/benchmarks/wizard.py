@@ -183,16 +183,17 @@ def journey() -> tuple[list[float], Counter[str], dict[str, float]]:
     """Go through the notebook; answer the seconds until it was seen each time, bytes and models, and other figures."""
     lab = lab_helpers()
     from guided import write_long_log  # noqa: PLC0415 - found once the tests' own helpers are
+    from served import BROWSER_ARGUMENTS, KERNEL_IS_READY  # noqa: PLC0415 - likewise
 
     found = subprocess.run([sys.executable, BROWSER / "obtain.py"], capture_output=True, text=True, check=True)
     state = Path(tempfile.mkdtemp(prefix="wizard-benchmark-"))
     try:
         with lab._running("lab", state) as server, sync_playwright() as playwright:
-            browser = playwright.chromium.launch(executable_path=found.stdout.strip(), args=lab.BROWSER_ARGUMENTS)
+            browser = playwright.chromium.launch(executable_path=found.stdout.strip(), args=BROWSER_ARGUMENTS)
             page = browser.new_page(viewport={"width": 1280, "height": 1000})
             counted = count_frames(page)
             page.goto(server.document("setup.ipynb"))
-            page.wait_for_function(lab.KERNEL_IS_READY, timeout=60_000)
+            page.wait_for_function(KERNEL_IS_READY, timeout=60_000)
             begun = time.perf_counter()
             page.locator(".ptsa-wizard .ptsa-heading").wait_for(timeout=60_000)
             seen = [time.perf_counter() - begun]

@@ -14,7 +14,6 @@ from assistant.host.sandbox import obstacle
 def sandbox() -> None:
     """Have bubblewrap, asking the system's package manager for it; tests fail, and are never skipped, without it."""
     if shutil.which("bwrap") is None:
-
         install("bubblewrap")
         obstacle.cache_clear()
     if reason := obstacle():

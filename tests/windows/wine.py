@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import os
-import shutil
 import ssl
 import subprocess
 import sys
@@ -49,6 +48,11 @@ class Wine:
     def system(self) -> Path:
         """The folder of Windows' libraries."""
         return self.path(r"C:\windows\system32")
+
+    @property
+    def user(self) -> str:
+        """The name of Windows' user."""
+        return next(path.name for path in self.path("C:\\users").iterdir() if path.name != "Public")
 
     def path(self, windows: str) -> Path:
         """Give the file of this system that Windows calls so."""
@@ -146,8 +150,3 @@ def as_windows(path: str) -> str:
     if path.startswith("file:///"):
         return f"file:///Z:/{path.removeprefix('file:///')}"
     return str(PureWindowsPath(f"Z:{path}")) if path.startswith("/") else path
-
-
-def copy(prefix: Path, to: Path) -> None:
-    """Copy a prefix; its links stay links."""
-    shutil.copytree(prefix, to, symlinks=True)
