@@ -7,6 +7,7 @@ import re
 import signal
 import subprocess
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 from packaging.utils import canonicalize_name
@@ -83,15 +84,7 @@ def outline(folder: Path) -> dict[str, tuple[int, int]]:
 
 def incomplete(target: Path) -> list[str]:
     """List what an environment lacks that its distributions say they brought, by name and size; torch must compute."""
-    wrong, found = [], set()
-    for record in target.glob("lib/python*/site-packages/*.dist-info/RECORD"):
-        found.add(canonicalize_name(record.parent.name.partition("-")[0]))
-        for row in record.read_text(encoding="utf-8").splitlines():
-            told = re.fullmatch(r'"?(?P<name>[^"]+?)"?,(?:sha256=[\w=-]+)?,(?P<size>\d*)', row)
-            file = record.parents[1] / told["name"] if told else record
-            if not file.exists() or (told and told["size"] and file.stat().st_size != int(told["size"])):
-                wrong.append(row)
-    wrong += [name for name in ("torch", "numpy", "ipykernel") if name not in found]
+    wrong = lacking(target.glob("lib/python*/site-packages/*.dist-info/RECORD"))
     if not wrong:
         code = "import torch; assert (torch.ones(3) @ torch.ones(3)).item() == 3"
         done = subprocess.run(
@@ -99,3 +92,16 @@ def incomplete(target: Path) -> list[str]:
         )
         wrong += [done.stderr] if done.returncode else []
     return wrong
+
+
+def lacking(records: Iterable[Path]) -> list[str]:
+    """List the rows of RECORD files whose files are not there or have another size, and what is not installed."""
+    wrong, found = [], set()
+    for record in records:
+        found.add(canonicalize_name(record.parent.name.partition("-")[0]))
+        for row in record.read_text(encoding="utf-8").splitlines():
+            told = re.fullmatch(r'"?(?P<name>[^"]+?)"?,(?:sha256=[\w=-]+)?,(?P<size>\d*)', row)
+            file = record.parents[1] / told["name"] if told else record
+            if not file.exists() or (told and told["size"] and file.stat().st_size != int(told["size"])):
+                wrong.append(row)
+    return wrong + [name for name in ("torch", "numpy", "ipykernel") if name not in found]

@@ -119,7 +119,8 @@ def test_a_standing_environment_changes_while_a_file_of_it_is_open(
     """Another version of a package is installed, and nothing is left over once the file is closed."""
     done = assistant("install", "--yes", "--backend", "cpu", "--target", TARGET, "--pin", "markupsafe==3.0.2")
     assert done.code == 0, done
-    assert windows.path(rf"{TARGET}\Lib\site-packages\markupsafe-3.0.2.dist-info").is_dir()
+    asked = windows.run(rf"{TARGET}\Scripts\python.exe", "-c", "import markupsafe; print(markupsafe.__version__)")
+    assert asked.out == "3.0.2\n", asked
     assert held.poll() is None
     held.communicate(b"")
     recovered = assistant("recover")
