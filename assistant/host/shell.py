@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import sys
 from contextlib import suppress
+from pathlib import PureWindowsPath
+from typing import TYPE_CHECKING
 
 from assistant.model.shell import HERE, Shell, shell_of
 
-_SHELLS = {"cmd.exe": Shell.CMD, "powershell.exe": Shell.POWERSHELL, "pwsh.exe": Shell.POWERSHELL}
+if TYPE_CHECKING:
+    import psutil
+
+_SHELLS = {"cmd": Shell.CMD, "powershell": Shell.POWERSHELL, "pwsh": Shell.POWERSHELL}
 
 
 def shell_for(system: str | None = None) -> Shell:
@@ -16,7 +21,15 @@ def shell_for(system: str | None = None) -> Shell:
     if sys.platform == "win32" and shell is HERE:
         import psutil  # noqa: PLC0415 - 15 ms that only who prints a command need pay
 
-        with suppress(psutil.Error, OSError):  # OSError: Wine names no processes
-            started_by = [parent.name().lower() for parent in psutil.Process().parents()]
+        with suppress(psutil.Error, OSError):
+            started_by = [_program(parent) for parent in psutil.Process().parents()]
             shell = next((_SHELLS[name] for name in started_by if name in _SHELLS), shell)
     return shell
+
+
+def _program(process: psutil.Process) -> str:
+    try:
+        name = process.name()
+    except OSError:  # Wine does not name a process, but tells how it was started
+        name = PureWindowsPath(*process.cmdline()[:1]).name
+    return name.lower().removesuffix(".exe")

@@ -82,7 +82,8 @@ class Installer:
         file, staged = places.work / REQUIREMENTS, places.staged if python else None
         steps = [] if python else [self.backend.venv(self.python, places.build)]
         install = self.backend.install(python or interpreter(places.build), file, staged)
-        move = [["mv", str(places.top), str(places.place)]] if places.top else []  # one rename on any system
+        rename = "move" if os.name == "nt" else "mv"  # cmd knows `move`, PowerShell both; one rename on any system
+        move = [[rename, str(places.top), str(places.place)]] if places.top else []
         return tuple(tuple(step) for step in (*steps, install, *move))
 
     def progress(self, text: Message, *, part: Part = Part.RESOLVE, **figures: Any) -> None:  # noqa: ANN401 - of `Progress`

@@ -61,7 +61,8 @@ def test_exported_requirements_are_read_by_the_interpreters_own_pip(windows: Win
         for words in (["-r", rf"{EXPORTED}\requirements.txt"], ["-c", rf"{EXPORTED}\constraints.txt", "torch"]):
             done = windows.run(*pip, *words, code_page=code_page)
             assert done.code == 0, done
-            assert "Requirement already satisfied: torch" in done.out
+            assert "UnicodeDecodeError" not in done.err, done
+            assert code_page != 936 or "Requirement already satisfied: torch" in done.out  # nor can it print
 
 
 @pytest.mark.usefixtures("installed")

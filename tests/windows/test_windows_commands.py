@@ -1,0 +1,73 @@
+"""Commands that the assistant shows on Windows, pasted into cmd.
+
+Wine has no PowerShell, so what is written for it, or for either shell, is not run here.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+import pytest
+from windows.conftest import EXPORTED, TARGET
+from windows.wine import PYTHON, Done, Wine
+
+pytestmark = pytest.mark.timeout(1200)
+
+WHO = 'python -c "import sys; print(sys.executable)"'
+LEVEL = "--lang en"
+
+
+@pytest.fixture(scope="session")
+def pasted(windows: Wine, project: str) -> Callable[..., Done]:
+    """Give a function that pastes lines into a cmd which stands in the project's folder."""
+
+    def run(*lines: str) -> Done:
+        return windows.run("cmd", "/q", folder=project, typed="".join(f"{line}\r\n" for line in lines))
+
+    return run
+
+
+def shown(done: Done, *words: str) -> list[str]:
+    """Find the lines of an output that are indented as commands are and hold some words."""
+    lines = [line.strip() for line in done.out.splitlines() if line.startswith("    ")]
+    found = [line for line in lines if all(word in line for word in words)]
+    assert found, done
+    return found
+
+
+@pytest.mark.usefixtures("installed")
+def test_the_preview_of_an_installation(pasted: Callable[..., Done], windows: Wine) -> None:
+    """Its lines, one after the other, make an environment, install into it and put it in its place."""
+    target = r"C:\试试 看\torch"
+    words = f'install --yes --backend cpu --dry-run --target "{target}"'
+    preview = pasted(f"{PYTHON} start.py {LEVEL} {words}")
+    (venv,), (install,), (move,) = (
+        shown(preview, *part) for part in (["uv.exe", " venv "], ["uv.exe", " pip "], ["move "])
+    )
+    windows.path(r"C:\try").mkdir()
+    windows.path(r"C:\try\requirements.txt").write_text("markupsafe==3.0.2\n", encoding="ascii")
+    for line in (venv, install, move):
+        pasted(re.sub(r"\.assistant-install-\S*?(?=\\)", "try", line))
+    python = rf"{target}\Scripts\python.exe"
+    done = windows.run(python, "-c", "import markupsafe, sys; print(ascii(sys.prefix), markupsafe.__version__)")
+    assert done.out == f"{target!a} 3.0.2\n", (preview, done)
+
+
+def test_the_terminal_of_a_finished_setup(pasted: Callable[..., Done], installed: Done) -> None:
+    """The line at the end activates the environment, and the one for JupyterLab is a command that there is."""
+    assert installed.code == 0
+    again = pasted(f'{PYTHON} start.py {LEVEL} setup --yes --backend cpu --target "{TARGET}" --to {EXPORTED}')
+    (activate,) = shown(again, "ctivate")
+    assert pasted(activate, WHO).out.strip().splitlines()[-1] == rf"{TARGET}\Scripts\python.exe"
+    (lab,) = shown(again, "start.py lab")
+    assert "--folder" in pasted(f"{lab} --help").out
+
+
+@pytest.mark.usefixtures("installed")
+def test_a_next_step_with_the_path_of_an_environment(pasted: Callable[..., Done], windows: Wine) -> None:
+    """What the report says for verifying again does so, once `assistant` is the command that was typed."""
+    report = windows.path(rf"{EXPORTED}\report.md").read_text("utf-8")
+    (line,) = re.findall(r"^assistant (verify --target .*)$", report, re.MULTILINE)
+    done = pasted(f"{PYTHON} start.py {LEVEL} {line}")
+    assert "All checks passed" in done.out, done
