@@ -205,6 +205,7 @@ EXEMPT = {
     "cli/onnx.py:check": "a picture of the user's own model",
     "export/write.py:_step_in": "it puts back what had been there",
     "host/files.py:write_named": "it is the writer",
+    "start.py:_lead_home": "Python obeys it: the way to the project",
     "host/files.py:write_whole": "it is the writer",
     "install/backends.py:resolve": "in the private work folder, obeyed by uv, then deleted",
     "install/backends.py:_bounds": "in the private work folder, obeyed by uv, then deleted",

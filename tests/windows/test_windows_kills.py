@@ -43,8 +43,10 @@ class New:
         self.windows, self.folder = windows, windows.path(self.target)
 
     def begin(self) -> tuple[str, ...]:
-        """Remove what stands there; give the words of the command."""
+        """Remove what stands there and its kernel; give the words of the command."""
         shutil.rmtree(self.folder.parent, ignore_errors=True)
+        for kernel in kernels(self.windows, self):
+            shutil.rmtree(kernel)
         self.before = outline(self.folder)
         return ("install", "--yes", "--backend", "cpu", "--target", self.target)
 
@@ -119,7 +121,7 @@ def test_a_killed_installation_is_taken_back_or_complete(
                 print(f"\n{tried}: {type(place).__name__} after {seconds:.1f} s: {outcome}", end="", flush=True)
             assert windows.running() == []
             assert left_over(windows, place) == []
-            assert kernels(windows, place) == (1 if isinstance(place, Standing) or outcome == "as planned" else 0)
+            assert len(kernels(windows, place)) == (isinstance(place, Standing) or outcome == "as planned")
     assert sum(told.values()) == TIMES
 
 
@@ -143,8 +145,7 @@ def left_over(windows: Wine, place: New) -> list[str]:
         time.sleep(0.5)
 
 
-def kernels(windows: Wine, place: New) -> int:
-    """Count the registered kernels of an environment."""
+def kernels(windows: Wine, place: New) -> list[Path]:
+    """List the registered kernels of an environment."""
     specs = windows.path(rf"C:\users\{windows.user}\AppData\Roaming\jupyter\kernels").glob("*/kernel.json")
-    argv = [json.loads(spec.read_text("utf-8"))["argv"][0] for spec in specs]
-    return sum(program.startswith(place.target) for program in argv)
+    return [spec.parent for spec in specs if json.loads(spec.read_text("utf-8"))["argv"][0].startswith(place.target)]
