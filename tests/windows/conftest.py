@@ -29,7 +29,7 @@ def windows(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Wine]:
         pytest.fail(str(error), pytrace=False)
     prefix = tmp_path_factory.mktemp("windows") / "prefix"
     shutil.copytree(finished, prefix, symlinks=True, copy_function=_linked_or_copied)
-    wine = Wine(prefix, PYTHONIOENCODING=":replace", UV_CACHE_DIR="Z:" + str(CACHE / "uv").replace("/", "\\"))
+    wine = Wine(prefix, UV_CACHE_DIR="Z:" + str(CACHE / "uv").replace("/", "\\"))
     yield wine
     wine.close()
     shutil.rmtree(prefix)

@@ -18,18 +18,21 @@ from windows.wine import Done, Wine
 pytestmark = pytest.mark.timeout(3600)
 
 SEED, TIMES = 20, 20
-# Ends the assistant, not the launcher of the virtual environment that started it, by TerminateProcess.
+# Ends the assistant, not the launcher of the virtual environment that started it, by TerminateProcess. What it says
+# goes into a file: Wine's helpers may hold a pipe open when all others have gone.
 OUTSIDE = """\
-import subprocess, sys, time
+import subprocess, sys
 import psutil
-child = subprocess.Popen(sys.argv[2:], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-try:
-    said = child.communicate(timeout=float(sys.argv[1]))[0]
-    print("ended", child.returncode, ascii(said.decode(errors="replace")[-500:]))
-except subprocess.TimeoutExpired:
-    (*below,) = psutil.Process(child.pid).children()
-    (below or [child])[0].kill()
-    print("killed")
+with open("said.txt", "w+b") as said:
+    child = subprocess.Popen(sys.argv[2:], stdin=subprocess.DEVNULL, stdout=said, stderr=said)
+    try:
+        code = child.wait(float(sys.argv[1]))
+        said.seek(0)
+        print("ended", code, ascii(said.read().decode(errors="replace")[-500:]))
+    except subprocess.TimeoutExpired:
+        (*below,) = psutil.Process(child.pid).children()
+        (below or [child])[0].kill()
+        print("killed")
 """
 COMPUTES = "import torch; assert (torch.ones(3) @ torch.ones(3)).item() == 3"
 
