@@ -10,7 +10,6 @@ import configparser
 import io
 import os
 import re
-import shlex
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -19,6 +18,7 @@ from assistant.host.files import write_whole
 from assistant.host.pip_settings import for_pip
 from assistant.i18n import _
 from assistant.model.finding import Finding, Remedy, Severity
+from assistant.model.shell import command_line
 
 CONSTRAINTS = "assistant-constraints.txt"
 PIP_FILE = "pip.ini" if os.name == "nt" else "pip.conf"
@@ -73,7 +73,7 @@ def replaced(prefix: Path, pins: str, now: Mapping[str, str]) -> Finding | None:
     if not others:
         return None
     text = _("Packages in {path} were replaced after the installation (original in brackets): {changes}.")
-    again = ("assistant install --target " + shlex.quote(str(prefix)),)
+    again = (command_line(["assistant", "install", "--target", prefix]),)
     return Finding(
         key="build-replaced",
         severity=Severity.ERROR,
