@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from assistant.host.index import Network
 
-# pip 24, which Python 3.11 and 3.12 bring, takes lists of requirements for text of the locale's encoding unless one of
-# the first two lines names another (`auto_decode` in pip/_internal/utils/encoding.py); pip 25 tries UTF-8 before that
+# pip 24, which Python 3.11.9 brings, takes lists of requirements for text of the locale's encoding unless one of the
+# first two lines names another (`auto_decode` in pip/_internal/utils/encoding.py); pip 25 tries UTF-8 before that
 # (https://github.com/pypa/pip/pull/12795), and uv reads UTF-8 (https://github.com/astral-sh/uv/pull/2283).
 _CODING = "# -*- coding: utf-8 -*-\n"
 

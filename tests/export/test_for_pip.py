@@ -1,4 +1,4 @@
-"""What pip reads, every pip can read: also pip 24 of Python 3.11 and 3.12, on a system in any language."""
+"""What pip reads, every pip can read: also pip 24 of Python 3.11, on a system in any language."""
 
 import json
 import os
