@@ -56,7 +56,7 @@ def _draw_one_by_one(names: Sequence[str], rows: Iterable[Sequence[Text]], *, nu
 
 
 def draw_command(command: str | Sequence[str], indent: str = "    ", style: str = "dim") -> None:
-    """Print a command, words as the shell takes them; on a narrow terminal in lines that can be copied as they stand."""
+    """Print a command, words as the shell takes them; on a narrow terminal in lines that can be copied."""
     command = command if isinstance(command, str) else command_line(command, shell_for())
     fitting = folded_command(command, console.width, len(indent)) if console.is_terminal else [command]
     for line in fitting:
