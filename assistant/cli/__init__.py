@@ -13,6 +13,7 @@ import click
 
 from assistant import __version__
 from assistant.cli.terminal import echo
+from assistant.host.streams import settle_streams
 from assistant.i18n import FOLDER, LANGUAGES, STARTED_AS, _, as_typed, say, sentences, show_options, use_language
 from assistant.model.errors import AssistantError, Cancelled, WorkFailed
 from assistant.model.visible import visible
@@ -94,6 +95,7 @@ def cli() -> None:
 
 def main() -> None:
     """Run a command; every failure ends in one sentence, a next step and an exit code."""
+    settle_streams()
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # a polite request to end is treated as Ctrl-C
     code = _run()
     for number in (signal.SIGINT, signal.SIGTERM):  # while Python tidies up they would change the exit code
