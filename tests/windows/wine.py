@@ -49,6 +49,11 @@ class Wine:
         """The folder of Windows' libraries."""
         return self.path(r"C:\windows\system32")
 
+    def keep_up(self) -> None:
+        """Have Wine's own helpers run all the time: begun by a test's program, they would hold its pipes open."""
+        quiet = {"stdin": subprocess.PIPE, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+        subprocess.Popen(["wine", "cmd", "/c", "pause"], cwd=self.prefix, env=self._environment, **quiet)
+
     @property
     def user(self) -> str:
         """The name of Windows' user."""
@@ -108,7 +113,7 @@ class Wine:
                     names += [PureWindowsPath(word).name for word in process.cmdline()[:1]]
             except psutil.Error:
                 continue  # ended, or another user's
-        return [name for name in names if name in {"python.exe", "uv.exe", "cmd.exe"}]
+        return [name for name in names if name in {"python.exe", "uv.exe"}]
 
     def settle(self) -> None:
         """Wait until no program runs in the prefix any more, and all is written."""
