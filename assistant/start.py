@@ -20,6 +20,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import IO
 
+from assistant.host.files import discard
 from assistant.host.pip_settings import (
     read_pip_settings,
     uv_arguments,
@@ -197,7 +198,7 @@ def _remove_others(kept: Path) -> None:
     project = kept.name.split("-")[2]
     for folder in HOME.glob("python*"):
         if folder.name.split("-")[2:3] != [project] or not _is_finished(folder):
-            (folder / "stamp").unlink(missing_ok=True)
+            discard(folder / "stamp")
             shutil.rmtree(folder, ignore_errors=True)
 
 

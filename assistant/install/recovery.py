@@ -6,9 +6,10 @@ import os
 import uuid
 from contextlib import suppress
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 
-from assistant.host.files import private_folder
+from assistant.host.files import discard, patiently, private_folder
 from assistant.host.folders import user_state
 from assistant.host.lock import Lock
 from assistant.i18n import Text
@@ -116,6 +117,6 @@ def _forget(entry: Entry) -> None:
     for path in (entry.journal, entry.manifest, entry.where, entry.lock):
         with suppress(OSError):
             if path.is_dir() and not path.is_symlink():
-                path.rename(path.with_name(f"{path.name}.{uuid.uuid4().hex[:8]}.set-aside"))
+                patiently(partial(path.rename, path.with_name(f"{path.name}.{uuid.uuid4().hex[:8]}.set-aside")))
             else:
-                path.unlink(missing_ok=True)
+                discard(path)

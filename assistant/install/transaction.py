@@ -15,9 +15,10 @@ import uuid
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
-from assistant.host.files import private_folder, settle, settle_all
+from assistant.host.files import discard, patiently, private_folder, settle, settle_all
 from assistant.host.folders import user_state
 from assistant.host.lock import Holder, Lock
 from assistant.host.parallel import Ahead
@@ -61,12 +62,19 @@ class Transaction:
     def change(self, change: Change) -> dict[str, Identity]:
         """Carry out a change in a target that stands, once it is written down with the identity of each file.
 
-        Returns those identities, of all that came.
+        Returns those identities, of all that came. Raises `WorkFailed` where something cannot be moved: on Windows, for
+        one, a file that a kernel has loaded.
         """
         came = identities(self.layout.staged)
         self._entry.write_manifest(came)
         self._note(replace(self._journal, change=change))
-        swap(change, self.target, self.layout.staged, self.layout.aside)
+        try:
+            swap(change, self.target, self.layout.staged, self.layout.aside)
+        except OSError as error:
+            raise WorkFailed(
+                _("{path} cannot be moved: {reason}.", path=error.filename, reason=error.strerror or error),
+                hint=_("All changes were rolled back. Close what uses it, such as a notebook, and start again."),
+            ) from error
         return came
 
     def settle_ahead(self) -> None:
@@ -106,7 +114,7 @@ class Transaction:
                 if top:
                     self._place(top)
             except BaseException:
-                end.unlink(missing_ok=True)
+                discard(end)
                 raise
             with suppress(OSError):  # the commit is made: what follows cannot fail it
                 self._entry.put(end)
@@ -119,7 +127,7 @@ class Transaction:
         """
         self.kept = (*self.kept, *spare(self._journal.change, self.target, self.layout.aside))
         if self.layout.aside.is_dir():
-            self.layout.aside.rename(folder)
+            patiently(lambda: self.layout.aside.rename(folder))
         return identities(folder)
 
     def undo(self) -> None:
@@ -145,7 +153,7 @@ class Transaction:
         """Move the work folder out of the target, the notes away from its name, and let another process delete them."""
         work, token = self.layout.work, self._journal.token
         if self.layout.top is None and carries(work, token):
-            work = work.rename(self._journal.gone)
+            work = patiently(lambda: work.rename(self._journal.gone))
         notes = self._entry.apart(token)
         delete_later(work, [notes.manifest, notes.where, notes.journal])
 
@@ -160,8 +168,8 @@ class Transaction:
             if place.is_dir():
                 top.chmod(stat.S_IMODE(place.stat().st_mode))
             if place.is_dir() and os.name == "nt":
-                place.rmdir()  # a rename replaces no folder there, however empty
-            top.rename(place)
+                patiently(place.rmdir)  # a rename replaces no folder there, however empty
+            patiently(lambda: top.rename(place))
         except OSError as error:
             if error.errno not in {errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR}:
                 raise
@@ -274,7 +282,7 @@ def remove(target: Path) -> None:
         journal = Journal(kind="over", target=str(target), token=token, work=str(work))
         _announce(entry, journal)
         for name in [target] if beside else [path for path in target.iterdir() if path != work]:
-            name.rename(work / f"{name.name}.gone")
+            patiently(partial(name.rename, work / f"{name.name}.gone"))
         settle_journal(entry, journal)
     except OSError as error:
         raise not_removed(target, error) from error

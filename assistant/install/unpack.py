@@ -11,12 +11,12 @@ import base64
 import hashlib
 import os
 import re
-import shutil
 import zipfile
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
-from assistant.host.files import write_whole
+from assistant.host.files import discard_folder, write_whole
 from assistant.host.parallel import Ahead
 from assistant.i18n import _
 from assistant.install.inspect_env import Site, interpreter, package_folders
@@ -48,7 +48,8 @@ def unpack(packages: Sequence[Package], site: Site | None, installer: Installer,
         if uncached is None or disk_obstacle(str(error)):
             raise
         installer.log(_("The installer's cache may be damaged, so everything is unpacked again without it."))
-        shutil.rmtree(folder, ignore_errors=True)
+        with suppress(OSError):
+            discard_folder(folder)
         _fill(folder, content, site, uncached, work, plan)
     if not site:
         relocate(folder, work.layout.infix)
