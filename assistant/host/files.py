@@ -12,6 +12,7 @@ import re
 import shutil
 import stat
 import sys
+import tempfile
 import time
 import uuid
 from collections.abc import Callable
@@ -225,6 +226,20 @@ def private_folder(path: Path) -> Path:
         if found.st_mode & 0o077:
             path.chmod(0o700)
     return path
+
+
+def may_write(folder: Path) -> bool:
+    """Return whether this user may make files in a folder; on Windows, where access(2) knows no rights, by making one.
+
+    It goes with its handle. https://docs.python.org/3/library/os.html#os.access
+    """
+    if os.name != "nt":
+        return os.access(folder, os.W_OK | os.X_OK)
+    try:
+        with tempfile.TemporaryFile(dir=folder):
+            return True
+    except OSError:
+        return False
 
 
 def sweep(folder: Path) -> None:

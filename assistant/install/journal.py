@@ -32,11 +32,12 @@ class Journal(Record, frozen=True, kw_only=True):
     """What an installation is about to do.
 
     "new": one rename of a folder with the number `inode` to `place` ends it. "existing": `change` is carried out in the
-    target. "over": only the work folder is left to delete, at `work` or, moved out of the way, at `gone`.
+    target. Of the others only the work folder is left to delete, at `work` or, moved out of the way, at `gone`: the
+    installation stands ("over"), was taken back ("undone"), or the environment itself goes ("removed").
     """
 
     schema: Literal[2] = 2
-    kind: Literal["new", "existing", "over"]
+    kind: Literal["new", "existing", "over", "undone", "removed"]
     target: str
     token: str
     work: str

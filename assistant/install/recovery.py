@@ -26,6 +26,7 @@ class Outcome(StrEnum):
 
     TAKEN_BACK = "taken-back"
     STANDS = "stands"  # it had been committed; only the work folder was left to delete
+    REMOVED = "removed"  # the environment was being removed
     FAILED = "failed"  # `error` says why; nothing was removed
 
 
@@ -88,11 +89,9 @@ def _settled(entry: Entry, only: Path | None) -> Recovered | None:
                 refuse_unknown(only)
             return None
         stands, kept = settle_journal(entry, journal)
-        return Recovered(
-            target=journal.target,
-            outcome=Outcome.STANDS if stands else Outcome.TAKEN_BACK,
-            kept=tuple(map(str, kept)),
-        )
+        outcome = Outcome.STANDS if stands else Outcome.TAKEN_BACK
+        outcome = Outcome.REMOVED if journal.kind == "removed" else outcome
+        return Recovered(target=journal.target, outcome=outcome, kept=tuple(map(str, kept)))
     finally:
         lock.release()
 

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path, PurePosixPath
 
-from assistant.host.files import discard, discard_folder, patiently
+from assistant.host.files import discard, discard_folder, may_write, patiently
 from assistant.i18n import _
 from assistant.model.errors import WorkFailed
 from assistant.model.finding import Finding, Severity
@@ -222,7 +222,8 @@ def check_movable(prefix: Path, names: Iterable[str]) -> None:
     check_inside(prefix, names)
     device = prefix.stat().st_dev
     for folder in {prefix, *((prefix / name).parent for name in names)}:
-        if folder.is_dir() and not os.access(folder, os.W_OK | os.X_OK):
+        asked = folder == prefix or os.name != "nt"  # there it is slow, and thousands of folders have one owner
+        if asked and folder.is_dir() and not may_write(folder):
             raise WorkFailed(
                 _("You don't have permission to write to {path}.", path=folder),
                 hint=_("Choose a new environment.", option="--target new"),

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Literal
 
 from assistant.host.base import Host
-from assistant.host.files import read_plain, write_whole
+from assistant.host.files import may_write, read_plain, write_whole
 from assistant.host.folders import for_everybody
 from assistant.i18n import Text, _
 from assistant.install.constraints import CONSTRAINTS, PIP_FILE
@@ -168,7 +168,7 @@ def check_target(target: Path, site: Site | None = None) -> None:
             _("{path} is a file, so nothing can be created inside it.", path=parent),
             hint=_("Choose another folder.", option="--target"),
         )
-    if not os.access(parent, os.W_OK | os.X_OK):
+    if not may_write(parent):
         raise WorkFailed(
             _("You don't have permission to write to {path}.", path=parent),
             hint=_("Choose a folder of your own.", option="--target"),

@@ -18,7 +18,7 @@ from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
-from assistant.host.files import discard, patiently, private_folder, settle, settle_all
+from assistant.host.files import discard, may_write, patiently, private_folder, settle, settle_all
 from assistant.host.folders import user_state
 from assistant.host.lock import Holder, Lock
 from assistant.host.parallel import Ahead
@@ -57,7 +57,7 @@ class Transaction:
     @property
     def committed(self) -> bool:
         """Whether all stands as it was meant to, or was rolled back: only the work folder is left."""
-        return self._journal.kind == "over"
+        return self._journal.kind in {"over", "undone"}
 
     def change(self, change: Change) -> dict[str, Identity]:
         """Carry out a change in a target that stands, once it is written down with the identity of each file.
@@ -134,7 +134,7 @@ class Transaction:
         """Put everything back as it was; stopped midway, it can be done again."""
         if not self.committed:
             self.kept = (*self.kept, *_undo(self._entry, self._journal))
-            self._journal = replace(self._journal, kind="over")
+            self._journal = replace(self._journal, kind="undone")
             with suppress(OSError):  # on a full disk; the journal is deleted soon
                 self._entry.write(self._journal)
 
@@ -277,9 +277,9 @@ def remove(target: Path) -> None:
     try:
         _clear(entry, target)
         token = uuid.uuid4().hex
-        beside = os.access(target.parent, os.W_OK | os.X_OK) and not os.path.ismount(target)
+        beside = may_write(target.parent) and not os.path.ismount(target)
         work = target.parent / f"{WORK}-{token}" if beside else target / WORK
-        journal = Journal(kind="over", target=str(target), token=token, work=str(work))
+        journal = Journal(kind="removed", target=str(target), token=token, work=str(work))
         _announce(entry, journal)
         for name in [target] if beside else [path for path in target.iterdir() if path != work]:
             patiently(partial(name.rename, work / f"{name.name}.gone"))
@@ -298,10 +298,10 @@ def settle_journal(entry: Entry, journal: Journal) -> tuple[bool, tuple[Path, ..
     """
     kept: tuple[Path, ...] = ()
     stands = journal.kind == "over" or _is_placed(journal)
-    if not stands:
+    if journal.kind in {"new", "existing"} and not stands:
         kept = _undo(entry, journal)
-        entry.write(replace(journal, kind="over"))
-    elif carries(Path(journal.work), journal.token):
+        entry.write(replace(journal, kind="undone"))
+    elif stands and carries(Path(journal.work), journal.token):
         kept = spare(journal.change, Path(journal.target), Path(journal.work) / "aside")
     for work in filter(None, (journal.gone, journal.work)):
         delete(Path(work), journal.token)
@@ -365,7 +365,7 @@ def _lock(entry: Entry, target: Path) -> Lock:
 def _exit_path(target: Path, token: str) -> str:
     """Return the folder beside a target to which its work folder can be moved, "" where no rename leads out of it."""
     parent = target.parent
-    outside = not os.path.ismount(target) and not target.is_symlink() and os.access(parent, os.W_OK | os.X_OK)
+    outside = not os.path.ismount(target) and not target.is_symlink() and may_write(parent)
     return str(parent / f"{WORK}-{token}") if outside else ""
 
 

@@ -18,7 +18,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from assistant.host.files import discard, discard_folder, patiently, write_whole
+from assistant.host.files import discard, discard_folder, may_write, patiently, write_whole
 from assistant.host.process import start_detached
 from assistant.i18n import _
 from assistant.model.errors import BadInput, WorkFailed
@@ -88,7 +88,7 @@ def _takes_a_rename(target: Path) -> bool:
     if not os.path.lexists(target):
         return True
     plain = target.is_dir() and not target.is_symlink() and not os.path.ismount(target)
-    return plain and os.access(target.parent, os.W_OK | os.X_OK)
+    return plain and may_write(target.parent)
 
 
 def make(work: Path, token: str) -> None:
