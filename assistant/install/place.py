@@ -88,8 +88,8 @@ def place_findings(target: Path) -> tuple[Finding, ...]:
     if not synchronised(target):
         return ()
     text = _(
-        "{path} is in OneDrive, which uploads every file of the environment and keeps some of them open meanwhile;"
-        " installers fail there with error 396 (incompatible hardlinks).",
+        "{path} is in OneDrive, which would upload every file of the environment; installers can fail there with error"
+        " 396 (incompatible hardlinks).",
         path=target,
     )
     remedy = Remedy(text=_("Choose a folder outside OneDrive.", option="--target"))

@@ -181,7 +181,7 @@ class Session:
         if not (by_itself and self._keeps):
             reason = self._store.save(self.state)
             if reason:
-                text = _("This setup cannot be saved in {folder}: {reason}. When you start again, it is not there.")
+                text = _("This setup cannot be saved in {folder}: {reason}. It will be gone when you start again.")
                 text = text.format(folder=self._store.folder, reason=reason)
                 tell(
                     FindingRaised(
