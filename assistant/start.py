@@ -26,6 +26,7 @@ from assistant.host.pip_settings import (
     uv_environment,
 )
 from assistant.host.process import become, heed_requests_to_end, stream
+from assistant.host.streams import settle_streams
 from assistant.host.telemetry import for_child
 from assistant.i18n import STARTED_AS, _, render, say
 from assistant.model.errors import AssistantError, WorkFailed
@@ -49,6 +50,7 @@ def main(arguments: Sequence[str]) -> int:
 
     On POSIX this process becomes the command, so that signals and exit codes are the command's own.
     """
+    settle_streams()
     kind = _kind(arguments)
     try:
         python = _finished(kind) or _prepare(kind)

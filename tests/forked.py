@@ -47,15 +47,20 @@ def run(
         )
     with tempfile.TemporaryDirectory() as folder:
         streams = [Path(folder, name) for name in ("in", "out", "err")]
-        streams[0].write_text(input, encoding="utf-8")
+        streams[0].write_text(input, encoding=encoding_in(environment))
         job = {"words": words, "env": environment, "cwd": str(cwd or Path.cwd()), "streams": list(map(str, streams))}
         with TURN, _seat(typed, streams[1]) as terminal:
             job["streams"][0] = terminal or job["streams"][0]
             parent = _parent()
             print(json.dumps(job), file=parent.stdin, flush=True)
             code = int(parent.stdout.readline())
-        out, err = (path.read_text(encoding="utf-8", errors="replace") for path in streams[1:])
+        out, err = (path.read_text(encoding=encoding_in(environment), errors="replace") for path in streams[1:])
     return subprocess.CompletedProcess(words, code, out, err)
+
+
+def encoding_in(environment: Mapping[str, str]) -> str:
+    """Return the encoding of the streams of a Python that is started with these variables."""
+    return environment.get("PYTHONIOENCODING", "utf-8")
 
 
 @contextlib.contextmanager
@@ -117,7 +122,9 @@ def _become(words: list[str], env: dict[str, str], cwd: str, streams: list[str])
         os.dup2(opened, handle)
         os.close(opened)
     sys.stdin, sys.stdout, sys.stderr = (
-        io.TextIOWrapper(os.fdopen(handle, mode + "b"), encoding="utf-8", errors=errors, line_buffering=handle == 2)
+        io.TextIOWrapper(
+            os.fdopen(handle, mode + "b"), encoding=encoding_in(env), errors=errors, line_buffering=handle == 2
+        )
         for handle, mode, errors in ((0, "r", "strict"), (1, "w", "strict"), (2, "w", "backslashreplace"))
     )
     os.chdir(cwd)

@@ -9,6 +9,7 @@ import pytest
 from packaging.specifiers import SpecifierSet
 
 from assistant.model.plan import Backend, Request
+from assistant.model.record import to_json, with_words
 
 # Four threads decode into a type that none of them has met; the interpreter switches between them as often as it can.
 FOUR_THREADS = """
@@ -58,3 +59,9 @@ def test_two_requests_are_joined_field_by_field() -> None:
     both = one.joined(other)
     assert (both.backend, both.pins, both.project) == (Backend.CPU, ("a", "z"), "here")
     assert SpecifierSet(both.pythons) == SpecifierSet(">=3.10,<3.13")
+
+
+def test_a_name_that_is_no_text_has_a_place_in_json() -> None:
+    """A file's name on Linux may be any bytes; those that are no UTF-8 are shown as in sentences."""
+    told = with_words({"path": "C\udcff", "backend": Backend.CPU})
+    assert to_json(told) == '{"path":"C\ufffd","backend":"cpu"}'

@@ -70,8 +70,8 @@ def test_the_lock_is_the_same_to_the_byte(run: Run, applied: dict[str, object], 
     assert done.returncode == 0, done.stderr
     text = (exported / "pylock.toml").read_bytes()
     assert (home / "second" / "pylock.toml").read_bytes() == text
-    config = read_config((home / "second" / "assistant.toml").read_bytes())
-    assert config.lock == read_config((exported / "assistant.toml").read_bytes()).lock
+    config = read_config((home / "second" / "assistant.toml").read_text(encoding="utf-8"))
+    assert config.lock == read_config((exported / "assistant.toml").read_text(encoding="utf-8")).lock
     assert set(config.hashes) == set(config.environment.packages)
     assert str(home) not in text.decode()
 

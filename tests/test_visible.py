@@ -267,7 +267,7 @@ def test_forced_colours_are_ours_only(home: Path):
 
 def test_a_configuration_keeps_what_it_cannot_show(home: Path):
     """Exported and read back, an evil name is the same: nothing drifts because it was spelled."""
-    told = read_config((home / "assistant.toml").read_bytes())
+    told = read_config((home / "assistant.toml").read_text(encoding="utf-8"))
     assert isinstance(told, Config)
     assert told.machine.gpus[0].name == f"RTX {EVIL}"
 

@@ -10,7 +10,7 @@ from packaging.requirements import Requirement
 from assistant.catalog import load_catalog
 from assistant.cli.consent import agree_sources
 from assistant.cli.draw import draw_course, draw_drifts, draw_plan
-from assistant.cli.inputs import host_of, read_file, replay_option
+from assistant.cli.inputs import host_of, read_text, replay_option
 from assistant.cli.journey import Journey, refuse_failed
 from assistant.cli.options import (
     dry_run_option,
@@ -69,7 +69,7 @@ def apply(  # noqa: PLR0913 - one for each option
     **options: Any,  # noqa: ANN401 - those of `request_options`
 ) -> None:
     """Rebuild an environment from an exported configuration."""
-    exported, own = read_config(read_file(config, CONFIG_LIMIT), config), request_of(options)
+    exported, own = read_config(read_text(config, CONFIG_LIMIT), config), request_of(options)
     consent = Consent(builds=False, indexes=trust_index, asks=not dry_run)
     sources = Sources(LiveHost(), find_links=find_links, offline=offline, consent=consent)
     journey = Journey(State(target="" if target == "new" else target), sources, quiet=as_json, asks=not yes)

@@ -33,7 +33,8 @@ class Bar:
 
         terminal = Terminal(stderr=True)
         said = TextColumn("{task.description}", markup=False, table_column=Column(no_wrap=True, overflow="ellipsis"))
-        columns = (SpinnerColumn(), said, _Share(overall), _TimeLeft(overall))
+        spinner = SpinnerColumn("dots" if terminal.encoding.startswith("utf") else "line")  # rich does so for bars
+        columns = (spinner, said, _Share(overall), _TimeLeft(overall))
         off = hidden or not terminal.is_terminal
         self._bars = Bars(*columns, console=terminal, transient=True, disable=off, expand=True)
         self._line = self._bars.add_task("", total=None)

@@ -37,6 +37,6 @@ class Brief(Machine, frozen=True):
         return own.joined(wish)
 
 
-def read_brief(text: str | bytes, what: str) -> Brief:
+def read_brief(text: str, what: str) -> Brief:
     """Read a machine's file, or a line of a batch; raise `BadInput` that names `what` for any other text."""
     return from_json(text, Brief, what)

@@ -8,7 +8,7 @@ import click
 
 from assistant.cli.apply import CONFIG_LIMIT
 from assistant.cli.draw import draw_drifts
-from assistant.cli.inputs import host_of, read_file, replay_option
+from assistant.cli.inputs import host_of, read_text, replay_option
 from assistant.cli.terminal import echo, echo_json, json_option
 from assistant.detect import detect
 from assistant.export import Config, read_config
@@ -35,7 +35,7 @@ def check(
     context: click.Context, /, config: str, target: str, replay: str | None, *, no_verify: bool, as_json: bool
 ) -> None:
     """Compare this machine and an environment with an exported configuration; exit with 1 if they differ."""
-    exported = read_config(read_file(config, CONFIG_LIMIT), config)
+    exported = read_config(read_text(config, CONFIG_LIMIT), config)
     host = host_of(replay)
     machine, last = detect(host).machine, Store().environment()
     folder = None if replay else environment_of(exported, target, last.path if last else "")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from assistant.cli.inputs import host_of, read_file, replay_option, write_file
+from assistant.cli.inputs import host_of, read_text, replay_option, write_file
 from assistant.cli.terminal import echo_json, json_option
 from assistant.detect import detect as detect_machine
 from assistant.detect import overridden, read_report
@@ -53,12 +53,7 @@ def detect(
     if report and (record or replay):
         raise click.UsageError(say("--from reads a text and cannot be combined with --record or --replay."))
     facts = dict(map(_pair, overrides))
-    if report:
-        from assistant.parsers.decode import text_pieces  # noqa: PLC0415 - the machine itself needs no decoder
-
-        found = overridden(read_report("".join(text_pieces(read_file(report)))), facts)
-    else:
-        found = _look(record, replay, facts)
+    found = overridden(read_report(read_text(report)), facts) if report else _look(record, replay, facts)
     if variants:
         from assistant.session.variants import facts_as_file, variant_facts  # noqa: PLC0415 - detection needs no planner
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from assistant.cli.inputs import host_of, only_one, print_answers, read_file, replay_option, write_file
+from assistant.cli.inputs import host_of, only_one, print_answers, read_file, read_text, replay_option, write_file
 from assistant.cli.terminal import echo, echo_json, json_option
 from assistant.detect import detect
 from assistant.diagnose import Log, read_log
@@ -42,14 +42,14 @@ def diagnose(
     if batch and log:
         raise click.UsageError(say("--batch reads its logs from a file and cannot be combined with LOG."))
     if batch:
-        print_answers(read_file(batch), _of_line)
+        print_answers(read_text(batch), _of_line)
         return
     if log is None:
         hint = say("Example: `assistant diagnose error.log`")
         raise BadInput(_("Name a log file, or '-' for standard input."), hint=hint)
     read = read_log(read_file(log))
     if machine:
-        known = from_json(read_file(machine), Machine, machine)
+        known = from_json(read_text(machine), Machine, machine)
     else:
         found = detect(host_of(replay)).machine
         known = found if replay else machine_of_log(read, found)
@@ -74,7 +74,7 @@ def diagnose(
         draw_findings([each for each in judged_here if each.wrong and each.key not in keys])
 
 
-def _of_line(line: bytes) -> object:
+def _of_line(line: str) -> object:
     case = from_json(line, Case, say("This line"))
     read = read_log(case.log)
     causes = placed_causes(diagnosed_lines(read, case.machine), read, case.machine)

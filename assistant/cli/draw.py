@@ -16,7 +16,6 @@ from assistant.host.shell import shell_for
 from assistant.i18n import Message, _, as_typed, ngettext, render, say
 from assistant.model.finding import Diagnosis, Finding, Remedy, Severity
 from assistant.model.report import Status, duration, verdict
-from assistant.model.shell import command_line
 from assistant.model.visible import one_line, visible
 from assistant.onnx.answers import (
     HEADINGS_OF_AGREEMENT,
@@ -40,7 +39,6 @@ from assistant.views import (
     gpu_line,
     machine_rows,
     plan_summary,
-    recipe_rows,
     rejected_name,
     rejection_reason,
     remedy_lines,
@@ -48,7 +46,6 @@ from assistant.views import (
 )
 
 if TYPE_CHECKING:
-    from assistant.catalog.recipes import Recipe
     from assistant.diagnose import Log
     from assistant.export import Drift
     from assistant.install import Prepared
@@ -74,12 +71,6 @@ def draw_detection(found: Detection) -> None:
     """Print what was found on a machine: its facts, its GPUs, what is worth knowing."""
     draw_rows((), ((Text(render(label), style="bold"), value) for label, value in machine_rows(found.machine)))
     draw_findings(found.findings)
-
-
-def draw_recipe(recipe: Recipe) -> None:
-    """Print what a recipe knows."""
-    console.print(Text(render(recipe.name), style="bold"))
-    draw_rows((), ((Text(render(label), style="bold"), value) for label, value in recipe_rows(recipe)))
 
 
 def draw_findings(findings: Iterable[Finding]) -> None:
@@ -281,7 +272,7 @@ def draw_prepared(state: State) -> None:
     draw_rows((), ((Text(f"  {name}"), change) for name, change in changes))
     draw_findings(preview.findings)
     for command in preview.commands:
-        draw_command(command_line(command, shell_for()))
+        draw_command(command)
 
 
 def draw_preview(preview: Prepared) -> None:

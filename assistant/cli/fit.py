@@ -9,7 +9,7 @@ import click
 
 from assistant.catalog import load_catalog
 from assistant.catalog.memory import format_of
-from assistant.cli.inputs import host_of, only_one, read_file, replay_option
+from assistant.cli.inputs import host_of, only_one, read_text, replay_option
 from assistant.cli.options import each
 from assistant.cli.terminal import echo, echo_json, json_option
 from assistant.detect import detect
@@ -102,7 +102,7 @@ def _shape(model: dict[str, Any]) -> Shape | None:
     if model["config"]:
         if any(named.values()):
             raise click.UsageError(render(_("Name the model's file or its shape, not both.")))
-        return read_shape(read_file(model["config"], _CONFIG_LIMIT), model["config"])
+        return read_shape(read_text(model["config"], _CONFIG_LIMIT), model["config"])
     if all(named.values()):
         return Shape(full=named["layers"], kv_heads=named["kv_heads"], head_dim=named["head_dim"])
     if any(named.values()):
@@ -112,7 +112,7 @@ def _shape(model: dict[str, Any]) -> Shape | None:
 
 def _memory_of(machine: str | None, replay: str | None) -> tuple[float | None, Message]:
     """Return the memory that the machine's plan would compute in, in GiB, and what it belongs to."""
-    here = from_json(read_file(machine), Machine, machine) if machine else detect(host_of(replay)).machine
+    here = from_json(read_text(machine), Machine, machine) if machine else detect(host_of(replay)).machine
     plan = make_plans(here, load_catalog()).choice
     if plan is None or plan.backend is Backend.CPU:
         return here.memory_gb, _("the machine")

@@ -18,6 +18,7 @@ from assistant.machines import load, shipped
 from assistant.model.errors import AssistantError, BadInput, unreadable, unwritable
 from assistant.model.record import Record
 from assistant.model.visible import visible
+from assistant.parsers.decode import text_pieces
 
 READ_LIMIT = 100 * 10**6  # chosen: bytes of a log or a batch, which is held in memory
 
@@ -43,6 +44,16 @@ def read_file(name: str, limit: int = READ_LIMIT) -> bytes:
     return data
 
 
+def read_text(name: str, limit: int = READ_LIMIT) -> str:
+    """Read a text as `read_file` does, whatever program or editor has saved it; raise `BadInput` for a binary file."""
+    data = read_file(name, limit)
+    try:
+        return "".join(text_pieces(data))
+    except BadInput as error:
+        text = _("{file} cannot be read: {reason}.", file=name, reason=_("it is a binary file"))
+        raise BadInput(text, hint=_("Check the name and try again.")) from error
+
+
 def write_file(name: str, text: str) -> None:
     """Write a file that an option names, with nothing hidden in it; raise `WorkFailed` when it cannot be written."""
     try:
@@ -57,9 +68,9 @@ class Refused(Record, frozen=True):
     error: Text
 
 
-def print_answers(batch: bytes, answer: Callable[[bytes], object]) -> None:
+def print_answers(batch: str, answer: Callable[[str], object]) -> None:
     """Print one line of JSON for each line of a batch, in order; a bad line gets `{"error": …}` in its place."""
-    for line in filter(bytes.strip, batch.splitlines()):
+    for line in filter(str.strip, batch.split("\n")):  # `splitlines` would cut at signs that may stand in JSON's texts
         try:
             result = answer(line)
         except AssistantError as error:
@@ -73,7 +84,7 @@ def host_of(replay: str | None) -> Host:
         return LiveHost()
     if replay in shipped() or not (Path(replay).exists() or set(replay) & set("./\\")):
         return ReplayHost(load(replay))
-    return ReplayHost(read_recording(read_file(replay), replay))
+    return ReplayHost(read_recording(read_text(replay), replay))
 
 
 def only_one(**options: object) -> None:

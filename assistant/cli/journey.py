@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from contextlib import nullcontext
-from pathlib import Path
 
 import click
 
@@ -24,15 +23,13 @@ from assistant.cli.draw import (
 from assistant.cli.terminal import ask
 from assistant.host.live import LiveHost
 from assistant.host.process import on_interrupt
-from assistant.host.shell import shell_for
 from assistant.i18n import Text, _, say, sentences
-from assistant.install import Sources, find_uv, read_marker
+from assistant.install import Sources
 from assistant.model.errors import AssistantError, BadInput, Cancelled, WorkFailed
-from assistant.model.event import Step
 from assistant.model.plan import Plan, Planning, Request
 from assistant.model.record import replace
-from assistant.model.shell import command_line, quoted
 from assistant.session.actions import Answer, Resume, Wish
+from assistant.session.installing import stopped
 from assistant.session.runner import InlineRunner
 from assistant.session.session import TAKE_BACK, Session
 from assistant.session.state import Phase, State, Task
@@ -91,13 +88,13 @@ class Journey:
                     self.session.begin(task)
                 self._raise_for(task)
             except KeyboardInterrupt as error:
-                raise KeyboardInterrupt(self._stopped()) from error
+                raise KeyboardInterrupt(stopped(self.state)) from error
             except AssistantError as error:
                 if self._interrupted:
                     raise KeyboardInterrupt(error) from error
                 raise
             if self._interrupted:
-                raise KeyboardInterrupt(self._stopped())
+                raise KeyboardInterrupt(stopped(self.state))
             if not self._quiet and task in DRAW:
                 DRAW[task](self.state)
         return self.state
@@ -127,19 +124,6 @@ class Journey:
     def _interrupt(self) -> None:
         self._interrupted = True
         self.session.interrupt()
-
-    def _stopped(self) -> Cancelled:
-        """Say what stands after Ctrl-C, in the words of the last installation's outcome."""
-        made, preview = self.state.environment, self.state.preview
-        if self.state.status(Step.INSTALL).phase is not Phase.DONE or made is None or (preview and preview.ready):
-            return Cancelled(_("Stopped before anything was changed."))
-        text = _("Stopped, but the installation in {path} is complete and stays.", path=made.path)
-        if read_marker(Path(made.path)):
-            hint = _("`assistant envs --remove {path}` removes it.", path=quoted(made.path))
-        else:
-            command = command_line([find_uv(), "pip", "uninstall", "--python", made.python, "torch"], shell_for())
-            hint = _("To take torch out of it again: {command}", command=command)
-        return Cancelled(text, hint=hint)
 
     def _raise_for(self, task: Task) -> None:
         """Raise the failure of a task, after the diagnosis of one that did real work."""

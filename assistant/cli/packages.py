@@ -7,7 +7,7 @@ from typing import Any
 
 from assistant.catalog import load_catalog
 from assistant.cli.brief import read_brief
-from assistant.cli.inputs import read_file
+from assistant.cli.inputs import read_text
 from assistant.cli.options import request_of
 from assistant.cli.planning import plan_tools
 from assistant.cli.terminal import echo
@@ -41,6 +41,6 @@ def _pc(name: str, request: Request, tools: Tools) -> Pc:
     if name in shipped() or not Path(name).exists():
         machine = detect(ReplayHost(load(name))).machine
         return pc(label(name), machine, decided(PlanInputs(machine, load_catalog(), request), tools, look=False))
-    brief = read_brief(read_file(name), name)
+    brief = read_brief(read_text(name), name)
     case = PlanInputs(brief, load_catalog(), brief.asked(request))
     return pc(Path(name).stem, brief, decided(case, tools, look=False))

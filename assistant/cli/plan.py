@@ -8,7 +8,7 @@ import click
 
 from assistant.catalog import Catalog, load_catalog
 from assistant.cli.brief import read_brief
-from assistant.cli.inputs import host_of, only_one, print_answers, read_file, replay_option
+from assistant.cli.inputs import host_of, only_one, print_answers, read_text, replay_option
 from assistant.cli.options import (
     project_options,
     request_of,
@@ -76,21 +76,21 @@ def plan(
     tools, named = plan_tools(options), any(options.values())
     if variants:
         only_one(machines=machines, variants=variants)
-        there = read_brief(read_file(machine), machine) if machine else detect(host_of(replay)).machine
+        there = read_brief(read_text(machine), machine) if machine else detect(host_of(replay)).machine
         looked = None if machine else host_of(replay)
         answer_variants(variants, there, looked, request.python, tools.sources, as_json=as_json)
         return
 
-    def answer(line: bytes) -> Planning:
+    def answer(line: str) -> Planning:
         brief = read_brief(line, say("This line"))
         return decided(PlanInputs(brief, catalog, brief.asked(request)), tools, look=False)
 
     if machines:
-        print_answers(read_file(machines), answer)
+        print_answers(read_text(machines), answer)
         return
     here: Machine
     if machine:
-        here = brief = read_brief(read_file(machine), machine)
+        here = brief = read_brief(read_text(machine), machine)
         request = brief.asked(request)
     else:
         here = detect(host_of(replay)).machine

@@ -11,7 +11,8 @@ from assistant.catalog.recipes import recipes as known
 from assistant.cli.options import each
 from assistant.cli.plan import plan as plan_command
 from assistant.cli.terminal import echo, echo_json, json_option
-from assistant.i18n import as_typed, say
+from assistant.i18n import as_typed, render, say
+from assistant.views import recipe_rows
 
 recipe_argument = click.argument("name", callback=each(lambda name: recipe_of(name).key))
 
@@ -49,9 +50,13 @@ def show(name: str, *, as_json: bool) -> None:
     if as_json:
         echo_json(recipe)
         return
-    from assistant.cli.draw import draw_recipe  # noqa: PLC0415 - as above
+    from rich.text import Text  # noqa: PLC0415 - as above
 
-    draw_recipe(recipe)
+    from assistant.cli.console import console  # noqa: PLC0415 - likewise
+    from assistant.cli.table import draw_rows  # noqa: PLC0415 - likewise
+
+    console.print(Text(render(recipe.name), style="bold"))
+    draw_rows((), ((Text(render(label), style="bold"), value) for label, value in recipe_rows(recipe)))
 
 
 @recipes.command()

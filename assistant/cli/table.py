@@ -9,7 +9,9 @@ from rich.text import Text
 
 from assistant.cli.console import console
 from assistant.cli.fold import SHORT, columns, folded_command, layout
+from assistant.host.shell import shell_for
 from assistant.i18n import Message, render
+from assistant.model.shell import command_line
 
 Cell = str | Message | Text
 
@@ -53,8 +55,9 @@ def _draw_one_by_one(names: Sequence[str], rows: Iterable[Sequence[Text]], *, nu
                 console.print(Text.assemble(f"      {name}: " if name else "      ", cell))
 
 
-def draw_command(command: str, indent: str = "    ", style: str = "dim") -> None:
-    """Print a command; on a terminal that it does not fit in, in lines that can be copied as they stand."""
+def draw_command(command: str | Sequence[str], indent: str = "    ", style: str = "dim") -> None:
+    """Print a command, words as the shell takes them; on a narrow terminal in lines that can be copied."""
+    command = command if isinstance(command, str) else command_line(command, shell_for())
     fitting = folded_command(command, console.width, len(indent)) if console.is_terminal else [command]
     for line in fitting:
         console.print(Text(indent + line, style=style), folds=False)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 import shutil
 import sys
 from collections.abc import Callable
@@ -16,6 +18,7 @@ from assistant.model.record import to_json, with_words
 from assistant.model.visible import visible
 
 Option = Callable[[Callable[..., Any]], Callable[..., Any]]
+_BEYOND_ASCII = re.compile(r"[^\x00-\x7f]+")
 json_option = click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
 
 
@@ -34,8 +37,11 @@ def echo(text: Text = "", *, err: bool = False) -> None:
 
 
 def echo_json(value: object, *, indent: int = 2) -> None:
-    """Print a command's answer as JSON: sentences in the language in force, and beside them their keys and values."""
-    click.echo(visible(to_json(with_words(value), indent=indent)))
+    """Print a command's answer as JSON: sentences in the language in force, and beside them their keys and values.
+
+    It is ASCII: whatever code page the pipe has, the reader gets the same values.
+    """
+    click.echo(_BEYOND_ASCII.sub(lambda found: json.dumps(found[0])[1:-1], to_json(with_words(value), indent=indent)))
 
 
 ANSWERS = {"y": True, "yes": True, "是": True, "n": False, "no": False, "否": False}

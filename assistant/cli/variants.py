@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 from packaging.requirements import Requirement
 
-from assistant.cli.inputs import read_file
+from assistant.cli.inputs import read_text
 from assistant.cli.terminal import echo, echo_json
 from assistant.host.base import Host
 from assistant.install import Sources, check_requirement
@@ -26,7 +26,7 @@ def answer_variants(
     """
     facts = variant_facts(machine, host)
     if wanted.endswith(".json") or wanted == "-":
-        found = variants_in(read_variants(read_file(wanted), wanted), Path(wanted).name, facts)
+        found = variants_in(read_variants(read_text(wanted), wanted), Path(wanted).name, facts)
     else:
         need = Requirement(check_requirement(wanted))
         found = variants_of(need, machine, facts, python or machine.python or USUAL_PYTHON, sources)

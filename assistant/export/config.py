@@ -10,7 +10,7 @@ from assistant.export.pins import lock_text
 from assistant.export.setup import MARKER, Setup, verified, without_path
 from assistant.export.templates import toml_text
 from assistant.export.trust import check_values
-from assistant.i18n import _, say
+from assistant.i18n import _
 from assistant.model.errors import BadInput
 from assistant.model.machine import Machine
 from assistant.model.plan import Plan
@@ -62,13 +62,13 @@ def config_text(setup: Setup) -> str:
     )
 
 
-def read_config(data: str | bytes, file: str = NAME) -> Config:
+def read_config(text: str, file: str = NAME) -> Config:
     """Decode an `assistant.toml` strictly, as data that anybody may have written; `file` is its name in refusals.
 
     Raises `BadInput` naming the place at fault: broken or cut TOML, another schema, an unknown key, a wrong type, a
     value that is not of the plain form that the assistant writes.
     """
-    plain = _toml(data, file)
+    plain = _toml(text, file)
     schema = plain.get("schema")
     if schema is None:
         raise BadInput(
@@ -100,13 +100,11 @@ def read_config(data: str | bytes, file: str = NAME) -> Config:
     return config
 
 
-def _toml(data: str | bytes, file: str) -> dict[str, object]:
+def _toml(text: str, file: str) -> dict[str, object]:
     try:
-        return tomllib.loads(data.decode("utf-8-sig") if isinstance(data, bytes) else data)
+        return tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError) as error:
         reason = str(error).rstrip(".")
-    except UnicodeDecodeError as error:
-        reason = say("byte {position} is not UTF-8", position=error.start)
     raise BadInput(
         _("{file} is not valid TOML: {reason}.", file=file, reason=printable(reason)),
         hint=_("Correct it there, or export the file again."),

@@ -12,7 +12,7 @@ from assistant.export.templates import filled, json_text
 from assistant.model.plan import Plan
 from assistant.model.record import Record
 from assistant.model.report import Environment
-from assistant.model.shell import Shell, powershell_quoted, quoted, setting
+from assistant.model.shell import HERE, Shell, powershell_quoted, quoted, setting
 from assistant.privacy import at_home
 from assistant.views import kernel_title
 
@@ -56,7 +56,7 @@ class Uses(Record, frozen=True):
     interpreter: str
 
 
-def uses(environment: Environment, plan: Plan, shell: Shell) -> Uses:
+def uses(environment: Environment, plan: Plan, shell: Shell = HERE) -> Uses:
     """Return the line that makes an environment the terminal's own, with the plan's variables, and its interpreter.
 
     On Windows it is for PowerShell where either shell may be at hand; conda's environments are activated by conda.

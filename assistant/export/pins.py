@@ -12,6 +12,7 @@ from packaging.utils import canonicalize_name
 
 from assistant.catalog import carried_by_torch_index, load_catalog
 from assistant.export.setup import MARKER, Setup, Unsuited
+from assistant.host.pip_settings import for_pip
 from assistant.i18n import _, say
 from assistant.model.visible import spelled
 
@@ -22,11 +23,11 @@ _INSTALLERS = ("pip", "uv")  # left out: on Windows pip cannot replace itself wh
 def requirements_text(setup: Setup) -> str:
     """Write pins for `python -m pip install -r requirements.txt`."""
     if setup.packages or setup.environment:
-        return "\n".join([f"# {MARKER}", *_notes(setup), *lines(setup), ""])
+        return for_pip("\n".join([f"# {MARKER}", *_notes(setup), *lines(setup), ""]))
     notes = [say("Only torch is pinned; the other versions are chosen when this is installed."), *_indexes(setup)]
     if setup.plan.index_url:
         notes.append(say("torch's build and what only this build needs come from the index below."))
-    return "\n".join([f"# {MARKER}", *(f"# {note}" for note in notes), *lines(setup), ""])
+    return for_pip("\n".join([f"# {MARKER}", *(f"# {note}" for note in notes), *lines(setup), ""]))
 
 
 def lines(setup: Setup) -> list[str]:
@@ -53,7 +54,7 @@ def constraints_text(setup: Setup) -> str:
             hint=_("Install with `assistant install`, then export."),
         )
     note = say("Keeps what is installed: python -m pip install -c constraints.txt NAME")
-    return "\n".join([f"# {MARKER}", f"# {note}", *pins(setup), ""])
+    return for_pip("\n".join([f"# {MARKER}", f"# {note}", *pins(setup), ""]))
 
 
 def lock_text(setup: Setup) -> str:

@@ -1,4 +1,4 @@
-"""pip's settings as the user configured them, and the same settings as variables of uv.
+"""pip's settings as the user configured them, the same settings as variables of uv, and texts that pip reads.
 
 uv does not read pip's configuration: a company index, proxy or certificate that pip knows has to be handed to uv.
 Needs nothing but the standard library, because `start.py` uses it before anything is installed.
@@ -16,6 +16,16 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from assistant.host.index import Network
+
+# pip 24, which Python 3.11.9 brings, takes lists of requirements for text of the locale's encoding unless one of the
+# first two lines names another (`auto_decode` in pip/_internal/utils/encoding.py); pip 25 tries UTF-8 before that
+# (https://github.com/pypa/pip/pull/12795), and uv reads UTF-8 (https://github.com/astral-sh/uv/pull/2283).
+_CODING = "# -*- coding: utf-8 -*-\n"
+
+
+def for_pip(text: str) -> str:
+    """Return a list of requirements or constraints that every pip reads, whatever the language of the system."""
+    return text if text.isascii() else _CODING + text
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -55,7 +55,7 @@ class ReplayHost(Host):
         return self._said.get((kind, *arguments), Answer(status="unrecorded"))
 
 
-def read_recording(text: str | bytes, what: str) -> Recording:
+def read_recording(text: str, what: str) -> Recording:
     """Decode a recording; raise `BadInput` naming `what` for another schema, a cut-off file, no answers at all."""
     recording = from_json(text, Recording, what)
     if not recording.said:

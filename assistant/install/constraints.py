@@ -15,6 +15,7 @@ from pathlib import Path
 
 from assistant.catalog import carried_by_torch_index
 from assistant.host.files import write_whole
+from assistant.host.pip_settings import for_pip
 from assistant.i18n import _
 from assistant.model.finding import Finding, Remedy, Severity
 from assistant.model.shell import command_line
@@ -28,20 +29,24 @@ def constraints(packages: Mapping[str, str]) -> str:
     """Write the constraints file: the versions of torch, its family and ONNX Runtime, which need the accelerator."""
     pins = (f"{name}=={version}" for name, version in sorted(packages.items()) if guarded(name))
     note = _("Versions that the accelerator needs. To remove the limits, delete this file and its line in {file}.")
-    return "\n".join([f"# {note.format(file=PIP_FILE)}", *pins, ""])
+    return for_pip("\n".join([f"# {note.format(file=PIP_FILE)}", *pins, ""]))
 
 
-def pip_settings(already: str, file: Path) -> str:
-    """Add the constraints file to the text of an environment's pip configuration; what it says already stays."""
+def pip_settings(already: bytes, file: Path) -> bytes:
+    """Add the constraints file to an environment's pip configuration; what it says already stays, to the byte.
+
+    pip reads it in the locale's encoding (`_construct_parser` in pip/_internal/configuration.py), where a path may hold
+    letters of a Chinese code page; what is added is ASCII.
+    """
     parser = configparser.RawConfigParser()
-    parser.read_string(already)
+    parser.read_string(already.decode("ascii", "surrogateescape"))
     if not parser.has_section("install"):
         parser.add_section("install")
     kept = parser.get("install", "constraint", fallback="").split()
     parser.set("install", "constraint", "\n".join(dict.fromkeys([*kept, file.as_uri()])))
     written = io.StringIO()
     parser.write(written)
-    return written.getvalue()
+    return written.getvalue().encode("ascii", "surrogateescape")
 
 
 def guards(prefix: Path) -> tuple[Path, Path]:
@@ -53,7 +58,7 @@ def protect(prefix: Path, packages: Mapping[str, str], folder: Path) -> None:
     """Write both files of an environment into `folder`, whose content is to be moved into it."""
     write_whole(folder / CONSTRAINTS, constraints(packages))
     settings = guards(prefix)[1]
-    already = settings.read_text(encoding="utf-8") if settings.is_file() else ""
+    already = settings.read_bytes() if settings.is_file() else b""
     try:
         text = pip_settings(already, prefix / CONSTRAINTS)
     except configparser.Error:

@@ -93,7 +93,7 @@ class Fp16Summary(Record, frozen=True):
     converted: int
     kept: tuple[Kept, ...]
     calibration: Literal["run", "weights", "none"]
-    rehearsed: bool
+    proved: bool
 
 
 def default_output(source: Path) -> Path:

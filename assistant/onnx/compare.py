@@ -19,15 +19,12 @@ from assistant.host.sandbox import confine
 from assistant.i18n import Message, _, render
 from assistant.model.record import decoder
 from assistant.onnx.answers import TRY_SECONDS, Agreement, Attempt, Run
-from assistant.onnx.calibrate import is_small
 from assistant.onnx.inputs import Feeds
 from assistant.onnx.isolated import limits
 from assistant.onnx.load import load_model
 from assistant.onnx.parity import distance
-from assistant.onnx.program import program
 
 TOLERANCE = 1e-2  # of the largest number, as the rounding of FP16 makes it in deep networks (chosen)
-SMALLEST_SCALE = 1e-3  # outputs that are all smaller count as this large: their last digits are noise
 FEW_CHANGED = 0.01  # of integers and truths
 CLASSES = 5  # from so many numbers in the last dimension on, their order is compared as well
 REPEATS = 5  # of which the median time counts
@@ -50,8 +47,8 @@ def try_model(
     """
     model = Path(model)
     reference = Path(reference) if reference else source_of(model) or model
-    small = is_small(program(load_model(model)))
-    load_model(reference, weights=False)
+    for file in (model, reference):
+        load_model(file, weights=False)
     with tempfile.TemporaryDirectory(prefix="onnx-try-") as folder:
         runner = Runner(Path(folder), limit, python, cancel)
         if samples:
@@ -59,9 +56,9 @@ def try_model(
         before = runner.run(reference, "cpu", "reference")
         after = runner.run(model, provider, "model") if not before.error else Run(error=before.error)
         agreement = runner.compare("reference", "model")
-        rounded = runner.run(model, provider, "strict", strict=True) if small and not before.error else None
+        rounded = runner.run(model, provider, "strict", strict=True) if not before.error else None
         strict = runner.compare("reference", "strict")
-    notes = tuple(_notes(provider, after, rounded, small=small))
+    notes = tuple(_notes(provider, after, rounded))
     passed = not after.error and all(one.agrees for one in (*agreement, *strict)) and bool(agreement)
     return Attempt(
         model=str(model),
@@ -127,7 +124,7 @@ class Runner:
 
 
 def _agreement(name: str, one: NDArray[Any], other: NDArray[Any]) -> Agreement:
-    error = distance(one, other, SMALLEST_SCALE)
+    error = distance(one, other)
     if one.shape != other.shape:
         return Agreement(output=name, agrees=False, note=f"{other.shape} ≠ {one.shape}")
     if one.dtype.kind != "f":
@@ -145,7 +142,7 @@ def _agreement(name: str, one: NDArray[Any], other: NDArray[Any]) -> Agreement:
     return Agreement(output=name, agrees=error <= TOLERANCE, error=error, cosine=cosine, top=top)
 
 
-def _notes(wanted: str, run: Run, rounded: Run | None, *, small: bool) -> list[Message]:
+def _notes(wanted: str, run: Run, rounded: Run | None) -> list[Message]:
     notes = []
     if wanted == "dml" and run.provider == "cpu":
         notes.append(
@@ -154,9 +151,7 @@ def _notes(wanted: str, run: Run, rounded: Run | None, *, small: bool) -> list[M
                 "The model ran on the CPU."
             )
         )
-    if not small:
-        notes.append(_("The model is too large to be evaluated with every node rounded to its type."))
-    elif rounded is not None and rounded.error:
+    if rounded is not None and rounded.error:
         text = _("The model could not be evaluated with every node rounded: {reason}.")
         notes.append(text.format(reason=_first_line(rounded)))
     return notes

@@ -41,6 +41,7 @@ WHY_KEPT: dict[str, Message] = {
     "beyond": _("one of its values is too large for FP16, or too small"),
     "bits": _("it reads bits, not numbers"),
     "coordinates": _("it computes coordinates, which FP16 would shift by fractions of a pixel"),
+    "crash": _("ONNX Runtime would crash while it loads this in FP16 on the CPU"),
     "difference": _("it subtracts FP32 numbers that may be large; rounded first, their difference would be lost"),
     "epsilon": _("its epsilon is zero in FP16"),
     "exact": _("an integer, a size, a threshold or a condition is computed from it"),
@@ -49,13 +50,12 @@ WHY_KEPT: dict[str, Message] = {
     "outputs": _("it has further outputs, in FP32, that no GPU kernel computes"),
     "quantised": _("it belongs to a quantised part, which runtimes fuse as it is"),
     "range": _("DirectML has it in FP32 only, and FP16 loses integers above 2048"),
-    "rehearsal": _("rounding it changes the result"),
+    "rounding": _("rounding it changes the result"),
     "scatter": _("it combines many values into one"),
     "sequence": _("it handles sequences or optional values"),
     "subgraph": _("it passes values into its subgraphs and back"),
     "sums": _("the sums inside it are too large for FP16"),
     "threshold": _("it compares with thresholds, where the last digit decides"),
-    "unseen": _("its values could not be observed"),
 }
 
 

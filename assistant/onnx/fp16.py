@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import contextlib
 import gc
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Literal
 
 from onnx import ModelProto, TensorProto
 
 from assistant.onnx.answers import Fp16Summary, Kept
-from assistant.onnx.calibrate import is_small, measure
+from assistant.onnx.calibrate import measure
 from assistant.onnx.fp16_policy import OPERATORS, Slots, reason_to_keep, slots
 from assistant.onnx.inputs import Feeds, Inputs
 from assistant.onnx.insert_casts import Writer
-from assistant.onnx.parity import rehearse
 from assistant.onnx.program import FLOAT, Program, Step, Value, attribute, program
+from assistant.onnx.proof import Proof
 from assistant.onnx.value_ranges import LARGEST, Constants, bound, outside
 
 Calibrate = Literal["auto", "always", "never"]
@@ -88,12 +88,14 @@ def convert_program(
         calibration = "run"
         wide |= measured.outside
         why |= dict.fromkeys(measured.crowded, "sums")
-        why |= _unseen(source, measured.seen)
     converted = _chosen(source, wide, why)
-    rehearsed = is_small(source) and rehearse(source, converted, why, constants, inputs, samples)
+    astray = Proof(source, constants, inputs, samples).improve(converted) if calibration != "weights" else None
+    for step in astray or ():
+        why[step] = "rounding"
+        del converted[step]
     result = Writer(source, converted, constants, keep_io_types=keep_io_types).write()
     kept = tuple(Kept(node=step.node.name, op=step.op, why=text) for step, text in why.items() if any(step.floats()))
-    return result, Fp16Summary(converted=len(converted), kept=kept, calibration=calibration, rehearsed=rehearsed)
+    return result, Fp16Summary(converted=len(converted), kept=kept, calibration=calibration, proved=astray is not None)
 
 
 def _by_definition(source: Program, asked: frozenset[str]) -> dict[Step, str]:
@@ -172,17 +174,6 @@ def _exact_inputs(step: Step) -> Iterator[Value]:
             yield value
 
 
-def _unseen(source: Program, seen: set[Value]) -> dict[Step, str]:
-    """Find the steps of subgraphs that are too large to be rehearsed and whose values no run has shown."""
-    if is_small(source):
-        return {}
-    return {
-        step: "unseen"
-        for step in source.steps()
-        if step.scope is not source.main and not seen.issuperset(value for value in step.outputs if value is not None)
-    }
-
-
 def _chosen(source: Program, wide: set[Value], why: dict[Step, str]) -> dict[Step, Slots]:
     """Choose the steps that compute in FP16; the reasons for the others are added to `why`."""
     converted: dict[Step, Slots] = {}
@@ -195,16 +186,36 @@ def _chosen(source: Program, wide: set[Value], why: dict[Step, str]) -> dict[Ste
             why[step] = "beyond"
         else:
             converted[step] = part
+    for step, reason in _left_out(source, converted):
+        why[step] = reason
+        del converted[step]
+    return converted
+
+
+def _left_out(source: Program, converted: dict[Step, Slots]) -> Iterator[tuple[Step, str]]:
+    """Yield the steps that stay FP32 for the sake of those around them, while they are taken out of `converted`."""
+    for step in list(converted):
+        turned = step.inputs[0].maker if _crashes(step) and step.inputs[0] is not None else None
+        if turned in converted and turned is not None:
+            yield turned, "crash"
     for step in [*converted, *reversed(converted)]:
         if step in converted and step.op in OPERATORS.moves and _between(step, converted):
-            why[step] = "between"
-            del converted[step]
+            yield step, "between"
     for step in source.steps():
         for one, reason in _precise(step):
             if one in converted and step.inputs[0] is not None and step.inputs[0].maker not in converted:
-                why[one] = reason
-                del converted[one]
-    return converted
+                yield one, reason
+
+
+def _crashes(step: Step) -> bool:
+    """Return whether ONNX Runtime dies while it loads a step for the CPU in FP16, with all its inputs in FP16.
+
+    It merges a MatMul by a weight with the Transpose before it into an operator for which it has no FP16 kernel, and
+    dies as it puts casts around that (1.31 and 1.32; https://github.com/microsoft/onnxruntime/issues/32186).
+    """
+    first, weight = (*step.inputs, None, None)[:2]
+    after = first is not None and first.maker is not None and first.maker.op == "Transpose"
+    return step.op == "MatMul" and after and weight is not None and weight.tensor is not None
 
 
 def _precise(step: Step) -> Iterator[tuple[Step, str]]:
@@ -221,7 +232,7 @@ def _precise(step: Step) -> Iterator[tuple[Step, str]]:
         yield step, "exact"
 
 
-def _between(step: Step, converted: dict[Step, Slots]) -> bool:
+def _between(step: Step, converted: Mapping[Step, Slots]) -> bool:
     """Return whether a step only moves values from FP32 steps to FP32 steps."""
     makers = [value.maker for value in step.inputs if value is not None and value.kind == FLOAT and not value.tensor]
     takers = [taker for value in step.outputs if value is not None for taker in value.takers]

@@ -31,7 +31,6 @@ class Operators(Record, frozen=True):
     weighted: Names
     sums_squares: Names
     sums: Names
-    loops_in_python: Names
     stays_fp32: dict[str, str]
     divides_by: dict[str, int]
 

@@ -126,7 +126,9 @@ class Inputs:
         return np.asarray(numbers).astype(dtype)
 
 
-def _integers(use: Use, shape: list[int], random: np.random.Generator, draw: Draw) -> NDArray[Any]:
+def _integers(  # noqa: PLR0911 - a case per kind of use
+    use: Use, shape: list[int], random: np.random.Generator, draw: Draw
+) -> NDArray[Any]:
     if use.kind == "index":
         return np.asarray(random.integers(0, use.most, shape))
     if use.kind == "choice":
@@ -138,11 +140,12 @@ def _integers(use: Use, shape: list[int], random: np.random.Generator, draw: Dra
         first = FARTHEST - length if draw == "long" else int(random.integers(0, STEPS)) if draw == "wide" else 0
         return np.broadcast_to(np.arange(length) + first, shape).copy() if shape else np.asarray(first + STEPS // 2)
     chosen = np.asarray(random.integers(0, 2, shape))
-    if use.kind == "mask":  # whoever looks at nothing divides by zero
-        chosen = np.ones_like(chosen) if draw == "normal" else chosen
-        chosen[..., :1] = 1
-        return chosen
-    return chosen ^ (draw == "wide")
+    if use.kind != "mask":
+        return np.asarray(chosen ^ (draw == "wide"))
+    if draw == "normal" or not shape:
+        return np.ones_like(chosen)
+    chosen[..., :1] = 1  # whoever looks at nothing divides by zero
+    return chosen
 
 
 def use_of(value: Value) -> Use:

@@ -1,10 +1,15 @@
-"""Bytes of any origin to text, piece by piece: PowerShell's UTF-16, Chinese code pages, mixtures, colours, binary."""
+"""Bytes of any origin to text: PowerShell's UTF-16, Notepad's marks, code pages, mixtures, colours, binary.
+
+Every file that the user names is read here, piece by piece where it is long: logs, machines, requirements, settings.
+"""
 
 from __future__ import annotations
 
 import codecs
+import locale
 import re
 from collections.abc import Iterator
+from functools import cache
 
 from assistant.i18n import _
 from assistant.model.errors import BadInput
@@ -15,6 +20,11 @@ SAMPLE = 65536  # bytes by which a binary file is told from a text (chosen)
 MAGIC = (b"\x7fELF", b"MZ", b"PK\x03\x04", b"\x89PNG", b"\x1f\x8b", b"SQLite format 3", b"%PDF", b"\xff\xd8\xff")
 _ODD_BYTES = bytes(set(range(32)) - {0, 7, 8, 9, 10, 11, 12, 13, 27})
 _COLOURS = re.compile(r"\x1b\[[0-9;?]{0,40}[ -/]?[@-~]|\x1b\][^\x07\x1b\n]{0,300}(?:\x07|\x1b\\)|\x1b[@-_]?")
+# Upper halves of UTF-16's units in texts: Latin, Greek, Cyrillic, punctuation, Chinese, Japanese, Korean, emoji. Those
+# of line ends (0x0A, 0x0D) are not among them, which tells ASCII with UTF-16 appended to it (`>>`) from UTF-16.
+_IN_USE = bytes({0, 1, 2, 3, 4, *range(0x20, 0x28), *range(0x30, 0xA0), *range(0xAC, 0xE0), 0xF9, 0xFE, 0xFF})
+# A code page in which letters have two bytes, so that what is not written in it seldom reads as if it were.
+_TELLING = {"cp932", "shift_jis", "euc_jp", "cp949", "euc_kr", "johab", "cp950", "big5"}
 _MOST_ODD = 0.02  # a text has next to no control characters; a compressed or compiled file has about 8 %
 
 
@@ -39,16 +49,20 @@ def without_colours(text: str) -> str:
 
 
 def _wide_encoding(data: bytes) -> str | None:
-    """Recognise UTF-16 by its mark, or by every other byte of the beginning being zero."""
+    """Recognise UTF-16 by its mark, or by the zeros in every other byte of the beginning."""
     if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         return "utf-16-le" if data.startswith(codecs.BOM_UTF16_LE) else "utf-16-be"
     head = data[:2000]
-    half = len(head) // 2 or 1
-    if head[1::2].count(0) > 0.6 * half and head[::2].count(0) < 0.1 * half:
+    if _upper(head[1::2], head[::2]):
         return "utf-16-le"
-    if head[::2].count(0) > 0.6 * half and head[1::2].count(0) < 0.1 * half:
-        return "utf-16-be"
-    return None
+    return "utf-16-be" if _upper(head[::2], head[1::2]) else None
+
+
+def _upper(upper: bytes, lower: bytes) -> bool:
+    """Return whether these are the upper and the lower halves of UTF-16's units, by the zeros of ASCII's."""
+    half, zeros = len(lower) or 1, upper.count(0)
+    written = zeros > 0.6 * half or (zeros > 0.1 * half and not upper.translate(None, _IN_USE))
+    return written and lower.count(0) < 0.1 * half
 
 
 def _wide(data: bytes, encoding: str) -> Iterator[str]:
@@ -79,9 +93,22 @@ def _line(line: bytes) -> str:
     """Decode one line by itself, for a log may mix what several programs wrote."""
     # Measured 2026: charset-normalizer 3.5 read 20 of 44 Chinese system messages in GB18030 right, this reads all; of
     # 37 Western ones it read 22 and this 12, but there the words that rules look for are ASCII. It gives up mixed logs.
-    for encoding in ("utf-8", "gb18030"):
+    for encoding in _encodings(locale.getencoding()):
         try:
             return line.decode(encoding)
         except UnicodeDecodeError:
             continue
     return line.decode("cp1252", "replace")
+
+
+@cache
+def _encodings(own: str) -> tuple[str, ...]:
+    """Return the encodings to try, the most telling first, where `own` is the locale's.
+
+    In a code page of one byte for each letter nearly everything can be read: Chinese comes before it as far as its
+    common letters go, which no accent among ASCII looks like.
+    """
+    name = codecs.lookup(own).name
+    if name in {"utf-8", "ascii", "gbk", "gb2312", "gb18030"}:
+        return ("utf-8", "gb18030")
+    return ("utf-8", name, "gb18030") if name in _TELLING else ("utf-8", "gb2312", name, "gb18030")

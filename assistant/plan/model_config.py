@@ -36,7 +36,7 @@ class Shape(Record, frozen=True):
     format: str = ""
 
 
-def read_shape(text: bytes, name: str) -> Shape:
+def read_shape(text: str, name: str) -> Shape:
     """Read a model's shape; raise `BadInput` for what is no such file.
 
     {"num_hidden_layers": 32, "num_attention_heads": 32, "num_key_value_heads": 8, "hidden_size": 4096,
@@ -44,7 +44,7 @@ def read_shape(text: bytes, name: str) -> Shape:
     """
     try:
         config: dict[str, Any] = msgspec.json.decode(text, type=dict[str, Any])
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+    except (msgspec.DecodeError, RecursionError) as error:
         raise _no_config(name) from error
     inner = config.get("text_config")  # of models that see or hear, too
     whole = config

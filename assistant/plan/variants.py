@@ -81,7 +81,7 @@ class Facts(NamedTuple):
     unknown: tuple[str, ...]
 
 
-def read_variants(text: str | bytes, what: str) -> VariantFile:
+def read_variants(text: str, what: str) -> VariantFile:
     """Read a file of variants as strictly as uv and variantlib do; raise `BadInput` with what they would refuse."""
     found = from_json(text, VariantFile, what)
     if set(found.priorities.namespace) != set(found.providers):

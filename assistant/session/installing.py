@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from assistant.install import Prepared, Tools, look_at, prepare, run, undone_by_project
+from assistant.i18n import _
+from assistant.install import Prepared, Tools, find_uv, look_at, prepare, read_marker, run, undone_by_project
+from assistant.model.errors import Cancelled
 from assistant.model.event import FindingRaised, Step
 from assistant.model.finding import Finding
 from assistant.model.plan import Backend
 from assistant.model.record import replace
 from assistant.model.report import Environment, Report
+from assistant.model.shell import command_line
 from assistant.session.doctor import findings_of, mixed_packages, still_true
 from assistant.session.sources import card_of
-from assistant.session.state import Installed, State, Verified, known
+from assistant.session.state import Installed, Phase, State, Verified, known
 from assistant.session.verification import proved, verified
 
 DISPROVED = {"vc-runtime-missing"}  # by torch that was imported
@@ -39,6 +42,19 @@ def installed(state: State, tools: Tools) -> Installed:
     _judge(made, state, tools)
     proof = (*proofs, None)[0]
     return Installed(environment=made, proof=proof, detected=_still_true(state, tools, proof))
+
+
+def stopped(state: State) -> Cancelled:
+    """Return what an interrupted installation has left, and how that is removed."""
+    made, preview = state.environment, state.preview
+    if state.status(Step.INSTALL).phase is not Phase.DONE or made is None or (preview and preview.ready):
+        return Cancelled(_("Stopped before anything was changed."))
+    text = _("Stopped, but the installation in {path} is complete and stays.", path=made.path)
+    if read_marker(Path(made.path)):
+        command = command_line(["assistant", "envs", "--remove", made.path])
+        return Cancelled(text, hint=_("`{command}` removes it.", command=command))
+    command = command_line([find_uv(), "pip", "uninstall", "--python", made.python, "torch"])
+    return Cancelled(text, hint=_("To take torch out of it again: {command}", command=command))
 
 
 def verify(state: State, tools: Tools) -> Verified:

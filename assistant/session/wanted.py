@@ -98,7 +98,7 @@ def _no_directml(site: Site, finding: Finding, _machine: Machine) -> Wanted:
 def _original(site: Site, _finding: Finding, _machine: Machine) -> Wanted:
     """Bring back the versions that the environment's constraints name."""
     prefix, versions = Path(site.prefix), site.versions
-    lines = guards(prefix)[0].read_text(encoding="utf-8").splitlines()
+    lines = guards(prefix)[0].read_text(encoding="utf-8", errors="replace").splitlines()  # its comments may be edited
     pins = (line.strip() for line in lines if "==" in line and not line.startswith("#"))
     others = tuple(pin for pin in pins if versions.get(pin.partition("==")[0]) != pin.partition("==")[2])
     marker = read_marker(prefix)

@@ -209,15 +209,6 @@ def test_setup_for_a_python_that_no_wheel_fits(run: Run, tmp_path: Path) -> None
     assert not (tmp_path / "env").exists()
 
 
-@pytest.mark.parametrize("encoding", ["utf-16", "utf-8-sig", "gbk"])
-def test_a_pasted_report_is_read_in_any_encoding(run: Run, tmp_path: Path, encoding: str) -> None:
-    """What PowerShell's > and Chinese consoles write is read like UTF-8."""
-    told = "PyTorch version: 2.6.0\nIs debug build: False\nOS: Microsoft Windows 11 专业版\nPython version: 3.12.3\n"
-    (tmp_path / "report.txt").write_bytes(told.replace("\n", "\r\n").encode(encoding))
-    machine = json.loads(run("detect", "--from", str(tmp_path / "report.txt"), "--json").stdout)
-    assert (machine["os"], machine["os_version"]) == ("windows", "Microsoft Windows 11 专业版")
-
-
 def test_what_is_only_tried_is_no_setup(run: Run, tmp_path: Path) -> None:
     """A dry run and a Python that is no environment of ours leave nothing that an export would go on from."""
     run("install", "--dry-run", "--offline", "--target", tmp_path / "env")

@@ -84,12 +84,13 @@ COMMANDS = {
 }
 
 
-def shown(words: tuple[str, ...], width: int, language: str, home: Path) -> list[str]:
-    """Run a command at a terminal of a width; return the lines that it shows."""
+def shown(words: tuple[str, ...], width: int, language: str, home: Path, page: str = "utf-8") -> list[str]:
+    """Run a command at a terminal of a width and a code page; return the lines that it shows."""
     hand, seat = pty.openpty()
     fcntl.ioctl(seat, termios.TIOCSWINSZ, struct.pack("HHHH", 60, width, 0, 0))
     kept = {name: value for name, value in os.environ.items() if name != "COLUMNS"}
     env = {**kept, "TERM": "xterm-256color", "LANGUAGE": language, "XDG_STATE_HOME": str(home)}
+    env["PYTHONIOENCODING"] = page
     command = [sys.executable, "-m", "assistant", *words]
     with subprocess.Popen(command, env=env, stdin=subprocess.DEVNULL, stdout=seat, stderr=seat):
         os.close(seat)
@@ -97,7 +98,7 @@ def shown(words: tuple[str, ...], width: int, language: str, home: Path) -> list
         while piece := _read(hand):
             said += piece
     os.close(hand)
-    return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", said.decode()).splitlines()
+    return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", said.decode(page)).splitlines()
 
 
 def _read(handle: int) -> bytes:
@@ -119,3 +120,13 @@ def test_every_command_can_be_read_in_a_narrow_terminal(name: str, language: str
         lines = shown(COMMANDS[name], width, language, tmp_path)
         assert whole <= set(" ".join(lines).split()), width
         assert [line for line in lines if columns(line.rstrip()) > width and "://" not in line] == [], width
+
+
+@pytest.mark.process
+def test_a_terminal_that_lacks_the_signs_shows_plain_ones(tmp_path: Path) -> None:
+    """The bar and its moving sign, too."""
+    words = ("install", "--dry-run", "--offline", "--backend", "cpu", "--target", str(tmp_path / "env"))
+    lines = shown(words, 80, "en", tmp_path, "cp1252")
+    assert [line for line in lines if "?" in line] == []
+    assert any(line.startswith("OK Detect") for line in lines)
+    assert any(re.fullmatch(r"[-\\|/]  -{20,} *", line) for line in lines)

@@ -11,6 +11,7 @@ import pytest
 from assistant.diagnose import diagnose, load_rules, log, prefilter, read_log
 from assistant.model.errors import BadInput
 from assistant.model.machine import Machine
+from assistant.parsers.decode import text_pieces
 from assistant.session import diagnosis
 
 LINE = (
@@ -40,6 +41,35 @@ VC = "vc-redist-missing"
 def test_a_log_is_read_in_any_encoding(data: bytes) -> None:
     """PowerShell's UTF-16, Chinese and Western code pages, colours and progress bars do not hide the line."""
     assert diagnose(data)[0].key == "libomp140-missing"
+
+
+@pytest.mark.parametrize(
+    ("own", "text", "encoding"),
+    [
+        ("cp932", "エラー: 指定されたモジュールが見つかりません。", "cp932"),
+        ("cp949", "오류: 지정된 모듈을 찾을 수 없습니다.", "cp949"),
+        ("cp1252", "Größer als erlaubt, dépassé", "cp1252"),
+        ("cp1252", "错误：找不到指定的模块。", "gbk"),
+        ("cp1251", "Ошибка: файл не найден", "utf-8"),
+        ("cp936", "错误：找不到指定的模块，“朱镕基”", "gbk"),
+        ("UTF-8", "错误：找不到指定的模块，“朱镕基”", "gbk"),
+    ],
+)
+def test_the_code_page_of_this_computer_counts(
+    own: str, text: str, encoding: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What its programs have written is read, and so is what came from China."""
+    monkeypatch.setattr("locale.getencoding", lambda: own)
+    assert "".join(text_pieces(text.encode(encoding))) == text
+
+
+@pytest.mark.parametrize("order", ["utf-16-le", "utf-16-be"])
+def test_utf_16_without_a_mark_may_be_chinese(order: str) -> None:
+    """Where few letters are ASCII, too; ASCII to which UTF-16 was appended is none."""
+    text = "# 这个项目需要的软件包，由我自己手工整理\r\nnumpy\r\n"
+    assert "".join(text_pieces(text.encode(order))) == text.replace("\r\n", "\n")
+    mixed = b"numpy\r\nscipy\r\ntorch\r\npandas\r\n" + "timm\r\n".encode(order)
+    assert "".join(text_pieces(mixed)).split() == ["numpy", "scipy", "torch", "pandas", "timm"]
 
 
 @pytest.mark.parametrize(

@@ -50,7 +50,7 @@ def test_what_is_missing_is_what_no_tool_could_use(exports, name):
 @board
 def test_the_configuration_reads_back(exports, name):
     """What is exported for any machine is of the form that is accepted."""
-    assert read_config((exports[name] / "assistant.toml").read_bytes(), name).plan.torch
+    assert read_config((exports[name] / "assistant.toml").read_text(encoding="utf-8"), name).plan.torch
 
 
 @pytest.mark.process
@@ -97,7 +97,7 @@ def test_python_dotenv_reads_the_variables(exports, name):
     variables = dotenv.dotenv_values(exports[name] / ".env")
     assert (
         variables["INFERENCE_DEVICE"]
-        == read_config((exports[name] / "assistant.toml").read_bytes()).verification.device
+        == read_config((exports[name] / "assistant.toml").read_text(encoding="utf-8")).verification.device
     )
 
 
@@ -219,7 +219,7 @@ def test_a_lock_without_packages_is_a_lock(exports, name):
 @board
 def test_the_report_can_be_read_as_collect_env(exports, name):
     """`detect --from report.md` gives the machine: system, GPUs of each maker, driver, torch."""
-    machine = read_config((exports[name] / "assistant.toml").read_bytes()).machine
+    machine = read_config((exports[name] / "assistant.toml").read_text(encoding="utf-8")).machine
     found = read_report((exports[name] / "report.md").read_text("utf-8")).machine
     assert found.os == machine.os
     assert found.arch == machine.arch
@@ -232,7 +232,7 @@ def test_the_report_can_be_read_as_collect_env(exports, name):
 
 def test_every_backend_is_tried(exports):
     """The machines of these tests stand for all backends."""
-    plans = [read_config((folder / "assistant.toml").read_bytes()).plan for folder in exports.values()]
+    plans = [read_config((folder / "assistant.toml").read_text(encoding="utf-8")).plan for folder in exports.values()]
     assert {plan.backend for plan in plans} == set(Backend)
 
 

@@ -30,8 +30,8 @@ def with_plan(**changes: object) -> str:
 
 
 def test_what_was_exported_is_accepted():
-    """The plain text reads back; so do a byte order mark and Windows line ends."""
-    assert read_config(TEXT) == read_config(b"\xef\xbb\xbf" + TEXT.replace("\n", "\r\n").encode())
+    """The plain text reads back, with Windows line ends, too."""
+    assert read_config(TEXT) == read_config(TEXT.replace("\n", "\r\n"))
 
 
 def test_what_a_project_adds_to_a_plan_is_exported_and_accepted():
@@ -217,11 +217,11 @@ def test_each_hash_is_one_of_a_package_and_none_is_missing(row, said):
         read_config(TEXT.replace("locked = 0", "locked = 1").replace("[hashes]", f"[hashes]\n{row}"))
 
 
-@pytest.mark.parametrize("data", [b"\xff\xfes\x00c\x00", b"\x00\x01\x02", b"", b"[" * 10**5])
-def test_other_bytes_are_refused_in_one_line(data):
-    """UTF-16, binary, nothing at all and deep nesting end in one sentence."""
+@pytest.mark.parametrize("text", ["\x00\x01\x02", "", "[" * 10**5])
+def test_other_texts_are_refused_in_one_line(text):
+    """Control characters, nothing at all and deep nesting end in one sentence."""
     with pytest.raises(BadInput) as caught:
-        read_config(data, "mine.toml")
+        read_config(text, "mine.toml")
     assert "mine.toml" in str(caught.value.message)
     assert str(caught.value.message).isprintable()
 

@@ -264,13 +264,23 @@ def test_uv_keeps_to_the_constraints_in_a_notebook(bench: Bench) -> None:
 
 def test_the_users_own_pip_settings_stay(tmp_path: Path) -> None:
     """What an environment's configuration says already is kept, and nothing is written twice."""
-    already = "[global]\nproxy = http://p%20q\n[install]\nconstraint = mine.txt\n"
+    already = b"[global]\nproxy = http://p%20q\n[install]\nconstraint = mine.txt\n"
     once = pip_settings(already, tmp_path / "c c.txt")
     assert pip_settings(once, tmp_path / "c c.txt") == once
     parser = configparser.RawConfigParser()
-    parser.read_string(once)
+    parser.read_string(once.decode("ascii"))
     assert parser.get("global", "proxy") == "http://p%20q"
     assert parser.get("install", "constraint").split() == ["mine.txt", (tmp_path / "c c.txt").as_uri()]
+
+
+@pytest.mark.parametrize("encoding", ["gbk", "cp932", "cp1252", "utf-8"])
+def test_paths_in_pips_settings_stay_to_the_byte(tmp_path: Path, encoding: str) -> None:
+    """Pip reads them in the locale's encoding, whatever that is: halves of letters may look like blanks or signs."""
+    halves = (bytes([first, last]) for first in (0x81, 0xB0) for last in (0x5C, 0x7C, 0x85, 0xA0))
+    path = b"C:\\" + ("用户à".encode(encoding, "ignore")) + (b"".join(halves) if encoding == "gbk" else b"")
+    told = pip_settings(b"[global]\r\nfind-links = " + path + b"\r\n", tmp_path / "c.txt")
+    assert b"find-links = " + path + b"\n" in told
+    assert pip_settings(told, tmp_path / "c.txt") == told
 
 
 def test_the_snippet_for_uv_ties_torch_to_its_index(bench: Bench) -> None:

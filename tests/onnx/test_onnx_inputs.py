@@ -81,9 +81,17 @@ def test_zero_and_minus_one_are_open(written: Written, size: int) -> None:
 
 def test_a_number_alone_is_an_array(written: Written) -> None:
     """The runtime refuses NumPy's scalars, as which a draw without a shape comes; the rate is one that is known."""
-    rates = written("g (int64 rate) => (bool y) { k = Constant<value_int = 16000>() y = Equal(rate, k) }")
+    rates = written(
+        """g (int64 rate, bool loud, float gain) => (bool y) {
+        k = Constant<value_int = 16000>()
+        e = Equal(rate, k)
+        n = Cast<to = 9>(gain)
+        o = And(n, loud)
+        y = And(e, o)
+        }"""
+    )
     given = first(rates)
-    assert isinstance(given["rate"], np.ndarray)
+    assert all(isinstance(one, np.ndarray) for one in given.values())
     assert given["rate"] == 16000
     assert runs(rates, given)
 

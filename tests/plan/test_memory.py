@@ -29,7 +29,7 @@ QWEN_7B = Shape(full=32, kv_heads=32, head_dim=128, embedded=1_244_659_712)
 
 def shape_of(**changes: object) -> Shape:
     """Read Llama 3.1's shape, changed."""
-    return read_shape(json.dumps({**LLAMA_31_8B, **changes}).encode(), "config.json")
+    return read_shape(json.dumps({**LLAMA_31_8B, **changes}), "config.json")
 
 
 def test_llama_2_in_llama_cpp() -> None:
@@ -148,9 +148,9 @@ def test_a_format_that_is_not_known_names_the_option(method: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", [b"", b"[]", b"{", b"\xff", b'{"num_hidden_layers": "x"}', b'{"num_hidden_layers": -1, "hidden_size": 1}']
+    "text", ["", "[]", "{", '{"num_hidden_layers": "x"}', '{"num_hidden_layers": -1, "hidden_size": 1}']
 )
-def test_what_is_no_config_is_refused(text: bytes) -> None:
+def test_what_is_no_config_is_refused(text: str) -> None:
     """With a sentence that names the file."""
     with pytest.raises(BadInput, match=r"m\.json is not the config\.json of a language model"):
         read_shape(text, "m.json")

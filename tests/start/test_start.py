@@ -241,6 +241,15 @@ def test_folder_that_cannot_be_written_is_told(project):
     assert "Traceback" not in err
 
 
+def test_a_code_page_that_lacks_the_sentence_ends_nothing(project):
+    """Chinese on a Western console is lost, its exit code is not."""
+    project.home.write_text("a file in the way")
+    code, _out, err = project.start("detect", LANGUAGE="zh_CN", PYTHONIOENCODING="cp1252:strict")
+    assert code == 1
+    assert "???" in err
+    assert "Traceback" not in err
+
+
 def test_old_python_is_told_what_it_lacks():
     """A Python before 3.11 gets one sentence."""
     code = "import sys, runpy; sys.version_info = (3, 6, 15); runpy.run_path('start.py', run_name='__main__')"

@@ -1,0 +1,110 @@
+"""Proves a conversion: original and result are run, and the fewest operations are found that have to stay FP32."""
+
+from __future__ import annotations
+
+import importlib.util
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from onnx import ModelProto
+
+from assistant.onnx.fp16_policy import Slots
+from assistant.onnx.inputs import Draw, Feeds, Inputs
+from assistant.onnx.insert_casts import Writer
+from assistant.onnx.parity import CLOSE, differs
+from assistant.onnx.program import Program, Step
+from assistant.onnx.rounding import opened, rounded
+from assistant.onnx.value_ranges import Constants
+
+CLOSE_WIDE = 5e-2  # of the largest number, for inputs that are there to find what overflows (chosen)
+AGAIN: tuple[Draw, ...] = ("normal",)  # drawn once more: what lies close to a threshold shows in one or the other
+SEARCH_SECONDS = 8.0  # chosen: for which it is tried to give operations back to FP16, once the result is right
+SMALLEST_SHARE = 32  # of what stays FP32 that is tried by itself
+IN_MEMORY = 700_000_000  # bytes of a model that is held three times: as it was, rounded, and in the runtime
+
+# Inputs, what the original made of them, and by how much the result may differ.
+Runs = list[tuple[Feeds, list[Any], float]]
+
+
+class Proof:
+    """Runs of one program, by which a choice of steps for FP16 is judged."""
+
+    def __init__(self, source: Program, constants: Constants, inputs: Inputs, samples: Sequence[Feeds]) -> None:
+        self._source, self._constants = source, constants
+        self._names = [info.name for info in source.model.graph.output]
+        self._runs = _runs(source.filled(), self._names, inputs, samples) if _can_run(source) else []
+
+    def improve(self, converted: dict[Step, Slots]) -> set[Step] | None:
+        """Return the steps that have to stay FP32 so that the result agrees; None where no run can tell."""
+        if not self._runs:
+            return None
+        if self._holds(converted):
+            return set()
+        steps = list(converted)
+        kept = min(self._shortest(converted, steps), self._shortest(converted, steps[::-1]), key=len)
+        return set(self._returned(converted, kept))
+
+    def _holds(self, converted: Mapping[Step, Slots], kept: Iterable[Step] = ()) -> bool:
+        """Return whether the result agrees with the original where `kept` stays FP32."""
+        left = set(kept)
+        chosen = {step: slots for step, slots in converted.items() if step not in left}
+        session = opened(rounded(Writer(self._source, chosen, self._constants).write()))
+        for given, expected, limit in self._runs:
+            found = session.run(self._names, _taken(session, given))
+            if any(differs(one, other, limit) for one, other in zip(expected, found, strict=True)):
+                return False
+        return True
+
+    def _shortest(self, converted: Mapping[Step, Slots], steps: Sequence[Step]) -> list[Step]:
+        """Return the shortest beginning of `steps` that is enough, by halving; all of them where less is not."""
+        low, high = 0, len(steps)
+        while low + 1 < high:
+            middle = (low + high) // 2
+            low, high = (low, middle) if self._holds(converted, steps[:middle]) else (middle, high)
+        return list(steps[:high])
+
+    def _returned(self, converted: Mapping[Step, Slots], kept: list[Step]) -> list[Step]:
+        """Give parts of what stays FP32 back to FP16, large ones first, as long as the result agrees."""
+        deadline, share = time.monotonic() + SEARCH_SECONDS, 4
+        while share <= SMALLEST_SHARE and len(kept) > 1:
+            size = max(1, len(kept) // share)
+            for start in range(0, len(kept), size)[::-1]:
+                fewer = kept[:start] + kept[start + size :]
+                if time.monotonic() > deadline:
+                    return kept
+                kept = fewer if self._holds(converted, fewer) else kept
+            share *= 2
+        return kept
+
+
+def _can_run(source: Program) -> bool:
+    size = sum(len(tensor.raw_data) + 4 * len(tensor.float_data) for tensor in source.weights.values())
+    return importlib.util.find_spec("onnxruntime") is not None and size < IN_MEMORY
+
+
+def _runs(model: ModelProto, names: list[str], inputs: Inputs, samples: Sequence[Feeds]) -> Runs:
+    """Run the original on `samples`, else on the first made-up inputs that it takes; [] where it runs on none."""
+    try:
+        session = opened(model)
+    except Exception:  # noqa: BLE001 - the runtime's errors share no base; what it cannot open it cannot prove
+        return []
+    offers = [[(sample, CLOSE) for sample in samples]] if samples else _made(inputs)
+    for offered in offers:
+        try:
+            return [(given, session.run(names, _taken(session, given)), limit) for given, limit in offered]
+        except Exception:  # noqa: BLE001, S112 - likewise, and the next ones may do
+            continue
+    return []
+
+
+def _made(inputs: Inputs) -> Iterator[list[tuple[Feeds, float]]]:
+    for size in inputs.sizes():
+        drawn = [(draw, 0) for draw in inputs.draws] + [(draw, 1) for draw in AGAIN]
+        yield [(inputs.make(size, draw, seed), CLOSE_WIDE if draw == "wide" else CLOSE) for draw, seed in drawn]
+
+
+def _taken(session: Any, given: Feeds) -> Feeds:  # noqa: ANN401 - the library has no types
+    """Leave out the inputs that a session does not have, as nothing in the model takes them."""
+    wanted = {info.name for info in session.get_inputs()}
+    return {name: content for name, content in given.items() if name in wanted}
