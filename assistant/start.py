@@ -12,22 +12,22 @@ import hashlib
 import importlib.util
 import os
 import shutil
-import signal
 import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from types import FrameType
 from typing import IO
 
+from assistant.host.files import discard
 from assistant.host.pip_settings import (
     read_pip_settings,
     uv_arguments,
     uv_environment,
 )
-from assistant.host.process import become, stream
+from assistant.host.process import become, heed_requests_to_end, stream
 from assistant.host.streams import settle_streams
+from assistant.host.telemetry import for_child
 from assistant.i18n import STARTED_AS, _, render, say
 from assistant.model.errors import AssistantError, WorkFailed
 from assistant.model.shell import quoted
@@ -125,7 +125,7 @@ def _prepare(kind: str) -> Path:
     """Make the environment, alone, and stamp it last; whatever stops the work, nothing half-made stays."""
     folder = _folder(kind)
     began = time.monotonic()
-    signal.signal(signal.SIGTERM, _terminated)
+    heed_requests_to_end()
     try:
         HOME.mkdir(exist_ok=True)
         with _alone(HOME / "lock"):
@@ -144,10 +144,6 @@ def _prepare(kind: str) -> Path:
         ) from error
     _say(say("Ready after {seconds:.0f} s.", seconds=time.monotonic() - began))
     return _python(folder)
-
-
-def _terminated(_number: int, _frame: FrameType | None) -> None:
-    raise SystemExit(128 + signal.SIGTERM)
 
 
 @contextlib.contextmanager
@@ -217,7 +213,7 @@ def _remove_others(kept: Path) -> None:
     project = kept.name.split("-")[2]
     for folder in HOME.glob("python*"):
         if folder.name.split("-")[2:3] != [project] or not _is_finished(folder):
-            (folder / "stamp").unlink(missing_ok=True)
+            discard(folder / "stamp")
             shutil.rmtree(folder, ignore_errors=True)
 
 
@@ -270,7 +266,7 @@ def _pip_installs(pip: list[str | Path], python: Path, wanted: list[str]) -> boo
 def _pip_configuration(pip: list[str | Path]) -> str:
     """Ask pip for its configuration; where there is no pip, its environment variables are all there is."""
     if pip:
-        asked = subprocess.run([*pip, "config", "list"], capture_output=True, check=False)
+        asked = subprocess.run([*pip, "config", "list"], capture_output=True, env=for_child(), check=False)
         return asked.stdout.decode("utf-8", "replace")
     named = {name[4:].lower().replace("_", "-"): value for name, value in os.environ.items() if name[:4] == "PIP_"}
     return "\n".join(f":env:.{name}={value!r}" for name, value in named.items())

@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 
 from assistant.catalog.editions import MANIFEST, Manifest, digest, editions, look_again, manifest_of, refreshed_folder
-from assistant.host.files import read_plain, write_whole
+from assistant.host.files import discard, read_plain, write_whole
 from assistant.host.lock import Lock
 from assistant.i18n import _
 from assistant.model.errors import BadInput, WorkFailed
@@ -52,7 +52,7 @@ def _write(tables: Mapping[str, msgspec.Struct], folder: Path) -> Path:
     for path in folder.glob("*.json"):
         if path.name not in kept:
             with suppress(OSError):
-                path.unlink()
+                discard(path)
     look_again()
     return manifest
 

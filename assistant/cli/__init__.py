@@ -13,6 +13,7 @@ import click
 
 from assistant import __version__
 from assistant.cli.terminal import echo
+from assistant.host.process import REQUESTS_TO_END, heed_requests_to_end
 from assistant.host.streams import settle_streams
 from assistant.i18n import FOLDER, LANGUAGES, STARTED_AS, _, as_typed, say, sentences, show_options, use_language
 from assistant.model.errors import AssistantError, Cancelled, WorkFailed
@@ -96,9 +97,9 @@ def cli() -> None:
 def main() -> None:
     """Run a command; every failure ends in one sentence, a next step and an exit code."""
     settle_streams()
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # a polite request to end is treated as Ctrl-C
+    heed_requests_to_end()
     code = _run()
-    for number in (signal.SIGINT, signal.SIGTERM):  # while Python tidies up they would change the exit code
+    for number in REQUESTS_TO_END:  # while Python tidies up they would change the exit code
         signal.signal(number, signal.SIG_IGN)
     sys.exit(code)
 

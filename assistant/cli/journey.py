@@ -23,7 +23,7 @@ from assistant.cli.draw import (
 from assistant.cli.terminal import ask
 from assistant.host.live import LiveHost
 from assistant.host.process import on_interrupt
-from assistant.i18n import _, say, sentences
+from assistant.i18n import Text, _, say, sentences
 from assistant.install import Sources
 from assistant.model.errors import AssistantError, BadInput, Cancelled, WorkFailed
 from assistant.model.plan import Plan, Planning, Request
@@ -49,10 +49,9 @@ DRAW: dict[Task, Callable[[State], None]] = {
 class OnlyFinished(Store):
     """Keeps the last setup until another environment stands: what is refused or only tried replaces nothing."""
 
-    def save(self, state: State) -> None:
+    def save(self, state: State) -> Text:
         """Write a state that has a plan and the environment made for it."""
-        if state.environment and state.plan:
-            super().save(state)
+        return super().save(state) if state.environment and state.plan else ""
 
 
 class Journey:

@@ -48,6 +48,7 @@ def _print_outcome(one: Recovered, *, as_json: bool) -> None:
         text = {
             Outcome.TAKEN_BACK: say("{path} has been restored."),
             Outcome.STANDS: say("The installation in {path} is complete and stays; its leftovers have been removed."),
+            Outcome.REMOVED: say("{path} has been removed."),
         }[one.outcome]
         echo(text.format(path=one.target))
         for path in one.kept:

@@ -6,7 +6,7 @@ import re
 
 from assistant.detect.observations import Notes
 from assistant.host.base import Host
-from assistant.host.folders import OWN_ENVIRONMENTS
+from assistant.host.folders import OWN_ENVIRONMENTS, is_from_store
 from assistant.i18n import _
 from assistant.model.finding import Finding, Severity
 from assistant.privacy import redact
@@ -50,7 +50,7 @@ def interpreter(host: Host, notes: Notes) -> None:
     notes.fact("python", facts["python"] + ("t" if facts["free_threaded"] == "True" else ""), "Python")
     notes.fact("python_implementation", facts["implementation"], "Python")
     notes.fact("python_bits", int(facts["bits"]), "Python")
-    if "\\WindowsApps\\" in facts["executable"] or "PythonSoftwareFoundation" in facts["base_prefix"]:
+    if is_from_store(facts["executable"], facts["base_prefix"]):
         notes.finding(
             "python-from-store",
             Severity.INFO,

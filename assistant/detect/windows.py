@@ -18,6 +18,7 @@ DISPLAY = r"HKLM\SYSTEM\CurrentControlSet\Control\Class\{4d36e968-e325-11ce-bfc1
 VERSION = r"HKLM\SOFTWARE\Microsoft\Windows NT\CurrentVersion"
 _NPUS = r"HKLM\SYSTEM\CurrentControlSet\Control\Class\{f01a9d53-3ff6-48d2-9f97-c8a7004be10c}"
 _SESSION = r"HKLM\SYSTEM\CurrentControlSet\Control\Session Manager\Environment"
+_RUNTIME = "msvcp140.dll"  # python.org's Pythons bring vcruntime140.dll, but not this one
 _RUNTIMES = r"HKLM\SOFTWARE\Microsoft\VisualStudio\14.0\VC\Runtimes"
 
 
@@ -111,10 +112,16 @@ def runtimes(host: Host, notes: Notes) -> None:
     installed = isinstance(keys, dict) and any(
         isinstance(entry, dict) and entry.get("Installed") for entry in keys.values()
     )
-    if host.registry(_RUNTIMES).status in {"ok", "missing"} and not installed:
+    if host.registry(_RUNTIMES).status in {"ok", "missing"} and not installed and not _brought(host):
         text = _("Microsoft's Visual C++ runtime is not installed; PyTorch cannot load its libraries without it.")
         remedy = Remedy(text=_("Install it from Microsoft."), commands=("winget install Microsoft.VCRedist.2015+.x64",))
         notes.finding("vc-runtime-missing", Severity.WARNING, text, remedies=(remedy,))
+
+
+def _brought(host: Host) -> bool:
+    """Return whether the runtime's library that torch loads is there all the same, as conda and Wine bring it."""
+    own = f"{host.facts('platform').get('base_prefix')}\\{_RUNTIME}"
+    return any(host.ask("file_version", path) for path in (rf"%SystemRoot%\System32\{_RUNTIME}", own))
 
 
 def npus(host: Host, notes: Notes) -> None:

@@ -8,7 +8,7 @@ from operator import methodcaller
 from pathlib import Path
 
 from assistant.export.setup import MARKER
-from assistant.host.files import draft, put_in_place, write_whole
+from assistant.host.files import discard, draft, put_in_place, write_whole
 from assistant.i18n import _
 from assistant.model.errors import WorkFailed
 
@@ -41,7 +41,7 @@ def write_all(
             _step_in(drafts)
         finally:
             for part in drafts.values():
-                part.unlink(missing_ok=True)
+                discard(part)
     return tuple(contents)
 
 
@@ -56,7 +56,7 @@ def _step_in(drafts: Mapping[Path, Path]) -> None:
     except OSError:
         for path in done:
             content = old[path]
-            path.unlink() if content is None else write_whole(path, content)
+            discard(path) if content is None else write_whole(path, content)
         raise
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
-from assistant.host.files import put_in_place, settle
+from assistant.host.files import discard, put_in_place, settle
 from assistant.host.index import DIRECT, Network, web_client
 from assistant.host.process import CancelToken
 from assistant.i18n import _
@@ -132,7 +132,7 @@ class _Job:
                 altered += isinstance(error, _Altered)
             except OSError as error:
                 with suppress(OSError):
-                    part.unlink()  # a full disk needs the room
+                    discard(part)  # a full disk needs the room
                 raise _unwritable(part, error) from error
             pause = self._patience.pause * 2**tried * random.uniform(0.5, 1)  # noqa: S311 - spreads the load, no secret
             if altered > 1 or tried == self._patience.tries or self.stop.wait(min(pause, 20)):
@@ -162,7 +162,7 @@ class _Job:
         except httpx2.HTTPError as error:
             raise _Broken(str(error) or type(error).__name__) from error
         if file.sha256 and digest.hexdigest() != file.sha256:
-            part.unlink()
+            discard(part)
             raise _Altered(_("the file that arrived is not the one that the index describes (its hash differs)"))
         settle(part)
         put_in_place(part, Path(file.path))

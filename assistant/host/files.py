@@ -9,23 +9,62 @@ from __future__ import annotations
 import errno
 import os
 import re
+import shutil
 import stat
 import sys
+import tempfile
+import time
 import uuid
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import IO
+from typing import IO, TypeVar
 
 from assistant.host.process import alive
 from assistant.i18n import _
 
 STATE_LIMIT = 64 << 20  # bytes; the largest file of our own is the manifest of an environment of 200,000 files
+# Windows refuses to rename or remove what another has open, and a virus scanner opens each new file for a moment. pip
+# tries a rename again for 1 s and a removal for 3 s (`replace` and `rmtree` in src/pip/_internal/utils); uv
+# (https://github.com/astral-sh/uv/pull/9543) and npm (graceful-fs) do so as well.
+PATIENCE_SECONDS = 2.0
+PAUSE_SECONDS = 0.05
+# ERROR_ACCESS_DENIED, ERROR_SHARING_VIOLATION, ERROR_LOCK_VIOLATION, and ERROR_DIR_NOT_EMPTY, while a file in a folder
+# is about to go: https://learn.microsoft.com/windows/win32/debug/system-error-codes--0-499-
+_IN_USE = {5, 32, 33, 145}
 _NO_WAIT = getattr(os, "O_NONBLOCK", 0)  # opening a pipe would wait for its writer
 _NO_LINK = getattr(os, "O_NOFOLLOW", 0)
 _BINARY = getattr(os, "O_BINARY", 0)
 # A draft, such as `.kernel.json.4711-0badcafe.part`.
 _PART = re.compile(r"\..+\.(?P<pid>\d+)-[0-9a-f]{8}\.part")
+
+
+Result = TypeVar("Result")
+
+
+def patiently(change: Callable[[], Result]) -> Result:
+    """Rename or remove something, and try again for two seconds while Windows says that it is in use.
+
+    Raises `OSError` as the change does; elsewhere at once.
+    """
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while True:
+        try:
+            return change()
+        except OSError as error:
+            if getattr(error, "winerror", None) not in _IN_USE or time.monotonic() > deadline:
+                raise
+        time.sleep(PAUSE_SECONDS)
+
+
+def discard(path: Path) -> None:
+    """Remove a file or a link; nothing there is fine. Raises `OSError`."""
+    patiently(lambda: path.unlink(missing_ok=True))
+
+
+def discard_folder(path: Path) -> None:
+    """Remove a folder with all that it holds; raises `OSError`, and so where another removes it at the same time."""
+    patiently(lambda: shutil.rmtree(path))
 
 
 def write_whole(path: Path, data: str | bytes, *, private: bool = False) -> None:
@@ -87,10 +126,10 @@ def draft(path: Path, write: Callable[[IO[bytes]], object], *, private: bool = F
         with os.fdopen(os.open(part, flags, 0o600 if private else 0o666), "wb") as file:
             write(file)
             file.flush()
-            os.fsync(file.fileno())
+            _sync(file.fileno())
     except BaseException:
         with suppress(OSError):
-            part.unlink(missing_ok=True)
+            discard(part)
         raise
     return part
 
@@ -98,12 +137,23 @@ def draft(path: Path, write: Callable[[IO[bytes]], object], *, private: bool = F
 def put_in_place(part: Path, path: Path) -> None:
     """Rename a draft to its name, durably; raises `OSError` after deleting the draft."""
     try:
-        part.replace(path)
+        patiently(lambda: part.replace(path))
     except OSError:
         with suppress(OSError):
-            part.unlink(missing_ok=True)
+            discard(part)
         raise
     settle(path.parent)
+
+
+def _sync(handle: int) -> None:
+    """Bring what was written to the disk itself; on macOS fsync(2) leaves it in the drive's cache (see its manual)."""
+    if sys.platform == "darwin":
+        import fcntl  # noqa: PLC0415 - not on Windows
+
+        with suppress(OSError):  # network file systems and some external ones know fsync alone
+            fcntl.fcntl(handle, fcntl.F_FULLFSYNC)
+            return
+    os.fsync(handle)
 
 
 def settle(path: Path) -> None:
@@ -114,7 +164,7 @@ def settle(path: Path) -> None:
     if os.name != "nt":
         handle = os.open(path, os.O_RDONLY)
         try:
-            os.fsync(handle)
+            _sync(handle)
         except OSError as error:
             if error.errno not in {errno.EINVAL, errno.ENOTSUP}:
                 raise
@@ -178,10 +228,24 @@ def private_folder(path: Path) -> Path:
     return path
 
 
+def may_write(folder: Path) -> bool:
+    """Return whether this user may make files in a folder; on Windows, where access(2) knows no rights, by making one.
+
+    It goes with its handle. https://docs.python.org/3/library/os.html#os.access
+    """
+    if os.name != "nt":
+        return os.access(folder, os.W_OK | os.X_OK)
+    try:
+        with tempfile.TemporaryFile(dir=folder):
+            return True
+    except OSError:
+        return False
+
+
 def sweep(folder: Path) -> None:
     """Delete the drafts that killed processes left in a folder."""
     for part in folder.glob(".*.part") if folder.is_dir() else ():
         found = _PART.fullmatch(part.name)
         if found and not alive(int(found["pid"])):
             with suppress(OSError):
-                part.unlink(missing_ok=True)
+                discard(part)

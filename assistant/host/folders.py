@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -23,6 +24,36 @@ def user_state() -> Path:
 def user_cache() -> Path:
     """Return the folder of what can be downloaded or made again: wheels, labs."""
     return _folder("user_cache_path")
+
+
+# What a Python from the Microsoft Store writes below these goes into a private folder of its package:
+# https://docs.python.org/3/using/windows.html#redirection-of-local-data-registry-and-temporary-paths
+_REDIRECTED = ("LOCALAPPDATA", "APPDATA")
+_ONEDRIVE = ("OneDrive", "OneDriveConsumer", "OneDriveCommercial")
+
+
+def is_from_store(executable: str, base_prefix: str) -> bool:
+    """Return whether a Python is the Microsoft Store's."""
+    return "\\WindowsApps\\" in executable or "PythonSoftwareFoundation" in base_prefix
+
+
+def is_redirected(path: Path) -> bool:
+    """Return whether what this Python writes to a path goes elsewhere, where no other program finds it."""
+    return is_from_store(sys.executable, sys.base_prefix) and _is_below(path, _REDIRECTED)
+
+
+def for_everybody() -> Path:
+    """Return the folder for environments that other programs use, too."""
+    return (Path.home() / NAME if is_redirected(user_data()) else user_data()) / "envs"
+
+
+def synchronised(path: Path) -> bool:
+    """Return whether OneDrive synchronises what lies at a path."""
+    return _is_below(path, _ONEDRIVE)
+
+
+def _is_below(path: Path, variables: tuple[str, ...]) -> bool:
+    return any(path.is_relative_to(folder) for folder in filter(None, map(os.environ.get, variables)))
 
 
 def here() -> Path:

@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 
 from assistant.host.files import read_plain
@@ -23,6 +24,7 @@ from assistant.model.record import Record, from_json, replace, to_json
 # nobody could read who holds the lock meanwhile. Its `lock_descriptor` would only replace `_lock` below.
 LOCKED_BYTE = 1 << 30  # on Windows: far behind the text, which stays readable
 ORPHAN_SECONDS = 5.0  # chosen: how long to wait for the programs of a killed holder to end
+BOOT_ID = "/proc/sys/kernel/random/boot_id"  # random(4): a new one at each boot
 NO_LOCKS = {errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP}  # some network file systems
 
 
@@ -148,7 +150,8 @@ def read_holder(path: Path) -> Holder | None:
 
 def _orphaned(holder: Holder) -> bool:
     """Return whether the holder was killed and only its children are left; False for other machines' processes."""
-    return holder.where == _where() and not alive(holder.pid)
+    here = holder.where.partition(" ")[2] == _place() or holder.where in _earlier()
+    return here and not alive(holder.pid)
 
 
 def _unusable(path: Path, error: OSError) -> WorkFailed:
@@ -160,13 +163,48 @@ def _unusable(path: Path, error: OSError) -> WorkFailed:
 
 
 def _where() -> str:
-    """Return this machine's name and, on Linux, its PID namespace, such as "ada pid:[4026531836]".
+    """Return this machine's name, for people, and the place in which a process number counts."""
+    return f"{platform.node()} {_place()}"
 
-    A process number counts only within both.
+
+@cache
+def _place() -> str:
+    """Return the place in which a process number counts: one boot of one machine and, on Linux, one PID namespace.
+
+    The machine's name is no part of it: on macOS it changes with the network. Windows tells no number of its boot:
+    there `end_orphans` compares when a process was started.
     """
+    with suppress(OSError, ValueError, KeyError):
+        if sys.platform == "win32":
+            from assistant.host.windows import read_registry  # noqa: PLC0415 - on Windows only
+
+            return str(read_registry(r"HKLM\SOFTWARE\Microsoft\Cryptography")["values"]["MachineGuid"])
+        if sys.platform == "darwin":
+            return _boot_session()
+        return f"{Path(BOOT_ID).read_text(encoding='ascii').strip()} {_namespace()}"
+    return _namespace() or platform.node()
+
+
+def _boot_session() -> str:
+    """Return macOS's number of this boot (`sysctl kern.bootsessionuuid`); raises `OSError`."""
+    import ctypes  # noqa: PLC0415 - 2 ms that only who holds a lock need pay
+
+    text, size = ctypes.create_string_buffer(64), ctypes.c_size_t(64)
+    if ctypes.CDLL(None).sysctlbyname(b"kern.bootsessionuuid", text, ctypes.byref(size), None, 0):
+        raise OSError(errno.ENOENT, "kern.bootsessionuuid")
+    return text.value.decode()
+
+
+def _namespace() -> str:
+    """Return this process's PID namespace, such as "pid:[4026531836]"; "" where there are none."""
     with suppress(OSError):
-        return f"{platform.node()} {os.readlink('/proc/self/ns/pid')}"  # noqa: PTH115 - no path, a name
-    return platform.node()
+        return os.readlink("/proc/self/ns/pid")  # noqa: PTH115 - no path, a name
+    return ""
+
+
+def _earlier() -> tuple[str, ...]:
+    """Return what versions before this one wrote as the place: the machine's name, and the namespace."""
+    return (platform.node(), f"{platform.node()} {_namespace()}")
 
 
 def _user() -> str:

@@ -1,28 +1,39 @@
-"""Child processes: output line by line, cancellable as a whole process group."""
+"""Child processes: output line by line, cancellable with all that they start, and none outlives this process."""
 
 from __future__ import annotations
 
 import contextlib
 import os
+import queue
 import signal
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, NamedTuple, NoReturn, Self
 
-from assistant.host.telemetry import for_child
+from assistant.host.telemetry import for_child, for_program
 from assistant.i18n import _
 from assistant.model.errors import Cancelled, WorkFailed
 
 if TYPE_CHECKING:
+    import psutil
+
     from assistant.host.lock import Lock
+    from assistant.host.windows import Job
 
 CLOCK_SECONDS = 2.0  # chosen: by how much the start of a process and the time of a file may differ for one moment
 GRACE_SECONDS = 0.2  # chosen: little, as what our children were writing is thrown away or done again
 WATCH_SECONDS = 0.05  # between two looks at a request to stop
+# Ctrl-C, `kill`, and Windows' Ctrl-Break.
+REQUESTS_TO_END = (signal.SIGINT, signal.SIGTERM, *filter(None, [getattr(signal, "SIGBREAK", None)]))
+# On Windows a child has a console of its own, without a window: Ctrl-C, Ctrl-Break and the closing of ours do not reach
+# it (as in a session of its own elsewhere), and none opens where we have none, such as under a Jupyter server. It waits
+# until it belongs to its job. https://learn.microsoft.com/windows/win32/procthread/process-creation-flags
+_NO_WINDOW, _SUSPENDED = (0x08000000, 0x00000004) if sys.platform == "win32" else (0, 0)
 
 
 class CancelToken:
@@ -94,7 +105,7 @@ def stream(  # noqa: PLR0913 - each is a condition of its own
             if lock:
                 stack.callback(lock.remove_child, child.pid)
             watch = stack.enter_context(_Watchdog(child, CancelToken() if cancel is None else cancel, limit, isolation))
-        while child.stdout and (line := child.stdout.readline(isolation.longest if isolation else -1)):
+        for line in _lines(child, isolation.longest if isolation else -1):
             on_line(line.rstrip("\r\n"))
         _wait(child)
         if log:
@@ -108,7 +119,38 @@ def stream(  # noqa: PLR0913 - each is a condition of its own
     return child.returncode
 
 
-def _wait(child: subprocess.Popen[str]) -> None:
+class _Child(subprocess.Popen[str]):
+    """A child that ends, with all that it starts, when it is asked to: a process group, on Windows a job."""
+
+    job: Job | None = None
+
+
+def _lines(child: _Child, longest: int) -> Iterator[str]:
+    """Yield the lines of a child; on Windows another thread reads, as Python hears no Ctrl-C while it waits there."""
+    read = iter(partial(child.stdout.readline, longest), "") if child.stdout else iter(())
+    yield from _read_ahead(read) if sys.platform == "win32" else read
+
+
+def _read_ahead(lines: Iterator[str]) -> Iterator[str]:
+    """Yield lines that another thread reads."""
+    said = queue.SimpleQueue[str | None]()
+
+    def listen() -> None:
+        for line in lines:
+            said.put(line)
+        said.put(None)
+
+    threading.Thread(target=listen, daemon=True).start()
+    line: str | None = ""
+    while line is not None:
+        line = ""
+        with contextlib.suppress(queue.Empty):
+            line = said.get(timeout=WATCH_SECONDS)
+        if line:
+            yield line
+
+
+def _wait(child: _Child) -> None:
     """Wait for a child's end; in steps on Windows, where Python hears no Ctrl-C while it waits for a process."""
     while sys.platform == "win32" and child.poll() is None:
         with contextlib.suppress(subprocess.TimeoutExpired):
@@ -123,9 +165,9 @@ def _start(
     lock: Lock | None,
     folder: Path | None,
     output: IO[str] | None,
-) -> subprocess.Popen[str]:
+) -> _Child:
     try:
-        child = subprocess.Popen(
+        child = _Child(
             [str(part) for part in argv],
             stdin=subprocess.PIPE if stdin is not None else subprocess.DEVNULL,
             stdout=output or subprocess.PIPE,
@@ -137,7 +179,7 @@ def _start(
             env=dict(environment),
             cwd=folder,
             start_new_session=sys.platform != "win32",
-            creationflags=getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0),
+            creationflags=_NO_WINDOW | _SUSPENDED,
             pass_fds=(lock.fileno,) if lock and sys.platform != "win32" else (),
         )
     except OSError as error:
@@ -147,10 +189,20 @@ def _start(
         ) from error
     if lock:
         lock.add_child(child.pid)
+    child.job = _job(child)
     if stdin is not None and child.stdin is not None:
         with contextlib.suppress(BrokenPipeError), child.stdin as pipe:
             pipe.write(stdin)
     return child
+
+
+def _job(child: subprocess.Popen[str], *, alone: bool = False) -> Job | None:
+    """Let a child that was started suspended go on, in a job that ends with us; None where there are no jobs."""
+    if sys.platform == "win32":
+        from assistant.host.windows import Job  # noqa: PLC0415 - on Windows only
+
+        return Job(child.pid, alone=alone)
+    return None
 
 
 class _Watchdog:
@@ -158,7 +210,7 @@ class _Watchdog:
 
     def __init__(
         self,
-        child: subprocess.Popen[str],
+        child: _Child,
         cancel: CancelToken,
         limit: float | None,
         isolation: Isolation | None,
@@ -178,6 +230,8 @@ class _Watchdog:
         self._thread.join()
         if self._child.poll() is None:
             end_group(self._child)
+        if self._child.job:
+            self._child.job.close()
         if self._child.stdout:
             self._child.stdout.close()
 
@@ -194,12 +248,16 @@ class _Watchdog:
                 return
 
 
-def end_group(child: subprocess.Popen[str]) -> None:
-    """Ask the child's process group to end, and kill it after a grace period."""
-    _signal(child.pid, kill=False)
-    with contextlib.suppress(subprocess.TimeoutExpired):
-        child.wait(GRACE_SECONDS)
-    _signal(child.pid, kill=True)
+def end_group(child: _Child) -> None:
+    """Ask the child's process group to end, and kill it after a grace period; a job is ended at once."""
+    if child.job:
+        child.job.end()
+        child.kill()
+    else:
+        _signal(child.pid, kill=False)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            child.wait(GRACE_SECONDS)
+        _signal(child.pid, kill=True)
     child.wait()
 
 
@@ -211,7 +269,7 @@ def end_orphans(group: int, recorded: float) -> bool:
     """
     import psutil  # noqa: PLC0415 - 15 ms that only this rare way pays
 
-    members = [process for process in psutil.process_iter() if _belongs(process.pid, group)]
+    members = _members(group)
     leader = next((process for process in members if process.pid == group), None)
     with contextlib.suppress(psutil.Error):
         if leader and leader.create_time() > recorded + CLOCK_SECONDS:
@@ -222,13 +280,25 @@ def end_orphans(group: int, recorded: float) -> bool:
             running += [process] if process.status() != psutil.STATUS_ZOMBIE else []
     if running:
         _signal(group, kill=True)
+    for process in running if sys.platform == "win32" else ():
+        with contextlib.suppress(psutil.Error):
+            process.kill()
     return bool(running)
 
 
-def _belongs(pid: int, group: int) -> bool:
-    """Return whether a process is in a group; Windows has none, and a child stands for its own there."""
+def _members(group: int) -> list[psutil.Process]:
+    """List the processes of a group; Windows has none: there a child and what it started stand for one."""
+    import psutil  # noqa: PLC0415 - see above
+
     if sys.platform == "win32":
-        return pid == group
+        with contextlib.suppress(psutil.Error):
+            leader = psutil.Process(group)
+            return [leader, *leader.children(recursive=True)]
+        return []
+    return [process for process in psutil.process_iter() if _belongs(process.pid, group)]
+
+
+def _belongs(pid: int, group: int) -> bool:
     try:
         return os.getpgid(pid) == group
     except OSError:
@@ -236,20 +306,36 @@ def _belongs(pid: int, group: int) -> bool:
 
 
 def _signal(group: int, *, kill: bool) -> None:
-    with contextlib.suppress(OSError):
-        if sys.platform == "win32":
-            subprocess.run(["taskkill", "/T", "/F", "/PID", str(group)], capture_output=True, check=False)
-        else:
+    if sys.platform != "win32":
+        with contextlib.suppress(OSError):
             os.killpg(group, signal.SIGKILL if kill else signal.SIGTERM)
+
+
+def heed_requests_to_end() -> None:
+    """Let each request to end raise `KeyboardInterrupt` in the main thread: `kill`, Ctrl-Break, and a closed console.
+
+    Windows gives a process whose console window is closed five seconds.
+    """
+    for number in REQUESTS_TO_END[1:]:  # Ctrl-C does so already, unless whoever started us wants it ignored
+        signal.signal(number, signal.default_int_handler)
+    _heed_closing()
+
+
+def _heed_closing() -> None:
+    """Let the closing of the console window be as Ctrl-C, and wait for the end of this process, on Windows."""
+    if sys.platform == "win32":
+        from assistant.host.windows import on_console_closing  # noqa: PLC0415 - on Windows only
+
+        on_console_closing(lambda: signal.raise_signal(signal.SIGINT))
 
 
 @contextlib.contextmanager
 def uninterrupted() -> Iterator[None]:
-    """Hold SIGINT and SIGTERM back until a short block is over; only the main thread receives them."""
+    """Hold requests to end back until a short block is over; only the main thread receives them."""
     heard: list[int] = []
     old = {}
     if threading.current_thread() is threading.main_thread():
-        for number in (signal.SIGINT, signal.SIGTERM):
+        for number in REQUESTS_TO_END:
             old[number] = signal.signal(number, lambda number, _frame: heard.append(number)) or signal.SIG_DFL
     try:
         yield
@@ -262,10 +348,10 @@ def uninterrupted() -> Iterator[None]:
 
 @contextlib.contextmanager
 def on_interrupt(handler: Callable[[], None]) -> Iterator[None]:
-    """Let SIGINT and SIGTERM call `handler`, and nothing else; only the main thread receives them."""
+    """Let a request to end call `handler`, and do nothing else; only the main thread receives them."""
     old = {}
     if threading.current_thread() is threading.main_thread():
-        for number in (signal.SIGINT, signal.SIGTERM):
+        for number in REQUESTS_TO_END:
             old[number] = signal.signal(number, lambda _number, _frame: handler())
     try:
         yield
@@ -298,17 +384,26 @@ def start_detached(argv: Sequence[str | Path]) -> None:
         stderr=subprocess.DEVNULL,
         env=for_child(),
         start_new_session=sys.platform != "win32",
-        creationflags=getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0),
+        creationflags=_NO_WINDOW,
     )
     threading.Thread(target=child.wait, daemon=True).start()  # or it would stay as a zombie
 
 
 def become(argv: Sequence[str | Path], environment: Mapping[str, str] | None = None) -> NoReturn:
-    """Replace this process by another program, with more variables; on Windows, run it and exit with its status."""
+    """Replace this process by another program, with more variables.
+
+    Windows cannot: there the program is a child that ends with this process, while what it starts (a browser) stays as
+    it would anywhere; it alone answers Ctrl-C, and its status is ours.
+    """
     words = [str(part) for part in argv]
     if sys.platform == "win32":
-        sys.exit(subprocess.call(words, env=for_child(environment)))
-    os.execve(words[0], words, for_child(environment))  # noqa: S606 - an argument list, no shell
+        for number in REQUESTS_TO_END:
+            signal.signal(number, signal.SIG_IGN)
+        _heed_closing()
+        child = subprocess.Popen(words, env=for_program(environment), text=True, creationflags=_SUSPENDED)
+        job = _job(child, alone=True)  # held until we end
+        sys.exit(child.wait() if job else 1)
+    os.execve(words[0], words, for_program(environment))  # noqa: S606 - an argument list, no shell
 
 
 def is_root() -> bool:

@@ -1,4 +1,4 @@
-"""The variables that turn off telemetry in the programs that we start; the table is the catalogue's."""
+"""The variables of the programs that we start: telemetry is off (the table is the catalogue's), output is in UTF-8."""
 
 from __future__ import annotations
 
@@ -22,6 +22,16 @@ def quiet() -> dict[str, str]:
     return dict(sorted(_switches().items()))
 
 
-def for_child(more: Mapping[str, str] | None = None) -> dict[str, str]:
-    """Return the environment for a program that we start; what the user has set of the variables stays as it is."""
+def for_program(more: Mapping[str, str] | None = None) -> dict[str, str]:
+    """Return the environment for a program that the user sees; what they have set of the variables stays as it is."""
     return {**_switches(), **os.environ, **(more or {})}
+
+
+def for_child(more: Mapping[str, str] | None = None) -> dict[str, str]:
+    """Return the environment for a program of which we read the output: a Python writes UTF-8, as we read it.
+
+    Not PYTHONUTF8: pip reads pip.ini in the locale's encoding, in which `pip config set` writes it, and on a Chinese
+    Windows would refuse its own file ("contains invalid utf-8 characters", pip 24.0;
+    https://github.com/pypa/pip/blob/24.0/src/pip/_internal/configuration.py).
+    """
+    return for_program({"PYTHONIOENCODING": "utf-8:backslashreplace", **(more or {})})

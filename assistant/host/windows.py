@@ -1,9 +1,11 @@
-"""What only Windows can answer: the registry, DXGI's adapters with their Direct3D 12 level, versions of DLLs."""
+"""What only Windows can answer or do: registry, DXGI's adapters with their Direct3D 12 level, DLLs, jobs, consoles."""
 
 from __future__ import annotations
 
 import ctypes
 import importlib
+import time
+from collections.abc import Callable
 from typing import Any
 from uuid import UUID
 
@@ -58,6 +60,83 @@ def file_version(path: str) -> str:
         raise FileNotFoundError(path)
     high, low = (ctypes.c_uint32 * 4).from_address(pointer.value)[2:4]
     return f"{high >> 16}.{high & 0xFFFF}.{low >> 16}.{low & 0xFFFF}"
+
+
+# https://learn.microsoft.com/windows/win32/api/winnt/ns-winnt-jobobject_basic_limit_information and
+# https://learn.microsoft.com/windows/win32/procthread/process-security-and-access-rights
+_KILL_ON_JOB_CLOSE, _SILENT_BREAKAWAY_OK = 0x2000, 0x1000
+_EXTENDED_LIMITS = 9  # JobObjectExtendedLimitInformation
+_RIGHTS = 0x0001 | 0x0100 | 0x0800  # PROCESS_TERMINATE, PROCESS_SET_QUOTA, PROCESS_SUSPEND_RESUME
+
+
+class _Limits(ctypes.Structure):
+    """JOBOBJECT_EXTENDED_LIMIT_INFORMATION."""
+
+    _fields_ = (
+        ("process_time", ctypes.c_int64),
+        ("job_time", ctypes.c_int64),
+        ("flags", ctypes.c_uint32),
+        ("working_sets", ctypes.c_size_t * 2),
+        ("processes", ctypes.c_uint32),
+        ("affinity", ctypes.c_size_t),
+        ("priorities", ctypes.c_uint32 * 2),
+        ("io_counters", ctypes.c_uint64 * 6),
+        ("memory", ctypes.c_size_t * 4),
+    )
+
+
+class Job:
+    """A job object: a child and all that it starts, which end when asked to, and with this process however it ends.
+
+    With `alone` what the child starts does not belong to it.
+    """
+
+    def __init__(self, child: int, *, alone: bool = False) -> None:
+        """Take in a child that was started suspended, before it can start anything, and let it go on.
+
+        Where the system refuses, as in some sandboxes, the child goes on without a job. NtResumeProcess is not
+        documented; psutil's `Process.resume` rests on it, too.
+        """
+        self._kernel = _dll("kernel32")
+        self._kernel.CreateJobObjectW.restype = self._kernel.OpenProcess.restype = ctypes.c_void_p
+        self._handle = ctypes.c_void_p(self._kernel.CreateJobObjectW(None, None))
+        limits = _Limits(flags=_KILL_ON_JOB_CLOSE | (_SILENT_BREAKAWAY_OK if alone else 0))
+        size = ctypes.sizeof(limits)
+        self._kernel.SetInformationJobObject(self._handle, _EXTENDED_LIMITS, ctypes.byref(limits), size)
+        process = ctypes.c_void_p(self._kernel.OpenProcess(_RIGHTS, False, child))
+        self._kernel.AssignProcessToJobObject(self._handle, process)
+        _dll("ntdll").NtResumeProcess(process)
+        self._kernel.CloseHandle(process)
+
+    def end(self) -> None:
+        """End all of its processes."""
+        self._kernel.TerminateJobObject(self._handle, 1)
+
+    def close(self) -> None:
+        """End what is left of its processes, and let go of it."""
+        self._kernel.CloseHandle(self._handle)
+
+
+# CTRL_CLOSE_EVENT, CTRL_LOGOFF_EVENT, CTRL_SHUTDOWN_EVENT: https://learn.microsoft.com/windows/console/handlerroutine
+_CLOSING = {2, 5, 6}
+_MOST_SECONDS = 30.0  # Windows itself waits for 5 s before it ends the process
+_handlers: list[Any] = []  # kept, as Windows calls them
+
+
+def on_console_closing(request: Callable[[], None]) -> None:
+    """Call `request`, on a thread of Windows', when the console window is closed or the user signs out.
+
+    Windows ends the process when the handler returns, so that it waits: the main thread ends the process before.
+    """
+
+    def handle(event: int) -> bool:
+        if event in _CLOSING:
+            request()
+            time.sleep(_MOST_SECONDS)
+        return False
+
+    _handlers.append(_WINDOWS.WINFUNCTYPE(ctypes.c_int, ctypes.c_uint32)(handle))
+    _dll("kernel32").SetConsoleCtrlHandler(_handlers[-1], 1)
 
 
 # Places in the COM tables of IDXGIFactory1 and IDXGIAdapter1, ids and levels: dxgi.h, d3d12.h, d3dcommon.h.

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Literal
 
 from assistant.host.base import Host
+from assistant.host.files import discard_folder
 from assistant.host.lock import Lock
 from assistant.host.process import uninterrupted
 from assistant.i18n import _
@@ -138,8 +138,9 @@ def prune() -> int:
         raise WorkFailed(_("A download is running."), hint=_("Wait until it has finished, and start again."))
     try:
         size = sum(map(size_of, folder.iterdir()))
-        for entry in folder.iterdir():
-            shutil.rmtree(entry, ignore_errors=True)  # all but the lock, which is a file
+        for entry in [entry for entry in folder.iterdir() if entry.is_dir()]:  # all but the lock
+            with suppress(OSError):
+                discard_folder(entry)
     finally:
         lock.release()
     return size

@@ -55,7 +55,7 @@ def install(  # noqa: PLR0913, PLR0917 - what, where, with what, and what the la
         display_name=display_name(plan, python, target.name, card),
     )
     with transaction(target, stands=site is not None) as work:
-        folder = unpack(packages, site, installer, work, plan)
+        folder = unpack(packages, site, installer, work, plan, host)
         protect(target, made.packages, folder)
         if not site or is_ours(target):
             write_marker(folder, plan, made)

@@ -11,10 +11,11 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from assistant.host.files import draft, private_folder, put_in_place, read_plain, sweep, write_whole
+from assistant.host.files import discard, draft, patiently, private_folder, put_in_place, read_plain, sweep, write_whole
 from assistant.host.folders import user_state
 from assistant.i18n import Text, _
 from assistant.install.kernel import KernelNote, is_kernel_name
@@ -31,11 +32,12 @@ class Journal(Record, frozen=True, kw_only=True):
     """What an installation is about to do.
 
     "new": one rename of a folder with the number `inode` to `place` ends it. "existing": `change` is carried out in the
-    target. "over": only the work folder is left to delete, at `work` or, moved out of the way, at `gone`.
+    target. Of the others only the work folder is left to delete, at `work` or, moved out of the way, at `gone`: the
+    installation stands ("over"), was taken back ("undone"), or the environment itself goes ("removed").
     """
 
     schema: Literal[2] = 2
-    kind: Literal["new", "existing", "over"]
+    kind: Literal["new", "existing", "over", "undone", "removed"]
     target: str
     token: str
     work: str
@@ -116,17 +118,17 @@ class Entry(NamedTuple):
         Raises `OSError`.
         """
         other = Entry(self.journal.with_name(f"{self.journal.stem}-{token[:8]}.json"))
-        self.journal.rename(other.journal)
+        patiently(lambda: self.journal.rename(other.journal))
         for old, new in ((self.manifest, other.manifest), (self.where, other.where)):
             with suppress(FileNotFoundError):
-                old.rename(new)
+                patiently(partial(old.rename, new))
         return other
 
     def forget(self) -> None:
         """Delete all files but the lock, the journal last."""
         for path in (self.manifest, self.where, self.journal):
             with suppress(OSError):
-                path.unlink(missing_ok=True)
+                discard(path)
 
     def places(self) -> tuple[str, ...]:
         """Return the target and the work folder as written in plain words; () where that cannot be read either."""

@@ -12,7 +12,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from assistant.host.files import read_plain, sweep, write_whole
+from assistant.host.files import discard, read_plain, sweep, write_whole
 from assistant.host.telemetry import quiet
 from assistant.i18n import _
 from assistant.install.constraints import constraint_variables
@@ -151,7 +151,7 @@ def _remove_logos(folder: Path, spare: Iterable[str] = ()) -> None:
     """Delete the logos that are ours, byte for byte; raises `OSError`."""
     for logo, picture in _logos().items():
         if logo not in spare and (folder / logo).is_file() and read_plain(folder / logo) == picture:
-            (folder / logo).unlink()
+            discard(folder / logo)
 
 
 def set_variables(name: str, variables: Mapping[str, str]) -> None:
@@ -188,7 +188,7 @@ def remove_kernel(name: str, python: Path) -> None:
         return
     folder = kernel_folder(name)
     with suppress(OSError):
-        (folder / FILE).unlink()
+        discard(folder / FILE)
         _remove_logos(folder)
         folder.rmdir()
 

@@ -48,7 +48,7 @@ def carry_out(
     old, others = set(installed_files(site, leaving)), _of_others(site, leaving)
     with transaction(target, stands=True) as work:
         if packages:
-            unpack(packages, site, installer, work, plan)
+            unpack(packages, site, installer, work, plan, tools.host)
         else:
             work.layout.staged.mkdir()
         _guard(target, difference.after, work)

@@ -10,6 +10,7 @@ from assistant.install.consent import index_findings, resolved
 from assistant.install.inspect_env import Site, still
 from assistant.install.installation import Verify, install, writes
 from assistant.install.packages import Resolution
+from assistant.install.place import place_findings
 from assistant.install.recovery import make_whole
 from assistant.install.target import check_target, read_marker, target_for
 from assistant.install.tools import Tools
@@ -60,6 +61,7 @@ def prepare(plan: Plan, where: str, tools: Tools, card: str = "") -> Prepared:
         *index_findings(plan, resolution, tools.sources, tools.ask),
         *(conflicts(site, resolution.versions) if site else ()),
         *undone_by_project(target, plan, resolution.versions),
+        *place_findings(target),
     )
     for finding in findings:
         installer.report(finding)

@@ -6,9 +6,10 @@ import os
 import uuid
 from contextlib import suppress
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 
-from assistant.host.files import private_folder
+from assistant.host.files import discard, patiently, private_folder
 from assistant.host.folders import user_state
 from assistant.host.lock import Lock
 from assistant.i18n import Text
@@ -25,6 +26,7 @@ class Outcome(StrEnum):
 
     TAKEN_BACK = "taken-back"
     STANDS = "stands"  # it had been committed; only the work folder was left to delete
+    REMOVED = "removed"  # the environment was being removed
     FAILED = "failed"  # `error` says why; nothing was removed
 
 
@@ -87,11 +89,9 @@ def _settled(entry: Entry, only: Path | None) -> Recovered | None:
                 refuse_unknown(only)
             return None
         stands, kept = settle_journal(entry, journal)
-        return Recovered(
-            target=journal.target,
-            outcome=Outcome.STANDS if stands else Outcome.TAKEN_BACK,
-            kept=tuple(map(str, kept)),
-        )
+        outcome = Outcome.STANDS if stands else Outcome.TAKEN_BACK
+        outcome = Outcome.REMOVED if journal.kind == "removed" else outcome
+        return Recovered(target=journal.target, outcome=outcome, kept=tuple(map(str, kept)))
     finally:
         lock.release()
 
@@ -116,6 +116,6 @@ def _forget(entry: Entry) -> None:
     for path in (entry.journal, entry.manifest, entry.where, entry.lock):
         with suppress(OSError):
             if path.is_dir() and not path.is_symlink():
-                path.rename(path.with_name(f"{path.name}.{uuid.uuid4().hex[:8]}.set-aside"))
+                patiently(partial(path.rename, path.with_name(f"{path.name}.{uuid.uuid4().hex[:8]}.set-aside")))
             else:
-                path.unlink(missing_ok=True)
+                discard(path)

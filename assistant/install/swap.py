@@ -9,13 +9,13 @@ from __future__ import annotations
 import csv
 import itertools
 import os
-import shutil
 import stat
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path, PurePosixPath
 
+from assistant.host.files import discard, discard_folder, may_write, patiently
 from assistant.i18n import _
 from assistant.model.errors import WorkFailed
 from assistant.model.finding import Finding, Severity
@@ -93,7 +93,7 @@ def put_back(
             _move(name, aside, prefix)
     for twin in _twins(prefix, set(change.comes)):
         if not {twin, *_parents(twin)} & {*change.goes}:
-            (prefix / twin).unlink()
+            discard(prefix / twin)
     _prune([f"{Path(name).parent.as_posix()}/{CACHE}/any" for name in change.comes] + [*change.comes], prefix)
     return kept.folders
 
@@ -110,7 +110,7 @@ def spare(change: Change, prefix: Path, aside: Path) -> tuple[Path, ...]:
 def _make_way(prefix: Path, name: str, kept: _Kept) -> None:
     """Clear the place of what comes back: what Python compiled since can go, all else is kept."""
     if _is_only_compiled(prefix / name):
-        shutil.rmtree(prefix / name)
+        discard_folder(prefix / name)
     elif os.path.lexists(prefix / name):
         kept.take(prefix, name)
 
@@ -222,7 +222,8 @@ def check_movable(prefix: Path, names: Iterable[str]) -> None:
     check_inside(prefix, names)
     device = prefix.stat().st_dev
     for folder in {prefix, *((prefix / name).parent for name in names)}:
-        if folder.is_dir() and not os.access(folder, os.W_OK | os.X_OK):
+        asked = folder == prefix or os.name != "nt"  # there it is slow, and thousands of folders have one owner
+        if asked and folder.is_dir() and not may_write(folder):
             raise WorkFailed(
                 _("You don't have permission to write to {path}.", path=folder),
                 hint=_("Choose a new environment.", option="--target new"),
@@ -285,7 +286,7 @@ def _twins(prefix: Path, names: set[str]) -> set[str]:
 def _move(name: str, source: Path, goal: Path) -> None:
     """Rename a file or a folder; folders that are missing above it get the modes of those at the source."""
     _folders_like(PurePosixPath(name).parent, source, goal)
-    (source / name).replace(goal / name)
+    patiently(lambda: (source / name).replace(goal / name))
 
 
 def set_aside(folder: Path) -> Finding:

@@ -7,12 +7,13 @@ from pathlib import Path
 from typing import Literal
 
 from assistant.host.base import Host
-from assistant.host.files import read_plain, write_whole
-from assistant.host.folders import user_data
+from assistant.host.files import may_write, read_plain, write_whole
+from assistant.host.folders import for_everybody
 from assistant.i18n import Text, _
 from assistant.install.constraints import CONSTRAINTS, PIP_FILE
 from assistant.install.inspect_env import Site, interpreter, is_environment, look_at
 from assistant.install.journal import entry_of
+from assistant.install.place import check_visible
 from assistant.install.project import environment_of
 from assistant.install.recovery import make_whole
 from assistant.install.swap import check_movable
@@ -26,7 +27,7 @@ from assistant.privacy import Policy, redact
 KERNEL = "kernel"  # in place of a folder: the environment of this Python; a folder is named by its whole path
 MARKER = "assistant-environment.json"  # stands in every environment that was made here and finished
 OWN_FILES = (CONSTRAINTS, PIP_FILE, MARKER)  # what an installation adds to the files of packages
-LONGEST_PATH = 240  # Windows ends at 260 (MAX_PATH), and packages need some of it
+LONGEST_PATH = 240  # chosen: scripts name their Python in their first line, of 256 bytes at most (Linux, binfmts.h)
 
 
 class Marker(Record, frozen=True, kw_only=True):
@@ -58,7 +59,7 @@ def is_ours(target: Path) -> bool:
 
 def environments_folder() -> Path:
     """Return the folder of the environments that the assistant makes."""
-    return user_data() / "envs"
+    return for_everybody()
 
 
 def default_target(plan: Plan) -> Path:
@@ -149,6 +150,7 @@ def check_target(target: Path, site: Site | None = None) -> None:
         _check_site(site)
         return
     check_path(target)
+    check_visible(target)
     begun = entry_of(target).read() is not None
     if target.is_dir() and not begun:
         refuse_unknown(target)
@@ -166,7 +168,7 @@ def check_target(target: Path, site: Site | None = None) -> None:
             _("{path} is a file, so nothing can be created inside it.", path=parent),
             hint=_("Choose another folder.", option="--target"),
         )
-    if not os.access(parent, os.W_OK | os.X_OK):
+    if not may_write(parent):
         raise WorkFailed(
             _("You don't have permission to write to {path}.", path=parent),
             hint=_("Choose a folder of your own.", option="--target"),

@@ -11,10 +11,10 @@ import tempfile
 import time
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from assistant.host.files import private_folder
+from assistant.host.files import discard_folder, private_folder
 from assistant.host.folders import user_state
 from assistant.host.lock import Lock
 from assistant.host.process import alive
@@ -41,7 +41,8 @@ def scratch() -> Iterator[tuple[Path, Lock]]:
         yield folder, lock
     finally:
         lock.release()
-        shutil.rmtree(folder, ignore_errors=True)
+        with suppress(OSError):
+            discard_folder(folder)
 
 
 def sweep_scratch() -> None:

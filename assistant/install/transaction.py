@@ -15,9 +15,10 @@ import uuid
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
-from assistant.host.files import private_folder, settle, settle_all
+from assistant.host.files import discard, may_write, patiently, private_folder, settle, settle_all
 from assistant.host.folders import user_state
 from assistant.host.lock import Holder, Lock
 from assistant.host.parallel import Ahead
@@ -56,17 +57,24 @@ class Transaction:
     @property
     def committed(self) -> bool:
         """Whether all stands as it was meant to, or was rolled back: only the work folder is left."""
-        return self._journal.kind == "over"
+        return self._journal.kind in {"over", "undone"}
 
     def change(self, change: Change) -> dict[str, Identity]:
         """Carry out a change in a target that stands, once it is written down with the identity of each file.
 
-        Returns those identities, of all that came.
+        Returns those identities, of all that came. Raises `WorkFailed` where something cannot be moved: on Windows, for
+        one, a file that a kernel has loaded.
         """
         came = identities(self.layout.staged)
         self._entry.write_manifest(came)
         self._note(replace(self._journal, change=change))
-        swap(change, self.target, self.layout.staged, self.layout.aside)
+        try:
+            swap(change, self.target, self.layout.staged, self.layout.aside)
+        except OSError as error:
+            raise WorkFailed(
+                _("{path} cannot be moved: {reason}.", path=error.filename, reason=error.strerror or error),
+                hint=_("All changes were rolled back. Close what uses it, such as a notebook, and start again."),
+            ) from error
         return came
 
     def settle_ahead(self) -> None:
@@ -106,7 +114,7 @@ class Transaction:
                 if top:
                     self._place(top)
             except BaseException:
-                end.unlink(missing_ok=True)
+                discard(end)
                 raise
             with suppress(OSError):  # the commit is made: what follows cannot fail it
                 self._entry.put(end)
@@ -119,14 +127,14 @@ class Transaction:
         """
         self.kept = (*self.kept, *spare(self._journal.change, self.target, self.layout.aside))
         if self.layout.aside.is_dir():
-            self.layout.aside.rename(folder)
+            patiently(lambda: self.layout.aside.rename(folder))
         return identities(folder)
 
     def undo(self) -> None:
         """Put everything back as it was; stopped midway, it can be done again."""
         if not self.committed:
             self.kept = (*self.kept, *_undo(self._entry, self._journal))
-            self._journal = replace(self._journal, kind="over")
+            self._journal = replace(self._journal, kind="undone")
             with suppress(OSError):  # on a full disk; the journal is deleted soon
                 self._entry.write(self._journal)
 
@@ -145,7 +153,7 @@ class Transaction:
         """Move the work folder out of the target, the notes away from its name, and let another process delete them."""
         work, token = self.layout.work, self._journal.token
         if self.layout.top is None and carries(work, token):
-            work = work.rename(self._journal.gone)
+            work = patiently(lambda: work.rename(self._journal.gone))
         notes = self._entry.apart(token)
         delete_later(work, [notes.manifest, notes.where, notes.journal])
 
@@ -160,8 +168,8 @@ class Transaction:
             if place.is_dir():
                 top.chmod(stat.S_IMODE(place.stat().st_mode))
             if place.is_dir() and os.name == "nt":
-                place.rmdir()  # a rename replaces no folder there, however empty
-            top.rename(place)
+                patiently(place.rmdir)  # a rename replaces no folder there, however empty
+            patiently(lambda: top.rename(place))
         except OSError as error:
             if error.errno not in {errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR}:
                 raise
@@ -269,12 +277,12 @@ def remove(target: Path) -> None:
     try:
         _clear(entry, target)
         token = uuid.uuid4().hex
-        beside = os.access(target.parent, os.W_OK | os.X_OK) and not os.path.ismount(target)
+        beside = may_write(target.parent) and not os.path.ismount(target)
         work = target.parent / f"{WORK}-{token}" if beside else target / WORK
-        journal = Journal(kind="over", target=str(target), token=token, work=str(work))
+        journal = Journal(kind="removed", target=str(target), token=token, work=str(work))
         _announce(entry, journal)
         for name in [target] if beside else [path for path in target.iterdir() if path != work]:
-            name.rename(work / f"{name.name}.gone")
+            patiently(partial(name.rename, work / f"{name.name}.gone"))
         settle_journal(entry, journal)
     except OSError as error:
         raise not_removed(target, error) from error
@@ -290,10 +298,10 @@ def settle_journal(entry: Entry, journal: Journal) -> tuple[bool, tuple[Path, ..
     """
     kept: tuple[Path, ...] = ()
     stands = journal.kind == "over" or _is_placed(journal)
-    if not stands:
+    if journal.kind in {"new", "existing"} and not stands:
         kept = _undo(entry, journal)
-        entry.write(replace(journal, kind="over"))
-    elif carries(Path(journal.work), journal.token):
+        entry.write(replace(journal, kind="undone"))
+    elif stands and carries(Path(journal.work), journal.token):
         kept = spare(journal.change, Path(journal.target), Path(journal.work) / "aside")
     for work in filter(None, (journal.gone, journal.work)):
         delete(Path(work), journal.token)
@@ -357,7 +365,7 @@ def _lock(entry: Entry, target: Path) -> Lock:
 def _exit_path(target: Path, token: str) -> str:
     """Return the folder beside a target to which its work folder can be moved, "" where no rename leads out of it."""
     parent = target.parent
-    outside = not os.path.ismount(target) and not target.is_symlink() and os.access(parent, os.W_OK | os.X_OK)
+    outside = not os.path.ismount(target) and not target.is_symlink() and may_write(parent)
     return str(parent / f"{WORK}-{token}") if outside else ""
 
 

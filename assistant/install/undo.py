@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Literal
 
 from assistant.host.base import Host
-from assistant.host.files import private_folder, read_plain, write_whole
+from assistant.host.files import discard, discard_folder, private_folder, read_plain, write_whole
 from assistant.host.folders import user_state
 from assistant.host.process import CancelToken
 from assistant.i18n import Text, _
@@ -165,7 +165,7 @@ def forget(target: Path) -> int:
             delete(_folder(noted), noted.token)
     for file in (_manifest(target), _record(target)):
         with suppress(OSError):
-            file.unlink(missing_ok=True)
+            discard(file)
     return size
 
 
@@ -201,7 +201,8 @@ def _copy(old: Path, staged: Path) -> None:
     try:
         shutil.copytree(old, staged, symlinks=True, copy_function=os.link)
     except (OSError, shutil.Error):
-        shutil.rmtree(staged, ignore_errors=True)
+        with suppress(FileNotFoundError):
+            discard_folder(staged)
         shutil.copytree(old, staged, symlinks=True)
 
 

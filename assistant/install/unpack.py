@@ -11,17 +11,19 @@ import base64
 import hashlib
 import os
 import re
-import shutil
 import zipfile
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
-from assistant.host.files import write_whole
+from assistant.host.base import Host
+from assistant.host.files import discard_folder, write_whole
 from assistant.host.parallel import Ahead
 from assistant.i18n import _
 from assistant.install.inspect_env import Site, interpreter, package_folders
 from assistant.install.installer import Installer, disk_obstacle
 from assistant.install.packages import Package
+from assistant.install.place import check_lengths
 from assistant.install.seed import PIP, pip_for
 from assistant.install.transaction import Transaction
 from assistant.install.wheels import fetch, requirement_lines
@@ -31,15 +33,19 @@ from assistant.model.plan import Plan
 SCRIPTS = "Scripts" if os.name == "nt" else "bin"
 
 
-def unpack(packages: Sequence[Package], site: Site | None, installer: Installer, work: Transaction, plan: Plan) -> Path:
+def unpack(
+    packages: Sequence[Package], site: Site | None, installer: Installer, work: Transaction, plan: Plan, host: Host
+) -> Path:
     """Download packages and unpack them into a new environment, or beside one that stands; return that folder.
 
     A new environment gets pip, too.
 
-    Raises `WorkFailed` where a package cannot be downloaded, or its files do not arrive whole.
+    Raises `BadInput` where the paths would be too long for this Windows, and `WorkFailed` where a package cannot be
+    downloaded, or its files do not arrive whole.
     """
     wheels = fetch(packages, installer, plan.index_url)
     folder = work.layout.staged if site else work.layout.build
+    check_lengths(host, wheels.values(), (folder, work.target))
     content = [(package, wheels[package.name]) for package in packages]
     try:
         _fill(folder, content, site, installer, work, plan)
@@ -48,7 +54,8 @@ def unpack(packages: Sequence[Package], site: Site | None, installer: Installer,
         if uncached is None or disk_obstacle(str(error)):
             raise
         installer.log(_("The installer's cache may be damaged, so everything is unpacked again without it."))
-        shutil.rmtree(folder, ignore_errors=True)
+        with suppress(OSError):
+            discard_folder(folder)
         _fill(folder, content, site, uncached, work, plan)
     if not site:
         relocate(folder, work.layout.infix)

@@ -9,10 +9,11 @@ import time
 import uuid
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 from assistant.host.download import Fetch, download, file_name
-from assistant.host.files import open_plain
+from assistant.host.files import open_plain, patiently
 from assistant.host.folders import user_cache
 from assistant.host.index import local_path
 from assistant.host.lock import Lock
@@ -88,7 +89,7 @@ def _set_damaged_aside(packages: Sequence[Package], wanted: dict[str, Path], ins
                 _("{file} is not the file that its index describes: its size or hash differs.", file=file),
                 hint=_("Get that file again."),
             )
-        file.rename(file.with_name(f"{file.name}.{uuid.uuid4().hex[:8]}.damaged"))
+        patiently(partial(file.rename, file.with_name(f"{file.name}.{uuid.uuid4().hex[:8]}.damaged")))
         installer.log(_("The copy of {file} on this disk is damaged; it is downloaded again.", file=file.name))
 
 

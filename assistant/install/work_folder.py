@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import stat
 import sys
 import time
@@ -19,7 +18,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from assistant.host.files import write_whole
+from assistant.host.files import discard, discard_folder, may_write, patiently, write_whole
 from assistant.host.process import start_detached
 from assistant.i18n import _
 from assistant.model.errors import BadInput, WorkFailed
@@ -89,7 +88,7 @@ def _takes_a_rename(target: Path) -> bool:
     if not os.path.lexists(target):
         return True
     plain = target.is_dir() and not target.is_symlink() and not os.path.ismount(target)
-    return plain and os.access(target.parent, os.W_OK | os.X_OK)
+    return plain and may_write(target.parent)
 
 
 def make(work: Path, token: str) -> None:
@@ -137,9 +136,9 @@ def delete(work: Path, token: str) -> None:
             return
         try:
             for entry in [entry for entry in work.iterdir() if entry.name != TOKEN]:
-                shutil.rmtree(entry) if entry.is_dir() and not entry.is_symlink() else entry.unlink()
-            (work / TOKEN).unlink()
-            work.rmdir()
+                discard_folder(entry) if entry.is_dir() and not entry.is_symlink() else discard(entry)
+            discard(work / TOKEN)
+            patiently(work.rmdir)
         except OSError as error:
             # From the first failure on: to delete what was made before it may itself take longer.
             deadline = deadline or time.monotonic() + PATIENCE_SECONDS
@@ -155,8 +154,8 @@ def _remove_unmarked(work: Path) -> None:
         halves = [] if work.is_symlink() else list(work.iterdir())
         if all(re.fullmatch(rf"\.{TOKEN}\..*\.part", half.name) for half in halves):
             for half in halves:
-                half.unlink()
-            work.rmdir()
+                discard(half)
+            patiently(work.rmdir)
     if os.path.lexists(work):
         raise _unknown(work)
 

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import os
 import shlex
-import shutil
 import sys
 import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from assistant.host.files import write_whole
+from assistant.host.files import discard_folder, write_whole
 from assistant.host.folders import user_cache
 from assistant.host.lock import Lock
 from assistant.host.process import stream
@@ -94,7 +93,7 @@ class Scene:
                     _("{folder} holds something other than a lab.", folder=self.folder),
                     hint=_("Name another folder."),
                 )
-            shutil.rmtree(self.folder)
+            discard_folder(self.folder)
         self.folder.mkdir(parents=True)
         self.write(MARKER, "")
 

@@ -59,7 +59,7 @@ def quoted(word: str, shell: Shell = HERE) -> str:
     if shell is Shell.POWERSHELL:
         return powershell_quoted(word)
     # https://learn.microsoft.com/cpp/c-language/parsing-c-command-line-arguments
-    return '"{}"'.format(re.sub(r'(\\*)("|$)', lambda found: found[1] * 2 + ('\\"' if found[2] else ""), word))
+    return '"{}"'.format(re.sub(r'(?<!\\)(\\*+)("|$)', lambda found: found[1] * 2 + ('\\"' if found[2] else ""), word))
 
 
 def powershell_quoted(text: str) -> str:

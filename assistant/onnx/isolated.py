@@ -11,7 +11,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from assistant.host.extras import require
-from assistant.host.files import put_in_place, read_plain, settle
+from assistant.host.files import discard, put_in_place, read_plain, settle
 from assistant.host.process import CancelToken
 from assistant.host.sandbox import Limits, Outcome, confine, share_of_memory
 from assistant.i18n import _
@@ -128,6 +128,6 @@ def _put_in_place(folder: Path, output: Path) -> None:
     for part in parts:
         settle(part)
     if any(part.name == data for part in parts):
-        output.unlink(missing_ok=True)
+        discard(output)
     for part in parts:
         put_in_place(part, output.with_name(part.name))

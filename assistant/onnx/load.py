@@ -12,7 +12,7 @@ from google.protobuf.message import DecodeError
 from onnx import ModelProto, TensorProto
 from onnx.external_data_helper import set_external_data, uses_external_data
 
-from assistant.host.files import draft, open_plain, put_in_place, write_whole
+from assistant.host.files import discard, draft, open_plain, put_in_place, write_whole
 from assistant.i18n import _
 from assistant.model.errors import BadInput, unreadable, unwritable
 from assistant.onnx.graph import tensors
@@ -234,14 +234,14 @@ def _write(model: ModelProto, path: Path, data: Path | None) -> None:
         try:
             part = draft(path, lambda file: file.write(model.SerializeToString()))
         except BaseException:
-            weights.unlink(missing_ok=True)
+            discard(weights)
             raise
     finally:
         for tensor, content in moved:
             tensor.raw_data = content
             tensor.data_location = TensorProto.DEFAULT
             del tensor.external_data[:]
-    path.unlink(missing_ok=True)
+    discard(path)
     put_in_place(weights, data)
     put_in_place(part, path)
 

@@ -11,12 +11,14 @@ from assistant.model.event import FindingRaised, Step
 from assistant.model.finding import Finding
 from assistant.model.plan import Backend
 from assistant.model.record import replace
-from assistant.model.report import Environment
+from assistant.model.report import Environment, Report
 from assistant.model.shell import command_line
 from assistant.session.doctor import findings_of, mixed_packages, still_true
 from assistant.session.sources import card_of
 from assistant.session.state import Installed, Phase, State, Verified, known
 from assistant.session.verification import proved, verified
+
+DISPROVED = {"vc-runtime-missing"}  # by torch that was imported
 
 
 def prepared(state: State, tools: Tools) -> Prepared:
@@ -38,8 +40,8 @@ def installed(state: State, tools: Tools) -> Installed:
     ready, proofs = known(state.preview), []
     made = run(ready, lambda made, lock: proofs.append(proved(ready, made, lock, tools, keep=state.keep)), tools)
     _judge(made, state, tools)
-    still = still_true(known(state.detection), tools.host)
-    return Installed(environment=made, proof=(*proofs, None)[0], detected=still)
+    proof = (*proofs, None)[0]
+    return Installed(environment=made, proof=proof, detected=_still_true(state, tools, proof))
 
 
 def stopped(state: State) -> Cancelled:
@@ -59,7 +61,13 @@ def verify(state: State, tools: Tools) -> Verified:
     """Verify an environment; judge one that was there before anew, as its faults may be gone or not."""
     report = verified(state, tools)
     _judge(known(state.environment), state, tools)
-    return Verified(report=report, detected=still_true(known(state.detection), tools.host))
+    return Verified(report=report, detected=_still_true(state, tools, report))
+
+
+def _still_true(state: State, tools: Tools, report: Report | None) -> tuple[Finding, ...]:
+    """Return what is still true of what detection had found; what a passed verification disproves is not."""
+    disproved = DISPROVED if report and report.passed else set()
+    return tuple(one for one in still_true(known(state.detection), tools.host) if one.key not in disproved)
 
 
 def _judge(made: Environment, state: State, tools: Tools) -> None:

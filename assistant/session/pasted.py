@@ -6,7 +6,7 @@ from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
 
-from assistant.host.files import private_folder, read_plain, write_whole
+from assistant.host.files import discard, private_folder, read_plain, write_whole
 from assistant.host.folders import user_state
 from assistant.i18n import _
 from assistant.model.errors import BadInput, WorkFailed
@@ -38,7 +38,7 @@ def taken(data: bytes, name: str = "", folder: Path | None = None) -> Pasted:
         ) from error
     with suppress(OSError):
         for old in sorted(folder.glob("*.log"), key=lambda file: file.stat().st_mtime)[:-KEPT]:
-            old.unlink()
+            discard(old)
     lines = text.count("\n") + (not text.endswith("\n"))
     return Pasted(text=text[:SHOWN], tail=text[-SHOWN:], size=len(data), lines=lines, name=name, path=str(path))
 

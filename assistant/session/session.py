@@ -13,7 +13,8 @@ from assistant.host.process import CancelToken
 from assistant.i18n import Message, _, render
 from assistant.install import Sources, Tools
 from assistant.model.errors import AssistantError, Cancelled
-from assistant.model.event import Event, JobFailed, LogLine, Part, Sink
+from assistant.model.event import Event, FindingRaised, JobFailed, LogLine, Part, Sink
+from assistant.model.finding import Finding, Severity
 from assistant.model.record import replace
 from assistant.parsers.decode import without_colours
 from assistant.session.actions import Abandoned, Action, Answer, Asked, Begin, Finished, Stop, Told, Wished
@@ -160,17 +161,17 @@ class Session:
         outcomes: list[Finished | JobFailed] = []
 
         def job(emit: Sink) -> None:
-            self._save(task)
+            self._save(task, emit)
             outcomes.append(self._outcome(task, self._tools(emit, cancel)))
 
         def end() -> None:
             tell(outcomes[0])
-            self._save(task)
+            self._save(task, lambda event: self._apply(Told(events=(event,))))
 
         self._runner.start(job, lambda events: tell(Told(events=events)), end)
 
-    def _save(self, task: Task) -> None:
-        """Save the state, also before a task in case it never ends.
+    def _save(self, task: Task, tell: Sink) -> None:
+        """Save the state, also before a task in case it never ends; where that fails, tell what will be lost.
 
         Detection alone does not replace a saved setup, nor does what goes on by itself replace one that was installed.
         """
@@ -178,7 +179,15 @@ class Session:
             return
         by_itself = self._guided and task in {Task.PLAN, Task.PREPARE} and self.state.environment is None
         if not (by_itself and self._keeps):
-            self._store.save(self.state)
+            reason = self._store.save(self.state)
+            if reason:
+                text = _("This setup cannot be saved in {folder}: {reason}. It will be gone when you start again.")
+                text = text.format(folder=self._store.folder, reason=reason)
+                tell(
+                    FindingRaised(
+                        step=task.step, finding=Finding(key="setup-not-saved", severity=Severity.INFO, text=text)
+                    )
+                )
 
     def _tools(self, emit: Sink, cancel: CancelToken) -> Tools:
         def ask(question: Message) -> bool:

@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import Literal
 
 from assistant import __version__
-from assistant.host.files import append_private, private_folder, read_plain, sweep, write_whole
+from assistant.host.files import append_private, discard, private_folder, read_plain, sweep, write_whole
 from assistant.host.folders import user_state
 from assistant.host.identity import known_here
 from assistant.host.process import alive
+from assistant.i18n import Text
 from assistant.model.errors import AssistantError
 from assistant.model.record import Record, from_json, replace, to_json
 from assistant.model.report import Environment
@@ -57,19 +58,22 @@ class Store:
         now = datetime.now(UTC).astimezone()
         return self.folder / "logs" / f"setup-{now:%Y%m%d-%H%M%S}-{os.getpid()}.log"
 
-    def save(self, state: State) -> None:
-        """Write the state beside the old one, then put it in its place; an unwritable folder is no failure.
+    def save(self, state: State) -> Text:
+        """Write the state beside the old one, then put it in its place; return why it cannot be saved, "" where it is.
 
         A recorded machine that is looked at is never written over the real setup.
         """
         if state.machine:
-            return
+            return ""
         kept = replace(state, log=(), running=None, stopping=False, question="", onnx=None, adding=None, edited=False)
         kept = replace(kept, survey=None, picked="", repair=None, errand=StepStatus())  # they are looked for anew
         saved = Saved(version=__version__, process=os.getpid(), running=state.running, state=kept)
-        with suppress(OSError):
+        try:
             sweep(private_folder(self.folder))
             write_whole(self.path, to_json(saved), private=True)
+        except OSError as error:
+            return error.strerror or str(error)
+        return ""
 
     def read(self) -> Saved | None:
         """Read what was saved, and when; None when nothing ever was. A pipe or a link is not read."""
@@ -96,7 +100,7 @@ class Store:
     def drop(self) -> None:
         """Delete what was saved."""
         with suppress(OSError):
-            self.path.unlink(missing_ok=True)
+            discard(self.path)
 
     def keep_fault(self, text: str) -> Path:
         """Write an unexpected error to a file of its own, without private things; return its path."""
@@ -118,7 +122,7 @@ class Store:
                 private_folder(self.log.parent)
                 logs = sorted(self.log.parent.glob("setup-*.log"))
                 for old in logs[: 1 - LOGS]:
-                    old.unlink(missing_ok=True)
+                    discard(old)
                 for kept in logs[1 - LOGS :]:
                     append_private(kept, "")  # earlier versions let others read them
             append_private(self.log, self._cleaned(line) + "\n")

@@ -413,3 +413,17 @@ def test_hostile_names_lose_their_control_characters():
 def test_a_log_mentions_its_python(text, python):
     """Logs and reports name Python in the same manners; a line that speaks of what is wanted does not count."""
     assert mentioned(text).python == python
+
+
+@pytest.mark.parametrize(
+    ("text", "system"),
+    [
+        ('file "/users/first.last/venv/lib/python3.12/x.py", line 3', "macos"),
+        ('file "/users/anne-marie.o-neil/proj/x.py"', "macos"),
+        ("https://example.org/users/first.last/", None),
+        ("c:/users/first.last/x.py", None),
+    ],
+)
+def test_a_home_folder_tells_macos(text, system):
+    """Names have dots and dashes in companies and schools; an address on the web is no folder."""
+    assert mentioned(text).os == system

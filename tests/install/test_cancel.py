@@ -14,9 +14,10 @@ import pytest
 from install.faults import Ground, Nursery, picture
 
 from assistant.host.process import CancelToken, alive, stream, uninterrupted
-from assistant.install.journal import entries
-from assistant.install.recovery import recover
+from assistant.install.journal import Journal, entries, entry_of
+from assistant.install.recovery import Outcome, recover
 from assistant.install.transaction import transaction
+from assistant.install.work_folder import WORK, make
 from assistant.model.errors import Cancelled, WorkFailed
 
 pytestmark = [
@@ -71,9 +72,20 @@ def test_a_deletion_that_never_began_is_done_at_the_next_start(ground: Ground, m
     (entry,) = entries()
     assert len(list(Path(entry.read().work).rglob("*.py"))) == FILES
     leave_half_made(ground.new, Cancelled("again"))  # what is left of the first is no obstacle
-    recover()
+    assert {one.outcome for one in recover()} == {Outcome.TAKEN_BACK}  # not that it is complete and stays
     assert ground.debris() == []
     assert list(entries()) == []
+
+
+def test_a_removal_that_was_killed_is_finished_and_told_as_one(ground: Ground) -> None:
+    """What is left of the removed environment goes; nobody hears that an installation is complete and stays."""
+    token = "0123456789abcdef" * 2
+    work = ground.new.parent.parent / f"{WORK}-{token}"
+    entry_of(ground.new).write(Journal(kind="removed", target=str(ground.new), token=token, work=str(work)))
+    make(work, token)
+    (work / "env.gone").mkdir()
+    assert [one.outcome for one in recover()] == [Outcome.REMOVED]
+    assert ground.debris() == []
 
 
 @pytest.mark.parametrize("kind", ["existing", "new"])

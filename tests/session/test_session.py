@@ -25,6 +25,19 @@ MACHINE = "linux-arch-rx6700xt-directml"
 LINES = 500
 
 
+def test_a_setup_that_cannot_be_saved_is_told(tmp_path: Path) -> None:
+    """The work goes on, and the user hears once that the setup will not be there after a restart, and why."""
+    (tmp_path / "taken").write_text("a file where the folder would be")
+    host = ReplayHost(load(MACHINE))
+    session = Session(host, InlineRunner(), Store(tmp_path / "taken"), sources=Sources(host, offline=True))
+    for task in (Task.DETECT, Task.PLAN, Task.PLAN):
+        session.begin(task)
+    assert session.state.plan is not None
+    told = [str(finding.text) for finding in session.state.findings if finding.key == "setup-not-saved"]
+    assert len(told) == 1
+    assert str(tmp_path / "taken") in told[0]
+
+
 class NoHost(Host):
     """A machine that answers nothing."""
 

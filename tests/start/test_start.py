@@ -186,15 +186,16 @@ def test_changed_project_gets_a_new_environment(project, name):
 
 
 @posix
-def test_interrupt_leaves_nothing(project, loopback_index, tmp_path):
-    """Ctrl-C in the middle of an install ends it with one sentence, exit code 130 and nothing half-made."""
+@pytest.mark.parametrize("request_to_end", [signal.SIGINT, signal.SIGTERM])
+def test_interrupt_leaves_nothing(request_to_end, project, loopback_index, tmp_path):
+    """Ctrl-C or `kill` in the middle of an install ends it with one sentence, exit code 130 and nothing half-made."""
     loopback_index.trouble["hatchling"] = "stall"
     stalled = {**NO_NETWORK, "PIP_INDEX_URL": loopback_index.url}
     child = project.begin("detect", **stalled, UV_CACHE_DIR=str(tmp_path / "cache"))
     while not (line := child.stderr.readline()).startswith("Installing"):
         assert line
     time.sleep(0.5)
-    child.send_signal(signal.SIGINT)
+    child.send_signal(request_to_end)
     out, err = child.communicate(timeout=30)
     assert (child.returncode, out) == (130, "")
     assert err.strip() == "Stopped. Nothing half-made is kept; start again whenever you like."

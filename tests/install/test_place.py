@@ -1,0 +1,111 @@
+"""Folders that do not suit an environment on Windows are named with the reason and the way out."""
+
+from __future__ import annotations
+
+import json
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from assistant.host.base import Answer, Host
+from assistant.host.folders import user_data
+from assistant.install.place import LONG_PATHS, check_lengths, place_findings
+from assistant.install.target import check_target, environments_folder
+from assistant.model.errors import BadInput
+
+DEEP = "torch/include/" + "x" * 100 + "/y.h"  # with Lib/site-packages/ 136 characters
+
+
+class Windows(Host):
+    """A Windows that answers for its registry alone."""
+
+    def __init__(self, values: dict[str, int] | None) -> None:
+        self.values = values
+
+    def ask(self, kind: str, *arguments: str) -> Answer:
+        """Answer what stands in the key of long paths."""
+        if (kind, *arguments) != ("registry", LONG_PATHS) or self.values is None:
+            return Answer(status="denied")
+        return Answer(text=json.dumps({"values": self.values, "keys": {}}))
+
+
+@pytest.fixture
+def wheel(tmp_path: Path) -> Path:
+    """Return a wheel with a deep file, and with longer names that go elsewhere."""
+    path = tmp_path / "torch-9.0-py3-none-any.whl"
+    with zipfile.ZipFile(path, "w") as opened:
+        for name in (DEEP, f"torch-9.0.data/scripts/{'s' * 40}.exe", "torch-9.0.data/purelib/torch/z.py"):
+            opened.writestr(name, "")
+    return path
+
+
+def root(length: int) -> Path:
+    """Return a folder with a path of so many characters."""
+    return Path("/" + "r" * (length - 1))
+
+
+@pytest.mark.parametrize("values", [{}, {"LongPathsEnabled": 0}])
+def test_a_path_that_would_be_too_long_is_refused(wheel, values):
+    """At 259 characters it still works, for the place of the environment and for the one in which it is made."""
+    room = 259 - 1 - len(f"Lib/site-packages/{DEEP}")
+    check_lengths(Windows(values), [wheel], [root(room - 8), root(10)])  # the folder of y.h needs room for 8.3
+    with pytest.raises(BadInput, match=r"y\.h would have a path of 260 characters") as refused:
+        check_lengths(Windows(values), [wheel], [root(10), root(room + 1)])
+    assert "LongPathsEnabled to 1 in HKLM" in str(refused.value.hint)
+
+
+def test_room_for_a_short_name_is_kept_in_each_folder(wheel):
+    """Windows makes no folder in which a name of 8.3 characters would have no place."""
+    room = 259 - 1 - len(f"Lib/site-packages/{DEEP}")
+    with pytest.raises(BadInput):
+        check_lengths(Windows({}), [wheel], [root(room)])
+
+
+@pytest.mark.parametrize("values", [{"LongPathsEnabled": 1}, None])
+def test_long_paths_are_fine_where_they_are_allowed(wheel, values):
+    """A Windows that cannot be asked is not taken for one that refuses; other systems have no such key."""
+    check_lengths(Windows(values), [wheel], [root(200)])
+
+
+def test_a_source_archive_is_no_wheel(tmp_path):
+    """What is no wheel, or cannot be read, is left to the installer."""
+    (tmp_path / "broken-1-py3-none-any.whl").write_text("no archive")
+    check_lengths(Windows({}), [tmp_path / "broken-1-py3-none-any.whl", tmp_path / "a.tar.gz"], [root(250)])
+
+
+@pytest.fixture
+def store(tmp_path, monkeypatch) -> Path:
+    """Let this Python be the Microsoft Store's; return its folder AppData."""
+    monkeypatch.setattr(sys, "base_prefix", r"C:\Program Files\WindowsApps\PythonSoftwareFoundation.Python.3.13_x64")
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("LOCALAPPDATA", str(tmp_path / "home" / "AppData"))
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "home" / "AppData"))
+    return tmp_path / "home" / "AppData"
+
+
+def test_the_stores_python_makes_nothing_where_nobody_finds_it(store, tmp_path):
+    """A folder below AppData is refused, and the one offered is fine; by itself the assistant takes such a one."""
+    assert user_data().is_relative_to(store)
+    with pytest.raises(BadInput, match="Microsoft Store") as refused:
+        check_target(store / "env")
+    offered = environments_folder() / "env"
+    assert str(offered) in str(refused.value.hint)
+    assert environments_folder() == tmp_path / "home" / "pytorch-setup-assistant" / "envs"
+    check_target(environments_folder() / "env")
+
+
+def test_any_other_python_may_use_appdata(store, monkeypatch):
+    """Only the Store's is redirected."""
+    monkeypatch.setattr(sys, "base_prefix", r"C:\Python313")
+    check_target(store / "env")
+    assert environments_folder() == user_data() / "envs"
+
+
+def test_onedrive_is_told(tmp_path, monkeypatch):
+    """A folder that is synchronised is a warning, any other is none."""
+    monkeypatch.setenv("OneDriveConsumer", str(tmp_path / "OneDrive"))
+    (finding,) = place_findings(tmp_path / "OneDrive" / "project" / ".venv")
+    assert finding.key == "target-in-onedrive"
+    assert place_findings(tmp_path / "project" / ".venv") == ()

@@ -1,0 +1,37 @@
+"""What a verification has disproved is not said any more."""
+
+from __future__ import annotations
+
+import pytest
+
+from assistant.detect import detect
+from assistant.host.live import LiveHost
+from assistant.host.process import CancelToken
+from assistant.host.recording import ReplayHost
+from assistant.install import Package, Prepared, Resolution, Sources, Tools
+from assistant.machines import load
+from assistant.model.plan import Backend, Plan, Planning
+from assistant.model.report import Check, Environment, Report, Status
+from assistant.session.installing import verify
+from assistant.session.state import State
+
+PLAN = Plan(backend=Backend.CPU, variant="cpu", torch="2.13.0", python="3.11")
+TORCH = Package(name="torch", version="2.13.0", url="file:///torch.whl", size=1)
+
+
+@pytest.mark.parametrize("status", [Status.PASSED, Status.FAILED])
+def test_torch_that_was_imported_has_its_runtime(status):
+    """Where the checks pass, the Visual C++ runtime is not missing, whatever the registry says; else it still is."""
+    found = detect(ReplayHost(load("windows10-32bit-python-no-vcruntime")))
+    assert "vc-runtime-missing" in {finding.key for finding in found.findings}
+    state = State(
+        detection=found,
+        planning=Planning(choice=PLAN, plans=(PLAN,)),
+        preview=Prepared(plan=PLAN, target="/env", resolution=Resolution(lock="", packages=(TORCH,))),
+        environment=Environment(path="/env", python="/env/bin/python"),
+        proof=Report(device="cpu", checks=(Check(key="import", status=status),)),
+    )
+    host = LiveHost()
+    told = verify(state, Tools(host, Sources(host, offline=True), lambda _event: None, CancelToken()))
+    still = {finding.key for finding in told.detected}
+    assert ("vc-runtime-missing" in still) is (status is Status.FAILED)
