@@ -35,8 +35,8 @@ windows-arm64 uv-0.13.9-py3-none-win_arm64.whl eeb92051c2123b9730c46b04cc843cfa4
             '\u6b63\u5728\u51c6\u5907\u5b89\u88c5\u52a9\u624b\uff0c\u7b2c\u4e00\u6b21\u9700\u8981\u4e00\u4e24\u5206\u949f\u3002'
         )
         machine = @(
-            'There is no PyTorch for this machine ({0}, {1}). If you know better, put uv on PATH (https://docs.astral.sh/uv/) and start again.'
-            '\u6ca1\u6709\u9002\u5408\u8fd9\u53f0\u673a\u5668\uff08{0}\uff0c{1}\uff09\u7684 PyTorch\u3002\u5982\u679c\u60a8\u786e\u5b9a\u6709\uff0c\u8bf7\u5148\u5b89\u88c5 uv\uff08https://docs.astral.sh/uv/\uff09\u5e76\u52a0\u5165 PATH\uff0c\u7136\u540e\u91cd\u65b0\u5f00\u59cb\u3002'
+            'There is no PyTorch for this machine ({0}, {1}). If there is one after all, put uv on PATH (https://docs.astral.sh/uv/) and start again.'
+            '\u6ca1\u6709\u9002\u5408\u8fd9\u53f0\u673a\u5668\uff08{0}\uff0c{1}\uff09\u7684 PyTorch\u3002\u5982\u679c\u786e\u5b9e\u6709\uff0c\u8bf7\u5148\u5b89\u88c5 uv\uff08https://docs.astral.sh/uv/\uff09\u5e76\u52a0\u5165 PATH\uff0c\u7136\u540e\u91cd\u65b0\u5f00\u59cb\u3002'
         )
         folder = @(
             '{0} cannot be written to. Set {1} to a folder of yours that has 2 GB free, then start again.'

@@ -36,7 +36,7 @@ main() {
     find_machine
     uv=$(command -v uv)
     "${uv:-none}" --version >/dev/null 2>&1 || bring_uv
-    # As a module: the script that uv makes in a folder with a space in its name needs realpath, which not every Mac has.
+    # As a module: the script that uv would start needs realpath, which Macs have from macOS 13 on.
     set -- "$uv" tool run --python "$PYTHON" --from "$source" python -P -m torch_setup_assistant "$@"
     say "Getting the assistant ready; the first time this takes a minute or two." \
         "正在准备安装助手，第一次需要一两分钟。"
@@ -86,8 +86,8 @@ bring_uv() {
         return
     fi
     line=$(printf '%s' "$WHEELS" | grep "^$system-$arch ") ||
-        fail 3 "There is no PyTorch for this machine ($system, $arch). If you know better, put uv on PATH (https://docs.astral.sh/uv/) and start again." \
-            "没有适合这台机器（$system，$arch）的 PyTorch。如果您确定有，请先安装 uv（https://docs.astral.sh/uv/）并加入 PATH，然后重新开始。"
+        fail 3 "There is no PyTorch for this machine ($system, $arch). If there is one after all, put uv on PATH (https://docs.astral.sh/uv/) and start again." \
+            "没有适合这台机器（$system，$arch）的 PyTorch。如果确实有，请先安装 uv（https://docs.astral.sh/uv/）并加入 PATH，然后重新开始。"
     wheel=${line#* }
     sum=${wheel#* }
     wheel=${wheel% *}
@@ -136,8 +136,10 @@ fetch_uv() {
 fetch() {
     if command -v curl >/dev/null; then
         curl -fsSL --retry 2 --connect-timeout 20 -o "$2" "$1"
+    elif wget --version >/dev/null 2>&1; then
+        wget -q -t 3 -T 20 -O "$2" "$1"
     elif command -v wget >/dev/null; then
-        wget -q -T 20 -O "$2" "$1"
+        wget -q -O "$2" "$1" # busybox', some of which crash at -T
     else
         missing "curl, wget"
     fi

@@ -1,4 +1,4 @@
-"""A machine without Python or uv, an index on loopback that has both uv and an assistant, and the three installers."""
+"""A machine without Python or uv, an index on loopback that has uv and an assistant, and who pastes the line there."""
 
 from __future__ import annotations
 

@@ -46,9 +46,9 @@ SENTENCES = {
         "正在准备安装助手，第一次需要一两分钟。",
     ),
     "machine": (
-        "There is no PyTorch for this machine ({system}, {arch}). If you know better, put uv on PATH "
+        "There is no PyTorch for this machine ({system}, {arch}). If there is one after all, put uv on PATH "
         "(https://docs.astral.sh/uv/) and start again.",
-        "没有适合这台机器（{system}，{arch}）的 PyTorch。如果您确定有，请先安装 uv（https://docs.astral.sh/uv/）并加入 PATH，"
+        "没有适合这台机器（{system}，{arch}）的 PyTorch。如果确实有，请先安装 uv（https://docs.astral.sh/uv/）并加入 PATH，"
         "然后重新开始。",
     ),
     "folder": (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import hashlib
 import os
 import re
 import runpy
@@ -83,11 +84,20 @@ def test_a_uv_on_path_is_used(newcomer):
     assert newcomer.left() == []
 
 
+# Knows no --version, and crashes at -T as some of them do.
+BUSYBOX_WGET = """#!/bin/sh
+[ "$1" != --version ] || exit 1
+case "$*" in *-T*) kill -SEGV $$;; esac
+exec {wget} "$@"
+"""
+
+
 @in_a_shell
-def test_wget_serves_as_well_as_curl(newcomer):
-    """Ubuntu's desktop has no curl."""
+@pytest.mark.parametrize("script", ["", BUSYBOX_WGET], ids=["GNU", "busybox"])
+def test_wget_serves_as_well_as_curl(newcomer, script):
+    """Ubuntu's desktop has no curl, and Alpine only busybox."""
     newcomer.lack("curl")
-    newcomer.have("wget")
+    newcomer.have("wget", script.format(wget=shutil.which("wget")))
     assert newcomer.start().returncode == 0
 
 
@@ -112,11 +122,18 @@ def absent(newcomer):
     newcomer.wheel.rename(newcomer.wheel.with_name("uv-0.1.0-py3-none-any.whl"))
 
 
-def changed(newcomer):
-    """Let somebody have changed the archive on the way."""
+def damaged(newcomer):
+    """Let a byte of the archive have changed on the way."""
     with newcomer.wheel.open("r+b") as file:
         file.seek(1000)
         file.write(b"changed")
+
+
+def another(newcomer):
+    """Let somebody have put another program in uv's place."""
+    pinned = newcomer.text
+    newcomer.pin_uv(b"#!/bin/sh\ntouch obeyed\n")
+    newcomer.text = pinned
 
 
 def broken(newcomer):
@@ -138,7 +155,8 @@ FAULTS = {
     ),
     "another release": (absent, "/simple/uv/ does not have uv-", "没有 uv-"),
     "no page of links": (lambda one: one.index.trouble.update(uv="page"), "/simple/uv/ does not have uv-", "没有 uv-"),
-    "a changed archive": (changed, "arrived damaged", "已损坏"),
+    "a damaged archive": (damaged, "arrived damaged", "已损坏"),
+    "another program": (another, "arrived damaged", "已损坏"),
     "no folder": (lambda _one: {"HOME": os.devnull, "LOCALAPPDATA": os.devnull}, "cannot be written to", "无法写入"),
     "no program may run": (broken, "uv does not run in", "中运行"),
     "no assistant": (
@@ -163,6 +181,7 @@ def test_a_failure_is_one_sentence_with_the_next_step(newcomer, fault):
     assert re.search(r"Set |set |Start again", last)
     assert "Traceback" not in done.stderr
     assert newcomer.left() in ([], ["uv"])
+    assert not (newcomer.folder / "obeyed").exists()
     if sys.platform != "win32":  # there the system's language decides, which a test does not change
         assert chinese in newcomer.start(**more, LANG="zh_CN.UTF-8").stderr.splitlines()[-1]
 
@@ -386,6 +405,26 @@ def test_the_script_for_windows_calls_what_is_there():
     }
     said = {*re.findall(r"(?:Write-Sentence|Get-Sentence|Stop-Here \d) (\w+)", text)}
     assert said == {*re.findall(r"^        (\w+) = @\(", text, re.MULTILINE)}
+
+
+def test_another_release_is_pinned_in_all_three(tmp_path, loopback_index, monkeypatch):
+    """By one command, with the digests that the index tells; all else stays as it is."""
+    for end in ("macosx_10_12_x86_64", "macosx_11_0_arm64", "musllinux_1_1_x86_64", "win_amd64", "win_arm64"):
+        loopback_index.add("uv", "99.9.9", f"py3-none-{end}")
+    loopback_index.add("uv", "99.9.9", "py3-none-manylinux_2_17_aarch64.manylinux2014_aarch64.musllinux_1_1_aarch64")
+    loopback_index.add("uv", "99.9.9", "py3-none-manylinux_2_28_aarch64")
+    loopback_index.speaks_json = True
+    monkeypatch.setenv("UV_DEFAULT_INDEX", loopback_index.url)
+    copy = shutil.copytree(INSTALLER, tmp_path / "installer")
+    runpy.run_path(str(copy / "renew.py"))["renew"]("99.9.9")
+    sums = {
+        path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in (loopback_index.folder / "uv").iterdir()
+    }
+    for name in ("install.sh", "install.ps1", "pyz/__main__.py"):
+        text, before = ((folder / name).read_text("utf-8") for folder in (copy, INSTALLER))
+        assert [digest for _machine, wheel, digest in PIN.findall(text) if sums[wheel] == digest]
+        assert len(PIN.findall(text)) == 6
+        assert PIN.sub("", before).replace(PYZ["UV_VERSION"], "99.9.9") == PIN.sub("", text)
 
 
 @pytest.mark.heavy
