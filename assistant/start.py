@@ -11,7 +11,6 @@ import contextlib
 import hashlib
 import importlib.util
 import os
-import shlex
 import shutil
 import signal
 import subprocess
@@ -30,6 +29,7 @@ from assistant.host.pip_settings import (
 from assistant.host.process import become, stream
 from assistant.i18n import STARTED_AS, _, render, say
 from assistant.model.errors import AssistantError, WorkFailed
+from assistant.model.shell import quoted
 from assistant.privacy import Lines
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -86,7 +86,7 @@ def _as_typed(words: Sequence[str]) -> str:
     """Join what was typed in front of the command; pyenv and Windows' `py` put a whole path in the place of a name."""
     name = "py" if sys.platform == "win32" else Path(words[0]).name
     typed = [name if Path(words[0]).is_absolute() and shutil.which(name) else words[0], *words[1:]]
-    return subprocess.list2cmdline(typed) if sys.platform == "win32" else shlex.join(typed)
+    return " ".join(map(quoted, typed))  # a command follows
 
 
 def _folder(kind: str) -> Path:

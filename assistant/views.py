@@ -22,6 +22,7 @@ from assistant.model.plan import Backend, Plan, Rejection
 from assistant.model.project import Guess, Project
 from assistant.model.record import replace
 from assistant.model.report import Check, Report, Status, duration, status_word
+from assistant.model.shell import HERE, Shell, settings
 from assistant.model.speed import BANDWIDTH, Limit, figure
 from assistant.model.visible import printable
 
@@ -316,9 +317,11 @@ class Line(NamedTuple):
     text: str
 
 
-def remedy_lines(remedy: Remedy) -> Iterator[Line]:
+def remedy_lines(remedy: Remedy, shell: Shell = HERE) -> Iterator[Line]:
     """Yield what to set, type and change, and how to check that it worked, in that order."""
-    yield from (Line("set", f"{name}={value}") for name, value in remedy.env.items())
+    for one, lines in settings(remedy.env, shell) if remedy.env else ():
+        yield from [Line("place", one.value)] if one is not shell else []
+        yield from (Line("set", line) for line in lines)
     yield from (Line("command", command) for command in remedy.commands)
     if plan := remedy.plan:
         yield Line("plan", f"assistant setup --backend {plan.backend.value} --python {plan.python}")

@@ -12,6 +12,7 @@ from assistant.model.finding import Launch, Remedy
 from assistant.model.machine import Gpu, Machine, Vendor
 from assistant.model.plan import Backend
 from assistant.model.report import Check, Report, Status
+from assistant.model.shell import Shell
 from assistant.plan import make_plans
 from assistant.views import Line, check_rows, folded, gpu_line, machine_rows, plan_rows, plan_summary, remedy_lines
 
@@ -69,13 +70,19 @@ def test_a_remedy_is_told_line_by_line():
     """What to set comes before what to type, and how to tell that it worked comes last."""
     launch = Launch(app="app", file="start.bat", drop=("--old",), add=("--new", "x"))
     remedy = Remedy(text="…", commands=("pip check",), env={"A": "1"}, check=("true",), launch=(launch,))
-    assert list(remedy_lines(remedy)) == [
-        Line("set", "A=1"),
+    assert list(remedy_lines(remedy, Shell.SH)) == [
+        Line("set", "export A=1"),
         Line("command", "pip check"),
         Line("place", "app, start.bat"),
         Line("change", "- --old"),
         Line("change", "+ --new x"),
         Line("check", "true"),
+    ]
+    assert list(remedy_lines(Remedy(text="…", env={"A": "1"}), Shell.WINDOWS)) == [
+        Line("place", "cmd"),
+        Line("set", 'set "A=1"'),
+        Line("place", "PowerShell"),
+        Line("set", "$env:A = '1'"),
     ]
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import sys
 
 from assistant.catalog import load_catalog
@@ -13,6 +12,7 @@ from assistant.i18n import Message, _
 from assistant.install import Sources, check_index_url
 from assistant.model.errors import BadInput
 from assistant.model.plan import Plan
+from assistant.model.shell import quoted
 from assistant.session.apply import unknown_requirements
 
 
@@ -27,7 +27,7 @@ def agree_sources(plan: Plan, sources: Sources, packages: tuple[str, ...], *, as
         check_index_url(url)
     own, pages = sources.trusted, {url for recipe in recipes() for url in recipe.links.values()}
     unknown = [url for url in (*indexes, *plan.links) if url not in pages and not known_index(url, catalog, own)]
-    options = " ".join(f"--trust-index {shlex.quote(url)}" for url in unknown)
+    options = " ".join(f"--trust-index {quoted(url)}" for url in unknown)
     for url in unknown:
         _agree(
             _("The configuration takes packages from {url}, which is no known index. Trust it?", url=url),
@@ -36,7 +36,7 @@ def agree_sources(plan: Plan, sources: Sources, packages: tuple[str, ...], *, as
             asks=asks,
         )
     if names := unknown_requirements(plan, catalog, packages):
-        options = " ".join(f"--trust-requirement {shlex.quote(name)}" for name in names)
+        options = " ".join(f"--trust-requirement {quoted(name)}" for name in names)
         _agree(
             _(
                 "The configuration asks for packages that no plan of the assistant needs: {names}. Are all of them "

@@ -63,7 +63,7 @@ def diagnose(
     from assistant.cli.draw import draw_diagnoses, draw_findings, draw_unknown  # noqa: PLC0415 - --json needs no drawing
 
     if causes:
-        draw_diagnoses(causes, read)
+        draw_diagnoses(causes, read, known.os)
     elif read.text.strip():
         draw_unknown(unexplained(read, known))
     else:

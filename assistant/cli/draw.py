@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
 from collections.abc import Iterable
 from itertools import islice
 from pathlib import Path
@@ -13,9 +12,11 @@ from rich.text import Text
 
 from assistant.cli.console import console
 from assistant.cli.table import draw_command, draw_rows
+from assistant.host.shell import shell_for
 from assistant.i18n import Message, _, as_typed, ngettext, render, say
 from assistant.model.finding import Diagnosis, Finding, Remedy, Severity
 from assistant.model.report import Status, duration, verdict
+from assistant.model.shell import command_line
 from assistant.model.visible import one_line, visible
 from assistant.onnx.answers import (
     HEADINGS_OF_AGREEMENT,
@@ -90,10 +91,10 @@ def draw_findings(findings: Iterable[Finding]) -> None:
             draw_remedy(remedy, "    →", style="dim", hide="check")
 
 
-def draw_remedy(remedy: Remedy, sign: str, style: str, hide: str = "") -> None:
-    """Print a remedy behind its sign, and below it what to set, to type and to change; one kind may be hidden."""
+def draw_remedy(remedy: Remedy, sign: str, style: str, hide: str = "", system: str | None = None) -> None:
+    """Print a remedy behind its sign, and below what to set, type and change on a system; one kind may be hidden."""
     console.print(Text(f"{sign} {as_typed(remedy.text)}"))
-    for kind, line in remedy_lines(remedy):
+    for kind, line in remedy_lines(remedy, shell_for(system)):
         if kind == hide:
             continue
         text = as_typed(line)
@@ -172,7 +173,9 @@ def draw_report(report: Report) -> None:
     draw_rows(SPEED_HEADINGS, speed_rows(report))
 
 
-def draw_diagnoses(found: Iterable[tuple[Diagnosis, int | None]], log: Log | None = None) -> None:
+def draw_diagnoses(
+    found: Iterable[tuple[Diagnosis, int | None]], log: Log | None = None, system: str | None = None
+) -> None:
     """Print causes, best first: the line of the log that shows it, why, the fixes, how to tell that one worked."""
     for diagnosis, line in islice(found, CAUSES):
         sign = ("✗ ", "red") if diagnosis.sure else ("? ", "yellow")
@@ -181,7 +184,7 @@ def draw_diagnoses(found: Iterable[tuple[Diagnosis, int | None]], log: Log | Non
             _draw_context(log, line)
         console.print(Text(f"  {render(diagnosis.cause)}"))
         for number, remedy in enumerate(diagnosis.remedies, 1):
-            draw_remedy(remedy, f"  {number}.", style="cyan")
+            draw_remedy(remedy, f"  {number}.", style="cyan", system=system)
         for source in diagnosis.sources:
             console.print(Text(f"  {source}", style="dim"))
         console.print()
@@ -278,7 +281,7 @@ def draw_prepared(state: State) -> None:
     draw_rows((), ((Text(f"  {name}"), change) for name, change in changes))
     draw_findings(preview.findings)
     for command in preview.commands:
-        draw_command(shlex.join(command))
+        draw_command(command_line(command, shell_for()))
 
 
 def draw_preview(preview: Prepared) -> None:
@@ -345,7 +348,7 @@ def draw_next(state: State) -> None:
     made, report, plan = state.environment, state.report, state.plan
     if not (made and plan and report and report.usable):
         return
-    lines = {say("In this terminal:"): uses(made, plan, windows=os.name == "nt").terminal}
+    lines = {say("In this terminal:"): uses(made, plan, shell_for()).terminal}
     if made.launcher_name:
         lines[say("In JupyterLab, with the kernel “{name}”:", name=made.launcher_name)] = as_typed("assistant lab")
     for text, command in lines.items():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterable
 
 from rich.text import Text
@@ -10,6 +9,7 @@ from rich.text import Text
 from assistant.cli.console import console
 from assistant.cli.draw import draw_findings
 from assistant.i18n import as_typed, render, say
+from assistant.model.shell import quoted
 from assistant.session.survey import Known, Light, Repair, kept_for_undo, megabytes, move_words
 
 SIGNS = {
@@ -44,7 +44,7 @@ def draw_environment(one: Known) -> None:
     else:
         console.print(Text(f"    {as_typed(one.state)}"))
     if one.undo:
-        text = say("`assistant envs --undo {path}` undoes its last change.", path=shlex.quote(one.path))
+        text = say("`assistant envs --undo {path}` undoes its last change.", path=quoted(one.path))
         console.print(Text(f"    {as_typed(text)} {render(kept_for_undo(one.undo))}", style="dim"))
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import sys
 from collections.abc import Callable
 from contextlib import nullcontext
@@ -25,12 +24,14 @@ from assistant.cli.draw import (
 from assistant.cli.terminal import ask
 from assistant.host.live import LiveHost
 from assistant.host.process import on_interrupt
+from assistant.host.shell import shell_for
 from assistant.i18n import _, say, sentences
 from assistant.install import Sources, find_uv, read_marker
 from assistant.model.errors import AssistantError, BadInput, Cancelled, WorkFailed
 from assistant.model.event import Step
 from assistant.model.plan import Plan, Planning, Request
 from assistant.model.record import replace
+from assistant.model.shell import command_line, quoted
 from assistant.session.actions import Answer, Resume, Wish
 from assistant.session.runner import InlineRunner
 from assistant.session.session import TAKE_BACK, Session
@@ -135,9 +136,9 @@ class Journey:
             return Cancelled(_("Stopped before anything was changed."))
         text = _("Stopped, but the installation in {path} is complete and stays.", path=made.path)
         if read_marker(Path(made.path)):
-            hint = _("`assistant envs --remove {path}` removes it.", path=shlex.quote(made.path))
+            hint = _("`assistant envs --remove {path}` removes it.", path=quoted(made.path))
         else:
-            command = shlex.join([find_uv(), "pip", "uninstall", "--python", made.python, "torch"])
+            command = command_line([find_uv(), "pip", "uninstall", "--python", made.python, "torch"], shell_for())
             hint = _("To take torch out of it again: {command}", command=command)
         return Cancelled(text, hint=hint)
 

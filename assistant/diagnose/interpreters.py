@@ -12,6 +12,7 @@ from assistant.i18n import Message, _, sentences
 from assistant.model.finding import Remedy
 from assistant.model.machine import Machine
 from assistant.model.record import Record, replace
+from assistant.model.shell import taken_by_both
 
 # pip's options and uv's in place of them: https://docs.astral.sh/uv/pip/compatibility/. UV_DEFAULT_INDEX, which many
 # set to a mirror, goes before --index-url.
@@ -133,6 +134,8 @@ def placed(remedy: Remedy, where: Interpreter) -> Remedy:
     """Return a remedy whose commands are typed for the Python that they are for, with what is to be minded there."""
     commands = tuple(line for command in remedy.commands for line in _typed(command, where))
     check = tuple(line for command in remedy.check for line in _typed(command, where))
+    if "\\" in where.python:
+        commands, check = tuple(map(taken_by_both, commands)), tuple(map(taken_by_both, check))
     changes = any(re.search(r"\b(?:install|uninstall|add)\b", line) for line in commands)
     if not changes and commands == remedy.commands:
         return replace(remedy, check=check)

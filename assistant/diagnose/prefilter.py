@@ -11,8 +11,11 @@ MOST_LINES = 200  # with the same literal that are looked at in one piece
 ENOUGH = 60  # lines of different shapes after which a literal is no longer looked for
 NEAR = 150  # bytes before and after a literal that make the shape of its line
 FIRST = 1 << 16  # bytes of a piece that show which literals stand in every other line
+BRIEF = 4  # letters of a literal that stands in random letters by chance, unless it has to begin a word
+ENDING = 3  # letters that a word may have more than a brief literal: fail, failed, failure
 
 DIGITS = b"0123456789"
+LETTERS = frozenset(b"abcdefghijklmnopqrstuvwxyz")
 
 
 class Prefilter:
@@ -41,9 +44,10 @@ class Prefilter:
         ends = [0] * len(literals)  # of the line in which each literal was last found
         index = counted = 0
         for number, at in _places(literals, data):
-            if at < ends[number]:
+            literal = literals[number]
+            if at < ends[number] or (len(literal) <= BRIEF and not _begins_a_word(literal, at, data)):
                 continue
-            literal, end = literals[number], data.find(b"\n", at)
+            end = data.find(b"\n", at)
             ends[number] = end = len(data) if end < 0 else end
             looked_at[literal] += 1
             start = max(at - NEAR, data.rfind(b"\n", max(0, at - NEAR), at) + 1)
@@ -57,6 +61,14 @@ class Prefilter:
                 yield index
             if self._left[literal] <= 0 or looked_at[literal] >= MOST_LINES:
                 ends[number] = len(data)
+
+
+def _begins_a_word(literal: bytes, at: int, data: bytes) -> bool:
+    """Return whether a literal stands at the beginning of a word, with at most a short ending behind it."""
+    if literal[0] in LETTERS and at and data[at - 1] in LETTERS:
+        return False
+    rest = data[at + len(literal) : at + len(literal) + ENDING + 1]
+    return literal[-1] not in LETTERS or len(rest) <= ENDING or not LETTERS.issuperset(rest)
 
 
 def _places(literals: list[bytes], data: bytes) -> Iterator[tuple[int, int]]:

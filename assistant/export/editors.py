@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import re
-import shlex
 from pathlib import Path
 
 import assistant.runtime
 from assistant.export.setup import MARKER, Setup, verified, without_path
-from assistant.export.shells import powershell_quoted, variables
+from assistant.export.shells import ALLOW_SCRIPTS, variables
 from assistant.export.templates import filled, json_text
 from assistant.model.plan import Plan
 from assistant.model.record import Record
 from assistant.model.report import Environment
+from assistant.model.shell import Shell, powershell_quoted, quoted, setting
 from assistant.privacy import at_home
 from assistant.views import kernel_title
 
@@ -56,24 +56,23 @@ class Uses(Record, frozen=True):
     interpreter: str
 
 
-def uses(environment: Environment, plan: Plan, *, windows: bool) -> Uses:
+def uses(environment: Environment, plan: Plan, shell: Shell) -> Uses:
     """Return the line that makes an environment the terminal's own, with the plan's variables, and its interpreter.
 
-    The line is for bash and zsh, on Windows for PowerShell; conda's environments are activated by conda.
+    On Windows it is for PowerShell where either shell may be at hand; conda's environments are activated by conda.
     """
     python = environment.python
-    folder, separator = (python.rpartition("\\")[0], "\\") if windows else (python.rpartition("/")[0], "/")
-    inside = (
-        folder.rpartition(separator)[2] in {"bin", "Scripts"} and not (Path(environment.path) / "conda-meta").is_dir()
-    )
-    if windows:
-        settings = [f"$env:{name} = {powershell_quoted(value)};" for name, value in plan.env.items()]
-        activate = f"& {powershell_quoted(f'{folder}{separator}Activate.ps1')}"
-        conda = f"conda activate {powershell_quoted(environment.path)}"
-    else:
-        settings = [f"export {name}={shlex.quote(value)};" for name, value in plan.env.items()]
-        activate, conda = (
-            f"source {shlex.quote(f'{folder}/activate')}",
-            f"conda activate {shlex.quote(environment.path)}",
-        )
-    return Uses(terminal=" ".join([*settings, activate if inside else conda]), interpreter=python)
+    separator = "/" if shell is Shell.SH else "\\"
+    shell = Shell.POWERSHELL if shell is Shell.WINDOWS else shell
+    folder = python.rpartition(separator)[0]
+    script = {
+        Shell.SH: f"source {quoted(f'{folder}/activate', shell)}",
+        Shell.CMD: quoted(f"{folder}\\activate.bat", shell),
+        Shell.POWERSHELL: f"{ALLOW_SCRIPTS}; & {powershell_quoted(f'{folder}{separator}Activate.ps1')}",
+    }[shell]
+    by_conda = (Path(environment.path) / "conda-meta").is_dir()
+    if by_conda or folder.rpartition(separator)[2] not in {"bin", "Scripts"}:
+        script = f"conda activate {quoted(environment.path, shell)}"
+    lines = [setting(name, value, shell) for name, value in plan.env.items()]
+    between = " && " if shell is Shell.CMD else "; "
+    return Uses(terminal=between.join([*lines, script]), interpreter=python)

@@ -16,12 +16,12 @@ from assistant.export.formats import FORMATS
 from assistant.export.pins import lines
 from assistant.export.report import escaped
 from assistant.export.setup import MARKER, Setup, Unsuited, clean
-from assistant.export.shells import powershell_quoted
 from assistant.export.templates import filled
 from assistant.i18n import LANGUAGES, Message, Text, _, in_language, render, say, sentences
 from assistant.markup import Markup, joined, tag
 from assistant.model.plan import Backend
 from assistant.model.record import Record, replace
+from assistant.model.shell import powershell_quoted
 from assistant.model.visible import visible
 from assistant.privacy import redact
 from assistant.views import plan_title

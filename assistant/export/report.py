@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 from assistant.export.collect_env import collect_env_text
 from assistant.export.setup import Setup, verified
+from assistant.export.shells import ALLOW_SCRIPTS
 from assistant.export.templates import filled
 from assistant.i18n import Message, Text, render, say
 from assistant.model.report import verdict
@@ -86,7 +87,7 @@ def _activation(path: str, python: str) -> dict[str, str]:
     folder = "Scripts" if "Scripts" in re.split(r"[\\/]", python)[-2:] else "bin"
     return {
         "bash": f"source {_shell_path(path, folder, 'activate')}",
-        "powershell": f"& {_shell_path(path, folder, 'activate.ps1')}",
+        "powershell": f"{ALLOW_SCRIPTS}; & {_shell_path(path, folder, 'Activate.ps1')}",
     }
 
 

@@ -7,12 +7,13 @@ from collections.abc import Callable
 
 from assistant.export.setup import MARKER, Setup
 from assistant.host.telemetry import quiet
+from assistant.model.shell import Shell, setting
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+# Windows refuses every script of PowerShell, one that was made here too, unless that is changed; here until the window
+# is closed: https://learn.microsoft.com/powershell/module/microsoft.powershell.core/about/about_execution_policies
+ALLOW_SCRIPTS = "Set-ExecutionPolicy -Scope Process RemoteSigned -Force"
 _PLAIN = re.compile(r"[\w.,:/+@%=-]*", re.ASCII)
-# PowerShell takes curly quotation marks for straight ones:
-# https://learn.microsoft.com/powershell/module/microsoft.powershell.core/about/about_quoting_rules
-_POWERSHELL_QUOTES = re.compile(r"(['\u2018-\u201b])")
 
 
 def variables(setup: Setup) -> dict[str, str]:
@@ -31,12 +32,7 @@ def dotenv_text(setup: Setup) -> str:
 
 def powershell_text(setup: Setup) -> str:
     """Write a script to be dotted into PowerShell."""
-    return _lines(setup, lambda name, value: f"$env:{name} = {powershell_quoted(value)}")
-
-
-def powershell_quoted(text: str) -> str:
-    """Quote a text for PowerShell so that nothing in it is expanded."""
-    return "'{}'".format(_POWERSHELL_QUOTES.sub(r"\1\1", text))
+    return _lines(setup, lambda name, value: setting(name, value, Shell.POWERSHELL))
 
 
 def fish_text(setup: Setup) -> str:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import shlex
-import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
@@ -19,6 +17,7 @@ from packaging.utils import canonicalize_name
 
 from assistant.i18n import _
 from assistant.model.errors import WorkFailed
+from assistant.model.shell import command_line
 
 NAME = "torch-setup-assistant"
 SMALLEST_FIRST = ("onnx", "lab")
@@ -70,7 +69,7 @@ def _command(extra: str) -> str:
     words = [sys.executable, "-m", *installer, *wanted]
     if Path(sys.prefix).parent.name.startswith("archive-v"):  # uvx runs from uv's cache, where nothing may be added
         words = ["uvx", "--from", *wanted, NAME, *sys.argv[1:]]
-    return subprocess.list2cmdline(words) if sys.platform == "win32" else shlex.join(words)
+    return command_line(words)
 
 
 def _wanted(extra: str, installed: Distribution) -> list[str]:

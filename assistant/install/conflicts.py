@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Container, Iterator, Mapping
 from functools import lru_cache
 from pathlib import Path
@@ -19,6 +18,7 @@ from assistant.install.inspect_env import Distribution, Site
 from assistant.install.project import project_of, undone
 from assistant.model.finding import Finding, Remedy, Severity
 from assistant.model.plan import Plan
+from assistant.model.shell import command_line
 
 
 def conflicts(site: Site, coming: Mapping[str, str]) -> tuple[Finding, ...]:
@@ -108,12 +108,12 @@ def _broken_requirements(site: Site, coming: Mapping[str, str]) -> Iterator[Find
         )
         fix, install = _("Update {package}, or give it an environment of its own.", package=one.name), one.name
         if not (comes or carried_by_torch_index(name)):
-            fix, install = _("Install {need}.", need=wanted), shlex.quote(wanted)
+            fix, install = _("Install {need}.", need=wanted), wanted
         yield _finding(
             "torch-pinned" if carried_by_torch_index(name) else "requirement-broken",
             text.format(package=one.name, version=one.version, need=wanted, name=need.name, have=have),
             fix,
-            f"{site.python} -m pip install --upgrade {install}",
+            command_line([site.python, "-m", "pip", "install", "--upgrade", install]),
             severity=Severity.ERROR if canonicalize_name(one.name) == "torch" else Severity.WARNING,
         )
 

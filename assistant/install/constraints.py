@@ -10,7 +10,6 @@ import configparser
 import io
 import os
 import re
-import shlex
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -18,6 +17,7 @@ from assistant.catalog import carried_by_torch_index
 from assistant.host.files import write_whole
 from assistant.i18n import _
 from assistant.model.finding import Finding, Remedy, Severity
+from assistant.model.shell import command_line
 
 CONSTRAINTS = "assistant-constraints.txt"
 PIP_FILE = "pip.ini" if os.name == "nt" else "pip.conf"
@@ -68,7 +68,7 @@ def replaced(prefix: Path, pins: str, now: Mapping[str, str]) -> Finding | None:
     if not others:
         return None
     text = _("Packages in {path} were replaced after the installation (original in brackets): {changes}.")
-    again = ("assistant install --target " + shlex.quote(str(prefix)),)
+    again = (command_line(["assistant", "install", "--target", prefix]),)
     return Finding(
         key="build-replaced",
         severity=Severity.ERROR,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shlex
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
@@ -19,6 +18,7 @@ from assistant.install.constraints import guarded
 from assistant.model.finding import Finding, Remedy, Severity
 from assistant.model.plan import Plan
 from assistant.model.record import Record
+from assistant.model.shell import command_line
 
 PIXI_ENVIRONMENT = Path(".pixi", "envs", "default")
 
@@ -68,7 +68,7 @@ def undone(project: Project, plan: Plan, coming: Mapping[str, str]) -> Finding:
     if project.tool == "uv":
         asked = [canonicalize_name(Requirement(line).name) for line in (*plan.requirements, KERNEL)]
         wanted = [f"{name}=={coming[name]}" if guarded(name) and name in coming else name for name in asked]
-        again = shlex.join(["uv", "add", "--project", str(Path(project.file).parent), *wanted])
+        again = command_line(["uv", "add", "--project", str(Path(project.file).parent), *wanted])
         remedies.append(Remedy(text=_("Then add the packages to the project."), commands=(again,)))
     text = _("{tool} manages this environment from {file}: the next `{command}` would undo the installation.")
     return Finding(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import shlex
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ from onnx import ModelProto, TensorProto
 
 from assistant.i18n import Message, Text, _, ngettext
 from assistant.model.finding import Finding, Remedy, Severity
+from assistant.model.shell import command_line
 from assistant.onnx.graph import given_inputs, opsets, plain_domain, tensors
 from assistant.onnx.operators import Release, Types, match, runtimes, since, tensor_type
 from assistant.onnx.partition import copies
@@ -187,9 +187,7 @@ def _shapes(exam: Examination) -> Iterator[Found]:
     if names:
         text = _("DirectML does not compile what has open sizes ({names}), and runs several times slower uncompiled.")
         named = [name for name in names if name != "?"][:1]
-        fix = [
-            f"python -m {FIX} {shlex.quote(name)} --dim_value 1 {shlex.quote(exam.file)} fixed.onnx" for name in named
-        ]
+        fix = [command_line(["python", "-m", FIX, name, "--dim_value", "1", exam.file, "fixed.onnx"]) for name in named]
         remedies = (
             _advice(_("Fix the sizes in the model: one model for each size that you need."), *fix),
             _advice(_("Or fix them for the session, with SessionOptions.add_free_dimension_override_by_name.")),
@@ -326,7 +324,7 @@ def _advice(text: Message, *commands: str) -> Remedy:
 def _convert(exam: Examination) -> Remedy:
     """Point to the conversion, which does by itself what can be done."""
     text = _("Convert it: the result is written beside the model.")
-    return _advice(text, f"assistant onnx convert {shlex.quote(exam.file)}")
+    return _advice(text, command_line(["assistant", "onnx", "convert", exam.file]))
 
 
 def count_nodes(count: int) -> Message:

@@ -12,20 +12,17 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from onnx import ModelProto, TensorProto, TypeProto, helper
+from onnx import ModelProto, helper
 
 from assistant.onnx.fp16_policy import OPERATORS
-from assistant.onnx.graph import KNOWN_IR, given_inputs
-from assistant.onnx.program import FLOAT, Program, Step, Value, attribute, constant_input, size_of
+from assistant.onnx.graph import KNOWN_IR
+from assistant.onnx.inputs import Draw, Feeds, Inputs
+from assistant.onnx.program import FLOAT, Program, Step, Value, attribute, constant_input
 from assistant.onnx.value_ranges import LARGEST, ROUNDED_AWAY
 
-Feeds = dict[str, Any]  # an array per input, or a list of arrays for a sequence
-
-# Tried in turn for sizes that the model leaves open (chosen: an image has 3 channels and often 224 pixels a side).
-SIZES = (3, 8, 64, 224, 1)
-# Real values may be so much larger than those of normally distributed, wide, or given inputs (chosen).
-GUESSED_MARGINS, GIVEN_MARGIN = (8.0, 1.5), 2.0
-WIDE = 4.0  # how far wide inputs reach, where normally distributed ones have a standard deviation of 1
+# Real values may be so much larger than those of made-up inputs, or of given ones (chosen).
+MARGINS: dict[Draw, float] = {"normal": 8.0, "wide": 1.5, "long": 1.5}
+GIVEN_MARGIN = 2.0
 FADED = 2.0**-17  # a value whose largest number is below has lost more than its last two digits in FP16
 RUN_BYTES = 2**30  # of values kept at a time
 MOST_PROBED = 30_000  # values: the time in which ONNX Runtime opens a model grows with their square (measured)
@@ -62,30 +59,22 @@ class Measured:
             self.crowded |= {step for step in value.takers if _crowds(step, value, numbers, margin)}
 
 
-def measure(program: Program, samples: Sequence[Feeds] = ()) -> Measured | None:
-    """Run a program on `samples`, else on made-up inputs; None where no run succeeds."""
-    margins = [GIVEN_MARGIN] * len(samples) if samples else GUESSED_MARGINS
-    model, inputs = program.filled(), program.main.values
-    made = (value for step in program.main.steps for value in step.outputs if value is not None)
-    wanted = {value.name: value for value in made if value.kind == FLOAT}
+def measure(program: Program, inputs: Inputs, samples: Sequence[Feeds] = ()) -> Measured | None:
+    """Run a program on `samples`, else on made-up `inputs`; None where no run succeeds."""
+    model, values = program.filled(), program.main.values
+    computed = (value for step in program.main.steps for value in step.outputs if value is not None)
+    wanted = {value.name: value for value in computed if value.kind == FLOAT}
     for run in _engines(model, wanted, small=is_small(program)):
-        for size in SIZES[: 1 if samples else None]:
+        for size in (None,) if samples else inputs.sizes():
             measured = Measured()
             with contextlib.suppress(Exception):  # the runtime's own errors share no base
-                for sample, margin in zip(samples or list(feeds(program, size)), margins, strict=True):
-                    measured.examine({inputs[name]: sample[name] for name in inputs.keys() & sample.keys()}, margin)
+                made = [(inputs.make(size, draw), MARGINS[draw]) for draw in inputs.draws] if size else []
+                for sample, margin in made or [(sample, GIVEN_MARGIN) for sample in samples]:
+                    measured.examine({values[name]: sample[name] for name in values.keys() & sample.keys()}, margin)
                     for batch in run(sample):
                         measured.examine(batch, margin)
                 return measured
     return None
-
-
-def feeds(program: Program, size: int, draws: int = 1) -> Iterator[Feeds]:
-    """Make inputs: `draws` times normally distributed numbers, integers and truths; then wide ones, and the reverse."""
-    inputs = given_inputs(program.model.graph)
-    for draw in range(draws + 1):
-        first = draw % draws * len(inputs)
-        yield {info.name: _made(info.type, size, first + i, wide=draw == draws) for i, info in enumerate(inputs)}
 
 
 def is_small(program: Program) -> bool:
@@ -188,23 +177,6 @@ def _reduced(step: Step, rank: int) -> tuple[int, ...]:
         return tuple(int(axis) % rank for axis in axes) if isinstance(axes, Iterable) else tuple(range(rank))
     first = attribute(step.node, "axis", -1)
     return tuple(range(int(first) % rank, rank)) if isinstance(first, int) else (rank - 1,)
-
-
-def _made(kind: TypeProto, size: int, seed: int, *, wide: bool) -> Any:  # noqa: ANN401 - an array, or a list
-    """Make one input; raise `ValueError` for a kind of which nothing can be made up."""
-    which = kind.WhichOneof("value")
-    if which == "optional_type":
-        return _made(kind.optional_type.elem_type, size, seed, wide=wide)
-    if which == "sequence_type":
-        return [_made(kind.sequence_type.elem_type, size, seed + number, wide=wide) for number in range(3)]
-    if which != "tensor_type" or kind.tensor_type.elem_type == TensorProto.STRING:
-        raise ValueError(which)
-    lengths = [size_of(dim) for dim in kind.tensor_type.shape.dim]
-    shape = [length if length is not None else size if axis else 1 for axis, length in enumerate(lengths)]
-    random, dtype = np.random.default_rng(seed), helper.tensor_dtype_to_np_dtype(kind.tensor_type.elem_type)
-    if np.dtype(dtype).kind in "iub":
-        return (random.integers(0, 2, shape) ^ wide).astype(dtype)
-    return (random.uniform(-WIDE, WIDE, shape) if wide else random.standard_normal(shape)).astype(dtype)
 
 
 def _work(step: Step) -> float:

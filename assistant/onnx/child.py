@@ -116,14 +116,14 @@ def _given(request: dict[str, Any], session: Any) -> dict[str, Any]:  # noqa: AN
 
 def _accepted(model: str, session: Any, wanted: set[str]) -> dict[str, Any]:  # noqa: ANN401
     """Return made-up inputs that the session runs on; raise its last error where it runs on none."""
-    from assistant.onnx.calibrate import SIZES, feeds  # noqa: PLC0415 - likewise
+    from assistant.onnx.inputs import Inputs  # noqa: PLC0415 - likewise
     from assistant.onnx.program import program  # noqa: PLC0415 - likewise
 
-    source = program(_read(model))
+    inputs = Inputs(program(_read(model, weights=True)))
     failure: Exception = ValueError()
-    for size in SIZES:
-        for made in feeds(source, size):
-            given = {name: value for name, value in made.items() if name in wanted}
+    for size in inputs.sizes():
+        for draw in inputs.draws:
+            given = {name: value for name, value in inputs.make(size, draw).items() if name in wanted}
             try:
                 session.run(None, given)
             except Exception as error:  # noqa: BLE001 - the next size may do

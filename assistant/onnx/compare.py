@@ -19,7 +19,8 @@ from assistant.host.sandbox import confine
 from assistant.i18n import Message, _, render
 from assistant.model.record import decoder
 from assistant.onnx.answers import TRY_SECONDS, Agreement, Attempt, Run
-from assistant.onnx.calibrate import Feeds, is_small
+from assistant.onnx.calibrate import is_small
+from assistant.onnx.inputs import Feeds
 from assistant.onnx.isolated import limits
 from assistant.onnx.load import load_model
 from assistant.onnx.parity import distance

@@ -22,9 +22,9 @@ from assistant.onnx.answers import (
     default_output,
     rows_of_changes,  # noqa: F401 - users' copies of onnx_doctor.ipynb import it from here
 )
-from assistant.onnx.calibrate import Feeds
 from assistant.onnx.fp16 import convert_program
 from assistant.onnx.graph import KNOWN_IR, opsets
+from assistant.onnx.inputs import Feeds
 from assistant.onnx.load import load_model, save_model
 from assistant.onnx.opset import CannotLower, best_opsets, lower
 from assistant.onnx.program import Program, program
@@ -45,6 +45,7 @@ WHY_KEPT: dict[str, Message] = {
     "epsilon": _("its epsilon is zero in FP16"),
     "exact": _("an integer, a size, a threshold or a condition is computed from it"),
     "infinite": _("a value too large for FP16 would count as infinite"),
+    "phase": _("a sine or cosine is computed from it, which rounding would move to another place in its period"),
     "outputs": _("it has further outputs, in FP32, that no GPU kernel computes"),
     "quantised": _("it belongs to a quantised part, which runtimes fuse as it is"),
     "range": _("DirectML has it in FP32 only, and FP16 loses integers above 2048"),

@@ -10,8 +10,9 @@ from typing import Literal
 from onnx import ModelProto, TensorProto
 
 from assistant.onnx.answers import Fp16Summary, Kept
-from assistant.onnx.calibrate import Feeds, is_small, measure
+from assistant.onnx.calibrate import is_small, measure
 from assistant.onnx.fp16_policy import OPERATORS, Slots, reason_to_keep, slots
+from assistant.onnx.inputs import Feeds, Inputs
 from assistant.onnx.insert_casts import Writer
 from assistant.onnx.parity import rehearse
 from assistant.onnx.program import FLOAT, Program, Step, Value, attribute, program
@@ -77,19 +78,19 @@ def convert_program(
     source: Program, *, keep_io_types: bool, calibrate: Calibrate, samples: Sequence[Feeds], keep: Iterable[str]
 ) -> tuple[ModelProto, Fp16Summary]:
     """Convert a program as `to_fp16` does a model, and return how it went as well."""
-    constants = Constants()
-    why = _by_definition(source, frozenset(keep)) | _exact(source)
+    constants, inputs = Constants(), Inputs(source)
+    why = _by_definition(source, frozenset(keep)) | _phases(source) | _exact(source)
     wide = outside(source, constants)
     calibration: Literal["run", "weights", "none"] = "none"
     if calibrate == "auto" and not samples and bound(source, constants) * CALM < LARGEST:
         calibration = "weights"
-    elif calibrate != "never" and (measured := measure(source, samples)) is not None:
+    elif calibrate != "never" and (measured := measure(source, inputs, samples)) is not None:
         calibration = "run"
         wide |= measured.outside
         why |= dict.fromkeys(measured.crowded, "sums")
         why |= _unseen(source, measured.seen)
     converted = _chosen(source, wide, why)
-    rehearsed = is_small(source) and rehearse(source, converted, why, constants, samples)
+    rehearsed = is_small(source) and rehearse(source, converted, why, constants, inputs, samples)
     result = Writer(source, converted, constants, keep_io_types=keep_io_types).write()
     kept = tuple(Kept(node=step.node.name, op=step.op, why=text) for step, text in why.items() if any(step.floats()))
     return result, Fp16Summary(converted=len(converted), kept=kept, calibration=calibration, rehearsed=rehearsed)
@@ -120,6 +121,35 @@ def _exact(source: Program) -> dict[Step, str]:
             deciding = {FLOAT, TensorProto.BOOL}
             todo.extend(value for value in step.inputs if value is not None and value.kind in deciding)
     return found
+
+
+def _phases(source: Program) -> dict[Step, str]:
+    """Find what a sine's or cosine's argument is computed with from positions or from an input, and the sine itself.
+
+    FP16 counts to 2,048 and has no fractions from 1,024 on, where a period has 6.28: rotary positions and time steps.
+    What a layer has learned to put into a sine is as small as it has learned.
+    """
+    counts: set[Value] = set()
+    for step in source.steps():
+        if step.op == "Range" or (step.op == "Cast" and step.inputs[0] and step.inputs[0].kind in INTEGER_KINDS):
+            counts.update(value for value in step.outputs if value is not None)
+        elif step.op in ARITHMETIC | OPERATORS.outer:
+            given = {value for value in step.inputs if value and value.kind == FLOAT and _is_given(value)}
+            if given or counts.intersection(step.inputs):
+                counts |= given
+                counts.update(value for value in step.outputs if value is not None)
+    found: dict[Step, str] = {}
+    todo = [step for step in source.steps() if step.op in OPERATORS.periodic and counts.intersection(step.inputs)]
+    while todo:
+        step = todo.pop()
+        found[step] = "phase"
+        makers = {value.maker for value in step.inputs if value in counts and value is not None}
+        todo.extend(maker for maker in makers if maker is not None and maker not in found)
+    return found
+
+
+def _is_given(value: Value) -> bool:
+    return value.maker is None and value.tensor is None
 
 
 def _conditions(step: Step) -> Iterator[Value]:
@@ -170,23 +200,25 @@ def _chosen(source: Program, wide: set[Value], why: dict[Step, str]) -> dict[Ste
             why[step] = "between"
             del converted[step]
     for step in source.steps():
-        for one in _differing(step):
+        for one, reason in _precise(step):
             if one in converted and step.inputs[0] is not None and step.inputs[0].maker not in converted:
-                why[one] = "difference"
+                why[one] = reason
                 del converted[one]
     return converted
 
 
-def _differing(step: Step) -> tuple[Step, ...]:
-    """Return the steps that subtract the largest number from the others, a difference that rounding would lose.
+def _precise(step: Step) -> Iterator[tuple[Step, str]]:
+    """Yield the steps that stay FP32 where they are given FP32, which costs no Cast more, each with the reason.
 
-    They stay FP32 where they are given FP32, which costs no Cast more.
+    They subtract the largest number from the others, or decide between numbers that may lie close together.
     """
     if step.op in {"LogSoftmax", "Softmax"}:
-        return (step,)
+        yield step, "difference"
     largest = step.inputs[1].maker if step.op == "Sub" and step.inputs[1] is not None else None
-    same = largest is not None and largest.op == "ReduceMax" and largest.inputs[0] is step.inputs[0]
-    return (step, largest) if largest is not None and same else ()
+    if largest is not None and largest.op == "ReduceMax" and largest.inputs[0] is step.inputs[0]:
+        yield from ((step, "difference"), (largest, "difference"))
+    if not any(value is not None and value.kind == FLOAT for value in step.outputs):
+        yield step, "exact"
 
 
 def _between(step: Step, converted: dict[Step, Slots]) -> bool:

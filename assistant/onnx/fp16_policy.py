@@ -26,6 +26,8 @@ class Operators(Record, frozen=True):
     adds: Names
     keeps_size: Names
     bounded: Names
+    periodic: Names
+    outer: Names
     weighted: Names
     sums_squares: Names
     sums: Names

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Any
 
 import numpy as np
 from onnx import ModelProto
 
-from assistant.onnx.calibrate import Feeds, evaluate, evaluate_on_runtime, feeds
+from assistant.onnx.calibrate import evaluate, evaluate_on_runtime
 from assistant.onnx.fp16_policy import Slots
+from assistant.onnx.inputs import Draw, Feeds, Inputs
 from assistant.onnx.insert_casts import Writer
 from assistant.onnx.program import Program, Step, Value
 from assistant.onnx.value_ranges import Constants
@@ -22,8 +24,8 @@ CLOSE_WIDE = 5e-2  # the same for inputs that are there to find what overflows
 PARTED = 2e-3  # of its own largest: from here on a value inside counts as having gone astray
 MOST_CHANGED = 0.005  # of integers and truths, which change as a whole
 ROUNDS = 8  # of rehearsal, until conversion and original agree
-SIZES = (3, 8, 1)  # tried in turn for sizes that the model leaves open
-DRAWS = 2  # of numbers: what lies close to a threshold shows in one or the other
+MOST_SIZES = 6  # that are tried in turn, as the evaluator is slow
+AGAIN: tuple[Draw, ...] = ("normal",)  # drawn once more: what lies close to a threshold shows in one or the other
 
 Values = dict[str, Any]  # what a run gave, by name
 
@@ -62,16 +64,22 @@ def _are_floats(*arrays: object) -> bool:
 
 
 def rehearse(
-    source: Program, converted: dict[Step, Slots], why: dict[Step, str], constants: Constants, samples: Sequence[Feeds]
+    source: Program,
+    converted: dict[Step, Slots],
+    why: dict[Step, str],
+    constants: Constants,
+    inputs: Inputs,
+    samples: Sequence[Feeds],
 ) -> bool:
-    """Run original and conversion, rounding at every node, and return whether they agree in the end.
+    """Run original and conversion on `samples`, else on made-up `inputs`, and return whether they agree in the end.
 
-    What parts them is taken out of `converted`, and the reason added to `why`.
+    Every node rounds. What parts them is taken out of `converted`, and the reason added to `why`.
     """
-    limits = [CLOSE] * (len(samples) or DRAWS) + [CLOSE_WIDE] * (not samples)
+    draws = () if samples else (*inputs.draws, *AGAIN)
+    limits = [CLOSE] * len(samples) or [CLOSE_WIDE if draw == "wide" else CLOSE for draw in draws]
     for run in (evaluate, evaluate_on_runtime):
         with contextlib.suppress(Exception):  # their errors share no base: what neither can run is not rehearsed
-            runs = _original_runs(run, source, samples)
+            runs = _original_runs(run, source, [samples] if samples else _made(inputs))
             for _round in range(ROUNDS if runs else 0):
                 writer = Writer(source, converted, constants)
                 written = writer.write()
@@ -89,16 +97,16 @@ def rehearse(
 
 
 def _original_runs(
-    run: Callable[[ModelProto, Feeds], Values], source: Program, samples: Sequence[Feeds]
+    run: Callable[[ModelProto, Feeds], Values], source: Program, offers: Iterable[Sequence[Feeds]]
 ) -> list[tuple[Feeds, Values]]:
-    """Return inputs that the original takes, each with all the values it has then; none where it cannot be run so.
+    """Return the first inputs on offer that the original takes, each with all the values it has then; none for none.
 
     Nor where ONNX Runtime gives something else: the evaluator computes some operators by another definition.
     """
     original = source.filled()
-    for size in SIZES[: 1 if samples else None]:
+    for offered in offers:
         with contextlib.suppress(Exception):
-            runs = [(given, run(original, given)) for given in samples or feeds(source, size, DRAWS)]
+            runs = [(given, run(original, given)) for given in offered]
             if run is evaluate:
                 with contextlib.suppress(Exception):  # the runtime need not be able to run the model
                     given, expected = runs[0]
@@ -107,6 +115,11 @@ def _original_runs(
                         return []
             return runs
     return []
+
+
+def _made(inputs: Inputs) -> Iterator[list[Feeds]]:
+    for size in islice(inputs.sizes(), MOST_SIZES):
+        yield [inputs.make(size, draw) for draw in inputs.draws] + [inputs.make(size, draw, seed=1) for draw in AGAIN]
 
 
 def _blamed(

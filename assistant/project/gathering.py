@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from copy import deepcopy
@@ -21,6 +20,7 @@ from assistant.i18n import Message, Text, _, ngettext, sentences
 from assistant.model.address import index_fault
 from assistant.model.errors import BadInput
 from assistant.model.project import Guess, Project, ProjectKind
+from assistant.model.shell import command_line
 from assistant.model.visible import visible
 from assistant.privacy import Policy, redact, without_credentials
 from assistant.project.imports import Code
@@ -211,7 +211,7 @@ class Gathering:
         elif is_folder(path) and into == "requires" and not marker:
             parts = frozenset(map(canonicalize_name, filter(None, re.split(r"[\s,]+", found["extras"] or ""))))
             self.folders[real(path)] = parts | self.folders.get(real(path), frozenset())
-            command = shlex.join(["pip", "install", "--no-deps", "-e", shown(found["path"])])
+            command = command_line(["pip", "install", "--no-deps", "-e", shown(found["path"])])
             self.note(
                 _(
                     "{path} is the project's own code: the dependencies that it declares are included; install the "
@@ -232,7 +232,7 @@ class Gathering:
                 "{line} was left out: it is source code, which runs when it is built. If you trust it, install it "
                 "afterwards with `{command}`.",
                 line=shown(text),
-                command=shlex.join(["pip", "install", shown(text)]),
+                command=command_line(["pip", "install", shown(text)]),
             )
         )
 

@@ -124,6 +124,7 @@ def source_of(log: Log, machine: Machine, here: Machine, line: int | None = None
         program=program.name if program else "",
         arguments=arguments if program else (),
         interpreter=interpreter_of(log, machine, line),
+        os=machine.os,
         system=machine.os_version or _SYSTEMS.get(machine.os or "", ""),
         gpu=gpus[0].label if len(gpus) == 1 else "",
         best=best.backend if best else None,

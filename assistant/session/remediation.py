@@ -32,6 +32,7 @@ from assistant.model.event import LogLine, Progress, Sink, Step
 from assistant.model.finding import Diagnosis, Finding, Remedy
 from assistant.model.plan import Backend
 from assistant.model.report import Environment
+from assistant.model.shell import command_line
 from assistant.privacy import Lines, Policy
 from assistant.session.doctor import findings_of, still_true
 from assistant.session.environments import looked_into
@@ -130,10 +131,10 @@ def _apply(remedy: Remedy, environment: Environment, tools: Tools) -> Outcome:
     changes = tuple(takewhile(lambda words: words[1:2] == ("pip",) and words[2] != "check", commands))
     changed = bool(changes) and _changed(changes, environment, tools)
     for words in commands[len(changes) :] if changed else commands:
-        sink(Progress(step=Step.DIAGNOSE, text=_("Running {command}", command=shlex.join(words))))
+        sink(Progress(step=Step.DIAGNOSE, text=_("Running {command}", command=command_line(words))))
         code = _run(words, sink, cancel, variables, LIMIT)
         if code:
-            message = _("{command} ended with exit code {code}.", command=shlex.join(words), code=code)
+            message = _("{command} ended with exit code {code}.", command=command_line(words), code=code)
             raise WorkFailed(message, hint=_("See the log for the reason, or try another fix."))
     if remedy.env and environment.kernel:
         set_variables(environment.kernel, remedy.env)
@@ -187,7 +188,7 @@ def _run(words: Words, sink: Sink, cancel: CancelToken, variables: Mapping[str, 
     def tell(line: str) -> None:
         sink(LogLine(step=Step.DIAGNOSE, text=cleaned(line)))
 
-    tell(f"$ {shlex.join(words)}")
+    tell(f"$ {command_line(words)}")
     return stream(words, tell, cancel=cancel, environment=variables, limit=limit)
 
 

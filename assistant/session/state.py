@@ -134,12 +134,14 @@ class Place(Record, frozen=True):
 class Source(Record, frozen=True):
     """What a log comes from: `program` with its arguments, the Python that it runs in, its system and its GPU.
 
+    `os` is the system as a machine names it, `system` as people do.
     `best` is the backend that would be planned there; `elsewhere` is set for another system than the one at hand.
     """
 
     program: str = ""
     arguments: tuple[str, ...] = ()
     interpreter: Interpreter = Interpreter()
+    os: str | None = None
     system: str = ""
     gpu: str = ""
     best: Backend | None = None

@@ -20,7 +20,7 @@ CASES = {
     "printed": (
         r'venv "D:\my webui\venv\Scripts\Python.exe"',
         "windows",
-        r'"D:\my webui\venv\Scripts\Python.exe" -m pip',
+        r"""powershell -c "& 'D:\my webui\venv\Scripts\Python.exe' -m pip install torch==2.9.0""",
     ),
     "bundled": (r"E:\tts>runtime\python.exe -I webui.py", "windows", r"runtime\python.exe -m pip install"),
     "application": (

@@ -22,6 +22,7 @@ from assistant.model.errors import WorkFailed
 from assistant.model.plan import Backend, Plan
 from assistant.model.record import replace
 from assistant.model.report import Environment
+from assistant.model.shell import Shell
 
 CPU = Plan(backend=Backend.CPU, variant="cpu", torch="2.13.0", python="3.11", requirements=("torch==2.13.0",))
 
@@ -117,7 +118,7 @@ def test_the_line_for_the_terminal_works(tmp_path: Path) -> None:
     (place / "bin" / "activate").write_text(f"PATH={shlex.quote(str(place / 'bin'))}:$PATH\n")
     plan = replace(CPU, env={"HSA_OVERRIDE_GFX_VERSION": "10.3.0"})
     made = Environment(path=str(place), python=str(place / "bin" / "python"))
-    one = uses(made, plan, windows=False)
+    one = uses(made, plan, Shell.SH)
     assert one.interpreter == made.python
     done = subprocess.run(
         ["bash", "-c", f"{one.terminal}\necho $HSA_OVERRIDE_GFX_VERSION $PATH"],
@@ -130,11 +131,16 @@ def test_the_line_for_the_terminal_works(tmp_path: Path) -> None:
 
 
 def test_the_line_for_windows_and_for_conda(tmp_path: Path) -> None:
-    """PowerShell and conda have words of their own."""
+    """PowerShell, which has to be allowed to run a script, cmd and conda have words of their own."""
     made = Environment(path=r"C:\it's", python=r"C:\it's\Scripts\python.exe")
-    assert uses(made, CPU, windows=True).terminal == r"& 'C:\it''s\Scripts\Activate.ps1'"
+    plan = replace(CPU, env={"HF_HUB_OFFLINE": "1"})
+    powershell = uses(made, plan, Shell.POWERSHELL).terminal
+    allowed = "Set-ExecutionPolicy -Scope Process RemoteSigned -Force"
+    assert powershell == rf"$env:HF_HUB_OFFLINE = '1'; {allowed}; & 'C:\it''s\Scripts\Activate.ps1'"
+    assert uses(made, plan, Shell.WINDOWS).terminal == powershell
+    assert uses(made, plan, Shell.CMD).terminal == """set "HF_HUB_OFFLINE=1" && "C:\\it's\\Scripts\\activate.bat\""""
     (tmp_path / "conda-meta").mkdir()
     conda = Environment(path=str(tmp_path), python=str(tmp_path / "bin" / "python"))
-    assert uses(conda, CPU, windows=False).terminal == f"conda activate {tmp_path}"
+    assert uses(conda, CPU, Shell.SH).terminal == f"conda activate {tmp_path}"
     there = Environment(path=r"C:\conda", python=r"C:\conda\python.exe")
-    assert uses(there, CPU, windows=True).terminal == r"conda activate 'C:\conda'"
+    assert uses(there, CPU, Shell.POWERSHELL).terminal == r"conda activate C:\conda"

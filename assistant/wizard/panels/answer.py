@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-import shlex
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 
 from assistant.diagnose import Interpreter, placed
 from assistant.i18n import as_typed, ngettext, render, say
@@ -13,6 +12,7 @@ from assistant.model.checks import check_title
 from assistant.model.event import Step
 from assistant.model.finding import Diagnosis, Finding, Launch, Remedy, Severity
 from assistant.model.report import Status
+from assistant.model.shell import Shell, command_line, quoted, settings, shell_of
 from assistant.model.visible import visible
 from assistant.session.answer import first, headline, launches, offered, stands
 from assistant.session.remediation import commands_for, environment_of, named
@@ -209,7 +209,6 @@ def draw_remedy(fix: Remedy, name: str, state: State) -> Markup:
     """Write a fix: its sentence, what to set and to type, and an application's start line."""
     there = placed(fix, _interpreter_for(name, state))
     typed = [as_typed(command) for command in there.commands]
-    settings = [f"{variable}={value}" for variable, value in fix.env.items()]
     title = say("PyTorch {torch} for {backend}, Python {python}")
     plan = html.NOTHING
     if fix.plan:
@@ -218,17 +217,24 @@ def draw_remedy(fix: Remedy, name: str, state: State) -> Markup:
     launches = fix.launch if state.source.program or len(fix.launch) == 1 else ()  # else it would be a list of all
     environment = environment_of(state, name)
     run = commands_for(fix, environment) if environment and name in offered(state) else ()
-    exact = html.code("\n".join(shlex.join(words) for words in run)) if run else html.NOTHING
+    exact = html.code("\n".join(command_line(words) for words in run)) if run else html.NOTHING
     return joined(
         [
             html.paragraph(as_typed(there.text)),
             plan,
-            html.copyable("\n".join(settings)) if settings else html.NOTHING,
+            *_draw_settings(fix.env, shell_of(state.source.os)),
             html.copyable("\n".join(typed)) if typed else html.NOTHING,
             *(_draw_launch(launch, state.source.arguments) for launch in launches),
             html.details(say("The same in a terminal"), exact),
         ]
     )
+
+
+def _draw_settings(variables: Mapping[str, str], shell: Shell) -> Iterator[Markup]:
+    """Show the lines that set variables, under the name of each shell where it may be one of two."""
+    for one, lines in settings(variables, shell) if variables else ():
+        yield html.paragraph(f"{one.value}:") if one is not shell else html.NOTHING
+        yield html.copyable("\n".join(lines))
 
 
 def _interpreter_for(name: str, state: State) -> Interpreter:
@@ -237,7 +243,7 @@ def _interpreter_for(name: str, state: State) -> Interpreter:
     if of_cause and (state.source.elsewhere or state.source.interpreter != Interpreter()):
         return state.source.interpreter
     path = state.environment.python if state.environment else "python"
-    return Interpreter(python=f'"{path}"' if " " in path else path)
+    return Interpreter(python=quoted(path))
 
 
 def _draw_launch(launch: Launch, arguments: tuple[str, ...]) -> Markup:

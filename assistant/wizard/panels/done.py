@@ -8,6 +8,7 @@ from assistant.export import uses
 from assistant.i18n import say
 from assistant.markup import Markup, tag
 from assistant.model.report import verdict
+from assistant.model.shell import shell_of
 from assistant.plan import card_name
 from assistant.session.actions import Add, Begin, Fill, Show
 from assistant.session.adding import requirements_of
@@ -101,7 +102,7 @@ def _next(state: State) -> list[dict[str, str]]:
     """List what can be done with the finished environment."""
     if state.environment is None or state.plan is None or state.detection is None:
         return []
-    use = uses(state.environment, state.plan, windows=state.detection.machine.os == "windows")
+    use = uses(state.environment, state.plan, shell_of(state.detection.machine.os))
     return [
         {
             "key": "terminal",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import sys
 
 from assistant.i18n import say
@@ -12,6 +11,7 @@ from assistant.model.event import Step
 from assistant.model.finding import Severity
 from assistant.model.plan import Request
 from assistant.model.report import duration
+from assistant.model.shell import command_line, shell_of
 from assistant.session.kits import commands_for
 from assistant.session.progress import Overall
 from assistant.session.state import Adding, Phase, State, Task
@@ -24,7 +24,8 @@ from assistant.wizard.stage import cancelled, failed_step
 def draw_commands(state: State) -> Markup:
     """Show the folder, the size and the exact commands, and all that is written."""
     if state.machine and state.plan and state.detection:
-        lines = [shlex.join(command) for command in commands_for(state.detection.machine, state.plan)]
+        shell = shell_of(state.detection.machine.os)
+        lines = [command_line(command, shell) for command in commands_for(state.detection.machine, state.plan)]
         return html.paragraph(say("On such a machine these commands would run:")) + html.code("\n".join(lines))
     if state.preview is None:
         return html.paragraph(say("The exact packages are being resolved."))
@@ -39,7 +40,7 @@ def _agreement(preview: Prepared) -> Markup:
     changes = change_rows(preview.resolution.versions, preview.site.versions if preview.site else {})
     count = say("{changed} of {count} change", changed=len(changes), count=len(packages))
     rows = ((say("Folder"), preview.target), (say("Packages"), count), (say("Download"), size))
-    commands = html.code("\n".join(shlex.join(command) for command in preview.commands))
+    commands = html.code("\n".join(command_line(command) for command in preview.commands))
     replaced = html.table(changes) if preview.site else html.NOTHING
     sizes = {package.name: f"{package.size / 1e6:.2f} MB" if package.size else "" for package in packages}
     every = html.table(

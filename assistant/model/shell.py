@@ -1,0 +1,91 @@
+"""Command lines and variables as the shells take them that people paste into: sh, cmd and PowerShell."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from enum import StrEnum
+from pathlib import Path
+
+
+class Shell(StrEnum):
+    """What reads a line: sh and its like, cmd, PowerShell, or one of the latter two where nobody knows which."""
+
+    SH = "sh"
+    CMD = "cmd"
+    POWERSHELL = "PowerShell"
+    WINDOWS = "cmd, PowerShell"
+
+
+HERE = Shell.WINDOWS if sys.platform == "win32" else Shell.SH
+
+# What cmd and PowerShell take as it stands. PowerShell splits a bare -x.y in two, and reads commas, brackets and more:
+# https://learn.microsoft.com/powershell/module/microsoft.powershell.core/about/about_parsing
+_BARE = re.compile(r"(?!-[^:.]*[:.])[\w\\/:.=+~-]+")
+# PowerShell takes curly quotation marks for straight ones:
+# https://learn.microsoft.com/powershell/module/microsoft.powershell.core/about/about_quoting_rules
+_POWERSHELL_QUOTES = re.compile(r"(['\u2018-\u201b])")
+
+
+def shell_of(system: str | None) -> Shell:
+    """Return what a system's people paste into; this system's where none is named."""
+    return HERE if system is None else Shell.WINDOWS if system == "windows" else Shell.SH
+
+
+def command_line(words: Iterable[str | Path], shell: Shell = HERE) -> str:
+    """Return words as the line that runs them when it is pasted.
+
+    No form of a program in quotes runs in both shells of Windows, so for either of them PowerShell is asked to run it.
+    """
+    program, *rest = map(str, words)
+    if shell is Shell.SH:
+        return shlex.join([program, *rest])
+    if _BARE.fullmatch(program):
+        return " ".join([program, *(quoted(word, shell) for word in rest)])
+    if shell is Shell.CMD:
+        return " ".join(quoted(word, shell) for word in (program, *rest))
+    line = " ".join(["&", *(quoted(word, Shell.POWERSHELL) for word in (program, *rest))])
+    return line if shell is Shell.POWERSHELL else f'powershell -c "{line}"'
+
+
+def quoted(word: str, shell: Shell = HERE) -> str:
+    """Return an argument, in quotation marks where the shell needs them."""
+    if shell is Shell.SH:
+        return shlex.quote(word)
+    if _BARE.fullmatch(word):
+        return word
+    if shell is Shell.POWERSHELL:
+        return powershell_quoted(word)
+    # https://learn.microsoft.com/cpp/c-language/parsing-c-command-line-arguments
+    return '"{}"'.format(re.sub(r'(\\*)("|$)', lambda found: found[1] * 2 + ('\\"' if found[2] else ""), word))
+
+
+def powershell_quoted(text: str) -> str:
+    """Quote a text for PowerShell so that nothing in it is expanded."""
+    return "'{}'".format(_POWERSHELL_QUOTES.sub(r"\1\1", text))
+
+
+def taken_by_both(line: str) -> str:
+    """Return a line of Windows as both of its shells run it: PowerShell prints a program in quotation marks."""
+    if not line.startswith('"'):
+        return line
+    lexer = shlex.shlex(line, posix=True)
+    lexer.whitespace_split, lexer.commenters, lexer.escape = True, "", ""
+    return command_line(lexer, Shell.WINDOWS)
+
+
+def settings(variables: Mapping[str, str], shell: Shell = HERE) -> Iterator[tuple[Shell, list[str]]]:
+    """Yield each shell that it may be, with the lines that set variables in it."""
+    for one in (Shell.CMD, Shell.POWERSHELL) if shell is Shell.WINDOWS else (shell,):
+        yield one, [setting(name, value, one) for name, value in variables.items()]
+
+
+def setting(name: str, value: str, shell: Shell) -> str:
+    """Return the line that sets a variable for the programs that this shell starts."""
+    if shell is Shell.SH:
+        return f"export {name}={shlex.quote(value)}"
+    if shell is Shell.CMD:
+        return f'set "{name}={value}"'  # without them, a blank before what follows would belong to the value
+    return f"$env:{name} = {powershell_quoted(value)}"

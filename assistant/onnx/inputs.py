@@ -1,0 +1,320 @@
+"""Makes inputs that a model takes: sizes that its weights ask for, integers by what they are for, several draws."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from functools import cached_property
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+import onnx
+from numpy.typing import NDArray
+from onnx import ModelProto, TensorProto, TypeProto, helper
+
+from assistant.onnx.fp16_policy import OPERATORS
+from assistant.onnx.graph import bodies, given_inputs
+from assistant.onnx.program import FLOAT, Program, Step, Value, attribute, constant_input
+
+Feeds = dict[str, Any]  # an array per input, or a list of arrays for a sequence
+# Normally distributed numbers; numbers spread far, with other integers; and integers that count, such as positions,
+# as large as a long text makes them.
+Draw = Literal["normal", "wide", "long"]
+Dim = int | str | None  # a size, the name of an open one, or one that nothing tells
+
+# Tried in turn for sizes that neither the model nor its weights tell (chosen: an image has 3 channels and often 224
+# pixels a side, a window of sound 512 samples); then the lengths that occur in the weights.
+SIZES = (3, 8, 64, 224, 1, 512, 4096, 16000)
+MOST_LENGTHS = 8  # of those, the most frequent ones
+WIDE = 4.0  # how far wide inputs reach, where normally distributed ones have a standard deviation of 1
+FARTHEST = 100_000  # a position that long texts come near to; FP16 counts to 2,048 and ends at 65,504
+STEPS = 1000  # of time in a diffusion model, and as good as any for another number that counts
+
+# Where an operator looks something up: the input that holds the places, and the table; ONNX's and ONNX Runtime's.
+LOOKUPS = {
+    "Gather": {1: 0},
+    "GatherElements": {1: 0},
+    "com.microsoft.EmbedLayerNormalization": {0: 2, 1: 4},
+}
+RECURRENT = frozenset({"GRU", "LSTM", "RNN"})
+# What takes sizes, and by which inputs.
+SIZED = {
+    "ConstantOfShape": {0}, "Expand": {1}, "Loop": {0}, "OneHot": {1}, "Pad": {1}, "Range": {0, 1, 2}, "Reshape": {1},
+    "Resize": {3}, "Slice": {1, 2, 3, 4}, "Split": {1}, "Tile": {1}, "TopK": {1}, "Trilu": {1},
+}  # fmt: skip
+DECIDES = frozenset({"And", "Not", "Or", "Where", "Xor"})
+COMPARES = frozenset({"Greater", "GreaterOrEqual", "Less", "LessOrEqual"})
+
+
+class Size(NamedTuple):
+    """What to put in for sizes that are left open: for all of them, or for each input's last one and 1 for others."""
+
+    length: int
+    last: bool = False
+
+
+class Use(NamedTuple):
+    """What an integer input is for: places in a table of `most`, one of `choices`, a mask, a size or a count."""
+
+    kind: Literal["index", "choice", "mask", "size", "count", "unknown"]
+    most: int = 0
+    choices: tuple[int, ...] = ()
+
+
+class Inputs:
+    """The inputs of a program: made up for one size after another until it runs on them."""
+
+    def __init__(self, program: Program) -> None:
+        self._program, self._infos = program, given_inputs(program.model.graph)
+        values = program.main.values
+        self._uses = {info.name: use_of(values[info.name]) for info in self._infos if info.name in values}
+
+    @cached_property
+    def _solved(self) -> tuple[dict[str, list[Dim]], dict[str, int]]:
+        return solved(self._program)
+
+    @cached_property
+    def _batch(self) -> set[Dim]:
+        return {dims[0] for dims in self._solved[0].values() if dims and isinstance(dims[0], str)}
+
+    @property
+    def draws(self) -> tuple[Draw, ...]:
+        """The draws that tell apart what a model does: with a long one where an integer counts something."""
+        counts = any(use.kind == "count" for use in self._uses.values())
+        return ("long", "normal", "wide") if counts else ("normal", "wide")
+
+    def sizes(self) -> Iterator[Size]:
+        """Yield sizes to try in turn for what is left open; one where nothing is."""
+        left = [place for dims in self._solved[0].values() for place in self._open(dims)]
+        for length in dict.fromkeys((*SIZES, *_lengths(self._program))) if left else SIZES[:1]:
+            yield from (Size(length), Size(length, last=True))[: 1 + (min(left, default=-1) < -1)]
+
+    def _open(self, dims: list[Dim]) -> Iterator[int]:
+        """Yield the axes that are open, counted from the last; a batch is one of one."""
+        yield from (
+            at - len(dims) for at, dim in enumerate(dims) if at and not isinstance(dim, int) and dim not in self._batch
+        )
+
+    def make(self, size: Size, draw: Draw, seed: int = 0) -> Feeds:
+        """Make inputs with `size` for what is left open; raise `ValueError` for a kind of which none can be made up."""
+        first = seed * len(self._infos)
+        return {
+            info.name: self._made(info.type, info.name, size, draw, first + number)
+            for number, info in enumerate(self._infos)
+        }
+
+    def _made(self, kind: TypeProto, name: str, size: Size, draw: Draw, seed: int) -> Any:  # noqa: ANN401 - an array, or a list
+        which = kind.WhichOneof("value")
+        if which == "optional_type":
+            return self._made(kind.optional_type.elem_type, name, size, draw, seed)
+        if which == "sequence_type":
+            return [self._made(kind.sequence_type.elem_type, name, size, draw, seed + number) for number in range(3)]
+        if which != "tensor_type":
+            raise ValueError(which)
+        dims, least = self._solved[0].get(name) or dims_of(kind), self._solved[1]
+        shape = [dim if isinstance(dim, int) else 1 for dim in dims]
+        for axis in self._open(dims) if not size.last else [-1] * (-1 in self._open(dims)):
+            shape[axis] = max(size.length, least.get(str(dims[axis]), 0))
+        if kind.tensor_type.elem_type == TensorProto.STRING:
+            return np.full(shape, "a")
+        random, dtype = np.random.default_rng(seed), helper.tensor_dtype_to_np_dtype(kind.tensor_type.elem_type)
+        if np.dtype(dtype).kind in "iub":
+            return _integers(self._uses.get(name, Use("unknown")), shape, random, draw).astype(dtype)
+        numbers = random.uniform(-WIDE, WIDE, shape) if draw == "wide" else random.standard_normal(shape)
+        return np.asarray(numbers).astype(dtype)
+
+
+def _integers(use: Use, shape: list[int], random: np.random.Generator, draw: Draw) -> NDArray[Any]:
+    if use.kind == "index":
+        return np.asarray(random.integers(0, use.most, shape))
+    if use.kind == "choice":
+        return np.full(shape, use.choices[-1 if draw == "wide" else 0])
+    if use.kind == "size":
+        return np.full(shape, SIZES[0])
+    if use.kind == "count":
+        length = shape[-1] if shape else 1
+        first = FARTHEST - length if draw == "long" else int(random.integers(0, STEPS)) if draw == "wide" else 0
+        return np.broadcast_to(np.arange(length) + first, shape).copy() if shape else np.asarray(first + STEPS // 2)
+    chosen = np.asarray(random.integers(0, 2, shape))
+    if use.kind == "mask":  # whoever looks at nothing divides by zero
+        chosen = np.ones_like(chosen) if draw == "normal" else chosen
+        chosen[..., :1] = 1
+        return chosen
+    return chosen ^ (draw == "wide")
+
+
+def use_of(value: Value) -> Use:
+    """Tell what integers are for by who takes them, as they are, moved or computed with."""
+    found: list[Use] = []
+    todo, seen = [value], {value}
+    while todo:
+        at = todo.pop()
+        for step in at.takers:
+            places = [number for number, one in enumerate(step.inputs) if one is at]
+            found += [use for place in places if (use := _use(step, place))]
+            follows = step.op in OPERATORS.moves | OPERATORS.arithmetic and 0 in places + [0] * (step.op != "Gather")
+            new = [one for one in step.outputs if follows and one is not None and one.kind != FLOAT and one not in seen]
+            todo += new
+            seen.update(new)
+    if any(use.kind == "index" for use in found):
+        return Use("index", most=min((use.most for use in found if use.kind == "index" and use.most), default=1))
+    if "mask" in value.name.lower():
+        return Use("mask")
+    order = ("choice", "size", "mask", "count")
+    return next((use for kind in order for use in found if use.kind == kind), Use("unknown"))
+
+
+def _use(step: Step, place: int) -> Use | None:  # noqa: PLR0911 - a case per kind of use
+    if place in LOOKUPS.get(step.op, {}):
+        table, axis = step.inputs[LOOKUPS[step.op][place]], attribute(step.node, "axis", 0)
+        shape = table.shape if table is not None else None
+        length = shape[axis] if shape and isinstance(axis, int) and -len(shape) <= axis < len(shape) else None
+        return Use("index", most=length or 0)
+    if step.op == "Equal" and (numbers := constant_input(step, 1 - place)):
+        return Use("choice", choices=tuple(map(int, numbers)))
+    if place in SIZED.get(step.op, ()) or (step.op in RECURRENT and place == 4):  # noqa: PLR2004 - its sequence_lens
+        return Use("size")
+    if step.op in DECIDES or step.op in COMPARES:
+        return Use("mask" if step.op in DECIDES else "size")
+    made = step.outputs[0] if step.op == "Cast" else None
+    if made is not None and made.kind == TensorProto.BOOL:
+        return Use("mask")
+    if made is not None and made.kind in {FLOAT, TensorProto.FLOAT16, TensorProto.DOUBLE}:
+        for taker in made.takers:
+            if taker.op == "Equal" and (numbers := constant_input(taker, 0) or constant_input(taker, 1)):
+                return Use("choice", choices=tuple(map(int, numbers)))
+        return Use("mask" if any(map(_is_inverted, made.takers)) else "count")
+    return None
+
+
+def _is_inverted(step: Step) -> bool:
+    """Return whether a step subtracts from one, as whoever makes a mask to be added does."""
+    return step.op == "Sub" and constant_input(step, 0) == [1.0]
+
+
+def solved(program: Program) -> tuple[dict[str, list[Dim]], dict[str, int]]:
+    """Return each input's sizes as far as the weights tell them, and the least that an open one may be.
+
+    ONNX's own shape inference carries the names of open sizes to where they meet those of weights.
+    """
+    model, names = _named(program)
+    if all(isinstance(dim, int) for sizes in names.values() for dim in sizes):
+        return names, {}
+    dims = _inferred(model)
+    equal: dict[str, Dim] = {}
+    least: dict[str, int] = {}
+
+    def root(dim: Dim) -> Dim:
+        while isinstance(dim, str) and dim in equal:
+            dim = equal[dim]
+        return dim
+
+    for step in program.steps():
+        known = [_dims(value, dims) for value in step.inputs]
+        with contextlib.suppress(IndexError, TypeError):
+            for one, other in _equations(step, known):
+                first, second = root(one), root(other)
+                if isinstance(first, str) and second is not None and first != second:
+                    equal[first] = second
+                elif isinstance(second, str) and first is not None and first != second:
+                    equal[second] = first
+            for dim, length in _windows(step, known):
+                least[dim] = max(length, least.get(dim, 0))
+    found = {name: [root(dim) for dim in sizes] for name, sizes in names.items()}
+    return found, {str(root(name)): length for name, length in least.items()}
+
+
+def _equations(step: Step, known: list[list[Dim] | None]) -> Iterator[tuple[Dim, Dim]]:  # noqa: C901, PLR0912 - a case per operator
+    first, second = (*known, None, None)[:2]
+    if first is None:
+        return
+    group = attribute(step.node, "group", 1)
+    if step.op == "MatMul" and second:
+        yield first[-1], second[-2 if len(second) > 1 else -1]
+    elif step.op == "Gemm" and second:
+        yield (
+            first[0 if attribute(step.node, "transA", 0) else 1],
+            second[1 if attribute(step.node, "transB", 0) else 0],
+        )
+    elif step.op == "Conv" and second and isinstance(second[1], int) and isinstance(group, int):
+        yield first[1], second[1] * group
+    elif step.op in {"BatchNormalization", "ConvTranspose", "InstanceNormalization"} and second:
+        yield first[1], second[0]
+    elif step.op in {"LayerNormalization", "RMSNormalization"} and second:
+        yield from zip(reversed(first), reversed(second), strict=False)
+    elif step.op in RECURRENT and second:
+        yield first[2], second[2]
+        for state in filter(None, known[5:7]):
+            yield from ((state[0], second[0]), (state[1], first[1]), (state[2], known[2][2] if known[2] else None))
+    elif step.op == "Concat":
+        axis = attribute(step.node, "axis", 0)
+        kept = [at for at in range(len(first)) if axis not in {at, at - len(first)}]
+        for other in filter(None, known[1:]):
+            yield from ((first[at], other[at]) for at in kept)
+    elif step.op == "Reshape" and (target := constant_input(step, 1)) and min(target) > 0:
+        left = [dim for dim in first[1:] if not isinstance(dim, int)]  # a batch is one of one
+        if len(left) == 1:
+            yield left[0], math.prod(target) // math.prod(dim for dim in first if isinstance(dim, int))
+    elif step.op in OPERATORS.arithmetic and second:
+        pairs = zip(reversed(first), reversed(second), strict=False)
+        yield from (pair for pair in pairs if 1 not in pair)
+
+
+def _windows(step: Step, known: list[list[Dim] | None]) -> Iterator[tuple[str, int]]:
+    """Yield the open sizes that a window moves over, with its length."""
+    window = attribute(step.node, "kernel_shape")
+    if step.op == "Conv" and window is None and len(known) > 1 and known[1]:
+        window = known[1][2:]
+    for dim, length in zip((known[0] or [])[2:], window if isinstance(window, list) else (), strict=False):
+        if isinstance(dim, str) and isinstance(length, int):
+            yield dim, length
+
+
+def _named(program: Program) -> tuple[ModelProto, dict[str, list[Dim]]]:
+    """Give each open size of the inputs a name, and return the model with each input's sizes."""
+    model = ModelProto()
+    model.CopyFrom(program.model)
+    names: dict[str, list[Dim]] = {}
+    for info in given_inputs(model.graph):
+        for axis, dim in enumerate(info.type.tensor_type.shape.dim):
+            if not dim.dim_param and dim.dim_value <= 0:
+                dim.dim_param = f"{info.name}#{axis}"
+        if info.type.WhichOneof("value") == "tensor_type":
+            names[info.name] = dims_of(info.type)
+    return model, names
+
+
+def _inferred(model: ModelProto) -> dict[str, list[Dim]]:
+    """Infer shapes with names in them, by the names of values; one that two subgraphs share is left out."""
+    for body in bodies(model):
+        del body.value_info[:]
+    with contextlib.suppress(onnx.shape_inference.InferenceError, RuntimeError, ValueError):
+        model = onnx.shape_inference.infer_shapes(model, data_prop=True)
+    found: dict[str, list[Dim]] = {}
+    count: Counter[str] = Counter()
+    for body in bodies(model):
+        for info in (*body.value_info, *getattr(body, "input", ()), *getattr(body, "output", ())):
+            if not isinstance(info, str) and info.type.tensor_type.HasField("shape"):
+                found[info.name] = dims_of(info.type)
+                count[info.name] += 1
+    return {name: dims for name, dims in found.items() if count[name] == 1}
+
+
+def _dims(value: Value | None, dims: Mapping[str, list[Dim]]) -> list[Dim] | None:
+    if value is None:
+        return None
+    return list(value.tensor.dims) if value.tensor is not None else dims.get(value.name)
+
+
+def dims_of(kind: TypeProto) -> list[Dim]:
+    """Return the sizes that a type names; 0 and -1, which some exporters write, are open."""
+    dims = kind.tensor_type.shape.dim
+    return [dim.dim_value if dim.dim_value > 0 else dim.dim_param or None for dim in dims]
+
+
+def _lengths(program: Program) -> list[int]:
+    """Return the lengths that occur most often in the weights, smallest first."""
+    count = Counter(length for tensor in program.weights.values() for length in tensor.dims if length > 1)
+    return sorted(length for length, _times in count.most_common(MOST_LENGTHS))
