@@ -66,7 +66,7 @@ class Newcomer:
         self.programs = folder / "bin"
         self.programs.mkdir()
         self.home.mkdir()
-        for name in (*PROGRAMS, "sh", "dash", "bash"):
+        for name in (*PROGRAMS, "sh", "dash", "bash") if sys.platform != "win32" else ():
             self.have(name)
         self.installer = (INSTALLER / ("pyz/__main__.py" if way == "pyz" else "install.sh")).read_text("utf-8")
         self.pin_uv(Path(sys.executable).with_name("uv.exe" if sys.platform == "win32" else "uv").read_bytes())
@@ -111,7 +111,8 @@ class Newcomer:
         """Return all variables that the newcomer has; the Python is this one, since the index has none."""
         kept = {name: value for name, value in os.environ.items() if name in {"SYSTEMROOT", "TEMP", "TMP"}}
         own = {"PATH": str(self.programs), "HOME": str(self.home), "LANG": "C.UTF-8", "UV_PYTHON": sys.executable}
-        own |= {"UV_DEFAULT_INDEX": self.index.url, "UV_HTTP_RETRIES": "0", "LOCALAPPDATA": str(self.home)}
+        own |= {"UV_DEFAULT_INDEX": self.index.url, "UV_HTTP_RETRIES": "0"}
+        own |= dict.fromkeys(("USERPROFILE", "APPDATA", "LOCALAPPDATA"), str(self.home))
         return {**kept, **own, **more}
 
     def begin(self, *words: str, **more: str) -> subprocess.Popen[str]:
@@ -139,6 +140,5 @@ class Newcomer:
         return subprocess.CompletedProcess(child.args, child.returncode, out, err)
 
     def left(self) -> list[str]:
-        """Name the files that the installer has put into the home folder, uv's own cache aside."""
-        files = (path for path in self.home.rglob("*") if not path.is_dir())
-        return sorted(path.name for path in files if ".cache" not in path.parts and "uv" not in path.parent.parts[-2:])
+        """Name the files in the installer's own folder."""
+        return sorted(path.name for path in self.home.rglob("pytorch-setup-assistant/**/*") if path.is_file())

@@ -48,6 +48,7 @@ def test_one_line_opens_the_guided_setup(newcomer):
     assert newcomer.index.requests.count("/simple/uv/") == 1
     assert not [line for line in first.stderr.splitlines() if "rror" in line]
     assert newcomer.left() in (["uv"], ["uv.exe"])
+    assert {path.name for path in newcomer.home.iterdir()} <= {".cache", ".local", "pytorch-setup-assistant", "uv"}
 
 
 @every_way
@@ -70,6 +71,7 @@ def test_the_assistants_commands_can_be_typed_again(newcomer):
     assert done.stdout.splitlines()[:1] == ["doctor"], done.stderr
 
 
+@posix
 @both_programs
 def test_a_uv_on_path_is_used(newcomer):
     """Who has uv keeps it, and nothing is fetched in its place; one that does not start is none."""
@@ -180,7 +182,7 @@ def test_a_failure_is_one_sentence_with_the_next_step(newcomer, fault):
     assert english in last
     assert re.search(r"Set |set |Start again", last)
     assert "Traceback" not in done.stderr
-    assert newcomer.left() in ([], ["uv"])
+    assert newcomer.left() in ([], ["uv"], ["uv.exe"])
     assert not (newcomer.folder / "obeyed").exists()
     if sys.platform != "win32":  # there the system's language decides, which a test does not change
         assert chinese in newcomer.start(**more, LANG="zh_CN.UTF-8").stderr.splitlines()[-1]
