@@ -265,7 +265,8 @@ def test_an_index_of_ones_own_is_asked(newcomer):
         newcomer.index.trouble["uv"] = trouble
         failed = newcomer.start(UV_DEFAULT_INDEX=index)
         assert failed.returncode == 1
-        assert "hunter2secret" not in failed.stderr.splitlines()[-1]
+        assert f"{newcomer.index.url}/uv/" in failed.stderr.splitlines()[-1]
+        assert "hunter2secret" not in failed.stderr
 
 
 @in_a_shell
