@@ -302,18 +302,18 @@ def test_questions_are_asked_at_the_terminal(newcomer, tmp_path):
     """`curl … | sh` leaves the assistant no input: the terminal is one."""
     (tmp_path / "install.sh").write_text(newcomer.text, encoding="utf-8")
     newcomer.have("cat")
-    pid, terminal = os.forkpty()
-    if not pid:
-        os.chdir(tmp_path)
-        line = ["dash", "-c", "cat install.sh | dash -s -- ask"]
-        os.execve(newcomer.programs / "dash", line, newcomer.environment())  # noqa: S606 - no shell is wanted
-    os.write(terminal, b"yes\n")
-    said = b""
-    while b"answered" not in said:
-        said += os.read(terminal, 4096)
-    os.waitpid(pid, 0)
-    os.close(terminal)
-    assert b"answered yes" in said
+    line = [newcomer.programs / "dash", "-c", "cat install.sh | dash -s -- ask"]
+    done = subprocess.run(
+        [sys.executable, "-c", "import pty, sys; pty.spawn(sys.argv[1:])", *line],
+        cwd=tmp_path,
+        env=newcomer.environment(),
+        input="yes\n",
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert "answered yes" in done.stdout
 
 
 @posix
