@@ -77,6 +77,7 @@ def check(model: str, svg: str | None, limit: float, *, as_json: bool, **options
 @click.option("--fp16-io", is_flag=True, help="Convert the model's inputs and outputs to FP16, too.")
 @inputs_option
 @_limit_option(CONVERT_SECONDS)
+@click.option("--strict", is_flag=True, help="Write nothing that no run has proved.")
 @click.option("--force", is_flag=True, help="Overwrite an earlier result.")
 @json_option
 def convert(model: str, limit: float, *, fp16_io: bool, as_json: bool, **options: Any) -> None:  # noqa: ANN401 - as above

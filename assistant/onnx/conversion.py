@@ -60,13 +60,17 @@ WHY_KEPT: dict[str, Message] = {
 
 
 class Options(Record, frozen=True):
-    """What to do: convert to FP16 or not, to which opset (0: the best), structure to rewrite, what stays FP32."""
+    """What to do: convert to FP16 or not, to which opset (0: the best), structure to rewrite, what stays FP32.
+
+    With `strict`, a result that no run has proved is refused.
+    """
 
     fp16: bool = True
     opset: int = 0
     structure: tuple[str, ...] = ALWAYS
     keep: tuple[str, ...] = ()
     keep_io_types: bool = True
+    strict: bool = False
 
 
 def convert(
@@ -82,7 +86,7 @@ def convert(
 
     With `folder` they are left there under the same names, for the caller to put in place. The source is never written
     to. Raises `BadInput` for what cannot be read and, unless `force`, for an output that exists; `WorkFailed` when the
-    result is not valid.
+    result is not valid, when nothing was to convert, and as `options.strict` says.
     """
     started = time.monotonic()
     source = Path(source)
@@ -91,7 +95,9 @@ def convert(
         message = _("{file} exists already.", file=output)
         raise BadInput(message, hint=_("Name another file, or replace this one.", option="--to, --force"))
     model = load_model(source)
-    result, changes, half = convert_model(model, options or Options(), samples)
+    options = options or Options()
+    result, changes, half = convert_model(model, options, samples)
+    _accept(source, changes, half, strict=options.strict)
     _validate(result)
     save_model(result, output, source=source, folder=folder)
     done = Conversion(
@@ -107,6 +113,22 @@ def convert(
     return done
 
 
+def _accept(source: Path, changes: tuple[Change, ...], half: Fp16Summary | None, *, strict: bool) -> None:
+    """Raise `WorkFailed` for a result that is no other model, and under `strict` for one that no run has proved."""
+    if half and not half.converted and all(change.kind in {"fp16", "kept"} for change in changes):
+        raise WorkFailed(
+            _("Nothing in {file} can be converted to FP16, so nothing was written.", file=source),
+            hint=_("Use the model as it is."),
+        )
+    if strict and half and not half.proved:
+        raise WorkFailed(
+            _("No run has proved the converted model, so it was not written."),
+            hint=_(
+                "Give inputs that the model takes, or do without the proof.", option="--inputs, --strict"
+            ),
+        )
+
+
 def convert_model(
     model: ModelProto, options: Options, samples: Sequence[Feeds] = ()
 ) -> tuple[ModelProto, tuple[Change, ...], Fp16Summary | None]:
@@ -120,7 +142,7 @@ def convert_model(
         result, half = convert_program(
             source, keep_io_types=options.keep_io_types, calibrate="always", samples=samples, keep=options.keep
         )
-        why = _("no test run was possible; decided from the weights alone") if half.calibration == "none" else ""
+        why = "" if half.proved else _("no run has proved it: ONNX Runtime could not run the model")
         changes.append(Change(kind="fp16", what=_("{count} operations", count=half.converted), why=why))
         changes += [
             Change(kind="kept", what=f"{kept.op} {kept.node}".strip(), why=WHY_KEPT[kept.why]) for kept in half.kept

@@ -36,6 +36,7 @@ class Request(Record, frozen=True):
     npu: bool = False
     keep: tuple[str, ...] = ()
     keep_io_types: bool = True
+    strict: bool = False
     inputs: str = ""
     reference: str = ""
     python: str = ""
@@ -111,6 +112,7 @@ def _convert(request: Request) -> Answer:
         structure=(*ALWAYS, *(FLAT_OPS if request.npu else ())),
         keep=request.keep,
         keep_io_types=request.keep_io_types,
+        strict=request.strict,
     )
     samples = read_samples(request.inputs) if request.inputs else []
     place = Path(request.place)

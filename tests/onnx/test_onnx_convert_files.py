@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -22,7 +23,7 @@ from assistant.onnx.conversion import Options, convert
 def source(tmp_path: Path) -> Path:
     """Write a small model."""
     path = tmp_path / "model.onnx"
-    path.write_bytes(trap("weight beyond the range").SerializeToString())
+    path.write_bytes(trap("squares leave the range").SerializeToString())
     return path
 
 
@@ -36,7 +37,7 @@ def test_the_result_lies_beside_the_source_with_a_log(source: Path) -> None:
     assert names == {"model.onnx", result, f"{result}.log.json", f"{result}.log.txt"}
     log = json.loads((source.parent / f"{result}.log.json").read_text(encoding="utf-8"))
     assert log["source"] == str(source)
-    assert [change["what"] for change in log["changes"] if change["kind"] == "kept"] == ["Mul", "Div"]
+    assert [change["what"] for change in log["changes"] if change["kind"] == "kept"] == ["ReduceMean", "Mul", "Sqrt"]
     assert "Mul" in (source.parent / f"{result}.log.txt").read_text(encoding="utf-8")
     assert done.output == str(source.parent / result)
 
@@ -90,7 +91,7 @@ def test_a_model_is_analysed_once_and_again_where_it_was_changed(
     monkeypatch.setattr(program.shape_inference, "infer_shapes", lambda model: runs.append(None) or infer(model))
     convert(source)
     assert len(runs) == 1 + 1
-    model = trap("weight beyond the range")
+    model = trap("mask of infinity")
     model.opset_import[0].version = 22
     (tmp_path / "new.onnx").write_bytes(model.SerializeToString())
     convert(tmp_path / "new.onnx")
@@ -121,4 +122,28 @@ def test_the_command_prints_json(source: Path) -> None:
     answer = CliRunner().invoke(command, ["convert", str(source), "--json", "--keep", "Mul"])
     told = json.loads(answer.output)
     assert told["output"] == str(source.with_name("model.dml.onnx"))
-    assert told["half"]["converted"] == 0
+    assert "Mul" in {kept["op"] for kept in told["half"]["kept"]}
+
+
+def test_nothing_converted_is_no_success(saved: Callable[..., Path]) -> None:
+    """A model of integers alone has nothing for FP16, and no file is written that would be the same again."""
+    path = saved("g (int64[2] x) => (int64[2] y) { y = Add(x, x) }")
+    with pytest.raises(WorkFailed, match="Nothing in"):
+        convert(path)
+    assert [one.name for one in path.parent.iterdir()] == [path.name]
+
+
+def test_strict_refuses_what_no_run_has_proved(saved: Callable[..., Path]) -> None:
+    """An operator that ONNX Runtime has on GPUs alone is converted, and the log says that no run has proved it."""
+    path = saved(
+        "g (float[1, 4, 4, 32] x) => (float[1, 4, 4, 32] y) "
+        "{ a = Exp(x) w = Constant<value_floats = [1.0]>() s = Constant<value_ints = [32]>() g = Expand(w, s) "
+        "y = com.microsoft.GroupNorm<groups = 4, activation = 0>(a, g, g) }",
+        imports=', "com.microsoft" : 1',
+    )
+    with pytest.raises(WorkFailed, match="No run has proved"):
+        convert(path, options=Options(strict=True))
+    done = convert(path)
+    assert done.half is not None
+    assert not done.half.proved
+    assert any("no run has proved it" in str(change.why) for change in done.changes)
