@@ -20,12 +20,13 @@ from pathlib import Path
 from typing import IO
 
 from assistant.host.files import discard
+from assistant.host.interrupts import heed_requests_to_end
 from assistant.host.pip_settings import (
     read_pip_settings,
     uv_arguments,
     uv_environment,
 )
-from assistant.host.process import become, heed_requests_to_end, stream
+from assistant.host.process import become, stream
 from assistant.host.streams import settle_streams
 from assistant.host.telemetry import for_child
 from assistant.i18n import STARTED_AS, _, render, say

@@ -152,9 +152,10 @@ def test_no_file_names_this_checkout():
 
 def _tracked() -> Iterator[Path]:
     """Name the project's own text files."""
-    folders = (".github", "assistant", "binder", "catalogue", "notebooks", "tests")
+    folders = (".github", "assistant", "binder", "catalogue", "installer", "notebooks", "tests")
     files = [path for folder in folders for path in (ROOT / folder).rglob("*")] + list(ROOT.glob("*.*"))
-    kept = {".py", ".md", ".json", ".toml", ".ipynb", ".yml", ".yaml", ".js", ".css", ".po", ".j2", ".txt"}
+    kept = {".py", ".sh", ".ps1", ".js", ".css", ".md", ".txt", ".j2", ".po"}
+    kept |= {".ipynb", ".json", ".toml", ".yml", ".yaml"}
     return (path for path in files if path.suffix in kept and path.is_file())
 
 

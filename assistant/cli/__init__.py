@@ -13,7 +13,7 @@ import click
 
 from assistant import __version__
 from assistant.cli.terminal import echo
-from assistant.host.process import REQUESTS_TO_END, heed_requests_to_end
+from assistant.host.interrupts import REQUESTS_TO_END, heed_requests_to_end
 from assistant.host.streams import settle_streams
 from assistant.i18n import FOLDER, LANGUAGES, STARTED_AS, _, as_typed, say, sentences, show_options, use_language
 from assistant.model.errors import AssistantError, Cancelled, WorkFailed

@@ -21,8 +21,8 @@ from assistant.cli.draw import (
     draw_verified,
 )
 from assistant.cli.terminal import ask
+from assistant.host.interrupts import on_interrupt
 from assistant.host.live import LiveHost
-from assistant.host.process import on_interrupt
 from assistant.i18n import Text, _, say, sentences
 from assistant.install import Sources
 from assistant.model.errors import AssistantError, BadInput, Cancelled, WorkFailed

@@ -46,6 +46,6 @@ def lab(jupyter_arguments: tuple[str, ...], folder: str | None, *, as_app: bool)
         options.append("--allow-root")  # in containers root is the only user, and the server listens on loopback only
     searched = filter(None, (str(CONFIGURATION), os.environ.get("JUPYTER_CONFIG_PATH")))
     become(
-        [sys.executable, "-m", "jupyter", "lab", *options, *jupyter_arguments],
+        [sys.executable, "-m", "jupyterlab", *options, *jupyter_arguments],
         {"JUPYTER_CONFIG_PATH": os.pathsep.join(searched)},
     )

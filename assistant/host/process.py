@@ -15,6 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, NamedTuple, NoReturn, Self
 
+from assistant.host.interrupts import REQUESTS_TO_END, heed_closing, uninterrupted
 from assistant.host.telemetry import for_child, for_program
 from assistant.i18n import _
 from assistant.model.errors import Cancelled, WorkFailed
@@ -28,8 +29,6 @@ if TYPE_CHECKING:
 CLOCK_SECONDS = 2.0  # chosen: by how much the start of a process and the time of a file may differ for one moment
 GRACE_SECONDS = 0.2  # chosen: little, as what our children were writing is thrown away or done again
 WATCH_SECONDS = 0.05  # between two looks at a request to stop
-# Ctrl-C, `kill`, and Windows' Ctrl-Break.
-REQUESTS_TO_END = (signal.SIGINT, signal.SIGTERM, *filter(None, [getattr(signal, "SIGBREAK", None)]))
 # On Windows a child has a console of its own, without a window: Ctrl-C, Ctrl-Break and the closing of ours do not reach
 # it (as in a session of its own elsewhere), and none opens where we have none, such as under a Jupyter server. It waits
 # until it belongs to its job. https://learn.microsoft.com/windows/win32/procthread/process-creation-flags
@@ -311,55 +310,6 @@ def _signal(group: int, *, kill: bool) -> None:
             os.killpg(group, signal.SIGKILL if kill else signal.SIGTERM)
 
 
-def heed_requests_to_end() -> None:
-    """Let each request to end raise `KeyboardInterrupt` in the main thread: `kill`, Ctrl-Break, and a closed console.
-
-    Windows gives a process whose console window is closed five seconds.
-    """
-    for number in REQUESTS_TO_END[1:]:  # Ctrl-C does so already, unless whoever started us wants it ignored
-        signal.signal(number, signal.default_int_handler)
-    _heed_closing()
-
-
-def _heed_closing() -> None:
-    """Let the closing of the console window be as Ctrl-C, and wait for the end of this process, on Windows."""
-    if sys.platform == "win32":
-        from assistant.host.windows import on_console_closing  # noqa: PLC0415 - on Windows only
-
-        on_console_closing(lambda: signal.raise_signal(signal.SIGINT))
-
-
-@contextlib.contextmanager
-def uninterrupted() -> Iterator[None]:
-    """Hold requests to end back until a short block is over; only the main thread receives them."""
-    heard: list[int] = []
-    old = {}
-    if threading.current_thread() is threading.main_thread():
-        for number in REQUESTS_TO_END:
-            old[number] = signal.signal(number, lambda number, _frame: heard.append(number)) or signal.SIG_DFL
-    try:
-        yield
-    finally:
-        for number, handler in old.items():
-            signal.signal(number, handler)
-        if heard:
-            signal.raise_signal(heard[0])
-
-
-@contextlib.contextmanager
-def on_interrupt(handler: Callable[[], None]) -> Iterator[None]:
-    """Let a request to end call `handler`, and do nothing else; only the main thread receives them."""
-    old = {}
-    if threading.current_thread() is threading.main_thread():
-        for number in REQUESTS_TO_END:
-            old[number] = signal.signal(number, lambda _number, _frame: handler())
-    try:
-        yield
-    finally:
-        for number, before in old.items():
-            signal.signal(number, before)
-
-
 def alive(pid: int) -> bool:
     """Return whether a process of this machine exists; one of another user counts."""
     if sys.platform == "win32":
@@ -399,7 +349,7 @@ def become(argv: Sequence[str | Path], environment: Mapping[str, str] | None = N
     if sys.platform == "win32":
         for number in REQUESTS_TO_END:
             signal.signal(number, signal.SIG_IGN)
-        _heed_closing()
+        heed_closing()
         child = subprocess.Popen(words, env=for_program(environment), text=True, creationflags=_SUSPENDED)
         job = _job(child, alone=True)  # held until we end
         sys.exit(child.wait() if job else 1)

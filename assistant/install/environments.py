@@ -10,13 +10,14 @@ from typing import Literal
 
 from assistant.host.base import Host
 from assistant.host.files import discard_folder
+from assistant.host.interrupts import uninterrupted
 from assistant.host.lock import Lock
-from assistant.host.process import uninterrupted
 from assistant.i18n import _
 from assistant.install.constraints import guards, replaced
 from assistant.install.inspect_env import interpreter, look_at
 from assistant.install.kernel import environments_with_kernels, remove_kernel
-from assistant.install.target import MARKER, Marker, environments_folder, full_path, read_marker
+from assistant.install.place import environments_folder
+from assistant.install.target import MARKER, Marker, full_path, read_marker
 from assistant.install.transaction import remove
 from assistant.install.undo import forget
 from assistant.install.wheels import cache_folder

@@ -70,6 +70,11 @@ def _needed(name: str) -> int:
     return max(len(name), len(name.rpartition("/")[0]) + SHORT_NAME)
 
 
+def environments_folder() -> Path:
+    """Return the folder of the environments that the assistant makes."""
+    return for_everybody()
+
+
 def check_visible(target: Path) -> None:
     """Raise `BadInput` for a new environment where only this Python would see it: Windows redirects what it writes."""
     if is_redirected(target):

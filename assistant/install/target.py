@@ -8,12 +8,11 @@ from typing import Literal
 
 from assistant.host.base import Host
 from assistant.host.files import may_write, read_plain, write_whole
-from assistant.host.folders import for_everybody
 from assistant.i18n import Text, _
 from assistant.install.constraints import CONSTRAINTS, PIP_FILE
 from assistant.install.inspect_env import Site, interpreter, is_environment, look_at
 from assistant.install.journal import entry_of
-from assistant.install.place import check_visible
+from assistant.install.place import check_visible, environments_folder
 from assistant.install.project import environment_of
 from assistant.install.recovery import make_whole
 from assistant.install.swap import check_movable
@@ -55,11 +54,6 @@ def read_marker(target: Path) -> Marker | None:
 def is_ours(target: Path) -> bool:
     """Return whether the assistant made this environment and finished it."""
     return (target / MARKER).is_file()
-
-
-def environments_folder() -> Path:
-    """Return the folder of the environments that the assistant makes."""
-    return for_everybody()
 
 
 def default_target(plan: Plan) -> Path:

@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 from install.faults import Ground, Nursery, picture
 
-from assistant.host.process import CancelToken, alive, stream, uninterrupted
+from assistant.host.interrupts import uninterrupted
+from assistant.host.process import CancelToken, alive, stream
 from assistant.install.journal import Journal, entries, entry_of
 from assistant.install.recovery import Outcome, recover
 from assistant.install.transaction import transaction
