@@ -30,9 +30,8 @@ def windows(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Wine]:
     prefix = tmp_path_factory.mktemp("windows") / "prefix"
     shutil.copytree(finished, prefix, symlinks=True, copy_function=_linked_or_copied)
     wine = Wine(prefix, UV_CACHE_DIR="Z:" + str(CACHE / "uv").replace("/", "\\"))
-    wine.keep_up()
-    yield wine
-    wine.close()
+    with wine.kept_up():
+        yield wine
     shutil.rmtree(prefix)
 
 

@@ -59,7 +59,7 @@ def test_the_terminal_of_a_finished_setup(pasted: Callable[..., Done], installed
     again = pasted(f'{PYTHON} start.py {LEVEL} setup --yes --backend cpu --target "{TARGET}" --to {EXPORTED}')
     (activate,) = shown(again, "ctivate")
     entered = pasted(f"{activate} & set").out
-    assert re.search(r"^VIRTUAL_ENV=C:\\.+\\torch cpu$", entered, re.MULTILINE)  # uv's script is UTF-8, for a console
+    assert re.search(r"^VIRTUAL_ENV=C:.*torch cpu\r?$", entered, re.MULTILINE)  # uv's script is UTF-8, for a console
     (lab,) = shown(again, "start.py lab")
     assert "--folder" in pasted(f"{lab} --help").out
 

@@ -7,6 +7,8 @@ import os
 import ssl
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path, PureWindowsPath
 from typing import NamedTuple
 
@@ -49,10 +51,15 @@ class Wine:
         """The folder of Windows' libraries."""
         return self.path(r"C:\windows\system32")
 
-    def keep_up(self) -> None:
+    @contextmanager
+    def kept_up(self) -> Iterator[None]:
         """Have Wine's own helpers run all the time: begun by a test's program, they would hold its pipes open."""
         quiet = {"stdin": subprocess.PIPE, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-        subprocess.Popen(["wine", "cmd", "/c", "pause"], cwd=self.prefix, env=self._environment, **quiet)
+        with subprocess.Popen(["wine", "cmd", "/c", "pause"], cwd=self.prefix, env=self._environment, **quiet):
+            try:
+                yield
+            finally:
+                self.close()
 
     @property
     def user(self) -> str:
