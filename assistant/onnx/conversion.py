@@ -123,9 +123,7 @@ def _accept(source: Path, changes: tuple[Change, ...], half: Fp16Summary | None,
     if strict and half and not half.proved:
         raise WorkFailed(
             _("No run has proved the converted model, so it was not written."),
-            hint=_(
-                "Give inputs that the model takes, or do without the proof.", option="--inputs, --strict"
-            ),
+            hint=_("Give inputs that the model takes, or do without the proof.", option="--inputs, --strict"),
         )
 
 
