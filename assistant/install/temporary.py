@@ -46,10 +46,15 @@ def scratch() -> Iterator[tuple[Path, Lock]]:
 
 
 def sweep_scratch() -> None:
-    """Remove the temporary folders of killed processes, once what they left running there is ended."""
+    """Remove the temporary folders of killed processes, once what they left running there is ended.
+
+    Their locks tell, as numbers of processes are used again; only of a folder that has no lock yet, the number does.
+    """
     for folder in notes_folder().glob("*.part"):
         writer = folder.suffixes[-2].removeprefix(".") if len(folder.suffixes) > 1 else ""
-        if folder.is_dir() and not folder.is_symlink() and writer.isdecimal() and not alive(int(writer)):
+        if not writer.isdecimal() or folder.is_symlink() or not folder.is_dir():
+            continue
+        if (folder / LOCK).exists() or not alive(int(writer)):
             _remove(folder)
 
 

@@ -351,6 +351,22 @@ def test_a_resolution_that_is_killed_leaves_no_folder(ground: Ground) -> None:
         assert ground.debris() == []
 
 
+def test_the_folder_of_a_killed_resolution_goes_though_its_number_is_anothers_now(ground: Ground) -> None:
+    """Windows uses numbers of processes again at once; the folder of one that works is left alone."""
+    code = "import sys; from assistant.install.temporary import scratch\nwith scratch() as (folder, _lock):\n    "
+    with fault():
+        subprocess.run([sys.executable, "-c", f"{code}import os; os.kill(os.getpid(), 9)"], check=False)
+        (left,) = ground.debris()
+        Path(left).rename(Path(left).with_name(f"0badcafe.{os.getpid()}.part"))
+        words = [sys.executable, "-c", f"{code}print(folder, flush=True); sys.stdin.read()"]
+        with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as works:
+            folder = works.stdout.readline().strip()
+            recover()
+            assert [Path(one).name for one in ground.debris()] == [Path(folder).name]
+            works.communicate("")
+        assert ground.debris() == []
+
+
 def test_a_program_that_a_killed_resolution_left_running_is_ended(ground: Ground) -> None:
     """It would go on writing into the folder that is taken away: `recover` ends it first, then nothing is left."""
     busy = (
