@@ -76,7 +76,7 @@ def give(page: OnnxPage, name: str, kind: str) -> None:
 def test_an_uploaded_model_is_checked_converted_and_tried(wizard: SetupWizard) -> None:
     """The button returns at once; the answer holds all three parts, and the result can be downloaded."""
     page = page_of(wizard)
-    give(page, "net.onnx", "weight beyond the range")
+    give(page, "net.onnx", "squares leave the range")
     page.go.click()
     state = finished(wizard)
     for words in ("data:image/svg+xml", "too large for FP16", "It runs and agrees", 'download="net.dml.onnx"'):
@@ -88,7 +88,7 @@ def test_each_part_is_shown_when_it_is_there_and_cancel_ends_the_rest() -> None:
     """The check is in sight while the conversion runs; a cancelled examination keeps it and says so."""
     wizard = opened(InlineRunner())
     page = page_of(wizard)
-    give(page, "net.onnx", "weight beyond the range")
+    give(page, "net.onnx", "squares leave the range")
     seen: list[str] = []
 
     def cancel_conversion(_old: State, new: State) -> None:
@@ -141,7 +141,7 @@ def test_what_is_no_model_ends_in_a_sentence(wizard: SetupWizard) -> None:
 def test_a_full_disk_is_a_sentence_on_the_page(wizard: SetupWizard, monkeypatch: pytest.MonkeyPatch) -> None:
     """An upload that cannot be written is said where the button is, and the next one that can is examined."""
     page = page_of(wizard)
-    give(page, "net.onnx", "weight beyond the range")
+    give(page, "net.onnx", "squares leave the range")
 
     def full(_path: Path, _data: bytes) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
